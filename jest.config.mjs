@@ -1,0 +1,18 @@
+// Native ESM; workspace packages resolve to src, never to a stale dist.
+export default {
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  roots: ['<rootDir>/libs', '<rootDir>/services', '<rootDir>/deploy', '<rootDir>/tests', '<rootDir>/bench'],
+  testMatch: ['**/*.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/', '/dist/'],
+  modulePathIgnorePatterns: ['/dist/'],
+  transform: {
+    '^.+\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' }],
+  },
+  moduleNameMapper: {
+    '^@signalbox/([a-z-]+)/(.+)$': ['<rootDir>/libs/$1/src/$2.ts', '<rootDir>/services/$1/src/$2.ts', '<rootDir>/deploy/$1/src/$2.ts'],
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+  },
+  testTimeout: 20_000,
+  maxWorkers: 2,
+};

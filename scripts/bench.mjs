@@ -1,0 +1,7 @@
+// npm run bench: builds what is stale, then measures.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ensureBuilt, root } from './ensure-built.mjs';
+
+await ensureBuilt();
+await import(pathToFileURL(join(root, 'bench/dist/main.js')).href);

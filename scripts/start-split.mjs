@@ -1,0 +1,7 @@
+// npm run start:split: every service its own process against real stores.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ensureBuilt, root } from './ensure-built.mjs';
+
+await ensureBuilt();
+await import(pathToFileURL(join(root, 'deploy/split/dist/main.js')).href);

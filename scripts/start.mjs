@@ -1,0 +1,12 @@
+// npm start: everything in one process, nothing installed beforehand.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ensureBuilt, root } from './ensure-built.mjs';
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  process.stderr.write(`Signalbox needs Node 20.19 or newer; this is ${process.version}.\n`);
+  process.exit(1);
+}
+await ensureBuilt();
+await import(pathToFileURL(join(root, 'deploy/standalone/dist/main.js')).href);

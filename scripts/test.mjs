@@ -1,0 +1,93 @@
+// npm test: from a fresh clone to all tests, against real stores. Arguments go to jest.
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build, ensureInstalled, root } from './install.mjs';
+
+const say = (line) => process.stdout.write(`${line}\n`);
+const VARIABLES = { postgres: 'TEST_DATABASE_URL', redis: 'TEST_REDIS_URL', nats: 'TEST_NATS_URL' };
+const requireReal = process.env.REQUIRE_REAL_STORES === '1';
+let stores;
+let jest;
+let interrupted = false;
+
+function interrupt() {
+  interrupted = true;
+  jest?.kill('SIGTERM');
+}
+process.on('SIGINT', interrupt);
+process.on('SIGTERM', interrupt);
+
+// Tests of whole gateways start a dozen processes each: one at a time, so that they do not starve each other.
+const given = process.argv.slice(2);
+const PASSES = given.length > 0 ? [given] : [['libs', 'services', 'deploy', 'bench'].map((dir) => join(root, dir)), ['--runInBand', join(root, 'tests')]];
+
+function runJest(environment, resultFile, passArguments) {
+  return new Promise((resolve) => {
+    const args = [join(root, 'node_modules/jest/bin/jest.js'), '--config', join(root, 'jest.config.mjs'), '--json', `--outputFile=${resultFile}`, '--passWithNoTests', '--verbose=false', ...passArguments];
+    // jest's JSON goes to the file; its progress is on stderr.
+    jest = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2], env: environment });
+    jest.on('error', () => resolve(1));
+    jest.on('exit', (code) => resolve(code ?? 1));
+  });
+}
+
+function readCounts(resultFile) {
+  if (!existsSync(resultFile)) return { passed: 0, failed: 1, skipped: 0 };
+  const result = JSON.parse(readFileSync(resultFile, 'utf8'));
+  // A suite that could not run has no test of its own that failed.
+  const dead = result.testResults.filter((suite) => suite.status === 'failed' && !suite.assertionResults.some((test) => test.status === 'failed')).length;
+  return { passed: result.numPassedTests, failed: result.numFailedTests + dead, skipped: result.numPendingTests + (result.numTodoTests ?? 0) };
+}
+
+async function main() {
+  ensureInstalled();
+  say('Building …');
+  const isBuilt = build();
+  if (!isBuilt) {
+    say('The build FAILED: counted as one failure; tests run all the same.');
+    // The stores' starter is needed to go on.
+    build(['libs/local-stores']);
+  }
+  const { findStores } = await import('../libs/local-stores/dist/find.js');
+  stores = await findStores({ databaseUrl: process.env.TEST_DATABASE_URL, redisUrl: process.env.TEST_REDIS_URL, natsUrl: process.env.TEST_NATS_URL });
+  say(stores.missing.length === 0 ? `Real stores: ${stores.summary}.` : `WARNING: NOT COVERED: tests of ${stores.missing.join(', ')} need a real store that is not here. ${stores.summary}.`);
+  if (interrupted) return { passed: 0, failed: 1, skipped: 0 };
+  const environment = { ...process.env, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning`.trim() };
+  for (const [store, { url }] of Object.entries(stores.stores)) environment[VARIABLES[store]] = url;
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-jest-'));
+  try {
+    const counts = { passed: 0, failed: 0, skipped: 0 };
+    let code = 0;
+    for (const [index, passArguments] of PASSES.entries()) {
+      const resultFile = join(folder, `result-${index}.json`);
+      code = (await runJest(environment, resultFile, passArguments)) || code;
+      const counted = readCounts(resultFile);
+      for (const name of ['passed', 'failed', 'skipped']) counts[name] += counted[name];
+      if (interrupted) break;
+    }
+    if (!isBuilt) counts.failed += 1;
+    if (requireReal && stores.missing.length > 0) {
+      say(`REQUIRE_REAL_STORES=1, and ${stores.missing.join(', ')} is missing: counted as a failure.`);
+      counts.failed += 1;
+    }
+    // jest failed for a reason of its own, such as a worker that crashed or an interruption.
+    if (code !== 0 && counts.failed === 0) counts.failed = 1;
+    return counts;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+let counts;
+try {
+  counts = await main();
+} catch (error) {
+  say(`npm test could not run: ${error instanceof Error ? error.message : 'unknown reason'}`);
+  counts = { passed: 0, failed: 1, skipped: 0 };
+} finally {
+  await stores?.stop();
+}
+const line = `${counts.passed} passed, ${counts.failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''}`;
+process.stdout.write(`${line}\n`, () => process.exit(counts.failed > 0 ? 1 : 0));
