@@ -1,0 +1,41 @@
+/** Publish and consume. Transport only, never the record: consumers deduplicate (docs/adr/0005-nats-client.md). */
+
+export interface BusMessage {
+  readonly subject: string;
+  readonly payload: Uint8Array;
+  /** From 1; above 1 the message was delivered before. */
+  readonly deliveries: number;
+}
+
+export interface Subscription {
+  /** Stops delivery; a batch in work is finished first. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+export interface ConsumeOptions {
+  /** Durable name: consumers of one name share the messages. */
+  readonly durable: string;
+  /** Subject filter, such as `usage.v1.>`. */
+  readonly subject: string;
+  readonly batchMessagesMax: number;
+  /** How long to gather a batch once one message is there. */
+  readonly batchWaitMs: number;
+}
+
+/** What to do with a whole batch; a rejected handler promise means `again` for all of it. */
+export type Verdict = 'done' | 'again' | 'poison';
+
+export interface Bus {
+  /** Durable: resolves when the message is stored, at least once. Rejects with a Fault `store_unavailable`. `messageId` lets the transport drop duplicates (best effort). */
+  publish(subject: string, payload: Uint8Array, options?: { readonly messageId?: string }): Promise<void>;
+  /** At most once, to whoever listens now; never throws for a lost connection. */
+  announce(subject: string, payload: Uint8Array): void;
+  /** Live messages of a subject pattern (`*` one token, `>` the rest), from `announce` and `publish` alike. */
+  listen(subject: string, handler: (message: BusMessage) => void): Promise<Subscription>;
+  /** Durable messages, in batches, one batch at a time. Verdicts in the order of the messages; unacknowledged ones come again. */
+  consume(options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>): Promise<Subscription>;
+  isConnected(): boolean;
+  /** Called on each change of `isConnected`. Returns a function that stops it. */
+  onConnectionChange(listener: (isConnected: boolean) => void): () => void;
+  close(): Promise<void>;
+}

@@ -1,0 +1,328 @@
+/** The bus over NATS JetStream. The only file that knows the `nats` package; server 2.9 is enough. */
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import type { Log } from '@signalbox/runtime/log';
+import { AckPolicy, connect, DeliverPolicy, DiscardPolicy, Events, headers, nanos, RetentionPolicy, StorageType, type ConnectionOptions, type JetStreamManager, type JsMsg, type NatsConnection, type StreamConfig } from 'nats';
+import type { Bus, BusMessage, ConsumeOptions, Subscription, Verdict } from './bus.js';
+import { deadLetterSubject, DELIVERIES_MAX } from './subjects.js';
+
+export interface JetStreamOptions {
+  /** `nats://host:port`, several with commas; may hold user and password. */
+  readonly url: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Shown in the server's connection list. */
+  readonly name: string;
+  /** Copies of each stream, 1 (default) to 5: 3 on a cluster. */
+  readonly replicas?: number;
+}
+
+const GIB = 1_024 ** 3;
+const DAY_MS = 86_400_000;
+
+/** Old before new is never dropped: a full stream refuses, and the writers' WAL keeps what it could not send. */
+const STREAMS: readonly { readonly name: string; readonly subjects: readonly string[]; readonly maxBytes: number; readonly maxAgeMs: number; readonly discard: DiscardPolicy }[] = [
+  { name: 'USAGE', subjects: ['usage.v1.>'], maxBytes: 8 * GIB, maxAgeMs: 14 * DAY_MS, discard: DiscardPolicy.New },
+  { name: 'DLQ', subjects: ['dlq.v1.>'], maxBytes: GIB, maxAgeMs: 90 * DAY_MS, discard: DiscardPolicy.Old },
+];
+
+/** Stream that keeps a subject or a pattern of it; undefined when none does. */
+function streamOf(subject: string): string | undefined {
+  return STREAMS.find((stream) => stream.subjects.some((pattern) => subject.startsWith(pattern.slice(0, -1))))?.name;
+}
+
+const PUBLISH_TIMEOUT_MS = 5_000;
+/** A handler that takes longer gets its batch again: well above the slowest transaction of billing. */
+const ACK_WAIT_MS = 30_000;
+/** How long one request for messages stays open at the server. Stopping waits for its end: messages sent to a request given up come again only after ACK_WAIT_MS. */
+const FETCH_EXPIRES_MS = 1_000;
+/** Spare time for an answer to arrive. */
+const ANSWER_SPARE_MS = 1_000;
+/** Server side of the window for repeated message ids. */
+const DUPLICATE_WINDOW_MS = 120_000;
+/** Pauses before a message comes again, by delivery. */
+const AGAIN_MS = [50, 200, 1_000, 5_000] as const;
+/** Pause after the server could not be asked. */
+const RETRY_MS = 500;
+
+/** Connects, makes or widens the streams, and reconnects for ever. Rejects with Fault `store_unavailable`. */
+export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 }: JetStreamOptions): Promise<Bus> {
+  const settings: ConnectionOptions = {
+    servers: url.split(',').map((server) => server.trim()),
+    name,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 250,
+    pingInterval: 5_000,
+    maxPingOut: 2,
+    timeout: 5_000,
+    ...credentialsOf(url),
+  };
+  let connection: NatsConnection;
+  let manager: JetStreamManager;
+  try {
+    connection = await connect(settings);
+  } catch (error) {
+    throw new Fault('store_unavailable', 'NATS cannot be reached.', { cause: error });
+  }
+  try {
+    manager = await connection.jetstreamManager();
+    for (const stream of STREAMS) await ensureStream(manager, stream, replicas);
+  } catch (error) {
+    await connection.close();
+    throw new Fault('store_unavailable', 'JetStream is not available.', { cause: error });
+  }
+  return new JetStreamBus(connection, manager, clock, log);
+}
+
+function credentialsOf(url: string): { user?: string; pass?: string } {
+  const first = new URL((url.split(',')[0] ?? url).trim());
+  return first.username === '' ? {} : { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) };
+}
+
+async function ensureStream(manager: JetStreamManager, stream: (typeof STREAMS)[number], replicas: number): Promise<void> {
+  const config: Partial<StreamConfig> = {
+    subjects: [...stream.subjects],
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    discard: stream.discard,
+    max_bytes: stream.maxBytes,
+    max_age: nanos(stream.maxAgeMs),
+    duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+    num_replicas: replicas,
+  };
+  try {
+    await manager.streams.info(stream.name);
+    return;
+  } catch {
+    // Not there yet.
+  }
+  try {
+    await manager.streams.add({ ...config, name: stream.name });
+  } catch (error) {
+    // A replica of ours made it at the same moment, or the server has less disk than the limit asks for.
+    const exists = await manager.streams.info(stream.name).then(() => true, () => false);
+    if (exists) return;
+    const { max_bytes: _unbounded, ...rest } = config;
+    await manager.streams.add({ ...rest, name: stream.name }).catch(() => {
+      throw error;
+    });
+  }
+}
+
+class JetStreamBus implements Bus {
+  readonly #connection: NatsConnection;
+  readonly #manager: JetStreamManager;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #connectionListeners = new Set<(isConnected: boolean) => void>();
+  readonly #subscriptions = new Set<Subscription>();
+  #connected = true;
+  #closed: Promise<void> | undefined;
+
+  constructor(connection: NatsConnection, manager: JetStreamManager, clock: Clock, log: Log) {
+    this.#connection = connection;
+    this.#manager = manager;
+    this.#clock = clock;
+    this.#log = log;
+    void this.#watch();
+  }
+
+  async #watch(): Promise<void> {
+    for await (const status of this.#connection.status()) {
+      if (status.type === Events.Disconnect) this.#setConnected(false);
+      else if (status.type === Events.Reconnect) this.#setConnected(true);
+    }
+    this.#setConnected(false);
+  }
+
+  #setConnected(isConnected: boolean): void {
+    if (this.#connected === isConnected) return;
+    this.#connected = isConnected;
+    if (isConnected) this.#log.info('The bus is connected again.');
+    else if (this.#closed === undefined) this.#log.warn('The bus lost its connection.');
+    for (const listener of this.#connectionListeners) listener(isConnected);
+  }
+
+  async publish(subject: string, payload: Uint8Array, options: { readonly messageId?: string } = {}): Promise<void> {
+    // Fail at once while disconnected: the client would queue it and the caller would wait for nothing.
+    if (!this.isConnected()) throw new Fault('store_unavailable', 'The bus is not connected.');
+    try {
+      await this.#connection.jetstream().publish(subject, payload, { timeout: PUBLISH_TIMEOUT_MS, ...(options.messageId === undefined ? {} : { msgID: options.messageId }) });
+    } catch (error) {
+      throw new Fault('store_unavailable', 'The bus did not confirm a message.', { cause: error });
+    }
+  }
+
+  announce(subject: string, payload: Uint8Array): void {
+    if (!this.isConnected()) return;
+    try {
+      this.#connection.publish(subject, payload);
+    } catch {
+      // At most once: a lost connection loses it.
+    }
+  }
+
+  async listen(subject: string, handler: (message: BusMessage) => void): Promise<Subscription> {
+    const inner = this.#connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error !== null) return;
+        try {
+          handler({ subject: message.subject, payload: message.data, deliveries: 1 });
+        } catch (failure) {
+          this.#log.error('A listener of the bus failed.', { subject }, failure);
+        }
+      },
+    });
+    // Only once the server knows: what is published after this resolves is heard.
+    await this.#connection.flush().catch(() => undefined);
+    return {
+      stop: () => {
+        inner.unsubscribe();
+        return Promise.resolve();
+      },
+    };
+  }
+
+  async consume(options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>): Promise<Subscription> {
+    const stream = streamOf(options.subject);
+    if (stream === undefined) throw new Fault('internal_error', 'No stream keeps this subject.');
+    await this.#ensureConsumer(stream, options);
+    let stopped = false;
+    const isStopped = (): boolean => stopped || this.#closed !== undefined;
+    const stopping = new AbortController();
+    const work = this.#pull(stream, options, handler, isStopped, stopping.signal);
+    const subscription: Subscription = {
+      stop: async () => {
+        stopped = true;
+        stopping.abort();
+        this.#subscriptions.delete(subscription);
+        await work;
+      },
+    };
+    this.#subscriptions.add(subscription);
+    return subscription;
+  }
+
+  async #ensureConsumer(stream: string, options: ConsumeOptions): Promise<void> {
+    const config = {
+      durable_name: options.durable,
+      filter_subject: options.subject,
+      ack_policy: AckPolicy.Explicit,
+      deliver_policy: DeliverPolicy.All,
+      ack_wait: nanos(ACK_WAIT_MS),
+      // Poison is counted by us, so that its copy is stored before the original goes.
+      max_deliver: -1,
+      max_ack_pending: Math.max(1_000, options.batchMessagesMax * 8),
+    };
+    try {
+      await this.#manager.consumers.add(stream, config);
+    } catch (error) {
+      const exists = await this.#manager.consumers.info(stream, options.durable).then(() => true, () => false);
+      if (!exists) throw new Fault('store_unavailable', 'The bus could not make a consumer.', { cause: error });
+    }
+  }
+
+  async #pull(stream: string, options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, isStopped: () => boolean, signal: AbortSignal): Promise<void> {
+    while (!isStopped()) {
+      try {
+        const batch = await this.#fetch(stream, options, signal);
+        if (batch.length > 0) await this.#handle(batch, handler, options);
+      } catch (error) {
+        if (isStopped()) return;
+        this.#log.debug('The bus could not be asked for messages.', { durable: options.durable, error: error instanceof Error ? error.name : 'unknown' });
+        await this.#pause(RETRY_MS, signal);
+        // A server that lost its state knows neither stream nor consumer.
+        if (this.isConnected() && !isStopped()) await this.#ensureConsumer(stream, options).catch(() => undefined);
+      }
+    }
+  }
+
+  /**
+   * One first message, waited for; then, after the gathering time, what lies there, up to the limit. The second
+   * request asks without waiting, so that no open request is left behind whose messages nobody would take.
+   */
+  async #fetch(stream: string, options: ConsumeOptions, signal: AbortSignal): Promise<readonly JsMsg[]> {
+    const first = await this.#ask(stream, options.durable, { batch: 1, expires: FETCH_EXPIRES_MS });
+    if (first.length === 0 || options.batchMessagesMax === 1) return first;
+    if (!signal.aborted) await this.#pause(options.batchWaitMs, signal);
+    const rest = await this.#ask(stream, options.durable, { batch: options.batchMessagesMax - 1, no_wait: true });
+    return [...first, ...rest];
+  }
+
+  async #ask(stream: string, durable: string, request: { readonly batch: number; readonly expires?: number; readonly no_wait?: boolean }): Promise<JsMsg[]> {
+    const messages: JsMsg[] = [];
+    const source = this.#connection.jetstream().fetch(stream, durable, request);
+    const end = (): void => source.stop();
+    // A server that went away answers nothing.
+    const limit = this.#clock.setTimer(FETCH_EXPIRES_MS + ANSWER_SPARE_MS, end, { unref: true });
+    try {
+      for await (const message of source) {
+        messages.push(message);
+        if (messages.length >= request.batch) break;
+      }
+    } catch (error) {
+      // What arrived before the failure is handled; the next request meets the failure again.
+      if (messages.length === 0) throw error;
+    } finally {
+      limit.cancel();
+    }
+    return messages;
+  }
+
+  async #handle(batch: readonly JsMsg[], handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, options: ConsumeOptions): Promise<void> {
+    let verdicts: readonly Verdict[] = [];
+    try {
+      verdicts = await handler(batch.map((message) => ({ subject: message.subject, payload: message.data, deliveries: message.info.deliveryCount })));
+    } catch (error) {
+      this.#log.error('A consumer of the bus failed; its batch comes again.', { durable: options.durable, messages: batch.length }, error);
+    }
+    for (const [index, message] of batch.entries()) {
+      const verdict = verdicts[index] ?? 'again';
+      const deliveries = message.info.deliveryCount;
+      if (verdict === 'done') message.ack();
+      else if (verdict === 'poison' || deliveries >= DELIVERIES_MAX) await this.#bury(message, options);
+      else message.nak(AGAIN_MS[Math.min(deliveries, AGAIN_MS.length) - 1] ?? 5_000);
+    }
+  }
+
+  /** Copy first, then end the original: a crash between the two leaves one copy too many, never one too few. */
+  async #bury(message: JsMsg, options: ConsumeOptions): Promise<void> {
+    try {
+      const reasons = headers();
+      reasons.set('Durable', options.durable);
+      await this.#connection.jetstream().publish(deadLetterSubject(message.subject), message.data, { timeout: PUBLISH_TIMEOUT_MS, headers: reasons, msgID: `dlq/${options.durable}/${message.info.stream}/${message.seq}` });
+      message.term();
+      this.#log.warn('A message was moved to the dead letters.', { subject: message.subject, durable: options.durable, sequence: message.seq });
+    } catch {
+      message.nak(AGAIN_MS[3]);
+    }
+  }
+
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.setTimer(ms, resolve);
+      signal.addEventListener('abort', () => {
+        timer.cancel();
+        resolve();
+      }, { once: true });
+    });
+  }
+
+  isConnected(): boolean {
+    return this.#connected && this.#closed === undefined;
+  }
+
+  onConnectionChange(listener: (isConnected: boolean) => void): () => void {
+    this.#connectionListeners.add(listener);
+    return () => void this.#connectionListeners.delete(listener);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= (async () => {
+      await Promise.all([...this.#subscriptions].map((subscription) => subscription.stop()));
+      await (this.#connection.isClosed() ? Promise.resolve() : this.#connection.drain().catch(() => this.#connection.close()));
+    })();
+    return this.#closed;
+  }
+}

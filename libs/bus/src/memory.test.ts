@@ -1,0 +1,60 @@
+import { expect, test } from '@jest/globals';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { systemClock } from '@signalbox/runtime/clock';
+import { busSuite } from './bus-suite.js';
+import { createMemoryBus } from './memory.js';
+import { subjectMatches } from './subjects.js';
+
+busSuite('memory', () => Promise.resolve(createMemoryBus({ clock: systemClock })));
+
+test('gives up on a message after five deliveries and keeps it as a dead letter', async () => {
+  const clock = createFakeClock();
+  const bus = createMemoryBus({ clock });
+  let deliveries = 0;
+  await bus.consume({ durable: 'd', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+    deliveries += messages.length;
+    return Promise.resolve(messages.map(() => 'again'));
+  });
+  await bus.publish('usage.v1.x', Buffer.from('never'));
+  for (let round = 0; round < 10; round += 1) await clock.advanceAsync(10_000);
+  expect(deliveries).toBe(5);
+  const dead: string[] = [];
+  await bus.consume({ durable: 'dlq', subject: 'dlq.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+    dead.push(...messages.map((message) => message.subject));
+    return Promise.resolve(messages.map(() => 'done'));
+  });
+  await clock.advanceAsync(10);
+  expect(dead).toEqual(['dlq.v1.usage.v1.x']);
+  expect(bus.pending()).toBe(0);
+});
+
+test('refuses to publish while disconnected and delivers what it has once connected', async () => {
+  const clock = createFakeClock();
+  const bus = createMemoryBus({ clock });
+  const changes: boolean[] = [];
+  bus.onConnectionChange((isConnected) => changes.push(isConnected));
+  await bus.publish('usage.v1.x', Buffer.from('kept'));
+  bus.setConnected(false);
+  await expect(bus.publish('usage.v1.x', Buffer.from('lost'))).rejects.toThrow(/store_unavailable/);
+  const seen: string[] = [];
+  await bus.consume({ durable: 'd', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+    seen.push(...messages.map((message) => Buffer.from(message.payload).toString()));
+    return Promise.resolve(messages.map(() => 'done'));
+  });
+  await clock.advanceAsync(100);
+  expect(seen).toEqual([]);
+  bus.setConnected(true);
+  await clock.advanceAsync(100);
+  expect(seen).toEqual(['kept']);
+  expect(changes).toEqual([false, true]);
+});
+
+test.each([
+  ['usage.v1.>', 'usage.v1.a.b', true],
+  ['usage.v1.>', 'usage.v1', false],
+  ['usage.v1.*', 'usage.v1.a.b', false],
+  ['usage.*.a', 'usage.v1.a', true],
+  ['usage.v1.a', 'usage.v1.b', false],
+])('pattern %s against %s is %s', (pattern, subject, expected) => {
+  expect(subjectMatches(pattern, subject)).toBe(expected);
+});

@@ -1,0 +1,60 @@
+/**
+ * Faults: the world failed us. One closed table of codes; adapters throw them, only rpc carries them
+ * across services, only edge renders them. Expected outcomes are answers (values), not faults.
+ */
+
+interface FaultMeaning {
+  /** Number of the gRPC status that carries the code between services. */
+  readonly grpcStatus: number;
+  /** What a client sees. Never 401, 402, 403 or 429: a fault of ours is not the caller's doing. */
+  readonly httpStatus: 500 | 503 | 408 | 413;
+  /** Public `code` of the OpenAI-shaped error body. */
+  readonly publicCode: string;
+  /** True when the same call may be tried again, provided it did no work yet. */
+  readonly retryable: boolean;
+  readonly publicMessage: string;
+}
+
+export const FAULTS = {
+  routing_unavailable: { grpcStatus: 14, httpStatus: 500, publicCode: 'routing_unavailable', retryable: true, publicMessage: 'The routing service is unavailable. Please retry.' },
+  quota_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'quota_unavailable', retryable: true, publicMessage: 'Limits cannot be checked right now. Please retry.' },
+  accounts_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'accounts_unavailable', retryable: true, publicMessage: 'The key cannot be checked right now. Please retry.' },
+  billing_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'billing_unavailable', retryable: true, publicMessage: 'Billing data cannot be read right now. Please retry.' },
+  overloaded: { grpcStatus: 8, httpStatus: 503, publicCode: 'overloaded', retryable: true, publicMessage: 'The service is overloaded. Please retry.' },
+  /** The peer is not there, or went away; nothing says whether a sent call did work. */
+  peer_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'overloaded', retryable: true, publicMessage: 'A service is unavailable. Please retry.' },
+  /** The link broke after the call was sent: it may or may not have run. */
+  link_lost: { grpcStatus: 14, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'A service is unavailable. Please retry.' },
+  deadline_exceeded: { grpcStatus: 4, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'A service took too long. Please retry.' },
+  cancelled: { grpcStatus: 1, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'The request was cancelled.' },
+  store_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'overloaded', retryable: true, publicMessage: 'A store is unavailable. Please retry.' },
+  /** A message broke a bound or could not be read. */
+  bad_message: { grpcStatus: 3, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },
+  unknown_method: { grpcStatus: 12, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },
+  internal_error: { grpcStatus: 13, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'An internal error occurred.' },
+} as const satisfies Record<string, FaultMeaning>;
+
+export type FaultCode = keyof typeof FAULTS;
+
+/** Thrown by adapters. `message` is internal; it must never hold a secret, prompt or completion. */
+export class Fault extends Error {
+  override readonly name = 'Fault';
+  readonly code: FaultCode;
+  /** Hint to callers, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: FaultCode, message: string, options: { readonly cause?: unknown; readonly retryAfterMs?: number } = {}) {
+    super(`${code}: ${message}`, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+export function isFaultCode(text: string): text is FaultCode {
+  return Object.hasOwn(FAULTS, text);
+}
+
+/** Anything thrown, as a Fault: unknown errors are bugs and become `internal_error`. */
+export function toFault(error: unknown): Fault {
+  return error instanceof Fault ? error : new Fault('internal_error', error instanceof Error ? error.name : 'unknown', { cause: error });
+}

@@ -1,0 +1,45 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { asPrice, attemptCost, formatUsd, formatUsdJson, parseUsd, reservationCost, usdNumberToNano } from './money.js';
+
+describe('money', () => {
+  test.each([
+    [14_550n, '0.000014550', '0.00001455'],
+    [0n, '0.000000000', '0'],
+    [5_000_000_000n, '5.000000000', '5'],
+    [-1n, '-0.000000001', '-0.000000001'],
+  ])('renders %s nano-dollars without an exponent', (nano, header, json) => {
+    expect(formatUsd(nano)).toBe(header);
+    expect(formatUsdJson(nano)).toBe(json);
+  });
+
+  test('a rendered amount parses back to the same integer', () => {
+    fc.assert(fc.property(fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n }), (nano) => {
+      expect(parseUsd(formatUsd(nano))).toBe(nano);
+      expect(parseUsd(formatUsdJson(nano))).toBe(nano);
+    }));
+  });
+
+  test.each([[0.1, 100_000_000n], [1e-9, 1n], [2.5e-7, 250n], [12, 12_000_000_000n], [0.075, 75_000_000n]])('reads the JSON number %s exactly', (usd, nano) => {
+    expect(usdNumberToNano(usd)).toBe(nano);
+  });
+
+  test('refuses what is finer than a nano-dollar instead of rounding it', () => {
+    expect(() => usdNumberToNano(1e-10)).toThrow(RangeError);
+    expect(() => parseUsd('0.0000000001')).toThrow(RangeError);
+  });
+
+  test('rounds a cost once, half up, and a reservation up', () => {
+    expect(attemptCost([{ tokens: 1n, price: asPrice(499_999n) }])).toBe(0n);
+    expect(attemptCost([{ tokens: 1n, price: asPrice(500_000n) }])).toBe(1n);
+    expect(attemptCost([{ tokens: 1n, price: asPrice(250_000n) }, { tokens: 1n, price: asPrice(250_000n) }])).toBe(1n);
+    expect(reservationCost([{ tokens: 1n, price: asPrice(1n) }])).toBe(1n);
+  });
+
+  test('a reservation is never below the cost it covers', () => {
+    fc.assert(fc.property(fc.array(fc.tuple(fc.bigInt({ min: 0n, max: 10n ** 7n }), fc.bigInt({ min: 0n, max: 10n ** 12n }))), (pairs) => {
+      const priced = pairs.map(([tokens, price]) => ({ tokens, price: asPrice(price) }));
+      expect(reservationCost(priced)).toBeGreaterThanOrEqual(attemptCost(priced));
+    }));
+  });
+});

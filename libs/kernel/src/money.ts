@@ -1,0 +1,89 @@
+/** Money as whole nano-dollars: see docs/adr/0003-money-unit.md. */
+
+declare const nanoUsd: unique symbol;
+declare const nanoUsdPerMillionTokens: unique symbol;
+
+/** 1 = 0.000000001 USD. May be negative only for savings and adjustments. */
+export type NanoUsd = bigint & { readonly [nanoUsd]: true };
+/** Price of 1,000,000 tokens, in nano-dollars. Never negative. */
+export type NanoUsdPerMillionTokens = bigint & { readonly [nanoUsdPerMillionTokens]: true };
+
+export interface PricedTokens {
+  /** Count of tokens, ≥ 0. */
+  readonly tokens: bigint;
+  readonly price: NanoUsdPerMillionTokens;
+}
+
+const TOKENS_PER_PRICE_UNIT = 1_000_000n;
+const NANO_PER_USD = 1_000_000_000n;
+/** Redis Lua holds numbers as doubles: amounts beyond this would lose nanos (BILLING, section 1). */
+export const CAP_NANO_USD_MAX = 9_000_000_000_000_000n;
+
+export const ZERO_NANO_USD = 0n as NanoUsd;
+
+export function asNanoUsd(value: bigint | string): NanoUsd {
+  return BigInt(value) as NanoUsd;
+}
+
+export function asPrice(value: bigint | string): NanoUsdPerMillionTokens {
+  const price = BigInt(value);
+  if (price < 0n) throw new RangeError('A price must not be negative.');
+  return price as NanoUsdPerMillionTokens;
+}
+
+/** Cost of all buckets of one attempt, summed first and rounded once, half up, to a whole nano-dollar. */
+export function attemptCost(buckets: readonly PricedTokens[]): NanoUsd {
+  let raw = 0n;
+  for (const { tokens, price } of buckets) raw += tokens * price;
+  return ((raw + TOKENS_PER_PRICE_UNIT / 2n) / TOKENS_PER_PRICE_UNIT) as NanoUsd;
+}
+
+/** Upper bound of a cost for a reservation: rounds up, never half up. */
+export function reservationCost(buckets: readonly PricedTokens[]): NanoUsd {
+  let raw = 0n;
+  for (const { tokens, price } of buckets) raw += tokens * price;
+  return ((raw + TOKENS_PER_PRICE_UNIT - 1n) / TOKENS_PER_PRICE_UNIT) as NanoUsd;
+}
+
+/** Plain decimal with exactly nine decimals and no exponent, for headers: `0.000014550`. */
+export function formatUsd(amount: bigint): string {
+  const sign = amount < 0n ? '-' : '';
+  const abs = amount < 0n ? -amount : amount;
+  return `${sign}${abs / NANO_PER_USD}.${(abs % NANO_PER_USD).toString().padStart(9, '0')}`;
+}
+
+/** The shortest JSON number literal of the same integer, to be spliced into JSON text: `0.00001455`. */
+export function formatUsdJson(amount: bigint): string {
+  const text = formatUsd(amount);
+  let end = text.length;
+  while (text.charCodeAt(end - 1) === 48) end -= 1;
+  if (text.charCodeAt(end - 1) === 46) end -= 1;
+  return text.slice(0, end);
+}
+
+/** Parses a decimal amount of dollars (`"12.5"`) to nano-dollars. Throws RangeError on anything finer or malformed. */
+export function parseUsd(text: string): NanoUsd {
+  const match = /^(-?)(\d{1,15})(?:\.(\d{1,9}))?$/.exec(text);
+  if (match === null) throw new RangeError('Expected a decimal amount of US dollars with at most nine decimals.');
+  const [, sign = '', whole = '0', fraction = ''] = match;
+  const nano = BigInt(whole) * NANO_PER_USD + BigInt(fraction.padEnd(9, '0'));
+  return (sign === '-' ? -nano : nano) as NanoUsd;
+}
+
+/**
+ * Dollars from a catalog's or client's JSON number to nano-dollars, by its shortest decimal text.
+ * Throws RangeError when it is not finite or finer than a nano-dollar.
+ */
+export function usdNumberToNano(value: number): NanoUsd {
+  if (!Number.isFinite(value)) throw new RangeError('Expected a finite amount.');
+  const text = String(value);
+  if (!text.includes('e')) return parseUsd(text);
+  const [mantissa = '0', exponent = '0'] = text.split('e');
+  const shift = Number(exponent);
+  const [whole = '0', fraction = ''] = mantissa.replace('-', '').split('.');
+  const digits = whole + fraction;
+  const scale = 9 + shift - fraction.length;
+  if (scale < 0 && !/^0*$/.test(digits.slice(scale))) throw new RangeError('Finer than a nano-dollar.');
+  const nano = scale >= 0 ? BigInt(digits) * 10n ** BigInt(scale) : BigInt(digits.slice(0, scale) || '0');
+  return (value < 0 ? -nano : nano) as NanoUsd;
+}

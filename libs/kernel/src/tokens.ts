@@ -1,0 +1,55 @@
+/** Token counts in disjoint buckets, and the price card that prices them. */
+import { asNanoUsd, attemptCost, type NanoUsd, type NanoUsdPerMillionTokens, type PricedTokens } from './money.js';
+
+/** Disjoint counts, each an integer ≥ 0: their sum is the total. */
+export interface TokenCounts {
+  readonly inputUncached: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly outputText: number;
+  readonly outputReasoning: number;
+  readonly audio: number;
+  readonly image: number;
+}
+
+export const NO_TOKENS: TokenCounts = { inputUncached: 0, cacheRead: 0, cacheWrite: 0, outputText: 0, outputReasoning: 0, audio: 0, image: 0 };
+
+/** Immutable and versioned: its id stands in the reservation, the event and the ledger row. */
+export interface PriceCard {
+  readonly id: string;
+  readonly inputUncached: NanoUsdPerMillionTokens;
+  readonly cacheRead: NanoUsdPerMillionTokens;
+  readonly cacheWrite: NanoUsdPerMillionTokens;
+  readonly outputText: NanoUsdPerMillionTokens;
+  readonly outputReasoning: NanoUsdPerMillionTokens;
+  readonly audio: NanoUsdPerMillionTokens;
+  readonly image: NanoUsdPerMillionTokens;
+  /** Fee per request, added after rounding of the tokens' cost. */
+  readonly requestNanoUsd: NanoUsd;
+}
+
+const BUCKETS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image'] as const;
+
+/** Cost of one attempt at a price card, rounded once, half up. */
+export function costOf(tokens: TokenCounts, card: PriceCard): NanoUsd {
+  const priced: PricedTokens[] = [];
+  for (const bucket of BUCKETS) {
+    const count = tokens[bucket];
+    if (count !== 0) priced.push({ tokens: BigInt(count), price: card[bucket] });
+  }
+  return asNanoUsd(attemptCost(priced) + card.requestNanoUsd);
+}
+
+/** `usage.prompt_tokens`: everything that was read. Audio and image buckets are counted as input. */
+export function promptTokens(tokens: TokenCounts): number {
+  return tokens.inputUncached + tokens.cacheRead + tokens.cacheWrite + tokens.audio + tokens.image;
+}
+
+/** `usage.completion_tokens`, reasoning included. */
+export function completionTokens(tokens: TokenCounts): number {
+  return tokens.outputText + tokens.outputReasoning;
+}
+
+export function totalTokens(tokens: TokenCounts): number {
+  return promptTokens(tokens) + completionTokens(tokens);
+}

@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { startNats } from './nats.js';
+import { startPostgres } from './postgres.js';
+import { startRedis } from './redis.js';
+import { findExecutable } from './child.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'signalbox-local-stores-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function query(url: string, text: string): Promise<readonly Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('error', () => resolve(false));
+  });
+}
+
+describe('private Postgres', () => {
+  test('keeps committed rows over a stop and a start, and over a server that outlived its owner', async () => {
+    const dataDir = join(folder, 'kept');
+    const first = await startPostgres({ dataDir });
+    await query(first.url, 'create table kept (value int)');
+    await query(first.url, 'insert into kept values (1)');
+    await first.stop();
+    await first.stop();
+    const second = await startPostgres({ dataDir });
+    await query(second.url, 'insert into kept values (2)');
+    const orphan = Number(readFileSync(join(dataDir, 'cluster/postmaster.pid'), 'utf8').split('\n')[0]);
+    // The owner is gone without a word: only its server is left.
+    rmSync(join(dataDir, 'owner.json'));
+    const third = await startPostgres({ dataDir });
+    expect(await query(third.url, 'select value from kept order by value')).toEqual([{ value: 1 }, { value: 2 }]);
+    expect(Number(readFileSync(join(dataDir, 'cluster/postmaster.pid'), 'utf8').split('\n')[0])).not.toBe(orphan);
+    await third.stop();
+  }, 60_000);
+
+  test('refuses a folder that a live process owns and leaves its server alone', async () => {
+    const dataDir = join(folder, 'owned');
+    const owner = spawn('sleep', ['60']);
+    const mine = await startPostgres({ dataDir, durability: 'fast' });
+    const note = JSON.parse(readFileSync(join(dataDir, 'owner.json'), 'utf8')) as { pid: number };
+    expect(note.pid).toBe(process.pid);
+    const birth = readFileSync(`/proc/${owner.pid ?? 0}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ')[19];
+    const { writeFileSync } = await import('node:fs');
+    writeFileSync(join(dataDir, 'owner.json'), JSON.stringify({ pid: owner.pid, birth }));
+    await expect(startPostgres({ dataDir, durability: 'fast' })).rejects.toThrow(/in use by process/);
+    expect(await query(mine.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    owner.kill();
+    await mine.stop();
+  }, 60_000);
+
+  test('asks for its generated password', async () => {
+    const server = await startPostgres({ dataDir: join(folder, 'guarded'), durability: 'fast' });
+    const wrong = new URL(server.url);
+    wrong.password = 'guess';
+    await expect(query(wrong.href, 'select 1')).rejects.toThrow(/password/);
+    await server.stop();
+  }, 60_000);
+});
+
+const hasRedis = findExecutable('redis-server', process.env['PATH'] ?? '') !== undefined;
+(hasRedis ? test : test.skip)('a private Redis answers until it is stopped', async () => {
+  const server = await startRedis();
+  expect(await isOpen(server.port)).toBe(true);
+  await server.stop();
+  expect(await isOpen(server.port)).toBe(false);
+});
+
+const hasNats = findExecutable('nats-server', process.env['PATH'] ?? '') !== undefined;
+(hasNats ? test : test.skip)('a private NATS server answers until it is stopped', async () => {
+  const server = await startNats();
+  expect(await isOpen(server.port)).toBe(true);
+  await server.stop();
+  expect(await isOpen(server.port)).toBe(false);
+});

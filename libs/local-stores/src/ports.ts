@@ -1,0 +1,2 @@
+/** Free ports of loopback. */
+export { freePort, quietPort } from './child.js';

@@ -1,0 +1,199 @@
+/** A private Postgres on loopback with its own password, for development and tests. */
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { randomBytes } from '@signalbox/runtime/random';
+import { silentLog, type Log } from '@signalbox/runtime/log';
+import { childEnvironment, dieWithParentPrefix, freePort, pause, startChild, StoreError, waitUntil, type StoreProcess } from './child.js';
+import { claimFolder, isAlive, releaseFolder } from './owner.js';
+import { embeddedPostgres, localPostgres, type PostgresBinaries } from './postgres-binaries.js';
+import { findIdentity, type Identity } from './unprivileged.js';
+
+export interface StartPostgresOptions {
+  /** Folder that is this instance's alone; made when missing, kept between starts. */
+  readonly dataDir: string;
+  readonly log?: Log;
+  /** `safe` (default) survives power loss; `fast` gives that up and ends with this process: for tests only. */
+  readonly durability?: 'safe' | 'fast';
+  /** Binaries to use; default: the embedded package's, else the machine's. */
+  readonly binaries?: PostgresBinaries;
+  /** Folders to search for binaries, as PATH has them. */
+  readonly path?: string;
+}
+
+export interface LocalPostgres {
+  /** `postgres://user:password@127.0.0.1:port/postgres`; holds the password: do not log it. */
+  readonly url: string;
+  readonly origin: PostgresBinaries['origin'];
+  /** Closes connections and stops the server. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+const USER = 'signalbox';
+const START_LIMIT_MS = 30_000;
+
+function command(identity: Identity, binaries: PostgresBinaries, name: string, args: readonly string[], tail: readonly string[] = []): { command: string; args: string[] } {
+  const [first = '', ...rest] = [...identity.prefix, ...tail, join(binaries.folder, name), ...args];
+  return { command: first, args: rest };
+}
+
+/** Lines of postmaster.pid: pid, folder, start time, port, socket folder, address, shared memory, status. */
+function readPidFile(cluster: string): { pid: number; port: number; isReady: boolean } | undefined {
+  try {
+    const lines = readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n');
+    return { pid: Number(lines[0]), port: Number(lines[3]), isReady: lines[7]?.trim() === 'ready' };
+  } catch {
+    return undefined;
+  }
+}
+
+/** True when `pid` is a Postgres of this very folder (where the system cannot tell: any live process of that number is not ours to stop). */
+function isPostgresOf(pid: number, cluster: string): boolean {
+  try {
+    return isAlive(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(cluster);
+  } catch {
+    const answer = spawnSync('ps', ['-p', String(pid), '-o', 'args='], { encoding: 'utf8', timeout: 3_000 });
+    return answer.status === 0 && answer.stdout.includes(cluster);
+  }
+}
+
+/** Ends a Postgres that outlived its owner. SIGINT rolls open transactions back; what was committed is kept. */
+async function stopOrphan(cluster: string, log: Log): Promise<void> {
+  const orphan = readPidFile(cluster);
+  if (orphan === undefined || !Number.isInteger(orphan.pid) || orphan.pid <= 1 || !isPostgresOf(orphan.pid, cluster)) return;
+  log.info('Stopping the Postgres that an earlier run left behind.', { pid: orphan.pid });
+  for (const [signal, rounds] of [['SIGINT', 500], ['SIGQUIT', 250]] as const) {
+    try {
+      process.kill(orphan.pid, signal);
+    } catch {
+      return;
+    }
+    for (let round = 0; round < rounds; round += 1) {
+      if (!isAlive(orphan.pid)) return;
+      await pause(20);
+    }
+  }
+  throw new StoreError(`A Postgres from an earlier run (process ${orphan.pid}) does not stop.`);
+}
+
+function run(program: string, args: readonly string[], libraryPath: string | undefined, identity: Identity): Promise<{ code: number | null; output: string }> {
+  return new Promise((done, fail) => {
+    const child = spawn(program, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      cwd: '/',
+      env: childEnvironment(libraryPath),
+      ...(identity.uid === undefined ? {} : { uid: identity.uid }),
+      ...(identity.gid === undefined ? {} : { gid: identity.gid }),
+    });
+    let output = '';
+    const gather = (data: Buffer): void => {
+      output = (output + data.toString('utf8')).slice(-4_000);
+    };
+    child.stdout.on('data', gather);
+    child.stderr.on('data', gather);
+    child.on('error', fail);
+    child.on('close', (code) => done({ code, output }));
+  });
+}
+
+function giveTo(identity: Identity, folder: string): void {
+  if (identity.uid !== undefined) spawnSync('chown', ['-R', `${identity.uid}:${identity.gid ?? identity.uid}`, folder]);
+}
+
+async function createCluster(folder: string, cluster: string, password: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean): Promise<void> {
+  // Made beside its final place and renamed, so that a crash in the middle leaves nothing half-made.
+  const draft = `${cluster}.draft`;
+  const passwordFile = join(folder, 'password.draft');
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft, { mode: 0o700 });
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  giveTo(identity, folder);
+  const flags = ['-D', draft, '-U', USER, '--pwfile', passwordFile, '--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', ...(isFast ? ['--no-sync'] : [])];
+  const initdb = command(identity, binaries, 'initdb', flags);
+  const { code, output } = await run(initdb.command, initdb.args, binaries.libraryPath, identity);
+  rmSync(passwordFile, { force: true });
+  if (code !== 0) throw new StoreError(`initdb failed: ${output.trim().split('\n').slice(-2).join(' ')}`);
+  renameSync(draft, cluster);
+}
+
+function loadPassword(folder: string): string {
+  const path = join(folder, 'password');
+  if (existsSync(path)) return readFileSync(path, 'utf8').trim();
+  const password = Buffer.from(randomBytes(24)).toString('base64url');
+  writeFileSync(`${path}.new`, password, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+  return password;
+}
+
+function chooseBinaries(options: StartPostgresOptions, cluster: string): PostgresBinaries {
+  const candidates = options.binaries === undefined ? [embeddedPostgres, () => localPostgres(options.path ?? '')] : [() => options.binaries];
+  const versionFile = join(cluster, 'PG_VERSION');
+  const needed = existsSync(versionFile) ? Number(readFileSync(versionFile, 'utf8').trim()) : undefined;
+  for (const candidate of candidates) {
+    const binaries = candidate();
+    if (binaries !== undefined && (needed === undefined || needed === binaries.major)) return binaries;
+  }
+  throw new StoreError(
+    needed === undefined
+      ? 'No Postgres found for this platform: set DATABASE_URL to a database that exists.'
+      : `The data folder was made by Postgres ${needed}, which is not here: set DATABASE_URL, or choose another DATA_DIR.`,
+  );
+}
+
+/**
+ * Starts Postgres in `dataDir` on a free port of loopback. A Postgres left behind by a crash is stopped first
+ * (committed data is kept). Throws StoreError with one line for a person, also when a live process owns the folder.
+ */
+export async function startPostgres(options: StartPostgresOptions): Promise<LocalPostgres> {
+  const log = options.log ?? silentLog;
+  const folder = resolve(options.dataDir);
+  const cluster = join(folder, 'cluster');
+  const isFast = options.durability === 'fast';
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const identity = findIdentity();
+  claimFolder(folder);
+  try {
+    await stopOrphan(cluster, log);
+    const binaries = chooseBinaries(options, cluster);
+    const password = loadPassword(folder);
+    if (!existsSync(join(cluster, 'PG_VERSION'))) await createCluster(folder, cluster, password, binaries, identity, isFast);
+    giveTo(identity, folder);
+    chmodSync(cluster, 0o700);
+    const { child, port } = await launch(folder, cluster, binaries, identity, isFast);
+    return {
+      url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
+      origin: binaries.origin,
+      stop: async () => {
+        await child.stop('SIGINT', 10_000);
+        releaseFolder(folder);
+      },
+    };
+  } catch (error) {
+    releaseFolder(folder);
+    throw error;
+  }
+}
+
+async function launch(folder: string, cluster: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean): Promise<{ child: StoreProcess; port: number }> {
+  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=100', 'shared_buffers=32MB', ...(isFast ? ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'] : [])];
+  const logFile = join(folder, 'postgres.log');
+  rmSync(logFile, { force: true });
+  // A free port may be taken between our look and the server's bind: try again.
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    const port = await freePort();
+    const args = ['-D', cluster, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
+    const server = command(identity, binaries, 'postgres', args, isFast ? dieWithParentPrefix('INT') : []);
+    const child = await startChild({ ...server, logFile, libraryPath: binaries.libraryPath, uid: identity.uid, gid: identity.gid });
+    const isReady = (): Promise<boolean> => {
+      const state = readPidFile(cluster);
+      return Promise.resolve(state !== undefined && state.pid === child.pid && state.isReady);
+    };
+    try {
+      if (await waitUntil(child, isReady, START_LIMIT_MS)) return { child, port };
+    } catch (error) {
+      await child.stop('SIGQUIT', 5_000);
+      throw error;
+    }
+  }
+  throw new StoreError(`Postgres ended while starting; see ${logFile}.`);
+}

@@ -1,0 +1,73 @@
+/** The shapes that both doors share: what a handler gets, and what a caller holds. */
+import type { Fault } from '@signalbox/kernel/fault';
+
+/** Trace and identity that ride on each call. */
+export interface CallInfo {
+  /** Id of the client's request, empty for calls that serve none. */
+  readonly requestId: string;
+  /** W3C traceparent, or empty. */
+  readonly traceparent: string;
+  /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault. */
+  readonly signal: AbortSignal;
+  /** Milliseconds left of the caller's deadline; Infinity without one. */
+  remainingMs(): number;
+}
+
+/** Answers one request with one message. Throw a Fault for a fault; anything else thrown is a bug (`internal_error`). */
+export type UnaryHandler<Request, Response> = (request: Request, call: CallInfo) => Promise<Response> | Response;
+
+/** Where a streaming handler puts its messages. */
+export interface Emitter<Message> {
+  /**
+   * Queues a message. False when the receiver has no credit left: stop reading the source and wait for `drained`.
+   * Writing on regardless is allowed up to 256 KB beyond the credit, then throws a Fault `overloaded`.
+   */
+  write(message: Message): boolean;
+  /** Resolves when there is credit again; rejects with a Fault when the call is over. */
+  drained(): Promise<void>;
+}
+
+/** Answers one request with any number of messages; the stream ends when the promise settles. */
+export type StreamHandler<Request, Message> = (request: Request, call: CallInfo, emit: Emitter<Message>) => Promise<void>;
+
+// Handlers of one service, keyed by RPC name. Types are checked where the table is written.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- a table of handlers of different messages has no better common type
+export type AnyUnaryHandler = UnaryHandler<any, any>;
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- see above
+export type AnyStreamHandler = StreamHandler<any, any>;
+export interface Handlers {
+  readonly unary: Readonly<Record<string, AnyUnaryHandler>>;
+  readonly stream?: Readonly<Record<string, AnyStreamHandler>>;
+}
+
+export interface CallOptions {
+  /** 0 or absent = the client's default deadline. */
+  readonly deadlineMs?: number;
+  readonly requestId?: string;
+  readonly traceparent?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface StreamListener<Message> {
+  onMessage(message: Message): void;
+  /** Called exactly once, last; `fault` is undefined when the stream ended well. */
+  onEnd(fault: Fault | undefined): void;
+}
+
+/** A running server stream at its caller. */
+export interface StreamCall {
+  /** Stops; `onEnd` follows with a Fault `cancelled`. Safe to call twice and after the end. */
+  cancel(): void;
+  /** No credit is given back while paused: the server's source pauses in turn (256 KB). Messages already here still arrive. */
+  pause(): void;
+  resume(): void;
+}
+
+/** One neighbour, over whichever door the client was made for. */
+export interface RpcClient {
+  unary<Request extends object, Response>(method: string, request: Request, options?: CallOptions): Promise<Response>;
+  stream<Request extends object, Message>(method: string, request: Request, listener: StreamListener<Message>, options?: CallOptions): StreamCall;
+  /** True while at least one connection answers. */
+  isConnected(): boolean;
+  close(): Promise<void>;
+}

@@ -1,0 +1,70 @@
+/** Options and credentials of every gRPC connection, in one place: TLS comes in here. */
+import { ChannelCredentials, ServerCredentials, compressionAlgorithms, type ChannelOptions, type MethodDefinition } from '@grpc/grpc-js';
+import { serviceDefinition, type ServiceArea } from '@signalbox/contracts/load';
+import { MESSAGE_BYTES_MAX } from './link-item.js';
+
+/** How fast a frozen connection is noticed. */
+export interface Keepalive {
+  readonly timeMs: number;
+  readonly timeoutMs: number;
+}
+
+// 10 s + 5 s: below the 30 s idle cut of common load balancers, above a long pause of the collector.
+export const DEFAULT_KEEPALIVE: Keepalive = { timeMs: 10_000, timeoutMs: 5_000 };
+
+// A message may reach its bound through the plain door, plus the frame.
+const MESSAGE_OPTIONS: ChannelOptions = {
+  'grpc.max_send_message_length': MESSAGE_BYTES_MAX + 1024,
+  'grpc.max_receive_message_length': MESSAGE_BYTES_MAX + 1024,
+  'grpc.default_compression_algorithm': compressionAlgorithms.identity,
+};
+
+export function clientOptions(keepalive: Keepalive): ChannelOptions {
+  return {
+    ...MESSAGE_OPTIONS,
+    'grpc.keepalive_time_ms': keepalive.timeMs,
+    'grpc.keepalive_timeout_ms': keepalive.timeoutMs,
+    'grpc.keepalive_permit_without_calls': 1,
+    'grpc.enable_channelz': 0,
+    // Each link is a TCP connection of its own, and retries are decided here, not below.
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.enable_retries': 0,
+    'grpc.enable_http_proxy': 0,
+    'grpc.initial_reconnect_backoff_ms': 50,
+    'grpc.max_reconnect_backoff_ms': 2_000,
+    // One name with several addresses: links spread over them.
+    'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ pick_first: { shuffleAddressList: true } }] }),
+    'grpc.service_config_disable_resolution': 1,
+  };
+}
+
+// Channelz stays on: without it, forceShutdown of grpc-js 1.14 knows no session and cuts nothing.
+export function serverOptions(): ChannelOptions {
+  return { ...MESSAGE_OPTIONS, 'grpc.keepalive_time_ms': DEFAULT_KEEPALIVE.timeMs, 'grpc.keepalive_timeout_ms': DEFAULT_KEEPALIVE.timeoutMs };
+}
+
+export function clientCredentials(): ChannelCredentials {
+  return ChannelCredentials.createInsecure();
+}
+
+export function serverCredentials(): ServerCredentials {
+  return ServerCredentials.createInsecure();
+}
+
+export type Method = MethodDefinition<object, object>;
+
+/** Passes batches as they are: link-codec.ts reads and writes them. */
+export function asBytes(bytes: Buffer): Buffer {
+  return bytes;
+}
+
+/** The methods of an area but Link, by RPC name. */
+export function methodsOf(area: ServiceArea): ReadonlyMap<string, Method> {
+  return new Map(Object.entries(serviceDefinition(area)).filter(([name]) => name !== 'Link') as [string, Method][]);
+}
+
+export function linkPath(area: ServiceArea): string {
+  const link = serviceDefinition(area)['Link'];
+  if (link === undefined) throw new Error(`The contract of ${area} has no Link.`);
+  return link.path;
+}

@@ -1,0 +1,85 @@
+/** A call at its caller, the same through both doors: deadline, abort signal, and one end. */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import type { CallOptions } from './call.js';
+import type { Method } from './channel.js';
+
+export interface CallSink {
+  onBytes(payload: Buffer): void;
+  onEnd(fault: Fault | undefined): void;
+}
+
+/** What carries a call once it is started; told when the call ends early. */
+export interface CallCarrier {
+  /** The call ended at the caller: tell the peer, forget it. */
+  abandon(call: ClientCall): void;
+  pause(call: ClientCall): void;
+  resume(call: ClientCall): void;
+}
+
+export class ClientCall {
+  isOver = false;
+  isPaused = false;
+  carrier: CallCarrier | undefined;
+  readonly requestId: string;
+  readonly traceparent: string;
+  readonly deadlineAtMs: number;
+  private readonly timer: Timer;
+  private readonly signal: AbortSignal | undefined;
+
+  /** `deadlineMs` ≤ 2^31−1. */
+  constructor(
+    private readonly clock: Clock,
+    readonly name: string,
+    readonly method: Method,
+    readonly request: Buffer,
+    private readonly sink: CallSink,
+    options: CallOptions | undefined,
+    deadlineMs: number,
+  ) {
+    this.requestId = options?.requestId ?? '';
+    this.traceparent = options?.traceparent ?? '';
+    this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
+    this.timer = clock.setTimer(deadlineMs, this.expire);
+    this.signal = options?.signal;
+    this.signal?.addEventListener('abort', this.cancel, { once: true });
+  }
+
+  remainingMs(): number {
+    return Math.max(0, this.deadlineAtMs - this.clock.monotonicMs());
+  }
+
+  /** A bug in the listener ends this call only. */
+  deliver(payload: Buffer): void {
+    if (this.isOver) return;
+    try {
+      this.sink.onBytes(payload);
+    } catch (error) {
+      this.fail(error instanceof Fault ? error : new Fault('internal_error', 'a listener threw', { cause: error }));
+    }
+  }
+
+  /** The peer or the carrier ended the call. Does nothing on a call that is over. */
+  settle(fault: Fault | undefined): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.timer.cancel();
+    this.signal?.removeEventListener('abort', this.cancel);
+    this.sink.onEnd(fault);
+  }
+
+  /** The caller's side ended the call. */
+  fail(fault: Fault): void {
+    if (this.isOver) return;
+    this.carrier?.abandon(this);
+    this.settle(fault);
+  }
+
+  readonly cancel = (): void => {
+    this.fail(new Fault('cancelled', 'the caller cancelled'));
+  };
+
+  private readonly expire = (): void => {
+    this.fail(new Fault('deadline_exceeded', 'the deadline passed'));
+  };
+}

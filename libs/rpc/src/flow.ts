@@ -1,0 +1,102 @@
+/** Flow control of one call: what may be sent, and what was received. */
+import { Fault } from '@signalbox/kernel/fault';
+import { CREDIT_BYTES, CREDIT_STEP_BYTES, ITEM, LinkItem, MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
+import type { Outbox } from './outbox.js';
+
+/** The sending half: items pass while there is credit and wait here without. The last part may overdraw. */
+export class CreditedSender {
+  private credit = CREDIT_BYTES;
+  private pending: LinkItem[] = [];
+  private head = 0;
+  /** Payload bytes that wait for credit. */
+  pendingBytes = 0;
+
+  constructor(private readonly outbox: Outbox) {}
+
+  send(item: LinkItem): void {
+    if (this.head === this.pending.length && (this.credit > 0 || item.payload.length === 0)) {
+      this.credit -= item.payload.length;
+      this.outbox.body(item);
+    } else {
+      this.pending.push(item);
+      this.pendingBytes += item.payload.length;
+    }
+  }
+
+  /** True when the next item passes at once. */
+  isOpen(): boolean {
+    return this.credit > 0 && this.head === this.pending.length;
+  }
+
+  grant(bytes: number): void {
+    this.credit += bytes;
+    for (;;) {
+      const item = this.pending[this.head];
+      if (item === undefined || (this.credit <= 0 && item.payload.length > 0)) break;
+      this.head += 1;
+      this.pendingBytes -= item.payload.length;
+      this.credit -= item.payload.length;
+      this.outbox.body(item);
+    }
+    if (this.head === this.pending.length) {
+      this.pending = [];
+      this.head = 0;
+    }
+  }
+
+  /** Forgets what waits. */
+  discard(): void {
+    this.pending = [];
+    this.head = 0;
+    this.pendingBytes = 0;
+  }
+}
+
+/** The receiving half: puts parts together and gives credit back. */
+export class CreditedReceiver {
+  private parts: Buffer[] = [];
+  private partBytes = 0;
+  private owed = 0;
+  private isPaused = false;
+
+  constructor(
+    private readonly outbox: Outbox,
+    private readonly call: number,
+  ) {}
+
+  /** The whole message when this was its last part. Throws a Fault `bad_message` above 64 MB. */
+  receive(payload: Buffer, more: boolean): Buffer | undefined {
+    this.owed += payload.length;
+    if (this.owed >= CREDIT_STEP_BYTES) this.settle();
+    if (!more && this.partBytes === 0) return payload;
+    this.partBytes += payload.length;
+    if (this.partBytes > MESSAGE_BYTES_MAX) {
+      this.parts = [];
+      throw new Fault('bad_message', 'a message is larger than 64 MB');
+    }
+    this.parts.push(payload);
+    if (more) return undefined;
+    const whole = Buffer.concat(this.parts, this.partBytes);
+    this.parts = [];
+    this.partBytes = 0;
+    return whole;
+  }
+
+  pause(): void {
+    this.isPaused = true;
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    if (this.owed >= CREDIT_STEP_BYTES) this.settle();
+  }
+
+  private settle(): void {
+    if (this.isPaused) return;
+    const item = new LinkItem(this.call, ITEM.credit);
+    item.creditBytes = this.owed;
+    item.payload = NO_BYTES;
+    this.owed = 0;
+    this.outbox.control(item);
+  }
+}

@@ -1,0 +1,208 @@
+/** The client's end of one link: one connection, many calls. */
+import { Client, Metadata, type ClientDuplexStream } from '@grpc/grpc-js';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { Fault, toFault } from '@signalbox/kernel/fault';
+import { asBytes, clientCredentials, clientOptions, type Keepalive } from './channel.js';
+import type { CallCarrier, ClientCall } from './client-call.js';
+import { detailToFault, toUint32 } from './fault-status.js';
+import { CreditedReceiver, CreditedSender } from './flow.js';
+import { decodeBatch } from './link-codec.js';
+import { ITEM, itemsOf, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
+import { Outbox } from './outbox.js';
+
+export interface LinkClientOptions {
+  readonly address: string;
+  /** gRPC path of the area's Link. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly keepalive: Keepalive;
+  readonly onReady: (link: LinkClient) => void;
+  /** The server wants no new calls here. */
+  readonly onRetire: (link: LinkClient) => void;
+  /** Called once, last. `unsent` never left this process and may run on another link. */
+  readonly onClosed: (link: LinkClient, unsent: readonly ClientCall[]) => void;
+}
+
+interface Entry {
+  readonly id: number;
+  readonly call: ClientCall;
+  readonly open: LinkItem;
+  readonly sender: CreditedSender;
+  readonly receiver: CreditedReceiver;
+}
+
+/** A connection that is not up by then is tried anew. */
+const CONNECT_TIMEOUT_MS = 5_000;
+const CALL_ID_MAX = 0xffffffff;
+
+export class LinkClient implements CallCarrier {
+  state: 'connecting' | 'ready' | 'retiring' | 'closed' = 'connecting';
+  private readonly client: Client;
+  private readonly stream: ClientDuplexStream<Buffer, Buffer>;
+  private readonly outbox: Outbox;
+  private readonly entries = new Map<number, Entry>();
+  private readonly ids = new Map<ClientCall, number>();
+  private readonly connectTimer: Timer;
+  private nextId = 1;
+
+  constructor(private readonly options: LinkClientOptions) {
+    this.client = new Client(options.address, clientCredentials(), clientOptions(options.keepalive));
+    this.stream = this.client.makeBidiStreamRequest(options.path, asBytes, asBytes, new Metadata());
+    this.outbox = new Outbox((batch) => this.stream.write(batch));
+    this.connectTimer = options.clock.setTimer(CONNECT_TIMEOUT_MS, () => this.close(), { unref: true });
+    this.stream.on('metadata', this.becomeReady);
+    this.stream.on('data', this.receive);
+    this.stream.on('drain', () => this.outbox.unblock());
+    this.stream.on('error', () => this.close());
+    this.stream.on('end', () => this.close());
+  }
+
+  hasRoom(): boolean {
+    return this.state === 'ready' && this.entries.size < LIVE_CALLS_MAX;
+  }
+
+  start(call: ClientCall): void {
+    while (this.entries.has(this.nextId)) this.advance();
+    const id = this.nextId;
+    this.advance();
+    const open = new LinkItem(id, ITEM.open);
+    open.method = call.name;
+    open.deadlineMs = Math.max(1, toUint32(call.remainingMs()));
+    open.requestId = call.requestId;
+    open.traceparent = call.traceparent;
+    const entry: Entry = { id, call, open, sender: new CreditedSender(this.outbox), receiver: new CreditedReceiver(this.outbox, id) };
+    if (call.isPaused) entry.receiver.pause();
+    this.entries.set(id, entry);
+    this.ids.set(call, id);
+    call.carrier = this;
+    for (const item of itemsOf(open, ITEM.message, call.request)) entry.sender.send(item);
+  }
+
+  abandon(call: ClientCall): void {
+    const entry = this.entryOf(call);
+    if (entry === undefined) return;
+    entry.sender.discard();
+    this.forget(entry);
+    if (!this.outbox.drop(entry.open)) this.outbox.control(new LinkItem(entry.id, ITEM.cancel));
+    this.endIfIdle();
+  }
+
+  pause(call: ClientCall): void {
+    this.entryOf(call)?.receiver.pause();
+  }
+
+  resume(call: ClientCall): void {
+    this.entryOf(call)?.receiver.resume();
+  }
+
+  /** No new calls; closes once the running ones are done. */
+  retire(): void {
+    if (this.state === 'connecting') this.close();
+    if (this.state !== 'ready') return;
+    this.state = 'retiring';
+    this.options.onRetire(this);
+    this.endIfIdle();
+  }
+
+  /** Cuts now: sent calls fail with `link_lost`. Safe to call twice. */
+  close(): void {
+    if (this.state === 'closed') return;
+    this.state = 'closed';
+    this.connectTimer.cancel();
+    this.outbox.close();
+    const unsent: ClientCall[] = [];
+    const entries = [...this.entries.values()];
+    this.entries.clear();
+    this.ids.clear();
+    this.stream.cancel();
+    this.client.close();
+    const fault = new Fault('link_lost', 'the link broke during the call');
+    for (const entry of entries) {
+      entry.call.carrier = undefined;
+      if (this.outbox.drop(entry.open)) unsent.push(entry.call);
+      else entry.call.settle(fault);
+    }
+    this.options.onClosed(this, unsent);
+  }
+
+  private readonly becomeReady = (): void => {
+    if (this.state !== 'connecting') return;
+    this.state = 'ready';
+    this.connectTimer.cancel();
+    this.options.onReady(this);
+  };
+
+  private readonly receive = (batch: Buffer): void => {
+    let items: readonly LinkItem[];
+    try {
+      items = decodeBatch(batch);
+    } catch {
+      this.close();
+      return;
+    }
+    for (const item of items) this.accept(item);
+    this.endIfIdle();
+  };
+
+  private accept(item: LinkItem): void {
+    if (item.kind === ITEM.goaway) {
+      this.retire();
+      return;
+    }
+    const entry = this.entries.get(item.call);
+    if (entry === undefined) return;
+    switch (item.kind) {
+      case ITEM.credit:
+        entry.sender.grant(item.creditBytes);
+        break;
+      case ITEM.message:
+        this.deliver(entry, item);
+        break;
+      case ITEM.end:
+        if (!entry.call.method.responseStream) this.deliver(entry, item);
+        this.forget(entry);
+        entry.call.settle(undefined);
+        break;
+      case ITEM.fault:
+        this.forget(entry);
+        entry.call.settle(detailToFault(item.fault));
+        break;
+      default:
+        // A kind of a newer peer.
+        break;
+    }
+  }
+
+  private deliver(entry: Entry, item: LinkItem): void {
+    try {
+      const whole = entry.receiver.receive(item.payload, item.more);
+      if (whole !== undefined) entry.call.deliver(whole);
+    } catch (error) {
+      entry.call.fail(toFault(error));
+    }
+  }
+
+  private forget(entry: Entry): void {
+    this.entries.delete(entry.id);
+    this.ids.delete(entry.call);
+    entry.sender.discard();
+    entry.call.carrier = undefined;
+  }
+
+  private entryOf(call: ClientCall): Entry | undefined {
+    const id = this.ids.get(call);
+    return id === undefined ? undefined : this.entries.get(id);
+  }
+
+  private advance(): void {
+    this.nextId = this.nextId === CALL_ID_MAX ? 1 : this.nextId + 1;
+  }
+
+  private endIfIdle(): void {
+    if (this.state !== 'retiring' || this.entries.size > 0) return;
+    this.outbox.flush();
+    this.stream.end();
+    // The answer to the half-close may never come from a frozen peer; nothing is lost by not waiting long.
+    this.options.clock.setTimer(1_000, () => this.close(), { unref: true });
+  }
+}

@@ -1,0 +1,311 @@
+/** The server's end of one link: opens calls, runs their handlers, sends what they answer. */
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault, toFault } from '@signalbox/kernel/fault';
+import type { Log } from '@signalbox/runtime/log';
+import type { Emitter, Handlers } from './call.js';
+import type { Method } from './channel.js';
+import { faultToDetail } from './fault-status.js';
+import { CreditedReceiver, CreditedSender } from './flow.js';
+import { decodeBatch } from './link-codec.js';
+import { CREDIT_BYTES, ITEM, itemsOf, LinkItem, LIVE_CALLS_MAX, MESSAGE_BYTES_MAX } from './link-item.js';
+import { Outbox } from './outbox.js';
+import { ServedCall } from './served-call.js';
+
+export interface LinkServerOptions {
+  readonly methods: ReadonlyMap<string, Method>;
+  readonly handlers: Handlers;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Hands a batch to the transport; false = not writable until `unblock`. */
+  readonly write: (batch: Buffer) => boolean;
+  /** Everything is sent, and the client has closed its side. */
+  readonly onFinished: () => void;
+}
+
+/** Half-received requests of one link may hold this much; above it, Fault `overloaded`. */
+const ASSEMBLING_BYTES_MAX = 256 * 1024 * 1024;
+
+class LinkCall implements Emitter<object> {
+  readonly info: ServedCall;
+  readonly receiver: CreditedReceiver;
+  readonly sender: CreditedSender;
+  isOver = false;
+  /** The request is complete. */
+  isRunning = false;
+  /** Request bytes received and not yet complete. */
+  heldBytes = 0;
+  private waiters: { resolve: () => void; reject: (fault: Fault) => void }[] = [];
+  private overFault: Fault | undefined;
+
+  constructor(
+    private readonly outbox: Outbox,
+    readonly id: number,
+    readonly name: string,
+    readonly method: Method,
+    open: LinkItem,
+    clock: Clock,
+    onDeadline: (call: LinkCall, fault: Fault) => void,
+  ) {
+    this.receiver = new CreditedReceiver(outbox, id);
+    this.sender = new CreditedSender(outbox);
+    this.info = new ServedCall(open.requestId, open.traceparent, clock, open.deadlineMs === 0 ? Infinity : open.deadlineMs, (fault) => onDeadline(this, fault));
+  }
+
+  write(message: object): boolean {
+    if (this.isOver) throw this.overFault ?? new Fault('cancelled', 'the call is over');
+    const payload = this.method.responseSerialize(message);
+    if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
+    if (this.sender.pendingBytes > 0 && this.sender.pendingBytes + payload.length > CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
+    for (const item of itemsOf(new LinkItem(this.id, ITEM.message), ITEM.message, payload)) this.sender.send(item);
+    return this.isWritable();
+  }
+
+  drained(): Promise<void> {
+    if (this.isOver) return Promise.reject(this.overFault ?? new Fault('cancelled', 'the call is over'));
+    if (this.isWritable()) return Promise.resolve();
+    const waiting = new Promise<void>((resolve, reject) => {
+      this.waiters.push({ resolve, reject });
+      if (this.outbox.isCongested()) this.outbox.onUncongested(this.wake);
+    });
+    // A handler that raced it and moved on must not bring the process down.
+    waiting.catch(() => undefined);
+    return waiting;
+  }
+
+  grant(bytes: number): void {
+    this.sender.grant(bytes);
+    this.wake();
+  }
+
+  /** Ends the call for its handler; `fault` undefined when it answered. */
+  finish(fault: Fault | undefined): void {
+    this.isOver = true;
+    this.overFault = fault;
+    if (fault === undefined) this.info.settle();
+    else {
+      this.info.abort(fault);
+      this.sender.discard();
+    }
+    const waiters = this.waiters;
+    this.waiters = [];
+    for (const waiter of waiters) waiter.reject(fault ?? new Fault('cancelled', 'the call is over'));
+  }
+
+  private isWritable(): boolean {
+    return this.sender.isOpen() && !this.outbox.isCongested();
+  }
+
+  private readonly wake = (): void => {
+    if (this.waiters.length === 0) return;
+    if (!this.isWritable()) {
+      if (this.outbox.isCongested()) this.outbox.onUncongested(this.wake);
+      return;
+    }
+    const waiters = this.waiters;
+    this.waiters = [];
+    for (const waiter of waiters) waiter.resolve();
+  };
+}
+
+export class LinkServer {
+  private readonly outbox: Outbox;
+  private readonly calls = new Map<number, LinkCall>();
+  private unarmed: LinkCall[] = [];
+  /** Answered calls whose last items still wait for credit. */
+  private readonly tails = new Map<number, LinkCall>();
+  private assemblingBytes = 0;
+  private isEnding = false;
+  private isFinished = false;
+
+  constructor(private readonly options: LinkServerOptions) {
+    this.outbox = new Outbox(options.write);
+  }
+
+  /** Calls in work. */
+  liveCalls(): number {
+    return this.calls.size;
+  }
+
+  unblock(): void {
+    this.outbox.unblock();
+    this.finishIfDone();
+  }
+
+  /** Throws a Fault `bad_message` when the batch cannot be read; the link is then to be broken. */
+  receive(batch: Buffer): void {
+    for (const item of decodeBatch(batch)) this.accept(item);
+    if (this.unarmed.length > 0) setImmediate(this.armDeadlines);
+  }
+
+  /** Asks the client to open no new call here. */
+  goAway(): void {
+    this.outbox.control(new LinkItem(0, ITEM.goaway));
+  }
+
+  /** The client sends no more: finish once every call is answered. */
+  end(): void {
+    this.isEnding = true;
+    this.finishIfDone();
+  }
+
+  /** The connection broke: every call is aborted. Safe to call twice. */
+  abort(): void {
+    this.isFinished = true;
+    this.outbox.close();
+    const fault = new Fault('cancelled', 'the connection of the caller broke');
+    for (const call of this.calls.values()) call.finish(fault);
+    this.calls.clear();
+    this.tails.clear();
+  }
+
+  /** A timer for each call that its handler did not answer within the turn; the quick ones need none. */
+  private readonly armDeadlines = (): void => {
+    const unarmed = this.unarmed;
+    this.unarmed = [];
+    for (const call of unarmed) if (!call.isOver) call.info.arm();
+  };
+
+  private accept(item: LinkItem): void {
+    if (item.kind === ITEM.open) {
+      this.open(item);
+      return;
+    }
+    const call = this.calls.get(item.call);
+    if (item.kind === ITEM.credit) (call ?? this.tails.get(item.call))?.grant(item.creditBytes);
+    if (item.kind === ITEM.cancel) this.cancel(item.call, call);
+    if (call !== undefined && item.kind === ITEM.message && !call.isRunning) this.receivePart(call, item);
+    const tail = this.tails.get(item.call);
+    if (tail?.sender.pendingBytes === 0) {
+      this.tails.delete(item.call);
+      this.finishIfDone();
+    }
+  }
+
+  private cancel(id: number, call: LinkCall | undefined): void {
+    this.tails.get(id)?.sender.discard();
+    this.tails.delete(id);
+    if (call === undefined) return;
+    this.close(call);
+    call.finish(new Fault('cancelled', 'the caller cancelled'));
+    this.finishIfDone();
+  }
+
+  private open(item: LinkItem): void {
+    const method = this.options.methods.get(item.method);
+    const isServed = Object.hasOwn(this.options.handlers.unary, item.method) || Object.hasOwn(this.options.handlers.stream ?? {}, item.method);
+    if (method === undefined || !isServed) {
+      this.refuse(item.call, new Fault('unknown_method', 'no such method'));
+      return;
+    }
+    if (this.calls.size >= LIVE_CALLS_MAX) {
+      this.refuse(item.call, new Fault('overloaded', 'too many live calls on a link'));
+      return;
+    }
+    if (this.calls.has(item.call)) {
+      this.refuse(item.call, new Fault('bad_message', 'the call is open already'));
+      return;
+    }
+    const call = new LinkCall(this.outbox, item.call, item.method, method, item, this.options.clock, this.expire);
+    this.calls.set(item.call, call);
+    if (item.deadlineMs > 0) this.unarmed.push(call);
+    this.receivePart(call, item);
+  }
+
+  private readonly expire = (call: LinkCall, fault: Fault): void => {
+    this.fail(call, fault);
+  };
+
+  private receivePart(call: LinkCall, item: LinkItem): void {
+    try {
+      const whole = call.receiver.receive(item.payload, item.more);
+      if (whole === undefined) {
+        call.heldBytes += item.payload.length;
+        this.assemblingBytes += item.payload.length;
+        if (this.assemblingBytes > ASSEMBLING_BYTES_MAX) throw new Fault('overloaded', 'too many half-received requests on a link');
+        return;
+      }
+      this.releaseHeld(call);
+      call.isRunning = true;
+      void this.run(call, whole);
+    } catch (error) {
+      this.fail(call, toFault(error));
+    }
+  }
+
+  private releaseHeld(call: LinkCall): void {
+    this.assemblingBytes -= call.heldBytes;
+    call.heldBytes = 0;
+  }
+
+  /** Never rejects: what a handler throws becomes the call's fault. */
+  private async run(call: LinkCall, bytes: Buffer): Promise<void> {
+    try {
+      const request = parseRequest(call.method, bytes);
+      const { unary, stream } = this.options.handlers;
+      if (call.method.responseStream) {
+        await stream?.[call.name]?.(request, call.info, call);
+        if (!call.isOver) this.answer(call, [new LinkItem(call.id, ITEM.end)]);
+        return;
+      }
+      const response = (await unary[call.name]?.(request, call.info)) as object;
+      if (call.isOver) return;
+      const payload = call.method.responseSerialize(response);
+      if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
+      this.answer(call, itemsOf(new LinkItem(call.id, ITEM.message), ITEM.end, payload));
+    } catch (error) {
+      if (!(error instanceof Fault)) this.options.log.error('a handler threw what is no fault', { method: call.name }, error);
+      if (!call.isOver) this.failInOrder(call, toFault(error));
+    }
+  }
+
+  private answer(call: LinkCall, items: readonly LinkItem[]): void {
+    for (const item of items) call.sender.send(item);
+    if (!call.sender.isOpen() && call.sender.pendingBytes > 0) this.tails.set(call.id, call);
+    this.close(call);
+    call.finish(undefined);
+    this.finishIfDone();
+  }
+
+  /** After the messages that the handler wrote before. */
+  private failInOrder(call: LinkCall, fault: Fault): void {
+    const item = new LinkItem(call.id, ITEM.fault);
+    item.fault = faultToDetail(fault);
+    this.answer(call, [item]);
+  }
+
+  /** Ahead of any body: the call is over whatever was under way. */
+  private fail(call: LinkCall, fault: Fault): void {
+    if (call.isOver) return;
+    this.close(call);
+    call.finish(fault);
+    this.refuse(call.id, fault);
+    this.finishIfDone();
+  }
+
+  private refuse(id: number, fault: Fault): void {
+    const item = new LinkItem(id, ITEM.fault);
+    item.fault = faultToDetail(fault);
+    this.outbox.control(item);
+  }
+
+  private close(call: LinkCall): void {
+    this.releaseHeld(call);
+    this.calls.delete(call.id);
+  }
+
+  private finishIfDone(): void {
+    if (!this.isEnding || this.isFinished || this.calls.size > 0 || this.tails.size > 0) return;
+    this.outbox.flush();
+    if (!this.outbox.isEmpty()) return;
+    this.isFinished = true;
+    this.options.onFinished();
+  }
+}
+
+function parseRequest(method: Method, bytes: Buffer): object {
+  try {
+    return method.requestDeserialize(bytes);
+  } catch {
+    throw new Fault('bad_message', 'the request cannot be read');
+  }
+}

@@ -1,0 +1,176 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { AdmitRequest__Output, AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
+import { Fault } from '@signalbox/kernel/fault';
+import { systemClock } from '@signalbox/runtime/clock';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import type { ServiceArea } from '@signalbox/contracts/load';
+import type { Handlers, RpcClient } from './call.js';
+import { createRpcClient } from './client.js';
+import { createRpcServer, type RpcServer } from './server.js';
+
+const open: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+async function serve(area: ServiceArea, handlers: Handlers, port = 0): Promise<{ readonly server: RpcServer; readonly port: number }> {
+  const server = createRpcServer({ area, handlers, host: '127.0.0.1', port, clock: systemClock, log: silentLog });
+  open.push(() => server.stop(0));
+  return { server, port: await server.start() };
+}
+
+function dial(area: ServiceArea, ports: readonly number[], extra: { readonly links?: number; readonly keepalive?: { readonly timeMs: number; readonly timeoutMs: number } } = {}): RpcClient {
+  const client = createRpcClient({ area, addresses: ports.map((port) => `127.0.0.1:${String(port)}`), door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 10_000, ...extra });
+  open.push(() => client.close());
+  return client;
+}
+
+const who = (client: RpcClient): Promise<string> => client.unary<object, AdmitResponse__Output>('Admit', {}).then((answer) => answer.limitSource);
+
+/** A gate that a test opens. */
+function gate(): { readonly passed: Promise<void>; readonly pass: () => void } {
+  let pass: () => void = () => undefined;
+  const passed = new Promise<void>((resolve) => (pass = resolve));
+  return { passed, pass };
+}
+
+interface Proxy {
+  readonly port: number;
+  /** Stops forwarding; connections stay open. */
+  freeze(): void;
+}
+
+async function proxyTo(target: number): Promise<Proxy> {
+  const sockets = new Set<Socket>();
+  let isFrozen = false;
+  const proxy = createServer((near) => {
+    const far = connect(target, '127.0.0.1');
+    for (const [from, to] of [[near, far], [far, near]] as const) {
+      sockets.add(from);
+      from.on('data', (bytes) => {
+        if (!isFrozen) to.write(bytes);
+      });
+      from.on('error', () => to.destroy());
+      from.on('close', () => to.destroy());
+    }
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  open.push(async () => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+    await once(proxy, 'close');
+  });
+  return { port: (proxy.address() as AddressInfo).port, freeze: () => (isFrozen = true) };
+}
+
+describe('the Link', () => {
+  test('spreads calls over every address', async () => {
+    const a = await serve('quota', { unary: { Admit: () => ({ limitSource: 'a' }) } });
+    const b = await serve('quota', { unary: { Admit: () => ({ limitSource: 'b' }) } });
+    const client = dial('quota', [a.port, b.port]);
+    const seen = new Set<string>();
+    while (seen.size < 2) seen.add(await who(client));
+    expect([...seen].sort()).toEqual(['a', 'b']);
+  });
+
+  test('refuses calls as peer_unavailable when nobody listens', async () => {
+    const { server, port } = await serve('quota', { unary: { Admit: () => ({}) } });
+    await server.stop(0);
+    const client = dial('quota', [port]);
+    await expect(client.unary('Admit', {}, { deadlineMs: 5_000 })).rejects.toMatchObject({ code: 'peer_unavailable' });
+    expect(client.isConnected()).toBe(false);
+  });
+
+  test('comes back by itself after a restart of the server', async () => {
+    const first = await serve('quota', { unary: { Admit: () => ({ limitSource: 'old' }) } });
+    const client = dial('quota', [first.port]);
+    expect(await who(client)).toBe('old');
+    await first.server.stop(0);
+    await serve('quota', { unary: { Admit: () => ({ limitSource: 'new' }) } }, first.port);
+    let answer = '';
+    while (answer !== 'new') answer = await who(client).catch((fault: unknown) => (fault instanceof Fault ? fault.code : 'not a fault'));
+    expect(answer).toBe('new');
+  });
+
+  test('lets open calls finish on GOAWAY while new ones go elsewhere', async () => {
+    const started = gate();
+    const finish = gate();
+    const leaving = await serve('quota', {
+      unary: {
+        Admit: async (request: AdmitRequest__Output) => {
+          if (request.requestId !== 'slow') return { limitSource: 'leaving' };
+          started.pass();
+          await finish.passed;
+          return { limitSource: 'leaving' };
+        },
+      },
+    });
+    const client = dial('quota', [leaving.port], { links: 1 });
+    const slow = client.unary<object, AdmitResponse__Output>('Admit', { requestId: 'slow' });
+    await started.passed;
+    const stopped = leaving.server.stop(15_000);
+    await serve('quota', { unary: { Admit: () => ({ limitSource: 'staying' }) } }, leaving.port);
+    while ((await who(client)) !== 'staying');
+    finish.pass();
+    expect((await slow).limitSource).toBe('leaving');
+    await stopped;
+    expect(await who(client)).toBe('staying');
+  });
+
+  test('a stream that its client does not read blocks no other call', async () => {
+    const { port } = await serve('worker', {
+      unary: { Outcome: () => ({}) },
+      stream: {
+        Dispatch: async (_request, _call, emit) => {
+          for (;;) if (!emit.write({ chunk: { choices: Buffer.alloc(20_000) } })) await emit.drained();
+        },
+      },
+    });
+    const client = dial('worker', [port], { links: 1 });
+    const first = gate();
+    const ended = gate();
+    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: first.pass, onEnd: ended.pass });
+    call.pause();
+    await first.passed;
+    for (let i = 0; i < 20; i += 1) await expect(client.unary('Outcome', {})).resolves.toEqual({});
+    call.cancel();
+    await ended.passed;
+  });
+
+  test('throws overloaded at a handler that writes far beyond its credit', async () => {
+    const { port } = await serve('worker', {
+      unary: {},
+      stream: {
+        Dispatch: (_request, _call, emit) => {
+          for (;;) emit.write({ chunk: { choices: Buffer.alloc(20_000) } });
+        },
+      },
+    });
+    const fault = await new Promise<Fault | undefined>((resolve) => dial('worker', [port]).stream('Dispatch', {}, { onMessage: () => undefined, onEnd: resolve }));
+    expect(fault?.code).toBe('overloaded');
+  });
+
+  test('notices a frozen connection: its calls fail with a typed fault long before their deadline', async () => {
+    const { port } = await serve('quota', { unary: { Admit: () => ({ limitSource: 'x' }) } });
+    const proxy = await proxyTo(port);
+    const client = dial('quota', [proxy.port], { keepalive: { timeMs: 100, timeoutMs: 100 } });
+    expect(await who(client)).toBe('x');
+    proxy.freeze();
+    await expect(client.unary('Admit', {}, { deadlineMs: 15_000 })).rejects.toMatchObject({ code: 'link_lost' });
+  });
+
+  test('meets the deadline over a frozen connection', async () => {
+    const { port } = await serve('quota', { unary: { Admit: () => ({ limitSource: 'x' }) } });
+    const proxy = await proxyTo(port);
+    const client = dial('quota', [proxy.port]);
+    expect(await who(client)).toBe('x');
+    proxy.freeze();
+    await expect(client.unary('Admit', {}, { deadlineMs: 100 })).rejects.toMatchObject({ code: 'deadline_exceeded' });
+  });
+});

@@ -1,0 +1,118 @@
+/** The plain RPCs of a service: grpc-js calls in, the same handlers as the Link's. */
+import { type handleServerStreamingCall, type handleUnaryCall, type Metadata, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js';
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault, toFault } from '@signalbox/kernel/fault';
+import type { Log } from '@signalbox/runtime/log';
+import type { AnyStreamHandler, AnyUnaryHandler, Emitter } from './call.js';
+import type { Method } from './channel.js';
+import { faultToStatus } from './fault-status.js';
+import { CREDIT_BYTES, MESSAGE_BYTES_MAX } from './link-item.js';
+import { ServedCall } from './served-call.js';
+
+interface DoorOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+type ServerSurfaceCall = ServerUnaryCall<object, object> | ServerWritableStream<object, Buffer>;
+type CallDeadline = ReturnType<ServerSurfaceCall['getDeadline']>;
+
+function text(metadata: Metadata, key: string): string {
+  const value = metadata.get(key)[0];
+  return typeof value === 'string' ? value : '';
+}
+
+function remaining(deadline: CallDeadline, clock: Clock): number {
+  const atMs = deadline instanceof Date ? deadline.getTime() : deadline;
+  return atMs === Infinity ? Infinity : Math.max(0, atMs - clock.nowMs());
+}
+
+function serve(call: ServerSurfaceCall, clock: Clock, onDeadline: (fault: Fault) => void): ServedCall {
+  const served = new ServedCall(text(call.metadata, 'request-id'), text(call.metadata, 'traceparent'), clock, remaining(call.getDeadline(), clock), onDeadline);
+  const onCancelled = (): void => {
+    served.abort(served.remainingMs() <= 0 ? new Fault('deadline_exceeded', 'the deadline passed at the server') : new Fault('cancelled', 'the caller cancelled'));
+  };
+  (call as ServerUnaryCall<object, object>).on('cancelled', onCancelled);
+  served.arm();
+  return served;
+}
+
+function report(error: unknown, log: Log): Fault {
+  if (!(error instanceof Fault)) log.error('a handler threw what is no fault', {}, error);
+  return toFault(error);
+}
+
+export function plainUnary(handler: AnyUnaryHandler, { clock, log }: DoorOptions): handleUnaryCall<object, object> {
+  return (call, callback) => {
+    let isOver = false;
+    const finish = (fault: Fault | undefined, response?: object): void => {
+      if (isOver) return;
+      isOver = true;
+      served.settle();
+      if (fault !== undefined) callback(faultToStatus(fault));
+      else callback(null, response);
+    };
+    const served = serve(call, clock, (fault) => finish(fault));
+    void (async () => {
+      try {
+        finish(undefined, (await handler(call.request, served)) as object);
+      } catch (error) {
+        finish(report(error, log));
+      }
+    })();
+  };
+}
+
+/** `call.write` gets bytes: the registered method passes them as they are, so that they can be counted. */
+export function plainStream(handler: AnyStreamHandler, method: Method, { clock, log }: DoorOptions): handleServerStreamingCall<object, Buffer> {
+  return (call) => {
+    let isOver = false;
+    let pendingBytes = 0;
+    let waiters: { resolve: () => void; reject: (fault: Fault) => void }[] = [];
+    const finish = (fault: Fault | undefined): void => {
+      if (isOver) return;
+      isOver = true;
+      served.settle();
+      for (const waiter of waiters) waiter.reject(fault ?? new Fault('cancelled', 'the call is over'));
+      waiters = [];
+      if (fault === undefined) call.end();
+      else if (!call.cancelled) call.emit('error', { ...faultToStatus(fault), name: fault.name, message: fault.code });
+    };
+    const served = serve(call, clock, finish);
+    call.on('cancelled', () => finish(new Fault('cancelled', 'the caller cancelled')));
+    const emit: Emitter<object> = {
+      write: (message) => {
+        if (isOver) throw new Fault('cancelled', 'the call is over');
+        const payload = method.responseSerialize(message);
+        if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
+        if (pendingBytes > CREDIT_BYTES && pendingBytes + payload.length > 2 * CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
+        pendingBytes += payload.length;
+        call.write(payload, () => {
+          pendingBytes -= payload.length;
+          if (pendingBytes >= CREDIT_BYTES) return;
+          const woken = waiters;
+          waiters = [];
+          for (const waiter of woken) waiter.resolve();
+        });
+        return pendingBytes < CREDIT_BYTES;
+      },
+      drained: () => {
+        if (isOver) return Promise.reject(new Fault('cancelled', 'the call is over'));
+        if (pendingBytes < CREDIT_BYTES) return Promise.resolve();
+        const waiting = new Promise<void>((resolve, reject) => waiters.push({ resolve, reject }));
+        // A handler that raced it and moved on must not bring the process down.
+        waiting.catch(() => undefined);
+        return waiting;
+      },
+    };
+    void (async () => {
+      try {
+        await handler(call.request, served, emit);
+        finish(undefined);
+      } catch (error) {
+        finish(report(error, log));
+      }
+    })();
+  };
+}
+

@@ -1,0 +1,116 @@
+/** One gRPC server of a service: its plain RPCs and its Link, over one table of handlers. */
+import { Metadata, Server, type ServerDuplexStream, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { serviceDefinition, type ServiceArea } from '@signalbox/contracts/load';
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import type { Log } from '@signalbox/runtime/log';
+import type { Handlers } from './call.js';
+import { asBytes, methodsOf, serverCredentials, serverOptions } from './channel.js';
+import { faultToStatus } from './fault-status.js';
+import { LinkServer } from './link-server.js';
+import { plainStream, plainUnary } from './plain-door.js';
+
+export interface RpcServerOptions {
+  readonly area: ServiceArea;
+  /** By RPC name, such as `Admit`. RPCs without a handler answer `unknown_method`. */
+  readonly handlers: Handlers;
+  readonly host: string;
+  /** 0 = any free port. */
+  readonly port: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface RpcServer {
+  /** Binds and serves; the port. Rejects when the port cannot be had. */
+  start(): Promise<number>;
+  /** Sends GOAWAY, lets open calls finish for `graceMs`, then cuts. Safe to call twice. */
+  stop(graceMs: number): Promise<void>;
+}
+
+type LinkStream = ServerDuplexStream<Buffer, Buffer>;
+
+/** Throws when a handler has no RPC in the contract, or is in the wrong table. */
+export function createRpcServer(options: RpcServerOptions): RpcServer {
+  const { area, handlers, clock, log } = options;
+  const methods = methodsOf(area);
+  for (const name of [...Object.keys(handlers.unary), ...Object.keys(handlers.stream ?? {})]) {
+    if (methods.get(name)?.responseStream !== Object.hasOwn(handlers.stream ?? {}, name)) throw new Error(`The contract of ${area} has no such RPC: ${name}.`);
+  }
+  const server = new Server(serverOptions());
+  const links = new Set<LinkServer>();
+  let isStopping = false;
+
+  const serveLink = (stream: LinkStream): void => {
+    const link = new LinkServer({ methods, handlers, clock, log, write: (batch) => stream.write(batch), onFinished: () => stream.end() });
+    links.add(link);
+    const close = (): void => {
+      link.abort();
+      links.delete(link);
+    };
+    stream.on('data', (batch: Buffer) => {
+      try {
+        link.receive(batch);
+      } catch (error) {
+        log.error('a link sent an unreadable batch', {}, error);
+        close();
+        stream.emit('error', { ...faultToStatus(new Fault('bad_message', 'the batch cannot be read')), name: 'Fault', message: 'bad_message' });
+      }
+    });
+    stream.on('drain', () => link.unblock());
+    stream.on('end', () => link.end());
+    stream.on('cancelled', close);
+    stream.on('error', close);
+    stream.on('finish', () => links.delete(link));
+    // Tells the client that the link is up.
+    stream.sendMetadata(new Metadata());
+    if (isStopping) link.goAway();
+  };
+
+  const definition = serviceDefinition(area);
+  const served: Record<string, unknown> = {};
+  const implementation: UntypedServiceImplementation = {};
+  for (const [name, entry] of Object.entries(definition)) {
+    const unary = handlers.unary[name];
+    const stream = handlers.stream?.[name];
+    const method = methods.get(name);
+    if (name === 'Link') {
+      served[name] = { ...entry, requestSerialize: asBytes, requestDeserialize: asBytes, responseSerialize: asBytes, responseDeserialize: asBytes };
+      implementation[name] = serveLink;
+    } else if (unary !== undefined) {
+      served[name] = entry;
+      implementation[name] = plainUnary(unary, { clock, log });
+    } else if (stream !== undefined && method !== undefined) {
+      served[name] = { ...entry, responseSerialize: asBytes };
+      implementation[name] = plainStream(stream, method, { clock, log });
+    }
+  }
+  server.addService(served as typeof definition, implementation);
+
+  let stopped: Promise<void> | undefined;
+  const stop = async (graceMs: number): Promise<void> => {
+    isStopping = true;
+    for (const link of links) link.goAway();
+    await new Promise<void>((resolve) => {
+      const timer = clock.setTimer(graceMs, () => {
+        server.forceShutdown();
+        resolve();
+      });
+      server.tryShutdown(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  };
+
+  return {
+    start: () =>
+      new Promise((resolve, reject) => {
+        server.bindAsync(`${options.host}:${String(options.port)}`, serverCredentials(), (error, port) => {
+          if (error === null) resolve(port);
+          else reject(error);
+        });
+      }),
+    stop: (graceMs) => (stopped ??= stop(graceMs)),
+  };
+}

@@ -1,0 +1,30 @@
+/** Reads a service's settings once: all problems are reported together, each naming its variable. */
+import { z } from 'zod';
+import { Secret } from './secret.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Settings are wrong or missing: `message` has one line a problem and is meant for a person's eyes. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** Parses `environment` by the schema and freezes the result. Empty variables count as absent. Throws ConfigError. */
+export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, environment: Environment): Readonly<z.infer<z.ZodObject<Shape>>> {
+  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = schema.safeParse(present);
+  if (!parsed.success) {
+    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('\n'));
+  }
+  return Object.freeze(parsed.data);
+}
+
+/** TCP port from text; 0 = any free one. */
+export const portField = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+
+/** Whole number from text, within bounds. */
+export const wholeNumberField = (minimum: number, maximum: number, fallback: number) => z.coerce.number().int().min(minimum).max(maximum).default(fallback);
+
+export const secretField = () => z.string().min(1, 'must not be empty').transform((value) => new Secret(value));
+
+export const logLevelField = () => z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info');

@@ -1,0 +1,69 @@
+/** What every composed service is: something that starts, is ready or not, and stops. */
+import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
+import type { Log } from './log.js';
+
+/** What every composition root is given; stores and neighbours come from its own config. */
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly randomBytes: RandomBytes;
+  readonly log: Log;
+  /** True for one service of a process: process metrics are collected once. */
+  readonly withProcessMetrics: boolean;
+}
+
+export interface Service {
+  /** Name as in the table of services, such as `quota` or `worker-openai`. */
+  readonly name: string;
+  /** Opens the doors; resolves once they answer. Rejects with a ConfigError or Fault that a person can read. */
+  start(): Promise<void>;
+  /** Drains and closes, in reverse order of start. Safe to call twice. */
+  stop(): Promise<void>;
+  /** True while the service can do its job. */
+  ready(): boolean;
+  /** Port numbers by door once started: `grpc`, `http`, `admin`, `metrics`. */
+  ports(): Readonly<Record<string, number>>;
+}
+
+const complain = (name: string, error: unknown): void => {
+  process.stderr.write(`${name}: ${error instanceof Error ? error.message : 'could not start'}\n`);
+};
+
+/**
+ * Runs a service as a process: SIGTERM and SIGINT drain it and exit 0. Settings that are wrong and a start that fails
+ * print what is wrong for a person and exit 1. A launcher's channel is told `ready`; when the launcher is gone, the
+ * service drains too, so that nothing is left behind.
+ */
+export async function runService(name: string, compose: () => { readonly service: Service; readonly log: Log }): Promise<void> {
+  let composed: ReturnType<typeof compose>;
+  try {
+    composed = compose();
+  } catch (error) {
+    complain(name, error);
+    process.exit(1);
+  }
+  const { service, log } = composed;
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) return;
+    stopping = true;
+    service.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error('The service did not stop cleanly.', {}, error);
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  process.on('disconnect', stop);
+  try {
+    await service.start();
+    if (process.connected) process.send?.({ ready: true, name: service.name, ports: service.ports() });
+    log.info('The service is ready.', service.ports());
+  } catch (error) {
+    if (stopping) return;
+    complain(service.name, error);
+    process.exit(1);
+  }
+}

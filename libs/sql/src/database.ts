@@ -1,0 +1,75 @@
+/** Kysely over pg: bounded pool, exact integers, faults instead of driver errors. */
+import { Fault } from '@signalbox/kernel/fault';
+import type { Log } from '@signalbox/runtime/log';
+import type { Secret } from '@signalbox/runtime/secret';
+import { Kysely, PostgresDialect, sql } from 'kysely';
+import pg from 'pg';
+import { faultingPool, toStoreFault } from './faults.js';
+
+export interface OpenDatabaseOptions {
+  /** `postgres://…`. */
+  readonly url: Secret;
+  /** Connections at most. */
+  readonly poolMax: number;
+  readonly log: Log;
+  /** Each statement is cancelled by the server after this long; the client gives up 1 s later. */
+  readonly statementTimeoutMs: number;
+  /** Searched first for unqualified names: the service's own schema. Lower-case letters, digits and `_`. */
+  readonly schema?: string;
+}
+
+export interface Database<Schema> {
+  /** Queries reject with a Fault `store_unavailable` when the store is away, slow or refuses for its own reasons; with the driver's error for a broken constraint or a bug. */
+  readonly db: Kysely<Schema>;
+  /** Resolves when the store answers. Rejects with Fault `store_unavailable`. */
+  ping(): Promise<void>;
+  /** Safe to call twice. */
+  close(): Promise<void>;
+}
+
+/** Wait for a connection to open, or for one of the pool to become free. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Spare time of the client over the server's own cut, so that the server's answer usually wins. */
+const CLIENT_SPARE_MS = 1_000;
+
+/** int8 as bigint, in this pool only: pg's parsers are global to the process otherwise. numeric stays text. */
+function exactTypes(): pg.CustomTypesConfig {
+  const own = new pg.TypeOverrides();
+  own.setTypeParser(pg.types.builtins.INT8, (text) => BigInt(text));
+  return own;
+}
+
+/** Opens a pool; connects on first use and again for ever. Does not wait for the store. */
+export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, schema }: OpenDatabaseOptions): Database<Schema> {
+  if (schema !== undefined && !/^[a-z][a-z0-9_]{0,40}$/.test(schema)) throw new Fault('internal_error', 'A schema name breaks its pattern.');
+  const pool = new pg.Pool({
+    connectionString: url.unwrap(),
+    max: poolMax,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + CLIENT_SPARE_MS,
+    // A transaction whose owner went away holds its locks no longer than this.
+    idle_in_transaction_session_timeout: statementTimeoutMs * 2,
+    keepAlive: true,
+    types: exactTypes(),
+    ...(schema === undefined ? {} : { options: `-c search_path=${schema}` }),
+  });
+  // An idle connection that breaks would end the process without a listener.
+  pool.on('error', () => log.warn('An idle database connection broke.'));
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: faultingPool(pool) }) });
+  let closed: Promise<void> | undefined;
+  return {
+    db,
+    ping: async () => {
+      try {
+        await sql`select 1`.execute(db);
+      } catch (error) {
+        throw toStoreFault(error) ?? error;
+      }
+    },
+    close: () => {
+      closed ??= db.destroy();
+      return closed;
+    },
+  };
+}

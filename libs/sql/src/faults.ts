@@ -1,0 +1,79 @@
+/** Driver errors: which are the store being away, and which are answers. */
+import { Fault } from '@signalbox/kernel/fault';
+import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
+import type pg from 'pg';
+
+/** Classes of SQLSTATE that speak of the store's state, not of the statement: connection, resources, intervention, system, rollback of a serialization or deadlock loser. */
+const STORE_CLASSES = new Set(['08', '40', '53', '57', '58', 'XX']);
+/** The database is read-only: a replica after a failover. */
+const READ_ONLY = '25006';
+/** The server ended an idle transaction of ours. */
+const IDLE_ENDED = '25P03';
+
+/** SQLSTATE of a statement's error, such as `23505`; undefined when it is none. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** Broken unique constraint: an expected outcome for writers that race. */
+export function isUniqueViolation(error: unknown): boolean {
+  return sqlStateOf(error) === '23505';
+}
+
+/** A Fault when the store is away or refused for reasons of its own; undefined for constraint violations and bugs. */
+export function toStoreFault(error: unknown): Fault | undefined {
+  if (error instanceof Fault) return error;
+  const state = sqlStateOf(error);
+  if (state === undefined) {
+    // No SQLSTATE: the socket, the pool or the driver's own timer. The message may name the host, so it stays in the cause.
+    return new Fault('store_unavailable', 'The database did not answer.', { cause: error });
+  }
+  if (STORE_CLASSES.has(state.slice(0, 2)) || state === READ_ONLY || state === IDLE_ENDED || state === '28P01' || state === '28000' || state === '3D000') {
+    return new Fault('store_unavailable', `The database refused (${state}).`, { cause: error });
+  }
+  return undefined;
+}
+
+/** The pool as kysely wants it, with driver errors turned into faults at the one place all queries pass. */
+export function faultingPool(pool: pg.Pool): PostgresPool {
+  return {
+    connect: async () => {
+      try {
+        return faultingClient(await pool.connect());
+      } catch (error) {
+        throw toStoreFault(error) ?? error;
+      }
+    },
+    end: () => pool.end(),
+  };
+}
+
+const IGNORE = (): void => undefined;
+
+function faultingClient(client: pg.PoolClient): PostgresPoolClient {
+  let isBroken = false;
+  // A checked-out connection that breaks emits too; the query in work rejects as well.
+  client.on('error', IGNORE);
+  function query<R>(statement: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
+  function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
+  function query<R>(statement: string | PostgresCursor<R>, parameters: readonly unknown[] = []): Promise<PostgresQueryResult<R>> | PostgresCursor<R> {
+    if (typeof statement !== 'string') throw new Fault('internal_error', 'Cursors are not in use.');
+    return client.query(statement, [...parameters]).then(
+      (result) => result as unknown as PostgresQueryResult<R>,
+      (error: unknown) => {
+        const fault = toStoreFault(error);
+        if (fault !== undefined) isBroken = true;
+        throw fault ?? error;
+      },
+    );
+  }
+  return {
+    query,
+    release: () => {
+      client.off('error', IGNORE);
+      // After a timeout the connection may still be busy with the old statement: never reuse it.
+      client.release(isBroken);
+    },
+  };
+}
