@@ -1,0 +1,432 @@
+/**
+ * Admission of one account as a state machine: rate windows, settled totals, holds and finished charges.
+ * Every function is an idempotent upsert: repeated or reordered calls end in the same state (BILLING, section 6).
+ * The state is explicit and changed in place; the Redis store runs the same steps as scripts.
+ */
+import { Fault } from '@signalbox/kernel/fault';
+import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
+import { periodsAt, qualifiedPeriodId, type PeriodKind, type Periods } from './periods.js';
+import { addToWindow, advanceWindow, drainMs, emptyWindow, MINUTE_WINDOW, SECOND_WINDOW, type RateWindow, type WindowShape } from './rate-window.js';
+
+/** A hold that was not dispatched ends after this (BILLING, section 3). */
+export const LEASE_MS = 30_000;
+/** Ids of ended requests are remembered for one to two generations. */
+export const ENDED_GENERATION_MS = 600_000;
+/** Ended leases are looked for at most this often. */
+export const SWEEP_INTERVAL_MS = 1_000;
+/** What a caller blocked by live holds should wait. */
+const BLOCKED_RETRY_MS = 1_000;
+/** Settled periods that ended before this long ago are forgotten; the ledger keeps them. */
+export const BUCKET_MEMORY_MS = 40 * 86_400_000;
+
+export type Counter = 'chat' | 'control';
+export type Meter = 'charge' | 'tokens' | 'byok';
+
+/** A limit that refuses: what a scope may use of a meter in a period. */
+export interface Wall {
+  readonly scope: 'account' | 'key';
+  readonly period: PeriodKind;
+  readonly meter: Meter;
+  /** Nano-USD or tokens, 0 to 9e15. */
+  readonly limit: bigint;
+}
+
+export interface Bucket {
+  /** Ledger sequence of the settled figures. */
+  seq: bigint;
+  /** Settled by the ledger, absolute. */
+  charge: bigint;
+  tokens: bigint;
+  byok: bigint;
+  /** Finished, on the way to the ledger. */
+  finishedCharge: bigint;
+  finishedTokens: bigint;
+  finishedByok: bigint;
+  /** Held by live requests. */
+  heldCharge: bigint;
+  heldTokens: bigint;
+  heldByok: bigint;
+}
+
+export interface Hold {
+  amount: bigint;
+  tokens: bigint;
+  readonly byok: boolean;
+  dispatched: boolean;
+  leaseEndMs: number;
+  readonly keyId: string;
+  readonly periods: Periods;
+  readonly walls: readonly Wall[];
+}
+
+export interface FinishedCharge {
+  readonly charge: bigint;
+  readonly tokens: bigint;
+  readonly byok: boolean;
+  readonly keyId: string;
+  readonly periods: Periods;
+}
+
+/** All of one account. Sums in `buckets` can be computed again from `holds` and `finished`. */
+export interface AccountState {
+  /** Store generation whose settled totals were asked of the ledger; empty = not yet. */
+  loaded: string;
+  readonly windows: Map<string, RateWindow>;
+  /** By `scope|qualified period id`. */
+  readonly buckets: Map<string, Bucket>;
+  readonly holds: Map<string, Hold>;
+  readonly finished: Map<string, FinishedCharge>;
+  readonly ended: Map<number, Set<string>>;
+  /** Next look for ended leases; undefined = nothing can end. */
+  nextSweepMs: number | undefined;
+  /** Account's own charge walls as last seen, for `show`. */
+  accountWalls: readonly Wall[];
+}
+
+export interface AdmitCommand {
+  readonly requestId: string;
+  readonly keyId: string;
+  readonly counter: Counter;
+  readonly amount: bigint;
+  /** Least amount worth holding; 0 = indivisible. */
+  readonly minAmount: bigint;
+  readonly tokens: bigint;
+  readonly byok: boolean;
+  readonly requestsPerMinute: number | undefined;
+  readonly burstPerSecond: number | undefined;
+  readonly keyRequestsPerMinute: number | undefined;
+  /** In the order in which they refuse. */
+  readonly walls: readonly Wall[];
+  readonly anchorDay: number;
+  readonly periodSeconds: number | undefined;
+  /** True when the ledger's totals must be known before an answer. */
+  readonly needsTotals: boolean;
+}
+
+export type AdmitDecision = 'admitted' | 'rate' | 'burst' | 'wall' | 'blocked';
+
+export interface RateFigures {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Milliseconds until the whole limit is free again. */
+  readonly resetMs: number;
+}
+
+export interface AdmitVerdict {
+  readonly decision: AdmitDecision;
+  readonly retryAfterMs: number;
+  readonly rate: RateFigures | undefined;
+  /** Tokens settled, finished and held in the plan period, this request included. */
+  readonly planTokens: bigint;
+  /** Of the wall that refused or blocked: its index in `walls`. */
+  readonly wall: { readonly index: number; readonly spend: bigint; readonly reserved: bigint } | undefined;
+  readonly held: bigint;
+  readonly periods: Periods;
+}
+
+/** `ended`: the id was used up before. `unloaded`: ask the ledger first, nothing was counted. */
+export type AdmitAnswer = AdmitVerdict | 'ended' | 'unloaded';
+
+export interface FinishCommand {
+  readonly requestId: string;
+  readonly charge: bigint;
+  readonly tokens: bigint;
+  readonly byok: boolean;
+  readonly keyId: string;
+  /** As admission answered; undefined = those of the hold, else of now. */
+  readonly periods: Periods | undefined;
+}
+
+export interface TotalsCommand {
+  readonly seq: bigint;
+  readonly totals: readonly { readonly scope: string; readonly periodId: string; readonly charge: bigint; readonly tokens: bigint; readonly byok: bigint }[];
+  readonly requestIds: readonly string[];
+}
+
+export function newAccountState(): AccountState {
+  return { loaded: '', windows: new Map(), buckets: new Map(), holds: new Map(), finished: new Map(), ended: new Map(), nextSweepMs: undefined, accountWalls: [] };
+}
+
+/** Amounts are doubles in Redis Lua: throws a Fault `bad_message` outside of 0 to 9e15. */
+export function checkAmount(amount: bigint): bigint {
+  if (amount < 0n || amount > CAP_NANO_USD_MAX) throw new Fault('bad_message', 'an amount is negative or above 9e15');
+  return amount;
+}
+
+function emptyBucket(): Bucket {
+  return { seq: 0n, charge: 0n, tokens: 0n, byok: 0n, finishedCharge: 0n, finishedTokens: 0n, finishedByok: 0n, heldCharge: 0n, heldTokens: 0n, heldByok: 0n };
+}
+
+function bucketOf(state: AccountState, name: string): Bucket {
+  let bucket = state.buckets.get(name);
+  if (bucket === undefined) state.buckets.set(name, (bucket = emptyBucket()));
+  return bucket;
+}
+
+/** Names of the buckets one request counts in. */
+export function bucketNames(keyId: string, periods: Periods): string[] {
+  const names = (['day', 'week', 'month', 'plan', 'total'] as const).map((kind) => `account|${qualifiedPeriodId(kind, periods)}`);
+  if (keyId !== '') for (const kind of ['day', 'week', 'month', 'total'] as const) names.push(`${keyId}|${qualifiedPeriodId(kind, periods)}`);
+  return names;
+}
+
+function changeHeld(state: AccountState, hold: Hold, amount: bigint, tokens: bigint): void {
+  for (const name of bucketNames(hold.keyId, hold.periods)) {
+    const bucket = bucketOf(state, name);
+    bucket.heldCharge += amount;
+    bucket.heldTokens += tokens;
+    if (hold.byok) bucket.heldByok += tokens;
+  }
+}
+
+function changeFinished(state: AccountState, item: FinishedCharge, sign: 1n | -1n): void {
+  for (const name of bucketNames(item.keyId, item.periods)) {
+    const bucket = bucketOf(state, name);
+    bucket.finishedCharge += sign * item.charge;
+    bucket.finishedTokens += sign * item.tokens;
+    if (item.byok) bucket.finishedByok += sign * item.tokens;
+  }
+}
+
+function endedGeneration(nowMs: number): number {
+  return Math.floor(nowMs / ENDED_GENERATION_MS);
+}
+
+function hasEnded(state: AccountState, requestId: string, nowMs: number): boolean {
+  const generation = endedGeneration(nowMs);
+  return state.ended.get(generation)?.has(requestId) === true || state.ended.get(generation - 1)?.has(requestId) === true;
+}
+
+function markEnded(state: AccountState, requestId: string, nowMs: number): void {
+  const generation = endedGeneration(nowMs);
+  let ids = state.ended.get(generation);
+  if (ids === undefined) {
+    state.ended.set(generation, (ids = new Set()));
+    for (const old of state.ended.keys()) if (old < generation - 1) state.ended.delete(old);
+  }
+  ids.add(requestId);
+}
+
+function dropHold(state: AccountState, requestId: string, hold: Hold): void {
+  changeHeld(state, hold, -hold.amount, -hold.tokens);
+  state.holds.delete(requestId);
+}
+
+function used(bucket: Bucket, meter: Meter): { readonly spend: bigint; readonly reserved: bigint } {
+  if (meter === 'charge') return { spend: bucket.charge + bucket.finishedCharge, reserved: bucket.heldCharge };
+  if (meter === 'tokens') return { spend: bucket.tokens + bucket.finishedTokens, reserved: bucket.heldTokens };
+  return { spend: bucket.byok + bucket.finishedByok, reserved: bucket.heldByok };
+}
+
+function usedAt(state: AccountState, wall: Wall, keyId: string, periods: Periods): { readonly spend: bigint; readonly reserved: bigint } {
+  const scope = wall.scope === 'account' ? 'account' : keyId;
+  return used(state.buckets.get(`${scope}|${qualifiedPeriodId(wall.period, periods)}`) ?? emptyBucket(), wall.meter);
+}
+
+/** Ends leases whose time has come, when it is due. */
+function sweepLeases(state: AccountState, nowMs: number): string[] {
+  const gone: string[] = [];
+  if (state.nextSweepMs === undefined || state.nextSweepMs > nowMs) return gone;
+  let next: number | undefined;
+  for (const [requestId, hold] of state.holds) {
+    if (hold.dispatched) continue;
+    if (hold.leaseEndMs <= nowMs) {
+      dropHold(state, requestId, hold);
+      markEnded(state, requestId, nowMs);
+      gone.push(requestId);
+    } else if (next === undefined || hold.leaseEndMs < next) next = hold.leaseEndMs;
+  }
+  state.nextSweepMs = next === undefined ? undefined : Math.max(next, nowMs + SWEEP_INTERVAL_MS);
+  return gone;
+}
+
+interface Gate {
+  readonly window: RateWindow;
+  readonly shape: WindowShape;
+  readonly limit: number;
+}
+
+function gate(state: AccountState, name: string, shape: WindowShape, limit: number | undefined, nowMs: number): Gate | undefined {
+  if (limit === undefined) return undefined;
+  let window = state.windows.get(name);
+  if (window === undefined) state.windows.set(name, (window = emptyWindow(shape, nowMs)));
+  advanceWindow(window, shape, nowMs);
+  return { window, shape, limit };
+}
+
+function rateFigures(gates: readonly (Gate | undefined)[], nowMs: number): RateFigures | undefined {
+  let tightest: RateFigures | undefined;
+  for (const item of gates) {
+    if (item === undefined) continue;
+    const remaining = Math.max(0, item.limit - item.window.sum);
+    if (tightest === undefined || remaining < tightest.remaining) tightest = { limit: item.limit, remaining, resetMs: drainMs(item.window, item.shape, 0, nowMs) };
+  }
+  return tightest;
+}
+
+/**
+ * Decides and counts one request at `nowMs`, once per request id. A refusal changes nothing.
+ * `generation` names the store's present life: totals loaded in an earlier one do not count.
+ */
+export function admit(state: AccountState, command: AdmitCommand, generation: string, nowMs: number): AdmitAnswer {
+  sweepLeases(state, nowMs);
+  const { requestId, counter, keyId } = command;
+  const perMinute = gate(state, `m:${counter}`, MINUTE_WINDOW, command.requestsPerMinute, nowMs);
+  const perSecond = gate(state, `s:${counter}`, SECOND_WINDOW, command.burstPerSecond, nowMs);
+  const keyPerMinute = gate(state, `m:${counter}:${keyId}`, MINUTE_WINDOW, command.keyRequestsPerMinute, nowMs);
+  const minuteGates = [perMinute, keyPerMinute];
+  const known = state.holds.get(requestId);
+  const answer = (decision: AdmitDecision, periods: Periods, rest: Partial<Pick<AdmitVerdict, 'retryAfterMs' | 'wall' | 'held'>> = {}): AdmitVerdict => {
+    const plan = used(state.buckets.get(`account|${qualifiedPeriodId('plan', periods)}`) ?? emptyBucket(), 'tokens');
+    return { decision, retryAfterMs: 0, wall: undefined, held: 0n, ...rest, rate: rateFigures(minuteGates, nowMs), planTokens: plan.spend + plan.reserved, periods };
+  };
+  if (known !== undefined) return answer('admitted', known.periods, { held: known.amount });
+  const periods = periodsAt(nowMs, { anchorDay: command.anchorDay, ...(command.periodSeconds === undefined ? {} : { periodSeconds: command.periodSeconds }) });
+  if (state.finished.has(requestId)) return 'ended';
+  if (hasEnded(state, requestId, nowMs)) return counter === 'control' ? answer('admitted', periods) : 'ended';
+  if (command.needsTotals && state.loaded !== generation) return 'unloaded';
+
+  for (const [item, decision] of [[perSecond, 'burst'], [perMinute, 'rate'], [keyPerMinute, 'rate']] as const) {
+    if (item !== undefined && item.window.sum >= item.limit) return answer(decision, periods, { retryAfterMs: drainMs(item.window, item.shape, Math.max(0, item.limit - 1), nowMs) });
+  }
+
+  let held = command.amount;
+  const least = command.minAmount > 0n && command.minAmount < command.amount ? command.minAmount : command.amount;
+  const applies = (wall: Wall): boolean => (wall.meter === 'charge' ? command.amount > 0n : command.tokens > 0n);
+  for (const [index, wall] of command.walls.entries()) {
+    if (!applies(wall)) continue;
+    const { spend, reserved } = usedAt(state, wall, keyId, periods);
+    if (spend + (wall.meter === 'charge' ? least : command.tokens) > wall.limit) return answer('wall', periods, { wall: { index, spend, reserved } });
+    if (wall.meter === 'charge' && spend + held > wall.limit) held = wall.limit - spend;
+  }
+  for (const [index, wall] of command.walls.entries()) {
+    if (!applies(wall)) continue;
+    const { spend, reserved } = usedAt(state, wall, keyId, periods);
+    if (spend + reserved + (wall.meter === 'charge' ? held : command.tokens) > wall.limit) {
+      return answer('blocked', periods, { wall: { index, spend, reserved }, retryAfterMs: BLOCKED_RETRY_MS });
+    }
+  }
+
+  for (const item of [perMinute, perSecond, keyPerMinute]) if (item !== undefined) addToWindow(item.window, item.shape);
+  if (counter === 'control') {
+    // Holds nothing: the id alone is remembered, so that a repeated call counts once.
+    markEnded(state, requestId, nowMs);
+    return answer('admitted', periods);
+  }
+  const hold: Hold = { amount: held, tokens: command.tokens, byok: command.byok, dispatched: false, leaseEndMs: nowMs + LEASE_MS, keyId, periods, walls: command.walls };
+  state.holds.set(requestId, hold);
+  state.nextSweepMs ??= hold.leaseEndMs;
+  state.accountWalls = command.walls.filter((wall) => wall.scope === 'account' && wall.meter === 'charge');
+  changeHeld(state, hold, held, command.tokens);
+  return answer('admitted', periods, { held });
+}
+
+/** Frees the hold of a request that never was dispatched; afterwards its id is used up. No-op once dispatched or finished. */
+export function release(state: AccountState, requestId: string, nowMs: number): void {
+  const hold = state.holds.get(requestId);
+  if (hold?.dispatched === true || state.finished.has(requestId)) return;
+  if (hold !== undefined) dropHold(state, requestId, hold);
+  markEnded(state, requestId, nowMs);
+}
+
+/**
+ * A worker has the request: its hold no longer ends by time and grows to the given amounts, if the limits of
+ * its admission allow. An unknown hold is written down anew (rebuild after a loss). False = the growth was refused.
+ */
+export function heartbeat(state: AccountState, requestId: string, toAmount: bigint, toTokens: bigint, nowMs: number, periodSeconds?: number): boolean {
+  if (state.finished.has(requestId) || hasEnded(state, requestId, nowMs)) return true;
+  let hold = state.holds.get(requestId);
+  if (hold === undefined) {
+    if (toAmount === 0n && toTokens === 0n) return true;
+    const periods = periodsAt(nowMs, { anchorDay: 0, ...(periodSeconds === undefined ? {} : { periodSeconds }) });
+    hold = { amount: 0n, tokens: 0n, byok: false, dispatched: true, leaseEndMs: nowMs, keyId: '', periods, walls: [] };
+    state.holds.set(requestId, hold);
+  }
+  hold.dispatched = true;
+  const amount = toAmount > hold.amount ? toAmount - hold.amount : 0n;
+  const tokens = toTokens > hold.tokens ? toTokens - hold.tokens : 0n;
+  for (const wall of hold.walls) {
+    const growth = wall.meter === 'charge' ? amount : tokens;
+    if (growth === 0n) continue;
+    const { spend, reserved } = usedAt(state, wall, hold.keyId, hold.periods);
+    if (spend + reserved + growth > wall.limit) return false;
+  }
+  if (amount === 0n && tokens === 0n) return true;
+  hold.amount += amount;
+  hold.tokens += tokens;
+  changeHeld(state, hold, amount, tokens);
+  return true;
+}
+
+/** The hold becomes the charge until totals name the request; a no-op when they already did. */
+export function finish(state: AccountState, command: FinishCommand, nowMs: number, periodSeconds?: number): void {
+  const { requestId } = command;
+  if (hasEnded(state, requestId, nowMs)) return;
+  const hold = state.holds.get(requestId);
+  const before = state.finished.get(requestId);
+  if (hold !== undefined) dropHold(state, requestId, hold);
+  if (before !== undefined) changeFinished(state, before, -1n);
+  const periods = command.periods ?? hold?.periods ?? before?.periods ?? periodsAt(nowMs, { anchorDay: 0, ...(periodSeconds === undefined ? {} : { periodSeconds }) });
+  const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods };
+  state.finished.set(requestId, item);
+  changeFinished(state, item, 1n);
+}
+
+/** Absolute totals of the ledger: the highest sequence wins in each bucket, and the named requests are over. `loadedIn` marks them as the complete answer of the ledger. */
+export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: number, loadedIn?: string): void {
+  for (const total of command.totals) {
+    const bucket = bucketOf(state, `${total.scope}|${total.periodId}`);
+    if (command.seq < bucket.seq) continue;
+    bucket.seq = command.seq;
+    bucket.charge = total.charge;
+    bucket.tokens = total.tokens;
+    bucket.byok = total.byok;
+  }
+  for (const requestId of command.requestIds) {
+    const hold = state.holds.get(requestId);
+    if (hold !== undefined) dropHold(state, requestId, hold);
+    const item = state.finished.get(requestId);
+    if (item !== undefined) changeFinished(state, item, -1n);
+    state.finished.delete(requestId);
+    markEnded(state, requestId, nowMs);
+  }
+  if (loadedIn !== undefined) state.loaded = loadedIn;
+}
+
+/** Ends leases that ran out and forgets periods long gone. Answers the requests whose holds it freed. Safe at any time. */
+export function sweep(state: AccountState, nowMs: number): string[] {
+  const gone = sweepLeases(state, nowMs);
+  const old = periodsAt(Math.max(0, nowMs - BUCKET_MEMORY_MS), { anchorDay: 0 });
+  for (const [name, bucket] of state.buckets) {
+    const [kind, id] = name.slice(name.indexOf('|') + 1).split(':');
+    if ((kind !== 'day' && kind !== 'week' && kind !== 'month' && kind !== 'plan') || id === undefined || id.startsWith('p') || id >= old[kind]) continue;
+    if (bucket.heldCharge === 0n && bucket.heldTokens === 0n && bucket.finishedCharge === 0n && bucket.finishedTokens === 0n) state.buckets.delete(name);
+  }
+  return gone;
+}
+
+export interface AccountView {
+  readonly nowMs: number;
+  readonly buckets: ReadonlyMap<string, Bucket>;
+  /** Nano-USD left of the tightest charge limit of the account, as of its last admission; undefined = none. */
+  readonly remaining: bigint | undefined;
+}
+
+/** What the tightest of the account's own charge limits leaves, live holds included, never below 0. */
+export function remainingOf(buckets: ReadonlyMap<string, Bucket>, walls: readonly Wall[], periods: Periods): bigint | undefined {
+  let tightest: bigint | undefined;
+  for (const wall of walls) {
+    const { spend, reserved } = used(buckets.get(`account|${qualifiedPeriodId(wall.period, periods)}`) ?? emptyBucket(), 'charge');
+    const left = wall.limit > spend + reserved ? wall.limit - spend - reserved : 0n;
+    if (tightest === undefined || left < tightest) tightest = left;
+  }
+  return tightest;
+}
+
+/** A picture of the account; the buckets are copies. */
+export function show(state: AccountState, nowMs: number, periodSeconds?: number): AccountView {
+  sweepLeases(state, nowMs);
+  const periods = periodsAt(nowMs, { anchorDay: 0, ...(periodSeconds === undefined ? {} : { periodSeconds }) });
+  const buckets = new Map([...state.buckets].map(([name, bucket]) => [name, { ...bucket }]));
+  return { nowMs, buckets, remaining: remainingOf(buckets, state.accountWalls, periods) };
+}

@@ -1,0 +1,89 @@
+import { describe, expect, test } from '@jest/globals';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { addAttempt, addOutcome, correctionOf, fold, NO_FACTS, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts } from './fold.js';
+
+type Event = { readonly attempt: AttemptFact } | { readonly outcome: OutcomeFact };
+
+const ended = (attempt: number, cost: bigint, retryOf: readonly number[] = [], byok = false): Event => ({ attempt: { attempt, retryOf, costNanoUsd: asNanoUsd(cost), tokens: Number(cost), byok } });
+const told = (attempt: number, outcome: OutcomeFact['outcome'], toldByEdge = true): Event => ({ outcome: { attempt, outcome, toldByEdge } });
+const apply = (facts: RequestFacts, event: Event): RequestFacts => ('attempt' in event ? addAttempt(facts, event.attempt) : addOutcome(facts, event.outcome));
+
+/** Books row by row as billing does; answers the sum and all sums on the way. */
+function book(events: readonly Event[]): { sum: bigint; charges: number; lowest: bigint } {
+  let facts = NO_FACTS;
+  let booked: Booked | undefined;
+  let charges = 0;
+  let lowest = 0n;
+  for (const event of events) {
+    facts = apply(facts, event);
+    const row = correctionOf(booked, fold(facts));
+    if (row === undefined) continue;
+    if (row.kind === 'charge') charges += 1;
+    booked = { chargeNanoUsd: asNanoUsd((booked?.chargeNanoUsd ?? 0n) + row.amountNanoUsd), tokens: (booked?.tokens ?? 0) + row.tokens, byokTokens: (booked?.byokTokens ?? 0) + row.byokTokens };
+    if (booked.chargeNanoUsd < lowest) lowest = booked.chargeNanoUsd;
+  }
+  return { sum: booked?.chargeNanoUsd ?? 0n, charges, lowest };
+}
+
+/** Deterministic generator of the tests: xorshift32. */
+function generator(seed: number): (below: number) => number {
+  let state = seed | 1;
+  return (below) => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) % below;
+  };
+}
+
+describe('the charge of a request', () => {
+  test('is open until an ended attempt has a last word', () => {
+    expect(fold(apply(NO_FACTS, ended(1, 5n)))).toBeUndefined();
+    expect(fold(apply(NO_FACTS, told(1, 'DELIVERED')))).toBeUndefined();
+    expect(fold([ended(1, 5n), told(1, 'SUPERSEDED')].reduce(apply, NO_FACTS))).toBeUndefined();
+  });
+
+  test('is the delivered attempt only when a fallback worked', () => {
+    expect(book([ended(1, 5n), told(1, 'SUPERSEDED'), ended(2, 7n, [1]), told(2, 'DELIVERED')])).toEqual({ sum: 7n, charges: 1, lowest: 0n });
+  });
+
+  test('is brought down by an adjustment when the superseding fact arrives late', () => {
+    expect(book([ended(1, 5n), told(1, 'DELIVERED', false), ended(2, 3n, [1]), told(2, 'DELIVERED')]).sum).toBe(3n);
+  });
+
+  test('adds rounds up', () => {
+    expect(book([ended(1, 5n), ended(2, 7n), told(1, 'DELIVERED'), told(2, 'DELIVERED')]).sum).toBe(12n);
+  });
+
+  test('is 0 for discarded attempts and for own keys, whose tokens still count', () => {
+    expect(book([ended(1, 5n), told(1, 'DISCARDED')]).sum).toBe(0n);
+    const charge = fold([ended(1, 5n, [], true), told(1, 'DELIVERED')].reduce(apply, NO_FACTS));
+    expect(charge).toEqual({ chargeNanoUsd: 0n, tokens: 0, byokTokens: 5, chargedAttempts: [1] });
+  });
+
+  test('is the same for any order and duplication of the facts, with one charge row and never below 0', () => {
+    for (let seed = 1; seed <= 2_000; seed += 1) {
+      const draw = generator(seed * 7919);
+      const events: Event[] = [];
+      const attempts = 1 + draw(4);
+      for (let n = 1; n <= attempts; n += 1) {
+        const earlier = Array.from({ length: n - 1 }, (_, i) => i + 1).filter(() => draw(2) === 0);
+        events.push(ended(n, BigInt(draw(1_000)), earlier, draw(5) === 0));
+        const outcomes = ['DELIVERED', 'SUPERSEDED', 'DISCARDED'] as const;
+        events.push(told(n, outcomes[draw(3)] ?? 'DELIVERED', draw(2) === 0));
+        if (draw(4) === 0) events.push(told(n, outcomes[draw(3)] ?? 'DELIVERED', draw(2) === 0));
+      }
+      const right = book(events);
+      const shuffled = [...events, ...events.filter(() => draw(2) === 0)];
+      for (let i = shuffled.length - 1; i > 0; i -= 1) {
+        const j = draw(i + 1);
+        const [a, b] = [shuffled[i], shuffled[j]];
+        if (a !== undefined && b !== undefined) [shuffled[i], shuffled[j]] = [b, a];
+      }
+      const other = book(shuffled);
+      expect([seed, other.sum]).toEqual([seed, right.sum]);
+      expect(other.charges).toBeLessThanOrEqual(1);
+      expect(other.lowest).toBe(0n);
+    }
+  });
+});

@@ -1,0 +1,121 @@
+/**
+ * What one request is charged, from whatever is known of its attempts: a pure function, the same for any
+ * order and any duplication of the facts (BILLING, section 2).
+ */
+import { asNanoUsd, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
+
+/** An attempt that ended. `attempt` counts from 1; facts of one attempt are equal wherever they come from. */
+export interface AttemptFact {
+  readonly attempt: number;
+  /** Attempts that this one supersedes. */
+  readonly retryOf: readonly number[];
+  /** What it cost at its price card, ≥ 0. */
+  readonly costNanoUsd: NanoUsd;
+  /** Total of all buckets, ≥ 0. */
+  readonly tokens: number;
+  /** Paid by the account's own key at the provider: the account is charged 0. */
+  readonly byok: boolean;
+}
+
+export type ToldOutcome = 'DELIVERED' | 'SUPERSEDED' | 'DISCARDED';
+
+export interface OutcomeFact {
+  readonly attempt: number;
+  readonly outcome: ToldOutcome;
+  /** False when the worker concluded it by itself; edge's word counts more. */
+  readonly toldByEdge: boolean;
+}
+
+/** Everything known of one request; lists are sorted by attempt and hold each attempt once. */
+export interface RequestFacts {
+  readonly attempts: readonly AttemptFact[];
+  readonly outcomes: readonly OutcomeFact[];
+}
+
+export interface Charge {
+  readonly chargeNanoUsd: NanoUsd;
+  /** Tokens that count for the plan. */
+  readonly tokens: number;
+  /** Tokens that count for the allowance over own keys. */
+  readonly byokTokens: number;
+  /** Attempts that the charge consists of, ascending; empty when nothing is charged. */
+  readonly chargedAttempts: readonly number[];
+}
+
+export const NO_FACTS: RequestFacts = { attempts: [], outcomes: [] };
+
+/** Higher counts more when two outcomes of one attempt disagree: edge's word first, then what is kindest to the client. */
+const WEIGHT: Record<ToldOutcome, number> = { DELIVERED: 0, DISCARDED: 1, SUPERSEDED: 2 };
+
+function weight(fact: OutcomeFact): number {
+  return WEIGHT[fact.outcome] + (fact.toldByEdge ? 3 : 0);
+}
+
+/** Facts with one more attempt; the same facts object when it is known already (the first one counts). */
+export function addAttempt(facts: RequestFacts, fact: AttemptFact): RequestFacts {
+  if (facts.attempts.some((known) => known.attempt === fact.attempt)) return facts;
+  return { attempts: [...facts.attempts, fact].sort((a, b) => a.attempt - b.attempt), outcomes: facts.outcomes };
+}
+
+/** Facts with one more outcome; the same facts object when it says nothing new. */
+export function addOutcome(facts: RequestFacts, fact: OutcomeFact): RequestFacts {
+  const known = facts.outcomes.find((other) => other.attempt === fact.attempt);
+  if (known !== undefined && weight(known) >= weight(fact)) return facts;
+  const others = facts.outcomes.filter((other) => other.attempt !== fact.attempt);
+  return { attempts: facts.attempts, outcomes: [...others, fact].sort((a, b) => a.attempt - b.attempt) };
+}
+
+/**
+ * The charge as far as it is known, or undefined while no ended attempt has a last word (delivered or discarded).
+ * Attempts that were delivered and that nothing supersedes add up: rounds of one request are charged together.
+ */
+export function fold(facts: RequestFacts): Charge | undefined {
+  const superseded = new Set<number>();
+  for (const attempt of facts.attempts) for (const earlier of attempt.retryOf) if (earlier !== attempt.attempt) superseded.add(earlier);
+  let isDecided = false;
+  let charge = ZERO_NANO_USD;
+  let tokens = 0;
+  let byokTokens = 0;
+  const chargedAttempts: number[] = [];
+  for (const attempt of facts.attempts) {
+    const told = facts.outcomes.find((outcome) => outcome.attempt === attempt.attempt);
+    if (told === undefined || told.outcome === 'SUPERSEDED') continue;
+    isDecided = true;
+    if (told.outcome === 'DISCARDED' || superseded.has(attempt.attempt)) continue;
+    chargedAttempts.push(attempt.attempt);
+    if (attempt.byok) byokTokens += attempt.tokens;
+    else {
+      charge = asNanoUsd(charge + attempt.costNanoUsd);
+      tokens += attempt.tokens;
+    }
+  }
+  return isDecided ? { chargeNanoUsd: charge, tokens, byokTokens, chargedAttempts } : undefined;
+}
+
+/** What has to be booked to get from what is booked to what is right; undefined when nothing is. Amounts may be negative. */
+export interface Correction {
+  readonly kind: 'charge' | 'adjustment';
+  readonly amountNanoUsd: NanoUsd;
+  readonly tokens: number;
+  readonly byokTokens: number;
+}
+
+export interface Booked {
+  readonly chargeNanoUsd: NanoUsd;
+  readonly tokens: number;
+  readonly byokTokens: number;
+}
+
+/**
+ * The next row of a request: its one charge row (0 included) when none is booked, else an adjustment by the
+ * difference. A charge plus its adjustments is never below 0, since it always equals a fold.
+ */
+export function correctionOf(booked: Booked | undefined, right: Charge | undefined): Correction | undefined {
+  if (booked === undefined) return right === undefined ? undefined : { kind: 'charge', amountNanoUsd: right.chargeNanoUsd, tokens: right.tokens, byokTokens: right.byokTokens };
+  // A last word that was taken back (concluded as delivered, then told as superseded) leaves nothing to charge.
+  const amountNanoUsd = asNanoUsd((right?.chargeNanoUsd ?? 0n) - booked.chargeNanoUsd);
+  const tokens = (right?.tokens ?? 0) - booked.tokens;
+  const byokTokens = (right?.byokTokens ?? 0) - booked.byokTokens;
+  if (amountNanoUsd === 0n && tokens === 0 && byokTokens === 0) return undefined;
+  return { kind: 'adjustment', amountNanoUsd, tokens, byokTokens };
+}

@@ -1,0 +1,38 @@
+import { describe, expect, test } from '@jest/globals';
+import { brokenLink, CHAIN_START, chainHash, type ChainedRow } from './hash-chain.js';
+import { sumDeltas, totalDeltas } from './totals.js';
+
+const row = (seq: bigint, amount: bigint): ChainedRow => ({
+  accountId: 'acct_1', seq, kind: 'charge', requestId: `r${seq}`, attempt: 0, amountNanoUsd: amount, tokens: 3n, byokTokens: 0n, source: 'provider',
+  flags: ['a'], provider: 'sim', period: '2026-11', atMs: 1n, appliesTo: '', cardId: 'card',
+});
+
+function chain(rows: readonly ChainedRow[]) {
+  let prevHash = CHAIN_START;
+  return rows.map((each) => {
+    const linked = { ...each, prevHash, hash: chainHash(prevHash, each) };
+    prevHash = linked.hash;
+    return linked;
+  });
+}
+
+describe('the hash chain', () => {
+  test('verifies as written and shows a changed amount, a missing row and a swapped row', () => {
+    const rows = chain([row(1n, 5n), row(2n, 6n), row(3n, 7n)]);
+    expect(brokenLink(rows)).toBeUndefined();
+    expect(brokenLink(rows.map((each, i) => (i === 1 ? { ...each, amountNanoUsd: 5n } : each)))).toBe(1);
+    expect(brokenLink(rows.filter((_, i) => i !== 1))).toBe(1);
+    expect(brokenLink(rows.toReversed())).toBe(0);
+  });
+});
+
+describe('totals', () => {
+  test('move for the account and for the key, in each period and for all time', () => {
+    const deltas = totalDeltas({ keyId: 'key_1', periods: { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11' }, chargeNanoUsd: 5n, tokens: 2n, byokTokens: 0n });
+    expect(deltas.map((delta) => `${delta.scope} ${delta.periodId}`)).toEqual([
+      'account day:2026-11-21', 'account week:2026-W47', 'account month:2026-11', 'account plan:2026-11', 'account total',
+      'key_1 day:2026-11-21', 'key_1 week:2026-W47', 'key_1 month:2026-11', 'key_1 plan:2026-11', 'key_1 total',
+    ]);
+    expect(sumDeltas([...deltas, ...deltas])[0]).toMatchObject({ chargeNanoUsd: 10n, tokens: 4n });
+  });
+});

@@ -1,0 +1,80 @@
+/** Periods of limits and bills, in UTC. The period of a request is fixed when it is admitted and travels with it. */
+
+/** Ids of the periods an instant falls in; the same fields as the contract's PeriodSet. */
+export interface Periods {
+  /** `2026-11-21`. */
+  readonly day: string;
+  /** `2026-W47`: ISO week, Monday first. */
+  readonly week: string;
+  /** `2026-11`, or `p<index>` when months have a set length. */
+  readonly month: string;
+  /** The allotment's month, named after the calendar month it starts in; differs from `month` under an anchor day. */
+  readonly plan: string;
+  /** Milliseconds since the epoch. */
+  readonly reservedAtMs: number;
+}
+
+export interface PeriodRules {
+  /** Day of the month on which the allotment starts anew, 1–28; 0 or 1 = calendar month. */
+  readonly anchorDay: number;
+  /** Length of month and plan periods in seconds, for tests; absent = calendar. */
+  readonly periodSeconds?: number;
+}
+
+export type PeriodKind = 'day' | 'week' | 'month' | 'plan' | 'total';
+
+const DAY_MS = 86_400_000;
+
+const two = (value: number): string => String(value).padStart(2, '0');
+const monthId = (year: number, month: number): string => `${year}-${two(month + 1)}`;
+
+function planStart(date: Date, anchorDay: number): Date {
+  const anchor = Math.max(anchorDay, 1);
+  const month = date.getUTCMonth() - (date.getUTCDate() < anchor ? 1 : 0);
+  return new Date(Date.UTC(date.getUTCFullYear(), month, anchor));
+}
+
+function isoWeek(ms: number): string {
+  const days = Math.floor(ms / DAY_MS);
+  // The week belongs to the year of its Thursday; 1970-01-01 was one.
+  const thursday = days - ((days + 3) % 7) + 3;
+  const year = new Date(thursday * DAY_MS).getUTCFullYear();
+  const week = Math.floor((thursday - Date.UTC(year, 0, 1) / DAY_MS) / 7) + 1;
+  return `${year}-W${two(week)}`;
+}
+
+/** Periods at an instant (milliseconds since the epoch, ≥ 0). */
+export function periodsAt(ms: number, { anchorDay, periodSeconds }: PeriodRules): Periods {
+  const date = new Date(ms);
+  const month = monthId(date.getUTCFullYear(), date.getUTCMonth());
+  const start = planStart(date, anchorDay);
+  const numbered = periodSeconds === undefined ? undefined : `p${Math.floor(ms / (periodSeconds * 1_000))}`;
+  return {
+    day: `${month}-${two(date.getUTCDate())}`,
+    week: isoWeek(ms),
+    month: numbered ?? month,
+    plan: numbered ?? monthId(start.getUTCFullYear(), start.getUTCMonth()),
+    reservedAtMs: ms,
+  };
+}
+
+/** First instant after the period of that kind around `ms`; undefined for `total`, which has no end. */
+export function periodEndMs(kind: PeriodKind, ms: number, { anchorDay, periodSeconds }: PeriodRules): number | undefined {
+  if (kind === 'total') return undefined;
+  const days = Math.floor(ms / DAY_MS);
+  if (kind === 'day') return (days + 1) * DAY_MS;
+  if (kind === 'week') return (days - ((days + 3) % 7) + 7) * DAY_MS;
+  if (periodSeconds !== undefined) {
+    const length = periodSeconds * 1_000;
+    return (Math.floor(ms / length) + 1) * length;
+  }
+  const date = new Date(ms);
+  if (kind === 'month') return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+  const start = planStart(date, anchorDay);
+  return Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, start.getUTCDate());
+}
+
+/** Id as totals name it: `day:2026-11-21`, `plan:2026-11`, `total`. */
+export function qualifiedPeriodId(kind: PeriodKind, periods: Periods): string {
+  return kind === 'total' ? 'total' : `${kind}:${periods[kind]}`;
+}

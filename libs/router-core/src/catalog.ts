@@ -1,0 +1,162 @@
+/** The catalog as routing sees it: immutable values, indexed once when they are loaded. */
+import { createHash } from 'node:crypto';
+import type { PriceCard } from '@signalbox/kernel/tokens';
+
+/** Precision names of the contract, by bits (CONTRACT, section 11). */
+export const QUANTIZATION_BITS: Readonly<Record<string, number>> = { fp32: 32, fp16: 16, bf16: 16, fp8: 8, int8: 8, int4: 4 };
+
+/** Resolved endpoint over model. Unknown is `false` but where a field says otherwise. */
+export interface Capabilities {
+  readonly streaming: boolean;
+  readonly tools: boolean;
+  /** `required` or a named function; unknown counts as yes where tools are taken: no source says no. */
+  readonly forcedToolChoice: boolean;
+  /** Unknown counts as yes where tools are taken: no source says no. */
+  readonly parallelToolCalls: boolean;
+  readonly jsonObject: boolean;
+  readonly jsonSchema: boolean;
+  readonly vision: boolean;
+  readonly fileInput: boolean;
+  readonly audioInput: boolean;
+  readonly logprobs: boolean;
+  /** Takes `n` above 1. */
+  readonly choices: boolean;
+}
+
+/** A price card and the prompt size from which it holds, for the whole request. */
+export interface PriceStep {
+  /** Prompt tokens; 0 for the ordinary price. */
+  readonly fromPromptTokens: number;
+  readonly card: PriceCard;
+}
+
+/** A model as one provider serves it: the unit of choice. */
+export interface Endpoint {
+  /** Position in `Catalog.endpoints`. */
+  readonly index: number;
+  readonly id: string;
+  readonly provider: string;
+  /** Position in `Catalog.models`. */
+  readonly modelIndex: number;
+  readonly model: string;
+  readonly providerModelId: string;
+  readonly wireProtocol: string;
+  /** Ascending by `fromPromptTokens`, the first at 0. Empty when the price is unknown: such an endpoint is never served. */
+  readonly prices: readonly PriceStep[];
+  readonly maxTokensParam: 'max_tokens' | 'max_completion_tokens';
+  /** Tokens; null = unknown. */
+  readonly contextWindow: number | null;
+  /** Tokens; null = unknown. */
+  readonly maxOutputTokens: number | null;
+  readonly capabilities: Capabilities;
+  /** Tuning fields, by contract name, that this endpoint does not take. */
+  readonly unsupportedParams: ReadonlySet<string>;
+  readonly hiddenReasoning: boolean;
+  /** null = unknown, which counts as yes. */
+  readonly trainsOnData: boolean | null;
+  /** A formal guarantee that nothing is kept. */
+  readonly zdr: boolean;
+  /** null = unknown, which fails every bound. */
+  readonly quantizationBits: number | null;
+  /** Largest temperature the provider takes; 0 = unbounded. */
+  readonly temperatureMax: number;
+  readonly needsUserId: boolean;
+  readonly firstByteTimeoutMs: number;
+  /** It could be served: active, chat API, its wire is built and its price known. */
+  readonly isServable: boolean;
+  /** The operator's own credential is there. */
+  readonly hasManagedCredential: boolean;
+  /** A worker runs that takes customers' credentials. */
+  readonly takesByok: boolean;
+  /** Milliseconds to the first token (P75) from the catalog; null = unknown. */
+  readonly priorLatencyMsP75: number | null;
+  /** Tokens per second (P50) from the catalog; null = unknown. */
+  readonly priorThroughputTpsP50: number | null;
+}
+
+export interface Model {
+  readonly index: number;
+  readonly id: string;
+  readonly ownedBy: string;
+  readonly aliases: readonly string[];
+  readonly family: string | null;
+  /** ISO date; null = none announced. */
+  readonly deprecationDate: string | null;
+  /** The maker shut it down and nobody else may serve it. */
+  readonly isRetired: boolean;
+  /** Measured ability in [0, 1]. */
+  readonly ability: number;
+  /** `auto` takes it only when nothing real is eligible. */
+  readonly isSimulated: boolean;
+  readonly endpoints: readonly Endpoint[];
+  /** The maker's own list price, ascending steps; empty = none known. */
+  readonly listPrices: readonly PriceStep[];
+}
+
+export interface Catalog {
+  readonly id: string;
+  readonly models: readonly Model[];
+  readonly endpoints: readonly Endpoint[];
+  /** Ids, aliases and unique bare ids to positions in `models`. */
+  readonly names: ReadonlyMap<string, number>;
+}
+
+export type BreakerState = 'closed' | 'open' | 'half-open';
+
+/** What the last five minutes say of one endpoint. */
+export interface EndpointLive {
+  readonly samples: number;
+  /** Milliseconds to the first token; undefined without samples. */
+  readonly latencyMsP75: number | undefined;
+  /** Milliseconds to the end of answers that were not streamed; undefined without samples. */
+  readonly totalMsP75: number | undefined;
+  readonly totalSamples: number;
+  /** Tokens per second; undefined without samples. */
+  readonly throughputTpsP50: number | undefined;
+  readonly throughputSamples: number;
+  /** Share of calls that succeed, shrunk towards a prior; in (0, 1]. */
+  readonly successShare: number;
+  readonly breaker: BreakerState;
+}
+
+/** Everything a decision depends on beside its request and seed. */
+export interface Snapshot {
+  readonly catalog: Catalog;
+  /** By endpoint id; absent = no samples, closed. */
+  readonly live: ReadonlyMap<string, EndpointLive>;
+}
+
+/** The card in force for a prompt of that many tokens; undefined without a price. */
+export function cardFor(prices: readonly PriceStep[], promptTokens: number): PriceCard | undefined {
+  let card: PriceCard | undefined;
+  for (const step of prices) if (promptTokens >= step.fromPromptTokens) card = step.card;
+  return card;
+}
+
+/** A card named by its endpoint and its prices: the same prices always have the same id. */
+export function namedCard(endpointId: string, prices: Omit<PriceCard, 'id'>): PriceCard {
+  const text = [prices.inputUncached, prices.cacheRead, prices.cacheWrite, prices.outputText, prices.outputReasoning, prices.audio, prices.image, prices.requestNanoUsd].join('|');
+  return { id: `${endpointId}@${createHash('sha256').update(text).digest('hex').slice(0, 12)}`, ...prices };
+}
+
+/** Builds the index of names: full ids first, then exact aliases, then bare ids that are unique. */
+export function indexNames(models: readonly Pick<Model, 'id' | 'aliases'>[]): ReadonlyMap<string, number> {
+  const names = new Map<string, number>();
+  models.forEach((model, index) => names.set(model.id, index));
+  models.forEach((model, index) => {
+    for (const alias of model.aliases) if (!names.has(alias)) names.set(alias, index);
+  });
+  const bare = new Map<string, number>();
+  models.forEach((model, index) => {
+    const name = model.id.slice(model.id.indexOf('/') + 1);
+    if (!names.has(name)) bare.set(name, bare.has(name) ? -1 : index);
+  });
+  for (const [name, index] of bare) if (index >= 0) names.set(name, index);
+  return names;
+}
+
+/** The model of an id, alias or unique bare id; undefined when there is none. */
+export function findModel(catalog: Catalog, name: string): Model | undefined {
+  const index = catalog.names.get(name);
+  return index === undefined ? undefined : catalog.models[index];
+}

@@ -1,0 +1,94 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Endpoint, Snapshot } from './catalog.js';
+import { ATTEMPTS_MAX, decide } from './decide.js';
+import { pricesOf, requests, snapshots } from './random-catalog.js';
+import type { RouteRequest } from './request.js';
+
+const seeds = fc.integer({ min: 0, max: 2 ** 31 });
+
+/** The filters, said again in the plainest way. */
+function mayServe(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot): boolean {
+  const can = endpoint.capabilities;
+  const bits = endpoint.quantizationBits;
+  return endpoint.isServable && endpoint.hasManagedCredential
+    && snapshot.live.get(endpoint.id)?.breaker !== 'open'
+    && (!request.needs.tools || can.tools) && (!request.needs.vision || can.vision) && (!request.needs.streaming || can.streaming) && (!request.needs.logprobs || can.logprobs)
+    && (request.needs.responseFormat !== 'json_schema' || can.jsonSchema) && (request.needs.responseFormat !== 'json_object' || can.jsonObject)
+    && (endpoint.contextWindow === null || request.promptTokens + (request.maxTokens ?? 0) <= endpoint.contextWindow)
+    && (!request.denyDataCollection || endpoint.trainsOnData === false) && (!request.zdr || endpoint.zdr)
+    && (request.minQuantization === '' || (bits !== null && bits >= 8)) && (request.maxQuantization === '' || (bits !== null && bits <= 16))
+    && !request.provider.ignore.includes(endpoint.provider);
+}
+
+function askedModels(request: RouteRequest, snapshot: Snapshot): Set<string> {
+  const names = [request.model, ...request.models];
+  return new Set(names.flatMap((name) => (name === 'auto' ? snapshot.catalog.models.map((model) => model.id) : [name])));
+}
+
+function plannedIds(request: RouteRequest, snapshot: Snapshot, seed: number): string[] {
+  const result = decide(request, snapshot, seed);
+  return result.kind === 'plan' ? result.attempts.map((attempt) => attempt.endpoint.id) : [];
+}
+
+describe('decide, over random catalogs', () => {
+  test('never plans an endpoint that a filter excludes, and plans one whenever one is left', () => {
+    fc.assert(fc.property(snapshots, requests, seeds, (snapshot, request, seed) => {
+      const models = askedModels(request, snapshot);
+      const eligible = snapshot.catalog.endpoints.filter((endpoint) => models.has(endpoint.model) && mayServe(endpoint, request, snapshot));
+      const result = decide(request, snapshot, seed);
+      if (result.kind !== 'plan') {
+        expect(eligible).toEqual([]);
+        return;
+      }
+      expect(result.attempts.length).toBeGreaterThan(0);
+      expect(result.attempts.length).toBeLessThanOrEqual(ATTEMPTS_MAX);
+      expect(new Set(result.attempts.map((attempt) => attempt.endpoint.id)).size).toBe(result.attempts.length);
+      const ids = new Set(eligible.map((endpoint) => endpoint.id));
+      for (const { endpoint, card } of result.attempts) {
+        expect(ids.has(endpoint.id)).toBe(true);
+        expect(endpoint.prices.some((step) => step.card === card)).toBe(true);
+      }
+    }), { numRuns: 600 });
+  });
+
+  test('a wish for speed never empties the set', () => {
+    fc.assert(fc.property(snapshots, requests, seeds, fc.integer({ min: 1, max: 6_000 }), fc.integer({ min: 1, max: 400 }), (snapshot, request, seed, latency, throughput) => {
+      const wishing = { ...request, preferredMaxLatency: latency, preferredMinThroughput: throughput };
+      expect(plannedIds(wishing, snapshot, seed).length > 0).toBe(plannedIds(request, snapshot, seed).length > 0);
+    }), { numRuns: 400 });
+  });
+
+  test('the same request, snapshot and seed give the same plan', () => {
+    fc.assert(fc.property(snapshots, requests, seeds, (snapshot, request, seed) => {
+      expect(decide(request, snapshot, seed)).toEqual(decide(request, snapshot, seed));
+    }));
+  });
+
+  test('raising the price of an endpoint never raises its rank', () => {
+    fc.assert(fc.property(snapshots, requests, seeds, fc.nat(), fc.bigInt({ min: 1n, max: 50_000_000_000n }), fc.constantFrom('' as const, 'price' as const), (snapshot, base, seed, pick, more, sort) => {
+      const request = { ...base, provider: { ...base.provider, sort } };
+      const chosen = snapshot.catalog.endpoints[pick % snapshot.catalog.endpoints.length];
+      const card = chosen?.prices[0]?.card;
+      if (chosen === undefined || card === undefined) return;
+      const dearer = { ...chosen, prices: pricesOf(chosen.id, card.inputUncached + more, card.outputText + more) };
+      const swap = (endpoint: Endpoint): Endpoint => (endpoint.id === chosen.id ? dearer : endpoint);
+      const changed: Snapshot = {
+        live: snapshot.live,
+        catalog: { ...snapshot.catalog, endpoints: snapshot.catalog.endpoints.map(swap), models: snapshot.catalog.models.map((model) => ({ ...model, endpoints: model.endpoints.map(swap) })) },
+      };
+      const rank = (ids: readonly string[]): number => (ids.includes(chosen.id) ? ids.indexOf(chosen.id) : Infinity);
+      expect(rank(plannedIds(request, changed, seed))).toBeGreaterThanOrEqual(rank(plannedIds(request, snapshot, seed)));
+    }), { numRuns: 800 });
+  });
+
+  test('a plan for auto spans two providers when two are eligible', () => {
+    fc.assert(fc.property(snapshots, requests, seeds, (snapshot, base, seed) => {
+      const request = { ...base, model: 'auto', models: [] };
+      const providers = new Set(snapshot.catalog.endpoints.filter((endpoint) => mayServe(endpoint, request, snapshot)).map((endpoint) => endpoint.provider));
+      const result = decide(request, snapshot, seed);
+      if (result.kind !== 'plan' || providers.size < 2) return;
+      expect(new Set(result.attempts.map((attempt) => attempt.endpoint.provider)).size).toBeGreaterThan(1);
+    }), { numRuns: 400 });
+  });
+});

@@ -1,0 +1,185 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Endpoint, EndpointLive, Snapshot } from './catalog.js';
+import { decide } from './decide.js';
+import { catalogOf, endpointWith, pricesOf } from './random-catalog.js';
+import { NO_NEEDS, NO_WISHES, plainRequest, type RouteRequest } from './request.js';
+
+const CAN = endpointWith({ id: '', provider: '', model: '' }).capabilities;
+const request = (changes: Partial<RouteRequest>): RouteRequest => ({ ...plainRequest('maker/one'), ...changes });
+const withNeeds = (changes: Partial<RouteRequest['needs']>): RouteRequest => request({ needs: { ...NO_NEEDS, ...changes } });
+const withWishes = (changes: Partial<RouteRequest['provider']>): RouteRequest => request({ provider: { ...NO_WISHES, ...changes } });
+
+function single(changes: Partial<Endpoint>, live: Partial<EndpointLive> = {}): Snapshot {
+  const id = 'alpha:maker/one';
+  const stats: EndpointLive = { samples: 0, latencyMsP75: undefined, totalMsP75: undefined, totalSamples: 0, throughputTpsP50: undefined, throughputSamples: 0, successShare: 0.98, breaker: 'closed', ...live };
+  return { catalog: catalogOf([{ id: 'maker/one', endpoints: [endpointWith({ id, provider: 'alpha', model: 'maker/one', ...changes })] }]), live: new Map([[id, stats]]) };
+}
+
+function planned(snapshot: Snapshot, asked: RouteRequest, seed = 1): string[] {
+  const result = decide(asked, snapshot, seed);
+  return result.kind === 'plan' ? result.attempts.map((attempt) => attempt.endpoint.id) : [result.kind];
+}
+
+describe('refusals', () => {
+  test.each<[string, Partial<Endpoint>, RouteRequest]>([
+    ['tools', { capabilities: { ...CAN, tools: false } }, withNeeds({ tools: true })],
+    ['tools', { capabilities: { ...CAN, forcedToolChoice: false } }, withNeeds({ tools: true, forcedToolChoice: true })],
+    ['response_format', { capabilities: { ...CAN, jsonSchema: false } }, withNeeds({ responseFormat: 'json_schema' })],
+    ['response_format', { capabilities: { ...CAN, jsonObject: false } }, withNeeds({ responseFormat: 'json_object' })],
+    ['vision', { capabilities: { ...CAN, vision: false } }, withNeeds({ vision: true })],
+    ['file_input', { capabilities: { ...CAN, fileInput: false } }, withNeeds({ fileInput: true })],
+    ['audio_input', { capabilities: { ...CAN, audioInput: false } }, withNeeds({ audioInput: true })],
+    ['streaming', { capabilities: { ...CAN, streaming: false } }, withNeeds({ streaming: true })],
+    ['logprobs', { capabilities: { ...CAN, logprobs: false } }, withNeeds({ logprobs: true })],
+    ['choices', { capabilities: { ...CAN, choices: false } }, withNeeds({ choices: 2 })],
+    ['data_collection', { trainsOnData: true }, request({ denyDataCollection: true })],
+    ['data_collection', { trainsOnData: null }, request({ denyDataCollection: true })],
+    ['zdr', { zdr: false }, request({ zdr: true })],
+    ['quantization', { quantizationBits: 4 }, request({ minQuantization: 'int8' })],
+    ['quantization', { quantizationBits: 32 }, request({ maxQuantization: 'bf16' })],
+    ['quantization', { quantizationBits: null }, request({ maxQuantization: 'fp32' })],
+    ['allow_list', {}, request({ denyModels: ['maker/*'] })],
+    ['allow_list', {}, request({ allowModels: ['other/model'] })],
+    ['allow_list', {}, request({ allowModels: ['auto'] })],
+    ['allow_list', {}, request({ denyProviders: ['alpha'] })],
+    ['allow_list', {}, request({ allowProviders: ['beta'] })],
+    ['provider_preferences', {}, withWishes({ only: ['beta'] })],
+    ['provider_preferences', {}, withWishes({ ignore: ['alpha'] })],
+    ['provider_preferences', {}, withWishes({ order: ['beta'], allowFallbacks: false })],
+    ['max_price', {}, withWishes({ maxPricePrompt: 999_999_999n })],
+    ['max_price', {}, withWishes({ maxPriceCompletion: 1n })],
+    ['parameters', { unsupportedParams: new Set(['seed']) }, { ...withWishes({ requireParameters: true }), needs: { ...NO_NEEDS, params: ['seed'] } }],
+  ])('names %s as the reason', (reason, changes, asked) => {
+    expect(decide(asked, single(changes), 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: [reason] });
+  });
+
+  test.each([
+    ['precision at both bounds', { quantizationBits: 8 }, request({ minQuantization: 'int8', maxQuantization: 'fp8' })],
+    ['a price at the bound', {}, withWishes({ maxPricePrompt: 1_000_000_000n, maxPriceCompletion: 2_000_000_000n })],
+    ['a prompt that fills the window to the last token', {}, request({ promptTokens: 127_000, maxTokens: 1_000 })],
+    ['a prompt into an unknown window', { contextWindow: null }, request({ promptTokens: 9_000_000 })],
+    ['a credential of the account', { hasManagedCredential: false }, request({ byokProviders: ['alpha'] })],
+  ])('takes %s', (_what, changes, asked) => {
+    expect(planned(single(changes), asked)).toEqual(['alpha:maker/one']);
+  });
+
+  test('tells the window when one token more than it is asked for', () => {
+    expect(decide(request({ promptTokens: 127_000, maxTokens: 1_001 }), single({}), 1)).toEqual({ kind: 'context-length-exceeded', contextLimit: 128_000, excludedBy: ['context_length'] });
+  });
+
+  test('knows no model without a credential, without a price or by an unknown name', () => {
+    expect(decide(request({}), single({ hasManagedCredential: false }), 1)).toEqual({ kind: 'model-not-found' });
+    expect(decide(request({}), single({ isServable: false }), 1)).toEqual({ kind: 'model-not-found' });
+    expect(decide(request({ model: 'nobody/nothing' }), single({}), 1)).toEqual({ kind: 'model-not-found' });
+    expect(decide(request({ byokProviders: ['alpha'] }), single({ hasManagedCredential: false, takesByok: false }), 1)).toEqual({ kind: 'model-not-found' });
+  });
+
+  test('says unhealthy, not ineligible, when only the breaker is in the way', () => {
+    expect(decide(request({}), single({}, { breaker: 'open' }), 1)).toEqual({ kind: 'all-unhealthy' });
+    expect(planned(single({}, { breaker: 'half-open' }), request({}))).toEqual(['alpha:maker/one']);
+  });
+
+  test('points from a retired model to those of its maker that are served', () => {
+    const catalog = catalogOf([
+      { id: 'maker/one', isRetired: true, endpoints: [endpointWith({ id: 'a', provider: 'alpha', model: 'maker/one' })] },
+      { id: 'maker/two', endpoints: [endpointWith({ id: 'b', provider: 'alpha', model: 'maker/two' })] },
+    ]);
+    expect(decide(request({}), { catalog, live: new Map() }, 1)).toEqual({ kind: 'model-deprecated', fallbackModels: ['maker/two'] });
+    expect(planned({ catalog, live: new Map() }, request({ models: ['two'] }))).toEqual(['b']);
+  });
+});
+
+describe('order', () => {
+  const three = (): Snapshot => ({
+    live: new Map(),
+    catalog: catalogOf([{
+      id: 'maker/one',
+      aliases: ['one-2026-01-01'],
+      endpoints: [
+        endpointWith({ id: 'a', provider: 'alpha', model: '', prices: pricesOf('a', 3_000_000_000n, 9_000_000_000n), priorLatencyMsP75: 100, priorThroughputTpsP50: 200 }),
+        endpointWith({ id: 'b', provider: 'beta', model: '', prices: pricesOf('b', 1_000_000_000n, 2_000_000_000n), priorLatencyMsP75: 900, priorThroughputTpsP50: 20 }),
+        endpointWith({ id: 'c', provider: 'gamma', model: '', prices: pricesOf('c', 2_000_000_000n, 4_000_000_000n) }),
+      ],
+    }]),
+  });
+
+  test.each<[string, Partial<RouteRequest['provider']>, string[]]>([
+    ['by price', { sort: 'price' }, ['b', 'c', 'a']],
+    ['by latency, unknown last', { sort: 'latency' }, ['a', 'b', 'c']],
+    ['by throughput, unknown last', { sort: 'throughput' }, ['a', 'b', 'c']],
+    ['by the client’s own list first', { sort: 'price', order: ['gamma', 'alpha'] }, ['c', 'a', 'b']],
+    ['only the listed ones without fallbacks', { order: ['gamma', 'alpha'], allowFallbacks: false }, ['c', 'a']],
+  ])('sorts %s', (_how, wishes, ids) => {
+    const asked = { ...withWishes(wishes), promptTokens: 1_000, needs: { ...NO_NEEDS, streaming: true } };
+    expect(planned(three(), asked)).toEqual(ids);
+  });
+
+  test('plans one attempt when fallbacks are not allowed', () => {
+    expect(planned(three(), withWishes({ allowFallbacks: false }))).toHaveLength(1);
+  });
+
+  test('an endpoint that is too slow comes after all others however cheap it is; an unknown one is not punished', () => {
+    const asked = { ...withNeeds({ streaming: true }), preferredMaxLatency: 500 };
+    for (let seed = 0; seed < 50; seed += 1) expect(planned(three(), asked, seed)[2]).toBe('b');
+  });
+
+  test('a model answers to its id, its dated alias and its bare id alike', () => {
+    for (const model of ['maker/one', 'one-2026-01-01', 'one']) expect(planned(three(), { ...withWishes({ sort: 'price' }), model })).toEqual(['b', 'c', 'a']);
+  });
+
+  test('a session keeps its endpoint whatever the seed', () => {
+    const asked = request({ session: 'conversation-7', promptTokens: 500 });
+    expect(new Set(Array.from({ length: 20 }, (_, seed) => planned(three(), asked, seed)[0])).size).toBe(1);
+  });
+
+  test('every fallback model of the client keeps a place in the plan', () => {
+    const snapshot: Snapshot = { live: new Map(), catalog: catalogOf([...three().catalog.models, { id: 'maker/two', endpoints: [endpointWith({ id: 'd', provider: 'alpha', model: '' })] }, { id: 'maker/three', endpoints: [endpointWith({ id: 'e', provider: 'alpha', model: '' })] }]) };
+    expect(planned(snapshot, { ...withWishes({ sort: 'price' }), models: ['maker/two'] })).toEqual(['b', 'c', 'd']);
+    expect(planned(snapshot, { ...withWishes({ sort: 'price' }), models: ['maker/two', 'maker/three'] })).toEqual(['b', 'd', 'e']);
+  });
+
+  test('names the tuning fields an endpoint does not take', () => {
+    const result = decide(withNeeds({ params: ['seed', 'top_p'] }), single({ unsupportedParams: new Set(['seed']) }), 1);
+    expect(result.kind === 'plan' ? result.attempts[0]?.dropParams : undefined).toEqual(['seed']);
+  });
+});
+
+describe('auto', () => {
+  const market = (): Snapshot => ({
+    live: new Map(),
+    catalog: catalogOf([
+      { id: 'maker/best', ability: 0.9, listPrices: pricesOf('list-best', 20_000_000_000n, 50_000_000_000n), endpoints: [endpointWith({ id: 'best', provider: 'alpha', model: '', prices: pricesOf('best', 5_000_000_000n, 20_000_000_000n) }), endpointWith({ id: 'best-dear', provider: 'beta', model: '', prices: pricesOf('best-dear', 9_000_000_000n, 30_000_000_000n) })] },
+      { id: 'maker/near', ability: 0.875, endpoints: [endpointWith({ id: 'near', provider: 'alpha', model: '', prices: pricesOf('near', 1_000_000_000n, 2_000_000_000n) })] },
+      { id: 'maker/weak', ability: 0.5, endpoints: [endpointWith({ id: 'weak', provider: 'alpha', model: '', prices: pricesOf('weak', 1n, 1n) })] },
+      { id: 'sim/model', ability: 1, isSimulated: true, endpoints: [endpointWith({ id: 'sim', provider: 'simulator', model: '', prices: pricesOf('sim', 1n, 1n) })] },
+    ]),
+  });
+  const auto = (changes: Partial<RouteRequest> = {}): RouteRequest => request({ model: 'auto', promptTokens: 1_000, ...changes });
+
+  test('takes the cheapest of the models near the best, never a hopeless one, and no simulator beside real models', () => {
+    for (const model of ['auto', 'router-auto']) expect(planned(market(), auto({ model }))[0]).toBe('near');
+    expect(planned(market(), auto())).not.toContain('sim');
+    expect(planned(market(), auto({ mode: 'quality' }))[0]?.startsWith('best')).toBe(true);
+  });
+
+  test('is compared with the ablest model that passed the filters, at its cheapest endpoint', () => {
+    const result = decide(auto(), market(), 1);
+    expect(result.kind === 'plan' ? [result.reference?.model, result.reference?.card.inputUncached] : undefined).toEqual(['maker/best', 5_000_000_000n]);
+    const filtered = decide(auto({ provider: { ...NO_WISHES, only: ['beta'] } }), market(), 1);
+    expect(filtered.kind === 'plan' ? filtered.reference?.card.inputUncached : undefined).toBe(9_000_000_000n);
+    const denied = decide(auto({ denyModels: ['maker/best'] }), market(), 1);
+    expect(denied.kind === 'plan' ? denied.reference?.model : undefined).toBe('maker/near');
+  });
+
+  test('is compared with the account’s baseline where it has one, and a pinned model with its maker’s price', () => {
+    for (const asked of [auto({ baselineModel: 'maker/best' }), request({ model: 'maker/best' })]) {
+      const result = decide(asked, market(), 1);
+      expect(result.kind === 'plan' ? result.reference?.card.inputUncached : undefined).toBe(20_000_000_000n);
+    }
+  });
+
+  test('an allow list of auto alone leaves auto every model', () => {
+    expect(planned(market(), auto({ allowModels: ['auto'] }))[0]).toBe('near');
+    expect(planned(market(), auto({ allowModels: ['auto', 'maker/weak'] }))).toEqual(['weak']);
+  });
+});

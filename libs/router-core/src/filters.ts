@@ -1,0 +1,88 @@
+/** Hard filters: never relaxed. Each endpoint gets the set of reasons that exclude it; empty = eligible. */
+import { cardFor, findModel, QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
+import { isAuto, type RouteRequest } from './request.js';
+
+/** Reason codes as clients see them in `metadata.excluded_by`, each at its bit. */
+export const REASONS = [
+  'allow_list', 'tools', 'response_format', 'context_length', 'vision', 'file_input', 'audio_input', 'streaming', 'logprobs', 'choices',
+  'data_collection', 'zdr', 'quantization', 'provider_preferences', 'max_price', 'parameters',
+] as const;
+export type Reason = (typeof REASONS)[number];
+
+const BIT = Object.fromEntries(REASONS.map((reason, index) => [reason, 1 << index])) as Record<Reason, number>;
+export const CONTEXT_LENGTH_BIT = BIT.context_length;
+
+/** Names of a set of reasons, in the order of REASONS. */
+export function reasonNames(mask: number): Reason[] {
+  return REASONS.filter((reason) => (mask & BIT[reason]) !== 0);
+}
+
+type Matcher = (model: Model) => boolean;
+
+function matcherOf(catalog: Catalog, names: readonly string[]): Matcher {
+  const indices = new Set<number>();
+  const prefixes: string[] = [];
+  for (const name of names) {
+    if (name.endsWith('*')) prefixes.push(name.slice(0, -1));
+    else {
+      const model = findModel(catalog, name);
+      if (model !== undefined) indices.add(model.index);
+    }
+  }
+  return (model) => indices.has(model.index) || prefixes.some((prefix) => model.id.startsWith(prefix));
+}
+
+/**
+ * Which models the allow and deny lists leave. The name `auto` in an allow list permits `auto` itself: alone, it permits
+ * `auto` over every model and nothing pinned; beside other names, those bound what `auto` may choose.
+ */
+export function modelListFilter(catalog: Catalog, request: Pick<RouteRequest, 'allowModels' | 'denyModels'>, viaAuto: boolean): Matcher {
+  if (request.allowModels.length === 0 && request.denyModels.length === 0) return () => true;
+  const named = request.allowModels.filter((name) => !isAuto(name));
+  const onlyAuto = request.allowModels.length > 0 && named.length === 0;
+  const isNamed = matcherOf(catalog, named);
+  const isDenied = matcherOf(catalog, request.denyModels);
+  return (model) => !isDenied(model) && (onlyAuto ? viaAuto : request.allowModels.length === 0 || isNamed(model));
+}
+
+/** True when a credential for the endpoint exists for this account: without one it does not exist at all. */
+export function isReachable(endpoint: Endpoint, byokProviders: readonly string[]): boolean {
+  return endpoint.isServable && (endpoint.hasManagedCredential || (endpoint.takesByok && byokProviders.includes(endpoint.provider)));
+}
+
+export type EndpointFilter = (endpoint: Endpoint, isModelAllowed: boolean) => number;
+
+/** Prepares the filters of one request; the result gives an endpoint's reasons as a bit set, 0 = eligible. */
+export function createEndpointFilter(request: RouteRequest): EndpointFilter {
+  const { needs, provider } = request;
+  const minimumBits = request.minQuantization === '' ? undefined : (QUANTIZATION_BITS[request.minQuantization] ?? Infinity);
+  const maximumBits = request.maxQuantization === '' ? undefined : (QUANTIZATION_BITS[request.maxQuantization] ?? -Infinity);
+  const wantedTokens = request.promptTokens + (request.maxTokens ?? 0);
+  const listedOnly = !provider.allowFallbacks && provider.order.length > 0;
+  return (endpoint, isModelAllowed) => {
+    const can = endpoint.capabilities;
+    let mask = 0;
+    if (!isModelAllowed || (request.allowProviders.length > 0 && !request.allowProviders.includes(endpoint.provider)) || request.denyProviders.includes(endpoint.provider)) mask |= BIT.allow_list;
+    if ((needs.tools && !can.tools) || (needs.forcedToolChoice && !can.forcedToolChoice) || (needs.parallelToolCalls && needs.tools && !can.parallelToolCalls)) mask |= BIT.tools;
+    if ((needs.responseFormat === 'json_schema' && !can.jsonSchema) || (needs.responseFormat === 'json_object' && !can.jsonObject)) mask |= BIT.response_format;
+    if (needs.vision && !can.vision) mask |= BIT.vision;
+    if (needs.fileInput && !can.fileInput) mask |= BIT.file_input;
+    if (needs.audioInput && !can.audioInput) mask |= BIT.audio_input;
+    if (needs.streaming && !can.streaming) mask |= BIT.streaming;
+    if (needs.logprobs && !can.logprobs) mask |= BIT.logprobs;
+    if (needs.choices > 1 && !can.choices) mask |= BIT.choices;
+    if (endpoint.contextWindow !== null && wantedTokens > endpoint.contextWindow) mask |= BIT.context_length;
+    if (endpoint.maxOutputTokens !== null && request.maxTokens !== undefined && request.maxTokens > endpoint.maxOutputTokens) mask |= BIT.context_length;
+    if (request.denyDataCollection && endpoint.trainsOnData !== false) mask |= BIT.data_collection;
+    if (request.zdr && !endpoint.zdr) mask |= BIT.zdr;
+    if (minimumBits !== undefined && (endpoint.quantizationBits === null || endpoint.quantizationBits < minimumBits)) mask |= BIT.quantization;
+    if (maximumBits !== undefined && (endpoint.quantizationBits === null || endpoint.quantizationBits > maximumBits)) mask |= BIT.quantization;
+    if ((provider.only.length > 0 && !provider.only.includes(endpoint.provider)) || provider.ignore.includes(endpoint.provider) || (listedOnly && !provider.order.includes(endpoint.provider))) mask |= BIT.provider_preferences;
+    if (provider.maxPricePrompt !== undefined || provider.maxPriceCompletion !== undefined) {
+      const card = cardFor(endpoint.prices, request.promptTokens);
+      if (card === undefined || (provider.maxPricePrompt !== undefined && card.inputUncached > provider.maxPricePrompt) || (provider.maxPriceCompletion !== undefined && card.outputText > provider.maxPriceCompletion)) mask |= BIT.max_price;
+    }
+    if (provider.requireParameters && needs.params.some((name) => endpoint.unsupportedParams.has(name))) mask |= BIT.parameters;
+    return mask;
+  };
+}

@@ -1,0 +1,102 @@
+/** Random catalogs and requests for property tests. */
+import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
+import fc from 'fast-check';
+import { indexNames, namedCard, type Catalog, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
+import { NO_WISHES, plainRequest, type RouteRequest } from './request.js';
+
+const PROVIDERS = ['alpha', 'beta', 'gamma', 'delta'] as const;
+const WINDOWS = [null, 4_000, 32_000, 200_000] as const;
+
+/** Ordinary prices of one endpoint, nano-USD per 1M tokens. */
+export function pricesOf(id: string, input: bigint, output: bigint): Endpoint['prices'] {
+  const [inputPrice, outputPrice] = [asPrice(input), asPrice(output)];
+  return [{ fromPromptTokens: 0, card: namedCard(id, { inputUncached: inputPrice, cacheRead: inputPrice, cacheWrite: inputPrice, outputText: outputPrice, outputReasoning: outputPrice, audio: inputPrice, image: inputPrice, requestNanoUsd: asNanoUsd(0n) }) }];
+}
+
+/** An endpoint that can do everything, with what `changes` says instead. */
+export function endpointWith(changes: Partial<Endpoint> & Pick<Endpoint, 'id' | 'provider' | 'model'>): Endpoint {
+  return {
+    index: 0, modelIndex: 0, providerModelId: changes.model, wireProtocol: 'openai-chat', prices: pricesOf(changes.id, 1_000_000_000n, 2_000_000_000n),
+    maxTokensParam: 'max_tokens', contextWindow: 128_000, maxOutputTokens: 16_000,
+    capabilities: { streaming: true, tools: true, forcedToolChoice: true, parallelToolCalls: true, jsonObject: true, jsonSchema: true, vision: true, fileInput: true, audioInput: true, logprobs: true, choices: true },
+    unsupportedParams: new Set(), hiddenReasoning: false, trainsOnData: false, zdr: true, quantizationBits: 16, temperatureMax: 2, needsUserId: false,
+    firstByteTimeoutMs: 10_000, isServable: true, hasManagedCredential: true, takesByok: true, priorLatencyMsP75: null, priorThroughputTpsP50: null, ...changes,
+  };
+}
+
+/** A catalog of models given by their endpoints; positions are set here. */
+export function catalogOf(models: readonly (Partial<Model> & { readonly id: string; readonly endpoints: readonly Endpoint[] })[]): Catalog {
+  const endpoints: Endpoint[] = [];
+  const built = models.map((model, index): Model => {
+    const own = model.endpoints.map((endpoint) => {
+      const placed = { ...endpoint, index: endpoints.length, modelIndex: index, model: model.id };
+      endpoints.push(placed);
+      return placed;
+    });
+    return { ownedBy: 'maker', aliases: [], family: null, deprecationDate: null, isRetired: false, ability: 0.5, isSimulated: false, listPrices: [], ...model, index, endpoints: own };
+  });
+  return { id: 'cat_test', models: built, endpoints, names: indexNames(built) };
+}
+
+const capabilities = fc.record({
+  streaming: fc.boolean(), tools: fc.boolean(), forcedToolChoice: fc.boolean(), parallelToolCalls: fc.boolean(), jsonObject: fc.boolean(), jsonSchema: fc.boolean(),
+  vision: fc.boolean(), fileInput: fc.boolean(), audioInput: fc.boolean(), logprobs: fc.boolean(), choices: fc.boolean(),
+});
+
+const endpointPart = fc.record({
+  provider: fc.constantFrom(...PROVIDERS),
+  input: fc.bigInt({ min: 0n, max: 20_000_000_000n }),
+  output: fc.bigInt({ min: 0n, max: 60_000_000_000n }),
+  contextWindow: fc.constantFrom(...WINDOWS),
+  capabilities: fc.oneof(capabilities, fc.constant(endpointWith({ id: '', provider: '', model: '' }).capabilities)),
+  trainsOnData: fc.constantFrom(true, false, null),
+  zdr: fc.boolean(),
+  quantizationBits: fc.constantFrom(null, 4, 8, 16, 32),
+  unsupported: fc.subarray(['seed', 'temperature', 'top_p']),
+  isServable: fc.constantFrom(true, true, true, false),
+  hasManagedCredential: fc.constantFrom(true, true, true, false),
+  latency: fc.option(fc.integer({ min: 50, max: 5_000 }), { nil: null }),
+  throughput: fc.option(fc.integer({ min: 5, max: 300 }), { nil: null }),
+});
+
+const live = fc.record({ samples: fc.integer({ min: 0, max: 60 }), ms: fc.integer({ min: 50, max: 5_000 }), share: fc.double({ min: 0.05, max: 1, noNaN: true }), breaker: fc.constantFrom('closed' as const, 'closed' as const, 'open' as const, 'half-open' as const) });
+
+function liveOf(part: { readonly samples: number; readonly ms: number; readonly share: number; readonly breaker: EndpointLive['breaker'] }): EndpointLive {
+  return { samples: part.samples, latencyMsP75: part.ms, totalMsP75: part.ms * 3, totalSamples: part.samples, throughputTpsP50: 20_000 / part.ms, throughputSamples: part.samples, successShare: part.share, breaker: part.breaker };
+}
+
+/** A snapshot of up to eight models with up to five endpoints each. */
+export const snapshots: fc.Arbitrary<Snapshot> = fc.array(fc.record({ ability: fc.double({ min: 0, max: 1, noNaN: true }), endpoints: fc.array(fc.tuple(endpointPart, fc.option(live, { nil: undefined })), { minLength: 1, maxLength: 5 }) }), { minLength: 1, maxLength: 8 }).map((parts) => {
+  const stats = new Map<string, EndpointLive>();
+  const models = parts.map((part, modelIndex) => {
+    const model = `maker/m${String(modelIndex)}`;
+    return {
+      id: model,
+      ability: part.ability,
+      endpoints: part.endpoints.map(([end, seen], index) => {
+        const id = `${end.provider}:${model}#${String(index)}`;
+        if (seen !== undefined) stats.set(id, liveOf(seen));
+        return endpointWith({ id, provider: end.provider, model, prices: pricesOf(id, end.input, end.output), contextWindow: end.contextWindow, capabilities: end.capabilities, trainsOnData: end.trainsOnData, zdr: end.zdr, quantizationBits: end.quantizationBits, unsupportedParams: new Set(end.unsupported), isServable: end.isServable, hasManagedCredential: end.hasManagedCredential, priorLatencyMsP75: end.latency, priorThroughputTpsP50: end.throughput });
+      }),
+    };
+  });
+  return { catalog: catalogOf(models), live: stats };
+});
+
+/** Requests, half of them `auto`, with any mixture of needs and policies. */
+export const requests: fc.Arbitrary<RouteRequest> = fc.record({
+  model: fc.oneof(fc.constant('auto'), fc.integer({ min: 0, max: 7 }).map((index) => `maker/m${String(index)}`)),
+  models: fc.oneof(fc.constant([]), fc.array(fc.integer({ min: 0, max: 7 }).map((index) => `maker/m${String(index)}`), { maxLength: 3 })),
+  needs: fc.oneof({ weight: 2, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: fc.record({ tools: fc.boolean(), vision: fc.boolean(), streaming: fc.boolean(), logprobs: fc.boolean(), responseFormat: fc.constantFrom('', 'json_object', 'json_schema') }) }),
+  promptTokens: fc.constantFrom(10, 3_000, 50_000),
+  maxTokens: fc.constantFrom(undefined, 100, 2_000),
+  denyDataCollection: fc.boolean(),
+  zdr: fc.boolean(),
+  minQuantization: fc.constantFrom('', '', 'fp8'),
+  maxQuantization: fc.constantFrom('', '', 'bf16'),
+  ignore: fc.subarray([...PROVIDERS], { maxLength: 1 }),
+  session: fc.constantFrom('', 'session-1'),
+}).map(({ needs, ignore, ...rest }) => {
+  const plain = plainRequest(rest.model);
+  return { ...plain, ...rest, needs: { ...plain.needs, ...needs } as RouteRequest['needs'], provider: { ...NO_WISHES, ignore } };
+});

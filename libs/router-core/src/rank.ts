@@ -1,0 +1,119 @@
+/** Order among endpoints: tiers of soft preferences, expected cost, seeded weighted draw (ROUTING, sections 2 and 4). */
+import { cardFor, type Endpoint, type EndpointLive, type Snapshot } from './catalog.js';
+import type { RouteRequest } from './request.js';
+
+/** Samples at which a prior from the catalog stops counting, and its weight until then. */
+const PRIOR_SAMPLES = 20;
+const EXPECTED_OUTPUT_TOKENS = 400;
+/** Reasoning that is not shown multiplies what an answer costs. */
+const HIDDEN_REASONING_FACTOR = 3;
+const SUCCESS_SHARE_PRIOR = 0.98;
+/** Nano-USD; keeps weights finite for endpoints that cost nothing. */
+const COST_FLOOR = 1;
+
+export interface Candidate {
+  readonly endpoint: Endpoint;
+  /** 0 = meets every wish; each missed wish adds 1. */
+  readonly tier: number;
+  /** Expected nano-USD of this request with the price of failing. A score for ordering, never an amount of money. */
+  readonly effectiveCost: number;
+  readonly latencyMs: number | undefined;
+  readonly throughputTps: number | undefined;
+  /** Ascending order of the weighted draw. */
+  readonly drawKey: number;
+}
+
+/** 32-bit FNV-1a with a final mix. */
+export function hashText(text: string, seed: number): number {
+  let hash = (0x811c9dc5 ^ seed) >>> 0;
+  for (let i = 0; i < text.length; i += 1) {
+    hash ^= text.charCodeAt(i);
+    hash = Math.imul(hash, 0x01000193);
+  }
+  hash ^= hash >>> 16;
+  hash = Math.imul(hash, 0x85ebca6b);
+  hash ^= hash >>> 13;
+  hash = Math.imul(hash, 0xc2b2ae35);
+  hash ^= hash >>> 16;
+  return hash >>> 0;
+}
+
+/** Uniform in (0, 1), fixed by text and seed. */
+function fractionOf(text: string, seed: number): number {
+  return (hashText(text, seed) + 0.5) / 4_294_967_296;
+}
+
+function blend(observed: number | undefined, samples: number, prior: number | null): number | undefined {
+  if (observed !== undefined && samples >= PRIOR_SAMPLES) return observed;
+  if (prior === null) return undefined;
+  return observed === undefined || samples === 0 ? prior : (observed * samples + prior * PRIOR_SAMPLES) / (samples + PRIOR_SAMPLES);
+}
+
+/** P75 in ms of what the client waits for: the first token of a stream, the end of anything else. Undefined = unknown. */
+function expectedLatency(endpoint: Endpoint, live: EndpointLive | undefined, isStreaming: boolean): number | undefined {
+  const prior = endpoint.priorLatencyMsP75;
+  if (isStreaming) return blend(live?.latencyMsP75, live?.samples ?? 0, prior);
+  const priorTotal = prior === null || endpoint.priorThroughputTpsP50 === null ? null : prior + (EXPECTED_OUTPUT_TOKENS * 1_000) / endpoint.priorThroughputTpsP50;
+  return blend(live?.totalMsP75, live?.totalSamples ?? 0, priorTotal);
+}
+
+/** Scores one endpoint for one request. Its price moves only its own score, so a dearer endpoint never rises. */
+export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot, seed: number): Candidate {
+  const live = snapshot.live.get(endpoint.id);
+  const latencyMs = expectedLatency(endpoint, live, request.needs.streaming);
+  const throughputTps = blend(live?.throughputTpsP50, live?.throughputSamples ?? 0, endpoint.priorThroughputTpsP50);
+  const isLate = request.preferredMaxLatency !== undefined && latencyMs !== undefined && latencyMs > request.preferredMaxLatency;
+  const isSlow = request.preferredMinThroughput !== undefined && throughputTps !== undefined && throughputTps < request.preferredMinThroughput;
+  const successShare = live?.successShare ?? SUCCESS_SHARE_PRIOR;
+  const cost = expectedCost(endpoint, request);
+  const effectiveCost = Math.max(COST_FLOOR, cost * (2 - successShare));
+  const weight = successShare ** 4 / effectiveCost ** 2;
+  // Weighted rendezvous: each endpoint draws by itself, so the draw needs no order and a session keeps its endpoint.
+  const draw = request.session === '' ? fractionOf(endpoint.id, seed) : fractionOf(endpoint.id, hashText(request.session, 0));
+  return { endpoint, tier: Number(isLate) + Number(isSlow), effectiveCost, latencyMs, throughputTps, drawKey: -Math.log(draw) / weight };
+}
+
+/** Expected nano-USD at list price; a score for ordering, never an amount of money. */
+export function expectedCost(endpoint: Endpoint, request: Pick<RouteRequest, 'promptTokens' | 'maxTokens'>): number {
+  const card = cardFor(endpoint.prices, request.promptTokens);
+  if (card === undefined) return Infinity;
+  const shown = Math.min(EXPECTED_OUTPUT_TOKENS, request.maxTokens ?? EXPECTED_OUTPUT_TOKENS);
+  const output = endpoint.hiddenReasoning ? Math.min(shown * HIDDEN_REASONING_FACTOR, request.maxTokens ?? Infinity) : shown;
+  return (request.promptTokens * Number(card.inputUncached) + output * Number(card.outputText)) / 1e6 + Number(card.requestNanoUsd);
+}
+
+/** Unknown comes after everything known. */
+function compareKnown(left: number | undefined, right: number | undefined): number {
+  if (left === undefined || right === undefined) return left === right ? 0 : left === undefined ? 1 : -1;
+  return left - right;
+}
+
+function compareInTier(left: Candidate, right: Candidate, sort: RouteRequest['provider']['sort']): number {
+  switch (sort) {
+    case 'price':
+      return left.effectiveCost - right.effectiveCost;
+    case 'latency':
+      return compareKnown(left.latencyMs, right.latencyMs);
+    case 'throughput':
+      return compareKnown(left.throughputTps === undefined ? undefined : -left.throughputTps, right.throughputTps === undefined ? undefined : -right.throughputTps);
+    case '':
+      return 0;
+  }
+}
+
+/** Position in the client's own order; unnamed providers follow. */
+function orderPosition(candidate: Candidate, order: readonly string[]): number {
+  const position = order.indexOf(candidate.endpoint.provider);
+  return position < 0 ? order.length : position;
+}
+
+/** Sorts by the client's order, then tier, then its sort, then the draw. Loses none. */
+export function orderCandidates(candidates: readonly Candidate[], request: RouteRequest): Candidate[] {
+  const { order, sort } = request.provider;
+  return [...candidates].sort((left, right) =>
+    (order.length === 0 ? 0 : orderPosition(left, order) - orderPosition(right, order))
+    || left.tier - right.tier
+    || compareInTier(left, right, sort)
+    || left.drawKey - right.drawKey
+    || left.endpoint.index - right.endpoint.index);
+}

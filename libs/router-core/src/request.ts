@@ -1,0 +1,79 @@
+/** What a decision is asked. */
+
+/** What the body needs of an endpoint. */
+export interface Needs {
+  readonly tools: boolean;
+  readonly forcedToolChoice: boolean;
+  readonly parallelToolCalls: boolean;
+  readonly responseFormat: '' | 'json_object' | 'json_schema';
+  readonly vision: boolean;
+  readonly fileInput: boolean;
+  readonly audioInput: boolean;
+  readonly streaming: boolean;
+  readonly logprobs: boolean;
+  /** `n`; 0 and 1 are the same. */
+  readonly choices: number;
+  /** Optional fields present in the body, by contract name. */
+  readonly params: readonly string[];
+}
+
+export interface ProviderWishes {
+  readonly order: readonly string[];
+  /** Empty = all. */
+  readonly only: readonly string[];
+  readonly ignore: readonly string[];
+  readonly allowFallbacks: boolean;
+  readonly requireParameters: boolean;
+  readonly sort: '' | 'price' | 'throughput' | 'latency';
+  /** Nano-USD per 1M tokens. */
+  readonly maxPricePrompt: bigint | undefined;
+  /** Nano-USD per 1M tokens. */
+  readonly maxPriceCompletion: bigint | undefined;
+}
+
+export interface RouteRequest {
+  /** Model id, bare id, alias, `auto` or `router-auto`. */
+  readonly model: string;
+  /** Tried in order after `model`. */
+  readonly models: readonly string[];
+  readonly needs: Needs;
+  /** Estimate. */
+  readonly promptTokens: number;
+  readonly maxTokens: number | undefined;
+  readonly denyDataCollection: boolean;
+  readonly zdr: boolean;
+  /** Milliseconds, P75. */
+  readonly preferredMaxLatency: number | undefined;
+  /** Tokens per second, P50. */
+  readonly preferredMinThroughput: number | undefined;
+  readonly minQuantization: string;
+  readonly maxQuantization: string;
+  readonly provider: ProviderWishes;
+  /** Ids, aliases, bare ids, or a prefix with a final `*`; empty = all. */
+  readonly allowModels: readonly string[];
+  readonly denyModels: readonly string[];
+  readonly allowProviders: readonly string[];
+  readonly denyProviders: readonly string[];
+  readonly mode: '' | 'quality' | 'balanced' | 'economy';
+  readonly baselineModel: string;
+  /** Requests of one session draw alike; empty = none. */
+  readonly session: string;
+  readonly byokProviders: readonly string[];
+}
+
+export const NO_NEEDS: Needs = { tools: false, forcedToolChoice: false, parallelToolCalls: false, responseFormat: '', vision: false, fileInput: false, audioInput: false, streaming: false, logprobs: false, choices: 1, params: [] };
+export const NO_WISHES: ProviderWishes = { order: [], only: [], ignore: [], allowFallbacks: true, requireParameters: false, sort: '', maxPricePrompt: undefined, maxPriceCompletion: undefined };
+
+/** A request for a model with nothing else said. */
+export function plainRequest(model: string): RouteRequest {
+  return {
+    model, models: [], needs: NO_NEEDS, promptTokens: 0, maxTokens: undefined, denyDataCollection: false, zdr: false,
+    preferredMaxLatency: undefined, preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: NO_WISHES,
+    allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], mode: '', baselineModel: '', session: '', byokProviders: [],
+  };
+}
+
+/** True for the names that leave the choice of the model to us, in either contract variant. */
+export function isAuto(name: string): boolean {
+  return name === 'auto' || name === 'router-auto';
+}

@@ -1,0 +1,90 @@
+/** A provider of the OpenAI wire for tests: answers what it was told to, remembers what it was asked. */
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+
+export interface ScriptedAnswer {
+  /** 200 by default. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent whole; objects as JSON. */
+  readonly body?: string | object;
+  /** Sent one write each; a function is awaited, so that the test decides when to go on. */
+  readonly chunks?: readonly (string | Uint8Array | (() => Promise<void>))[];
+  /** Break the connection after the chunks. */
+  readonly cut?: boolean;
+  /** Never answer, or never end after the chunks. */
+  readonly hang?: boolean;
+  /** Entered in the provider's own bill. */
+  readonly billedTokens?: number;
+}
+
+export interface RecordedRequest {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  /** True once the client broke the connection before the answer's end. */
+  readonly wasAborted: () => boolean;
+}
+
+export interface FakeProvider {
+  /** With `/v1`. */
+  readonly baseUrl: string;
+  readonly requests: readonly RecordedRequest[];
+  /** Tokens by X-Request-Id of what was answered. */
+  readonly bill: ReadonlyMap<string, number>;
+  /** Answers in order; an empty queue answers 500. */
+  enqueue(...answers: readonly ScriptedAnswer[]): void;
+  stop(): Promise<void>;
+}
+
+/** SSE frame of one JSON value or of a bare word such as `[DONE]`. */
+export function sse(value: object | string): string {
+  return `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;
+}
+
+async function play(response: ServerResponse, answer: ScriptedAnswer): Promise<void> {
+  if (answer.hang === true && answer.chunks === undefined) return;
+  const isText = typeof answer.body === 'string';
+  response.writeHead(answer.status ?? 200, { 'content-type': answer.chunks !== undefined ? 'text/event-stream' : isText ? 'text/html' : 'application/json', ...answer.headers });
+  for (const chunk of answer.chunks ?? []) {
+    if (typeof chunk === 'function') await chunk();
+    else if (!response.destroyed) await new Promise<void>((resolve) => response.write(chunk, () => resolve()));
+  }
+  if (answer.cut === true) response.destroy();
+  else if (answer.hang !== true) response.end(answer.body === undefined ? '' : isText ? answer.body : JSON.stringify(answer.body));
+}
+
+export async function startFakeProvider(): Promise<FakeProvider> {
+  const queue: ScriptedAnswer[] = [];
+  const requests: RecordedRequest[] = [];
+  const bill = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      requests.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(parts).toString('utf8'), wasAborted: () => response.destroyed && !response.writableFinished });
+      const answer: ScriptedAnswer = queue.shift() ?? { status: 500, body: { error: { message: 'Nothing scripted.' } } };
+      if (answer.billedTokens !== undefined) bill.set(String(request.headers['x-request-id']), answer.billedTokens);
+      play(response, answer).catch(() => response.destroy());
+    });
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : 0);
+    });
+  });
+  return {
+    baseUrl: `http://127.0.0.1:${String(port)}/v1`,
+    requests,
+    bill,
+    enqueue: (...answers) => {
+      queue.push(...answers);
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

@@ -1,0 +1,110 @@
+/** What every wire gives back, whatever the provider speaks: canonical chunks, answers, usage and failures. */
+import type { TokenCounts } from '@signalbox/kernel/tokens';
+
+/** Names as in the worker contract. */
+export type FailureClass =
+  | 'RATE_LIMITED'
+  | 'PROVIDER_ERROR'
+  | 'CREDENTIAL'
+  | 'NOT_FOUND'
+  | 'BAD_REQUEST'
+  | 'CONTEXT_LENGTH'
+  | 'CONTENT_POLICY'
+  | 'CONNECT'
+  | 'TIMEOUT_FIRST_BYTE'
+  | 'TIMEOUT_IDLE'
+  | 'DISCONNECTED'
+  | 'GARBAGE'
+  | 'EMPTY'
+  | 'NO_CREDENTIAL';
+
+export interface Failure {
+  readonly class: FailureClass;
+  /** HTTP status of the provider, 0 = none. */
+  readonly status: number;
+  /** Milliseconds, 0 = no hint; at most RETRY_AFTER_MS_MAX. */
+  readonly retryAfterMs: number;
+  /** Sentence for the client, only for BAD_REQUEST, CONTEXT_LENGTH and CONTENT_POLICY; else empty. */
+  readonly publicMessage: string;
+  readonly publicParam: string;
+  /** True when another endpoint may succeed. */
+  readonly retryable: boolean;
+}
+
+/** 10 min: a hint beyond that says no more than "not now". */
+export const RETRY_AFTER_MS_MAX = 600_000;
+
+/** A failure without a status, hint or message. */
+export function failure(failureClass: FailureClass, retryable = true, status = 0): Failure {
+  return { class: failureClass, status, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable };
+}
+
+/** What a provider told about tokens. */
+export interface Usage {
+  readonly tokens: TokenCounts;
+  readonly cachedKnown: boolean;
+  readonly reasoningKnown: boolean;
+  /** The figures contradict themselves: they were clamped. */
+  readonly isSuspect: boolean;
+}
+
+/** Canonical finish reasons; `error` only when an answer broke. */
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call' | 'error';
+
+export type StreamEvent =
+  | {
+      readonly type: 'chunk';
+      /** JSON array text of canonical choices, UTF-8. */
+      readonly choices: Uint8Array;
+      /** Carries content: nothing may fail over from here on. */
+      readonly content: boolean;
+      readonly finish: boolean;
+    }
+  /** The provider said so itself, or broke the grammar. Nothing follows. */
+  | { readonly type: 'failed'; readonly failure: Failure }
+  /** The stream ended well. Nothing follows. */
+  | { readonly type: 'done' };
+
+export interface StreamSummary {
+  readonly usage: Usage | undefined;
+  /** True when the provider sent usage figures that cannot be token counts. */
+  readonly usageUnreadable: boolean;
+  readonly finishReason: FinishReason | '';
+  /** Bytes of generated text, names and arguments seen so far: about four a token. */
+  readonly outputBytes: number;
+  readonly contentSeen: boolean;
+  /** Every choice seen has its finish reason. */
+  readonly isFinished: boolean;
+  readonly systemFingerprint: string;
+  readonly serviceTier: string;
+}
+
+/** Bytes in, canonical events out. Pure; one per stream. */
+export interface StreamTransducer {
+  push(bytes: Uint8Array): readonly StreamEvent[];
+  /** The source ended. The last event is `done` or `failed`, unless one was given before. */
+  close(): readonly StreamEvent[];
+  /** A chunk with this finish reason for each choice that has none yet; undefined when all have one. */
+  finishOpen(reason: FinishReason): StreamEvent | undefined;
+  summary(): StreamSummary;
+}
+
+/** A whole answer. */
+export interface Answer {
+  /** JSON array text of canonical choices. */
+  readonly choices: string;
+  readonly systemFingerprint: string;
+  readonly serviceTier: string;
+  readonly usage: Usage | undefined;
+  readonly usageUnreadable: boolean;
+  readonly finishReason: FinishReason;
+  readonly outputBytes: number;
+}
+
+export type AnswerResult = { readonly ok: true; readonly answer: Answer } | { readonly ok: false; readonly failure: Failure; readonly usage: Usage | undefined };
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,127 @@
+/** What a refusal of a host of the OpenAI wire means, and what of it a client may read. */
+import { isObject, RETRY_AFTER_MS_MAX, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
+
+export interface Refusal {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: Uint8Array;
+  readonly nowMs: number;
+}
+
+const BODY_BYTES_MAX = 65_536;
+const PUBLIC_MESSAGE_CHARS_MAX = 300;
+const CONTEXT = /context[ _](?:length|window)|maximum context|too many (?:input )?tokens|prompt is too long|input is too long|reduce the length/i;
+const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation/i;
+const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|billing_(?:hard_limit|not_active)|exceeded your current quota/i;
+const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|invalid)|api_key_invalid/i;
+const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
+const OVERLOAD = /overloaded|unavailable|server[ _]error|capacity|timeout/i;
+const NO_MODEL = /model[ _]not[ _](?:found|exist)|deploymentnotfound|does not exist|unknown model/i;
+
+const PUBLIC_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
+const FINAL_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY']);
+
+interface ErrorFacts {
+  readonly message: string;
+  /** Code, type and message in one, to be searched. */
+  readonly text: string;
+  readonly param: string;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
+}
+
+function factsOf(raw: unknown): ErrorFacts | undefined {
+  const outer: unknown = Array.isArray(raw) ? raw[0] : raw;
+  if (!isObject(outer)) return undefined;
+  const inner: JsonObject = isObject(outer['error']) ? outer['error'] : typeof outer['error'] === 'string' ? { message: outer['error'] } : outer;
+  const detail: unknown = Array.isArray(inner['detail']) ? inner['detail'][0] : inner['detail'];
+  const message = textOf(inner['message']) || textOf(detail) || (isObject(detail) ? textOf(detail['msg']) : '');
+  return { message, param: textOf(inner['param']), text: [inner['code'], inner['type'], message].map(textOf).join(' ') };
+}
+
+/** A sentence without anything that looks like a key, id or address, at most 300 characters. */
+export function publicSentence(message: string): string {
+  const clean = message
+    .replace(/https?:\/\/\S+/gi, '')
+    .replace(/\bBearer\s+\S+/gi, '[redacted]')
+    .replace(/\b(?:sk|gsk|pk|rk|xai|key|org|proj|csk|fw|tgp|pplx)[-_][\w*.-]{4,}/gi, '[redacted]')
+    .replace(/\bAIza[\w-]{8,}/g, '[redacted]')
+    .replace(/[A-Za-z0-9_+/=*-]{24,}/g, '[redacted]')
+    .replace(/[\u0000-\u001f\u007f]+/g, ' ')
+    .trim();
+  return clean.length > PUBLIC_MESSAGE_CHARS_MAX ? `${clean.slice(0, PUBLIC_MESSAGE_CHARS_MAX - 1)}…` : clean;
+}
+
+function classOf(status: number, facts: ErrorFacts | undefined): FailureClass {
+  const text = facts?.text ?? '';
+  if (status === 401 || status === 402 || status === 403) return POLICY.test(text) && status === 403 ? 'CONTENT_POLICY' : 'CREDENTIAL';
+  if (status === 429) return NO_CREDIT.test(text) ? 'CREDENTIAL' : 'RATE_LIMITED';
+  if (status === 404 || status === 405 || status === 410) return 'NOT_FOUND';
+  // 408, 409, 425: try again; 498: Groq's capacity code; 3xx: redirects are never followed.
+  if (status >= 500 || status < 400 || status === 408 || status === 409 || status === 425 || status === 498) return 'PROVIDER_ERROR';
+  // A 4xx that is not the wire's error comes from something in between.
+  if (facts === undefined) return 'PROVIDER_ERROR';
+  if (NO_CREDIT.test(text) || BAD_KEY.test(text)) return 'CREDENTIAL';
+  if (status === 413 && RATE.test(text)) return 'RATE_LIMITED';
+  if (CONTEXT.test(text) || status === 413) return 'CONTEXT_LENGTH';
+  if (POLICY.test(text)) return 'CONTENT_POLICY';
+  if (NO_MODEL.test(text)) return 'NOT_FOUND';
+  return 'BAD_REQUEST';
+}
+
+function build(failureClass: FailureClass, status: number, retryAfterMs: number, facts: ErrorFacts | undefined): Failure {
+  const isPublic = PUBLIC_CLASSES.has(failureClass);
+  return {
+    class: failureClass,
+    status,
+    retryAfterMs,
+    publicMessage: isPublic ? publicSentence(facts?.message ?? '') : '',
+    publicParam: isPublic && /^[\w.[\]]{1,64}$/.test(facts?.param ?? '') ? (facts?.param ?? '') : '',
+    retryable: !FINAL_CLASSES.has(failureClass),
+  };
+}
+
+/** Milliseconds of `retry-after-ms` or `Retry-After` (seconds or a date), clamped to 0…RETRY_AFTER_MS_MAX; 0 = none. */
+export function readRetryAfter(headers: Refusal['headers'], nowMs: number): number {
+  const one = (name: string): string => {
+    const value = headers[name];
+    return typeof value === 'string' ? value.trim() : (value?.[0]?.trim() ?? '');
+  };
+  const clamp = (ms: number): number => (Number.isFinite(ms) ? Math.min(RETRY_AFTER_MS_MAX, Math.max(0, Math.ceil(ms))) : 0);
+  const inMs = one('retry-after-ms');
+  if (/^\d+(\.\d+)?$/.test(inMs)) return clamp(Number(inMs));
+  const text = one('retry-after');
+  if (text === '') return 0;
+  return /^\d+(\.\d+)?$/.test(text) ? clamp(Number(text) * 1_000) : clamp(Date.parse(text) - nowMs);
+}
+
+/** Classifies an answer that is not 2xx. */
+export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Failure {
+  let facts: ErrorFacts | undefined;
+  if (body.length <= BODY_BYTES_MAX) {
+    try {
+      facts = factsOf(JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8')));
+    } catch {
+      facts = undefined;
+    }
+  }
+  return build(classOf(status, facts), status, readRetryAfter(headers, nowMs), facts);
+}
+
+/** Classifies an error object that came inside a 200: in a stream's frame or as the body. */
+export function classifyErrorFrame(raw: unknown): Failure {
+  const facts = factsOf({ error: raw });
+  const code = isObject(raw) ? Number(raw['status'] ?? raw['code']) : NaN;
+  if (Number.isInteger(code) && code >= 400 && code < 600) return build(classOf(code, facts), code, 0, facts);
+  const text = facts?.text ?? '';
+  if (OVERLOAD.test(text)) return build('PROVIDER_ERROR', 200, 0, facts);
+  if (NO_CREDIT.test(text) || BAD_KEY.test(text)) return build('CREDENTIAL', 200, 0, facts);
+  if (RATE.test(text)) return build('RATE_LIMITED', 200, 0, facts);
+  if (CONTEXT.test(text)) return build('CONTEXT_LENGTH', 200, 0, facts);
+  if (POLICY.test(text)) return build('CONTENT_POLICY', 200, 0, facts);
+  if (/invalid_request/.test(text)) return build('BAD_REQUEST', 200, 0, facts);
+  return build('PROVIDER_ERROR', 200, 0, facts);
+}

@@ -1,0 +1,25 @@
+/** Finish reasons of hosts that speak the OpenAI wire, as ours. */
+import type { FinishReason } from '../canonical.js';
+
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  stop: 'stop',
+  eos: 'stop',
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  length: 'length',
+  max_tokens: 'length',
+  model_length: 'length',
+  tool_calls: 'tool_calls',
+  tool_use: 'tool_calls',
+  function_call: 'function_call',
+  content_filter: 'content_filter',
+  safety: 'content_filter',
+  error: 'error',
+};
+
+/** Unknown reasons are `stop`; `stop` after tool calls is `tool_calls` (some hosts say stop for both). */
+export function mapFinishReason(reason: string, hasToolCalls: boolean): FinishReason {
+  const mapped = Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined;
+  const ours = mapped ?? 'stop';
+  return ours === 'stop' && hasToolCalls ? 'tool_calls' : ours;
+}

@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { completionTokens, costOf, promptTokens } from '@signalbox/kernel/tokens';
+import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
+import type { StreamEvent } from '../canonical.js';
+import { publicSentence, readRetryAfter } from './errors.js';
+import { composeChatBody, NO_QUIRKS } from './request.js';
+import { readChatAnswer } from './response.js';
+import { createChatTransducer } from './stream.js';
+import { readUsage } from './usage.js';
+
+const fixture = (name: string): Buffer => readFileSync(new URL(`./testdata/${name}.sse`, import.meta.url));
+
+function replay(parts: readonly Uint8Array[]): { events: unknown[]; summary: unknown } {
+  const transducer = createChatTransducer('seed');
+  const events: StreamEvent[] = [...parts.flatMap((part) => transducer.push(part)), ...transducer.close()];
+  return { events: events.map((event) => (event.type === 'chunk' ? { ...event, choices: JSON.parse(Buffer.from(event.choices).toString()) as unknown } : event)), summary: transducer.summary() };
+}
+
+const frame = (value: object): Buffer => Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
+
+describe('openai-chat stream', () => {
+  test.each(['tools', 'text-crlf'])('%s gives the same events however its bytes are split', (name) => {
+    const bytes = fixture(name);
+    const whole = replay([bytes]);
+    for (let at = 1; at < bytes.length; at += 1) expect(replay([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole);
+    expect(replay(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(whole);
+  });
+
+  test('numbers tool calls densely, finishes with tool_calls and takes the last usage', () => {
+    const { events, summary } = replay([fixture('tools')]);
+    const calls = events.flatMap((event) => (event as { choices?: { delta: { tool_calls?: { index: number; id?: string }[] } }[] }).choices?.[0]?.delta.tool_calls ?? []);
+    expect(calls.map((call) => [call.index, call.id])).toEqual([[0, 'call_a'], [0, undefined], [0, undefined], [1, 'call_b']]);
+    expect(events.filter((event) => (event as StreamEvent).type === 'chunk' && (event as { finish: boolean }).finish)).toHaveLength(1);
+    expect(events.at(-1)).toEqual({ type: 'done' });
+    expect(summary).toMatchObject({ finishReason: 'tool_calls', usage: { tokens: { inputUncached: 8, cacheRead: 12, outputText: 5, outputReasoning: 3 } } });
+  });
+
+  test('passes text through unchanged and ends well without [DONE] after a finish', () => {
+    const { events, summary } = replay([fixture('text-crlf')]);
+    const content = events.map((event) => (event as { choices?: { delta: { content?: string } }[] }).choices?.[0]?.delta.content ?? '').join('');
+    expect(content).toBe('4 °C "in" 東京 é!');
+    expect(events.at(-1)).toEqual({ type: 'done' });
+    expect(summary).toMatchObject({ finishReason: 'length', systemFingerprint: 'fp_1' });
+  });
+
+  test('a stream that just stops is DISCONNECTED', () => {
+    expect(replay([frame({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason: null }] })]).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'DISCONNECTED' } });
+  });
+
+  test('a line beyond a megabyte is GARBAGE', () => {
+    expect(replay([Buffer.alloc(1_100_000, 97)]).events).toMatchObject([{ type: 'failed', failure: { class: 'GARBAGE' } }]);
+  });
+
+  test('the role stands in the first delta of each choice only', () => {
+    const one = frame({ choices: [{ index: 0, delta: { role: 'assistant', content: 'a' }, finish_reason: null }] });
+    const { events } = replay([one, one]);
+    expect(events.slice(0, 2)).toMatchObject([{ choices: [{ delta: { role: 'assistant' } }] }, { choices: [{ delta: { content: 'a' } }] }]);
+    expect((events[1] as { choices: { delta: object }[] }).choices[0]?.delta).not.toHaveProperty('role');
+  });
+
+  test('adds what a stream without a finish reason lacks when it says [DONE]', () => {
+    const { events } = replay([frame({ choices: [{ delta: { content: 'a' } }] }), Buffer.from('data: [DONE]\n\n')]);
+    expect(events.slice(-2)).toMatchObject([{ finish: true, choices: [{ finish_reason: 'stop' }] }, { type: 'done' }]);
+  });
+});
+
+describe('openai-chat usage', () => {
+  test('buckets sum to the totals and the cost is never negative', () => {
+    const price = asPrice(1_000_000n);
+    const card = { id: 'c', inputUncached: price, cacheRead: price, cacheWrite: price, outputText: price, outputReasoning: price, audio: price, image: price, requestNanoUsd: asNanoUsd(0n) };
+    const figure = fc.nat(1_000_000);
+    fc.assert(
+      fc.property(figure, figure, figure, figure, figure, (prompt, completion, cached, reasoning, audio) => {
+        const usage = readUsage({ prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, prompt_tokens_details: { cached_tokens: cached, audio_tokens: audio }, completion_tokens_details: { reasoning_tokens: reasoning } });
+        if (usage === undefined) throw new Error('no usage');
+        expect(promptTokens(usage.tokens)).toBe(prompt);
+        expect(completionTokens(usage.tokens)).toBe(completion);
+        expect(costOf(usage.tokens, card) >= 0n).toBe(true);
+      }),
+    );
+  });
+
+  test.each([[{ prompt_tokens: -1, completion_tokens: 2 }], [{ prompt_tokens: 1.5, completion_tokens: 2 }], [{ prompt_tokens: 2 ** 60, completion_tokens: 2 }], [{}], [null]])('refuses figures that are no counts: %j', (raw) => {
+    expect(readUsage(raw)).toBeUndefined();
+  });
+});
+
+describe('openai-chat request and answer', () => {
+  test('splices fields as sent, renames developer, clamps temperature', () => {
+    const fields = [
+      { name: 'messages', value: Buffer.from('[{"role":"developer","content":"x"}]') },
+      { name: 'temperature', value: Buffer.from('1.9') },
+      { name: 'seed', value: Buffer.from('7') },
+      { name: 'model', value: Buffer.from('"other"') },
+    ];
+    const body = composeChatBody({ providerModelId: 'm"1', stream: false, maxTokens: 5, maxTokensParam: 'max_completion_tokens', temperatureMax: 1.5, fields }, { ...NO_QUIRKS, developerAsSystem: true, renameFields: { seed: 'random_seed' } });
+    expect(JSON.parse(body.toString())).toEqual({ model: 'm"1', stream: false, max_completion_tokens: 5, messages: [{ role: 'system', content: 'x' }], temperature: 1.5, random_seed: 7 });
+  });
+
+  test('content is null beside tool calls and arguments are text', () => {
+    const result = readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ message: { content: '', tool_calls: [{ function: { name: 'f', arguments: { a: 1 } } }] }, finish_reason: 'stop' }] })), 's');
+    expect(result.ok && JSON.parse(result.answer.choices)).toEqual([{ index: 0, message: { role: 'assistant', content: null, refusal: null, tool_calls: [{ id: 'call_s0', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }] }, logprobs: null, finish_reason: 'tool_calls' }]);
+  });
+
+  test.each([[{ 'retry-after': '2' }, 2_000], [{ 'retry-after-ms': '150', 'retry-after': '9' }, 150], [{ 'retry-after': 'Thu, 01 Jan 1970 00:00:05 GMT' }, 5_000], [{ 'retry-after': '999999' }, 600_000], [{ 'retry-after': 'soon' }, 0]])('reads %j as %d ms', (headers, ms) => {
+    expect(readRetryAfter(headers, 0)).toBe(ms);
+  });
+
+  test('a public sentence holds nothing like a key', () => {
+    expect(publicSentence('Incorrect key sk-proj-abc***xyz for org-12345 see https://x.y/z')).not.toMatch(/sk-|org-|https/);
+  });
+});

@@ -1,0 +1,36 @@
+/** `usage` of the OpenAI wire to disjoint buckets. */
+import { isObject, type Usage } from '../canonical.js';
+
+/** One request never reads or writes a billion tokens: such a figure is no token count. */
+const TOKENS_MAX = 1_000_000_000;
+
+function count(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX ? value : undefined;
+}
+
+/** undefined when there is no usable figure: the caller estimates. Explicit zeros are figures. */
+export function readUsage(raw: unknown): Usage | undefined {
+  if (!isObject(raw)) return undefined;
+  const prompt = count(raw['prompt_tokens']);
+  const completion = count(raw['completion_tokens']);
+  if (prompt === undefined || completion === undefined) return undefined;
+  const promptDetails = isObject(raw['prompt_tokens_details']) ? raw['prompt_tokens_details'] : {};
+  const completionDetails = isObject(raw['completion_tokens_details']) ? raw['completion_tokens_details'] : {};
+  // DeepSeek tells hits at the top level; Moonshot `cached_tokens`.
+  const cachedTold = count(promptDetails['cached_tokens']) ?? count(raw['prompt_cache_hit_tokens']) ?? count(raw['cached_tokens']);
+  const reasoningTold = count(completionDetails['reasoning_tokens']) ?? count(raw['reasoning_tokens']);
+  const total = count(raw['total_tokens']);
+  // xAI leaves reasoning out of completion_tokens; its total shows it.
+  const isReasoningOutside = reasoningTold !== undefined && reasoningTold > 0 && total === prompt + completion + reasoningTold;
+  const output = isReasoningOutside ? completion + reasoningTold : completion;
+  const cacheRead = Math.min(cachedTold ?? 0, prompt);
+  const audioTold = count(promptDetails['audio_tokens']) ?? 0;
+  const audio = Math.min(audioTold, prompt - cacheRead);
+  const outputReasoning = Math.min(reasoningTold ?? 0, output);
+  return {
+    tokens: { inputUncached: prompt - cacheRead - audio, cacheRead, cacheWrite: 0, outputText: output - outputReasoning, outputReasoning, audio, image: 0 },
+    cachedKnown: cachedTold !== undefined,
+    reasoningKnown: reasoningTold !== undefined,
+    isSuspect: (cachedTold ?? 0) > prompt || (reasoningTold ?? 0) > output,
+  };
+}

@@ -1,0 +1,67 @@
+/** What an attempt cost: provider's figures first, else what was seen, at the card it was sent with. */
+import type { PriceCard__Output } from '@signalbox/contracts/common';
+import { asNanoUsd, asPrice, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
+import { completionTokens, costOf, NO_TOKENS, promptTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
+import type { Usage } from '@signalbox/wires/canonical';
+
+/** Rough size of a token of generated text. */
+export const BYTES_PER_TOKEN = 4;
+/** Below this many tokens a ratio says nothing. */
+const COMPARED_TOKENS_MIN = 64;
+
+export interface Seen {
+  readonly usage: Usage | undefined;
+  readonly usageUnreadable: boolean;
+  readonly outputBytes: number;
+  /** False when the provider gave no answer: nothing is estimated then. */
+  readonly isAnswered: boolean;
+  /** Estimate of the prompt. */
+  readonly promptTokens: number;
+}
+
+export interface Charge {
+  readonly tokens: TokenCounts;
+  readonly source: 'PROVIDER' | 'ESTIMATED';
+  readonly flags: readonly string[];
+  readonly costNanoUsd: NanoUsd;
+  readonly savingsNanoUsd: NanoUsd;
+}
+
+/** Throws RangeError on a negative price. */
+export function cardOf(card: PriceCard__Output): PriceCard {
+  return {
+    id: card.id,
+    inputUncached: asPrice(card.inputUncached),
+    cacheRead: asPrice(card.cacheRead),
+    cacheWrite: asPrice(card.cacheWrite),
+    outputText: asPrice(card.outputText),
+    outputReasoning: asPrice(card.outputReasoning),
+    audio: asPrice(card.audio),
+    image: asPrice(card.image),
+    requestNanoUsd: asNanoUsd(card.requestNanoUsd),
+  };
+}
+
+export function estimatedTokens(promptEstimate: number, outputBytes: number): TokenCounts {
+  return { ...NO_TOKENS, inputUncached: promptEstimate, outputText: Math.ceil(outputBytes / BYTES_PER_TOKEN) };
+}
+
+function isFarOff(told: number, own: number): boolean {
+  return Math.max(told, own) >= COMPARED_TOKENS_MIN && (told > own * 3 || told * 3 < own);
+}
+
+/** Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING, section 5). */
+export function chargeOf(seen: Seen, card: PriceCard, reference: PriceCard | undefined): Charge {
+  const own = seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes) : NO_TOKENS;
+  const tokens = seen.usage?.tokens ?? own;
+  const flags: string[] = [];
+  if (seen.usage === undefined && seen.isAnswered) flags.push('estimated');
+  if (seen.usage === undefined ? seen.usageUnreadable : seen.usage.isSuspect || isFarOff(promptTokens(tokens), own.inputUncached) || isFarOff(completionTokens(tokens) - tokens.outputReasoning, own.outputText)) {
+    flags.push('suspect');
+  }
+  // A refused attempt costs nothing, the fee per request included.
+  const isNothing = seen.usage === undefined && !seen.isAnswered;
+  const costNanoUsd = isNothing ? ZERO_NANO_USD : costOf(tokens, card);
+  const savingsNanoUsd = reference === undefined || isNothing ? ZERO_NANO_USD : asNanoUsd(costOf(tokens, reference) - costNanoUsd);
+  return { tokens, source: seen.usage === undefined ? 'ESTIMATED' : 'PROVIDER', flags, costNanoUsd, savingsNanoUsd };
+}

@@ -1,0 +1,60 @@
+/** Settings that every worker has. */
+import { ConfigError, loadConfig, logLevelField, portField, type Environment } from '@signalbox/runtime/config';
+import { Secret } from '@signalbox/runtime/secret';
+import { z } from 'zod';
+
+const addressesField = (fallback: string) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((text) => text.split(',').map((address) => address.trim()).filter((address) => address !== ''));
+
+const schema = z.object({
+  /** Address to listen on. Loopback: the doors between services carry no authentication of their own. */
+  HOST: z.string().default('127.0.0.1'),
+  /** Port of the RPC door; 0 = any free one. */
+  GRPC_PORT: portField(0),
+  /** Port of /livez, /readyz and /metrics; 0 = any free one. */
+  METRICS_PORT: portField(0),
+  LOG_LEVEL: logLevelField(),
+  /** Root of the write-ahead logs; this worker's own is the folder named after its provider. */
+  WAL_DIR: z.string().default('.data/wal'),
+  /** host:port of the replicas of quota, with commas. */
+  QUOTA_ADDRS: addressesField('127.0.0.1:9102'),
+  /** host:port of the replicas of billing, with commas. */
+  BILLING_ADDRS: addressesField('127.0.0.1:9104'),
+  /** NATS server; not used when the composer hands a bus in. */
+  NATS_URL: z.string().default('nats://127.0.0.1:4222'),
+  /** Provider's credentials, with commas: each is used in turn. */
+  API_KEYS: z
+    .string()
+    .default('')
+    .transform((text) => text.split(',').map((key) => key.trim()).filter((key) => key !== '').map((key) => new Secret(key))),
+  /** Provider's address, path included; `/chat/completions` and the like are appended. */
+  BASE_URL: z.url(),
+});
+
+export type WorkerConfig = Readonly<z.infer<typeof schema>>;
+
+export interface ProviderVariables {
+  /** Names of the credential's variable, the first one set counts; empty = the provider has none. */
+  readonly credentials: readonly string[];
+  /** Name of the variable that replaces the provider's address. */
+  readonly baseUrl: string;
+  readonly defaultBaseUrl: string;
+}
+
+/** Throws ConfigError, which names the provider's own variables. */
+export function loadWorkerConfig(environment: Environment, variables: ProviderVariables): WorkerConfig {
+  const credential = variables.credentials.find((name) => (environment[name] ?? '') !== '');
+  try {
+    return loadConfig(schema, {
+      ...environment,
+      API_KEYS: credential === undefined ? undefined : environment[credential],
+      BASE_URL: environment[variables.baseUrl] || variables.defaultBaseUrl,
+    });
+  } catch (error) {
+    if (error instanceof ConfigError) throw new ConfigError(error.message.replaceAll('BASE_URL', variables.baseUrl).replaceAll('API_KEYS', variables.credentials[0] ?? 'API_KEYS'));
+    throw error;
+  }
+}

@@ -1,0 +1,98 @@
+/** The operator's credentials at one provider: round robin, benches after refusals, rests after 429. */
+import type { Clock } from '@signalbox/kernel/clock';
+import type { Secret } from '@signalbox/runtime/secret';
+
+const BENCH_MS_MIN = 30_000;
+const BENCH_MS_MAX = 600_000;
+/** Models resting at once, per credential; the oldest goes first. */
+const RESTING_MODELS_MAX = 1_000;
+
+export interface Credential {
+  /** undefined for providers that need none. */
+  readonly secret: Secret | undefined;
+  readonly position: number;
+}
+
+export type Taken =
+  | { readonly ok: true; readonly credential: Credential }
+  /** `isResting`: all that are not benched wait out a 429. */
+  | { readonly ok: false; readonly isResting: boolean; readonly retryAfterMs: number };
+
+export interface CredentialView {
+  /** Last four characters at most. */
+  readonly name: string;
+  readonly benched: boolean;
+  /** Epoch milliseconds, 0 = not benched. */
+  readonly benchedUntilMs: number;
+}
+
+export interface CredentialPool {
+  take(model: string): Taken;
+  /** The provider refused it (401, 402, 403): benched for 30 s, doubling to 10 min. */
+  refused(credential: Credential): void;
+  succeeded(credential: Credential): void;
+  /** 429 with a hint: not for that model until then. */
+  rest(credential: Credential, model: string, forMs: number): void;
+  views(): readonly CredentialView[];
+}
+
+interface Entry extends Credential {
+  benchMs: number;
+  benchedUntil: number;
+  readonly resting: Map<string, number>;
+}
+
+/** `secrets` may hold one undefined for a provider without credentials; empty = every take fails. */
+export function createCredentialPool(secrets: readonly (Secret | undefined)[], clock: Clock): CredentialPool {
+  const entries: Entry[] = secrets.map((secret, position) => ({ secret, position, benchMs: 0, benchedUntil: 0, resting: new Map() }));
+  let next = 0;
+  return {
+    take: (model) => {
+      const now = clock.monotonicMs();
+      let soonest = Infinity;
+      let isResting = false;
+      for (let step = 0; step < entries.length; step += 1) {
+        const entry = entries[(next + step) % entries.length];
+        if (entry === undefined) continue;
+        const restsUntil = entry.resting.get(model) ?? 0;
+        if (entry.benchedUntil <= now && restsUntil <= now) {
+          next = (entry.position + 1) % entries.length;
+          return { ok: true, credential: entry };
+        }
+        if (entry.benchedUntil <= now) isResting = true;
+        soonest = Math.min(soonest, Math.max(entry.benchedUntil, restsUntil));
+      }
+      return { ok: false, isResting, retryAfterMs: Number.isFinite(soonest) ? Math.ceil(soonest - now) : 0 };
+    },
+    refused: ({ position }) => {
+      const entry = entries[position];
+      if (entry === undefined) return;
+      const now = clock.monotonicMs();
+      // Requests that were under way when the bench began say nothing new.
+      if (entry.benchedUntil > now) return;
+      entry.benchMs = entry.benchMs === 0 ? BENCH_MS_MIN : Math.min(BENCH_MS_MAX, entry.benchMs * 2);
+      entry.benchedUntil = now + entry.benchMs;
+    },
+    succeeded: ({ position }) => {
+      const entry = entries[position];
+      if (entry === undefined || entry.benchMs === 0) return;
+      entry.benchMs = 0;
+      entry.benchedUntil = 0;
+    },
+    rest: ({ position }, model, forMs) => {
+      const resting = entries[position]?.resting;
+      if (resting === undefined || forMs <= 0) return;
+      resting.delete(model);
+      resting.set(model, clock.monotonicMs() + forMs);
+      const oldest = resting.size > RESTING_MODELS_MAX ? resting.keys().next().value : undefined;
+      if (oldest !== undefined) resting.delete(oldest);
+    },
+    views: () => {
+      const now = clock.monotonicMs();
+      return entries.map((entry) => {
+        const benched = entry.benchedUntil > now;
+        return { name: entry.secret === undefined ? 'none' : entry.secret.unwrap().slice(-4), benched, benchedUntilMs: benched ? Math.round(clock.nowMs() + entry.benchedUntil - now) : 0 };
+      });
+    },
+  };
+}

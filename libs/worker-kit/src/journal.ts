@@ -1,0 +1,67 @@
+/**
+ * What a worker writes down about each attempt, before it does it: the one record of money facts
+ * (BILLING, sections 2 and 3). `wal.ts` implements it on local disk; dispatch only calls it.
+ */
+import type { PeriodSet } from '@signalbox/contracts/common';
+import type { FailureClass__Output, Outcome__Output, UsageSource__Output } from '@signalbox/contracts/worker';
+import type { NanoUsd } from '@signalbox/kernel/money';
+import type { PriceCard, TokenCounts } from '@signalbox/kernel/tokens';
+
+export interface AttemptStart {
+  readonly requestId: string;
+  /** From 1; a pair of request and attempt is never started twice. */
+  readonly attempt: number;
+  readonly retryOf: readonly number[];
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly model: string;
+  readonly provider: string;
+  readonly endpointId: string;
+  readonly card: PriceCard;
+  readonly referenceCard: PriceCard | undefined;
+  readonly periods: PeriodSet;
+  readonly heldNanoUsd: NanoUsd;
+  readonly byok: boolean;
+  readonly routedFrom: string;
+  readonly decisionId: string;
+  readonly startedAtMs: number;
+  /** Estimate, charged when the process dies before the provider told usage and something was delivered. */
+  readonly promptTokens: number;
+}
+
+export interface AttemptEnd {
+  readonly tokens: TokenCounts;
+  readonly costNanoUsd: NanoUsd;
+  /** Signed: reference cost minus cost. */
+  readonly savingsNanoUsd: NanoUsd;
+  readonly source: Exclude<UsageSource__Output, 'USAGE_SOURCE_UNSPECIFIED'>;
+  readonly flags: readonly string[];
+  /** HTTP status of the provider, 0 = none. */
+  readonly status: number;
+  readonly failure: FailureClass__Output;
+  readonly ttftMs: number;
+  readonly totalMs: number;
+  readonly finishReason: string;
+  readonly endedAtMs: number;
+}
+
+export interface JournalState {
+  readonly writer: string;
+  /** Newest sequence written. */
+  readonly lastSeq: bigint;
+  readonly shippedSeq: bigint;
+  /** Newest sequence that the ledger has committed. */
+  readonly ledgerSeq: bigint;
+}
+
+export interface Journal {
+  /** Resolves when the record is with the operating system (it survives a kill of this process): only then may a byte go to the provider. */
+  start(record: AttemptStart): Promise<void>;
+  /** What has been delivered so far; each second or 256 tokens. */
+  checkpoint(requestId: string, attempt: number, tokens: TokenCounts): void;
+  /** Resolves when written: only then may the last byte go to edge. */
+  end(requestId: string, attempt: number, end: AttemptEnd): Promise<void>;
+  /** What became of an ended attempt. The first one counts; unknown attempts are ignored. An outcome that arrives before `end` is kept until then. */
+  outcome(requestId: string, attempt: number, outcome: Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>, toldByEdge: boolean): void;
+  state(): JournalState;
+}

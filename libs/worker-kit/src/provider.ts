@@ -1,0 +1,25 @@
+/** What dispatch needs to know of a provider: how to ask it, and how to read it. */
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import type { Secret } from '@signalbox/runtime/secret';
+import type { AnswerResult, Failure, StreamTransducer } from '@signalbox/wires/canonical';
+
+export interface UpstreamRequest {
+  /** Absolute path with query. */
+  readonly path: string;
+  /** Lower-case names; dispatch adds `x-request-id` itself. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+/** One provider's wire. Pure, the secret apart, which it only puts into headers. */
+export interface ProviderAdapter {
+  /** Catalog id, such as `openai`. */
+  readonly provider: string;
+  /** Scheme, host and port of the provider. */
+  readonly origin: string;
+  /** `secret` is undefined for providers that need none. */
+  compose(request: DispatchRequest__Output, secret: Secret | undefined): UpstreamRequest | Promise<UpstreamRequest>;
+  createTransducer(request: DispatchRequest__Output): StreamTransducer;
+  readAnswer(body: Uint8Array, request: DispatchRequest__Output): AnswerResult;
+  classifyRefusal(refusal: { readonly status: number; readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>; readonly body: Uint8Array; readonly nowMs: number }): Failure;
+}

@@ -1,0 +1,165 @@
+/** A worker as a service: doors, journal, dispatch, and the order in which they open and close. */
+import { join } from 'node:path';
+import type { Bus } from '@signalbox/bus/bus';
+import { connectNatsBus } from '@signalbox/bus/connect';
+import type { DispatchEvent, DispatchRequest__Output, OutcomeRequest__Output, StatusResponse } from '@signalbox/contracts/worker';
+import { Fault } from '@signalbox/kernel/fault';
+import type { CallInfo, Emitter } from '@signalbox/rpc/call';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { createRpcServer } from '@signalbox/rpc/server';
+import { createHealthServer } from '@signalbox/runtime/health';
+import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
+import { createMetrics } from '@signalbox/runtime/metrics';
+import type { Secret } from '@signalbox/runtime/secret';
+import type { WorkerConfig } from './config.js';
+import { createCredentialPool } from './credentials.js';
+import { createDispatcher, type Dispatcher } from './dispatch.js';
+import type { Journal } from './journal.js';
+import { createWorkerMetrics } from './metrics.js';
+import { createObservations } from './observations.js';
+import type { ProviderAdapter } from './provider.js';
+import { createUpstream } from './upstream.js';
+import { openJournal } from './wal.js';
+
+const NEIGHBOUR_DEADLINE_MS = 2_000;
+const DRAIN_MS = 30_000;
+
+export interface WorkerOptions {
+  /** Name as in the table of services, such as `worker-openai`. */
+  readonly name: string;
+  readonly config: WorkerConfig;
+  readonly surroundings: Surroundings;
+  readonly adapter: ProviderAdapter;
+  /** The provider works without a credential (a local host): dispatched without one when none is set. */
+  readonly isCredentialOptional?: boolean;
+  /** Given when all services share one process; else NATS_URL is used. Not closed by the worker when given. */
+  readonly bus?: Bus;
+  /** For tests; else the write-ahead log in WAL_DIR/<provider>. */
+  readonly journal?: Journal;
+  readonly byokSecret?: (accountId: string, provider: string) => Promise<Secret | undefined>;
+}
+
+interface Running {
+  readonly dispatcher: Dispatcher;
+  readonly close: () => Promise<void>;
+  readonly ports: Readonly<Record<string, number>>;
+  readonly stopDoors: () => Promise<void>;
+  readonly isReady: () => boolean;
+}
+
+export function serveWorker(options: WorkerOptions): Service {
+  const { config, surroundings, adapter, name } = options;
+  const { clock, randomBytes, log } = surroundings;
+  let running: Running | undefined;
+  let isStopping = false;
+  let stopped: Promise<void> | undefined;
+
+  const start = async (): Promise<Running> => {
+    const closers: (() => Promise<void>)[] = [];
+    const close = async (): Promise<void> => {
+      for (const closer of closers.splice(0).reverse()) await closer();
+    };
+    try {
+      const bus = options.bus ?? (await connectNatsBus({ url: config.NATS_URL, clock, log, name }));
+      if (options.bus === undefined) closers.push(() => bus.close());
+      let journal = options.journal;
+      let isJournalReady = (): boolean => true;
+      if (journal === undefined) {
+        const client = { door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS } as const;
+        const quota = createRpcClient({ ...client, area: 'quota', addresses: config.QUOTA_ADDRS });
+        closers.push(() => quota.close());
+        const billing = createRpcClient({ ...client, area: 'billing', addresses: config.BILLING_ADDRS });
+        closers.push(() => billing.close());
+        const opened = await openJournal({ directory: join(config.WAL_DIR, adapter.provider), provider: adapter.provider, clock, randomBytes, log, bus, quota, billing });
+        closers.push(() => opened.close());
+        isJournalReady = () => opened.isRegistered();
+        journal = opened;
+      }
+      const book = journal;
+      const secrets = config.API_KEYS.length === 0 && options.isCredentialOptional === true ? [undefined] : config.API_KEYS;
+      const credentials = createCredentialPool(secrets, clock);
+      const metrics = createMetrics({ service: name, withProcessMetrics: surroundings.withProcessMetrics });
+      const upstream = createUpstream(adapter.origin);
+      closers.push(() => upstream.close());
+      const observations = createObservations(bus, adapter.provider, clock);
+      closers.push(() => Promise.resolve(observations.flush()));
+      const dispatcher = createDispatcher({
+        adapter,
+        upstream,
+        credentials,
+        journal: book,
+        observations,
+        metrics: createWorkerMetrics(metrics),
+        clock,
+        log,
+        ...(options.byokSecret === undefined ? {} : { byokSecret: options.byokSecret }),
+      });
+      const server = createRpcServer({
+        area: 'worker',
+        host: config.HOST,
+        port: config.GRPC_PORT,
+        clock,
+        log,
+        handlers: {
+          unary: {
+            Outcome: (request: OutcomeRequest__Output) => {
+              if (request.outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
+              book.outcome(request.requestId, request.attempt, request.outcome, true);
+              return {};
+            },
+            Status: (): StatusResponse => {
+              const state = book.state();
+              return {
+                provider: adapter.provider,
+                writer: state.writer,
+                lastSeq: state.lastSeq.toString(),
+                shippedSeq: state.shippedSeq.toString(),
+                ledgerSeq: state.ledgerSeq.toString(),
+                inFlight: dispatcher.inFlight(),
+                credentials: credentials.views().map((view) => ({ provider: adapter.provider, credential: view.name, benched: view.benched, benchedUntilMs: view.benchedUntilMs })),
+              };
+            },
+          },
+          stream: {
+            Dispatch: (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>) => dispatcher.dispatch(request, call, emit),
+          },
+        },
+      });
+      const isReady = (): boolean => !isStopping && isJournalReady();
+      const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: isReady });
+      const metricsPort = await health.start();
+      closers.push(() => health.stop());
+      const grpc = await server.start();
+      return { dispatcher, close, ports: { grpc, metrics: metricsPort }, stopDoors: () => server.stop(DRAIN_MS), isReady };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  };
+
+  const stop = async (): Promise<void> => {
+    isStopping = true;
+    if (running === undefined) return;
+    await running.stopDoors();
+    // Drains of clients that are gone go on after the doors closed, but not for ever.
+    const { dispatcher } = running;
+    await new Promise<void>((resolve) => {
+      const timer = clock.setTimer(DRAIN_MS, resolve, { unref: true });
+      void dispatcher.idle().then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+    await running.close();
+  };
+
+  return {
+    name,
+    start: async () => {
+      running = await start();
+    },
+    stop: () => (stopped ??= stop()),
+    ready: () => running?.isReady() ?? false,
+    ports: () => running?.ports ?? {},
+  };
+}

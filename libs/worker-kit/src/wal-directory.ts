@@ -1,0 +1,101 @@
+/** Identity of a log's directory: one writer id for ever, one living process at a time. */
+import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, unlinkSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import { createIdSource } from '@signalbox/kernel/ids';
+
+const IDENTITY = 'writer.json';
+const LOCK = 'lock';
+
+export interface WriterIdentity {
+  readonly writer: string;
+  readonly provider: string;
+}
+
+export function readIdentity(directory: string): WriterIdentity | undefined {
+  const path = join(directory, IDENTITY);
+  if (!existsSync(path)) return undefined;
+  const parsed = JSON.parse(readFileSync(path, 'utf8')) as Partial<WriterIdentity>;
+  if (typeof parsed.writer !== 'string' || typeof parsed.provider !== 'string') throw new Fault('store_unavailable', `${path} does not name a writer.`);
+  return { writer: parsed.writer, provider: parsed.provider };
+}
+
+/** The directory's writer, made at first use and durable before this returns. */
+export function ensureIdentity(directory: string, provider: string, clock: Clock, randomBytes: RandomBytes): WriterIdentity {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const known = readIdentity(directory);
+  if (known !== undefined) return known;
+  const identity: WriterIdentity = { writer: createIdSource(clock, randomBytes)('writer'), provider };
+  const temporary = join(directory, `${IDENTITY}.new`);
+  const descriptor = openSync(temporary, 'w', 0o600);
+  writeSync(descriptor, JSON.stringify(identity));
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+  renameSync(temporary, join(directory, IDENTITY));
+  return identity;
+}
+
+const heldHere = new Set<string>();
+
+/** True when the process runs and is the one that took the lock: a number that the system gave away again has another start time. */
+function isHolderAlive(holder: string): boolean {
+  const [id = '', startedAt = ''] = holder.split(' ');
+  const pid = Number(id);
+  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+  const now = startTimeOf(pid);
+  return now === '' || startedAt === '' || now === startedAt;
+}
+
+/** Start time of a process in clock ticks since boot, where the system tells it; else empty. */
+function startTimeOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+  } catch {
+    return '';
+  }
+}
+
+/** True while a living process, this one included, holds the directory. */
+export function isDirectoryInUse(directory: string): boolean {
+  const path = join(directory, LOCK);
+  return heldHere.has(directory) || (existsSync(path) && isHolderAlive(readFileSync(path, 'utf8')));
+}
+
+/**
+ * Takes the directory for this process; answers the function that gives it back. The lock of a process that died does
+ * not stand in the way. Throws a Fault `store_unavailable` that a person can read when a living process holds it.
+ */
+export function lockDirectory(directory: string): () => void {
+  const path = join(directory, LOCK);
+  const refuse = (holder: string): Fault => new Fault('store_unavailable', `The write-ahead log in ${directory} is in use by process ${holder.split(' ')[0] ?? ''}. Give each worker its own WAL_DIR.`);
+  if (heldHere.has(directory)) throw refuse(String(process.pid));
+  const mine = `${path}.${process.pid}`;
+  writeFileSync(mine, `${process.pid} ${startTimeOf(process.pid)}`, { mode: 0o600 });
+  try {
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        linkSync(mine, path);
+        break;
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST') || attempt === 3) throw error;
+        const holder = existsSync(path) ? readFileSync(path, 'utf8') : '';
+        if (isHolderAlive(holder)) throw refuse(holder);
+        if (existsSync(path)) unlinkSync(path);
+      }
+    }
+  } finally {
+    unlinkSync(mine);
+  }
+  heldHere.add(directory);
+  return () => {
+    if (!heldHere.delete(directory)) return;
+    if (existsSync(path)) unlinkSync(path);
+  };
+}
