@@ -1,0 +1,59 @@
+/** The store in this process: for tests and simulations. */
+import type { AccountStore } from '../domain/ports.js';
+import type { AccountRecord, KeyRecord, SecretRecord } from '../domain/records.js';
+
+function newestFirst<Row extends { readonly id: string }>(rows: readonly Row[], limit: number, afterId: string | undefined): readonly Row[] {
+  const ordered = [...rows].reverse();
+  const start = afterId === undefined ? 0 : ordered.findIndex((row) => row.id === afterId) + 1;
+  return afterId !== undefined && start === 0 ? [] : ordered.slice(start, start + limit);
+}
+
+export function createMemoryStore(): AccountStore {
+  const accounts = new Map<string, AccountRecord>();
+  const keys = new Map<string, KeyRecord>();
+  const secrets = new Map<string, SecretRecord>();
+  const hex = (digest: Uint8Array): string => Buffer.from(digest).toString('hex');
+  const putKey = (key: KeyRecord, secret: SecretRecord): void => {
+    keys.set(key.id, key);
+    secrets.set(hex(secret.digest), secret);
+  };
+  const change = <Row>(map: Map<string, Row>, id: string, edit: (row: Row) => Row): Row | undefined => {
+    const current = map.get(id);
+    if (current === undefined) return undefined;
+    const next = edit(current);
+    map.set(id, next);
+    return next;
+  };
+  return {
+    insertAccount: async (account, first) => {
+      accounts.set(account.id, account);
+      if (first !== undefined) putKey(first.key, first.secret);
+    },
+    findAccount: async (id) => accounts.get(id),
+    listAccounts: async ({ limit, afterId }) => newestFirst([...accounts.values()], limit, afterId),
+    updateAccount: async (id, edit) => change(accounts, id, edit),
+    insertKey: async (key, secret) => putKey(key, secret),
+    findKey: async (id) => keys.get(id),
+    findSecret: async (digest) => {
+      const secret = secrets.get(hex(digest));
+      const key = secret === undefined ? undefined : keys.get(secret.keyId);
+      const account = key === undefined ? undefined : accounts.get(key.accountId);
+      return secret === undefined || key === undefined || account === undefined ? undefined : { secret, key, account };
+    },
+    listKeys: async (accountId, { limit, afterId }) => newestFirst([...keys.values()].filter((key) => accountId === '' || key.accountId === accountId), limit, afterId),
+    updateKey: async (id, edit) => change(keys, id, edit),
+    rotateKey: async (id, edit, secret, othersValidUntil) => {
+      const before = keys.get(id);
+      const after = change(keys, id, edit);
+      if (after === undefined || after === before) return after;
+      for (const [digest, other] of secrets) {
+        if (other.keyId === id) secrets.set(digest, { ...other, validUntil: Math.min(other.validUntil ?? othersValidUntil, othersValidUntil) });
+      }
+      secrets.set(hex(secret.digest), secret);
+      return after;
+    },
+    touchKeys: async (touches) => {
+      for (const { keyId, usedAt } of touches) change(keys, keyId, (key) => ({ ...key, lastUsedAt: Math.max(key.lastUsedAt ?? 0, usedAt) }));
+    },
+  };
+}

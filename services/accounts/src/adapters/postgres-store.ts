@@ -1,0 +1,96 @@
+/** The store in Postgres, schema `accounts`. Changes are made under the row's lock. */
+import type { AccountStore } from '../domain/ports.js';
+import type { KeyRecord, SecretRecord } from '../domain/records.js';
+import { sql, type Kysely, type Transaction } from 'kysely';
+import { accountFromRow, accountSettings, keyFromRow, limitsText, secretFromRow, type AccountRow, type KeyRow, type SecretRow } from './rows.js';
+
+/** Statements are written by hand: the tables are few. */
+export type AccountsSchema = Record<string, never>;
+type Executor = Kysely<AccountsSchema> | Transaction<AccountsSchema>;
+
+async function insertKeyRows(db: Executor, key: KeyRecord, secret: SecretRecord): Promise<void> {
+  await sql`insert into accounts.api_key (id, account_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at, is_disabled, grace_ends_at, limits)
+    values (${key.id}, ${key.accountId}, ${key.name}, ${key.prefix}, ${JSON.stringify(key.scopes)}::jsonb, ${key.createdAt}, ${key.expiresAt}, ${key.lastUsedAt}, ${key.revokedAt}, ${key.isDisabled}, ${key.graceEndsAt}, ${limitsText(key.limits)}::jsonb)`.execute(db);
+  await insertSecret(db, secret);
+}
+
+async function insertSecret(db: Executor, secret: SecretRecord): Promise<void> {
+  await sql`insert into accounts.api_key_secret (digest, pepper_id, key_id, valid_until) values (${Buffer.from(secret.digest)}, ${secret.pepperId}, ${secret.keyId}, ${secret.validUntil})`.execute(db);
+}
+
+async function changeKey(transaction: Transaction<AccountsSchema>, id: string, edit: (key: KeyRecord) => KeyRecord): Promise<{ readonly before: KeyRecord; readonly after: KeyRecord } | undefined> {
+  const { rows } = await sql<KeyRow>`select * from accounts.api_key where id = ${id} for update`.execute(transaction);
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  const before = keyFromRow(row);
+  const after = edit(before);
+  if (after !== before) {
+    await sql`update accounts.api_key set name = ${after.name}, prefix = ${after.prefix}, scopes = ${JSON.stringify(after.scopes)}::jsonb, expires_at = ${after.expiresAt}, revoked_at = ${after.revokedAt},
+      is_disabled = ${after.isDisabled}, grace_ends_at = ${after.graceEndsAt}, limits = ${limitsText(after.limits)}::jsonb where id = ${id}`.execute(transaction);
+  }
+  return { before, after };
+}
+
+export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
+  const inTransaction = <Answer>(work: (transaction: Transaction<AccountsSchema>) => Promise<Answer>): Promise<Answer> => db.transaction().execute(work);
+  return {
+    insertAccount: (account, first) =>
+      inTransaction(async (transaction) => {
+        await sql`insert into accounts.account (id, settings) values (${account.id}, ${accountSettings(account)}::jsonb)`.execute(transaction);
+        if (first !== undefined) await insertKeyRows(transaction, first.key, first.secret);
+      }),
+    findAccount: async (id) => {
+      const { rows } = await sql<AccountRow>`select * from accounts.account where id = ${id}`.execute(db);
+      return rows[0] === undefined ? undefined : accountFromRow(rows[0]);
+    },
+    listAccounts: async ({ limit, afterId }) => {
+      const { rows } = await (afterId === undefined
+        ? sql<AccountRow>`select * from accounts.account order by seq desc limit ${limit}`
+        : sql<AccountRow>`select * from accounts.account where seq < (select seq from accounts.account where id = ${afterId}) order by seq desc limit ${limit}`
+      ).execute(db);
+      return rows.map(accountFromRow);
+    },
+    updateAccount: (id, edit) =>
+      inTransaction(async (transaction) => {
+        const { rows } = await sql<AccountRow>`select * from accounts.account where id = ${id} for update`.execute(transaction);
+        if (rows[0] === undefined) return undefined;
+        const before = accountFromRow(rows[0]);
+        const after = edit(before);
+        if (after !== before) await sql`update accounts.account set settings = ${accountSettings(after)}::jsonb where id = ${id}`.execute(transaction);
+        return after;
+      }),
+    insertKey: (key, secret) => inTransaction((transaction) => insertKeyRows(transaction, key, secret)),
+    findKey: async (id) => {
+      const { rows } = await sql<KeyRow>`select * from accounts.api_key where id = ${id}`.execute(db);
+      return rows[0] === undefined ? undefined : keyFromRow(rows[0]);
+    },
+    findSecret: async (digest) => {
+      const { rows } = await sql<KeyRow & SecretRow & Pick<AccountRow, 'settings'>>`select k.*, s.digest, s.pepper_id, s.key_id, s.valid_until, a.settings
+        from accounts.api_key_secret s join accounts.api_key k on k.id = s.key_id join accounts.account a on a.id = k.account_id where s.digest = ${Buffer.from(digest)}`.execute(db);
+      const [row] = rows;
+      return row === undefined ? undefined : { secret: secretFromRow(row), key: keyFromRow(row), account: accountFromRow({ id: row.account_id, settings: row.settings }) };
+    },
+    listKeys: async (accountId, { limit, afterId }) => {
+      const inAccount = accountId === '' ? sql`true` : sql`account_id = ${accountId}`;
+      const older = afterId === undefined ? sql`true` : sql`seq < (select seq from accounts.api_key where id = ${afterId})`;
+      const { rows } = await sql<KeyRow>`select * from accounts.api_key where ${inAccount} and ${older} order by seq desc limit ${limit}`.execute(db);
+      return rows.map(keyFromRow);
+    },
+    updateKey: (id, edit) => inTransaction(async (transaction) => (await changeKey(transaction, id, edit))?.after),
+    rotateKey: (id, edit, secret, othersValidUntil) =>
+      inTransaction(async (transaction) => {
+        const changed = await changeKey(transaction, id, edit);
+        if (changed === undefined || changed.after === changed.before) return changed?.after;
+        await sql`update accounts.api_key_secret set valid_until = least(coalesce(valid_until, ${othersValidUntil}::bigint), ${othersValidUntil}::bigint) where key_id = ${id}`.execute(transaction);
+        await insertSecret(transaction, secret);
+        return changed.after;
+      }),
+    touchKeys: async (touches) => {
+      if (touches.length === 0) return;
+      // In the order of ids, so that two replicas never wait for each other's rows.
+      const told = JSON.stringify([...touches].sort((one, other) => (one.keyId < other.keyId ? -1 : 1)).map(({ keyId, usedAt }) => ({ key_id: keyId, used_at: usedAt })));
+      await sql`update accounts.api_key k set last_used_at = greatest(coalesce(k.last_used_at, 0), t.used_at)
+        from (select key_id, max(used_at) as used_at from jsonb_to_recordset(${told}::jsonb) as x (key_id text, used_at bigint) group by key_id) t where k.id = t.key_id`.execute(db);
+    },
+  };
+}

@@ -1,0 +1,70 @@
+/** Accounts: made, changed, suspended. */
+import type { Clock } from '@signalbox/kernel/clock';
+import type { IdSource } from '@signalbox/kernel/ids';
+import type { SecretMaker } from './secrets.js';
+import type { AccountStore, Announcer } from './ports.js';
+import { OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyRecord } from './records.js';
+import { accountProblem, nameProblem, scopesProblem } from './rules.js';
+import { newKeyRecord, NO_LIMITS } from './keys.js';
+
+export interface AccountsOptions {
+  readonly store: AccountStore;
+  readonly announcer: Announcer;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly secrets: SecretMaker;
+}
+
+export type Refused = { readonly problem: string };
+
+export interface Accounts {
+  /** Makes an account, and its first key when `keyName` is not empty: the secret is answered only here. */
+  create(wanted: AccountRecord, keyName: string, keyScopes: readonly string[]): Promise<{ readonly account: AccountRecord; readonly first?: { readonly key: KeyRecord; readonly secret: string } } | Refused>;
+  /** Undefined = no such account. Id and time of creation stay. */
+  set(id: string, change: (account: AccountRecord) => AccountRecord): Promise<AccountRecord | Refused | undefined>;
+  find(id: string): Promise<AccountRecord | undefined>;
+  /** Newest first. */
+  list(limit: number, after: string): Promise<{ readonly accounts: readonly AccountRecord[]; readonly hasMore: boolean }>;
+}
+
+const PAGE_MAX = 1_000;
+
+export function createAccounts({ store, announcer, clock, ids, secrets }: AccountsOptions): Accounts {
+  return {
+    create: async (wanted, keyName, keyScopes) => {
+      const nowSeconds = Math.floor(clock.nowMs() / 1_000);
+      const account: AccountRecord = { ...wanted, id: ids('account'), createdAt: nowSeconds };
+      const scopes = keyScopes.length === 0 ? OPERATOR_DEFAULT_SCOPES : [...new Set(keyScopes)];
+      const problem = accountProblem(account) ?? (keyName === '' ? undefined : (nameProblem(keyName) ?? scopesProblem(scopes)));
+      if (problem !== undefined) return { problem };
+      if (keyName === '') {
+        await store.insertAccount(account);
+        return { account };
+      }
+      const made = secrets.make();
+      const key = newKeyRecord({ id: ids('key'), accountId: account.id, name: keyName, prefix: made.prefix, scopes, createdAt: nowSeconds, expiresAt: null, limits: NO_LIMITS });
+      await store.insertAccount(account, { key, secret: { digest: made.digest, pepperId: secrets.pepperId, keyId: key.id, validUntil: null } });
+      return { account, first: { key, secret: made.secret } };
+    },
+    set: async (id, change) => {
+      let problem: string | undefined;
+      let wasSuspended = false;
+      const account = await store.updateAccount(id, (current) => {
+        const next = { ...change(current), id: current.id, createdAt: current.createdAt };
+        problem = accountProblem(next);
+        wasSuspended = current.suspended;
+        return problem === undefined ? next : current;
+      });
+      if (account === undefined) return undefined;
+      if (problem !== undefined) return { problem };
+      announcer.invalidated({ keyId: '', accountId: id, reason: account.suspended && !wasSuspended ? 'suspended' : 'account_updated' });
+      return account;
+    },
+    find: (id) => store.findAccount(id),
+    list: async (limit, after) => {
+      const wanted = Math.min(Math.max(limit, 1), PAGE_MAX);
+      const found = await store.listAccounts({ limit: wanted + 1, afterId: after === '' ? undefined : after });
+      return { accounts: found.slice(0, wanted), hasMore: found.length > wanted };
+    },
+  };
+}

@@ -1,0 +1,177 @@
+/** The life of a key: active, rotating, disabled, expired, revoked (contract, section 10). */
+import type { Clock } from '@signalbox/kernel/clock';
+import type { IdSource } from '@signalbox/kernel/ids';
+import { sameDigest, type SecretMaker } from './secrets.js';
+import type { AccountStore, Announcer } from './ports.js';
+import { KEY_STATUSES, keyStatus, OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyLimitsRecord, type KeyRecord, type KeyStatus } from './records.js';
+import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, limitsProblem, nameProblem, scopesProblem } from './rules.js';
+
+/** Ninety days in seconds. */
+const REVOKED_LISTED_SECONDS = 7_776_000;
+const LIST_MAX = 100;
+const LIST_CHUNK = 200;
+export const NO_LIMITS: KeyLimitsRecord = { requestsPerMinute: null, costCapNanoUsd: null, costCapPeriod: '', allowedModels: [] };
+
+export interface SeenKey {
+  readonly key: KeyRecord;
+  readonly status: KeyStatus;
+}
+export interface NewKey {
+  readonly accountId: string;
+  readonly name: string;
+  /** Seconds from now; null = never. */
+  readonly expiresInSeconds: bigint | null;
+  /** Empty = those of the maker. */
+  readonly scopes: readonly string[];
+  readonly limits: KeyLimitsRecord;
+  /** Empty = the operator. */
+  readonly actorKeyId: string;
+}
+export interface KeyChange {
+  readonly name?: string | undefined;
+  readonly isDisabled?: boolean | undefined;
+  readonly limits?: KeyLimitsRecord | undefined;
+}
+export type KeyOutcome = SeenKey | { readonly problem: string } | undefined;
+export type SecretOutcome = { readonly seen: SeenKey; readonly secret: string } | { readonly problem: string } | undefined;
+
+/** `accountId` empty = the operator: any account. Undefined answers mean: no such key there. */
+export interface Keys {
+  authenticate(digest: Uint8Array, pepperId: string): Promise<(SeenKey & { readonly account: AccountRecord }) | undefined>;
+  create(wanted: NewKey): Promise<SecretOutcome>;
+  get(accountId: string, keyId: string): Promise<SeenKey | undefined>;
+  list(accountId: string, limit: number, after: string, status: string): Promise<{ readonly keys: readonly SeenKey[]; readonly hasMore: boolean } | { readonly problem: string }>;
+  update(accountId: string, keyId: string, change: KeyChange): Promise<KeyOutcome>;
+  /** Safe to repeat: the first time of revocation stays. */
+  revoke(accountId: string, keyId: string): Promise<SeenKey | undefined>;
+  rotate(accountId: string, keyId: string, graceSeconds: number): Promise<SecretOutcome>;
+  touch(touches: readonly { readonly keyId: string; readonly usedAt: number }[]): Promise<void>;
+}
+
+/** A key as it is when new. */
+export function newKeyRecord(fields: Pick<KeyRecord, 'id' | 'accountId' | 'name' | 'prefix' | 'scopes' | 'createdAt' | 'expiresAt' | 'limits'>): KeyRecord {
+  return { ...fields, lastUsedAt: null, revokedAt: null, isDisabled: false, graceEndsAt: null };
+}
+
+export function createKeys({ store, announcer, clock, ids, secrets }: { readonly store: AccountStore; readonly announcer: Announcer; readonly clock: Clock; readonly ids: IdSource; readonly secrets: SecretMaker }): Keys {
+  const nowSeconds = (): number => Math.floor(clock.nowMs() / 1_000);
+  const seen = (key: KeyRecord): SeenKey => ({ key, status: keyStatus(key, nowSeconds()) });
+  const isVisible = (accountId: string, key: KeyRecord | undefined): key is KeyRecord => key !== undefined && (accountId === '' || key.accountId === accountId);
+  const findVisible = async (accountId: string, keyId: string): Promise<KeyRecord | undefined> => {
+    const key = await store.findKey(keyId);
+    return isVisible(accountId, key) ? key : undefined;
+  };
+  const finalProblem = (key: KeyRecord): string | undefined => {
+    const status = keyStatus(key, nowSeconds());
+    return status === 'revoked' || status === 'expired' ? `key_id names a key that is ${status}.` : undefined;
+  };
+
+  return {
+    authenticate: async (digest, pepperId) => {
+      const found = await store.findSecret(digest);
+      if (found === undefined || found.secret.pepperId !== pepperId || !sameDigest(found.secret.digest, digest)) return undefined;
+      const { secret, account } = found;
+      const { validUntil } = secret;
+      if (validUntil === null) return { ...seen(found.key), account };
+      // A rotated-out secret: it ends with its grace, and whoever caches the answer must see that end.
+      if (validUntil <= nowSeconds()) return { key: { ...found.key, revokedAt: found.key.revokedAt ?? validUntil }, status: 'revoked', account };
+      const key = { ...found.key, expiresAt: Math.min(found.key.expiresAt ?? validUntil, validUntil) };
+      return { ...seen(key), account };
+    },
+
+    create: async ({ accountId, name, expiresInSeconds, scopes: wanted, limits, actorKeyId }) => {
+      if ((await store.findAccount(accountId)) === undefined) return undefined;
+      let allowed = OPERATOR_DEFAULT_SCOPES;
+      if (actorKeyId !== '') {
+        const actor = await findVisible(accountId, actorKeyId);
+        if (actor === undefined) return undefined;
+        allowed = actor.scopes;
+      }
+      const scopes = wanted.length === 0 ? allowed : [...new Set(wanted)];
+      const problem =
+        nameProblem(name) ??
+        scopesProblem(scopes) ??
+        limitsProblem(limits) ??
+        (expiresInSeconds !== null && (expiresInSeconds < 1n || expiresInSeconds > BigInt(EXPIRES_IN_SECONDS_MAX)) ? `expires_in must be a whole number of seconds from 1 to ${EXPIRES_IN_SECONDS_MAX}.` : undefined) ??
+        (actorKeyId !== '' && !scopes.every((scope) => allowed.includes(scope)) ? 'insufficient_scope: scopes must not exceed those of the key that makes the new one.' : undefined);
+      if (problem !== undefined) return { problem };
+      const made = secrets.make();
+      const createdAt = nowSeconds();
+      const key = newKeyRecord({ id: ids('key'), accountId, name, prefix: made.prefix, scopes, createdAt, expiresAt: expiresInSeconds === null ? null : createdAt + Number(expiresInSeconds), limits });
+      await store.insertKey(key, { digest: made.digest, pepperId: secrets.pepperId, keyId: key.id, validUntil: null });
+      return { seen: seen(key), secret: made.secret };
+    },
+
+    get: async (accountId, keyId) => {
+      const key = await findVisible(accountId, keyId);
+      return key === undefined ? undefined : seen(key);
+    },
+
+    list: async (accountId, limit, after, status) => {
+      if (limit < 1 || limit > LIST_MAX) return { problem: `limit must be from 1 to ${LIST_MAX}.` };
+      const statuses: readonly string[] = KEY_STATUSES;
+      if (status !== '' && !statuses.includes(status)) return { problem: `status must be among ${KEY_STATUSES.join(', ')}.` };
+      if (after !== '' && (await findVisible(accountId, after)) === undefined) return { problem: 'after must be the id of a key of this account.' };
+      const listedSince = nowSeconds() - REVOKED_LISTED_SECONDS;
+      const keys: SeenKey[] = [];
+      let cursor = after === '' ? undefined : after;
+      for (;;) {
+        const chunk = await store.listKeys(accountId, { limit: LIST_CHUNK, afterId: cursor });
+        for (const key of chunk) {
+          const one = seen(key);
+          if ((key.revokedAt === null || key.revokedAt > listedSince) && (status === '' || one.status === status)) keys.push(one);
+        }
+        if (keys.length > limit || chunk.length < LIST_CHUNK) return { keys: keys.slice(0, limit), hasMore: keys.length > limit };
+        cursor = chunk.at(-1)?.id;
+      }
+    },
+
+    update: async (accountId, keyId, change) => {
+      const wrong = (change.name === undefined ? undefined : nameProblem(change.name)) ?? (change.limits === undefined ? undefined : limitsProblem(change.limits));
+      if ((await findVisible(accountId, keyId)) === undefined) return undefined;
+      if (wrong !== undefined) return { problem: wrong };
+      let problem: string | undefined;
+      const key = await store.updateKey(keyId, (current) => {
+        problem = finalProblem(current);
+        if (problem !== undefined) return current;
+        return { ...current, name: change.name ?? current.name, isDisabled: change.isDisabled ?? current.isDisabled, limits: change.limits ?? current.limits };
+      });
+      if (key === undefined) return undefined;
+      if (problem !== undefined) return { problem };
+      announcer.invalidated({ keyId, accountId: key.accountId, reason: 'updated' });
+      return seen(key);
+    },
+
+    revoke: async (accountId, keyId) => {
+      if ((await findVisible(accountId, keyId)) === undefined) return undefined;
+      const key = await store.updateKey(keyId, (current) => (current.revokedAt === null ? { ...current, revokedAt: nowSeconds() } : current));
+      if (key === undefined) return undefined;
+      // Told again on a repeat: the first announcement may have been lost.
+      announcer.invalidated({ keyId, accountId: key.accountId, reason: 'revoked' });
+      return seen(key);
+    },
+
+    rotate: async (accountId, keyId, graceSeconds) => {
+      if ((await findVisible(accountId, keyId)) === undefined) return undefined;
+      if (graceSeconds < 0 || graceSeconds > GRACE_SECONDS_MAX) return { problem: `grace_seconds must be a whole number from 0 to ${GRACE_SECONDS_MAX}.` };
+      const made = secrets.make();
+      const endsAt = nowSeconds() + graceSeconds;
+      let problem: string | undefined;
+      const key = await store.rotateKey(
+        keyId,
+        (current) => {
+          problem = finalProblem(current) ?? (current.isDisabled ? 'key_id names a key that is disabled.' : undefined);
+          return problem === undefined ? { ...current, prefix: made.prefix, graceEndsAt: endsAt } : current;
+        },
+        { digest: made.digest, pepperId: secrets.pepperId, keyId, validUntil: null },
+        endsAt,
+      );
+      if (key === undefined) return undefined;
+      if (problem !== undefined) return { problem };
+      announcer.invalidated({ keyId, accountId: key.accountId, reason: 'rotated' });
+      return { seen: seen(key), secret: made.secret };
+    },
+
+    touch: (touches) => store.touchKeys(touches),
+  };
+}

@@ -1,0 +1,71 @@
+/** Bounds of what accounts accepts; each problem is a sentence that names the field. */
+import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
+import { isTier } from '@signalbox/kernel/tiers';
+import { CAP_PERIODS, SCOPES, type AccountRecord, type KeyLimitsRecord } from './records.js';
+
+const NAME_LENGTH_MAX = 100;
+/** Ten years in seconds. */
+export const EXPIRES_IN_SECONDS_MAX = 315_360_000;
+/** Thirty days: a rotation that never ends is no rotation. */
+export const GRACE_SECONDS_MAX = 2_592_000;
+const LIST_LENGTH_MAX = 200;
+const RATE_MAX = 10_000_000;
+const TOKENS_MAX = 9_000_000_000_000_000n;
+
+/** Problem of a name, or undefined. 1 to 100 characters. */
+export function nameProblem(name: string): string | undefined {
+  const length = [...name].length;
+  return length >= 1 && length <= NAME_LENGTH_MAX ? undefined : `name must have 1 to ${NAME_LENGTH_MAX} characters.`;
+}
+
+export function scopesProblem(scopes: readonly string[]): string | undefined {
+  const known: readonly string[] = SCOPES;
+  const wrong = scopes.find((scope) => !known.includes(scope));
+  return wrong === undefined ? undefined : `scopes must be among ${SCOPES.join(', ')}.`;
+}
+
+function amountProblem(field: string, amount: bigint | null): string | undefined {
+  return amount === null || (amount >= 0n && amount <= CAP_NANO_USD_MAX) ? undefined : `${field} must be at least 0 and at most 9000000 US dollars.`;
+}
+
+function rateProblem(field: string, rate: number | null): string | undefined {
+  return rate === null || (Number.isInteger(rate) && rate >= 1 && rate <= RATE_MAX) ? undefined : `${field} must be a whole number from 1 to ${RATE_MAX}.`;
+}
+
+function listProblem(field: string, list: readonly string[]): string | undefined {
+  return list.length <= LIST_LENGTH_MAX && list.every((entry) => entry.length >= 1 && entry.length <= 200) ? undefined : `${field} must have at most ${LIST_LENGTH_MAX} names.`;
+}
+
+export function limitsProblem(limits: KeyLimitsRecord): string | undefined {
+  if (limits.costCapPeriod !== '' && !CAP_PERIODS.includes(limits.costCapPeriod)) return `limits.cost_cap_period must be among ${CAP_PERIODS.join(', ')}.`;
+  if (limits.costCapNanoUsd !== null && limits.costCapPeriod === '') return 'limits.cost_cap_period is required with limits.cost_cap_usd.';
+  if (limits.costCapNanoUsd === null && limits.costCapPeriod !== '') return 'limits.cost_cap_usd is required with limits.cost_cap_period.';
+  return (
+    rateProblem('limits.requests_per_minute', limits.requestsPerMinute) ??
+    amountProblem('limits.cost_cap_usd', limits.costCapNanoUsd) ??
+    listProblem('limits.allowed_models', limits.allowedModels)
+  );
+}
+
+export function accountProblem(account: AccountRecord): string | undefined {
+  if (!isTier(account.tier)) return 'tier must be among free, team, business, enterprise, pro.';
+  if (!['', 'A', 'B'].includes(account.variant)) return 'variant must be A or B.';
+  if (!['', 'quality', 'balanced', 'economy'].includes(account.routingMode)) return 'routing_mode must be among quality, balanced, economy.';
+  if (account.billingAnchorDay < 0 || account.billingAnchorDay > 28) return 'billing_anchor_day must be from 1 to 28, or 0 for the calendar month.';
+  if (account.includedTokens !== null && (account.includedTokens < 0n || account.includedTokens > TOKENS_MAX)) return 'included_tokens must be at least 0.';
+  const periods = account.costCaps.map((cap) => cap.period);
+  if (!periods.every((period) => CAP_PERIODS.includes(period))) return `cost_cap_period must be among ${CAP_PERIODS.join(', ')}.`;
+  if (new Set(periods).size !== periods.length) return 'cost_caps must name each period once.';
+  return (
+    nameProblem(account.name) ??
+    rateProblem('requests_per_minute', account.requestsPerMinute) ??
+    rateProblem('burst_per_second', account.burstPerSecond) ??
+    amountProblem('overage_usd_per_million', account.overageNanoUsdPerMillion) ??
+    amountProblem('trial_credit_usd', account.trialCreditNanoUsd) ??
+    account.costCaps.map((cap) => amountProblem('cost_cap_usd', cap.capNanoUsd)).find((problem) => problem !== undefined) ??
+    listProblem('allow_models', account.allowModels) ??
+    listProblem('deny_models', account.denyModels) ??
+    listProblem('allow_providers', account.allowProviders) ??
+    listProblem('deny_providers', account.denyProviders)
+  );
+}

@@ -1,0 +1,28 @@
+/** Settings of billing. */
+import { loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { z } from 'zod';
+
+const schema = z.object({
+  /** Address the doors listen on. */
+  HOST: z.string().default('127.0.0.1'),
+  /** 0 = any free port. */
+  GRPC_PORT: portField(0),
+  /** Of /livez, /readyz and /metrics; 0 = any free port. */
+  METRICS_PORT: portField(0),
+  LOG_LEVEL: logLevelField(),
+  /** Such as postgres://user:password@127.0.0.1:5432/signalbox; never logged. */
+  DATABASE_URL: secretField(),
+  /** Connections at most; booking uses one, the rest answer calls. */
+  DATABASE_POOL_MAX: wholeNumberField(2, 100, 6),
+  /** Milliseconds; 8 s leaves room for two tries before the bus delivers again (30 s). */
+  DATABASE_TIMEOUT_MS: wholeNumberField(100, 30_000, 8_000),
+  /** Used when no bus is given. May hold a password: never logged. */
+  NATS_URL: z.string().default('nats://127.0.0.1:4222'),
+});
+
+export type BillingConfig = Readonly<z.infer<typeof schema>>;
+
+/** Throws a ConfigError naming every setting that is wrong. */
+export function loadBillingConfig(environment: Environment): BillingConfig {
+  return loadConfig(schema, environment);
+}

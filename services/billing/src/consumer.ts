@@ -1,0 +1,120 @@
+/** The door for events: usage in, ledger rows committed, totals announced. Acknowledges after the commit only. */
+import type { BusMessage, Verdict } from '@signalbox/bus/bus';
+import type { AttemptEnded, AttemptEnded__Output, OutcomeTold, OutcomeTold__Output, TotalsPublished, TotalsPublished__Output, UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import type { Log } from '@signalbox/runtime/log';
+import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome } from './domain/check.js';
+import type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, LedgerStore } from './domain/ports.js';
+import type { BillingMetrics } from './metrics.js';
+
+const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
+const attemptCodec = messageCodec<AttemptEnded, AttemptEnded__Output>('signalbox.events.v1.AttemptEnded');
+const outcomeCodec = messageCodec<OutcomeTold, OutcomeTold__Output>('signalbox.events.v1.OutcomeTold');
+const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
+
+/** A message that cannot be read or booked is tried this often, then kept as a dead event. */
+const DELIVERIES_MAX = 5;
+
+export interface ConsumerOptions {
+  readonly store: LedgerStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: BillingMetrics;
+  /** At most once; a lost announcement is followed by a newer absolute one. */
+  announce(subject: string, payload: Uint8Array): void;
+}
+
+export function totalsMessage(totals: AccountTotals): TotalsPublished {
+  return {
+    accountId: totals.accountId,
+    ledgerSeq: String(totals.ledgerSeq),
+    totals: totals.totals.map(({ scope, periodId, chargeNanoUsd, tokens, byokTokens }) => ({ scope, periodId, chargeNanoUsd: String(chargeNanoUsd), tokens: String(tokens), byokTokens: String(byokTokens) })),
+    requestIds: [...totals.requestIds],
+  };
+}
+
+interface Read {
+  readonly range: CheckedRange;
+  readonly dead: readonly DeadEvent[];
+}
+
+/** A message as checked facts; undefined when it cannot be read at all. */
+function readUsage({ subject, payload }: BusMessage): Read | undefined {
+  let usage: UsageRecorded__Output;
+  try {
+    usage = usageCodec.decode(payload);
+  } catch {
+    return undefined;
+  }
+  const range = { first: BigInt(usage.firstSeq), last: BigInt(usage.lastSeq) };
+  if (usage.writer === '' || range.first < 1n || range.last < range.first) return undefined;
+  const dead: DeadEvent[] = [];
+  const attempts: CheckedAttempt[] = [];
+  const outcomes: CheckedOutcome[] = [];
+  for (const event of usage.ended) {
+    const checked = checkAttempt(event);
+    if (typeof checked === 'string') dead.push({ subject, reason: checked, writer: usage.writer, payload: attemptCodec.encode(event) });
+    else attempts.push(checked);
+  }
+  for (const event of usage.outcomes) {
+    const checked = checkOutcome(event);
+    if (typeof checked === 'string') dead.push({ subject, reason: checked, writer: usage.writer, payload: outcomeCodec.encode(event) });
+    else outcomes.push(checked);
+  }
+  return { range: { writer: usage.writer, range, attempts, outcomes }, dead };
+}
+
+/** Answers the handler of batches for `Bus.consume`. */
+export function createConsumer({ store, clock, log, metrics, announce }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
+  async function commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[]): Promise<void> {
+    const committed: CommittedBatch = await store.commit(ranges, dead, clock.nowMs());
+    for (const [kind, count] of Object.entries(committed.rows)) if (count > 0) metrics.rowsBooked(kind, count);
+    for (const { reason } of dead) metrics.eventRefused(reason);
+    for (let i = 0; i < committed.refused; i += 1) metrics.eventRefused('account_mismatch');
+    for (const totals of committed.accounts) announce(`totals.v1.${totals.accountId}`, totalsCodec.encode(totalsMessage(totals)));
+  }
+
+  async function handle(messages: readonly BusMessage[]): Promise<readonly Verdict[]> {
+    const ranges: CheckedRange[] = [];
+    const dead: DeadEvent[] = [];
+    const verdicts = messages.map((message): Verdict => {
+      const read = readUsage(message);
+      if (read !== undefined) {
+        ranges.push(read.range);
+        dead.push(...read.dead);
+        return 'done';
+      }
+      if (message.deliveries < DELIVERIES_MAX) return 'again';
+      dead.push({ subject: message.subject, reason: 'undecodable', writer: '', payload: message.payload });
+      return 'poison';
+    });
+    if (ranges.length === 0 && dead.length === 0) return verdicts;
+    try {
+      await commit(ranges, dead);
+      return verdicts;
+    } catch (error) {
+      metrics.batchFailed();
+      if (error instanceof Fault) {
+        log.warn('The ledger is away; usage comes again.', { code: error.code });
+        return messages.map(() => 'again');
+      }
+      log.error('A batch could not be booked.', { messages: messages.length }, error);
+      if (messages.length > 1) {
+        const single: Verdict[] = [];
+        for (const message of messages) single.push(...(await handle([message])));
+        return single;
+      }
+      const [message] = messages;
+      if (message === undefined || message.deliveries < DELIVERIES_MAX) return messages.map(() => 'again');
+      try {
+        await commit([], [{ subject: message.subject, reason: 'not_bookable', writer: '', payload: message.payload }]);
+        return ['poison'];
+      } catch {
+        return ['again'];
+      }
+    }
+  }
+  return handle;
+}

@@ -1,0 +1,77 @@
+/** What the domain needs of the world. */
+import type { CheckedAttempt, CheckedOutcome, Refusal } from './check.js';
+import type { SeqRange } from './ranges.js';
+
+/** One message's worth, checked. */
+export interface CheckedRange {
+  readonly writer: string;
+  readonly range: SeqRange;
+  readonly attempts: readonly CheckedAttempt[];
+  readonly outcomes: readonly CheckedOutcome[];
+}
+
+export interface DeadEvent {
+  readonly subject: string;
+  readonly reason: Refusal;
+  readonly writer: string;
+  readonly payload: Uint8Array;
+}
+
+export interface ScopeTotals {
+  readonly scope: string;
+  readonly periodId: string;
+  readonly chargeNanoUsd: bigint;
+  readonly tokens: bigint;
+  readonly byokTokens: bigint;
+}
+
+export interface AccountTotals {
+  readonly accountId: string;
+  readonly ledgerSeq: bigint;
+  readonly totals: readonly ScopeTotals[];
+  readonly requestIds: readonly string[];
+}
+
+export interface CommittedBatch {
+  readonly accounts: readonly AccountTotals[];
+  readonly rows: Readonly<Record<'attempt' | 'charge' | 'adjustment', number>>;
+  readonly refused: number;
+}
+
+export interface WriterMarkRow {
+  readonly writer: string;
+  readonly provider: string;
+  readonly lastSeq: bigint;
+  readonly ledgerSeq: bigint;
+  readonly gaps: bigint;
+}
+
+export interface LedgerRowView {
+  readonly seq: bigint;
+  readonly kind: string;
+  readonly requestId: string;
+  readonly attempt: number;
+  readonly amountNanoUsd: bigint;
+  readonly source: string;
+  readonly charged: boolean;
+  readonly flags: readonly string[];
+  readonly provider: string;
+  readonly period: string;
+  readonly atMs: bigint;
+  readonly prevHash: string;
+  readonly hash: string;
+  readonly appliesTo: string;
+}
+
+/** The store of record. Every method rejects with a Fault `store_unavailable` when it is away. */
+export interface LedgerStore {
+  /** Books everything in one transaction; safe to repeat with the same or overlapping facts. */
+  commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[], nowMs: number): Promise<CommittedBatch>;
+  /** Makes the writer known and answers its watermark. Safe to repeat. */
+  register(writer: string, provider: string, lastSeq: bigint, nowMs: number): Promise<bigint>;
+  watermarks(): Promise<readonly WriterMarkRow[]>;
+  /** All-time totals and those of recent periods, with the requests charged last. */
+  totals(accountId: string, nowMs: number): Promise<AccountTotals>;
+  /** Rows with seq above `after` and fromMs ≤ at < toMs (0 = open), ascending, at most `limit`. */
+  ledger(query: { readonly accountId: string; readonly fromMs: bigint; readonly toMs: bigint; readonly after: bigint; readonly limit: number }): Promise<readonly LedgerRowView[]>;
+}

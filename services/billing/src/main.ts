@@ -1,0 +1,12 @@
+import { systemClock } from '@signalbox/runtime/clock';
+import { runService } from '@signalbox/runtime/lifecycle';
+import { createLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { composeBilling } from './compose.js';
+import { loadBillingConfig } from './config.js';
+
+await runService('billing', () => {
+  const config = loadBillingConfig(process.env);
+  const log = createLog({ service: 'billing', level: config.LOG_LEVEL });
+  return { service: composeBilling(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true }), log };
+});

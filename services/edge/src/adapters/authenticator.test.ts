@@ -1,0 +1,204 @@
+import { describe, expect, test } from '@jest/globals';
+import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
+import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import { makeApiKey } from '@signalbox/kernel/api-key';
+import { Secret } from '@signalbox/runtime/secret';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { randomBytes } from 'node:crypto';
+import { createFakeAccounts, PEPPER, type FakeAccounts } from '../testing/accounts.js';
+import { accountWith, keyWith } from '../testing/callers.js';
+import { createAuthenticator, type Authentication, type Authenticator } from './authenticator.js';
+
+const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
+
+interface Bench {
+  readonly clock: FakeClock;
+  readonly bus: MemoryBus;
+  readonly accounts: FakeAccounts;
+  readonly authenticator: Authenticator;
+  readonly key: string;
+  /** The kind or state of the answer, or `fault`. */
+  ask(key?: string): Promise<string>;
+  invalidate(event: KeyInvalidated): Promise<void>;
+}
+
+async function bench(): Promise<Bench> {
+  const clock = createFakeClock();
+  const bus = createMemoryBus({ clock });
+  const accounts = createFakeAccounts();
+  const key = makeApiKey(randomBytes);
+  accounts.add(key, { key: keyWith(), account: accountWith() });
+  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A' });
+  await authenticator.start();
+  const told = (found: Authentication): string => (found.kind === 'refused' ? found.state : found.kind);
+  return {
+    clock,
+    bus,
+    accounts,
+    authenticator,
+    key,
+    ask: (asked = key) => authenticator.authenticate(asked).then(told, () => 'fault'),
+    invalidate: async (event) => {
+      bus.announce('keys.v1.revoked', codec.encode(event));
+      await clock.settle();
+    },
+  };
+}
+
+const revoked = { key: keyWith({ status: 'revoked' }), account: accountWith() };
+
+describe('look-up', () => {
+  test('a key that is malformed or mistyped costs none', async () => {
+    const { ask, accounts, key } = await bench();
+    const mistyped = `${key.slice(0, 20)}${key[20] === 'a' ? 'b' : 'a'}${key.slice(21)}`;
+    expect([await ask('sk-other'), await ask(mistyped), accounts.lookUps]).toEqual(['invalid', 'invalid', 0]);
+  });
+
+  test('many requests of one cold key cost one', async () => {
+    const { ask, accounts } = await bench();
+    expect(new Set(await Promise.all(Array.from({ length: 50 }, () => ask())))).toEqual(new Set(['caller']));
+    expect(accounts.lookUps).toBe(1);
+  });
+
+  test('a warm key costs one a minute, and gives the same caller object between', async () => {
+    const { authenticator, ask, accounts, clock, key } = await bench();
+    const [first, second] = [await authenticator.authenticate(key), await authenticator.authenticate(key)];
+    expect(first.kind === 'caller' && second.kind === 'caller' && first.caller === second.caller).toBe(true);
+    clock.advance(59_000);
+    await ask();
+    expect(accounts.lookUps).toBe(1);
+    clock.advance(2_000);
+    await ask();
+    expect(accounts.lookUps).toBe(2);
+  });
+
+  test('an unknown key costs one each two seconds, and works soon after it is made', async () => {
+    const { ask, accounts, clock } = await bench();
+    const other = makeApiKey(randomBytes);
+    expect([await ask(other), await ask(other), accounts.lookUps]).toEqual(['invalid', 'invalid', 1]);
+    accounts.add(other, { key: keyWith({ id: 'key_2' }), account: accountWith() });
+    clock.advance(2_000);
+    expect(await ask(other)).toBe('caller');
+  });
+});
+
+describe('states', () => {
+  test.each<[string, object, object]>([
+    ['revoked', { status: 'revoked' }, {}],
+    ['disabled', { status: 'disabled' }, {}],
+    ['expired', { status: 'expired' }, {}],
+    ['suspended', {}, { suspended: true }],
+    ['caller', { status: 'rotating' }, {}],
+  ])('is told as %s to whoever holds the secret', async (state, key, account) => {
+    const { ask, accounts, key: secret } = await bench();
+    accounts.add(secret, { key: keyWith(key), account: accountWith(account) });
+    expect(await ask()).toBe(state);
+  });
+
+  test('a cached key expires at its moment', async () => {
+    const { ask, accounts, clock, key } = await bench();
+    accounts.add(key, { key: keyWith({ expiresAt: String(clock.nowMs() / 1_000 + 5) }), account: accountWith() });
+    expect(await ask()).toBe('caller');
+    clock.advance(4_999);
+    expect(await ask()).toBe('caller');
+    clock.advance(1);
+    expect(await ask()).toBe('expired');
+  });
+});
+
+describe('invalidation', () => {
+  test.each<[string, KeyInvalidated]>([
+    ['of the key', { keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' }],
+    ['of the whole account', { keyId: '', accountId: 'acct_1', reason: 'suspended' }],
+  ])('%s is seen by the next request', async (_name, event) => {
+    const { ask, accounts, key, invalidate } = await bench();
+    await ask();
+    accounts.add(key, revoked);
+    expect(await ask()).toBe('caller');
+    await invalidate(event);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('of another key costs this one nothing', async () => {
+    const { ask, accounts, invalidate } = await bench();
+    await ask();
+    await invalidate({ keyId: 'key_9', accountId: 'acct_9' });
+    await ask();
+    expect(accounts.lookUps).toBe(1);
+  });
+
+  test('that overtakes a look-up is never answered with what was read before it', async () => {
+    const { ask, accounts, key, invalidate } = await bench();
+    let open = (): void => undefined;
+    accounts.gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const before = ask();
+    accounts.add(key, revoked);
+    await invalidate({ keyId: 'key_1', accountId: 'acct_1' });
+    const after = ask();
+    open();
+    expect([await before, await after]).toEqual(['caller', 'revoked']);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('that cannot be read rechecks everything', async () => {
+    const { ask, accounts, key, bus, clock } = await bench();
+    await ask();
+    accounts.add(key, revoked);
+    bus.announce('keys.v1.revoked', Buffer.from([255, 255, 255]));
+    await clock.settle();
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('lost with the bus is made good within a second', async () => {
+    const { ask, accounts, key, bus, clock } = await bench();
+    await ask();
+    bus.setConnected(false);
+    await ask();
+    accounts.add(key, revoked);
+    clock.advance(900);
+    expect(await ask()).toBe('revoked');
+  });
+});
+
+describe('while accounts is away', () => {
+  test('a warm key works for ten minutes, then asks for a retry; a cold one at once', async () => {
+    const { ask, accounts, clock } = await bench();
+    await ask();
+    accounts.isAway = true;
+    expect(await ask(makeApiKey(randomBytes))).toBe('fault');
+    clock.advance(599_000);
+    expect(await ask()).toBe('caller');
+    clock.advance(2_000);
+    expect(await ask()).toBe('fault');
+    accounts.isAway = false;
+    expect(await ask()).toBe('caller');
+  });
+
+  test('a warm key does not wait for it again and again', async () => {
+    const { ask, accounts, clock } = await bench();
+    await ask();
+    accounts.isAway = true;
+    clock.advance(61_000);
+    expect(await ask()).toBe('caller');
+    // From here on the look-up hangs: nobody may hang with it.
+    accounts.gate = new Promise(() => undefined);
+    expect(await ask()).toBe('caller');
+    clock.advance(600);
+    expect(await ask()).toBe('caller');
+    expect(accounts.lookUps).toBe(3);
+  });
+});
+
+test('only a cached key that may be used is warm', async () => {
+  const { ask, accounts, key, authenticator } = await bench();
+  expect(authenticator.isWarm(key)).toBe(false);
+  await ask();
+  expect([authenticator.isWarm(key), authenticator.isWarm('junk'), authenticator.size()]).toEqual([true, false, 1]);
+  const bad = makeApiKey(randomBytes);
+  accounts.add(bad, revoked);
+  await ask(bad);
+  expect(authenticator.isWarm(bad)).toBe(false);
+});

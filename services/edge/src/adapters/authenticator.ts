@@ -1,0 +1,216 @@
+/**
+ * Who calls: the digest of the key is looked up in a cache in this process, filled over accounts and
+ * emptied by the invalidation event. A warm key works for 10 minutes while accounts is away; an unknown
+ * key is then a Fault (503), never a refusal.
+ */
+import type { AuthenticateRequest, AuthenticateResponse__Output } from '@signalbox/contracts/accounts';
+import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import type { Bus, Subscription } from '@signalbox/bus/bus';
+import { isWellFormedApiKey } from '@signalbox/kernel/api-key';
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import type { Variant } from '@signalbox/kernel/tiers';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { Secret } from '@signalbox/runtime/secret';
+import { LRUCache } from 'lru-cache';
+import { createHash, createHmac } from 'node:crypto';
+import type { Caller } from '../domain/ports.js';
+
+const CACHE_KEYS_MAX = 50_000;
+const UNKNOWN_KEYS_MAX = 5_000;
+/** Unknown digests are remembered briefly, so that a flood of one wrong key costs one look-up. */
+const UNKNOWN_MS = 2_000;
+/** With a live subscription a cached key is rechecked this often, against a lost event. */
+const RECHECK_LIVE_MS = 60_000;
+/** Without one, each second: revocation must be seen everywhere within a second. */
+const RECHECK_BLIND_MS = 900;
+/** How long a warm key works while accounts is away. */
+const STALE_MS_MAX = 600_000;
+const RETRY_AWAY_MS = 500;
+const INDEX_MAX = 2 * CACHE_KEYS_MAX;
+const LOOKUPS_AT_ONCE_MAX = 1_024;
+const LOOKUP_DEADLINE_MS = 1_500;
+
+export type Authentication =
+  | { readonly kind: 'caller'; readonly caller: Caller }
+  /** Malformed, wrong checksum or unknown. */
+  | { readonly kind: 'invalid' }
+  /** The secret matched, but the key or its account may not be used. */
+  | { readonly kind: 'refused'; readonly state: 'expired' | 'revoked' | 'disabled' | 'suspended' };
+
+interface Entry {
+  readonly answer: AuthenticateResponse__Output;
+  readonly caller: Caller | undefined;
+  readonly fetchedAtMs: number;
+}
+
+export interface AuthenticatorOptions {
+  readonly accounts: RpcClient;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly pepper: Secret;
+  readonly variant: Variant;
+}
+
+export interface Authenticator {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Throws a Fault `accounts_unavailable` only for a well-formed key that is not cached. */
+  authenticate(key: string): Promise<Authentication>;
+  /** True for a key that is cached and may be used as far as is known: answering it costs no look-up. */
+  isWarm(key: string): boolean;
+  /** Keys that are cached, however old; for tests and metrics. */
+  size(): number;
+}
+
+export function createAuthenticator({ accounts, bus, clock, pepper, variant }: AuthenticatorOptions): Authenticator {
+  const cache = new LRUCache<string, Entry>({ max: CACHE_KEYS_MAX });
+  // Apart from the keys that exist, so that a flood of wrong ones never drives those out.
+  const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
+  const digestsOfKey = new Map<string, Set<string>>();
+  const digestsOfAccount = new Map<string, Set<string>>();
+  const running = new Map<string, Promise<Entry>>();
+  const pepperText = pepper.unwrap();
+  const pepperId = createHash('sha256').update(pepperText).digest('hex').slice(0, 8);
+  const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
+  let subscription: Subscription | undefined;
+  let generation = 0;
+  // Of the latest look-up that failed; undefined while accounts answers.
+  let failedAtMs: number | undefined;
+  let unwatch: (() => void) | undefined;
+
+  const forget = (): void => {
+    cache.clear();
+    unknown.clear();
+    digestsOfKey.clear();
+    digestsOfAccount.clear();
+  };
+
+  /** What was asked before this moment may be answered with what no longer holds: nobody else may wait for it. */
+  const outdateRunning = (): void => {
+    generation += 1;
+    running.clear();
+  };
+
+  const index = (map: Map<string, Set<string>>, id: string, digest: string): void => {
+    const set = map.get(id);
+    if (set === undefined) {
+      // The index outlives evicted keys. Without it invalidations would miss: forget all, and look up anew.
+      if (map.size >= INDEX_MAX) forget();
+      map.set(id, new Set([digest]));
+    } else set.add(digest);
+  };
+
+  const drop = (map: Map<string, Set<string>>, id: string): void => {
+    for (const digest of map.get(id) ?? []) cache.delete(digest);
+    map.delete(id);
+  };
+
+  const lookUp = (digest: string): Promise<Entry> => {
+    const already = running.get(digest);
+    if (already !== undefined) return already;
+    if (running.size >= LOOKUPS_AT_ONCE_MAX) return Promise.reject(new Fault('accounts_unavailable', 'too many look-ups at once'));
+    const begun = generation;
+    const promise: Promise<Entry> = accounts
+      .unary<AuthenticateRequest, AuthenticateResponse__Output>('Authenticate', { digest: Buffer.from(digest, 'hex'), pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS })
+      .then(
+        (answer): Entry => {
+          const caller = answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: answer.account.variant === 'A' || answer.account.variant === 'B' ? answer.account.variant : variant } : undefined;
+          const entry = { answer, caller, fetchedAtMs: clock.monotonicMs() };
+          // An invalidation that arrived meanwhile may concern this very answer: use it once, do not keep it.
+          failedAtMs = undefined;
+          if (begun !== generation) return entry;
+          if (caller === undefined) {
+            cache.delete(digest);
+            unknown.set(digest, entry);
+          } else {
+            index(digestsOfKey, caller.key.id, digest);
+            index(digestsOfAccount, caller.account.id, digest);
+            cache.set(digest, entry);
+            unknown.delete(digest);
+          }
+          return entry;
+        },
+        (error: unknown) => {
+          failedAtMs = clock.monotonicMs();
+          throw new Fault('accounts_unavailable', 'the key could not be looked up', { cause: error });
+        },
+      )
+      .finally(() => {
+        if (running.get(digest) === promise) running.delete(digest);
+      });
+    running.set(digest, promise);
+    return promise;
+  };
+
+  /** While accounts is away a warm key never waits for it: the recheck runs beside, at most each half second. */
+  const lookUpUnlessAway = (digest: string, nowMs: number): Promise<Entry> | undefined => {
+    if (failedAtMs !== undefined && nowMs - failedAtMs < RETRY_AWAY_MS) return undefined;
+    const fresh = lookUp(digest);
+    if (failedAtMs !== undefined) fresh.catch(() => undefined);
+    return fresh;
+  };
+
+  const entryOf = async (digest: string): Promise<Entry> => {
+    const nowMs = clock.monotonicMs();
+    const cached = cache.get(digest);
+    if (cached === undefined) {
+      const missing = unknown.get(digest);
+      return missing !== undefined && nowMs - missing.fetchedAtMs < UNKNOWN_MS ? missing : lookUp(digest);
+    }
+    const ageMs = nowMs - cached.fetchedAtMs;
+    if (ageMs < (bus.isConnected() ? RECHECK_LIVE_MS : RECHECK_BLIND_MS)) return cached;
+    if (ageMs > STALE_MS_MAX) return lookUp(digest);
+    const fresh = lookUpUnlessAway(digest, nowMs);
+    if (fresh === undefined) return cached;
+    return failedAtMs === undefined ? fresh.catch(() => cached) : cached;
+  };
+
+  const digestOf = (key: string): string => createHmac('sha256', pepperText).update(key).digest('hex');
+
+  const judge = (entry: Entry): Authentication => {
+    const { caller } = entry;
+    if (caller === undefined) return { kind: 'invalid' };
+    const { key, account } = caller;
+    if (key.status === 'revoked') return { kind: 'refused', state: 'revoked' };
+    if (key.status === 'disabled') return { kind: 'refused', state: 'disabled' };
+    if (key.status === 'expired' || (key.expiresAt !== undefined && Number(key.expiresAt) * 1_000 <= clock.nowMs())) return { kind: 'refused', state: 'expired' };
+    if (account.suspended) return { kind: 'refused', state: 'suspended' };
+    return { kind: 'caller', caller };
+  };
+
+  return {
+    start: async () => {
+      subscription = await bus.listen('keys.v1.revoked', ({ payload }) => {
+        outdateRunning();
+        try {
+          const event = codec.decode(payload);
+          if (event.keyId === '') drop(digestsOfAccount, event.accountId);
+          else drop(digestsOfKey, event.keyId);
+        } catch {
+          // Something was invalidated, but not readably what: recheck everything.
+          forget();
+        }
+      });
+      // Events may have been missed while the connection was away.
+      unwatch = bus.onConnectionChange(() => {
+        outdateRunning();
+        cache.forEach((entry, digest) => cache.set(digest, { ...entry, fetchedAtMs: Math.min(entry.fetchedAtMs, clock.monotonicMs() - RECHECK_LIVE_MS) }));
+      });
+    },
+    stop: async () => {
+      unwatch?.();
+      await subscription?.stop();
+    },
+    authenticate: async (key) => {
+      if (!isWellFormedApiKey(key)) return { kind: 'invalid' };
+      return judge(await entryOf(digestOf(key)));
+    },
+    isWarm: (key) => {
+      const entry = isWellFormedApiKey(key) ? cache.peek(digestOf(key)) : undefined;
+      return entry !== undefined && judge(entry).kind === 'caller';
+    },
+    size: () => cache.size,
+  };
+}

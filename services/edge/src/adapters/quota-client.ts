@@ -1,0 +1,34 @@
+import type { AdmitRequest, AdmitResponse__Output, ReleaseRequest } from '@signalbox/contracts/quota';
+import { Fault, toFault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { QuotaPort } from '../domain/ports.js';
+
+/** FAILURES: a killed quota costs a retry within 300 ms; waiting for live holds happens in edge, not in the call. */
+const ADMIT_DEADLINE_MS_DEFAULT = 150;
+const RELEASE_DEADLINE_MS = 2_000;
+
+/** BILLING, section 6: 2 to 5 s, spread so that refused clients do not come back as one; the id's tail is random. */
+function waitOf(requestId: string): number {
+  return 2_000 + ((requestId.charCodeAt(requestId.length - 1) * 31 + requestId.charCodeAt(requestId.length - 2)) % 3_000 || 0);
+}
+
+/** Quota over rpc; whatever goes wrong is `quota_unavailable`. Admission is an upsert by request id, so one retry is safe. */
+export function createQuotaClient(client: RpcClient, admitDeadlineMs = ADMIT_DEADLINE_MS_DEFAULT): QuotaPort {
+  const release = (accountId: string, requestId: string): void => {
+    client.unary<ReleaseRequest, object>('Release', { accountId, requestId }, { deadlineMs: RELEASE_DEADLINE_MS, requestId }).catch(() => undefined);
+  };
+  const admit = (request: AdmitRequest): Promise<AdmitResponse__Output> =>
+    client.unary<AdmitRequest, AdmitResponse__Output>('Admit', request, { deadlineMs: admitDeadlineMs, requestId: request.requestId ?? '' });
+  return {
+    admit: async (request) => {
+      try {
+        return await admit(request).catch(() => admit(request));
+      } catch (error) {
+        // A reserve that timed out may have been stored: it must not hold room for its lease's whole length.
+        release(request.accountId ?? '', request.requestId ?? '');
+        throw new Fault('quota_unavailable', 'no admission', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(request.requestId ?? '') });
+      }
+    },
+    release,
+  };
+}

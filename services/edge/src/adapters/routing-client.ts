@@ -1,0 +1,19 @@
+import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
+import { Fault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { RoutingPort } from '../domain/ports.js';
+
+const DECIDE_DEADLINE_MS = 1_000;
+
+/** Routing over rpc; whatever goes wrong is `routing_unavailable`: nothing is ever routed past it. */
+export function createRoutingClient(client: RpcClient): RoutingPort {
+  return {
+    decide: async (request) => {
+      try {
+        return await client.unary<DecideRequest, DecideResponse__Output>('Decide', request, { deadlineMs: DECIDE_DEADLINE_MS, requestId: request.requestId ?? '' });
+      } catch (error) {
+        throw new Fault('routing_unavailable', 'no decision', { cause: error });
+      }
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import type { DispatchEvent__Output, DispatchRequest, OutcomeRequest } from '@signalbox/contracts/worker';
+import type { Clock } from '@signalbox/kernel/clock';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { WorkersPort } from '../domain/ports.js';
+
+const OUTCOME_DEADLINE_MS = 2_000;
+/** An outcome is told again while its worker restarts; after that the worker's own conclusion stands. */
+const OUTCOME_TRIES_MAX = 6;
+const OUTCOME_RETRY_MS = 500;
+const OUTCOMES_WAITING_MAX = 10_000;
+
+/** One client for each provider. */
+export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clock: Clock, attemptDeadlineMs: number): WorkersPort {
+  let waiting = 0;
+  const tell = (client: RpcClient, request: OutcomeRequest, attemptsLeft: number): void => {
+    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: OUTCOME_DEADLINE_MS, requestId: request.requestId ?? '' }).catch(() => {
+      if (attemptsLeft <= 1 || waiting >= OUTCOMES_WAITING_MAX) return;
+      waiting += 1;
+      clock.setTimer(
+        OUTCOME_RETRY_MS,
+        () => {
+          waiting -= 1;
+          tell(client, request, attemptsLeft - 1);
+        },
+        { unref: true },
+      );
+    });
+  };
+  return {
+    dispatch: (provider, request, listener) =>
+      clients.get(provider)?.stream<DispatchRequest, DispatchEvent__Output>(
+        'Dispatch',
+        request,
+        { onMessage: (event) => listener.onEvent(event), onEnd: (fault) => listener.onEnd(fault) },
+        { deadlineMs: attemptDeadlineMs, requestId: request.requestId ?? '' },
+      ),
+    tellOutcome: (provider, accountId, requestId, attempt, outcome) => {
+      const client = clients.get(provider);
+      if (client !== undefined) tell(client, { accountId, requestId, attempt, outcome }, OUTCOME_TRIES_MAX);
+    },
+  };
+}

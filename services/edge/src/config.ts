@@ -1,0 +1,66 @@
+/** Settings of edge. */
+import { loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { z } from 'zod';
+
+/** Comma-separated `host:port` list. */
+const addressesField = () =>
+  z
+    .string()
+    .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''))
+    .refine((list) => list.length > 0 && list.every((address) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-f:]+\]:\d{1,5}$/i.test(address)), 'expected host:port, several separated by commas');
+
+/** `provider=host:port` list; a provider may stand several times (replicas). */
+const workersField = () =>
+  z.string().transform((text, context) => {
+    const workers = new Map<string, string[]>();
+    for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
+      const match = /^([a-z0-9-]+)=(\S+:\d{1,5})$/.exec(part);
+      if (match === null) {
+        context.addIssue({ code: 'custom', message: 'expected provider=host:port, several separated by commas' });
+        return z.NEVER;
+      }
+      const [, provider = '', address = ''] = match;
+      workers.set(provider, [...(workers.get(provider) ?? []), address]);
+    }
+    return workers as ReadonlyMap<string, readonly string[]>;
+  });
+
+const schema = z.object({
+  /** Address the public door listens on; loopback unless the operator opens it. */
+  HOST: z.string().default('127.0.0.1'),
+  PORT: portField(8080),
+  /** Operator's door; never to be exposed publicly. */
+  ADMIN_PORT: portField(8081),
+  ADMIN_TOKEN: secretField(),
+  METRICS_PORT: portField(0),
+  LOG_LEVEL: logLevelField(),
+  /** Which of the two published contracts this deployment speaks; an account may override it. */
+  CONTRACT_VARIANT: z.enum(['A', 'B']).default('A'),
+  /** Digests of keys are made under it; the same value as accounts has. */
+  KEY_PEPPER: secretField(),
+  ACCOUNTS_ADDRS: addressesField(),
+  ROUTING_ADDRS: addressesField(),
+  QUOTA_ADDRS: addressesField(),
+  BILLING_ADDRS: addressesField(),
+  WORKERS: workersField(),
+  NATS_URL: z.string().optional(),
+  /** 20 MiB: prompts of 300 kB and images of several MB are ordinary (contract, section 7). */
+  BODY_BYTES_MAX: wholeNumberField(1_024, 256 * 1_024 * 1_024, 20 * 1_024 * 1_024),
+  /** Above it requests are shed with 503; never below 1,000 (contract, section 1). */
+  IN_FLIGHT_MAX: wholeNumberField(1_000, 100_000, 4_000),
+  /** Silence before a comment keeps intermediaries from cutting a stream (contract, section 5). */
+  HEARTBEAT_MS: wholeNumberField(100, 60_000, 10_000),
+  /** Longest wait for an admission, tried twice: 150 ms bound what a killed quota costs; more on a host that is short of CPU. */
+  QUOTA_DEADLINE_MS: wholeNumberField(20, 10_000, 150),
+  /** How long SIGTERM waits for running streams. */
+  DRAIN_MS: wholeNumberField(0, 600_000, 30_000),
+  /** Share of requests, in thousandths, that leave an access-log line. */
+  ACCESS_LOG_PER_MILLE: wholeNumberField(0, 1_000, 0),
+});
+
+export type EdgeConfig = Readonly<z.infer<typeof schema>>;
+
+/** Throws ConfigError naming every wrong or missing variable. */
+export function loadEdgeConfig(environment: Environment): EdgeConfig {
+  return loadConfig(schema, environment);
+}

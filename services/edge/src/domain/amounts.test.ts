@@ -1,0 +1,83 @@
+import { describe, expect, test } from '@jest/globals';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
+import { cardWith, plannedAt } from '../testing/callers.js';
+import { affordableOutputTokens, holdFor, priceCardOf, promptTokensMax } from './amounts.js';
+
+/** Draws that are the same at every run. */
+function draws(seed: number): (max: number) => number {
+  let state = seed;
+  return (max) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state % max;
+  };
+}
+
+const price = (draw: (max: number) => number): string => String(BigInt(draw(2_000_000_000)) * BigInt(1 + draw(50)));
+const drawnCard = (draw: (max: number) => number) =>
+  cardWith({ inputUncached: price(draw), cacheRead: price(draw), cacheWrite: price(draw), outputText: price(draw), outputReasoning: price(draw), requestNanoUsd: String(draw(1_000_000)) });
+
+describe('hold', () => {
+  test('covers every cost that stays within its tokens, at any attempt of the plan', () => {
+    const draw = draws(7);
+    for (let round = 0; round < 500; round += 1) {
+      const attempts = [plannedAt('a', { card: drawnCard(draw), maxOutputTokens: 0 }), plannedAt('b', { card: drawnCard(draw), maxOutputTokens: 0 })];
+      const prompt = 1 + draw(200_000);
+      const maxTokens = 1 + draw(8_000);
+      const choices = 1 + draw(3);
+      const hold = holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices, isLimited: true });
+      const cacheRead = draw(prompt + 1);
+      const reasoning = draw(maxTokens * choices + 1);
+      const tokens = { ...NO_TOKENS, cacheRead, inputUncached: prompt - cacheRead, outputReasoning: reasoning, outputText: maxTokens * choices - reasoning };
+      for (const { card } of attempts) if (card !== null) expect(costOf(tokens, priceCardOf(card)) <= hold.amountNanoUsd).toBe(true);
+      expect(hold.minAmountNanoUsd <= hold.amountNanoUsd).toBe(true);
+    }
+  });
+
+  test.each([
+    { maxTokens: undefined, model: 8_192, isLimited: true, output: 4_096 },
+    { maxTokens: undefined, model: 8_192, isLimited: false, output: 1_024 },
+    { maxTokens: undefined, model: 512, isLimited: true, output: 512 },
+    { maxTokens: undefined, model: 0, isLimited: true, output: 4_096 },
+    { maxTokens: 10, model: 8_192, isLimited: true, output: 10 },
+    { maxTokens: 1_000_000, model: 8_192, isLimited: true, output: 8_192 },
+    { maxTokens: 1_000_000, model: 0, isLimited: true, output: 1_000_000 },
+  ])('holds $output tokens for max_tokens $maxTokens, a model of $model, limited: $isLimited', ({ maxTokens, model, isLimited, output }) => {
+    expect(holdFor({ attempts: [plannedAt('a', { maxOutputTokens: model })], promptTokensMax: 1, maxTokens, choices: 1, isLimited }).outputTokens).toBe(output);
+  });
+
+  test('asks for no minimum where nothing limits', () => {
+    expect(holdFor({ attempts: [plannedAt('a')], promptTokensMax: 1, maxTokens: 5, choices: 1, isLimited: false }).minAmountNanoUsd).toBe(0n);
+  });
+
+  test('counts a token for each byte and sixteen for each message', () => {
+    expect(promptTokensMax(1_000, 3)).toBe(1_048);
+  });
+});
+
+describe('affordable output', () => {
+  test('never costs more than is held, and never leaves a whole token unused', () => {
+    const draw = draws(11);
+    for (let round = 0; round < 500; round += 1) {
+      const card = priceCardOf(drawnCard(draw));
+      const prompt = 1 + draw(10_000);
+      const choices = 1 + draw(3);
+      const asked = 1 + draw(8_000);
+      const worst = (output: number): bigint => {
+        const dearestIn = [card.inputUncached, card.cacheRead, card.cacheWrite].reduce((a, b) => (a > b ? a : b));
+        const dearestOut = card.outputText > card.outputReasoning ? card.outputText : card.outputReasoning;
+        return (BigInt(prompt) * dearestIn + BigInt(output * choices) * dearestOut + 999_999n) / 1_000_000n + card.requestNanoUsd;
+      };
+      const held = worst(1) + BigInt(draw(1_000_000_000));
+      const output = affordableOutputTokens(card, asNanoUsd(held), prompt, asked, choices);
+      if (output > 1) expect(worst(output) <= held).toBe(true);
+      if (output < asked) expect(worst(output + 1) >= held - 1n).toBe(true);
+      expect(output >= 1 && output <= asked).toBe(true);
+    }
+  });
+
+  test('is one token when the prompt alone takes the hold, and all where output is free', () => {
+    expect(affordableOutputTokens(priceCardOf(cardWith()), asNanoUsd(1n), 1_000, 50, 1)).toBe(1);
+    expect(affordableOutputTokens(priceCardOf(cardWith({ outputText: '0', outputReasoning: '0' })), asNanoUsd(0n), 1, 50, 1)).toBe(50);
+  });
+});

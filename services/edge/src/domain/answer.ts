@@ -1,0 +1,68 @@
+/** The client's side of a request, as its conduct sees it: no wire format, no sockets. */
+import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { Body__Output, End__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
+import type { Fault } from '@signalbox/kernel/fault';
+import type { NanoUsd } from '@signalbox/kernel/money';
+
+export interface AttemptReport {
+  readonly provider: string;
+  readonly model: string;
+  /** Undefined for the attempt that answered. */
+  readonly failed: Failed__Output | undefined;
+}
+
+/** Why a request got no answer; the wire turns it into a status and a body. */
+export type Refusal =
+  | { readonly kind: 'scope'; readonly scope: string }
+  | { readonly kind: 'plugin-requires-paid'; readonly plugin: string }
+  | { readonly kind: 'plugin-unavailable'; readonly plugin: string }
+  | { readonly kind: 'unbounded-parts' }
+  | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
+  | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output }
+  | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[] }
+  | { readonly kind: 'fault'; readonly fault: Fault };
+
+/** Known when an attempt starts to answer. */
+export interface Route {
+  readonly provider: string;
+  readonly model: string;
+  readonly head: Head__Output | undefined;
+  /** Pre-flight figures, for headers that leave before the cost is known. */
+  readonly estimatedCostNanoUsd: NanoUsd;
+  readonly estimatedSavingsNanoUsd: NanoUsd;
+}
+
+/** Known when it has ended. */
+export interface Settlement {
+  readonly provider: string;
+  readonly model: string;
+  readonly end: End__Output;
+  readonly attempts: readonly AttemptReport[];
+  readonly decisionId: string;
+}
+
+export interface Answer {
+  /** Streams: flushes headers if need be and sends a comment. Failover stays possible. */
+  keepAlive(route: Route): void;
+  /** Streams: one chunk of choices. False: the client is slow, wait for `onDrain`. */
+  chunk(route: Route, choices: Uint8Array): boolean;
+  /** Streams: the last chunk, with usage; `choices` is the held finish chunk. */
+  finish(route: Route, choices: Uint8Array, settlement: Settlement): void;
+  /** Streams, after content: an error chunk, with what was delivered. */
+  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void;
+  /** Not streamed: the whole answer. */
+  body(route: Route, body: Body__Output, settlement: Settlement): void;
+  /** An error instead of an answer: a status if none has left, else an error chunk. */
+  refuse(refusal: Refusal): void;
+  /** Figures for the rate-limit headers. */
+  admitted(admission: AdmitResponse__Output): void;
+  /** Called once when the client takes data again. */
+  onDrain(listener: () => void): void;
+  /** Ends the connection without a word: the client took nothing for too long. */
+  abandon(): void;
+  /** True once the client has hung up. */
+  isGone(): boolean;
+  /** Called once, when the client hangs up before the answer was complete. */
+  onGone(listener: () => void): void;
+}

@@ -1,0 +1,46 @@
+/** A chat-completion request after validation: what routing, admission and dispatch need to know of it. */
+import type { Needs, ProviderPreferences } from '@signalbox/contracts/routing';
+
+export interface ForwardedField {
+  readonly name: string;
+  /** JSON text as the client sent it. */
+  readonly value: Buffer;
+}
+
+export interface ChatRequest {
+  readonly model: string;
+  /** Fallback list. */
+  readonly models: readonly string[];
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+  readonly maxTokens: number | undefined;
+  /** `n`, at least 1. */
+  readonly choices: number;
+  /** Allow-listed fields that are present, as sent; never model, stream, stream_options, token limits or routing fields. */
+  readonly fields: readonly ForwardedField[];
+  readonly needs: Needs;
+  readonly messageCount: number;
+  /** Bytes that become prompt: messages, tools, response_format. */
+  readonly promptBytes: number;
+  /** What the prompt probably is in tokens: for routing and estimates, never a bound. */
+  readonly promptTokens: number;
+  /** Images, files or audio by reference, whose tokens the bytes do not bound. */
+  readonly hasUnboundedParts: boolean;
+  readonly dataCollection: '' | 'allow' | 'deny';
+  readonly zdr: boolean;
+  /** Milliseconds, P75. */
+  readonly preferredMaxLatency: number | undefined;
+  /** Tokens a second, P50. */
+  readonly preferredMinThroughput: number | undefined;
+  readonly minQuantization: string;
+  readonly maxQuantization: string;
+  readonly provider: ProviderPreferences | undefined;
+  readonly pluginIds: readonly string[];
+  readonly pluginOptions: Readonly<Record<string, unknown>>;
+  readonly sessionId: string | undefined;
+  readonly user: string | undefined;
+  /** Unknown top-level fields: ignored, not forwarded, named in a header. */
+  readonly ignoredParams: readonly string[];
+  /** Of the system and first user turn, for affinity of a conversation. */
+  readonly conversationKey: string;
+}

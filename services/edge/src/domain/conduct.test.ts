@@ -1,0 +1,237 @@
+import { describe, expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
+import { callerWith, cardWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
+import { admissionOf, createFakeNeighbours, events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
+import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
+import type { ChatRequest } from './chat-request.js';
+import { conduct, type Conducted } from './conduct.js';
+import type { Caller } from './ports.js';
+
+const answersWith = (text: string): Script => (call) => call.play(events.head(), events.body(text), events.end());
+const streams = (...texts: string[]): Script => (call) => call.play(events.head(), events.role(), ...texts.map((text) => events.text(text)), events.finish(), events.end());
+const fails = (...args: Parameters<typeof events.failed>): Script => (call) => call.play(events.failed(...args));
+const breaks = (code: 'link_lost' | 'peer_unavailable'): Script => (call) => call.listener.onEnd(new Fault(code, 'test'));
+
+interface Story {
+  readonly neighbours: FakeNeighbours;
+  readonly answer: RecordedAnswer;
+  readonly run: () => Promise<Conducted>;
+}
+
+/** A plan over the scripts' providers, in their order. */
+function story(scripts: Readonly<Record<string, Script | undefined>>, { request = {}, caller = callerWith() }: { readonly request?: Partial<ChatRequest>; readonly caller?: Caller } = {}): Story {
+  const neighbours = createFakeNeighbours(planWith(Object.keys(scripts).map((provider) => plannedAt(provider))));
+  for (const [provider, script] of Object.entries(scripts)) if (script !== undefined) neighbours.scripts.set(provider, script);
+  const answer = createRecordedAnswer();
+  return { neighbours, answer, run: () => conduct(neighbours, { requestId: 'chatcmpl-0123456789', caller, request: requestWith(request), answer }) };
+}
+
+describe('refusals', () => {
+  const capped = { account: { costCaps: [{ capNanoUsd: '1000', period: 'day' }] } };
+  test.each<[string, Partial<ChatRequest>, Parameters<typeof callerWith>[0]]>([
+    ['scope', {}, { key: { scopes: ['keys'] } }],
+    ['plugin-requires-paid', { pluginIds: ['web-search', 'memory'] }, { account: { tier: 'free' } }],
+    ['plugin-unavailable', { pluginIds: ['web-search'] }, {}],
+    ['unbounded-parts', { hasUnboundedParts: true }, capped],
+  ])('tells %s before anything is asked of a neighbour', async (kind, request, caller) => {
+    const { neighbours, answer, run } = story({ a: answersWith('x') }, { request, caller: callerWith(caller) });
+    neighbours.plan = new Fault('routing_unavailable', 'must not be asked');
+    expect(await run()).toMatchObject({ result: 'refused', attempts: [] });
+    expect(answer.said).toEqual([`refuse ${kind}`]);
+    expect(neighbours.asked).toEqual([]);
+  });
+
+  test('lets parts by reference through where no cap watches', async () => {
+    expect(await story({ a: answersWith('x') }, { request: { hasUnboundedParts: true } }).run()).toMatchObject({ result: 'answered' });
+  });
+
+  test.each(['MODEL_NOT_FOUND', 'MODEL_DEPRECATED', 'NO_ELIGIBLE_PROVIDER', 'CONTEXT_LENGTH_EXCEEDED'] as const)('tells %s before admission', async (refusal) => {
+    const { neighbours, answer, run } = story({});
+    neighbours.plan = planWith([], { refusal });
+    await run();
+    expect(answer.said).toEqual(['refuse routing']);
+    expect(neighbours.asked).toEqual([]);
+  });
+
+  test('a routing that is away is a fault, and nothing is dispatched past it', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('x') });
+    neighbours.plan = new Fault('routing_unavailable', 'down');
+    await run();
+    expect(answer.refusal).toMatchObject({ kind: 'fault', fault: { code: 'routing_unavailable' } });
+    expect(neighbours.calls).toEqual([]);
+  });
+
+  test.each(['RATE_LIMITED', 'BURST_LIMITED', 'COST_CAPPED', 'TRIAL_EXHAUSTED', 'ALLOTMENT_EXHAUSTED'] as const)('an admission of %s is asked once and reaches no worker', async (decision) => {
+    const { neighbours, answer, run } = story({ a: answersWith('x') });
+    neighbours.admissions = [admissionOf(decision)];
+    await run();
+    expect([answer.said, neighbours.asked.length, neighbours.calls.length, neighbours.released]).toEqual([['refuse admission'], 1, 0, []]);
+  });
+
+  test('a plan whose circuits are all open is refused after admission, and its hold is released', async () => {
+    const { neighbours, answer, run } = story({});
+    neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY' });
+    await run();
+    expect([answer.said, neighbours.asked.length, neighbours.released.length]).toEqual([['refuse attempts'], 1, 1]);
+  });
+});
+
+describe('live holds', () => {
+  test('waits for one to settle, asking for the same request again', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('x') });
+    neighbours.admissions = [admissionOf('BLOCKED_BY_LIVE'), admissionOf('BLOCKED_BY_LIVE'), admissionOf('ADMITTED', { heldNanoUsd: '1' })];
+    const done = run();
+    await neighbours.clock.advanceAsync(100);
+    expect(await done).toMatchObject({ result: 'answered' });
+    expect(new Set(neighbours.asked.map(({ requestId }) => requestId)).size).toBe(1);
+    expect(answer.said).toEqual(['body 0:x!stop']);
+  });
+
+  test('gives up after two seconds', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('x') });
+    neighbours.admissions = [admissionOf('BLOCKED_BY_LIVE', { retryAfterMs: 1_000 })];
+    const done = run();
+    await neighbours.clock.advanceAsync(1_900);
+    expect(answer.said).toEqual([]);
+    await neighbours.clock.advanceAsync(200);
+    await done;
+    expect(answer.said).toEqual(['refuse admission']);
+  });
+
+  test('a client that leaves while waiting dispatches nothing and holds nothing', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('x') });
+    neighbours.admissions = [admissionOf('BLOCKED_BY_LIVE'), admissionOf('ADMITTED')];
+    const done = run();
+    await neighbours.clock.settle();
+    answer.leave();
+    await neighbours.clock.advanceAsync(50);
+    await done;
+    expect([neighbours.calls.length, neighbours.released.length]).toEqual([0, 1]);
+  });
+});
+
+describe('attempts', () => {
+  test('an answer is told delivered, once', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('hi') });
+    expect(await run()).toMatchObject({ result: 'answered' });
+    expect([answer.said, neighbours.outcomes, neighbours.released]).toEqual([['body 0:hi!stop'], ['a#1 DELIVERED'], []]);
+  });
+
+  test('a failed attempt is superseded by the one that answers', async () => {
+    const { neighbours, answer, run } = story({ a: fails('PROVIDER_ERROR'), b: answersWith('hi') });
+    await run();
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+    expect(neighbours.calls.map(({ request }) => [request.attempt, request.retryOf])).toEqual([[1, []], [2, [1]]]);
+    expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'PROVIDER_ERROR'], ['b', undefined]]);
+  });
+
+  test('tries three at most, then discards them all', async () => {
+    const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: fails('PROVIDER_ERROR'), c: fails('EMPTY'), d: answersWith('never') });
+    expect(await run()).toMatchObject({ result: 'refused' });
+    expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'b#2 DISCARDED', 'c#3 DISCARDED']);
+    expect(answer.refusal).toMatchObject({ kind: 'attempts' });
+    expect(neighbours.released).toEqual([]);
+  });
+
+  test('a failure that no other endpoint can mend ends the plan', async () => {
+    const { neighbours, run } = story({ a: fails('BAD_REQUEST', { retryable: false, status: 400 }), b: answersWith('never') });
+    await run();
+    expect(neighbours.calls.length).toBe(1);
+    expect(neighbours.outcomes).toEqual(['a#1 DISCARDED']);
+  });
+
+  test.each<[string, Record<string, Script | undefined>, number]>([
+    ['no provider has a worker', { a: undefined, b: undefined }, 1],
+    ['every credential is benched', { a: fails('NO_CREDENTIAL', { status: 0 }) }, 1],
+    ['every credential rests', { a: fails('RATE_LIMITED', { status: 0 }) }, 1],
+    ['no worker could be reached', { a: breaks('peer_unavailable'), b: undefined }, 1],
+    ['one provider answered with an error', { a: fails('NO_CREDENTIAL', { status: 0 }), b: fails('PROVIDER_ERROR') }, 0],
+    ['the link broke after sending', { a: breaks('link_lost') }, 0],
+  ])('when %s, the hold is released by whoever must', async (_name, scripts, released) => {
+    const { neighbours, run } = story(scripts);
+    await run();
+    expect(neighbours.released.length).toBe(released);
+  });
+
+  test('a worker whose link broke learns at once that another attempt answers', async () => {
+    const { neighbours, answer, run } = story({ a: breaks('link_lost'), b: () => undefined });
+    const done = run();
+    await neighbours.clock.settle();
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED']);
+    neighbours.calls[1]?.play(events.body('x'), events.end());
+    await done;
+    expect(answer.said).toEqual(['body 0:x!stop']);
+  });
+
+  test('a stream fails over while no content was sent, and shows one opening only', async () => {
+    const { neighbours, answer, run } = story({ a: (call) => call.play(events.head(), events.role(), events.failed('PROVIDER_ERROR')), b: streams('hi') }, { request: { stream: true } });
+    await run();
+    expect(answer.said).toEqual(['chunk 0:', 'chunk 0:hi', 'finish 0:!stop']);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+  });
+
+  test('a stream that breaks after content is cut and charged, never tried again', async () => {
+    const { neighbours, answer, run } = story({ a: (call) => call.play(events.text('hi'), events.failed('DISCONNECTED')), b: streams('never') }, { request: { stream: true } });
+    expect(await run()).toMatchObject({ result: 'cut' });
+    expect(answer.said).toEqual(['chunk 0:hi', 'cut DISCONNECTED']);
+    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  test('a client that leaves cancels the attempt, which counts as delivered', async () => {
+    const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: (call) => call.listener.onEvent(events.text('hi')) }, { request: { stream: true } });
+    const done = run();
+    await neighbours.clock.settle();
+    answer.leave();
+    expect(await done).toMatchObject({ result: 'gone' });
+    expect(neighbours.calls[1]?.isCancelled).toBe(true);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+
+  test('a client gone between two attempts is charged nothing', async () => {
+    const { neighbours, answer, run } = story({
+      a: (call) => {
+        call.play(events.failed('CONNECT'));
+        answer.leave();
+      },
+      b: answersWith('never'),
+    });
+    expect(await run()).toMatchObject({ result: 'gone' });
+    expect([neighbours.calls.length, neighbours.outcomes]).toEqual([1, ['a#1 DISCARDED']]);
+  });
+});
+
+describe('amounts', () => {
+  const capped = callerWith({ account: { costCaps: [{ capNanoUsd: '1000000000', period: 'month' }] } });
+
+  test('holds the dearest attempt of the plan', async () => {
+    const { neighbours, run } = story({}, { request: { maxTokens: 100 }, caller: capped });
+    neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { card: cardWith({ outputText: '9000000000' }) })]);
+    await run();
+    // (400 bytes + 16) at 1 USD and 100 at 9 USD a million.
+    expect(neighbours.asked[0]).toMatchObject({ amountNanoUsd: '1316000', minAmountNanoUsd: '992000', tokens: '516', counter: 'CHAT' });
+  });
+
+  test('sends upstream what the hold pays for', async () => {
+    const { neighbours, run } = story({ a: answersWith('x') }, { request: { maxTokens: 1_000 }, caller: capped });
+    neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '616000' })];
+    await run();
+    expect(neighbours.calls[0]?.request).toMatchObject({ maxTokens: 100, heldNanoUsd: '616000' });
+  });
+
+  test('without a limit passes on what the client asked, or nothing', async () => {
+    const asked = story({ a: answersWith('x') }, { request: { maxTokens: 9 } });
+    const silent = story({ a: answersWith('x') });
+    await Promise.all([asked.run(), silent.run()]);
+    expect([asked.neighbours.calls[0]?.request.maxTokens, silent.neighbours.calls[0]?.request.maxTokens]).toEqual([9, undefined]);
+    expect(silent.neighbours.asked[0]?.minAmountNanoUsd).toBe('0');
+  });
+
+  test('drops what an endpoint does not take, for that attempt only', async () => {
+    const fields = ['messages', 'seed'].map((name) => ({ name, value: Buffer.from('1') }));
+    const { neighbours, run } = story({ a: fails('CONNECT'), b: answersWith('x') }, { request: { fields } });
+    neighbours.plan = planWith([plannedAt('a', { dropParams: ['seed'] }), plannedAt('b')]);
+    await run();
+    expect(neighbours.calls.map(({ request }) => request.fields?.map(({ name }) => name))).toEqual([['messages'], ['messages', 'seed']]);
+  });
+});

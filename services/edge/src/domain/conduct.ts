@@ -1,0 +1,282 @@
+/** The story of a chat-completion request, from a validated body to a settled answer. */
+import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
+import type { DispatchRequest, Outcome } from '@signalbox/contracts/worker';
+import { assert } from '@signalbox/kernel/assert';
+import type { Clock } from '@signalbox/kernel/clock';
+import { toFault } from '@signalbox/kernel/fault';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { isTier, tierTerms } from '@signalbox/kernel/tiers';
+import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
+import { affordableOutputTokens, holdFor, priceCardOf, promptTokensMax, type Hold } from './amounts.js';
+import type { Answer, AttemptReport, Route } from './answer.js';
+import type { ChatRequest } from './chat-request.js';
+import { runAttempt, type Activity } from './dispatch.js';
+import { hasCap, isLimited, limitsOf } from './limits.js';
+import { isPluginId, PLUGINS } from './plugins.js';
+import type { Caller, QuotaPort, RoutingPort, WorkersPort } from './ports.js';
+
+export interface Neighbours {
+  readonly routing: RoutingPort;
+  readonly quota: QuotaPort;
+  readonly workers: WorkersPort;
+  readonly clock: Clock;
+  readonly heartbeatMs: number;
+}
+
+export interface Turn {
+  readonly requestId: string;
+  readonly caller: Caller;
+  readonly request: ChatRequest;
+  readonly answer: Answer;
+}
+
+export interface Conducted {
+  readonly attempts: readonly AttemptReport[];
+  readonly result: 'answered' | 'cut' | 'gone' | 'refused';
+}
+
+/** At most three providers are tried for one request. */
+const ATTEMPTS_MAX = 3;
+/** How long only live holds may keep a request waiting (contract, section 8). */
+const LIVE_HOLDS_WAIT_MS = 2_000;
+const LIVE_HOLDS_POLL_MS = 50;
+const IDLE_TIMEOUT_MS = 30_000;
+/** Output tokens assumed by the pre-flight estimate of a stream's cost. */
+const ESTIMATED_OUTPUT_TOKENS = 256;
+
+const REFUSED: Conducted = { attempts: [], result: 'refused' };
+
+/** Never rejects: whatever happens is told to `turn.answer`. */
+export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
+  const { answer } = turn;
+  try {
+    if (!mayInfer(turn) || !pluginsAllow(turn)) return REFUSED;
+    if (!partsAreBounded(turn)) return REFUSED;
+    const plan = await neighbours.routing.decide(decideRequest(turn));
+    if (plan.refusal !== 'REFUSAL_UNSPECIFIED' && plan.refusal !== 'ALL_UNHEALTHY') {
+      answer.refuse({ kind: 'routing', decision: plan, model: turn.request.model });
+      return REFUSED;
+    }
+    const admitted = await admit(neighbours, turn, plan);
+    if (admitted === undefined) return REFUSED;
+    return await dispatchPlan(neighbours, turn, plan, admitted);
+  } catch (error) {
+    answer.refuse({ kind: 'fault', fault: toFault(error) });
+    return REFUSED;
+  }
+}
+
+function mayInfer({ caller, answer }: Turn): boolean {
+  if (caller.key.scopes.includes('inference')) return true;
+  answer.refuse({ kind: 'scope', scope: 'inference' });
+  return false;
+}
+
+function pluginsAllow({ caller, request, answer }: Turn): boolean {
+  const { account, variant } = caller;
+  assert(isTier(account.tier), 'A stored account has a known tier.');
+  const { isPaid } = tierTerms(variant, account.tier);
+  const paid = request.pluginIds.find((id) => isPluginId(id) && PLUGINS[id].isPaid);
+  if (paid !== undefined && !isPaid) {
+    answer.refuse({ kind: 'plugin-requires-paid', plugin: paid });
+    return false;
+  }
+  const [first] = request.pluginIds;
+  if (first === undefined) return true;
+  answer.refuse({ kind: 'plugin-unavailable', plugin: first });
+  return false;
+}
+
+/** A cap cannot be kept for parts whose tokens nothing bounds (BILLING, section 4). */
+function partsAreBounded({ caller, request, answer }: Turn): boolean {
+  if (!request.hasUnboundedParts || !hasCap(limitsOf(caller))) return true;
+  answer.refuse({ kind: 'unbounded-parts' });
+  return false;
+}
+
+/** A small stable number from the request's id: the seed of every draw in its plan. */
+function seedOf(requestId: string): number {
+  let hash = 2_166_136_261;
+  for (let i = requestId.length - 10; i < requestId.length; i += 1) hash = Math.imul(hash ^ requestId.charCodeAt(i), 16_777_619) >>> 0;
+  return hash;
+}
+
+function decideRequest({ requestId, caller, request }: Turn): Parameters<RoutingPort['decide']>[0] {
+  const { account, key } = caller;
+  const keyModels = key.limits?.allowedModels ?? [];
+  const allowModels = keyModels.length === 0 ? account.allowModels : account.allowModels.length === 0 ? keyModels : keyModels.filter((model) => account.allowModels.includes(model));
+  return {
+    requestId,
+    accountId: account.id,
+    model: request.model,
+    models: [...request.models],
+    needs: request.needs,
+    promptTokens: request.promptTokens,
+    ...(request.maxTokens === undefined ? {} : { maxTokens: request.maxTokens }),
+    dataCollection: request.dataCollection,
+    zdr: request.zdr,
+    ...(request.preferredMaxLatency === undefined ? {} : { preferredMaxLatency: request.preferredMaxLatency }),
+    ...(request.preferredMinThroughput === undefined ? {} : { preferredMinThroughput: request.preferredMinThroughput }),
+    minQuantization: request.minQuantization,
+    maxQuantization: request.maxQuantization,
+    provider: request.provider ?? null,
+    allowModels,
+    denyModels: account.denyModels,
+    allowProviders: account.allowProviders,
+    denyProviders: account.denyProviders,
+    mode: account.routingMode,
+    baselineModel: account.baselineModel,
+    session: request.sessionId ?? request.conversationKey,
+    seed: seedOf(requestId),
+    byokProviders: [],
+  };
+}
+
+interface Admitted {
+  readonly admission: AdmitResponse__Output;
+  readonly hold: Hold;
+  readonly isLimited: boolean;
+  readonly promptTokensMax: number;
+}
+
+/** One atomic admission; where only live holds stand in the way, it is asked again for up to two seconds. */
+async function admit({ quota, clock }: Neighbours, { requestId, caller, request, answer }: Turn, plan: DecideResponse__Output): Promise<Admitted | undefined> {
+  const limits = limitsOf(caller);
+  const limited = isLimited(limits);
+  const prompt = promptTokensMax(request.promptBytes, request.messageCount);
+  const hold = holdFor({ attempts: plan.attempts.slice(0, ATTEMPTS_MAX), promptTokensMax: prompt, maxTokens: request.maxTokens, choices: request.choices, isLimited: limited });
+  const question = {
+    requestId,
+    accountId: caller.account.id,
+    keyId: caller.key.id,
+    counter: 'CHAT',
+    limits,
+    amountNanoUsd: hold.amountNanoUsd.toString(),
+    minAmountNanoUsd: hold.minAmountNanoUsd.toString(),
+    tokens: hold.tokens.toString(),
+    byok: false,
+  } as const;
+  const giveUpAtMs = clock.monotonicMs() + LIVE_HOLDS_WAIT_MS;
+  let admission = await quota.admit(question);
+  while (admission.decision === 'BLOCKED_BY_LIVE' && clock.monotonicMs() < giveUpAtMs && !answer.isGone()) {
+    await new Promise<void>((resolve) => clock.setTimer(LIVE_HOLDS_POLL_MS, resolve));
+    admission = await quota.admit(question);
+  }
+  answer.admitted(admission);
+  if (admission.decision !== 'ADMITTED') {
+    answer.refuse({ kind: 'admission', admission });
+    return undefined;
+  }
+  // After admission, since a refusal by limits is the caller's and comes first.
+  if (plan.attempts.length === 0 || answer.isGone()) {
+    quota.release(caller.account.id, requestId);
+    if (!answer.isGone()) answer.refuse({ kind: 'attempts', attempts: [] });
+    return undefined;
+  }
+  return { admission, hold, isLimited: limited, promptTokensMax: prompt };
+}
+
+/** Tries the plan in order until one attempt answers. Nothing is tried again once content reached the client. */
+async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted): Promise<Conducted> {
+  const { workers, quota } = neighbours;
+  const { requestId, caller, answer, request } = turn;
+  const accountId = caller.account.id;
+  const reports: AttemptReport[] = [];
+  const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
+  const activity: Activity = { lastSentMs: neighbours.clock.monotonicMs() };
+  const tell = (provider: string, attempt: number, outcome: Outcome): void => workers.tellOutcome(provider, accountId, requestId, attempt, outcome);
+  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED'): void => reports.forEach((report, index) => tell(report.provider, index + 1, outcome));
+  // True once an attempt is in a worker's journal: that worker then ends the hold when it learns the outcome.
+  let isJournaled = false;
+  const discard = (): void => {
+    tellEarlier('DISCARDED');
+    if (!isJournaled) quota.release(accountId, requestId);
+  };
+
+  for (const planned of attempts) {
+    const number = reports.length + 1;
+    const route = routeOf(request, plan, planned);
+    const result = await runAttempt({
+      workers,
+      clock: neighbours.clock,
+      heartbeatMs: neighbours.heartbeatMs,
+      activity,
+      answer,
+      request: dispatchRequest(turn, plan, planned, admitted, number),
+      provider: planned.provider,
+      isStream: request.stream,
+      route: (head) => ({ ...route, head }),
+      settle: (end) => ({ provider: planned.provider, model: planned.model, end, attempts: [...reports, { provider: planned.provider, model: planned.model, failed: undefined }], decisionId: plan.decisionId }),
+    });
+    const report = { provider: planned.provider, model: planned.model, failed: result.kind === 'failed' ? result.failed : undefined };
+    switch (result.kind) {
+      case 'complete':
+      case 'cut':
+        tellEarlier('SUPERSEDED');
+        tell(planned.provider, number, 'DELIVERED');
+        return { attempts: [...reports, report], result: result.kind === 'cut' ? 'cut' : 'answered' };
+      case 'gone':
+        if (result.wasSent) {
+          tellEarlier('SUPERSEDED');
+          // The worker concludes the same from the cancel, unless its last event had already left.
+          tell(planned.provider, number, 'DELIVERED');
+        } else discard();
+        return { attempts: [...reports, report], result: 'gone' };
+      case 'failed':
+        reports.push(report);
+        if (result.trace !== 'none') isJournaled = true;
+        // A worker that lost its link to us soon takes what it has for delivered: the first outcome counts.
+        if (result.trace === 'lost' && result.failed.retryable && number < attempts.length) tell(planned.provider, number, 'SUPERSEDED');
+        break;
+    }
+    if (!(report.failed?.retryable ?? false)) break;
+  }
+  discard();
+  answer.refuse({ kind: 'attempts', attempts: reports });
+  return { attempts: reports, result: 'refused' };
+}
+
+function routeOf(request: ChatRequest, plan: DecideResponse__Output, planned: PlannedAttempt__Output): Omit<Route, 'head'> {
+  assert(planned.card !== null, 'A planned attempt carries its price card.');
+  const tokens = { ...NO_TOKENS, inputUncached: request.promptTokens, outputText: Math.min(request.maxTokens ?? ESTIMATED_OUTPUT_TOKENS, ESTIMATED_OUTPUT_TOKENS) };
+  const cost = costOf(tokens, priceCardOf(planned.card));
+  const reference = plan.referenceCard !== null && plan.referenceCard.id !== '' ? costOf(tokens, priceCardOf(plan.referenceCard)) : cost;
+  return { provider: planned.provider, model: planned.model, estimatedCostNanoUsd: cost, estimatedSavingsNanoUsd: asNanoUsd(reference > cost ? reference - cost : 0n) };
+}
+
+function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number): DispatchRequest {
+  assert(planned.card !== null, 'A planned attempt carries its price card.');
+  const { admission, hold } = admitted;
+  const bounded = admitted.isLimited ? affordableOutputTokens(priceCardOf(planned.card), asNanoUsd(admission.heldNanoUsd), admitted.promptTokensMax, hold.outputTokens, request.choices) : request.maxTokens;
+  return {
+    requestId,
+    attempt,
+    retryOf: Array.from({ length: attempt - 1 }, (_, index) => index + 1),
+    accountId: caller.account.id,
+    keyId: caller.key.id,
+    endpointId: planned.endpointId,
+    model: planned.model,
+    provider: planned.provider,
+    providerModelId: planned.providerModelId,
+    wireProtocol: planned.wireProtocol,
+    card: planned.card,
+    referenceCard: plan.referenceCard,
+    periods: admission.periods,
+    heldNanoUsd: admission.heldNanoUsd,
+    byok: false,
+    stream: request.stream,
+    ...(bounded === undefined ? {} : { maxTokens: bounded }),
+    maxTokensParam: planned.maxTokensParam,
+    temperatureMax: planned.temperatureMax,
+    fields: planned.dropParams.length === 0 ? [...request.fields] : request.fields.filter((field) => !planned.dropParams.includes(field.name)),
+    promptTokens: request.promptTokens,
+    firstByteTimeoutMs: planned.firstByteTimeoutMs,
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
+    responseFormat: request.needs.responseFormat ?? '',
+    routedFrom: request.model,
+    decisionId: plan.decisionId,
+    clientStream: request.stream,
+    maxOutputTokens: planned.maxOutputTokens,
+  };
+}

@@ -1,0 +1,196 @@
+import { describe, expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { planWith } from '../testing/callers.js';
+import { createFakeNeighbours, events, type FakeNeighbours, type PlayedCall } from '../testing/neighbours.js';
+import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
+import { runAttempt, type Activity, type AttemptResult } from './dispatch.js';
+
+interface Attempt {
+  readonly neighbours: FakeNeighbours;
+  readonly answer: RecordedAnswer;
+  readonly call: PlayedCall;
+  readonly activity: Activity;
+  readonly result: Promise<AttemptResult>;
+}
+
+function start({ isStream = true, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer() } = {}): Attempt {
+  neighbours.scripts.set('a', () => undefined);
+  const result = runAttempt({
+    workers: neighbours.workers,
+    clock: neighbours.clock,
+    heartbeatMs: 10_000,
+    activity,
+    answer,
+    request: {},
+    provider: 'a',
+    isStream,
+    route: (head) => ({ provider: 'a', model: 'm', head, estimatedCostNanoUsd: asNanoUsd(0n), estimatedSavingsNanoUsd: asNanoUsd(0n) }),
+    settle: (end) => ({ provider: 'a', model: 'm', end, attempts: [], decisionId: '' }),
+  });
+  const call = neighbours.calls.at(-1);
+  if (call === undefined) throw new Error('the attempt was not dispatched');
+  return { neighbours, answer, call, activity, result };
+}
+
+describe('stream', () => {
+  test('keeps what comes before content, and sends it ahead of the content in its order', () => {
+    const { call, answer } = start();
+    call.listener.onEvent(events.role());
+    expect(answer.said).toEqual([]);
+    call.listener.onEvent(events.text('a'));
+    expect(answer.said).toEqual(['chunk 0:', 'chunk 0:a']);
+  });
+
+  test('holds the finish chunk until the figures are known', async () => {
+    const { call, answer, result, neighbours } = start();
+    call.listener.onEvent(events.text('a'));
+    call.listener.onEvent(events.finish());
+    expect(answer.said).toEqual(['chunk 0:a']);
+    call.play(events.end());
+    expect(await result).toEqual({ kind: 'complete' });
+    expect(answer.said).toEqual(['chunk 0:a', 'finish 0:!stop']);
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+
+  test('gives each of several choices its finish, and the figures to the last alone', async () => {
+    const { call, answer, result } = start();
+    call.play(events.text('a', 0), events.text('b', 1), events.finish(1), events.text('c', 0), events.finish(0), events.end());
+    await result;
+    expect(answer.said).toEqual(['chunk 0:a', 'chunk 1:b', 'chunk 1:!stop', 'chunk 0:c', 'finish 0:!stop']);
+  });
+
+  test.each([['length', 'length'], ['', 'stop'], ['error', 'stop']])('makes a finish chunk of an end that says %j', async (finishReason, shown) => {
+    const { call, answer, result } = start();
+    call.play(events.text('a'), events.end({ finishReason }));
+    await result;
+    expect(answer.said).toEqual(['chunk 0:a', `finish 0:!${shown}`]);
+  });
+
+  test('an end that was cut is an error chunk after content, and another try before it', async () => {
+    const cut = { class: 'TIMEOUT_IDLE', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true } as const;
+    const after = start();
+    after.call.play(events.text('a'), events.end({ cut }));
+    expect(await after.result).toEqual({ kind: 'cut' });
+    expect(after.answer.said).toEqual(['chunk 0:a', 'cut TIMEOUT_IDLE']);
+    const before = start();
+    before.call.play(events.role(), events.end({ cut }));
+    expect(await before.result).toMatchObject({ kind: 'failed', trace: 'journaled' });
+    expect(before.answer.said).toEqual([]);
+  });
+
+  test('events after the end change nothing', async () => {
+    const { call, answer, result } = start();
+    call.listener.onEvent(events.text('a'));
+    call.listener.onEvent(events.end());
+    call.listener.onEvent(events.text('late'));
+    call.listener.onEnd(new Fault('link_lost', 'test'));
+    await result;
+    expect(answer.said).toEqual(['chunk 0:a', 'finish 0:!stop']);
+  });
+});
+
+describe('silence', () => {
+  test('is broken by a comment after ten seconds, and the attempt may still fail over', async () => {
+    const { call, answer, result, neighbours } = start();
+    neighbours.clock.advance(9_999);
+    expect(answer.said).toEqual([]);
+    neighbours.clock.advance(10_001);
+    expect(answer.said).toEqual(['keep-alive', 'keep-alive']);
+    call.play(events.failed('PROVIDER_ERROR'));
+    expect(await result).toMatchObject({ kind: 'failed' });
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+
+  test('is counted over the attempts of a request', () => {
+    const neighbours = createFakeNeighbours(planWith([]));
+    const first = start({ neighbours });
+    neighbours.clock.advance(8_000);
+    first.call.play(events.failed('CONNECT'));
+    const second = start({ neighbours, activity: first.activity, answer: first.answer });
+    neighbours.clock.advance(2_000);
+    expect(second.answer.said).toEqual(['keep-alive']);
+  });
+
+  test('is not counted from before the latest chunk', () => {
+    const { call, answer, neighbours } = start();
+    neighbours.clock.advance(9_000);
+    call.listener.onEvent(events.text('a'));
+    neighbours.clock.advance(9_000);
+    expect(answer.said).toEqual(['chunk 0:a']);
+    neighbours.clock.advance(1_000);
+    expect(answer.said).toEqual(['chunk 0:a', 'keep-alive']);
+  });
+
+  test('a whole answer gets no comments', () => {
+    const { answer, neighbours } = start({ isStream: false });
+    neighbours.clock.advance(60_000);
+    expect(answer.said).toEqual([]);
+  });
+});
+
+describe('slow reader', () => {
+  test('pauses its provider until it takes data again', () => {
+    const { call, answer } = start();
+    answer.isStalled = true;
+    call.listener.onEvent(events.text('a'));
+    expect(call.isPaused).toBe(true);
+    answer.drain();
+    expect(call.isPaused).toBe(false);
+  });
+
+  test('is cut after a minute without a word more, and the worker hears of it', async () => {
+    const { call, answer, result, neighbours } = start();
+    answer.isStalled = true;
+    call.listener.onEvent(events.text('a'));
+    neighbours.clock.advance(59_999);
+    expect(call.isCancelled).toBe(false);
+    neighbours.clock.advance(1);
+    expect(await result).toEqual({ kind: 'gone', wasSent: true });
+    expect(call.isCancelled).toBe(true);
+    expect(answer.said).toEqual(['chunk 0:a', 'abandon']);
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+});
+
+describe('whole answer', () => {
+  test('is given once its figures are known', async () => {
+    const { call, answer, result } = start({ isStream: false });
+    call.listener.onEvent(events.body('x'));
+    expect(answer.said).toEqual([]);
+    call.play(events.end());
+    expect(await result).toEqual({ kind: 'complete' });
+  });
+
+  test('an end without a body is a failure', async () => {
+    const { call, answer, result } = start({ isStream: false });
+    call.play(events.end());
+    expect(await result).toMatchObject({ kind: 'failed', failed: { class: 'EMPTY' } });
+    expect(answer.said).toEqual([]);
+  });
+});
+
+test.each([
+  ['link_lost', 'DISCONNECTED', 'lost'],
+  ['deadline_exceeded', 'TIMEOUT_IDLE', 'lost'],
+  ['peer_unavailable', 'CONNECT', 'none'],
+  ['billing_unavailable', 'CONNECT', 'none'],
+] as const)('a call that ends with %s failed as %s and left %s at its worker', async (code, failureClass, trace) => {
+  const { call, result } = start();
+  call.listener.onEnd(new Fault(code, 'test'));
+  expect(await result).toMatchObject({ kind: 'failed', trace, failed: { class: failureClass, retryable: true } });
+});
+
+test('a request that cannot be written fails its attempt and nothing more', async () => {
+  const neighbours = createFakeNeighbours(planWith([]));
+  const workers = {
+    ...neighbours.workers,
+    dispatch: () => {
+      throw new Fault('bad_message', 'too large');
+    },
+  };
+  const route = { provider: 'a', model: 'm', estimatedCostNanoUsd: asNanoUsd(0n), estimatedSavingsNanoUsd: asNanoUsd(0n) };
+  const options = { workers, clock: neighbours.clock, heartbeatMs: 1, activity: { lastSentMs: 0 }, answer: createRecordedAnswer(), request: {}, provider: 'a', isStream: true };
+  expect(await runAttempt({ ...options, route: (head) => ({ ...route, head }), settle: (end) => ({ provider: 'a', model: 'm', end, attempts: [], decisionId: '' }) })).toMatchObject({ kind: 'failed', trace: 'none' });
+  expect(neighbours.clock.pendingTimers()).toBe(0);
+});

@@ -1,0 +1,45 @@
+import { describe, expect, test } from '@jest/globals';
+import { callerWith } from '../testing/callers.js';
+import { hasCap, isLimited, limitsOf } from './limits.js';
+
+const key = (limits: object): Parameters<typeof callerWith>[0] => ({ key: { limits: { costCapPeriod: '', allowedModels: [], ...limits } } });
+
+describe('limits', () => {
+  test.each<['A' | 'B', string, object]>([
+    ['A', 'free', { requestsPerMinute: 60, burstPerSecond: 5, trialCreditNanoUsd: '5000000000', byokTokens: '100000' }],
+    ['A', 'team', { requestsPerMinute: 600, burstPerSecond: 30, includedTokens: '10000000' }],
+    ['A', 'business', { requestsPerMinute: 3_000, burstPerSecond: 150, includedTokens: '50000000' }],
+    ['A', 'enterprise', {}],
+    ['B', 'free', { requestsPerMinute: 100, burstPerSecond: 5 }],
+    ['B', 'pro', { requestsPerMinute: 1_000, burstPerSecond: 50 }],
+    ['B', 'enterprise', {}],
+  ])('variant %s, tier %s has the terms of the contract', (variant, tier, terms) => {
+    expect(limitsOf(callerWith({ variant, account: { tier } }))).toEqual({ caps: [], hardCap: false, billingAnchorDay: 0, ...terms });
+  });
+
+  test('what is set on the account stands above its tier, and the burst follows the rate', () => {
+    expect(limitsOf(callerWith({ account: { requestsPerMinute: 2_000, includedTokens: '5', trialCreditNanoUsd: '7' } }))).toMatchObject({ requestsPerMinute: 2_000, burstPerSecond: 100, includedTokens: '5', trialCreditNanoUsd: '7' });
+    expect(limitsOf(callerWith({ account: { requestsPerMinute: 20 } }))).toMatchObject({ burstPerSecond: 5 });
+    expect(limitsOf(callerWith({ account: { requestsPerMinute: 20, burstPerSecond: 1 } }))).toMatchObject({ burstPerSecond: 1 });
+  });
+
+  test('gathers the caps of the account and of the key', () => {
+    const caller = callerWith({ ...key({ costCapNanoUsd: '9', requestsPerMinute: 3 }), account: { costCaps: [{ capNanoUsd: '5', period: 'week' }] } });
+    expect(limitsOf(caller)).toMatchObject({ keyRequestsPerMinute: 3, caps: [{ scope: 'account', period: 'WEEK', capNanoUsd: '5' }, { scope: 'key_1', period: 'TOTAL', capNanoUsd: '9' }] });
+  });
+
+  test('a cap of zero is a cap', () => {
+    expect(hasCap(limitsOf(callerWith(key({ costCapNanoUsd: '0', costCapPeriod: 'day' }))))).toBe(true);
+  });
+
+  test.each<[string, Parameters<typeof callerWith>[0], boolean]>([
+    ['Team', {}, false],
+    ['Team with a hard cap', { account: { hardCap: true } }, true],
+    ['Free, by its credit', { account: { tier: 'free' } }, true],
+    ['Free of variant B', { account: { tier: 'free' }, variant: 'B' }, false],
+    ['Enterprise with a hard cap but no allotment', { account: { tier: 'enterprise', hardCap: true } }, false],
+    ['a capped key', key({ costCapNanoUsd: '1' }), true],
+  ])('%s is limited: %#', (_name, caller, expected) => {
+    expect(isLimited(limitsOf(callerWith(caller)))).toBe(expected);
+  });
+});

@@ -1,0 +1,54 @@
+/** The limits of one account and key, as quota takes them: the tier's terms, overridden by the account's own. */
+import type { CostCap, Limits } from '@signalbox/contracts/quota';
+import { isTier, tierTerms } from '@signalbox/kernel/tiers';
+import { assert } from '@signalbox/kernel/assert';
+import type { Caller } from './ports.js';
+
+const PERIODS = { day: 'DAY', week: 'WEEK', month: 'MONTH', total: 'TOTAL' } as const;
+
+function periodOf(text: string): 'DAY' | 'WEEK' | 'MONTH' | 'TOTAL' {
+  assert(Object.hasOwn(PERIODS, text), 'A stored cap has a known period.');
+  return PERIODS[text as keyof typeof PERIODS];
+}
+
+const known = new WeakMap<Caller, Limits>();
+
+/** Worked out once for each caller object, which lives as long as its key's place in the cache. */
+export function limitsOf(caller: Caller): Limits {
+  let limits = known.get(caller);
+  if (limits === undefined) {
+    limits = readLimits(caller);
+    known.set(caller, limits);
+  }
+  return limits;
+}
+
+function readLimits({ account, key, variant }: Caller): Limits {
+  assert(isTier(account.tier), 'A stored account has a known tier.');
+  const terms = tierTerms(variant, account.tier);
+  const caps: CostCap[] = account.costCaps.map((cap) => ({ scope: 'account', period: periodOf(cap.period), capNanoUsd: cap.capNanoUsd }));
+  const keyCap = key.limits?.costCapNanoUsd;
+  if (keyCap !== undefined) caps.push({ scope: key.id, period: periodOf(key.limits?.costCapPeriod || 'total'), capNanoUsd: keyCap });
+  const limits: Limits = { caps, hardCap: account.hardCap, billingAnchorDay: account.billingAnchorDay };
+  const rpm = account.requestsPerMinute ?? terms.requestsPerMinute ?? undefined;
+  if (rpm !== undefined) limits.requestsPerMinute = rpm;
+  const burst = account.burstPerSecond ?? (account.requestsPerMinute === undefined ? terms.burstPerSecond : Math.max(5, Math.floor(account.requestsPerMinute / 20))) ?? undefined;
+  if (burst !== undefined) limits.burstPerSecond = burst;
+  if (key.limits?.requestsPerMinute !== undefined) limits.keyRequestsPerMinute = key.limits.requestsPerMinute;
+  const included = account.includedTokens ?? terms.includedTokens?.toString();
+  if (included !== undefined) limits.includedTokens = included;
+  const credit = account.trialCreditNanoUsd ?? terms.trialCreditNanoUsd?.toString();
+  if (credit !== undefined) limits.trialCreditNanoUsd = credit;
+  if (terms.byokTokens !== null) limits.byokTokens = terms.byokTokens.toString();
+  return limits;
+}
+
+/** True when a cost cap of the account or the key watches the request. */
+export function hasCap(limits: Limits): boolean {
+  return (limits.caps?.length ?? 0) > 0;
+}
+
+/** True when a cap, credit or hard allotment watches the request, so that its answer must be bounded. */
+export function isLimited(limits: Limits): boolean {
+  return hasCap(limits) || limits.trialCreditNanoUsd !== undefined || (limits.hardCap === true && limits.includedTokens !== undefined);
+}

@@ -1,0 +1,154 @@
+/** The operator's door: its own application on ADMIN_PORT, behind a bearer token. */
+import type { AccountAnswer__Output, CreateAccountResponse__Output, CreateKeyResponse__Output, KeyAnswer__Output, ListAccountsResponse__Output, ListKeysResponse__Output } from '@signalbox/contracts/accounts';
+import type { LedgerResponse__Output, WatermarksResponse__Output } from '@signalbox/contracts/billing';
+import type { ShowResponse__Output } from '@signalbox/contracts/quota';
+import type { CatalogCheckResponse__Output, CatalogReloadResponse__Output, CatalogShowResponse__Output, ProvidersResponse__Output } from '@signalbox/contracts/routing';
+import { FAULTS, toFault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { Secret } from '@signalbox/runtime/secret';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { exactJson } from '../api-auth/exact-json.js';
+import { keyBody } from '../api-auth/schema.js';
+import { accountBody, accountSettings, createAccountSchema, createKeySchema, setAccountSchema } from './schema.js';
+
+export interface AdminDeps {
+  readonly accounts: RpcClient;
+  readonly quota: RpcClient;
+  readonly billing: RpcClient;
+  readonly routing: RpcClient;
+  readonly adminToken: Secret;
+}
+
+const DEADLINE_MS = 10_000;
+const LEDGER_PAGE_ROWS = 1_000;
+
+function send(response: Response, body: object, status = 200): void {
+  response.status(status).type('application/json').set('cache-control', 'no-store').send(exactJson(body));
+}
+function refuse(response: Response, status: number, message: string): void {
+  send(response, { error: { message, type: 'invalid_request_error', param: null, code: status === 404 ? 'not_found' : 'invalid_value' } }, status);
+}
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** Body by its schema; throws ZodError, answered with 400. */
+function bodyOf<Body>(request: Request, schema: z.ZodType<Body>): Body {
+  return schema.parse(request.body ?? {});
+}
+const text = (request: Request, name: string): string => (typeof request.query[name] === 'string' ? request.query[name] : '');
+const id = (request: Request): string => String(request.params['id'] ?? '');
+
+export function createAdminApp({ accounts, quota, billing, routing, adminToken }: AdminDeps): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  const expected = digest(`Bearer ${adminToken.unwrap()}`);
+  app.use((request: Request, response: Response, next: NextFunction) => {
+    if (timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) next();
+    else send(response, { error: { message: 'The admin token is missing or wrong.', type: 'invalid_request_error', param: null, code: 'invalid_api_key' } }, 401);
+  });
+  app.use(express.json({ limit: '64kb' }));
+  const options = { deadlineMs: DEADLINE_MS };
+
+  app.post('/admin/accounts', async (request, response) => {
+    const given = bodyOf(request, createAccountSchema);
+    const made = await accounts.unary<object, CreateAccountResponse__Output>('CreateAccount', { account: accountSettings(given).account, keyName: 'default', keyScopes: [] }, options);
+    if (made.account === null || made.key === null) refuse(response, 400, made.problem);
+    else send(response, { account: accountBody(made.account), key: { ...keyBody(made.key), key: made.secret } }, 201);
+  });
+  app.get('/admin/accounts', async (_request, response) => {
+    const page = await accounts.unary<object, ListAccountsResponse__Output>('ListAccounts', { limit: 1_000, after: text(_request, 'after') }, options);
+    send(response, { accounts: page.accounts.map(accountBody), has_more: page.hasMore });
+  });
+  const account = (response: Response, found: AccountAnswer__Output): void => {
+    if (!found.found) refuse(response, 404, 'No such account.');
+    else if (found.account === null) refuse(response, 400, found.problem);
+    else send(response, { account: accountBody(found.account) });
+  };
+  app.get('/admin/accounts/:id', async (request, response) => account(response, await accounts.unary('GetAccount', { id: id(request) }, options)));
+  app.patch('/admin/accounts/:id', async (request, response) => {
+    const given = accountSettings(bodyOf(request, setAccountSchema));
+    account(response, await accounts.unary('SetAccount', { account: { ...given.account, id: id(request) }, fields: given.fields }, options));
+  });
+  app.post('/admin/accounts/:id/suspend', async (request, response) => account(response, await accounts.unary('SetAccount', { account: { id: id(request), suspended: true }, fields: ['suspended'] }, options)));
+
+  app.post('/admin/keys', async (request, response) => {
+    const given = bodyOf(request, createKeySchema);
+    const made = await accounts.unary<object, CreateKeyResponse__Output>(
+      'CreateKey',
+      { accountId: given.account_id, name: given.name, scopes: given.scopes ?? [], actorKeyId: '', ...(given.expires_in === undefined ? {} : { expiresInSeconds: String(given.expires_in) }) },
+      options,
+    );
+    if (made.key === null) refuse(response, 400, made.problem);
+    else send(response, { key: keyBody(made.key, made.secret) }, 201);
+  });
+  app.get('/admin/keys', async (request, response) => {
+    const page = await accounts.unary<object, ListKeysResponse__Output>('ListKeys', { accountId: text(request, 'account'), limit: 100, after: text(request, 'after'), status: text(request, 'status') }, options);
+    if (page.problem === '') send(response, { keys: page.keys.map((key) => keyBody(key)), has_more: page.hasMore });
+    else refuse(response, 400, page.problem);
+  });
+  app.delete('/admin/keys/:id', async (request, response) => {
+    const found = await accounts.unary<object, KeyAnswer__Output>('RevokeKey', { ref: { accountId: '', keyId: id(request) }, compromised: text(request, 'compromised') === 'true' }, options);
+    if (found.key === null) refuse(response, 404, 'No such key.');
+    else send(response, { key: keyBody(found.key) });
+  });
+
+  app.get('/admin/quota', async (request, response) => {
+    const shown = await quota.unary<object, ShowResponse__Output>('Show', { accountId: text(request, 'account') }, options);
+    const buckets = shown.buckets.map((bucket) => ({
+      scope: bucket.scope, period_id: bucket.periodId, settled_nano_usd: bucket.settledNanoUsd, finished_nano_usd: bucket.finishedNanoUsd, reserved_nano_usd: bucket.reservedNanoUsd,
+      tokens: Number(bucket.tokens), reserved_tokens: Number(bucket.reservedTokens),
+    }));
+    send(response, { settled_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, remaining_nano_usd: shown.remainingNanoUsd ?? null, buckets, ledger_seq: Number(shown.ledgerSeq) });
+  });
+  app.get('/admin/ledger', async (request, response) => {
+    const accountId = text(request, 'account');
+    const number = (name: string): string => (/^\d{1,15}$/.test(text(request, name)) ? text(request, name) : '0');
+    const page = await billing.unary<object, LedgerResponse__Output>('Ledger', { accountId, fromMs: number('from_ms'), toMs: number('to_ms'), after: number('after'), limit: LEDGER_PAGE_ROWS }, options);
+    const rows = page.rows.map((row) => ({
+      seq: Number(row.seq), kind: row.kind, request_id: row.requestId, attempt: row.attempt, amount_nano_usd: row.amountNanoUsd, source: row.source, charged: row.charged, flags: row.flags,
+      provider: row.provider, period: row.period, at: Number(row.atMs), prev_hash: row.prevHash, hash: row.hash, applies_to: row.appliesTo === '' ? undefined : row.appliesTo,
+    }));
+    send(response, { account_id: accountId, rows, next: page.next === undefined ? null : Number(page.next) });
+  });
+  app.get('/admin/watermarks', async (_request, response) => {
+    const { writers } = await billing.unary<object, WatermarksResponse__Output>('Watermarks', {}, options);
+    send(response, { writers: writers.map((mark) => ({ writer: mark.writer, provider: mark.provider, last_seq: Number(mark.lastSeq), ledger_seq: Number(mark.ledgerSeq), gaps: Number(mark.gaps) })) });
+  });
+  app.get('/admin/providers', async (_request, response) => {
+    const { providers } = await routing.unary<object, ProvidersResponse__Output>('Providers', {}, options);
+    send(response, {
+      providers: providers.map(({ provider, available, endpoints }) => ({
+        provider, available,
+        endpoints: endpoints.map((one) => ({ endpoint_id: one.endpointId, breaker: one.breaker, samples: one.samples, latency_ms_p75: one.latencyMsP75 ?? null, throughput_tps_p50: one.throughputTpsP50 ?? null })),
+      })),
+    });
+  });
+  app.get('/admin/catalog', async (_request, response) => {
+    const shown = await routing.unary<object, CatalogShowResponse__Output>('CatalogShow', {}, options);
+    send(response, {
+      snapshot_id: shown.snapshotId, schema_version: shown.schemaVersion, models: shown.models, endpoints: shown.endpoints, available_endpoints: shown.availableEndpoints,
+      available_providers: shown.availableProviders, loaded_from: shown.loadedFrom,
+    });
+  });
+  app.post('/admin/catalog/check', async (_request, response) => {
+    const { problems, warnings } = await routing.unary<object, CatalogCheckResponse__Output>('CatalogCheck', {}, options);
+    send(response, { problems, warnings });
+  });
+  app.post('/admin/catalog/reload', async (_request, response) => {
+    const { loaded, snapshotId, problems } = await routing.unary<object, CatalogReloadResponse__Output>('CatalogReload', {}, options);
+    send(response, { loaded, snapshot_id: snapshotId, problems }, loaded ? 200 : 400);
+  });
+
+  app.use((_request: Request, response: Response) => refuse(response, 404, 'No such command.'));
+  app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
+    if (response.headersSent) next(error);
+    else if (error instanceof z.ZodError) refuse(response, 400, error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}.`).join(' '));
+    else if (error instanceof SyntaxError) refuse(response, 400, 'The body is not JSON.');
+    else {
+      const meaning = FAULTS[toFault(error).code];
+      send(response, { error: { message: meaning.publicMessage, type: 'server_error', param: null, code: meaning.publicCode } }, meaning.httpStatus);
+    }
+  });
+  return app;
+}

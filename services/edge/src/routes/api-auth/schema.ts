@@ -1,0 +1,67 @@
+/** Bodies of /api/auth, and keys as clients see them. */
+import type { Key__Output, KeyLimits } from '@signalbox/contracts/accounts';
+import { CAP_NANO_USD_MAX, usdNumberToNano } from '@signalbox/kernel/money';
+import { z } from 'zod';
+import { usd } from './exact-json.js';
+
+/** Ten years in seconds. */
+const EXPIRES_IN_MAX = 315_360_000;
+const GRACE_SECONDS_MAX = 2_592_000;
+
+const amount = z.number().transform((value, context) => {
+  try {
+    const nano = usdNumberToNano(value);
+    if (nano >= 0n && nano <= CAP_NANO_USD_MAX) return nano;
+  } catch {
+    // Said below.
+  }
+  context.addIssue({ code: 'custom', message: 'must be an amount of US dollars from 0 to 9000000 with at most nine decimals' });
+  return z.NEVER;
+});
+
+const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
+
+const limits = z
+  .strictObject({
+    requests_per_minute: z.number().int().min(1).max(10_000_000).nullish(),
+    cost_cap_usd: amount.nullish(),
+    cost_cap_period: z.enum(['day', 'week', 'month', 'total']).nullish(),
+    allowed_models: z.array(z.string().min(1).max(200)).max(200).nullish(),
+  })
+  .transform((value): KeyLimits => ({
+    ...(isAbsent(value.requests_per_minute) ? {} : { requestsPerMinute: value.requests_per_minute }),
+    ...(isAbsent(value.cost_cap_usd) ? {} : { costCapNanoUsd: value.cost_cap_usd.toString() }),
+    costCapPeriod: value.cost_cap_period ?? '',
+    allowedModels: value.allowed_models ?? [],
+  }));
+
+const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters');
+
+export const createSchema = z.object({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).max(20).nullish(), limits: limits.nullish() });
+export const updateSchema = z.object({ name: name.optional(), disabled: z.boolean().optional(), limits: limits.nullable().optional() });
+export const rotateSchema = z.object({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
+
+const seconds = (text: string | undefined): number | null => (text === undefined ? null : Number(text));
+
+/** A key's record for `exactJson`; `secret` only right after it was made. */
+export function keyBody(key: Key__Output, secret?: string): object {
+  return {
+    id: key.id,
+    object: 'api_key',
+    name: key.name,
+    key: secret,
+    prefix: key.prefix,
+    status: key.status,
+    scopes: key.scopes,
+    created_at: Number(key.createdAt),
+    expires_at: seconds(key.expiresAt),
+    last_used_at: seconds(key.lastUsedAt),
+    revoked_at: seconds(key.revokedAt),
+    limits: {
+      requests_per_minute: key.limits?.requestsPerMinute ?? null,
+      cost_cap_usd: usd(key.limits?.costCapNanoUsd),
+      cost_cap_period: (key.limits?.costCapPeriod ?? '') === '' ? null : key.limits?.costCapPeriod,
+      allowed_models: (key.limits?.allowedModels ?? []).length === 0 ? null : key.limits?.allowedModels,
+    },
+  };
+}

@@ -1,0 +1,12 @@
+/** An answer of the contract that unwinds a route: the express error handler renders it. */
+import type { ApiError } from '../wire/errors.js';
+
+export class ApiErrorException extends Error {
+  override readonly name = 'ApiErrorException';
+  readonly error: ApiError;
+
+  constructor(error: ApiError) {
+    super(error.code ?? error.type);
+    this.error = error;
+  }
+}

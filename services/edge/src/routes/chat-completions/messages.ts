@@ -1,0 +1,186 @@
+/** Checks of `messages` (contract, section 3). */
+import { asArray, asObject, asOneOf, asString, isAbsent, isObject, missing, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
+
+export interface MessageFacts {
+  readonly count: number;
+  readonly vision: boolean;
+  readonly fileInput: boolean;
+  readonly audioInput: boolean;
+  readonly hasUnboundedParts: boolean;
+  /** Characters of images, sound and files sent inside the body: they are no text, so their length says little of their tokens. */
+  readonly inlineMediaChars: number;
+  /** Parts that are no text. */
+  readonly mediaParts: number;
+  /** Text of the system messages and the first user turn, bounded: what names a conversation. */
+  readonly opening: string;
+}
+
+const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
+const OPENING_MAX = 2_048;
+/** Characters of one message that count to the opening. */
+const OPENING_PART_MAX = 1_024;
+
+interface Findings {
+  vision: boolean;
+  fileInput: boolean;
+  audioInput: boolean;
+  hasUnboundedParts: boolean;
+  inlineMediaChars: number;
+  mediaParts: number;
+}
+
+/** Throws Invalid on the first message that breaks the contract. */
+export function checkMessages(value: unknown): MessageFacts {
+  const messages = asArray(required(value, 'messages'), 'messages');
+  if (messages.length === 0) throw wrongValue('messages', 'at least one message');
+  const found: Findings = { vision: false, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0 };
+  const calls = new Set<string>();
+  let opening = '';
+  let hasUser = false;
+  messages.forEach((item, index) => {
+    const param = `messages.[${index}]`;
+    const message = asObject(item, param);
+    const role = asOneOf(required(own(message, 'role'), `${param}.role`), `${param}.role`, ROLES);
+    checkOptionalString(message, 'name', param);
+    checkMessage(message, role, param, found, calls);
+    const isOpening = role === 'system' || role === 'developer' || (role === 'user' && !hasUser);
+    if (isOpening && opening.length < OPENING_MAX) opening += `${role}\n${openingText(own(message, 'content'))}\n`;
+    hasUser ||= role === 'user';
+  });
+  return { ...found, count: messages.length, opening: opening.slice(0, OPENING_MAX) };
+}
+
+function openingText(content: unknown): string {
+  if (typeof content === 'string') return content.slice(0, OPENING_PART_MAX);
+  if (!Array.isArray(content)) return '';
+  let text = '';
+  for (const part of content as readonly unknown[]) {
+    if (text.length >= OPENING_PART_MAX) break;
+    const value = isObject(part) ? own(part, 'text') : undefined;
+    if (typeof value === 'string') text += value.slice(0, OPENING_PART_MAX);
+  }
+  return text;
+}
+
+function checkMessage(message: JsonObject, role: (typeof ROLES)[number], param: string, found: Findings, calls: Set<string>): void {
+  const content = own(message, 'content');
+  switch (role) {
+    case 'system':
+    case 'developer':
+      checkTextContent(required(content, `${param}.content`), `${param}.content`);
+      return;
+    case 'user':
+      checkUserContent(required(content, `${param}.content`), `${param}.content`, found);
+      return;
+    case 'assistant':
+      checkAssistant(message, param, calls);
+      return;
+    case 'tool': {
+      const at = `${param}.tool_call_id`;
+      const id = asString(required(own(message, 'tool_call_id'), at), at);
+      if (!calls.has(id)) throw wrongValue(at, 'the id of a tool call in an assistant message before it');
+      checkTextContent(required(content, `${param}.content`), `${param}.content`);
+      return;
+    }
+    case 'function':
+      if (!isAbsent(content)) asString(content, `${param}.content`);
+      return;
+  }
+}
+
+function checkOptionalString(object: JsonObject, name: string, param: string): void {
+  const value = own(object, name);
+  if (!isAbsent(value)) asString(value, `${param}.${name}`);
+}
+
+function parts(content: unknown, param: string): readonly unknown[] {
+  if (!Array.isArray(content)) throw wrongType(param, 'a string or an array of content parts');
+  if (content.length === 0) throw wrongValue(param, 'at least one content part');
+  return content;
+}
+
+function checkTextContent(content: unknown, param: string, types: readonly string[] = ['text']): void {
+  if (typeof content === 'string') return;
+  parts(content, param).forEach((item, index) => {
+    const at = `${param}.[${index}]`;
+    const part = asObject(item, at);
+    const type = asOneOf(required(own(part, 'type'), `${at}.type`), `${at}.type`, types);
+    asString(required(own(part, type), `${at}.${type}`), `${at}.${type}`);
+  });
+}
+
+function checkUserContent(content: unknown, param: string, found: Findings): void {
+  if (typeof content === 'string') return;
+  parts(content, param).forEach((item, index) => {
+    const at = `${param}.[${index}]`;
+    const part = asObject(item, at);
+    const type = asOneOf(required(own(part, 'type'), `${at}.type`), `${at}.type`, ['text', 'image_url', 'input_audio', 'file']);
+    const inner = `${at}.${type}`;
+    const value = required(own(part, type), inner);
+    if (type === 'text') asString(value, inner);
+    else if (type === 'image_url') checkImage(asObject(value, inner), inner, found);
+    else if (type === 'input_audio') checkAudio(asObject(value, inner), inner, found);
+    else checkFile(asObject(value, inner), inner, found);
+  });
+}
+
+function checkImage(image: JsonObject, param: string, found: Findings): void {
+  const at = `${param}.url`;
+  const url = asString(required(own(image, 'url'), at), at);
+  const scheme = url.slice(0, 8).toLowerCase();
+  const isData = scheme.startsWith('data:');
+  if (!isData && (scheme !== 'https://' || url.length <= 8)) throw wrongValue(at, 'an https or data URL');
+  const detail = own(image, 'detail');
+  if (!isAbsent(detail)) asOneOf(detail, `${param}.detail`, ['auto', 'low', 'high']);
+  found.vision = true;
+  found.mediaParts += 1;
+  if (isData) found.inlineMediaChars += url.length;
+  else found.hasUnboundedParts = true;
+}
+
+function checkAudio(audio: JsonObject, param: string, found: Findings): void {
+  found.inlineMediaChars += asString(required(own(audio, 'data'), `${param}.data`), `${param}.data`, { min: 1 }).length;
+  found.mediaParts += 1;
+  asString(required(own(audio, 'format'), `${param}.format`), `${param}.format`, { min: 1 });
+  found.audioInput = true;
+}
+
+function checkFile(file: JsonObject, param: string, found: Findings): void {
+  for (const name of ['filename', 'file_data', 'file_id']) checkOptionalString(file, name, param);
+  if (isAbsent(own(file, 'file_data')) && isAbsent(own(file, 'file_id'))) throw missing(`${param}.file_data`);
+  const data = own(file, 'file_data');
+  if (typeof data === 'string') found.inlineMediaChars += data.length;
+  found.mediaParts += 1;
+  found.fileInput = true;
+  // Text in a file is compressed as a rule: its bytes do not bound its tokens.
+  found.hasUnboundedParts = true;
+}
+
+function checkAssistant(message: JsonObject, param: string, calls: Set<string>): void {
+  checkOptionalString(message, 'refusal', param);
+  const toolCalls = own(message, 'tool_calls');
+  let callCount = 0;
+  if (!isAbsent(toolCalls)) {
+    const items = asArray(toolCalls, `${param}.tool_calls`);
+    callCount = items.length;
+    items.forEach((item, index) => calls.add(checkToolCall(item, `${param}.tool_calls.[${index}]`)));
+  }
+  const content = own(message, 'content');
+  if (!isAbsent(content)) {
+    checkTextContent(content, `${param}.content`, ['text', 'refusal']);
+    return;
+  }
+  // A refusal that we answered, and the old form of a tool call, come back without content too.
+  if (callCount === 0 && isAbsent(own(message, 'refusal')) && !isObject(own(message, 'function_call'))) throw missing(`${param}.content`);
+}
+
+function checkToolCall(item: unknown, param: string): string {
+  const call = asObject(item, param);
+  const id = asString(required(own(call, 'id'), `${param}.id`), `${param}.id`, { min: 1 });
+  asOneOf(required(own(call, 'type'), `${param}.type`), `${param}.type`, ['function']);
+  const at = `${param}.function`;
+  const called = asObject(required(own(call, 'function'), at), at);
+  asString(required(own(called, 'name'), `${at}.name`), `${at}.name`, { min: 1 });
+  asString(required(own(called, 'arguments'), `${at}.arguments`), `${at}.arguments`);
+  return id;
+}

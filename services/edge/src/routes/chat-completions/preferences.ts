@@ -1,0 +1,108 @@
+/** Checks of routing preferences and plugins (contract, sections 2, 9 and 11). */
+import type { ProviderPreferences } from '@signalbox/contracts/routing';
+import { usdNumberToNano } from '@signalbox/kernel/money';
+import { isPluginId } from '../../domain/plugins.js';
+import { apiError } from '../../wire/errors.js';
+import { asArray, asBoolean, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
+
+const QUANTIZATIONS = ['fp32', 'fp16', 'bf16', 'fp8', 'int8', 'int4'] as const;
+const BITS: Record<(typeof QUANTIZATIONS)[number], number> = { fp32: 32, fp16: 16, bf16: 16, fp8: 8, int8: 8, int4: 4 };
+const PROVIDERS_MAX = 64;
+const PLUGINS_MAX = 32;
+/** Dollars per million tokens; beyond it a bound bounds nothing, and the number would leave 64 bits. */
+const MAX_PRICE_USD = 1_000_000;
+
+/** Both bounds, empty where absent. Min above max is refused by bits (contract, section 11). */
+export function readQuantization(body: JsonObject): { readonly min: string; readonly max: string } {
+  const [min, max] = (['min_quantization', 'max_quantization'] as const).map((name) => {
+    const value = own(body, name);
+    return isAbsent(value) ? undefined : asOneOf(value, name, QUANTIZATIONS);
+  });
+  if (min !== undefined && max !== undefined && BITS[min] > BITS[max]) throw wrongValue('min_quantization', 'no more bits than max_quantization');
+  return { min: min ?? '', max: max ?? '' };
+}
+
+/** A finite number above zero, or undefined. */
+export function readPositive(body: JsonObject, name: string): number | undefined {
+  const value = own(body, name);
+  if (isAbsent(value)) return undefined;
+  const number = asNumber(value, name, 0, Number.MAX_VALUE);
+  if (number <= 0) throw wrongValue(name, 'a number above 0');
+  return number;
+}
+
+export function readProvider(value: unknown): ProviderPreferences | undefined {
+  if (isAbsent(value)) return undefined;
+  const object = asObject(value, 'provider');
+  const preferences: ProviderPreferences = {};
+  for (const name of ['order', 'only', 'ignore'] as const) {
+    const list = own(object, name);
+    if (!isAbsent(list)) preferences[name] = [...asStrings(list, `provider.${name}`, PROVIDERS_MAX)];
+  }
+  const fallbacks = own(object, 'allow_fallbacks');
+  if (!isAbsent(fallbacks)) preferences.allowFallbacks = asBoolean(fallbacks, 'provider.allow_fallbacks');
+  const strict = own(object, 'require_parameters');
+  if (!isAbsent(strict)) preferences.requireParameters = asBoolean(strict, 'provider.require_parameters');
+  const sort = own(object, 'sort');
+  if (!isAbsent(sort)) preferences.sort = asOneOf(sort, 'provider.sort', ['price', 'throughput', 'latency']);
+  const maxPrice = own(object, 'max_price');
+  if (!isAbsent(maxPrice)) {
+    const prices = asObject(maxPrice, 'provider.max_price');
+    const prompt = readPrice(prices, 'prompt');
+    const completion = readPrice(prices, 'completion');
+    if (prompt !== undefined) preferences.maxPricePrompt = prompt;
+    if (completion !== undefined) preferences.maxPriceCompletion = completion;
+  }
+  return preferences;
+}
+
+function readPrice(prices: JsonObject, name: string): string | undefined {
+  const value = own(prices, name);
+  if (isAbsent(value)) return undefined;
+  const param = `provider.max_price.${name}`;
+  const usd = asNumber(value, param, 0, MAX_PRICE_USD);
+  try {
+    return usdNumberToNano(usd).toString();
+  } catch (error) {
+    if (error instanceof RangeError) throw wrongValue(param, 'US dollars per million tokens with at most nine decimals');
+    throw error;
+  }
+}
+
+export interface PluginWishes {
+  /** Known ids, each once, in the client's order. */
+  readonly ids: readonly string[];
+  /** By plugin id. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** Plugins by id or as `{id, …options}`, merged with `plugin_options`, which wins. */
+export function readPlugins(plugins: unknown, pluginOptions: unknown): PluginWishes {
+  const ids = new Set<string>();
+  const options = new Map<string, unknown>();
+  if (!isAbsent(plugins)) {
+    asArray(plugins, 'plugins', PLUGINS_MAX).forEach((item, index) => {
+      const param = `plugins.[${index}]`;
+      if (typeof item === 'string') {
+        ids.add(knownPlugin(item));
+        return;
+      }
+      if (typeof item !== 'object' || item === null || Array.isArray(item)) throw wrongType(param, 'a plugin id or an object with an id');
+      const { id, ...rest } = asObject(item, param);
+      const name = knownPlugin(asString(required(id, `${param}.id`), `${param}.id`));
+      ids.add(name);
+      if (Object.keys(rest).length > 0) options.set(name, rest);
+    });
+  }
+  if (!isAbsent(pluginOptions)) {
+    for (const [id, value] of Object.entries(asObject(pluginOptions, 'plugin_options'))) {
+      if (!isAbsent(value)) options.set(id, asObject(value, `plugin_options.${id}`));
+    }
+  }
+  return { ids: [...ids], options: Object.fromEntries(options) };
+}
+
+function knownPlugin(id: string): string {
+  if (isPluginId(id)) return id;
+  throw new Invalid(apiError('unknown_plugin', { param: 'plugins', message: `There is no plugin '${id.slice(0, 64)}'.` }));
+}

@@ -1,0 +1,79 @@
+import { describe, expect, test } from '@jest/globals';
+import type { ChatRequest } from '../../domain/chat-request.js';
+import { readChatRequest } from './schema.js';
+
+const base = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
+const read = (over: object, variant: 'A' | 'B' = 'A') => readChatRequest(Buffer.from(JSON.stringify({ ...base, ...over })), variant);
+const requestOf = (over: object, variant: 'A' | 'B' = 'A'): ChatRequest => {
+  const result = read(over, variant);
+  if (result.kind !== 'ok') throw new Error(result.error.message);
+  return result.request;
+};
+const tool = { type: 'function', function: { name: 'f' } };
+const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } };
+const user = (part: object): object => ({ messages: [{ role: 'user', content: [part] }] });
+
+describe('chat request', () => {
+  test.each<[object, string, string]>([
+    [{ model: undefined }, 'missing_required_parameter', 'model'], [{ model: null }, 'missing_required_parameter', 'model'], [{ model: 3 }, 'invalid_type', 'model'], [{ model: '' }, 'invalid_value', 'model'],
+    [{ messages: undefined }, 'missing_required_parameter', 'messages'], [{ messages: [] }, 'invalid_value', 'messages'], [{ messages: {} }, 'invalid_type', 'messages'],
+    [{ messages: [{ content: 'x' }] }, 'missing_required_parameter', 'messages.[0].role'], [{ messages: [{ role: 'robot', content: 'x' }] }, 'invalid_value', 'messages.[0].role'], [{ messages: [{ role: 'user' }] }, 'missing_required_parameter', 'messages.[0].content'],
+    [{ messages: [{ role: 'user', content: 3 }] }, 'invalid_type', 'messages.[0].content'], [{ messages: [{ role: 'assistant', content: null }] }, 'missing_required_parameter', 'messages.[0].content'],
+    [{ messages: [...base.messages, { role: 'tool', tool_call_id: 'c1', content: 'x' }] }, 'invalid_value', 'messages.[1].tool_call_id'], [{ messages: [{ role: 'tool', content: 'x' }] }, 'missing_required_parameter', 'messages.[0].tool_call_id'],
+    [{ messages: [{ role: 'assistant', tool_calls: [{ ...call, function: { name: 'f', arguments: {} } }] }] }, 'invalid_type', 'messages.[0].tool_calls.[0].function.arguments'],
+    [user({ type: 'image_url', image_url: { url: 'http://x/y.png' } }), 'invalid_value', 'messages.[0].content.[0].image_url.url'], [user({ type: 'image_url', image_url: { url: 'file:///etc/passwd' } }), 'invalid_value', 'messages.[0].content.[0].image_url.url'],
+    [user({ type: 'video' }), 'invalid_value', 'messages.[0].content.[0].type'],
+    [{ temperature: '0.5' }, 'invalid_type', 'temperature'], [{ temperature: 2.01 }, 'invalid_value', 'temperature'], [{ temperature: -0.1 }, 'invalid_value', 'temperature'],
+    [{ max_tokens: 0 }, 'invalid_value', 'max_tokens'], [{ max_tokens: 1.5 }, 'invalid_type', 'max_tokens'], [{ max_tokens: 1, max_completion_tokens: 1 }, 'invalid_value', 'max_tokens'],
+    [{ stream: 'true' }, 'invalid_type', 'stream'], [{ stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
+    [{ top_p: 1.1 }, 'invalid_value', 'top_p'], [{ presence_penalty: -3 }, 'invalid_value', 'presence_penalty'], [{ stop: ['1', '2', '3', '4', '5'] }, 'invalid_value', 'stop'], [{ n: 0 }, 'invalid_value', 'n'], [{ top_logprobs: 21 }, 'invalid_value', 'top_logprobs'],
+    [{ tools: Array.from({ length: 129 }, () => tool) }, 'invalid_value', 'tools'], [{ tools: [tool], tool_choice: 'any' }, 'invalid_value', 'tool_choice'], [{ tool_choice: 'required' }, 'invalid_value', 'tool_choice'],
+    [{ response_format: { type: 'xml' } }, 'invalid_value', 'response_format.type'], [{ response_format: { type: 'json_schema' } }, 'missing_required_parameter', 'response_format.json_schema'],
+    [{ data_collection: 'maybe' }, 'invalid_value', 'data_collection'], [{ zdr: 1 }, 'invalid_type', 'zdr'], [{ preferred_max_latency: 0 }, 'invalid_value', 'preferred_max_latency'], [{ min_quantization: 'int3' }, 'invalid_value', 'min_quantization'],
+    [{ min_quantization: 'fp16', max_quantization: 'int8' }, 'invalid_value', 'min_quantization'], [{ plugins: ['nope'] }, 'unknown_plugin', 'plugins'], [{ plugins: 'web-search' }, 'invalid_type', 'plugins'],
+    [{ provider: { max_price: { prompt: 1e-12 } } }, 'invalid_value', 'provider.max_price.prompt'], [{ session_id: 'x'.repeat(257) }, 'invalid_value', 'session_id'],
+  ])('refuses %.80j with its code and parameter', (over, code, param) => {
+    const result = read(over);
+    expect(result.kind === 'invalid' ? [result.error.status, result.error.code, result.error.param] : 'ok').toEqual([400, code, param]);
+  });
+
+  test('takes null for every optional field as absent, and forwards none of them', () => {
+    const names = ['temperature', 'max_tokens', 'stream', 'stream_options', 'stop', 'n', 'tools', 'tool_choice', 'response_format', 'plugins', 'provider', 'zdr', 'data_collection', 'min_quantization', 'models', 'session_id', 'user', 'metadata', 'logit_bias'];
+    expect(requestOf(Object.fromEntries(names.map((name) => [name, null]))).fields.map(({ name }) => name)).toEqual(['messages']);
+  });
+
+  test('forwards the bytes as they were sent, and never what steers the gateway', () => {
+    const body = Buffer.from('{"model":"m", "messages" : [ {"role":"user","content":"é"} ],"temperature":1.0,"max_tokens":5,"stream":true,"foo":1,"zdr":true}');
+    const result = readChatRequest(body, 'A');
+    if (result.kind !== 'ok') throw new Error('expected a request');
+    expect(result.request.fields.map(({ name, value }) => [name, value.toString()])).toEqual([['messages', '[ {"role":"user","content":"é"} ]'], ['temperature', '1.0']]);
+    expect(result.request).toMatchObject({ stream: true, maxTokens: 5, zdr: true, ignoredParams: ['foo'], needs: { params: ['temperature', 'max_tokens'] } });
+  });
+
+  test('accepts a tool turn and tells what the request needs', () => {
+    const request = requestOf({ tools: [tool], tool_choice: 'required', messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: '4' }, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y' } }] }] });
+    expect(request).toMatchObject({ messageCount: 4, hasUnboundedParts: true, needs: { tools: true, forcedToolChoice: true, vision: true } });
+  });
+
+  test('merges plugins in both forms and turns price bounds into whole nano-dollars', () => {
+    expect(requestOf({ plugins: ['web-search', { id: 'web-search', max_results: 3 }], provider: { max_price: { prompt: 0.15 } } })).toMatchObject({ pluginIds: ['web-search'], pluginOptions: { 'web-search': { max_results: 3 } }, provider: { maxPricePrompt: '150000000' } });
+  });
+
+  test('variant B ignores and names what only variant A has, but honours privacy', () => {
+    expect(requestOf({ plugins: ['nope'], min_quantization: 'x', zdr: true, data_collection: 'deny' }, 'B')).toMatchObject({ pluginIds: [], minQuantization: '', zdr: true, dataCollection: 'deny', ignoredParams: ['plugins', 'min_quantization'] });
+  });
+
+  test('one conversation keeps its key as it grows', () => {
+    const grown = requestOf({ messages: [...base.messages, { role: 'assistant', content: 'Yes?' }, { role: 'user', content: 'Bye' }] });
+    expect(grown.conversationKey).toBe(requestOf({}).conversationKey);
+    expect(requestOf({ messages: [{ role: 'user', content: 'Other' }] }).conversationKey).not.toBe(grown.conversationKey);
+  });
+
+  test('never throws, whatever stands in any field', () => {
+    const odd: unknown[] = [null, 0, -1, 1.5, 1e21, '', 'x', true, [], [null], [[]], {}, [{}], { type: null }, { type: 'function' }, [{ type: 'text' }], { constructor: 1 }, { id: {} }, ['toString'], { max_price: { prompt: 0.1234567891234 } }];
+    const names = ['model', 'messages', 'temperature', 'max_tokens', 'stream', 'stream_options', 'stop', 'n', 'seed', 'logit_bias', 'metadata', 'modalities', 'tools', 'tool_choice', 'response_format', 'plugins', 'plugin_options', 'provider', 'models', 'session_id', 'min_quantization', 'constructor', 'toString'];
+    for (const name of names) for (const value of odd) for (const variant of ['A', 'B'] as const) expect(['ok', 'invalid']).toContain(read({ [name]: value }, variant).kind);
+    for (const value of odd) expect(['ok', 'invalid']).toContain(read({ messages: [{ role: 'user', content: value }, { role: 'assistant', content: value, tool_calls: value }] }).kind);
+    expect(readChatRequest(Buffer.from('{"model":"m","messages":[{"role":"user","content":"x"}],"temperature":1e999}'), 'A').kind).toBe('invalid');
+  });
+});

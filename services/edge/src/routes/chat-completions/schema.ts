@@ -1,0 +1,237 @@
+/** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
+import { createHash } from 'node:crypto';
+import type { Variant } from '@signalbox/kernel/tiers';
+import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
+import { apiError, type ApiError } from '../../wire/errors.js';
+import { scanJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
+import { asArray, asBoolean, asInteger, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
+import { checkMessages } from './messages.js';
+import { readPlugins, readPositive, readProvider, readQuantization } from './preferences.js';
+
+export type ChatRequestResult = { readonly kind: 'ok'; readonly request: ChatRequest } | { readonly kind: 'invalid'; readonly error: ApiError };
+
+const MODEL_ID_MAX = 256;
+const MODELS_MAX = 16;
+const CHOICES_MAX = 128;
+const TOOLS_MAX = 128;
+const SESSION_ID_MAX = 256;
+/** Text, on the whole. */
+const BYTES_PER_TOKEN = 4;
+/** A photograph in full detail is 765 tokens with OpenAI, up to about 1,600 with Anthropic. */
+const TOKENS_PER_MEDIA_PART = 1_000;
+const MAX_TOKENS_MAX = 4_294_967_295; // uint32 between the services.
+
+/** Fields that variant A alone has; `data_collection` and `zdr` are honoured in both. */
+const VARIANT_A_ONLY = new Set(['plugins', 'plugin_options', 'preferred_max_latency', 'preferred_min_throughput', 'min_quantization', 'max_quantization', 'models', 'provider']);
+/** Fields that steer us and are never forwarded. */
+const OWN_FIELDS = new Set([...VARIANT_A_ONLY, 'model', 'stream', 'stream_options', 'max_tokens', 'max_completion_tokens', 'data_collection', 'zdr', 'session_id']);
+
+type Check = (value: unknown, name: string) => void;
+
+const aString: Check = (value, name) => void asString(value, name, { min: 1, max: 512 });
+const aBoolean: Check = (value, name) => void asBoolean(value, name);
+const within = (min: number, max: number): Check => (value, name) => void asNumber(value, name, min, max);
+
+/** Fields forwarded as they were sent; `messages`, `tools` and the like are checked apart. */
+const FORWARDED: Readonly<Record<string, Check>> = {
+  messages: () => undefined,
+  temperature: within(0, 2),
+  top_p: within(0, 1),
+  presence_penalty: within(-2, 2),
+  frequency_penalty: within(-2, 2),
+  stop: checkStop,
+  n: (value, name) => void asInteger(value, name, 1, CHOICES_MAX),
+  seed: (value, name) => void asInteger(value, name, -(2 ** 63), 2 ** 63),
+  logit_bias: (value, name) => Object.entries(asObject(value, name)).forEach(([token, bias]) => asNumber(bias, `${name}.${token}`, -100, 100)),
+  logprobs: aBoolean,
+  top_logprobs: (value, name) => void asInteger(value, name, 0, 20),
+  user: aString,
+  metadata: (value, name) => Object.entries(asObject(value, name)).forEach(([key, text]) => asString(text, `${name}.${key}`)),
+  reasoning_effort: aString,
+  service_tier: aString,
+  verbosity: aString,
+  modalities: (value, name) => void asStrings(value, name, 8),
+  tools: checkTools,
+  tool_choice: checkToolChoice,
+  parallel_tool_calls: aBoolean,
+  response_format: checkResponseFormat,
+};
+
+function checkStop(value: unknown, name: string): void {
+  if (typeof value === 'string') return;
+  if (!Array.isArray(value)) throw wrongType(name, 'a string or an array of strings');
+  asArray(value, name, 4).forEach((item, index) => asString(item, `${name}.[${index}]`));
+}
+
+function checkTools(value: unknown, name: string): void {
+  asArray(value, name, TOOLS_MAX).forEach((item, index) => {
+    const param = `${name}.[${index}]`;
+    const tool = asObject(item, param);
+    asOneOf(required(own(tool, 'type'), `${param}.type`), `${param}.type`, ['function']);
+    const at = `${param}.function`;
+    const called = asObject(required(own(tool, 'function'), at), at);
+    asString(required(own(called, 'name'), `${at}.name`), `${at}.name`, { min: 1, max: 256 });
+    const description = own(called, 'description');
+    if (!isAbsent(description)) asString(description, `${at}.description`);
+    const parameters = own(called, 'parameters');
+    if (!isAbsent(parameters)) asObject(parameters, `${at}.parameters`);
+    const strict = own(called, 'strict');
+    if (!isAbsent(strict)) asBoolean(strict, `${at}.strict`);
+  });
+}
+
+function checkToolChoice(value: unknown, name: string): void {
+  if (typeof value === 'string') {
+    asOneOf(value, name, ['none', 'auto', 'required']);
+    return;
+  }
+  if (!isObject(value)) throw wrongType(name, 'a string or an object');
+  asOneOf(required(own(value, 'type'), `${name}.type`), `${name}.type`, ['function']);
+  const called = asObject(required(own(value, 'function'), `${name}.function`), `${name}.function`);
+  asString(required(own(called, 'name'), `${name}.function.name`), `${name}.function.name`, { min: 1 });
+}
+
+function checkResponseFormat(value: unknown, name: string): void {
+  const format = asObject(value, name);
+  const type = asOneOf(required(own(format, 'type'), `${name}.type`), `${name}.type`, ['text', 'json_object', 'json_schema']);
+  if (type !== 'json_schema') return;
+  const at = `${name}.json_schema`;
+  const schema = asObject(required(own(format, 'json_schema'), at), at);
+  asString(required(own(schema, 'name'), `${at}.name`), `${at}.name`, { min: 1, max: 256 });
+  asObject(required(own(schema, 'schema'), `${at}.schema`), `${at}.schema`);
+  const strict = own(schema, 'strict');
+  if (!isAbsent(strict)) asBoolean(strict, `${at}.strict`);
+  const description = own(schema, 'description');
+  if (!isAbsent(description)) asString(description, `${at}.description`);
+}
+
+const SCAN_MESSAGES: Record<JsonScanReason, string> = {
+  syntax: 'The body is not valid JSON.',
+  'not-object': 'The body must be a JSON object.',
+  'too-deep': 'The body is nested more than 32 levels deep.',
+  'too-many-nodes': 'The body holds more than 100,000 values.',
+  'duplicate-key': 'The body holds the same key twice in one object.',
+  'forbidden-key': 'The body holds a key that is not allowed.',
+  'bad-utf8': 'The body is not valid UTF-8.',
+};
+
+/** Never throws on any bytes. Parses the body once; what is forwarded are ranges of `body`, which must not change after. */
+export function readChatRequest(body: Buffer, variant: Variant): ChatRequestResult {
+  const scan = scanJsonObject(body);
+  if (scan.kind === 'invalid') return { kind: 'invalid', error: apiError('bad_json', { message: SCAN_MESSAGES[scan.reason] }) };
+  const parsed: unknown = JSON.parse(body.toString('utf8'));
+  try {
+    return { kind: 'ok', request: read(body, asObject(parsed, 'body'), scan.fields, variant) };
+  } catch (error) {
+    if (error instanceof Invalid) return { kind: 'invalid', error: error.error };
+    throw error;
+  }
+}
+
+function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, ByteRange>, variant: Variant): ChatRequest {
+  const ours: JsonObject = variant === 'A' ? object : Object.fromEntries(Object.entries(object).filter(([name]) => !VARIANT_A_ONLY.has(name)));
+  const model = asString(required(own(ours, 'model'), 'model'), 'model', { min: 1, max: MODEL_ID_MAX });
+  const messages = checkMessages(own(ours, 'messages'));
+  const { fields, ignoredParams } = split(body, object, ours, ranges);
+  const { stream, includeUsage } = readStream(ours);
+  const maxTokens = readMaxTokens(ours);
+  const tools = own(ours, 'tools');
+  const hasTools = Array.isArray(tools) && tools.length > 0;
+  const toolChoice = own(ours, 'tool_choice');
+  const isForced = toolChoice === 'required' || isObject(toolChoice);
+  if (isForced && !hasTools) throw wrongValue('tool_choice', '`tools` beside it');
+  // Without tools these say nothing, and providers refuse them.
+  const forwarded = hasTools ? fields : fields.filter(({ name }) => name !== 'tools' && name !== 'tool_choice' && name !== 'parallel_tool_calls');
+  const names = forwarded.map(({ name }) => name);
+  const promptBytes = forwarded.reduce((sum, { name, value }) => (name === 'messages' || name === 'tools' || name === 'response_format' ? sum + value.length : sum), 0);
+  const choices = own(ours, 'n');
+  const quantization = readQuantization(ours);
+  const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
+  const dataCollection = own(ours, 'data_collection');
+  const zdr = own(ours, 'zdr');
+  const models = own(ours, 'models');
+  const sessionId = own(ours, 'session_id');
+  const user = own(ours, 'user');
+  const topLogprobs = own(ours, 'top_logprobs');
+  return {
+    model,
+    models: isAbsent(models) ? [] : asStrings(models, 'models', MODELS_MAX),
+    stream,
+    includeUsage,
+    maxTokens,
+    choices: typeof choices === 'number' ? choices : 1,
+    fields: forwarded,
+    needs: {
+      tools: hasTools,
+      forcedToolChoice: isForced,
+      parallelToolCalls: names.includes('parallel_tool_calls'),
+      responseFormat: responseFormatOf(own(ours, 'response_format')),
+      vision: messages.vision,
+      fileInput: messages.fileInput,
+      audioInput: messages.audioInput,
+      streaming: stream,
+      logprobs: own(ours, 'logprobs') === true || (typeof topLogprobs === 'number' && topLogprobs > 0),
+      choices: typeof choices === 'number' ? choices : 1,
+      params: [...names.filter((name) => name !== 'messages'), ...(maxTokens === undefined ? [] : ['max_tokens'])],
+    },
+    messageCount: messages.count,
+    promptBytes,
+    promptTokens: Math.ceil(Math.max(0, promptBytes - messages.inlineMediaChars) / BYTES_PER_TOKEN) + messages.mediaParts * TOKENS_PER_MEDIA_PART,
+    hasUnboundedParts: messages.hasUnboundedParts,
+    dataCollection: isAbsent(dataCollection) ? '' : asOneOf(dataCollection, 'data_collection', ['allow', 'deny']),
+    zdr: isAbsent(zdr) ? false : asBoolean(zdr, 'zdr'),
+    preferredMaxLatency: readPositive(ours, 'preferred_max_latency'),
+    preferredMinThroughput: readPositive(ours, 'preferred_min_throughput'),
+    minQuantization: quantization.min,
+    maxQuantization: quantization.max,
+    provider: readProvider(own(ours, 'provider')),
+    pluginIds: plugins.ids,
+    pluginOptions: plugins.options,
+    sessionId: isAbsent(sessionId) ? undefined : asString(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }),
+    user: typeof user === 'string' ? user : undefined,
+    ignoredParams,
+    conversationKey: createHash('sha256').update(messages.opening).digest('hex').slice(0, 32),
+  };
+}
+
+/** Checks the forwarded fields and cuts them out of the body; names what is not known. */
+function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>): { readonly fields: readonly ForwardedField[]; readonly ignoredParams: readonly string[] } {
+  const fields: ForwardedField[] = [];
+  const ignoredParams: string[] = [];
+  for (const [name, { start, end }] of ranges) {
+    const check = Object.hasOwn(FORWARDED, name) ? FORWARDED[name] : undefined;
+    if (check === undefined) {
+      if (!OWN_FIELDS.has(name) || !Object.hasOwn(ours, name)) ignoredParams.push(name);
+      continue;
+    }
+    const value = own(object, name);
+    if (isAbsent(value)) continue;
+    check(value, name);
+    fields.push({ name, value: body.subarray(start, end) });
+  }
+  return { fields, ignoredParams };
+}
+
+function responseFormatOf(value: unknown): string {
+  const type = isObject(value) ? own(value, 'type') : undefined;
+  return type === 'json_object' || type === 'json_schema' ? type : '';
+}
+
+function readStream(body: JsonObject): { readonly stream: boolean; readonly includeUsage: boolean } {
+  const value = own(body, 'stream');
+  const stream = isAbsent(value) ? false : asBoolean(value, 'stream');
+  const options = own(body, 'stream_options');
+  if (isAbsent(options)) return { stream, includeUsage: false };
+  const object = asObject(options, 'stream_options');
+  if (!stream) throw wrongValue('stream_options', 'it only with `stream: true`');
+  const include = own(object, 'include_usage');
+  return { stream, includeUsage: isAbsent(include) ? false : asBoolean(include, 'stream_options.include_usage') };
+}
+
+function readMaxTokens(body: JsonObject): number | undefined {
+  const older = own(body, 'max_tokens');
+  const newer = own(body, 'max_completion_tokens');
+  if (!isAbsent(older) && !isAbsent(newer)) throw wrongValue('max_tokens', 'either it or `max_completion_tokens`, not both');
+  if (!isAbsent(older)) return asInteger(older, 'max_tokens', 1, MAX_TOKENS_MAX);
+  return isAbsent(newer) ? undefined : asInteger(newer, 'max_completion_tokens', 1, MAX_TOKENS_MAX);
+}

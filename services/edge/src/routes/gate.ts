@@ -1,0 +1,137 @@
+/** The steps that every authenticated route shares: who calls, whether they flood us, what their errors look like. */
+import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { Clock } from '@signalbox/kernel/clock';
+import { toFault } from '@signalbox/kernel/fault';
+import type { IdSource } from '@signalbox/kernel/ids';
+import type { Variant } from '@signalbox/kernel/tiers';
+import { LRUCache } from 'lru-cache';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Authenticator } from '../adapters/authenticator.js';
+import { createFloodGuard } from '../domain/flood.js';
+import { limitsOf } from '../domain/limits.js';
+import type { Caller, QuotaPort } from '../domain/ports.js';
+import { readAuthorization } from '../wire/authorization.js';
+import { apiError, faultToApiError, forVariant, renderErrorBody, type ApiError } from '../wire/errors.js';
+import { rateLimitHeaders } from '../wire/headers.js';
+import { admissionToApiError } from '../wire/refusals.js';
+
+/** Bad requests a second of one key or connection, and failed authentications a minute of one address (contract, section 1). */
+const INVALID_PER_SECOND_MAX = 200;
+const FAILED_AUTHENTICATIONS_PER_MINUTE_MAX = 100;
+/** Accounts whose latest rate-limit figures are remembered for headers. */
+const ACCOUNTS_REMEMBERED_MAX = 20_000;
+const REFUSED_STATES = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended' } as const;
+
+export interface GateOptions {
+  readonly authenticator: Authenticator;
+  readonly quota: QuotaPort;
+  readonly clock: Clock;
+  readonly variant: Variant;
+  readonly makeId: IdSource;
+  /** Counts an error for metrics. */
+  readonly onError: (route: string, error: ApiError) => void;
+}
+
+export interface Gate {
+  /** The caller, or undefined when the answer has been given. */
+  enter(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<Caller | undefined>;
+  /** Takes one from the bucket of control calls; false when the answer has been given. */
+  admitControl(caller: Caller, response: ServerResponse, requestId: string): Promise<boolean>;
+  /** Answers with an error in the caller's variant. */
+  fail(response: ServerResponse, requestId: string, error: ApiError, caller?: Caller): void;
+  /** Notes a bad request of a caller; returns the error to give instead when it floods. */
+  noteInvalid(caller: Caller, error: ApiError): ApiError;
+  remember(accountId: string, admission: AdmitResponse__Output): void;
+  /** Rate-limit headers of the latest admission of that account. */
+  headersOf(accountId: string): Readonly<Record<string, string>>;
+}
+
+export function createGate({ authenticator, quota, clock, variant, makeId, onError }: GateOptions): Gate {
+  const invalid = createFloodGuard(clock, INVALID_PER_SECOND_MAX, 1_000);
+  const failedAuthentications = createFloodGuard(clock, FAILED_AUTHENTICATIONS_PER_MINUTE_MAX, 60_000);
+  const latest = new LRUCache<string, Readonly<Record<string, string>>>({ max: ACCOUNTS_REMEMBERED_MAX });
+
+  const headersOf = (accountId: string): Readonly<Record<string, string>> => latest.get(accountId) ?? {};
+
+  const fail: Gate['fail'] = (response, requestId, error, caller) => {
+    // The whole answer is on its way: nothing may be added to it or taken from it.
+    if (response.writableEnded) return;
+    const shown = forVariant(error, caller?.variant ?? variant);
+    onError('error', shown);
+    if (response.headersSent || response.destroyed) {
+      response.destroy();
+      return;
+    }
+    const body = renderErrorBody(shown);
+    response.writeHead(shown.status, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': body.length,
+      'x-request-id': requestId,
+      ...(caller === undefined ? {} : headersOf(caller.account.id)),
+      ...shown.headers,
+    });
+    response.end(body);
+  };
+
+  const remember: Gate['remember'] = (accountId, admission) => {
+    latest.set(accountId, rateLimitHeaders(admission));
+  };
+
+  return {
+    fail,
+    remember,
+    headersOf,
+    enter: async (request, response, requestId) => {
+      const address = request.socket.remoteAddress ?? '';
+      const waitMs = failedAuthentications.waitMs(address);
+      const authorization = readAuthorization(request.rawHeaders);
+      // Many clients may share the address of a proxy: a flood there costs the good keys that are known nothing.
+      if (waitMs > 0 && !(authorization.kind === 'ok' && authenticator.isWarm(authorization.key))) {
+        fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: waitMs }));
+        return undefined;
+      }
+      if (authorization.kind !== 'ok') {
+        failedAuthentications.note(address);
+        fail(response, requestId, apiError(authorization.kind === 'missing' ? 'missing_api_key' : 'invalid_api_key'));
+        return undefined;
+      }
+      try {
+        const found = await authenticator.authenticate(authorization.key);
+        switch (found.kind) {
+          case 'caller': {
+            const floodMs = invalid.waitMs(found.caller.key.id);
+            if (floodMs === 0) return found.caller;
+            fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: floodMs }), found.caller);
+            return undefined;
+          }
+          case 'refused':
+            failedAuthentications.note(address);
+            fail(response, requestId, apiError(REFUSED_STATES[found.state]));
+            return undefined;
+          case 'invalid':
+            failedAuthentications.note(address);
+            fail(response, requestId, apiError('invalid_api_key'));
+            return undefined;
+        }
+      } catch (error) {
+        fail(response, requestId, faultToApiError(toFault(error)));
+        return undefined;
+      }
+    },
+    admitControl: async (caller, response, requestId) => {
+      try {
+        const admission = await quota.admit({ requestId: makeId('call'), accountId: caller.account.id, keyId: caller.key.id, counter: 'CONTROL', limits: limitsOf(caller) });
+        if (admission.decision === 'ADMITTED') return true;
+        fail(response, requestId, admissionToApiError(admission, clock.nowMs()), caller);
+      } catch (error) {
+        fail(response, requestId, faultToApiError(toFault(error)), caller);
+      }
+      return false;
+    },
+    noteInvalid: (caller, error) => {
+      invalid.note(caller.key.id);
+      const waitMs = invalid.waitMs(caller.key.id);
+      return waitMs > 0 ? apiError('requests_rate_limited', { retryAfterMs: waitMs }) : error;
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** GET /v1/models and GET /v1/models/{id}. */
+import type { ListModelsRequest, ListModelsResponse__Output } from '@signalbox/contracts/routing';
+import { Fault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { Caller } from '../../domain/ports.js';
+import { apiError, type ApiError } from '../../wire/errors.js';
+import { autoModel, isAutoModelId, renderModel, renderModelList } from '../../wire/models.js';
+
+const LIST_DEADLINE_MS = 2_000;
+
+export type ModelsAnswer = { readonly kind: 'ok'; readonly body: Buffer } | { readonly kind: 'refused'; readonly error: ApiError };
+
+export interface ModelsQuestion {
+  readonly caller: Caller;
+  /** Undefined = the whole list. */
+  readonly model: string | undefined;
+  readonly isDetailed: boolean;
+}
+
+/** Only the models that the key may use. Throws a Fault `routing_unavailable`. */
+export async function answerModels(routing: RpcClient, { caller, model, isDetailed }: ModelsQuestion): Promise<ModelsAnswer> {
+  const { key, account, variant } = caller;
+  if (!key.scopes.includes('inference') && !key.scopes.includes('models:read')) return { kind: 'refused', error: apiError('insufficient_scope', { message: 'The API key lacks the scope models:read.' }) };
+  const keyModels = key.limits?.allowedModels ?? [];
+  const allowModels = keyModels.length === 0 ? account.allowModels : account.allowModels.length === 0 ? keyModels : keyModels.filter((id) => account.allowModels.includes(id));
+  const isAuto = model !== undefined && isAutoModelId(model);
+  try {
+    const { models } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
+      'ListModels',
+      { allowModels, denyModels: account.denyModels, byokProviders: [], detail: isDetailed, model: model === undefined || isAuto ? '' : model },
+      { deadlineMs: LIST_DEADLINE_MS },
+    );
+    if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };
+    if (isAuto) return { kind: 'ok', body: renderModel(autoModel(variant), variant, false) };
+    const [found] = models;
+    return found === undefined ? { kind: 'refused', error: apiError('model_not_found', { param: 'model' }) } : { kind: 'ok', body: renderModel(found, variant, isDetailed) };
+  } catch (error) {
+    throw new Fault('routing_unavailable', 'models could not be listed', { cause: error });
+  }
+}

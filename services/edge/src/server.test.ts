@@ -1,0 +1,266 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
+import { once } from 'node:events';
+import { Agent, request as httpRequest } from 'node:http';
+import { accountWith, keyWith, planWith } from './testing/callers.js';
+import { BODY_BYTES_MAX, readRaw, startDoor, type Door } from './testing/door.js';
+import { admissionOf, events, type Script } from './testing/neighbours.js';
+
+const hello = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
+const answers: Script = (call) => call.play(events.head(), events.body('ok'), events.end());
+const streams: Script = (call) => call.play(events.head(), events.role(), events.text('ok'), events.finish(), events.end());
+
+let door: Door;
+beforeEach(async () => {
+  door = await startDoor();
+  door.neighbours.scripts.set('a', answers);
+});
+afterEach(() => door.stop());
+
+const errorOf = async (response: Response): Promise<readonly [number, unknown, unknown]> => {
+  const { error } = (await response.json()) as { error: { type: string; code: string | null } };
+  return [response.status, error.type, error.code];
+};
+const get = (path: string, init: RequestInit = {}): Promise<Response> => fetch(door.url + path, { ...init, headers: { authorization: `Bearer ${door.key}`, ...init.headers } });
+/** Waits until a condition of the event loop holds: bounded by the test's own timeout. */
+const until = async (holds: () => boolean): Promise<void> => {
+  while (!holds()) await new Promise<void>((resolve) => setImmediate(resolve));
+};
+
+/** Waits until the server has noticed that every client left; each turn lets sockets be read. */
+const noConnections = async (): Promise<void> => {
+  let count = 1;
+  while (count > 0) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    count = await new Promise<number>((resolve) => door.server.getConnections((_error, open) => resolve(open)));
+  }
+};
+
+describe('answers', () => {
+  test('a completion with its exact cost', async () => {
+    const response = await door.chat(hello);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('x-router-cost')).toBe('0.000020000');
+    expect(await response.json()).toMatchObject({ object: 'chat.completion', id: response.headers.get('x-request-id'), x_router: { provider: 'a' } });
+  });
+
+  test('a stream that ends in figures and [DONE]', async () => {
+    door.neighbours.scripts.set('a', streams);
+    const response = await door.chat({ ...hello, stream: true });
+    const text = await response.text();
+    expect([response.status, response.headers.get('trailer'), response.headers.get('content-type')]).toEqual([200, 'X-Router-Cost, X-Router-Savings', 'text/event-stream; charset=utf-8']);
+    expect(text.trimEnd().split('\n\n').length).toBe(4);
+    expect(text).toContain('"x_router":');
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+  });
+
+  test('a stream over HTTP/1.0, which has no trailers', async () => {
+    door.neighbours.scripts.set('a', streams);
+    const body = JSON.stringify({ ...hello, stream: true });
+    const text = await readRaw(door.raw(`POST /v1/chat/completions HTTP/1.0\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`));
+    expect(text).toMatch(/^HTTP\/1\.1 200/);
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+  });
+
+  test.each(['/v1/chat/completions/', '/v1/chat/completions?a=1', '/v1/chat/completions/?a=1'])('at %s too', async (path) => {
+    expect((await get(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(hello) })).status).toBe(200);
+  });
+
+  test('after Expect: 100-continue', async () => {
+    const body = JSON.stringify(hello);
+    const socket = door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: 100-continue\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`);
+    const [first] = (await once(socket, 'data')) as [Buffer];
+    expect(String(first)).toMatch(/^HTTP\/1\.1 100/);
+    socket.write(body);
+    expect(await readRaw(socket)).toMatch(/HTTP\/1\.1 200/);
+  });
+
+  test('with the error chunk when a provider fails after a comment was sent', async () => {
+    door.neighbours.scripts.set('a', () => undefined);
+    const pending = door.chat({ ...hello, stream: true });
+    await until(() => door.neighbours.calls.length === 1);
+    door.neighbours.clock.advance(10_000);
+    const response = await pending;
+    door.neighbours.calls[0]?.play(events.failed('PROVIDER_ERROR'));
+    const text = await response.text();
+    expect(text.startsWith(': keep-alive\n\n')).toBe(true);
+    expect(text).toContain('"finish_reason":"error"');
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+  });
+});
+
+describe('refuses', () => {
+  const chat = (over: object = {}) => () => door.chat({ ...hello, ...over });
+  test.each<[number, string, string | null, () => Promise<Response>]>([
+    [400, 'invalid_request_error', null, () => door.chat('{"model":')],
+    [400, 'invalid_request_error', 'invalid_value', chat({ temperature: 3 })],
+    [400, 'invalid_request_error', 'plugin_unavailable', chat({ plugins: ['web-search'] })],
+    [401, 'invalid_request_error', 'invalid_api_key', () => door.chat(hello, { authorization: 'Bearer nonsense' })],
+    [401, 'invalid_request_error', 'invalid_api_key', () => door.chat(hello, { authorization: 'Basic abc' })],
+    [404, 'invalid_request_error', 'unknown_url', () => get('/v1/nothing')],
+    [404, 'invalid_request_error', 'unknown_url', () => get('/v1/Chat/Completions', { method: 'POST' })],
+    [404, 'invalid_request_error', 'model_not_found', () => get('/v1/models/maker/none')],
+    [405, 'invalid_request_error', 'method_not_allowed', () => get('/v1/chat/completions')],
+    [405, 'invalid_request_error', 'method_not_allowed', () => get('/v1/chat/completions', { method: 'OPTIONS' })],
+    [405, 'invalid_request_error', 'method_not_allowed', () => get('/v1/models', { method: 'DELETE' })],
+    [413, 'invalid_request_error', 'payload_too_large', () => door.chat('x'.repeat(BODY_BYTES_MAX + 1))],
+    [415, 'invalid_request_error', 'unsupported_media_type', () => door.chat(hello, { 'content-type': 'text/plain' })],
+    [415, 'invalid_request_error', 'unsupported_media_type', () => door.chat(hello, { 'content-encoding': 'gzip' })],
+    [431, 'invalid_request_error', 'headers_too_large', () => door.chat(hello, { 'x-large': 'x'.repeat(20_000) })],
+  ])('with %i %s %s: case %#', async (status, type, code, ask) => {
+    const response = await ask();
+    expect(response.headers.get('x-request-id')).not.toBe(null);
+    expect(await errorOf(response)).toEqual([status, type, code]);
+    expect(door.neighbours.calls).toEqual([]);
+  });
+
+  test.each(['revoked', 'expired'])('a key that is %s, by its state', async (status) => {
+    door.accounts.add(door.key, { key: keyWith({ status }), account: accountWith() });
+    const response = await door.chat(hello);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    expect(await errorOf(response)).toEqual([401, 'invalid_request_error', `api_key_${status}`]);
+  });
+
+  test('a suspended account', async () => {
+    door.accounts.add(door.key, { key: keyWith(), account: accountWith({ suspended: true }) });
+    expect(await errorOf(await door.chat(hello))).toEqual([401, 'invalid_request_error', 'account_suspended']);
+  });
+
+  test.each<[number, string, string, Record<string, string>, () => void]>([
+    [403, 'permission_error', 'insufficient_scope', {}, () => door.accounts.add(door.key, { key: keyWith({ scopes: ['keys'] }), account: accountWith() })],
+    [404, 'invalid_request_error', 'no_eligible_provider', {}, () => void (door.neighbours.plan = planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['zdr'] }))],
+    [500, 'server_error', 'routing_unavailable', { 'x-should-retry': 'true' }, () => void (door.neighbours.plan = new Fault('routing_unavailable', 'x'))],
+    [429, 'requests', 'rate_limit_exceeded', { 'retry-after': '2', 'retry-after-ms': '1500' }, () => void (door.neighbours.admissions = [admissionOf('RATE_LIMITED', { retryAfterMs: 1_500 })])],
+    [402, 'payment_required', 'cost_cap_exceeded', { 'x-should-retry': 'false' }, () => void (door.neighbours.admissions = [admissionOf('COST_CAPPED')])],
+    [429, 'insufficient_quota', 'insufficient_quota', { 'x-should-retry': 'false' }, () => void (door.neighbours.admissions = [admissionOf('ALLOTMENT_EXHAUSTED')])],
+    [503, 'server_error', 'quota_unavailable', { 'retry-after': '3' }, () => void (door.neighbours.admissions = [new Fault('quota_unavailable', 'x', { retryAfterMs: 3_000 })])],
+    [503, 'server_error', 'all_models_unavailable', { 'retry-after': '7' }, () => void door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED', { status: 429, retryAfterMs: 7_000 })))],
+    [503, 'server_error', 'accounts_unavailable', { 'retry-after': '1' }, () => void (door.accounts.isAway = true)],
+    [503, 'server_error', 'overloaded', { 'retry-after': '1' }, () => void (door.isHealthy = false)],
+  ])('with %i %s %s', async (status, type, code, headers, arrange) => {
+    arrange();
+    const response = await door.chat(hello);
+    for (const [name, value] of Object.entries(headers)) expect([name, response.headers.get(name)]).toEqual([name, value]);
+    expect(await errorOf(response)).toEqual([status, type, code]);
+  });
+
+  test('a request without a key, and one with two', async () => {
+    expect(await errorOf(await fetch(`${door.url}/v1/models`))).toEqual([401, 'invalid_request_error', null]);
+    const line = `authorization: Bearer ${door.key}\r\n`;
+    expect(await readRaw(door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${line}${line}\r\n`))).toMatch(/^HTTP\/1\.1 401/);
+  });
+
+  test('HEAD with a status and no body', async () => {
+    const response = await get('/v1/chat/completions', { method: 'HEAD' });
+    expect([response.status, await response.text()]).toEqual([405, '']);
+  });
+
+  test('key management to a key without its scope', async () => {
+    door.accounts.add(door.key, { key: keyWith({ scopes: ['inference'] }), account: accountWith() });
+    expect(await errorOf(await get('/api/auth'))).toEqual([403, 'permission_error', 'insufficient_scope']);
+  });
+
+  test('a body that does not arrive, with 408', async () => {
+    door.server.requestTimeout = 100;
+    const text = await readRaw(door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"mod`));
+    expect(text).toMatch(/^HTTP\/1\.1 408/);
+    expect(text).toContain('"code":"request_timeout"');
+    await until(() => door.metrics.inFlight() === 0);
+  });
+
+  test('what is not HTTP, in the shape of every error', async () => {
+    const text = await readRaw(door.raw('NONSENSE\r\n\r\n'));
+    expect(text).toMatch(/^HTTP\/1\.1 400/);
+    expect(text).toContain('"type":"invalid_request_error"');
+  });
+});
+
+describe('floods', () => {
+  test('more than two hundred invalid requests of a key in a second are 429, and over with the second', async () => {
+    const statuses: number[] = [];
+    for (let i = 0; i < 202; i += 1) {
+      const response = await door.chat('{}');
+      statuses.push(response.status);
+      await response.arrayBuffer();
+    }
+    expect([statuses[199], statuses[200], statuses[201]]).toEqual([400, 429, 429]);
+    door.neighbours.clock.advance(1_000);
+    expect((await door.chat(hello)).status).toBe(200);
+  });
+
+  test('failed authentications close an address to unknown keys, never to a warm one', async () => {
+    expect((await door.chat(hello)).status).toBe(200);
+    const statuses: number[] = [];
+    for (let i = 0; i < 102; i += 1) {
+      const response = await fetch(`${door.url}/v1/models`);
+      statuses.push(response.status);
+      await response.arrayBuffer();
+    }
+    expect([statuses[99], statuses[101]]).toEqual([401, 429]);
+    expect((await door.chat(hello)).status).toBe(200);
+    door.neighbours.clock.advance(60_000);
+    expect((await fetch(`${door.url}/v1/models`)).status).toBe(401);
+  });
+});
+
+describe('connections', () => {
+  test('one serves on after every kind of error', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const sockets = new Set<unknown>();
+    const ask = (body: string, type = 'application/json'): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const request = httpRequest(`${door.url}/v1/chat/completions`, { method: 'POST', agent, headers: { authorization: `Bearer ${door.key}`, 'content-type': type } }, (response) => {
+          response.resume();
+          response.on('end', () => resolve(response.statusCode ?? 0));
+        });
+        request.on('socket', (socket) => sockets.add(socket));
+        request.on('error', reject);
+        request.end(body);
+      });
+    const statuses: number[] = [];
+    for (const [body, type] of [['{'], ['{}'], ['x', 'text/plain'], ['x'.repeat(BODY_BYTES_MAX + 10)], [JSON.stringify(hello)]] as const) statuses.push(await ask(body, type));
+    agent.destroy();
+    expect([statuses, sockets.size]).toEqual([[400, 400, 415, 413, 200], 1]);
+  });
+
+  test('a client that leaves in the middle of its body leaves nothing behind', async () => {
+    const socket = door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"mod`);
+    await until(() => door.metrics.inFlight() === 1);
+    socket.destroy();
+    await until(() => door.metrics.inFlight() === 0);
+    expect(door.neighbours.asked).toEqual([]);
+  });
+
+  test('a client that leaves while its key is looked up leaves nothing behind', async () => {
+    let open = (): void => undefined;
+    door.accounts.gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const socket = door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"mod`);
+    await until(() => door.accounts.lookUps === 1);
+    socket.destroy();
+    await once(socket, 'close');
+    await noConnections();
+    open();
+    await until(() => door.metrics.inFlight() === 0);
+  });
+
+  test('a client that leaves its stream cancels the attempt', async () => {
+    door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
+    const controller = new AbortController();
+    const response = await fetch(`${door.url}/v1/chat/completions`, { method: 'POST', signal: controller.signal, headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ ...hello, stream: true }) });
+    expect(response.status).toBe(200);
+    controller.abort();
+    await until(() => door.neighbours.calls[0]?.isCancelled === true && door.metrics.inFlight() === 0);
+    expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  test('garbage behind a running stream never falls into it', async () => {
+    door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
+    const body = JSON.stringify({ ...hello, stream: true });
+    const socket = door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    await once(socket, 'data');
+    socket.write('NONSENSE\r\n\r\n');
+    expect(await readRaw(socket)).not.toContain('HTTP/1.1 400');
+  });
+});

@@ -1,0 +1,91 @@
+/** The public door on a free port of loopback, with neighbours in memory behind it. */
+import { createMemoryBus } from '@signalbox/bus/memory';
+import { makeApiKey } from '@signalbox/kernel/api-key';
+import { createIdSource } from '@signalbox/kernel/ids';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { createMetrics } from '@signalbox/runtime/metrics';
+import { Secret } from '@signalbox/runtime/secret';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { createAuthenticator } from '../adapters/authenticator.js';
+import { createEdgeMetrics, type EdgeMetrics } from '../metrics.js';
+import { createChatHandler } from '../routes/chat-completions/handler.js';
+import { createGate } from '../routes/gate.js';
+import { createSite } from '../routes/site.js';
+import { createPublicServer } from '../server.js';
+import { createFakeAccounts, PEPPER, type FakeAccounts } from './accounts.js';
+import { accountWith, keyWith, plannedAt, planWith } from './callers.js';
+import { createFakeNeighbours, type FakeNeighbours } from './neighbours.js';
+
+export const BODY_BYTES_MAX = 1_024 * 1_024;
+
+export interface Door {
+  readonly url: string;
+  readonly server: Server;
+  readonly key: string;
+  readonly accounts: FakeAccounts;
+  readonly neighbours: FakeNeighbours;
+  readonly metrics: EdgeMetrics;
+  isHealthy: boolean;
+  /** POST of a chat completion; `body` as JSON unless it is text already. */
+  chat(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  /** A bare connection, on which `text` has been sent. */
+  raw(text: string): Socket;
+  stop(): Promise<void>;
+}
+
+/** The plan is one provider, `a`. */
+export async function startDoor(): Promise<Door> {
+  const neighbours = createFakeNeighbours(planWith([plannedAt('a')]));
+  const { clock } = neighbours;
+  const accounts = createFakeAccounts();
+  const key = makeApiKey(randomBytes);
+  accounts.add(key, { key: keyWith(), account: accountWith() });
+  const makeId = createIdSource(clock, randomBytes);
+  const authenticator = createAuthenticator({ accounts, bus: createMemoryBus({ clock }), clock, pepper: new Secret(PEPPER), variant: 'A' });
+  await authenticator.start();
+  const metrics = createEdgeMetrics(createMetrics({ service: 'edge', withProcessMetrics: false }), new Set(['a']));
+  const gate = createGate({ authenticator, quota: neighbours.quota, clock, variant: 'A', makeId, onError: (_route, error) => metrics.error(error.code ?? 'none') });
+  const chat = createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, metrics });
+  const routing: RpcClient = { ...accounts, unary: <Asked extends object, Answer>(_method: string, _request: Asked): Promise<Answer> => Promise.resolve({ models: [], snapshotId: '' } as Answer) };
+  const server = createPublicServer({ chat, site: createSite({ gate, accounts, routing, makeId }), gate, makeId, inFlight: () => metrics.inFlight(), inFlightMax: 1_000, isOpen: () => true, isHealthy: () => door.isHealthy });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const door: Door = {
+    url,
+    server,
+    key,
+    accounts,
+    neighbours,
+    metrics,
+    isHealthy: true,
+    chat: (body, headers = {}) =>
+      fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    raw: (text) => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.write(text);
+      return socket;
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+  return door;
+}
+
+/** Everything a connection answers until it closes or `until` has been seen. */
+export async function readRaw(socket: Socket, until?: string): Promise<string> {
+  let text = '';
+  for await (const part of socket) {
+    text += String(part);
+    if (until !== undefined && text.includes(until)) break;
+  }
+  return text;
+}

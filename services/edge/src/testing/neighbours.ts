@@ -1,0 +1,128 @@
+/** Neighbours in memory that behave: a plan, an admission, workers that play a script. */
+import type { AdmitRequest, AdmitResponse__Output, Decision } from '@signalbox/contracts/quota';
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
+import { Fault } from '@signalbox/kernel/fault';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import type { Neighbours } from '../domain/conduct.js';
+import { failureOf } from '../domain/dispatch.js';
+import type { AttemptListener } from '../domain/ports.js';
+
+export function admissionOf(decision: Decision & string, over: Partial<AdmitResponse__Output> = {}): AdmitResponse__Output {
+  return { decision, retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', ...over };
+}
+
+export function endWith(over: Partial<End__Output> = {}): End__Output {
+  const tokens = { inputUncached: 10, cacheRead: 0, cacheWrite: 0, outputText: 5, outputReasoning: 0, audio: 0, image: 0 };
+  return { tokens, costNanoUsd: '20000', savingsNanoUsd: '100', source: 'PROVIDER', flags: [], finishReason: 'stop', cut: null, cachedKnown: false, reasoningKnown: false, stoppedBy: '', ...over };
+}
+
+export const deltaOf = (text: string, index = 0): string => `[{"index":${index},"delta":{"content":"${text}"},"logprobs":null,"finish_reason":null}]`;
+export const finishOf = (index = 0): string => `[{"index":${index},"delta":{},"logprobs":null,"finish_reason":"stop"}]`;
+
+export const events = {
+  head: (): DispatchEvent__Output => ({ event: 'head', head: { systemFingerprint: '', serviceTier: '' } }),
+  role: (): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from('[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'), content: false, finish: false } }),
+  text: (text: string, index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(deltaOf(text, index)), content: true, finish: false } }),
+  finish: (index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(finishOf(index)), content: false, finish: true } }),
+  body: (text: string): DispatchEvent__Output => ({ event: 'body', body: { choices: Buffer.from(`[{"index":0,"message":{"role":"assistant","content":"${text}","refusal":null},"logprobs":null,"finish_reason":"stop"}]`), systemFingerprint: '', serviceTier: '' } }),
+  end: (over: Partial<End__Output> = {}): DispatchEvent__Output => ({ event: 'end', end: endWith(over) }),
+  failed: (failureClass: Failed__Output['class'], over: Partial<Failed__Output> = {}): DispatchEvent__Output => ({ event: 'failed', failed: { ...failureOf(failureClass, true), status: 500, ...over } }),
+};
+
+/** One dispatched attempt, in the hands of the test. */
+export interface PlayedCall {
+  readonly provider: string;
+  readonly request: DispatchRequest;
+  readonly listener: AttemptListener;
+  isPaused: boolean;
+  isCancelled: boolean;
+  /** Delivers events, then ends the call well. */
+  play(...played: readonly DispatchEvent__Output[]): void;
+}
+
+/** What a worker does with an attempt as soon as it arrives; absent = nothing, the test plays it. */
+export type Script = (call: PlayedCall) => void;
+
+export interface FakeNeighbours extends Neighbours {
+  readonly clock: FakeClock;
+  plan: DecideResponse__Output | Fault;
+  /** Answers in order; the last one stays. */
+  admissions: (AdmitResponse__Output | Fault)[];
+  readonly asked: AdmitRequest[];
+  readonly released: string[];
+  readonly calls: PlayedCall[];
+  readonly outcomes: string[];
+  /** By provider; a provider that is not here has no worker. */
+  readonly scripts: Map<string, Script>;
+}
+
+export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeClock = createFakeClock()): FakeNeighbours {
+  const neighbours: FakeNeighbours = {
+    clock,
+    heartbeatMs: 10_000,
+    plan,
+    admissions: [admissionOf('ADMITTED', { heldNanoUsd: '1000000000' })],
+    asked: [],
+    released: [],
+    calls: [],
+    outcomes: [],
+    scripts: new Map(),
+    routing: {
+      decide: async () => {
+        await Promise.resolve();
+        if (neighbours.plan instanceof Fault) throw neighbours.plan;
+        return neighbours.plan;
+      },
+    },
+    quota: {
+      admit: async (request) => {
+        neighbours.asked.push(request);
+        await Promise.resolve();
+        const next = neighbours.admissions.length > 1 ? neighbours.admissions.shift() : neighbours.admissions[0];
+        if (next === undefined || next instanceof Fault) throw next ?? new Fault('quota_unavailable', 'no answer');
+        return next;
+      },
+      release: (_accountId, requestId) => void neighbours.released.push(requestId),
+    },
+    workers: {
+      dispatch: (provider, request, listener) => {
+        const script = neighbours.scripts.get(provider);
+        if (script === undefined) return undefined;
+        let isOver = false;
+        const end = (fault: Fault | undefined): void => {
+          if (isOver) return;
+          isOver = true;
+          listener.onEnd(fault);
+        };
+        const call: PlayedCall = {
+          provider,
+          request,
+          listener,
+          isPaused: false,
+          isCancelled: false,
+          play: (...played) => {
+            for (const event of played) if (!isOver) listener.onEvent(event);
+            end(undefined);
+          },
+        };
+        neighbours.calls.push(call);
+        queueMicrotask(() => script(call));
+        return {
+          cancel: () => {
+            call.isCancelled = true;
+            end(new Fault('cancelled', 'the caller cancelled'));
+          },
+          pause: () => {
+            call.isPaused = true;
+          },
+          resume: () => {
+            call.isPaused = false;
+          },
+        };
+      },
+      tellOutcome: (provider, _accountId, _requestId, attempt, outcome) => void neighbours.outcomes.push(`${provider}#${attempt} ${outcome}`),
+    },
+  };
+  return neighbours;
+}

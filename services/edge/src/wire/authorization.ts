@@ -1,0 +1,23 @@
+/** Reads the Authorization header from raw headers, since node:http silently accepts it twice. */
+
+export type Authorization =
+  | { readonly kind: 'ok'; readonly key: string }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'malformed' }
+  | { readonly kind: 'duplicate' };
+
+const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] +([\x21-\x7e]{1,512})[ \t]*$/;
+
+/** `rawHeaders` alternates names and values. Says nothing about whether the key is one of ours. */
+export function readAuthorization(rawHeaders: readonly string[]): Authorization {
+  let value: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name === undefined || name.length !== 13 || name.toLowerCase() !== 'authorization') continue;
+    if (value !== undefined) return { kind: 'duplicate' };
+    value = rawHeaders[i + 1];
+  }
+  if (value === undefined) return { kind: 'missing' };
+  const key = BEARER.exec(value)?.[1];
+  return key === undefined ? { kind: 'malformed' } : { kind: 'ok', key };
+}

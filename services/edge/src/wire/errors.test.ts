@@ -1,0 +1,63 @@
+import { describe, expect, test } from '@jest/globals';
+import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { Failed__Output } from '@signalbox/contracts/worker';
+import { Fault, FAULTS, type FaultCode } from '@signalbox/kernel/fault';
+import { API_ERRORS, apiError, faultToApiError, forVariant, renderErrorBody, type ApiErrorName } from './errors.js';
+import { admissionToApiError, allAttemptsFailed } from './refusals.js';
+
+const names = Object.keys(API_ERRORS) as ApiErrorName[];
+const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', ...over });
+const failed = (over: Partial<Failed__Output>): Failed__Output => ({ class: 'PROVIDER_ERROR', status: 500, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true, ...over });
+
+describe('errors', () => {
+  test.each(names)('%s renders as an OpenAI error with the headers of its status', (name) => {
+    const error = apiError(name);
+    const body = JSON.parse(renderErrorBody(error).toString()) as { error: Record<string, unknown> };
+    expect(Object.keys(body.error)).toEqual(['message', 'type', 'param', 'code']);
+    const { status } = error;
+    expect(error.headers?.['Retry-After'] !== undefined).toBe(status === 429 || status === 503);
+    expect(error.headers?.['WWW-Authenticate']).toBe(status === 401 ? 'Bearer' : undefined);
+  });
+
+  test.each(names)('%s is never 402 or 403 in variant B', (name) => expect([402, 403]).not.toContain(forVariant(apiError(name), 'B').status));
+
+  test.each(Object.keys(FAULTS) as FaultCode[])('fault %s shows neither its internal message nor a status that blames the caller', (code) => {
+    const error = faultToApiError(new Fault(code, 'internal words'));
+    expect(renderErrorBody(error).toString()).not.toContain('internal words');
+    expect([500, 503]).toContain(error.status);
+  });
+
+  test.each([[1, '1', '1'], [999, '1', '999'], [1_001, '2', '1001'], [59_999, '60', '59999'], [60_000, '60', undefined], [0, '1', '1']])('a wait of %d ms is Retry-After %s', (ms, seconds, exact) => {
+    const { headers } = apiError('requests_rate_limited', { retryAfterMs: ms });
+    expect([headers?.['Retry-After'], headers?.['retry-after-ms']]).toEqual([seconds, exact]);
+  });
+
+  test('a cost cap tells its exact figures, and is not to be retried', () => {
+    const error = admissionToApiError(admission({ resetsAtMs: '10000' }), 4_000);
+    expect(renderErrorBody(error).toString()).toContain('"metadata":{"limit_source":"key","limit_usd":5,"spend_usd":4.999999999,"reserved_usd":0,"resets_at":10}');
+    expect(error.headers).toEqual({ 'x-should-retry': 'false' });
+    expect(forVariant(error, 'B')).toMatchObject({ status: 429, code: 'insufficient_quota', headers: { 'Retry-After': '6', 'x-should-retry': 'false' } });
+  });
+
+  test('a cap without a reset is told in variant B with a day to wait', () => {
+    expect(forVariant(admissionToApiError(admission({}), 0), 'B').headers?.['Retry-After']).toBe('86400');
+  });
+
+  test('a cap held by live requests alone may be tried again within five seconds', () => {
+    expect(admissionToApiError(admission({ decision: 'BLOCKED_BY_LIVE', retryAfterMs: 60_000 }), 0)).toMatchObject({ status: 402, headers: { 'Retry-After': '5' }, metadata: { limit_source: 'in_flight' } });
+  });
+
+  test('an allotment that is used up waits for its reset', () => {
+    expect(admissionToApiError(admission({ decision: 'ALLOTMENT_EXHAUSTED', resetsAtMs: '100000' }), 0)).toMatchObject({ status: 429, type: 'insufficient_quota', headers: { 'Retry-After': '100', 'x-should-retry': 'false' } });
+  });
+
+  test('failure of all attempts tells the smallest hint and every provider', () => {
+    const error = allAttemptsFailed([{ provider: 'a', failed: failed({ retryAfterMs: 9_000, class: 'RATE_LIMITED', status: 429 }) }, { provider: 'b', failed: failed({ retryAfterMs: 3_000 }) }]);
+    expect(error).toMatchObject({ status: 503, code: 'all_models_unavailable', headers: { 'Retry-After': '3' }, metadata: { previous_errors: [{ provider: 'a', status: 429, code: 'rate_limited' }, { provider: 'b', status: 500, code: 'provider_error' }] } });
+    expect(allAttemptsFailed([]).headers?.['Retry-After']).toBe('5');
+  });
+
+  test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('%s of the last attempt is a 400 with %s', (kind, code) => {
+    expect(allAttemptsFailed([{ provider: 'a', failed: failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }) }])).toMatchObject({ status: 400, code, message: 'Too bad.', param: 'stop' });
+  });
+});

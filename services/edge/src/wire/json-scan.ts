@@ -1,0 +1,302 @@
+/** One pass over a client's JSON before anything parses it: bounds, duplicate keys, and where each top-level value lies. */
+import { isUtf8 } from 'node:buffer';
+
+/** Nesting allowed, the outermost object counted. Deeper input could overflow recursive code behind us. */
+export const JSON_DEPTH_MAX = 32;
+/** Values allowed in one body, at all levels. */
+export const JSON_NODES_MAX = 100_000;
+/** From this many keys on, an object's keys are kept in a set, so that a wide object costs no quadratic time. */
+const LINEAR_KEYS_MAX = 16;
+
+export interface ByteRange {
+  /** First byte of the value. */
+  readonly start: number;
+  /** One past its last byte. */
+  readonly end: number;
+}
+
+export type JsonScanReason = 'syntax' | 'not-object' | 'too-deep' | 'too-many-nodes' | 'duplicate-key' | 'forbidden-key' | 'bad-utf8';
+
+export type JsonScan =
+  | { readonly kind: 'ok'; readonly fields: ReadonlyMap<string, ByteRange> }
+  | { readonly kind: 'invalid'; readonly reason: JsonScanReason; readonly key?: string };
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const MINUS = 0x2d;
+const PLUS = 0x2b;
+const DOT = 0x2e;
+const ZERO = 0x30;
+
+/** What the scanner stands before. */
+const VALUE = 0;
+const FIRST_KEY = 1;
+const KEY = 2;
+const FIRST_ITEM = 3;
+const AFTER_VALUE = 4;
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+/** Zero beyond the end: no grammar of JSON has a zero byte. */
+function at(body: Buffer, index: number): number {
+  return index < body.length ? (body[index] as number) : 0;
+}
+
+function skipSpace(body: Buffer, from: number): number {
+  let i = from;
+  for (;;) {
+    const byte = at(body, i);
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return i;
+    i += 1;
+  }
+}
+
+/** One past the closing quote of the string whose opening quote is at `from`; −1 when it is malformed. */
+function skipString(body: Buffer, from: number): number {
+  const { length } = body;
+  let i = from + 1;
+  while (i < length) {
+    const byte = body[i] as number;
+    if (byte === QUOTE) return i + 1;
+    if (byte < 0x20) return -1;
+    if (byte === BACKSLASH) {
+      i = skipEscape(body, i + 1);
+      if (i === -1) return -1;
+    } else i += 1;
+  }
+  return -1;
+}
+
+function skipEscape(body: Buffer, from: number): number {
+  switch (at(body, from)) {
+    case 0x22: case 0x5c: case 0x2f: case 0x62: case 0x66: case 0x6e: case 0x72: case 0x74: // " \ / b f n r t
+      return from + 1;
+    case 0x75: // u
+      for (let i = from + 1; i <= from + 4; i += 1) {
+        const byte = at(body, i);
+        const lower = byte | 0x20;
+        if (!isDigit(byte) && !(lower >= 0x61 && lower <= 0x66)) return -1;
+      }
+      return from + 5;
+    default:
+      return -1;
+  }
+}
+
+function skipDigits(body: Buffer, from: number): number {
+  let i = from;
+  while (isDigit(at(body, i))) i += 1;
+  return i;
+}
+
+/** One past the number at `from`; −1 when it is malformed. */
+function skipNumber(body: Buffer, from: number): number {
+  let i = at(body, from) === MINUS ? from + 1 : from;
+  if (!isDigit(at(body, i))) return -1;
+  i = at(body, i) === ZERO ? i + 1 : skipDigits(body, i);
+  if (at(body, i) === DOT) {
+    const end = skipDigits(body, i + 1);
+    if (end === i + 1) return -1;
+    i = end;
+  }
+  if ((at(body, i) | 0x20) === 0x65) {
+    const sign = at(body, i + 1);
+    const start = sign === PLUS || sign === MINUS ? i + 2 : i + 1;
+    const end = skipDigits(body, start);
+    if (end === start) return -1;
+    i = end;
+  }
+  return i;
+}
+
+/** One past the number, string or literal at `from`; −1 when it is malformed. */
+function skipScalar(body: Buffer, from: number): number {
+  switch (at(body, from)) {
+    case QUOTE: return skipString(body, from);
+    case 0x74: return isWord(body, from, 'true') ? from + 4 : -1;
+    case 0x66: return isWord(body, from, 'false') ? from + 5 : -1;
+    case 0x6e: return isWord(body, from, 'null') ? from + 4 : -1;
+    default: return skipNumber(body, from);
+  }
+}
+
+function isWord(body: Buffer, from: number, word: string): boolean {
+  for (let i = 0; i < word.length; i += 1) if (at(body, from + i) !== word.charCodeAt(i)) return false;
+  return true;
+}
+
+/** The key between its quotes, escapes resolved. The string has been checked. */
+function keyText(body: Buffer, start: number, end: number): string {
+  const raw = body.toString('utf8', start, end);
+  return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw;
+}
+
+/** True for `__proto__`; only a key that starts like it or with an escape is looked at closely. */
+function isForbidden(body: Buffer, start: number, end: number): boolean {
+  if (end - start < 9) return false;
+  const first = at(body, start);
+  return (first === 0x5f || first === BACKSLASH) && keyText(body, start, end) === '__proto__';
+}
+
+/** FNV-1a of the key's bytes; keys with escapes, which one text may spell in many ways, all hash to 0. */
+function keyHash(body: Buffer, start: number, end: number): number {
+  let hash = 0x811c9dc5 | 0;
+  for (let i = start; i < end; i += 1) {
+    const byte = body[i] as number;
+    if (byte === BACKSLASH) return 0;
+    hash = Math.imul(hash ^ byte, 0x01000193);
+  }
+  return hash | 1;
+}
+
+/** Keys of all open objects, innermost last: hashes and ranges, so that an ordinary key costs no string. */
+class KeyStack {
+  private readonly body: Buffer;
+  private readonly hashes: number[] = [];
+  private readonly starts: number[] = [];
+  private readonly ends: number[] = [];
+  private readonly bases: number[] = [];
+  private readonly sets: (Set<string> | undefined)[] = [];
+  /** Escaped keys in any open or closed object: from the first on, texts are compared. */
+  private hasEscapes = false;
+
+  constructor(body: Buffer) {
+    this.body = body;
+  }
+
+  open(): void {
+    this.bases.push(this.hashes.length);
+    this.sets.push(undefined);
+  }
+
+  close(): void {
+    const base = this.bases.pop() ?? 0;
+    this.hashes.length = base;
+    this.starts.length = base;
+    this.ends.length = base;
+    this.sets.pop();
+  }
+
+  /** False when the innermost object has the key already. */
+  add(start: number, end: number): boolean {
+    const hash = keyHash(this.body, start, end);
+    if (hash === 0) this.hasEscapes = true;
+    const depth = this.bases.length - 1;
+    const base = this.bases[depth] ?? 0;
+    const set = this.sets[depth];
+    if (set !== undefined) {
+      const text = keyText(this.body, start, end);
+      if (set.has(text)) return false;
+      set.add(text);
+      return true;
+    }
+    for (let i = base; i < this.hashes.length; i += 1) {
+      if ((this.hasEscapes || this.hashes[i] === hash) && this.textAt(i) === keyText(this.body, start, end)) return false;
+    }
+    this.hashes.push(hash);
+    this.starts.push(start);
+    this.ends.push(end);
+    if (this.hashes.length - base > LINEAR_KEYS_MAX) {
+      const texts = new Set<string>();
+      for (let i = base; i < this.hashes.length; i += 1) texts.add(this.textAt(i));
+      this.sets[depth] = texts;
+    }
+    return true;
+  }
+
+  private textAt(index: number): string {
+    return keyText(this.body, this.starts[index] ?? 0, this.ends[index] ?? 0);
+  }
+}
+
+/**
+ * Checks that `body` is one JSON object in UTF-8, at most 32 deep and 100,000 values large, with no key twice in any
+ * object and no key `__proto__`; answers the byte range of each top-level value. Accepts exactly what `JSON.parse`
+ * accepts within these bounds. Never throws; does not recurse.
+ */
+export function scanJsonObject(body: Buffer): JsonScan {
+  if (!isUtf8(body)) return { kind: 'invalid', reason: 'bad-utf8' };
+  const fields = new Map<string, ByteRange>();
+  const first = skipSpace(body, 0);
+  if (at(body, first) !== OPEN_BRACE) return { kind: 'invalid', reason: isJson(body) ? 'not-object' : 'syntax' };
+
+  const keys = new KeyStack(body);
+  const isObject: boolean[] = [true];
+  keys.open();
+  let state = FIRST_KEY;
+  let i = first + 1;
+  let nodes = 1;
+  let topKey = '';
+  let topStart = 0;
+  const syntax = { kind: 'invalid', reason: 'syntax' } as const;
+
+  for (;;) {
+    i = skipSpace(body, i);
+    const byte = at(body, i);
+    if (state === AFTER_VALUE || (state === FIRST_KEY && byte === CLOSE_BRACE) || (state === FIRST_ITEM && byte === CLOSE_BRACKET)) {
+      const inObject = isObject[isObject.length - 1] === true;
+      if (state === AFTER_VALUE && byte === COMMA) {
+        state = inObject ? KEY : VALUE;
+        i += 1;
+        continue;
+      }
+      if (byte !== (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) return syntax;
+      i += 1;
+      if (inObject) keys.close();
+      isObject.pop();
+      if (isObject.length === 0) break;
+      if (isObject.length === 1) fields.set(topKey, { start: topStart, end: i });
+      state = AFTER_VALUE;
+      continue;
+    }
+    if (state === FIRST_KEY || state === KEY) {
+      if (byte !== QUOTE) return syntax;
+      const end = skipString(body, i);
+      if (end === -1) return syntax;
+      const keyStart = i + 1;
+      if (isForbidden(body, keyStart, end - 1)) return { kind: 'invalid', reason: 'forbidden-key', key: '__proto__' };
+      if (!keys.add(keyStart, end - 1)) return { kind: 'invalid', reason: 'duplicate-key', key: keyText(body, keyStart, end - 1) };
+      i = skipSpace(body, end);
+      if (at(body, i) !== COLON) return syntax;
+      i = skipSpace(body, i + 1);
+      if (isObject.length === 1) {
+        topKey = keyText(body, keyStart, end - 1);
+        topStart = i;
+      }
+      state = VALUE;
+      continue;
+    }
+    nodes += 1;
+    if (nodes > JSON_NODES_MAX) return { kind: 'invalid', reason: 'too-many-nodes' };
+    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      if (isObject.length >= JSON_DEPTH_MAX) return { kind: 'invalid', reason: 'too-deep' };
+      isObject.push(byte === OPEN_BRACE);
+      if (byte === OPEN_BRACE) keys.open();
+      state = byte === OPEN_BRACE ? FIRST_KEY : FIRST_ITEM;
+      i += 1;
+      continue;
+    }
+    const end = skipScalar(body, i);
+    if (end === -1) return syntax;
+    if (isObject.length === 1) fields.set(topKey, { start: i, end });
+    i = end;
+    state = AFTER_VALUE;
+  }
+  return skipSpace(body, i) === body.length ? { kind: 'ok', fields } : syntax;
+}
+
+/** True for a scalar alone, or what looks like an array: enough to say "not an object" rather than "not JSON". */
+function isJson(body: Buffer): boolean {
+  const start = skipSpace(body, 0);
+  if (at(body, start) === OPEN_BRACKET) return true;
+  const end = skipScalar(body, start);
+  return end !== -1 && skipSpace(body, end) === body.length;
+}

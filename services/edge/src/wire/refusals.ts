@@ -1,0 +1,126 @@
+/** Answers of quota, routing and workers that mean "no", as errors for the client. */
+import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { Failed__Output } from '@signalbox/contracts/worker';
+import { assert } from '@signalbox/kernel/assert';
+import { apiError, type ApiError } from './errors.js';
+import type { JsonValue } from './json-text.js';
+
+/** Wait told when no provider gave a hint (contract, section 7). */
+const ALL_FAILED_RETRY_AFTER_MS = 5_000;
+/** Characters of a client's model id that are repeated in a message. */
+const ECHO_MAX = 128;
+
+function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]: JsonValue } {
+  return {
+    limit_source: admission.limitSource,
+    limit_usd: BigInt(admission.limitNanoUsd),
+    spend_usd: BigInt(admission.spendNanoUsd),
+    reserved_usd: BigInt(admission.reservedNanoUsd),
+    resets_at: resetsAtSeconds(admission),
+  };
+}
+
+function resetsAtSeconds(admission: AdmitResponse__Output): number | null {
+  return admission.resetsAtMs === undefined ? null : Math.ceil(Number(admission.resetsAtMs) / 1_000);
+}
+
+/** The error of an admission that was refused; `nowMs` is the wall clock. Asserts that it was refused. */
+export function admissionToApiError(admission: AdmitResponse__Output, nowMs: number): ApiError {
+  const resetMs = admission.resetsAtMs === undefined ? undefined : Math.max(1, Number(admission.resetsAtMs) - nowMs);
+  switch (admission.decision) {
+    case 'RATE_LIMITED':
+      return apiError('requests_rate_limited', { message: 'Rate limit reached: too many requests in a minute.', retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'requests_per_minute', retryable: true } });
+    case 'BURST_LIMITED':
+      return apiError('requests_rate_limited', { message: 'Rate limit reached: too many requests in a second.', retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'burst', retryable: true } });
+    case 'COST_CAPPED':
+      return apiError('cost_cap_exceeded', { metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
+    case 'TRIAL_EXHAUSTED':
+      return apiError('trial_credit_exhausted', { metadata: { ...capMetadata(admission), limit_source: 'account' } });
+    case 'BLOCKED_BY_LIVE':
+      return apiError('cost_cap_exceeded', {
+        message: 'Requests that are still running hold the rest of a cost cap. Retry shortly.',
+        retryAfterMs: Math.min(5_000, Math.max(1_000, admission.retryAfterMs)),
+        metadata: { ...capMetadata(admission), limit_source: 'in_flight' },
+      });
+    case 'ALLOTMENT_EXHAUSTED': {
+      const waitMs = resetMs ?? (admission.retryAfterMs > 0 ? admission.retryAfterMs : undefined);
+      return apiError('insufficient_quota', {
+        message: 'The token allotment of this period is used up.',
+        metadata: { limit_source: 'account', resets_at: resetsAtSeconds(admission) },
+        ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }),
+      });
+    }
+    case 'ADMITTED':
+    case 'DECISION_UNSPECIFIED':
+      assert(false, 'Only a refused admission becomes an error.');
+  }
+}
+
+/** The error of a decision without a plan, for the model id that the client sent. Asserts that it was refused. */
+export function refusalToApiError(decision: DecideResponse__Output, model: string): ApiError {
+  const shown = model.slice(0, ECHO_MAX);
+  switch (decision.refusal) {
+    case 'MODEL_NOT_FOUND':
+      return apiError('model_not_found', { param: 'model', message: `The model '${shown}' does not exist or is not available to this key.` });
+    case 'MODEL_DEPRECATED':
+      return apiError('model_deprecated', { param: 'model', message: `The model '${shown}' is no longer served.`, metadata: { fallback_models: decision.fallbackModels } });
+    case 'NO_ELIGIBLE_PROVIDER':
+      return apiError('no_eligible_provider', { param: 'model', metadata: { excluded_by: decision.excludedBy } });
+    case 'CONTEXT_LENGTH_EXCEEDED':
+      return apiError('context_length_exceeded', {
+        param: 'messages',
+        ...(decision.contextLimit === 0 ? {} : { message: `The conversation is longer than the model can read (${decision.contextLimit} tokens, the answer included).` }),
+      });
+    case 'ALL_UNHEALTHY':
+      return allAttemptsFailed([]);
+    case 'REFUSAL_UNSPECIFIED':
+      assert(false, 'Only a refused decision becomes an error.');
+  }
+}
+
+export interface FailedAttempt {
+  readonly provider: string;
+  /** Undefined for an attempt that did not fail; it is skipped. */
+  readonly failed: Failed__Output | undefined;
+}
+
+/**
+ * The error when no attempt answered: 400 when the last one blames the request, else 503 with the smallest hint of
+ * the providers, or 5 s. An empty list means that every circuit was open.
+ */
+export function allAttemptsFailed(attempts: readonly FailedAttempt[]): ApiError {
+  const failures = attempts.flatMap(({ provider, failed }) => (failed === undefined ? [] : [{ provider, failed }]));
+  const metadata = { previous_errors: failures.map(({ provider, failed }) => ({ provider, status: failed.status === 0 ? null : failed.status, code: failed.class.toLowerCase() })) };
+  const last = failures.at(-1)?.failed;
+  const name = last === undefined ? undefined : clientErrorName(last);
+  if (last !== undefined && name !== undefined) {
+    return apiError(name, {
+      metadata,
+      ...(last.publicMessage === '' ? {} : { message: last.publicMessage }),
+      ...(last.publicParam === '' ? {} : { param: last.publicParam }),
+    });
+  }
+  const hints = failures.map(({ failed }) => failed.retryAfterMs).filter((ms) => ms > 0);
+  return apiError('all_models_unavailable', { retryAfterMs: hints.length === 0 ? ALL_FAILED_RETRY_AFTER_MS : Math.min(...hints), metadata: { ...metadata, retryable: true } });
+}
+
+function clientErrorName(failed: Failed__Output): 'invalid_value' | 'context_length_exceeded' | 'content_policy_violation' | undefined {
+  if (failed.class === 'BAD_REQUEST') return 'invalid_value';
+  if (failed.class === 'CONTEXT_LENGTH') return 'context_length_exceeded';
+  return failed.class === 'CONTENT_POLICY' ? 'content_policy_violation' : undefined;
+}
+
+/** The error inside the last chunk of a stream that broke after content. Its status never leaves: the headers are out. */
+export function cutToApiError(failed: Failed__Output): ApiError {
+  const timedOut = failed.class === 'TIMEOUT_IDLE' || failed.class === 'TIMEOUT_FIRST_BYTE';
+  const closed = failed.class === 'DISCONNECTED' || failed.class === 'CONNECT';
+  return {
+    status: 503,
+    type: 'server_error',
+    code: timedOut ? 'provider_timeout' : closed ? 'provider_disconnected' : 'provider_error',
+    param: null,
+    message: timedOut ? 'The provider stopped sending before finishing.' : closed ? 'The provider closed the stream before finishing.' : 'The provider failed before finishing.',
+    metadata: { retryable: true },
+  };
+}

@@ -1,0 +1,161 @@
+/** Quota in Redis: one script a call, time from Redis, no retries in the client (docs/adr: a resent command would count twice). */
+import { createHash } from 'node:crypto';
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import { remainingOf, type AdmitAnswer, type AdmitDecision, type Bucket, type Wall } from '@signalbox/ledger-core/admission';
+import { periodsAt, type PeriodKind } from '@signalbox/ledger-core/periods';
+import type { Log } from '@signalbox/runtime/log';
+import { Redis } from 'ioredis';
+import type { QuotaStore } from '../domain/ports.js';
+import type { QuotaMetrics } from '../metrics.js';
+import { SCRIPTS, type ScriptName } from './scripts.js';
+
+export interface RedisStoreOptions {
+  readonly url: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<QuotaMetrics, 'storeTook' | 'storeFailed'>;
+  readonly periodSeconds?: number | undefined;
+  /** Time instead of Redis TIME (milliseconds since the epoch), for tests. */
+  readonly fixedNowMs?: () => number;
+  /** Longest wait for Redis; 50 by default. */
+  readonly commandTimeoutMs?: number;
+}
+
+// 50 ms: with the breaker a frozen Redis costs a request at most 60 ms (FAILURES, Redis).
+const COMMAND_TIMEOUT_MS = 50;
+/** After a failure calls are refused at once for so long. */
+const BREAKER_OPEN_MS = 500;
+const RECONNECT_MS_MAX = 500;
+
+const KIND_LETTERS: Readonly<Record<PeriodKind, string>> = { day: 'd', week: 'w', month: 'm', plan: 'p', total: 't' };
+const METER_LETTERS = { charge: 'c', tokens: 't', byok: 'b' } as const;
+const DECISIONS: Readonly<Record<string, AdmitDecision>> = { admitted: 'admitted', rate: 'rate', burst: 'burst', wall: 'wall', blocked: 'blocked' };
+
+const wallText = (walls: readonly Wall[]): string => walls.map((wall) => `${wall.scope === 'account' ? 'a' : 'k'}${KIND_LETTERS[wall.period]}${METER_LETTERS[wall.meter]}${wall.limit};`).join('');
+
+function accountWalls(text: string): Wall[] {
+  const periods = new Map(Object.entries(KIND_LETTERS).map(([kind, letter]) => [letter, kind as PeriodKind]));
+  return [...text.matchAll(/a([a-z])c(\d+);/g)].flatMap(([, letter = '', limit = '0']) => {
+    const period = periods.get(letter);
+    return period === undefined ? [] : [{ scope: 'account' as const, period, meter: 'charge' as const, limit: BigInt(limit) }];
+  });
+}
+
+function bucketFrom(text: string): Bucket {
+  const [seq = 0n, charge = 0n, tokens = 0n, byok = 0n, finishedCharge = 0n, finishedTokens = 0n, finishedByok = 0n, heldCharge = 0n, heldTokens = 0n, heldByok = 0n] = text.split(' ').map(BigInt);
+  return { seq, charge, tokens, byok, finishedCharge, finishedTokens, finishedByok, heldCharge, heldTokens, heldByok };
+}
+
+/** Throws nothing at creation; connects at `start` and reconnects for ever. */
+export function createRedisStore(options: RedisStoreOptions): QuotaStore {
+  const { clock, log, metrics, periodSeconds, fixedNowMs = () => 0 } = options;
+  const redis = new Redis(options.url, {
+    lazyConnect: true,
+    commandTimeout: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
+    connectTimeout: 2_000,
+    maxRetriesPerRequest: 0,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    enableAutoPipelining: true,
+    retryStrategy: (times) => Math.min(50 * times, RECONNECT_MS_MAX),
+  });
+  const hashes = new Map(Object.entries(SCRIPTS).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]));
+  const lengthMs = String((periodSeconds ?? 0) * 1_000);
+  /** The run of Redis we talk to: what was loaded in an earlier one must be asked again. */
+  let run = '';
+  let openUntilMs = -Infinity;
+
+  redis.on('error', () => log.debug('Redis is away.'));
+  redis.on('close', () => {
+    run = '';
+  });
+  const greet = async (): Promise<void> => {
+    const info = await redis.info('server');
+    for (const text of Object.values(SCRIPTS)) await redis.script('LOAD', text);
+    run = /run_id:(\S+)/.exec(info)?.[1] ?? 'unnamed';
+    openUntilMs = -Infinity;
+  };
+  redis.on('ready', () => {
+    greet().catch((error: unknown) => {
+      log.error('Redis did not take the scripts.', {}, error);
+      redis.disconnect(true);
+    });
+  });
+
+  const call = async (name: ScriptName, accountId: string, args: readonly string[]): Promise<unknown> => {
+    const startMs = clock.monotonicMs();
+    if (run === '' || startMs < openUntilMs) throw new Fault('quota_unavailable', 'redis is away');
+    const tag = `{${accountId}}`;
+    const rest = [`q:${tag}`, `h:${tag}`, `f:${tag}`, `e:${tag}:`, String(fixedNowMs()), ...args];
+    try {
+      let answer: unknown;
+      try {
+        answer = await redis.evalsha(hashes.get(name) ?? '', 4, ...rest);
+      } catch (error) {
+        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+        answer = await redis.eval(SCRIPTS[name], 4, ...rest);
+      }
+      metrics.storeTook((clock.monotonicMs() - startMs) / 1_000);
+      return answer;
+    } catch (error) {
+      metrics.storeFailed();
+      openUntilMs = clock.monotonicMs() + BREAKER_OPEN_MS;
+      throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
+    }
+  };
+
+  return {
+    start: async () => {
+      await new Promise<void>((resolve, reject) => {
+        redis.connect().then(resolve, () => reject(new Fault('quota_unavailable', 'Redis does not answer at REDIS_URL.')));
+      });
+      if (run === '') await greet();
+    },
+    stop: () => {
+      redis.disconnect();
+      return Promise.resolve();
+    },
+    ready: () => run !== '',
+    admit: async (accountId, command): Promise<AdmitAnswer> => {
+      const optional = (value: number | undefined): string => (value === undefined ? '' : String(value));
+      const answer = (await call('admit', accountId, [
+        run, command.requestId, command.keyId, command.counter, String(command.amount), String(command.tokens), command.byok ? '1' : '0', String(command.minAmount),
+        String(command.anchorDay), lengthMs, optional(command.requestsPerMinute), optional(command.burstPerSecond), optional(command.keyRequestsPerMinute), wallText(command.walls), command.needsTotals ? '1' : '0',
+      ])) as readonly string[];
+      const [word = '', retry = '0', rateLimit = '', rateLeft = '0', rateReset = '0', planTokens = '0', wallIndex = '-1', spend = '0', reserved = '0', held = '0', day = '', week = '', month = '', plan = '', at = '0'] = answer;
+      if (word === 'ended' || word === 'unloaded') return word;
+      const decision = DECISIONS[word];
+      if (decision === undefined) throw new Fault('quota_unavailable', 'redis answered out of turn');
+      return {
+        decision,
+        retryAfterMs: Number(retry),
+        rate: rateLimit === '' ? undefined : { limit: Number(rateLimit), remaining: Number(rateLeft), resetMs: Number(rateReset) },
+        planTokens: BigInt(planTokens),
+        wall: wallIndex === '-1' ? undefined : { index: Number(wallIndex), spend: BigInt(spend), reserved: BigInt(reserved) },
+        held: BigInt(held),
+        periods: { day, week, month, plan, reservedAtMs: Number(at) },
+      };
+    },
+    release: async (accountId, requestId) => {
+      await call('release', accountId, [requestId]);
+    },
+    heartbeat: async (accountId, requestId, toAmount, toTokens) => (await call('heartbeat', accountId, [requestId, String(toAmount), String(toTokens), lengthMs])) === 1,
+    finish: async (accountId, { requestId, charge, tokens, byok, keyId, periods }) => {
+      const fixed = periods === undefined ? ['', '', '', '', ''] : [periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs)];
+      await call('finish', accountId, [requestId, String(charge), String(tokens), byok ? '1' : '0', keyId, ...fixed, lengthMs]);
+    },
+    applyTotals: async (accountId, { seq, totals, requestIds }, complete) => {
+      const rows = totals.flatMap((total) => [`${total.scope}|${total.periodId}`, String(total.charge), String(total.tokens), String(total.byok)]);
+      await call('totals', accountId, [String(seq), complete ? run : '', String(totals.length), ...rows, ...requestIds]);
+    },
+    show: async (accountId) => {
+      const [at = '0', walls = '', ...rows] = (await call('show', accountId, [])) as readonly string[];
+      const buckets = new Map<string, Bucket>();
+      for (let i = 0; i + 1 < rows.length; i += 2) buckets.set(rows[i] ?? '', bucketFrom(rows[i + 1] ?? ''));
+      const nowMs = Number(at);
+      return { nowMs, buckets, remaining: remainingOf(buckets, accountWalls(walls), periodsAt(nowMs, { anchorDay: 0, ...(periodSeconds === undefined ? {} : { periodSeconds }) })) };
+    },
+    sweep: async (accountId) => Number(await call('sweep', accountId, [])),
+  };
+}

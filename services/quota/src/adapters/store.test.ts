@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomBytes } from '@signalbox/runtime/random';
+import { systemClock } from '@signalbox/runtime/clock';
+import { silentLog } from '@signalbox/runtime/log';
+import { stopTestStores, testRedisUrl } from '@signalbox/testkit/stores';
+import type { AdmitAnswer, AdmitCommand, AdmitVerdict, Wall } from '@signalbox/ledger-core/admission';
+import { createMemoryStore } from './memory-store.js';
+import { createRedisStore } from './redis-store.js';
+import type { QuotaStore } from '../domain/ports.js';
+
+let skew = 0;
+const noMetrics = { storeTook: () => undefined, storeFailed: () => undefined };
+const fresh = (): string => `acct_${Buffer.from(randomBytes(8)).toString('hex')}`;
+const cap = (limit: bigint, more: Partial<Wall> = {}): Wall => ({ scope: 'account', period: 'total', meter: 'charge', limit, ...more });
+const command = (requestId: string, more: Partial<AdmitCommand> = {}): AdmitCommand => ({
+  requestId, keyId: 'key_1', counter: 'chat', amount: 0n, minAmount: 0n, tokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined,
+  keyRequestsPerMinute: undefined, walls: [], anchorDay: 0, periodSeconds: undefined, needsTotals: false, ...more,
+});
+const verdict = (answer: AdmitAnswer): AdmitVerdict => {
+  if (typeof answer === 'string') throw new Error(`expected a verdict, not ${answer}`);
+  return answer;
+};
+
+describe.each(['memory', 'redis'])('the %s store', (kind) => {
+  let store: QuotaStore;
+  beforeAll(async () => {
+    store = kind === 'memory'
+      ? createMemoryStore({ clock: { nowMs: () => systemClock.nowMs() + skew } })
+      : createRedisStore({ url: await testRedisUrl(), clock: systemClock, log: silentLog, metrics: noMetrics, commandTimeoutMs: 5_000, fixedNowMs: () => systemClock.nowMs() + skew });
+    await store.start();
+  });
+  afterAll(async () => {
+    await store.stop();
+  });
+
+  test('never admits more than the limit in a minute, and a refusal does not count', async () => {
+    const account = fresh();
+    for (let i = 0; i < 5; i += 1) expect(verdict(await store.admit(account, command(`r${i}`, { requestsPerMinute: 5 })))).toMatchObject({ decision: 'admitted', rate: { limit: 5, remaining: 4 - i } });
+    const refused = verdict(await store.admit(account, command('r5', { requestsPerMinute: 5 })));
+    expect(refused.decision).toBe('rate');
+    skew += refused.retryAfterMs;
+    expect(verdict(await store.admit(account, command('r6', { requestsPerMinute: 5 }))).decision).toBe('admitted');
+  });
+
+  test('keeps bursts, keys and the control counter apart', async () => {
+    const account = fresh();
+    expect(verdict(await store.admit(account, command('a', { burstPerSecond: 1, requestsPerMinute: 1 }))).decision).toBe('admitted');
+    expect(verdict(await store.admit(account, command('b', { burstPerSecond: 1 }))).decision).toBe('burst');
+    expect(verdict(await store.admit(account, command('c', { counter: 'control', requestsPerMinute: 1 }))).decision).toBe('admitted');
+    expect(verdict(await store.admit(account, command('c', { counter: 'control', requestsPerMinute: 1 }))).decision).toBe('admitted');
+    expect(verdict(await store.admit(account, command('d', { counter: 'control', requestsPerMinute: 1 }))).decision).toBe('rate');
+    expect(verdict(await store.admit(account, command('e', { keyId: 'key_2', keyRequestsPerMinute: 1 }))).decision).toBe('admitted');
+    expect(verdict(await store.admit(account, command('f', { keyId: 'key_2', keyRequestsPerMinute: 1 }))).decision).toBe('rate');
+  });
+
+  test('a repeated admission answers the same and holds once', async () => {
+    const account = fresh();
+    const first = await store.admit(account, command('r', { amount: 70n, walls: [cap(100n)], requestsPerMinute: 1 }));
+    expect(await store.admit(account, command('r', { amount: 70n, walls: [cap(100n)], requestsPerMinute: 1 }))).toMatchObject({ ...verdict(first), rate: { limit: 1, remaining: 0 } });
+    expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(70n);
+    expect((await store.show(account)).remaining).toBe(30n);
+  });
+
+  test('denies what passes the cap by one nano, fits a divisible hold and names live holds as such', async () => {
+    const account = fresh();
+    const walls = [cap(100n, { period: 'day' })];
+    expect(verdict(await store.admit(account, command('a', { amount: 101n, walls })))).toMatchObject({ decision: 'wall', wall: { index: 0, spend: 0n } });
+    expect(verdict(await store.admit(account, command('b', { amount: 150n, minAmount: 60n, walls })))).toMatchObject({ decision: 'admitted', held: 100n });
+    expect(verdict(await store.admit(account, command('c', { amount: 1n, walls })))).toMatchObject({ decision: 'blocked', wall: { reserved: 100n } });
+    await store.release(account, 'b');
+    expect(verdict(await store.admit(account, command('c', { amount: 100n, walls }))).decision).toBe('admitted');
+    expect(await store.admit(account, command('b', { amount: 1n }))).toBe('ended');
+  });
+
+  test('holds become charges, then totals, without double counting in any order', async () => {
+    const account = fresh();
+    const walls = [cap(1_000n)];
+    const { periods } = verdict(await store.admit(account, command('a', { amount: 400n, tokens: 9n, walls })));
+    const done = { requestId: 'a', charge: 250n, tokens: 7n, byok: false, keyId: 'key_1', periods };
+    const totals = { seq: 3n, totals: [{ scope: 'account', periodId: 'total', charge: 250n, tokens: 7n, byok: 0n }], requestIds: ['a'] };
+    expect(await store.heartbeat(account, 'a', 0n, 0n)).toBe(true);
+    await store.release(account, 'a');
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ heldCharge: 400n });
+    await store.finish(account, done);
+    await store.finish(account, done);
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ heldCharge: 0n, finishedCharge: 250n, finishedTokens: 7n });
+    await store.applyTotals(account, totals, false);
+    await store.applyTotals(account, { ...totals, seq: 2n, totals: [{ scope: 'account', periodId: 'total', charge: 1n, tokens: 1n, byok: 0n }] }, false);
+    await store.finish(account, done);
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ seq: 3n, charge: 250n, finishedCharge: 0n, heldCharge: 0n });
+  });
+
+  test('a hold grows only within the cap, and an undispatched lease ends after 30 s', async () => {
+    const account = fresh();
+    const walls = [cap(100n)];
+    await store.admit(account, command('a', { amount: 40n, walls }));
+    await store.admit(account, command('b', { amount: 40n, walls }));
+    expect(await store.heartbeat(account, 'a', 61n, 0n)).toBe(false);
+    expect(await store.heartbeat(account, 'a', 60n, 0n)).toBe(true);
+    skew += 31_000;
+    expect(await store.sweep(account)).toBe(1);
+    expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(60n);
+    expect(await store.admit(account, command('b', { amount: 40n, walls }))).toBe('ended');
+  });
+
+  test('asks for totals before money is admitted, counting nothing', async () => {
+    const account = fresh();
+    const asked = command('a', { amount: 5n, walls: [cap(10n)], needsTotals: true, requestsPerMinute: 1 });
+    expect(await store.admit(account, asked)).toBe('unloaded');
+    await store.applyTotals(account, { seq: 9n, totals: [{ scope: 'account', periodId: 'total', charge: 6n, tokens: 0n, byok: 0n }], requestIds: [] }, true);
+    expect(verdict(await store.admit(account, asked)).decision).toBe('wall');
+    expect(verdict(await store.admit(account, { ...asked, amount: 4n }))).toMatchObject({ decision: 'admitted', rate: { remaining: 0 } });
+  });
+
+  test('a hard allotment is a wall of tokens and BYOK tokens have their own', async () => {
+    const account = fresh();
+    const walls = [cap(10n, { period: 'plan', meter: 'byok' })];
+    expect(verdict(await store.admit(account, command('a', { tokens: 10n, byok: true, walls })))).toMatchObject({ decision: 'admitted', planTokens: 10n });
+    expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('blocked');
+    await store.finish(account, { requestId: 'a', charge: 0n, tokens: 10n, byok: true, keyId: 'key_1', periods: undefined });
+    expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('wall');
+  });
+});
+
+afterAll(stopTestStores);

@@ -1,0 +1,36 @@
+/** Settings of quota. */
+import { ConfigError, loadConfig, logLevelField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { z } from 'zod';
+
+const schema = z.object({
+  /** Address the doors listen on. */
+  HOST: z.string().default('127.0.0.1'),
+  /** 0 = any free port. */
+  GRPC_PORT: portField(0),
+  /** Of /livez, /readyz and /metrics; 0 = any free port. */
+  METRICS_PORT: portField(0),
+  LOG_LEVEL: logLevelField(),
+  /** `memory` serves one replica only and forgets at exit. */
+  QUOTA_STORE: z.enum(['redis', 'memory']).default('redis'),
+  /** Such as redis://127.0.0.1:6379; required for the Redis store. May hold a password: never logged. */
+  REDIS_URL: z.string().optional(),
+  /** Longest wait for Redis: 50 ms bound what a frozen one costs a request; more on a host that is short of CPU. */
+  REDIS_TIMEOUT_MS: wholeNumberField(10, 10_000, 50),
+  /** host:port of billing, separated by commas; empty = no ledger, totals start at zero. */
+  BILLING_ADDRS: z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== '')),
+  /** Where the ledger's totals are announced; needed unless a bus is handed in. */
+  NATS_URL: z.string().optional(),
+  /** Length of month and plan periods, for tests; absent = calendar months. */
+  BILLING_PERIOD_SECONDS: z.coerce.number().int().min(1).max(31_536_000).optional(),
+});
+
+export type QuotaConfig = Readonly<z.infer<typeof schema>>;
+
+/** Throws ConfigError with one line a problem. */
+export function loadQuotaConfig(environment: Environment): QuotaConfig {
+  const config = loadConfig(schema, environment);
+  if (config.QUOTA_STORE === 'redis' && config.REDIS_URL === undefined) {
+    throw new ConfigError('REDIS_URL: is required when QUOTA_STORE is redis (the default); set QUOTA_STORE=memory to run without Redis');
+  }
+  return config;
+}

@@ -1,0 +1,109 @@
+/** Between the contract's admission and the state machine's. */
+import type { AdmitRequest__Output, AdmitResponse, Decision__Output } from '@signalbox/contracts/quota';
+import { checkAmount, type AdmitCommand, type AdmitVerdict, type Wall } from '@signalbox/ledger-core/admission';
+import { periodEndMs, type PeriodKind } from '@signalbox/ledger-core/periods';
+import { Fault } from '@signalbox/kernel/fault';
+
+interface NamedWall {
+  readonly wall: Wall;
+  readonly refusal: Decision__Output;
+}
+
+export interface Admission {
+  readonly command: AdmitCommand;
+  readonly walls: readonly NamedWall[];
+  readonly includedTokens: bigint | undefined;
+}
+
+/** Bound on caps of one request. */
+const CAPS_MAX = 64;
+const CAP_PERIODS: Readonly<Record<string, PeriodKind>> = { DAY: 'day', WEEK: 'week', MONTH: 'month', TOTAL: 'total' };
+
+const amount = (text: string): bigint => checkAmount(BigInt(text));
+
+/** The command of a request. Throws a Fault `bad_message` when an id is missing or an amount out of bounds. */
+export function readAdmission(request: AdmitRequest__Output, periodSeconds: number | undefined): Admission {
+  const { requestId, accountId, keyId, limits } = request;
+  if (requestId === '' || accountId === '') throw new Fault('bad_message', 'an admission needs a request id and an account id');
+  const caps = limits?.caps ?? [];
+  if (caps.length > CAPS_MAX) throw new Fault('bad_message', 'too many caps');
+  const isChat = request.counter !== 'CONTROL';
+  const walls: NamedWall[] = [];
+  if (isChat) {
+    for (const cap of caps) {
+      const period = CAP_PERIODS[cap.period];
+      if (period === undefined) throw new Fault('bad_message', 'a cap needs a period');
+      const limit = amount(cap.capNanoUsd);
+      if (cap.scope !== 'account' && cap.scope !== keyId) continue;
+      walls.push({ wall: { scope: cap.scope === 'account' ? 'account' : 'key', period, meter: 'charge', limit }, refusal: 'COST_CAPPED' });
+    }
+    if (limits?.trialCreditNanoUsd !== undefined && !request.byok) walls.push({ wall: { scope: 'account', period: 'total', meter: 'charge', limit: amount(limits.trialCreditNanoUsd) }, refusal: 'TRIAL_EXHAUSTED' });
+    if (limits?.byokTokens !== undefined && request.byok) walls.push({ wall: { scope: 'account', period: 'plan', meter: 'byok', limit: amount(limits.byokTokens) }, refusal: 'ALLOTMENT_EXHAUSTED' });
+    if (limits?.includedTokens !== undefined && limits.hardCap) walls.push({ wall: { scope: 'account', period: 'plan', meter: 'tokens', limit: amount(limits.includedTokens) }, refusal: 'ALLOTMENT_EXHAUSTED' });
+  }
+  const command: AdmitCommand = {
+    requestId,
+    keyId,
+    counter: isChat ? 'chat' : 'control',
+    amount: isChat && !request.byok ? amount(request.amountNanoUsd) : 0n,
+    minAmount: amount(request.minAmountNanoUsd),
+    tokens: isChat ? amount(request.tokens) : 0n,
+    byok: request.byok,
+    requestsPerMinute: limits?.requestsPerMinute,
+    burstPerSecond: limits?.burstPerSecond,
+    keyRequestsPerMinute: limits?.keyRequestsPerMinute,
+    walls: walls.map(({ wall }) => wall),
+    anchorDay: Math.min(limits?.billingAnchorDay ?? 0, 28),
+    periodSeconds,
+    needsTotals: walls.length > 0,
+  };
+  return { command, walls, includedTokens: limits?.includedTokens === undefined ? undefined : amount(limits.includedTokens) };
+}
+
+/** The contract's answer to a verdict. */
+export function writeVerdict({ command, walls, includedTokens }: Admission, verdict: AdmitVerdict): AdmitResponse {
+  const nowMs = verdict.periods.reservedAtMs;
+  const rules = { anchorDay: command.anchorDay, ...(command.periodSeconds === undefined ? {} : { periodSeconds: command.periodSeconds }) };
+  const named = verdict.wall === undefined ? undefined : walls[verdict.wall.index];
+  const decision = ((): Decision__Output => {
+    switch (verdict.decision) {
+      case 'admitted':
+        return 'ADMITTED';
+      case 'rate':
+        return 'RATE_LIMITED';
+      case 'burst':
+        return 'BURST_LIMITED';
+      case 'blocked':
+        return 'BLOCKED_BY_LIVE';
+      case 'wall':
+        return named?.refusal ?? 'COST_CAPPED';
+    }
+  })();
+  const response: AdmitResponse = {
+    decision,
+    retryAfterMs: verdict.retryAfterMs,
+    heldNanoUsd: String(verdict.held),
+    periods: { ...verdict.periods, reservedAtMs: String(nowMs) },
+  };
+  if (verdict.rate !== undefined) {
+    response.limitRequests = verdict.rate.limit;
+    response.remainingRequests = verdict.rate.remaining;
+    response.resetRequestsMs = verdict.rate.resetMs;
+  }
+  const planEndMs = periodEndMs('plan', nowMs, rules) ?? nowMs;
+  if (includedTokens !== undefined) {
+    response.limitTokens = String(includedTokens);
+    response.remainingTokens = String(includedTokens > verdict.planTokens ? includedTokens - verdict.planTokens : 0n);
+    response.resetTokensMs = String(planEndMs - nowMs);
+  }
+  if (named !== undefined && verdict.wall !== undefined) {
+    response.limitSource = named.wall.scope;
+    response.spendNanoUsd = String(verdict.wall.spend);
+    response.reservedNanoUsd = String(verdict.wall.reserved);
+    response.limitNanoUsd = String(named.wall.limit);
+    const endMs = periodEndMs(named.wall.period, nowMs, rules);
+    if (endMs !== undefined) response.resetsAtMs = String(endMs);
+    if (decision === 'ALLOTMENT_EXHAUSTED' && endMs !== undefined) response.retryAfterMs = Math.min(endMs - nowMs, 2 ** 32 - 1);
+  }
+  return response;
+}

@@ -1,0 +1,23 @@
+/** What the domain needs from the world. */
+import type { AccountView, AdmitAnswer, AdmitCommand, FinishCommand, TotalsCommand } from '@signalbox/ledger-core/admission';
+
+/** Limits and holds by account. Each call is atomic and safe to repeat; all throw a Fault `quota_unavailable` when the store is away. */
+export interface QuotaStore {
+  /** Resolves once the store answers, or at once when it may come later. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  ready(): boolean;
+  admit(accountId: string, command: AdmitCommand): Promise<AdmitAnswer>;
+  release(accountId: string, requestId: string): Promise<void>;
+  /** False = the growth of the hold was refused. */
+  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint): Promise<boolean>;
+  finish(accountId: string, command: FinishCommand): Promise<void>;
+  /** `complete`: all totals of the account as the ledger has them now; admissions that need them may go on. */
+  applyTotals(accountId: string, command: TotalsCommand, complete: boolean): Promise<void>;
+  show(accountId: string): Promise<AccountView>;
+  /** Ends leases that ran out; answers how many. */
+  sweep(accountId: string): Promise<number>;
+}
+
+/** The ledger's absolute totals of an account; throws a Fault when billing is away. */
+export type AskTotals = (accountId: string) => Promise<TotalsCommand>;

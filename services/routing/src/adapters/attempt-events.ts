@@ -1,0 +1,37 @@
+/** Hears of attempts on the bus and feeds the statistics. */
+import type { Bus, Subscription } from '@signalbox/bus/bus';
+import type { AttemptObserved__Output, AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import type { Log } from '@signalbox/runtime/log';
+import type { LiveStats } from '../domain/live-stats.js';
+
+const SUBJECT = 'attempts.v1.>';
+/** Failures that say nothing against the endpoint: the request was at fault. */
+const REQUEST_FAULTS: ReadonlySet<string> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
+
+function observe(live: LiveStats, attempt: AttemptObserved__Output): void {
+  live.observe({
+    endpointId: attempt.endpointId,
+    isSuccess: attempt.ok || REQUEST_FAULTS.has(attempt.failure),
+    isStreaming: attempt.stream,
+    firstTokenMs: attempt.ok ? attempt.ttftMs : 0,
+    totalMs: attempt.ok ? attempt.totalMs : 0,
+    outputTokens: attempt.ok ? attempt.outputTokens : 0,
+    retryAfterMs: attempt.failure === 'RATE_LIMITED' ? attempt.retryAfterMs : 0,
+  });
+}
+
+/** Listens until stopped. Messages that cannot be read are skipped: statistics are best effort. */
+export function listenToAttempts(bus: Bus, live: LiveStats, log: Log): Promise<Subscription> {
+  const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+  return bus.listen(SUBJECT, ({ payload }) => {
+    let message: AttemptsObserved__Output;
+    try {
+      message = codec.decode(payload);
+    } catch (error) {
+      log.warn('A message about attempts could not be read.', { error: error instanceof Error ? error.name : 'unknown' });
+      return;
+    }
+    for (const attempt of message.attempts) observe(live, attempt);
+  });
+}

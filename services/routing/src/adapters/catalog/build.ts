@@ -1,0 +1,214 @@
+/** From rows to the indexed catalog: prices to cards, endpoint over model, operator's providers. */
+import { createHash } from 'node:crypto';
+import { asPrice, usdNumberToNano, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
+import { abilitiesOf, type Scores } from '@signalbox/router-core/ability';
+import { indexNames, namedCard, QUANTIZATION_BITS, type Capabilities, type Catalog, type Endpoint, type Model, type PriceStep } from '@signalbox/router-core/catalog';
+import type { CatalogRows, EndpointRow, ModelRow, ProviderRow } from './schema.js';
+import { unsupportedParams } from './tuning-params.js';
+
+export const SIMULATOR_PROVIDER = 'simulator';
+/** Wires whose worker is built. */
+const BUILT_WIRES: ReadonlySet<string> = new Set(['openai-chat', 'mistral']);
+/** Providers known to take `n` above 1. */
+const CHOICES_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'mistral', 'together', 'fireworks', 'deepinfra', 'vllm', SIMULATOR_PROVIDER]);
+// 10 s × model factor (FAILURES): models that think before the first token get six times as long.
+const FIRST_BYTE_TIMEOUT_MS = 10_000;
+const REASONING_FACTOR = 6;
+/** A P75 from a P50, where the catalog has only the latter. */
+const P75_OVER_P50 = 1.3;
+
+export interface OperatorTerms {
+  readonly managedProviders: ReadonlySet<string>;
+  readonly byokProviders: ReadonlySet<string>;
+  readonly zdrAgreements: ReadonlySet<string>;
+  /** ISO date of today, for shut-down dates. */
+  readonly today: string;
+}
+
+interface PriceRow {
+  readonly input?: number | null | undefined;
+  readonly output?: number | null | undefined;
+  readonly cached_input?: number | null | undefined;
+  readonly cache_write?: number | null | undefined;
+  readonly reasoning?: number | null | undefined;
+  readonly audio_input?: number | null | undefined;
+}
+
+function toPrice(usd: number): NanoUsdPerMillionTokens {
+  return asPrice(usdNumberToNano(usd));
+}
+
+function stepOf(endpointId: string, row: PriceRow, base: PriceRow, requestUsd: number, fromPromptTokens: number): PriceStep | undefined {
+  const input = row.input ?? base.input;
+  const output = row.output ?? base.output;
+  if (input === null || input === undefined || output === null || output === undefined) return undefined;
+  return {
+    fromPromptTokens,
+    card: namedCard(endpointId, {
+      inputUncached: toPrice(input),
+      cacheRead: toPrice(row.cached_input ?? input),
+      cacheWrite: toPrice(row.cache_write ?? input),
+      outputText: toPrice(output),
+      outputReasoning: toPrice(row.reasoning ?? output),
+      audio: toPrice(row.audio_input ?? base.audio_input ?? input),
+      image: toPrice(input),
+      requestNanoUsd: usdNumberToNano(requestUsd),
+    }),
+  };
+}
+
+/** Steps of an endpoint; empty when its price is unknown. Throws RangeError for a price finer than a nano-dollar. */
+function pricesOf(row: EndpointRow): PriceStep[] {
+  const { pricing } = row;
+  const request = pricing.request ?? 0;
+  const first = stepOf(row.id, pricing, pricing, request, 0);
+  if (first === undefined) return [];
+  const steps = [first];
+  const tiers = [...(pricing.long_context_tiers ?? [])].sort((left, right) => left.min_context_tokens - right.min_context_tokens);
+  for (const tier of tiers) {
+    const step = stepOf(row.id, tier, pricing, request, tier.min_context_tokens);
+    if (step !== undefined) steps.push(step);
+  }
+  return steps;
+}
+
+function capabilitiesOf(model: ModelRow, endpoint: EndpointRow): Capabilities {
+  const of = model.capabilities;
+  const tools = (endpoint.supports_tools ?? of.tools) === true;
+  const jsonSchema = (endpoint.supports_json_schema ?? of.json_schema) === true;
+  return {
+    streaming: of.streaming === true,
+    tools,
+    forcedToolChoice: tools && of.tool_choice !== false,
+    parallelToolCalls: tools && of.parallel_tool_calls !== false,
+    jsonObject: jsonSchema || (endpoint.supports_json_object ?? of.json_object) === true,
+    jsonSchema,
+    vision: of.vision === true,
+    fileInput: of.file_input === true,
+    audioInput: of.audio_input === true,
+    logprobs: of.logprobs === true,
+    choices: CHOICES_PROVIDERS.has(endpoint.provider),
+  };
+}
+
+/** Unknown precision counts as 16 bit for a closed model at its maker or licensed cloud, and fails every bound elsewhere. */
+function quantizationBitsOf(model: ModelRow, endpoint: EndpointRow, provider: ProviderRow): number | null {
+  if (endpoint.quantization !== null && endpoint.quantization !== undefined) return QUANTIZATION_BITS[endpoint.quantization] ?? null;
+  return !model.open_weights && (provider.kind === 'first_party' || provider.kind === 'cloud') ? 16 : null;
+}
+
+function hasPassed(date: string | null | undefined, today: string): boolean {
+  return date !== null && date !== undefined && date <= today;
+}
+
+function endpointOf(index: number, modelIndex: number, model: ModelRow, row: EndpointRow, provider: ProviderRow, terms: OperatorTerms): Endpoint {
+  const prices = pricesOf(row);
+  const policy = provider.data_policy;
+  const isShutDown = hasPassed(row.deprecation_date, terms.today) || (provider.kind === 'first_party' && hasPassed(model.deprecation_date, terms.today));
+  const isReasoning = model.capabilities.reasoning === true;
+  const median = row.priors?.ttft_ms_p50 ?? null;
+  return {
+    index,
+    id: row.id,
+    provider: row.provider,
+    modelIndex,
+    model: model.id,
+    providerModelId: row.provider_model_id,
+    wireProtocol: row.wire_protocol,
+    prices,
+    maxTokensParam: row.max_tokens_param === 'max_completion_tokens' ? 'max_completion_tokens' : 'max_tokens',
+    contextWindow: row.context_window ?? model.context_window ?? null,
+    maxOutputTokens: row.max_output_tokens ?? model.max_output_tokens ?? null,
+    capabilities: capabilitiesOf(model, row),
+    unsupportedParams: unsupportedParams(model, row),
+    hiddenReasoning: isReasoning,
+    trainsOnData: policy.trains_on_data ?? null,
+    zdr: policy.zdr_default === true || (policy.zdr_by_agreement === true && terms.zdrAgreements.has(row.provider)),
+    quantizationBits: quantizationBitsOf(model, row, provider),
+    temperatureMax: provider.temperature_max ?? 0,
+    needsUserId: provider.requires_user_id === true,
+    firstByteTimeoutMs: FIRST_BYTE_TIMEOUT_MS * (isReasoning ? REASONING_FACTOR : 1),
+    isServable: row.status === 'active' && row.upstream_api === 'chat' && BUILT_WIRES.has(row.wire_protocol) && prices.length > 0 && !isShutDown,
+    hasManagedCredential: terms.managedProviders.has(row.provider),
+    takesByok: terms.managedProviders.has(row.provider) || terms.byokProviders.has(row.provider),
+    priorLatencyMsP75: row.priors?.ttft_ms_p75 ?? (median === null ? null : median * P75_OVER_P50),
+    priorThroughputTpsP50: row.priors?.throughput_tps_p50 ?? null,
+  };
+}
+
+function scoresOf(model: ModelRow): Scores {
+  const quality = model.priors?.quality;
+  const academic = quality?.academic_2025;
+  const values: Record<string, number | null | undefined> = {
+    artificial_analysis: quality?.artificial_analysis?.intelligence_index,
+    lmarena: quality?.lmarena_text_elo?.value,
+    aider: quality?.aider_polyglot?.value,
+    design_arena: quality?.design_arena_code_elo?.value,
+    mmlu_pro: academic?.mmlu_pro,
+    gpqa: academic?.gpqa,
+  };
+  return Object.fromEntries(Object.entries(values).flatMap(([source, value]) => (typeof value === 'number' ? [[source, value]] : [])));
+}
+
+function problemsOf(rows: CatalogRows): string[] {
+  const problems: string[] = [];
+  const names = new Map<string, string>();
+  const endpoints = new Set<string>();
+  const providers = new Set(rows.providers.map((provider) => provider.id));
+  if (providers.size !== rows.providers.length) problems.push('A provider stands twice.');
+  for (const model of rows.models) {
+    for (const name of new Set([model.id, ...model.aliases])) {
+      if (names.has(name)) problems.push(`${model.id}: the name ${name} is taken by ${names.get(name) ?? ''}.`);
+      names.set(name, model.id);
+    }
+    for (const endpoint of model.endpoints) {
+      if (endpoints.has(endpoint.id)) problems.push(`${endpoint.id}: stands twice.`);
+      endpoints.add(endpoint.id);
+      if (!providers.has(endpoint.provider)) problems.push(`${endpoint.id}: unknown provider ${endpoint.provider}.`);
+      const { input, output } = endpoint.pricing;
+      if (endpoint.status === 'active' && (typeof input !== 'number' || typeof output !== 'number')) problems.push(`${endpoint.id}: an active endpoint needs prices of input and output.`);
+      try {
+        pricesOf(endpoint);
+      } catch {
+        problems.push(`${endpoint.id}: a price is finer than a nano-dollar.`);
+      }
+    }
+  }
+  return problems;
+}
+
+/** The indexed catalog, or what is wrong with the rows. */
+export function buildCatalog(rows: CatalogRows, terms: OperatorTerms): { readonly problems: readonly string[]; readonly catalog?: Catalog } {
+  const problems = problemsOf(rows);
+  if (problems.length > 0) return { problems };
+  const providers = new Map(rows.providers.map((provider) => [provider.id, provider]));
+  const abilities = abilitiesOf(rows.models.filter((model) => typeof model.simulated_ability !== 'number').map(scoresOf), 'artificial_analysis');
+  let nextAbility = 0;
+  const endpoints: Endpoint[] = [];
+  const models = rows.models.map((row, modelIndex): Model => {
+    const own = row.endpoints.flatMap((endpointRow) => {
+      const provider = providers.get(endpointRow.provider);
+      if (provider === undefined) return [];
+      const endpoint = endpointOf(endpoints.length, modelIndex, row, endpointRow, provider, terms);
+      endpoints.push(endpoint);
+      return [endpoint];
+    });
+    const isSimulated = typeof row.simulated_ability === 'number';
+    const maker = row.endpoints.findIndex((endpoint) => isSimulated || (providers.get(endpoint.provider)?.kind === 'first_party' && (endpoint.variant ?? null) === null));
+    return {
+      index: modelIndex,
+      id: row.id,
+      ownedBy: row.owned_by,
+      aliases: row.aliases,
+      family: row.family ?? null,
+      deprecationDate: row.deprecation_date ?? null,
+      isRetired: hasPassed(row.deprecation_date, terms.today) && !row.open_weights,
+      ability: row.simulated_ability ?? abilities[nextAbility++] ?? 0,
+      isSimulated,
+      endpoints: own,
+      listPrices: own[maker]?.prices ?? [],
+    };
+  });
+  const fingerprint = createHash('sha256').update(JSON.stringify([rows.digest, [...terms.managedProviders].sort(), [...terms.byokProviders].sort(), [...terms.zdrAgreements].sort(), terms.today])).digest('hex');
+  return { catalog: { id: `cat_${fingerprint.slice(0, 16)}`, models, endpoints, names: indexNames(models) }, problems: [] };
+}

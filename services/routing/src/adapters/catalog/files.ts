@@ -1,0 +1,67 @@
+/** Reads the catalog's files. */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { z } from 'zod';
+import type { CatalogSource } from '../../domain/ports.js';
+import { buildCatalog, type OperatorTerms } from './build.js';
+import { modelsFileSchema, providersFileSchema, simulatorFileSchema } from './schema.js';
+
+const SHIPPED_DIR = fileURLToPath(new URL('../../../catalog', import.meta.url));
+const PROBLEMS_MAX = 50;
+
+interface ReadFile<Rows> {
+  /** SHA-256 of the bytes. */
+  readonly digest: string;
+  readonly rows: Rows;
+}
+
+async function readOne<Shape extends z.ZodType>(directory: string, name: string, schema: Shape, problems: string[]): Promise<ReadFile<z.infer<Shape>> | undefined> {
+  let json: unknown;
+  let digest: string;
+  try {
+    const bytes = await readFile(join(directory, name));
+    digest = createHash('sha256').update(bytes).digest('hex');
+    json = JSON.parse(bytes.toString('utf8'));
+  } catch (error) {
+    problems.push(`${name}: ${error instanceof SyntaxError ? 'is not JSON' : 'cannot be read'}.`);
+    return undefined;
+  }
+  const parsed = schema.safeParse(json);
+  if (parsed.success) return { digest, rows: parsed.data };
+  for (const issue of parsed.error.issues.slice(0, PROBLEMS_MAX)) problems.push(`${name}: ${issue.path.join('.')}: ${issue.message}`);
+  return undefined;
+}
+
+export interface CatalogFilesOptions {
+  /** Empty = the shipped catalog. */
+  readonly directory: string;
+  readonly withSimulator: boolean;
+  readonly terms: Omit<OperatorTerms, 'today'>;
+}
+
+/** Source over a directory with models.json and providers.json. The simulator is always the shipped one. */
+export function createCatalogFiles({ directory, withSimulator, terms }: CatalogFilesOptions): CatalogSource {
+  const from = directory === '' ? SHIPPED_DIR : directory;
+  return {
+    location: directory === '' ? 'shipped' : directory,
+    read: async (today) => {
+      const problems: string[] = [];
+      const [providers, models, simulator] = await Promise.all([
+        readOne(from, 'providers.json', providersFileSchema, problems),
+        readOne(from, 'models.json', modelsFileSchema, problems),
+        withSimulator ? readOne(SHIPPED_DIR, 'simulator.json', simulatorFileSchema, problems) : { digest: '', rows: { providers: [], models: [] } },
+      ]);
+      if (providers === undefined || models === undefined || simulator === undefined) return { problems };
+      const schemaVersion = models.rows.schema_version;
+      const built = buildCatalog({
+        schemaVersion,
+        digest: [providers.digest, models.digest, simulator.digest].join('|'),
+        providers: [...providers.rows.providers, ...simulator.rows.providers],
+        models: [...models.rows.models, ...simulator.rows.models],
+      }, { ...terms, today });
+      return built.catalog === undefined ? { problems: built.problems.slice(0, PROBLEMS_MAX) } : { problems: [], loaded: { catalog: built.catalog, schemaVersion } };
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { describe, expect, test } from '@jest/globals';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findModel, type Catalog } from '@signalbox/router-core/catalog';
+import { decide } from '@signalbox/router-core/decide';
+import { plainRequest } from '@signalbox/router-core/request';
+import { createCatalogFiles } from './adapters/catalog/files.js';
+import { createCatalogHolder } from './domain/catalog-holder.js';
+
+const SHIPPED = fileURLToPath(new URL('../catalog', import.meta.url));
+const clock = { nowMs: () => 1_795_200_000_123, monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) };
+const source = (providers: readonly string[], directory = '', withSimulator = false) =>
+  createCatalogFiles({ directory, withSimulator, terms: { managedProviders: new Set(providers), byokProviders: new Set(), zdrAgreements: new Set() } });
+
+async function load(providers: readonly string[], withSimulator = false): Promise<Catalog> {
+  const { problems, loaded } = await source(providers, '', withSimulator).read('2026-11-21');
+  expect(problems).toEqual([]);
+  if (loaded === undefined) throw new Error('no catalog');
+  return loaded.catalog;
+}
+
+describe('the shipped catalog', () => {
+  test('is sound, and every endpoint that is served has a price, a built wire and the chat API', async () => {
+    const catalog = await load(['openai', 'groq', 'mistral', 'vllm', 'anthropic', 'openrouter']);
+    const served = catalog.endpoints.filter((endpoint) => endpoint.isServable && endpoint.hasManagedCredential);
+    expect(served.length).toBeGreaterThan(150);
+    for (const endpoint of served) {
+      expect(endpoint.prices.length).toBeGreaterThan(0);
+      expect(['openai-chat', 'mistral']).toContain(endpoint.wireProtocol);
+      expect(['vllm', 'anthropic']).not.toContain(endpoint.provider);
+    }
+  });
+
+  test('resolves full, bare and dated names, and prices exactly', async () => {
+    const catalog = await load(['openai']);
+    const mini = findModel(catalog, 'gpt-4o-mini');
+    expect(mini?.id).toBe('openai/gpt-4o-mini');
+    expect(findModel(catalog, 'openai/gpt-4o-mini')).toBe(mini);
+    expect(mini?.listPrices[0]?.card).toMatchObject({ inputUncached: 150_000_000n, outputText: 600_000_000n, cacheRead: 75_000_000n });
+    for (const model of catalog.models) for (const alias of model.aliases) expect(findModel(catalog, alias)?.id).toBe(model.id);
+  });
+
+  test('charges the long-context price for the whole prompt once it passes the threshold', async () => {
+    const catalog = await load(['openai']);
+    const at = (promptTokens: number) => {
+      const plan = decide({ ...plainRequest('openai/gpt-5.6-sol'), promptTokens }, { catalog, live: new Map() }, 1);
+      return plan.kind === 'plan' ? plan.attempts[0]?.card.inputUncached : undefined;
+    };
+    expect(at(271_999)).toBe(5_000_000_000n);
+    expect(at(272_000)).toBe(10_000_000_000n);
+  });
+
+  test('gives abilities in [0, 1] that put a flagship above a small model', async () => {
+    const catalog = await load([]);
+    for (const model of catalog.models) expect(model.ability >= 0 && model.ability <= 1).toBe(true);
+    expect(findModel(catalog, 'openai/gpt-5.6-sol')?.ability ?? 0).toBeGreaterThan(findModel(catalog, 'openai/gpt-4o-mini')?.ability ?? 1);
+  });
+
+  test('answers auto from the simulator when there is nothing else, compared with its dearer model', async () => {
+    const plan = decide(plainRequest('auto'), { catalog: await load(['simulator'], true), live: new Map() }, 1);
+    expect(plan.kind === 'plan' ? [plan.attempts[0]?.endpoint.model, plan.reference?.model] : []).toEqual(['simulator/fast', 'simulator/smart']);
+    expect(findModel(await load(['openai']), 'simulator/fast')).toBeUndefined();
+  });
+});
+
+describe('a bad catalog', () => {
+  test.each([
+    ['a negative price', '"input":0.15,"output":0.6', '"input":-0.15,"output":0.6'],
+    ['a blank price', '"input":0.15,"output":0.6', '"input":"","output":0.6'],
+    ['a price that is not a number', '"input":0.15,"output":0.6', '"input":NaN,"output":0.6'],
+    ['no price at all', '"input":0.15,"output":0.6', '"input":null,"output":0.6'],
+    ['a price finer than a nano-dollar', '"input":0.15,"output":0.6', '"input":1e-12,"output":0.6'],
+    ['an unknown provider', '"provider":"openai"', '"provider":"nobody"'],
+    ['an alias of two models', '"aliases":["gpt-6-sol"]', '"aliases":["gpt-4o-mini"]'],
+  ])('with %s is refused and the good one stays', async (_what, from, to) => {
+    const directory = await mkdtemp(join(tmpdir(), 'catalog-'));
+    try {
+      const models = await readFile(join(SHIPPED, 'models.json'), 'utf8');
+      await writeFile(join(directory, 'providers.json'), await readFile(join(SHIPPED, 'providers.json')));
+      await writeFile(join(directory, 'models.json'), models);
+      const holder = createCatalogHolder(source(['openai'], directory), clock);
+      expect((await holder.reload()).problems).toEqual([]);
+      const good = holder.current();
+      expect(models).toContain(from);
+      await writeFile(join(directory, 'models.json'), models.replace(from, to));
+      expect((await holder.check()).problems.length).toBeGreaterThan(0);
+      expect((await holder.reload()).problems.length).toBeGreaterThan(0);
+      expect(holder.current()).toBe(good);
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  test('a price that more than doubles is told, and taken', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'catalog-'));
+    try {
+      const models = await readFile(join(SHIPPED, 'models.json'), 'utf8');
+      await writeFile(join(directory, 'providers.json'), await readFile(join(SHIPPED, 'providers.json')));
+      await writeFile(join(directory, 'models.json'), models);
+      const holder = createCatalogHolder(source(['openai'], directory), clock);
+      await holder.reload();
+      await writeFile(join(directory, 'models.json'), models.replace('"input":0.15,"output":0.6', '"input":0.31,"output":0.6'));
+      expect(await holder.reload()).toMatchObject({ problems: [], warnings: [expect.stringContaining('input')] });
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,73 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
+import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsResponse__Output, ProvidersResponse__Output } from '@signalbox/contracts/routing';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { systemClock } from '@signalbox/runtime/clock';
+import type { Service } from '@signalbox/runtime/lifecycle';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { composeRouting } from './compose.js';
+import { loadRoutingConfig } from './config.js';
+
+let bus: MemoryBus;
+let service: Service;
+let client: RpcClient;
+
+async function start(environment: Record<string, string>, door: 'link' | 'unary' = 'link'): Promise<void> {
+  bus = createMemoryBus({ clock: systemClock });
+  service = composeRouting(loadRoutingConfig(environment), { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus });
+  await service.start();
+  client = createRpcClient({ area: 'routing', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door, clock: systemClock, randomBytes, defaultDeadlineMs: 5_000 });
+}
+
+afterEach(async () => {
+  await client.close();
+  await service.stop();
+  await bus.close();
+});
+
+describe('routing over its doors', () => {
+  const decide = (request: DecideRequest): Promise<DecideResponse__Output> => client.unary('Decide', request);
+
+  test.each(['link', 'unary'] as const)('plans the simulator out of the box through the %s door', async (door) => {
+    await start({}, door);
+    expect(service.ready()).toBe(true);
+    const answer = await decide({ model: 'auto', promptTokens: 12, seed: 7 });
+    expect(answer.refusal).toBe('REFUSAL_UNSPECIFIED');
+    expect(answer.attempts[0]).toMatchObject({ endpointId: 'simulator:simulator/fast', provider: 'simulator', providerModelId: 'sim-fast', maxTokensParam: 'max_tokens', maxOutputTokens: 16_384 });
+    expect(answer.attempts[0]?.card).toMatchObject({ inputUncached: '150000000', outputText: '600000000', cacheRead: '75000000' });
+    expect(answer.referenceModel).toBe('simulator/smart');
+    expect(answer.decisionId).toMatch(/^dec_/);
+    const list = await client.unary<object, ListModelsResponse__Output>('ListModels', { detail: true });
+    expect(list.models.map((model) => model.id)).toEqual(['simulator/fast', 'simulator/smart']);
+    expect(JSON.parse(Buffer.from(list.models[0]?.detailJson ?? '').toString())).toMatchObject({ pricing: { input: 0.15 }, context_window: 128_000 });
+  });
+
+  test('answers refusals as values and keeps the contract’s words', async () => {
+    await start({ PROVIDERS: 'openai,mistral' });
+    expect((await decide({ model: 'simulator/fast' })).refusal).toBe('MODEL_NOT_FOUND');
+    expect(await decide({ model: 'gpt-4o-mini', zdr: true })).toMatchObject({ refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['zdr'] });
+    expect((await decide({ model: 'gpt-4o-mini', promptTokens: 900_000 })).refusal).toBe('CONTEXT_LENGTH_EXCEEDED');
+    await expect(decide({ model: 'gpt-4o-mini', dataCollection: 'maybe' })).rejects.toMatchObject({ code: 'bad_message' });
+    const shown = await client.unary<object, CatalogShowResponse__Output>('CatalogShow', {});
+    expect(shown).toMatchObject({ models: 164, endpoints: 696, availableProviders: ['mistral', 'openai'], loadedFrom: 'shipped' });
+    expect(await client.unary('CatalogReload', {})).toMatchObject({ loaded: true, problems: [] });
+    expect(await client.unary('CatalogCheck', {})).toMatchObject({ problems: [], warnings: [] });
+  });
+
+  test('hears of failures on the bus and leaves the endpoint out until it is well', async () => {
+    await start({});
+    const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+    const failure = { endpointId: 'simulator:simulator/fast', ok: false, failure: 'PROVIDER_ERROR' as const };
+    bus.announce('attempts.v1.simulator', codec.encode({ attempts: Array.from({ length: 5 }, () => failure) }));
+    bus.announce('attempts.v1.simulator', Buffer.from([255, 255, 255]));
+    let states: ProvidersResponse__Output;
+    do states = await client.unary('Providers', {});
+    while (states.providers.find((entry) => entry.provider === 'simulator')?.endpoints[0]?.breaker !== 'open');
+    expect((await decide({ model: 'simulator/fast' })).refusal).toBe('ALL_UNHEALTHY');
+    expect((await decide({ model: 'auto' })).attempts.map((attempt) => attempt.model)).toEqual(['simulator/smart']);
+  });
+});

@@ -1,0 +1,38 @@
+/** Settings of the routing service. */
+import { loadConfig, logLevelField, portField, type Environment } from '@signalbox/runtime/config';
+import { z } from 'zod';
+
+const listField = () =>
+  z
+    .string()
+    .default('')
+    .transform((text) => [...new Set(text.split(',').map((part) => part.trim()).filter((part) => part !== ''))]);
+
+const schema = z.object({
+  /** Address the doors listen on. */
+  HOST: z.string().min(1).default('127.0.0.1'),
+  /** 0 = any free port. */
+  GRPC_PORT: portField(0),
+  /** 0 = any free port. */
+  METRICS_PORT: portField(0),
+  LOG_LEVEL: logLevelField(),
+  /** Directory with models.json and providers.json; the shipped catalog by default. */
+  CATALOG_DIR: z.string().default(''),
+  /** Providers with a running worker and the operator's credential, separated by commas. */
+  PROVIDERS: listField(),
+  /** Further providers whose worker runs: served only to accounts with a credential of their own. */
+  BYOK_PROVIDERS: listField(),
+  /** Providers with which the operator has a zero-retention agreement for the credential in use. */
+  ZDR_AGREEMENTS: listField(),
+  /** The built-in provider: `auto` = only when PROVIDERS names no other. */
+  SIMULATOR: z.enum(['on', 'off', 'auto']).default('auto'),
+  /** Event bus; empty = no live statistics unless a bus is handed in. */
+  NATS_URL: z.string().default(''),
+});
+
+export type RoutingConfig = Readonly<z.infer<typeof schema>>;
+
+/** Reads the settings; throws ConfigError naming every wrong variable. */
+export function loadRoutingConfig(environment: Environment): RoutingConfig {
+  return loadConfig(schema, environment);
+}

@@ -1,0 +1,60 @@
+/** Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or on a 429 for its Retry-After. */
+import type { BreakerState } from '@signalbox/router-core/catalog';
+
+const IN_A_ROW = 5;
+const CALLS_MIN = 10;
+const WINDOW_MS = 30_000;
+const OPEN_MS = 30_000;
+/** A provider's Retry-After is believed up to ten minutes. */
+const RETRY_AFTER_MAX_MS = 600_000;
+/** Calls remembered for the share; more within 30 s push the oldest out. */
+const CALLS_MAX = 256;
+
+export interface Breaker {
+  /** `retryAfterMs` 0 = no hint. All instants on one steady clock. */
+  record(isSuccess: boolean, retryAfterMs: number, nowMs: number): void;
+  state(nowMs: number): BreakerState;
+  /** Called when a plan holds a half-open endpoint: it counts as open until that probe reports or 30 s pass. */
+  noteProbe(nowMs: number): void;
+}
+
+export function createBreaker(): Breaker {
+  let failuresInARow = 0;
+  /** 0 = closed. Moves only forward while open. */
+  let openUntilMs = 0;
+  /** One plan holds the endpoint to see whether it is well again. */
+  let probing = false;
+  let calls: { readonly atMs: number; readonly isSuccess: boolean }[] = [];
+
+  const open = (untilMs: number): void => {
+    openUntilMs = Math.max(openUntilMs, untilMs);
+  };
+  return {
+    record: (isSuccess, retryAfterMs, nowMs) => {
+      calls.push({ atMs: nowMs, isSuccess });
+      calls = calls.filter((call) => call.atMs > nowMs - WINDOW_MS).slice(-CALLS_MAX);
+      if (isSuccess) {
+        failuresInARow = 0;
+        // While it is open without a probe, a success is the late answer of an older call and closes nothing.
+        if (probing || nowMs >= openUntilMs) {
+          if (openUntilMs > 0) calls = [];
+          openUntilMs = 0;
+        }
+        probing = false;
+        return;
+      }
+      failuresInARow += 1;
+      if (retryAfterMs > 0) open(nowMs + Math.min(retryAfterMs, RETRY_AFTER_MAX_MS));
+      const failures = calls.reduce((count, call) => count + Number(!call.isSuccess), 0);
+      const isHalfOpen = openUntilMs > 0 && (probing || nowMs >= openUntilMs);
+      if (isHalfOpen || failuresInARow >= IN_A_ROW || (calls.length >= CALLS_MIN && failures * 2 > calls.length)) open(nowMs + OPEN_MS);
+      probing = false;
+    },
+    state: (nowMs) => (openUntilMs === 0 ? 'closed' : nowMs < openUntilMs ? 'open' : 'half-open'),
+    noteProbe: (nowMs) => {
+      if (openUntilMs === 0 || nowMs < openUntilMs) return;
+      probing = true;
+      openUntilMs = nowMs + OPEN_MS;
+    },
+  };
+}

@@ -1,0 +1,54 @@
+/** The models an account may use, and what is known of each. */
+import { cardFor, type Catalog, type Endpoint, type Model } from '@signalbox/router-core/catalog';
+import { isReachable, modelListFilter } from '@signalbox/router-core/filters';
+
+export interface ListQuery {
+  readonly allowModels: readonly string[];
+  readonly denyModels: readonly string[];
+  readonly byokProviders: readonly string[];
+  /** One model by any of its names; empty = all. */
+  readonly model: string;
+}
+
+/** In the catalog's order. Retired models and models without a credential are left out. */
+export function listModels(catalog: Catalog, query: ListQuery): Model[] {
+  // An allow list of `auto` alone permits no model by name.
+  const isAllowed = modelListFilter(catalog, query, false);
+  const only = query.model === '' ? undefined : (catalog.names.get(query.model) ?? -1);
+  return catalog.models.filter((model) => (only === undefined || model.index === only) && !model.isRetired && isAllowed(model) && model.endpoints.some((endpoint) => isReachable(endpoint, query.byokProviders)));
+}
+
+function usd(nano: bigint): number {
+  return Number(nano) / 1e9;
+}
+
+function endpointDetail(endpoint: Endpoint): object {
+  const card = cardFor(endpoint.prices, 0);
+  return {
+    provider: endpoint.provider,
+    pricing: card === undefined ? null : { unit: 'usd_per_1m_tokens', input: usd(card.inputUncached), cached_input: usd(card.cacheRead), cache_write: usd(card.cacheWrite), output: usd(card.outputText) },
+    context_window: endpoint.contextWindow,
+    max_output_tokens: endpoint.maxOutputTokens,
+    quantization_bits: endpoint.quantizationBits,
+    policy: { trains_on_data: endpoint.trainsOnData, zdr: endpoint.zdr },
+  };
+}
+
+/** JSON of a model for `?detail=full`: its cheapest endpoint's price, capabilities, and all endpoints the account may reach. */
+export function modelDetail(model: Model, byokProviders: readonly string[]): object {
+  const endpoints = model.endpoints.filter((endpoint) => isReachable(endpoint, byokProviders));
+  const priced = endpoints.flatMap((endpoint) => {
+    const card = cardFor(endpoint.prices, 0);
+    return card === undefined ? [] : [{ endpoint, cost: card.inputUncached + card.outputText }];
+  });
+  const cheapest = priced.reduce<(typeof priced)[number] | undefined>((best, entry) => (best === undefined || entry.cost < best.cost ? entry : best), undefined)?.endpoint;
+  const can = cheapest?.capabilities;
+  return {
+    pricing: cheapest === undefined ? null : (endpointDetail(cheapest) as { readonly pricing: object }).pricing,
+    context_window: Math.max(0, ...endpoints.map((endpoint) => endpoint.contextWindow ?? 0)) || null,
+    max_output_tokens: cheapest?.maxOutputTokens ?? null,
+    capabilities: can === undefined ? null : { streaming: can.streaming, tools: can.tools, json_object: can.jsonObject, json_schema: can.jsonSchema, vision: can.vision, file_input: can.fileInput, audio_input: can.audioInput, logprobs: can.logprobs, reasoning: cheapest?.hiddenReasoning ?? false },
+    deprecation_date: model.deprecationDate,
+    endpoints: endpoints.map(endpointDetail),
+  };
+}

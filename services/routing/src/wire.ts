@@ -1,0 +1,116 @@
+/** Messages of the contract to and from the domain. */
+import type { PriceCard as CardMessage } from '@signalbox/contracts/common';
+import type { DecideRequest__Output, DecideResponse, PlannedAttempt } from '@signalbox/contracts/routing';
+import { unreachable } from '@signalbox/kernel/assert';
+import { Fault } from '@signalbox/kernel/fault';
+import type { PriceCard } from '@signalbox/kernel/tokens';
+import type { Attempt, Plan, Refusal } from '@signalbox/router-core/decide';
+import { NO_NEEDS, NO_WISHES, type Needs, type ProviderWishes, type RouteRequest } from '@signalbox/router-core/request';
+
+/** One of the words, or a Fault `bad_message`. */
+function oneOf<Word extends string>(words: readonly Word[], value: string, field: string): Word {
+  const found = words.find((word) => word === value);
+  if (found === undefined) throw new Fault('bad_message', `Unknown value of ${field}.`);
+  return found;
+}
+
+function toNeeds(message: DecideRequest__Output['needs']): Needs {
+  if (message === null) return NO_NEEDS;
+  return { ...message, responseFormat: oneOf(['', 'json_object', 'json_schema'], message.responseFormat, 'response_format') };
+}
+
+function toWishes(message: DecideRequest__Output['provider']): ProviderWishes {
+  if (message === null) return NO_WISHES;
+  return {
+    order: message.order,
+    only: message.only,
+    ignore: message.ignore,
+    allowFallbacks: message.allowFallbacks ?? true,
+    requireParameters: message.requireParameters,
+    sort: oneOf(['', 'price', 'throughput', 'latency'], message.sort, 'provider.sort'),
+    maxPricePrompt: message.maxPricePrompt === undefined ? undefined : BigInt(message.maxPricePrompt),
+    maxPriceCompletion: message.maxPriceCompletion === undefined ? undefined : BigInt(message.maxPriceCompletion),
+  };
+}
+
+/** Throws a Fault `bad_message` for words the contract does not have. */
+export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
+  return {
+    model: message.model,
+    models: message.models,
+    needs: toNeeds(message.needs),
+    promptTokens: message.promptTokens,
+    maxTokens: message.maxTokens,
+    denyDataCollection: oneOf(['', 'allow', 'deny'], message.dataCollection, 'data_collection') === 'deny',
+    zdr: message.zdr,
+    preferredMaxLatency: message.preferredMaxLatency,
+    preferredMinThroughput: message.preferredMinThroughput,
+    minQuantization: message.minQuantization,
+    maxQuantization: message.maxQuantization,
+    provider: toWishes(message.provider),
+    allowModels: message.allowModels,
+    denyModels: message.denyModels,
+    allowProviders: message.allowProviders,
+    denyProviders: message.denyProviders,
+    mode: oneOf(['', 'quality', 'balanced', 'economy'], message.mode, 'mode'),
+    baselineModel: message.baselineModel,
+    session: message.session,
+    byokProviders: message.byokProviders,
+  };
+}
+
+export function cardMessage(card: PriceCard): CardMessage {
+  return {
+    id: card.id,
+    inputUncached: String(card.inputUncached),
+    cacheRead: String(card.cacheRead),
+    cacheWrite: String(card.cacheWrite),
+    outputText: String(card.outputText),
+    outputReasoning: String(card.outputReasoning),
+    audio: String(card.audio),
+    image: String(card.image),
+    requestNanoUsd: String(card.requestNanoUsd),
+  };
+}
+
+function attemptMessage({ endpoint, card, dropParams, firstByteTimeoutMs }: Attempt): PlannedAttempt {
+  return {
+    endpointId: endpoint.id,
+    provider: endpoint.provider,
+    model: endpoint.model,
+    providerModelId: endpoint.providerModelId,
+    wireProtocol: endpoint.wireProtocol,
+    card: cardMessage(card),
+    maxTokensParam: endpoint.maxTokensParam,
+    maxOutputTokens: endpoint.maxOutputTokens ?? 0,
+    contextWindow: endpoint.contextWindow ?? 0,
+    dropParams: [...dropParams],
+    hiddenReasoning: endpoint.hiddenReasoning,
+    temperatureMax: endpoint.temperatureMax,
+    firstByteTimeoutMs,
+    needsUserId: endpoint.needsUserId,
+  };
+}
+
+export function decideResponse(result: Plan | Refusal, ids: { readonly decisionId: string; readonly snapshotId: string }): DecideResponse {
+  switch (result.kind) {
+    case 'plan':
+      return {
+        ...ids,
+        attempts: result.attempts.map(attemptMessage),
+        ...(result.reference === undefined ? {} : { referenceCard: cardMessage(result.reference.card), referenceModel: result.reference.model }),
+      };
+    case 'model-not-found':
+      return { ...ids, refusal: 'MODEL_NOT_FOUND' };
+    case 'model-deprecated':
+      return { ...ids, refusal: 'MODEL_DEPRECATED', fallbackModels: [...result.fallbackModels] };
+    case 'no-eligible-provider':
+      return { ...ids, refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: [...result.excludedBy] };
+    case 'context-length-exceeded':
+      return { ...ids, refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: result.contextLimit, excludedBy: [...result.excludedBy] };
+    case 'all-unhealthy':
+      return { ...ids, refusal: 'ALL_UNHEALTHY' };
+    default:
+      return unreachable(result);
+  }
+}

@@ -1,0 +1,79 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createMemoryBus } from '@signalbox/bus/memory';
+import type { DispatchEvent__Output, DispatchRequest } from '@signalbox/contracts/worker';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { systemClock } from '@signalbox/runtime/clock';
+import type { Service } from '@signalbox/runtime/lifecycle';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import type { Journal } from '@signalbox/worker-kit/journal';
+import { composeWorkerSim } from './compose.js';
+import { loadWorkerSimConfig } from './config.js';
+
+let service: Service;
+let client: RpcClient;
+let made = 0;
+
+beforeAll(async () => {
+  const config = loadWorkerSimConfig({ WAL_DIR: mkdtempSync(join(tmpdir(), 'worker-sim-')), QUOTA_ADDRS: '127.0.0.1:1', BILLING_ADDRS: '127.0.0.1:1' });
+  const journal: Journal = {
+    start: () => Promise.resolve(),
+    checkpoint: () => undefined,
+    end: () => Promise.resolve(),
+    outcome: () => undefined,
+    state: () => ({ writer: 'wrt_1', lastSeq: 0n, shippedSeq: 0n, ledgerSeq: 0n }),
+  };
+  service = composeWorkerSim(config, { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }), journal });
+  await service.start();
+  client = createRpcClient({ area: 'worker', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 10_000 });
+});
+afterAll(async () => {
+  await client.close();
+  await service.stop();
+});
+
+function ask(said: string, over: DispatchRequest = {}, more: Readonly<Record<string, unknown>> = {}): Promise<DispatchEvent__Output[]> {
+  made += 1;
+  const request: DispatchRequest = {
+    requestId: `chatcmpl-sim-test-${String(made)}`, attempt: 1, accountId: 'acct_1', keyId: 'key_1', endpointId: 'e', model: 'simulator/fast', provider: 'simulator', providerModelId: 'sim-fast',
+    card: { id: 'c', inputUncached: '1000000', outputText: '1000000' }, periods: { day: '2026-01-01' }, heldNanoUsd: '0', stream: true, clientStream: true, promptTokens: 20, maxOutputTokens: 4_096,
+    fields: Object.entries({ messages: [{ role: 'user', content: said }], ...more }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })), ...over,
+  };
+  return new Promise((resolve, reject) => {
+    const events: DispatchEvent__Output[] = [];
+    client.stream<DispatchRequest, DispatchEvent__Output>('Dispatch', request, { onMessage: (event) => events.push(event), onEnd: (fault) => (fault === undefined ? resolve(events) : reject(fault)) });
+  });
+}
+
+test('streams an answer that says it is simulated, through the ordinary wire, with a cost', async () => {
+  const events = await ask('hello there');
+  const text = events.flatMap((event) => (event.chunk ? (JSON.parse(event.chunk.choices.toString()) as { delta: { content?: string } }[]) : [])).map((choice) => choice.delta.content ?? '').join('');
+  expect(text).toContain('not a language model');
+  expect(text).toContain('hello there');
+  expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', finishReason: 'stop' });
+  expect(Number(events.at(-1)?.end?.costNanoUsd)).toBeGreaterThan(0);
+});
+
+test('answers a schema with a value that conforms and calls a given tool', async () => {
+  const schema = { type: 'object', properties: { n: { type: 'integer', minimum: 3 } }, required: ['n'] };
+  const shaped = await ask('go', { stream: false }, { response_format: { type: 'json_schema', json_schema: { name: 's', schema } } });
+  expect(JSON.parse((JSON.parse(String(shaped[0]?.body?.choices)) as { message: { content: string } }[])[0]?.message.content ?? '')).toEqual({ n: 3 });
+  const called = await ask('go', { stream: false }, { tools: [{ type: 'function', function: { name: 'f', parameters: schema } }] });
+  expect(JSON.parse(String(called[0]?.body?.choices))).toMatchObject([{ finish_reason: 'tool_calls', message: { content: null, tool_calls: [{ function: { name: 'f', arguments: '{"n":3}' } }] } }]);
+});
+
+test.each([
+  ['[sim:status=429 retry-after=2] x', { class: 'RATE_LIMITED', retryAfterMs: 2_000 }],
+  ['[sim:garbage]', { class: 'GARBAGE' }],
+  ['[sim:empty]', { class: 'EMPTY' }],
+])('%s fails the attempt', async (said, expected) => {
+  expect((await ask(said, { providerModelId: `sim-${said}` })).at(-1)?.failed).toMatchObject(expected);
+});
+
+test('a cut after three chunks ends with what was delivered', async () => {
+  expect((await ask('[sim:cut-after=3] some words')).at(-1)?.end).toMatchObject({ cut: { class: 'DISCONNECTED' }, source: 'ESTIMATED', flags: ['estimated'] });
+});

@@ -1,0 +1,107 @@
+/** The simulator's answers: deterministic, and honest about being simulated. */
+import { readDirectives, withoutDirectives, type Directives } from './directives.js';
+import { valueForSchema } from './schema-value.js';
+
+type Json = Readonly<Record<string, unknown>>;
+
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+export interface SimulatedChoice {
+  readonly content: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: 'stop' | 'length' | 'tool_calls';
+}
+
+export interface Simulated {
+  readonly directives: Directives;
+  readonly choices: readonly SimulatedChoice[];
+  readonly usage: Json;
+}
+
+const BYTES_PER_TOKEN = 4;
+const ECHO_CHARS_MAX = 120;
+const CHOICES_MAX = 16;
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const tokensOf = (text: string): number => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map((part: unknown) => (isObject(part) && typeof part['text'] === 'string' ? part['text'] : '')).join('');
+}
+
+function countImages(messages: readonly Json[]): number {
+  return messages.flatMap((message) => (Array.isArray(message['content']) ? (message['content'] as readonly unknown[]) : [])).filter((part) => isObject(part) && part['type'] === 'image_url').length;
+}
+
+function toolCalls(request: Json, last: Json | undefined, directives: Directives): readonly ToolCall[] {
+  const tools = Array.isArray(request['tools']) ? (request['tools'] as readonly unknown[]).filter(isObject) : [];
+  const choice = request['tool_choice'];
+  if (tools.length === 0 || choice === 'none' || last?.['role'] === 'tool') return [];
+  const forced = isObject(choice) && isObject(choice['function']) ? choice['function']['name'] : undefined;
+  const functions = tools.map((tool) => tool['function']).filter(isObject);
+  const candidates = forced === undefined ? functions : functions.filter((fn) => fn['name'] === forced);
+  const count = request['parallel_tool_calls'] === false ? 1 : directives.calls;
+  return Array.from({ length: count }, (_, at) => {
+    const fn = candidates[at % Math.max(1, candidates.length)];
+    return { id: `call_sim${String(at)}`, name: typeof fn?.['name'] === 'string' ? fn['name'] : 'unknown', arguments: JSON.stringify(valueForSchema(fn?.['parameters'] ?? { type: 'object' })) };
+  });
+}
+
+function plainText(request: Json, messages: readonly Json[], said: string, directives: Directives): string {
+  const format = isObject(request['response_format']) ? request['response_format'] : {};
+  if (format['type'] === 'json_object') return JSON.stringify({ simulated: true, echo: said.slice(0, ECHO_CHARS_MAX) });
+  if (format['type'] === 'json_schema' && isObject(format['json_schema'])) return JSON.stringify(valueForSchema(format['json_schema']['schema']));
+  const images = countImages(messages);
+  const seen = images === 0 ? '' : ` I was given ${String(images)} image${images === 1 ? '' : 's'}, which a simulator does not look at.`;
+  const tool = messages.at(-1)?.['role'] === 'tool' ? ' I have read the tool result.' : '';
+  const text = `This is Signalbox's simulator, not a language model.${tool}${seen} You said: ${said.slice(0, ECHO_CHARS_MAX)}`;
+  if (directives.tokens === 0) return text;
+  const bytes = directives.tokens * BYTES_PER_TOKEN;
+  return 'This is simulated text. '.repeat(Math.ceil(bytes / 24)).slice(0, bytes);
+}
+
+function applyStops(text: string, stop: unknown): string {
+  const words = (Array.isArray(stop) ? stop : [stop]).filter((word): word is string => typeof word === 'string' && word !== '');
+  const at = words.map((word) => text.indexOf(word)).filter((position) => position >= 0);
+  return at.length === 0 ? text : text.slice(0, Math.min(...at));
+}
+
+/** Cuts at a whole character within `tokens`. */
+function limit(text: string, tokens: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= tokens * BYTES_PER_TOKEN) return text;
+  let end = tokens * BYTES_PER_TOKEN;
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, end).toString('utf8');
+}
+
+/** Throws TypeError when there are no messages. */
+export function simulate(request: Json): Simulated {
+  const messages = Array.isArray(request['messages']) ? (request['messages'] as readonly unknown[]).filter(isObject) : [];
+  if (messages.length === 0) throw new TypeError('messages must hold at least one message');
+  const asked = textOf(messages.findLast((message) => message['role'] === 'user')?.['content']);
+  const directives = readDirectives(asked);
+  const calls = toolCalls(request, messages.at(-1), directives);
+  const maximum = [request['max_tokens'], request['max_completion_tokens']].find((value): value is number => typeof value === 'number') ?? Infinity;
+  const full = calls.length > 0 ? '' : applyStops(plainText(request, messages, withoutDirectives(asked), directives), request['stop']);
+  const content = Number.isFinite(maximum) ? limit(full, Math.max(0, maximum - directives.reasoning)) : full;
+  const finishReason = calls.length > 0 ? 'tool_calls' : content.length < full.length ? 'length' : 'stop';
+  const count = typeof request['n'] === 'number' ? Math.min(CHOICES_MAX, Math.max(1, request['n'])) : 1;
+  const choices = Array.from({ length: count }, (): SimulatedChoice => ({ content, toolCalls: calls, finishReason }));
+  const prompt = tokensOf(JSON.stringify(messages)) + tokensOf(JSON.stringify(request['tools'] ?? ''));
+  const each = calls.length > 0 ? calls.reduce((sum, call) => sum + tokensOf(call.name + call.arguments), 0) : tokensOf(content);
+  const reasoning = Math.min(directives.reasoning, maximum);
+  const completion = each * count + reasoning;
+  const cached = Math.min(directives.cached, prompt);
+  const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, prompt_tokens_details: { cached_tokens: cached }, completion_tokens_details: { reasoning_tokens: reasoning } };
+  return { directives, choices, usage };
+}

@@ -1,0 +1,152 @@
+/** The simulator's door: the OpenAI chat wire on loopback. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Clock } from '@signalbox/kernel/clock';
+import { simulate, type Simulated, type SimulatedChoice } from './domain/answer.js';
+
+const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
+const CHUNK_CHARS = 16;
+
+export interface SimulatorServer {
+  /** Resolves with the port, a free one on 127.0.0.1. */
+  start(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+function sendError(response: ServerResponse, status: number, message: string, retryAfter = 0): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...(retryAfter > 0 ? { 'retry-after': String(retryAfter) } : {}) });
+  response.end(JSON.stringify({ error: { message, type: status >= 500 ? 'server_error' : 'invalid_request_error', param: null, code: status === 429 ? 'rate_limit_exceeded' : null } }));
+}
+
+async function readBody(request: IncomingMessage): Promise<Json | undefined> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size > BODY_BYTES_MAX) return undefined;
+    parts.push(part);
+  }
+  try {
+    const parsed: unknown = JSON.parse(Buffer.concat(parts).toString('utf8'));
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as Json) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function messageOf(choice: SimulatedChoice): object {
+  if (choice.toolCalls.length === 0) return { role: 'assistant', content: choice.content, refusal: null };
+  return { role: 'assistant', content: null, refusal: null, tool_calls: choice.toolCalls.map((call) => ({ id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments } })) };
+}
+
+function deltasOf(choice: SimulatedChoice): readonly object[] {
+  if (choice.toolCalls.length > 0) {
+    return choice.toolCalls.flatMap((call, index) => [
+      { tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }] },
+      { tool_calls: [{ index, function: { arguments: call.arguments } }] },
+    ]);
+  }
+  const characters = Array.from(choice.content);
+  return Array.from({ length: Math.ceil(characters.length / CHUNK_CHARS) }, (_, at) => ({ content: characters.slice(at * CHUNK_CHARS, (at + 1) * CHUNK_CHARS).join('') }));
+}
+
+export function createSimulatorServer(clock: Clock): SimulatorServer {
+  let served = 0;
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      clock.setTimer(ms, resolve, { unref: true });
+    });
+
+  const stream = async (response: ServerResponse, envelope: Json, simulated: Simulated, withUsage: boolean): Promise<void> => {
+    const { directives, choices, usage } = simulated;
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const write = async (choice: object | undefined, told: Json = {}): Promise<void> => {
+      const hasRoom = response.write(`data: ${JSON.stringify({ ...envelope, object: 'chat.completion.chunk', choices: choice === undefined ? [] : [choice], ...told })}\n\n`);
+      if (!hasRoom && !response.destroyed) await new Promise<void>((resolve) => {
+        response.once('drain', resolve);
+        response.once('close', resolve);
+      });
+    };
+    if (directives.empty) {
+      response.end('data: [DONE]\n\n');
+      return;
+    }
+    let sent = 0;
+    for (const [index, choice] of choices.entries()) {
+      await write({ index, delta: { role: 'assistant', content: choice.toolCalls.length > 0 ? null : '' }, logprobs: null, finish_reason: null });
+      for (const delta of deltasOf(choice)) {
+        if (response.destroyed) return;
+        if (sent === directives.cutAfter) {
+          // What was written must leave before the connection breaks.
+          response.write('', () => response.destroy());
+          return;
+        }
+        if (directives.chunkDelayMs > 0) await pause(directives.chunkDelayMs);
+        await write({ index, delta, logprobs: null, finish_reason: null });
+        sent += 1;
+      }
+      await write({ index, delta: {}, logprobs: null, finish_reason: choice.finishReason });
+    }
+    if (withUsage && !directives.noUsage) await write(undefined, { usage });
+    response.end('data: [DONE]\n\n');
+  };
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method !== 'POST' || request.url !== '/v1/chat/completions') {
+      sendError(response, 404, 'The simulator answers POST /v1/chat/completions only.');
+      return;
+    }
+    const body = await readBody(request);
+    if (body === undefined || !Array.isArray(body['messages']) || body['messages'].length === 0) {
+      sendError(response, 400, 'The body must be a JSON object with messages.');
+      return;
+    }
+    const simulated = simulate(body);
+    const { directives } = simulated;
+    if (directives.hang) return;
+    if (directives.delayMs > 0) await pause(directives.delayMs);
+    if (directives.status >= 400) {
+      sendError(response, directives.status, `Simulated failure ${String(directives.status)}.`, directives.retryAfter);
+      return;
+    }
+    if (directives.garbage) {
+      response.writeHead(200, { 'content-type': body['stream'] === true ? 'text/event-stream' : 'application/json' });
+      response.end(body['stream'] === true ? 'data: {"choices":[{"ind\n\n' : '<html>not JSON</html>');
+      return;
+    }
+    served += 1;
+    const envelope = { id: `chatcmpl-sim${String(served)}`, created: Math.floor(clock.nowMs() / 1_000), model: body['model'], system_fingerprint: 'fp_simulator' };
+    if (body['stream'] === true) {
+      const options: unknown = body['stream_options'];
+      await stream(response, envelope, simulated, typeof options === 'object' && options !== null && 'include_usage' in options && options.include_usage === true);
+      return;
+    }
+    const choices = directives.empty ? [] : simulated.choices.map((choice, index) => ({ index, message: messageOf(choice), logprobs: null, finish_reason: choice.finishReason }));
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ ...envelope, object: 'chat.completion', choices, ...(directives.noUsage ? {} : { usage: simulated.usage }) }));
+  };
+
+  const server = createServer((request, response) => {
+    answer(request, response).catch(() => response.destroy());
+  });
+  return {
+    start: () =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(0, '127.0.0.1', () => {
+          const address = server.address();
+          resolve(typeof address === 'object' && address !== null ? address.port : 0);
+        });
+      }),
+    stop: () =>
+      new Promise((resolve) => {
+        if (!server.listening) {
+          resolve();
+          return;
+        }
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
