@@ -1,0 +1,176 @@
+/** The table of processes and their environment: the same names as any other deployment uses. */
+import { connectJetStreamBus } from '@signalbox/bus/jetstream';
+import { findStores, type FoundStores } from '@signalbox/local-stores/find';
+import { quietPort } from '@signalbox/local-stores/ports';
+import { systemClock } from '@signalbox/runtime/clock';
+import { createLog } from '@signalbox/runtime/log';
+import { openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
+import { makeFirstKey } from '@signalbox/standalone/first-key';
+import { recoverLeftDirectories } from '@signalbox/standalone/recover';
+import { providerSettings, wantedWorkers, type Environment } from '@signalbox/standalone/wanted-workers';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { keepProcess, type ProcessKeeper, type ProcessState } from './process-keeper.js';
+
+export interface Split {
+  readonly baseUrl: string;
+  readonly adminUrl: string;
+  readonly firstKey: string | undefined;
+  processes(): readonly ProcessState[];
+  stop(): Promise<void>;
+}
+
+export interface SplitOptions {
+  readonly replicas: ReadonlyMap<string, number>;
+  /** Called with the whole table whenever a process has a new pid. */
+  readonly onProcesses: (processes: readonly ProcessState[]) => void;
+  /** Aborted: what is starting is stopped and the call rejects. */
+  readonly signal?: AbortSignal;
+}
+
+/** Order of stopping: edge, then workers and routing, then quota, then what keeps the records. */
+function layerOf(role: string): number {
+  if (role === 'edge') return 0;
+  if (role === 'quota') return 2;
+  return role === 'accounts' || role === 'billing' ? 3 : 1;
+}
+
+const SERVICES_DIR = fileURLToPath(new URL('../../../services', import.meta.url));
+const STOP_GRACE_MS = 35_000;
+
+/** What each service may see of the caller's environment beside what is set for it. */
+const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'REDIS_TIMEOUT_MS', 'QUOTA_DEADLINE_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
+
+const present = (environment: Environment): Record<string, string> => Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''));
+const pick = (environment: Environment, names: readonly string[]): Record<string, string> => present(Object.fromEntries(names.map((name) => [name, environment[name]])));
+
+export async function openSplit(environment: Environment, { replicas, onProcesses, signal }: SplitOptions): Promise<Split> {
+  const dataDir = resolve(environment['DATA_DIR'] || '.data');
+  const secrets = openDataDir(dataDir, environment);
+  const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split') });
+  const keepers: ProcessKeeper[] = [];
+  const stopAll = async (): Promise<void> => {
+    // Doors to clients first, then the neighbours they need while they drain.
+    for (const role of [...new Set(keepers.map((keeper) => layerOf(keeper.state().role)))].sort()) {
+      await Promise.all(keepers.filter((keeper) => layerOf(keeper.state().role) === role).map((keeper) => keeper.stop(STOP_GRACE_MS)));
+    }
+    await stores.stop();
+  };
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => (stopped ??= stopAll());
+  signal?.addEventListener('abort', () => void stop());
+  try {
+    signal?.throwIfAborted();
+    return await startAll(environment, dataDir, secrets, stores, replicas, onProcesses, keepers, stop, signal);
+  } catch (error) {
+    await stop();
+    if (signal?.aborted === true) throw new Error('stopped while it was starting.', { cause: error });
+    throw error;
+  }
+}
+
+async function startAll(
+  environment: Environment,
+  dataDir: string,
+  secrets: KeptSecrets,
+  stores: FoundStores,
+  replicas: ReadonlyMap<string, number>,
+  onProcesses: SplitOptions['onProcesses'],
+  keepers: ProcessKeeper[],
+  stop: () => Promise<void>,
+  signal: AbortSignal | undefined,
+): Promise<Split> {
+  const processes = (): readonly ProcessState[] => keepers.map((keeper) => keeper.state());
+  const shared = {
+    ...pick(environment, PASSED_ON),
+    HOST: '127.0.0.1',
+    DATABASE_URL: stores.databaseUrl,
+    REDIS_URL: stores.redisUrl,
+    NATS_URL: stores.natsUrl,
+    KEY_PEPPER: secrets.keyPepper,
+    SECRETS_KEY: secrets.secretsKey,
+  };
+
+  /** Starts every replica of a role; the addresses of their rpc doors. */
+  const start = async (role: string, service: string, own: Record<string, string>, perReplica?: (replica: number) => Promise<Record<string, string>> | Record<string, string>): Promise<string> => {
+    const count = replicas.get(role) ?? 1;
+    const started = await Promise.all(
+      Array.from({ length: count }, async (_, replica) => {
+        const [grpcPort, metricsPort] = [await quietPort(), await quietPort()];
+        const keeper = keepProcess({
+          role,
+          replica,
+          main: join(SERVICES_DIR, service, 'dist/main.js'),
+          environment: { ...shared, ...own, GRPC_PORT: String(grpcPort), METRICS_PORT: String(metricsPort), ...(await perReplica?.(replica)) },
+          onRestarted: () => onProcesses(processes()),
+        });
+        signal?.throwIfAborted();
+        keepers.push(keeper);
+        await keeper.start();
+        return `127.0.0.1:${grpcPort}`;
+      }),
+    );
+    return started.join(',');
+  };
+
+  const [accounts, billing] = await Promise.all([start('accounts', 'accounts', {}), start('billing', 'billing', {})]);
+  const quota = await start('quota', 'quota', { QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
+
+  const walDir = environment['WAL_DIR'] || join(dataDir, 'split-wal');
+  const workerSettings = { QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
+  const workers: string[] = [];
+  const startWorker = async (provider: string, service: string, own: Record<string, string>): Promise<void> => {
+    const addresses = await start(`worker-${provider}`, service, { ...workerSettings, ...own }, (replica) => ({ WAL_DIR: join(walDir, String(replica)) }));
+    for (const address of addresses.split(',')) workers.push(`${provider}=${address}`);
+  };
+  await Promise.all(
+    wantedWorkers(environment).map(({ service, provider }) =>
+      startWorker(provider, service, service === 'worker-sim' ? {} : { ...providerSettings(environment), ...(service === 'worker-openai-compatible' ? { PROVIDER: provider } : {}) }),
+    ),
+  );
+
+  await recover(walDir, quota, billing, stores.natsUrl, environment['LOG_LEVEL'] || 'warn');
+
+  const providers = [...new Set(workers.map((worker) => worker.split('=')[0] ?? ''))].join(',');
+  const routing = await start('routing', 'routing', { PROVIDERS: providers, ...pick(environment, ['SIMULATOR', 'CATALOG_DIR']) });
+  const host = environment['HOST'] || '127.0.0.1';
+  await start(
+    'edge',
+    'edge',
+    {
+      ...pick(environment, ['CONTRACT_VARIANT', 'BODY_BYTES_MAX', 'ACCESS_LOG_PER_MILLE', 'IN_FLIGHT_MAX']),
+      HOST: host,
+      ADMIN_TOKEN: secrets.adminToken,
+      ACCOUNTS_ADDRS: accounts,
+      ROUTING_ADDRS: routing,
+      QUOTA_ADDRS: quota,
+      BILLING_ADDRS: billing,
+      WORKERS: workers.join(','),
+    },
+    async (replica) => ({
+      PORT: replica === 0 ? (environment['PORT'] ?? '8080') : String(await quietPort()),
+      ADMIN_PORT: replica === 0 ? (environment['ADMIN_PORT'] ?? '8081') : String(await quietPort()),
+    }),
+  );
+  const firstEdge = processes().find(({ role, replica }) => role === 'edge' && replica === 0);
+  const firstKey = await makeFirstKey(accounts.split(',')[0] ?? '');
+  const shownHost = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return {
+    baseUrl: `http://${shownHost}:${firstEdge?.ports['http'] ?? 0}`,
+    adminUrl: `http://${shownHost}:${firstEdge?.ports['admin'] ?? 0}`,
+    firstKey,
+    processes,
+    stop,
+  };
+}
+
+/** Logs of providers that are no longer configured, and of replicas there are no more, hold money too: they go to the ledger before anything is ready. */
+async function recover(walDir: string, quota: string, billing: string, natsUrl: string, level: string): Promise<void> {
+  const log = createLog({ service: 'recovery', level });
+  const bus = await connectJetStreamBus({ url: natsUrl, clock: systemClock, log, name: 'recovery' });
+  try {
+    await recoverLeftDirectories({ walDir, quotaAddress: quota.split(',')[0] ?? '', billingAddress: billing.split(',')[0] ?? '', bus, log });
+  } finally {
+    await bus.close();
+  }
+}

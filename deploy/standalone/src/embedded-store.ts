@@ -1,0 +1,19 @@
+/** The database of the all-in-one: the given one, else a private Postgres in the data folder. */
+import { startPostgres } from '@signalbox/local-stores/postgres';
+import { createLog } from '@signalbox/runtime/log';
+import { resolve } from 'node:path';
+
+export interface EmbeddedStore {
+  /** Holds a password: do not log it. */
+  readonly databaseUrl: string;
+  stop(): Promise<void>;
+}
+
+/** Begins at once: Postgres starts in its own process while this one still loads the services. */
+export async function openEmbeddedStore(environment: Readonly<Record<string, string | undefined>>): Promise<EmbeddedStore> {
+  const given = environment['DATABASE_URL'] ?? '';
+  if (given !== '') return { databaseUrl: given, stop: () => Promise.resolve() };
+  const log = createLog({ service: 'postgres', level: environment['LOG_LEVEL'] || 'warn' });
+  const postgres = await startPostgres({ dataDir: `${resolve(environment['DATA_DIR'] || '.data')}/postgres`, log });
+  return { databaseUrl: postgres.url, stop: () => postgres.stop() };
+}

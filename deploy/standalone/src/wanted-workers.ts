@@ -1,0 +1,26 @@
+/** Which workers an environment asks for: one for each provider whose credential is set, else the simulator. */
+import { isPresetId, PRESETS, presetOf, type PresetId } from '@signalbox/worker-openai-compatible/presets';
+
+export type WantedWorker = { readonly service: 'worker-openai' | 'worker-sim'; readonly provider: string } | { readonly service: 'worker-openai-compatible'; readonly provider: PresetId };
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const isSet = (environment: Environment, name: string): boolean => (environment[name] ?? '') !== '';
+
+export function wantedWorkers(environment: Environment): readonly WantedWorker[] {
+  const wanted: WantedWorker[] = [];
+  if (isSet(environment, 'OPENAI_API_KEY')) wanted.push({ service: 'worker-openai', provider: 'openai' });
+  for (const provider of Object.keys(PRESETS).filter(isPresetId)) {
+    const preset = presetOf(provider);
+    const hasCredential = preset.credentials.some((name) => isSet(environment, name));
+    if (hasCredential || (preset.isCredentialOptional === true && isSet(environment, preset.baseUrlVariable))) wanted.push({ service: 'worker-openai-compatible', provider });
+  }
+  const simulator = environment['SIMULATOR'] ?? '';
+  if (simulator === 'on' || (wanted.length === 0 && simulator !== 'off')) wanted.push({ service: 'worker-sim', provider: 'simulator' });
+  return wanted;
+}
+
+/** Credentials and addresses of providers, to be handed to the workers alone. */
+export function providerSettings(environment: Environment): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => /_(API_KEY|API_TOKEN|TOKEN|BASE_URL)$/.test(entry[0]) && entry[0] !== 'ADMIN_TOKEN' && (entry[1] ?? '') !== ''));
+}
