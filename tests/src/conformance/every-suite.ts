@@ -1,0 +1,49 @@
+/** The whole contract, for one gateway of a mode and a variant. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { GatewayMode } from '../harness/gateway.js';
+import { describeClients } from './clients-suite.js';
+import { describeCompletions } from './completions-suite.js';
+import { describeErrors } from './errors-suite.js';
+import { describeFaults } from './faults-suite.js';
+import { describeKeys } from './keys-suite.js';
+import { describeLimits } from './limits-suite.js';
+import { describeMoney } from './money-suite.js';
+import { describeNeighbours } from './neighbours-suite.js';
+import { describeStreams } from './streams-suite.js';
+import { missingStores, startWorld, type World } from './world.js';
+
+const START_MS = 60_000;
+/** Heartbeats and the time a provider has for its first byte are 10 s each. */
+export const TEST_MS = 30_000;
+
+/** Starts one gateway for all suites; call it at the top of a test file. */
+export function describeContract(mode: GatewayMode, variant: 'A' | 'B'): void {
+  const missing = mode === 'split' ? missingStores() : [];
+  if (missing.length > 0) {
+    test(`NOT COVERED: the split processes need ${missing.join(' and ')}`, () => {
+      expect(process.env['REQUIRE_REAL_STORES']).not.toBe('1');
+    });
+    return;
+  }
+  describe(`${mode}, variant ${variant}`, () => {
+    let running: World | undefined;
+    const world = (): World => {
+      if (running === undefined) throw new Error('The gateway has not started.');
+      return running;
+    };
+    beforeAll(async () => {
+      running = await startWorld(mode, variant);
+    }, START_MS);
+    afterAll(async () => running?.stop(), START_MS);
+
+    describeFaults(world);
+    describeCompletions(world);
+    describeStreams(world);
+    describeErrors(world);
+    describeLimits(world);
+    describeMoney(world);
+    describeKeys(world);
+    describeClients(world);
+    if (mode === 'split') describeNeighbours(world);
+  });
+}

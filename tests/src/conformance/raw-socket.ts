@@ -1,0 +1,52 @@
+/** HTTP/1.1 by hand: what leaves and what comes back, byte by byte. */
+import { connect } from 'node:net';
+
+/** Sends bytes as they are; everything that came until the other side closed. Rejects after 20 s. */
+export function exchange(baseUrl: string, bytes: string | Buffer): Promise<string> {
+  const { hostname, port } = new URL(baseUrl);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes));
+    const parts: Buffer[] = [];
+    socket.setTimeout(20_000, () => socket.destroy(new Error('The other side did not close.')));
+    socket.on('data', (part: Buffer) => parts.push(part));
+    socket.on('error', (error) => (parts.length === 0 ? reject(error) : undefined));
+    socket.on('close', () => resolve(Buffer.concat(parts).toString('utf8')));
+  });
+}
+
+/** A request in text; `connection: close` is added. */
+export function requestText(method: string, path: string, headers: readonly string[], body = ''): string {
+  const length = body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
+  return [`${method} ${path} HTTP/1.1`, 'Host: gateway', 'Connection: close', ...headers, ...length, '', body].join('\r\n');
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: readonly string[];
+  /** One string for each chunk of the transfer coding; the whole body where there is none. */
+  readonly chunks: readonly string[];
+  readonly trailers: readonly string[];
+}
+
+/** Takes an answer apart; throws where the transfer coding is broken. */
+export function parseAnswer(text: string): RawAnswer {
+  const bytes = Buffer.from(text, 'utf8');
+  const headEnd = bytes.indexOf('\r\n\r\n');
+  const [statusLine = '', ...headers] = bytes.subarray(0, headEnd).toString('utf8').split('\r\n');
+  const status = Number(statusLine.split(' ')[1]);
+  let rest = bytes.subarray(headEnd + 4);
+  if (!headers.some((line) => /^transfer-encoding: chunked$/i.test(line))) return { status, headers, chunks: [rest.toString('utf8')], trailers: [] };
+  const chunks: string[] = [];
+  for (;;) {
+    const lineEnd = rest.indexOf('\r\n');
+    const size = Number.parseInt(rest.subarray(0, lineEnd).toString('latin1'), 16);
+    if (lineEnd < 0 || !Number.isInteger(size)) throw new Error('Not a chunk size.');
+    rest = rest.subarray(lineEnd + 2);
+    if (size === 0) break;
+    chunks.push(rest.subarray(0, size).toString('utf8'));
+    if (rest.subarray(size, size + 2).toString('latin1') !== '\r\n') throw new Error('A chunk does not end where it says.');
+    rest = rest.subarray(size + 2);
+  }
+  const trailers = rest.toString('utf8').split('\r\n').filter((line) => line !== '');
+  return { status, headers, chunks, trailers };
+}

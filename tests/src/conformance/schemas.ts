@@ -1,0 +1,23 @@
+/** Answers against the published JSON schemas of the common format. */
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { readFileSync } from 'node:fs';
+
+type Root = 'CreateChatCompletionResponse' | 'CreateChatCompletionStreamResponse' | 'ErrorResponse' | 'ListModelsResponse';
+
+interface SchemaFile {
+  readonly $defs: Record<string, { required?: string[] }>;
+}
+
+const file = JSON.parse(readFileSync(new URL('openai-chat-schemas.json', import.meta.url), 'utf8')) as SchemaFile;
+// The specification's model records have no `created`: the one known deviation.
+const model = file.$defs['Model'];
+if (model?.required !== undefined) model.required = model.required.filter((name) => name !== 'created');
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+ajv.addSchema({ $id: 'chat', $defs: file.$defs });
+
+/** What the schema finds wrong, one sentence each; empty when it conforms. */
+export function problems(root: Root, value: unknown): readonly string[] {
+  const validate = ajv.getSchema(`chat#/$defs/${root}`);
+  if (validate === undefined) throw new Error(`No schema ${root}.`);
+  return validate(value) === true ? [] : (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message ?? ''}`);
+}

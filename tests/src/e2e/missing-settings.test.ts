@@ -1,0 +1,34 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from '@jest/globals';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+const run = (main: string, environment: Readonly<Record<string, string>>, args: readonly string[] = []): Promise<{ readonly code: number | null; readonly complaint: string }> =>
+  new Promise((resolve) => {
+    const child = spawn(process.execPath, [`${ROOT}/${main}`, ...args], { env: { HOME: '/nonexistent', PATH: '/nonexistent', ...environment }, stdio: ['ignore', 'ignore', 'pipe'] });
+    let complaint = '';
+    child.stderr.on('data', (part: Buffer) => {
+      complaint += part.toString();
+    });
+    child.once('exit', (code) => resolve({ code, complaint }));
+  });
+
+describe('missing settings', () => {
+  test.each([
+    ['services/accounts', { KEY_PEPPER: 'p'.repeat(32) }, 'DATABASE_URL'],
+    ['services/billing', {}, 'DATABASE_URL'],
+    ['services/edge', {}, 'KEY_PEPPER'],
+  ])('%s ends with a readable complaint and no stack', async (service, environment, variable) => {
+    const { code, complaint } = await run(`${service}/dist/main.js`, environment);
+    expect(code).toBe(1);
+    expect(complaint).toContain(variable);
+    expect(complaint).not.toMatch(/\n\s+at /);
+  }, 30_000);
+
+  test('the launcher refuses an unknown argument in one line', async () => {
+    const { code, complaint } = await run('deploy/split/dist/main.js', {}, ['--nonsense']);
+    expect(code).toBe(1);
+    expect(complaint.trim().split('\n')).toEqual([expect.stringContaining('--nonsense')]);
+  }, 30_000);
+});

@@ -1,0 +1,112 @@
+/** Starts a gateway as an operator would: the built product, as processes, in a data folder of its own. */
+import { freePort } from '@signalbox/local-stores/ports';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+export type GatewayMode = 'standalone' | 'split';
+
+export interface GatewayOptions {
+  readonly mode: GatewayMode;
+  /** Settings beside the harness's own: provider keys and addresses, variant, periods. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Kept between starts when given; else a fresh one, removed at stop. */
+  readonly dataDir?: string;
+  readonly replicas?: string;
+}
+
+export interface GatewayProcess {
+  readonly role: string;
+  readonly replica: number;
+  readonly pid: number;
+  readonly ports: Readonly<Record<string, number>>;
+}
+
+export interface Gateway {
+  readonly baseUrl: string;
+  readonly adminUrl: string;
+  readonly adminToken: string;
+  /** Of account `dev`, tier enterprise; empty when the data folder was not fresh. */
+  readonly key: string;
+  readonly dataDir: string;
+  /** The launcher, or the all-in-one itself. */
+  readonly pid: number;
+  /** Split only. */
+  processes(): readonly GatewayProcess[];
+  /** SIGKILL to the all-in-one or the launcher. */
+  kill(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A start or stop that takes longer is a failure with a reason, never a test run that hangs. */
+/** A dozen processes on two busy cores: what is proven here is what happens, not how fast. */
+const PATIENCE = { REDIS_TIMEOUT_MS: '1000', QUOTA_DEADLINE_MS: '2500' };
+const START_MS_MAX = 90_000;
+const STOP_MS_MAX = 45_000;
+
+const exited = (child: ChildProcess): Promise<void> => (child.exitCode !== null || child.signalCode !== null ? Promise.resolve() : new Promise((resolve) => child.once('exit', () => resolve())));
+
+export async function startGateway({ mode, environment = {}, dataDir = mkdtempSync(join(tmpdir(), 'signalbox-test-')), replicas }: GatewayOptions): Promise<Gateway> {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const stores: Record<string, string> = {};
+  if (mode === 'split') {
+    for (const name of ['REDIS_URL', 'NATS_URL'] as const) {
+      const url = process.env[`TEST_${name}`];
+      if (url !== undefined && url !== '') stores[name] = url;
+    }
+  }
+  const main = join(ROOT, mode === 'standalone' ? 'deploy/standalone/dist/main.js' : 'deploy/split/dist/main.js');
+  const child = spawn(process.execPath, [main, ...(mode === 'split' ? ['--json', ...(replicas === undefined ? [] : ['--replicas', replicas])] : [])], {
+    cwd: dataDir,
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: String(port), ADMIN_PORT: String(adminPort), ...PATIENCE, ...stores, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let complaints = '';
+  child.stderr.on('data', (part: Buffer) => {
+    complaints = (complaints + part.toString()).slice(-8_000);
+  });
+  let processes: readonly GatewayProcess[] = [];
+  const firstLine = await new Promise<string>((resolve, reject) => {
+    const lines = createInterface({ input: child.stdout });
+    lines.on('line', (line) => {
+      if (line.startsWith('{')) {
+        const parsed = JSON.parse(line) as { processes?: readonly GatewayProcess[] };
+        if (parsed.processes !== undefined) processes = parsed.processes;
+      }
+      clearTimeout(tooLong);
+      resolve(line);
+    });
+    const tooLong = setTimeout(() => {
+      child.kill('SIGTERM');
+      reject(new Error(`The gateway was not ready within ${START_MS_MAX} ms:\n${complaints}`));
+    }, START_MS_MAX);
+    child.once('exit', (code) => reject(new Error(`The gateway ended with ${code ?? 'a signal'} before it was ready:\n${complaints}`)));
+  });
+  const adminToken = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim();
+  const key = mode === 'standalone' ? (/ key (sbx_live_\w+)/.exec(firstLine)?.[1] ?? '') : ((JSON.parse(firstLine) as { key?: string }).key ?? '');
+  return {
+    baseUrl: `http://127.0.0.1:${port}`,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
+    adminToken,
+    key,
+    dataDir,
+    pid: child.pid ?? 0,
+    processes: () => processes,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited(child);
+    },
+    stop: async () => {
+      child.kill('SIGTERM');
+      const tooLong = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX);
+      await exited(child);
+      clearTimeout(tooLong);
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
