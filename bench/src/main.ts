@@ -1,0 +1,121 @@
+/** `npm run bench`: every candidate in one run, round by round, then medians, ratios and verdicts. */
+import { systemClock } from '@signalbox/runtime/clock';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArguments } from './arguments.js';
+import { isPinned, moveTo } from './child.js';
+import { LoadGenerator } from './load.js';
+import { timeDecision, timeLink } from './micro.js';
+import { FULL, Measurer, QUICK, type TargetReport } from './rounds.js';
+import { median } from './statistics.js';
+import { LOAD_CORE, startPassThrough, startPortkey, startProvider, startSignalbox, type Target } from './targets.js';
+import { printed, rowsOf, type Run } from './verdicts.js';
+
+const RESULTS = fileURLToPath(new URL('../results', import.meta.url));
+const say = (text: string): boolean => process.stderr.write(`bench: ${text}\n`);
+
+/** Milliseconds from spawning an all-in-one whose data exists to its first answer. */
+async function timeSecondStart(provider: string, starts: number): Promise<number> {
+  const first = await startSignalbox({ mode: 'standalone', provider });
+  const { dataDir, key } = first;
+  const kept = { dataDir, key };
+  try {
+    await answerOnce(first);
+  } finally {
+    // Ends the process and keeps the folder for the starts that count.
+    await first.stopProcess();
+  }
+  const times: number[] = [];
+  try {
+    for (let start = 0; start < starts; start += 1) {
+      const began = systemClock.monotonicMs();
+      const again = await startSignalbox({ mode: 'standalone', provider, kept });
+      try {
+        await answerOnce(again);
+        times.push(systemClock.monotonicMs() - began);
+      } finally {
+        await again.stop();
+      }
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+  return median(times);
+}
+
+async function answerOnce(target: Target): Promise<void> {
+  const load = new LoadGenerator(target.origin, systemClock);
+  const body = Buffer.from(JSON.stringify({ model: target.model, messages: [{ role: 'user', content: 'Hello!' }] }));
+  try {
+    const { failures, firstFailure } = await load.closed({ path: '/v1/chat/completions', headers: target.headers, body }, 1, 1);
+    if (failures > 0) throw new Error(`${target.name} answered ${firstFailure} to a plain request.`);
+  } finally {
+    await load.close();
+  }
+}
+
+async function main(): Promise<void> {
+  const { isQuick, withPortkey, portkeyDir, modes, profileDir } = parseArguments(process.argv.slice(2));
+  const plan = isQuick ? QUICK : FULL;
+  moveTo(LOAD_CORE);
+  const provider = await startProvider();
+  const measurers: Measurer[] = [];
+  const enter = async (target: Promise<Target>): Promise<void> => {
+    const measurer = new Measurer(await target, plan);
+    measurers.push(measurer);
+    await answerOnce(measurer.target);
+  };
+  const problems: string[] = [];
+  try {
+    await enter(Promise.resolve(provider));
+    await enter(startPassThrough(provider.origin));
+    if (withPortkey) await enter(startPortkey(provider.origin, portkeyDir === undefined ? undefined : resolve(portkeyDir)));
+    for (const mode of modes) {
+      const profiles = profileDir === undefined ? undefined : join(resolve(profileDir), mode);
+      await enter(startSignalbox({ mode, provider: provider.origin, profileDir: profiles })).catch((error: unknown) => problems.push(`${mode}: ${error instanceof Error ? error.message : 'unknown'}`));
+    }
+    for (const problem of problems) say(problem);
+    for (const measurer of measurers) await measurer.warmUp();
+    for (let round = 1; round <= plan.rounds; round += 1) {
+      for (const measurer of measurers) {
+        say(`round ${String(round)} of ${String(plan.rounds)}: ${measurer.target.name}`);
+        await measurer.round();
+      }
+    }
+    const targets: TargetReport[] = measurers.map((measurer) => measurer.report());
+    // Idle gateways must not share the core with what is timed next.
+    for (const measurer of measurers.splice(1)) await finish(measurer);
+    say('second start, decision, Link');
+    const hasStandalone = targets.some(({ name }) => name === 'standalone');
+    const run: Run = {
+      targets,
+      secondStartMs: hasStandalone ? await timeSecondStart(provider.origin, isQuick ? 1 : 3) : Number.NaN,
+      pinnedUs: timeDecision('maker/m20', isQuick ? 5_000 : 20_000),
+      autoUs: timeDecision('auto', isQuick ? 3_000 : 10_000),
+      link: await timeLink(isQuick ? 20_000 : 60_000),
+    };
+    mkdirSync(RESULTS, { recursive: true });
+    const date = new Date(systemClock.nowMs()).toISOString();
+    const file = join(RESULTS, `${date.replaceAll(':', '-')}.json`);
+    const facts = { date, node: process.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length, pinned: isPinned(), quick: isQuick, profiled: profileDir !== undefined };
+    writeFileSync(file, `${JSON.stringify({ ...facts, problems, ...run, budgets: rowsOf(run) }, undefined, 2)}\n`);
+    process.stdout.write(`${printed(run)}\n\n${isPinned() ? 'one core for each gateway, one for the load' : 'not pinned: no taskset here'}; written to ${file}\n`);
+    if (problems.length > 0) process.exitCode = 1;
+  } finally {
+    for (const measurer of measurers) await finish(measurer);
+  }
+}
+
+async function finish(measurer: Measurer): Promise<void> {
+  await measurer.close();
+  await measurer.target.stop();
+}
+
+try {
+  await main();
+} catch (error) {
+  say(error instanceof Error ? error.message : 'failed');
+  process.exitCode = 1;
+}
