@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { build, ensureInstalled, root } from './install.mjs';
 
 const say = (line) => process.stdout.write(`${line}\n`);
@@ -33,11 +33,28 @@ function runJest(environment, resultFile, passArguments) {
   });
 }
 
+const REASONS_MAX = 20;
+
+/** Each different reason of a failure once, with how many tests gave it: the end of a long output must say why. */
+function reasons({ testResults }) {
+  const counts = new Map();
+  for (const suite of testResults) {
+    const messages = suite.assertionResults.flatMap(({ failureMessages }) => failureMessages.slice(0, 1));
+    for (const message of messages.length > 0 || suite.status !== 'failed' ? messages : [suite.message]) {
+      const reason = `${relative(root, suite.name)}: ${message.split('\n').filter((line) => !/^\s*at /.test(line)).slice(0, 12).join(' | ').slice(0, 600)}`;
+      counts.set(reason, (counts.get(reason) ?? 0) + 1);
+    }
+  }
+  const lines = [...counts].map(([reason, count]) => `FAILED ${count}× ${reason}`);
+  return lines.length > REASONS_MAX ? [...lines.slice(0, REASONS_MAX), `… and ${lines.length - REASONS_MAX} other reasons.`] : lines;
+}
+
 function readCounts(resultFile) {
   if (!existsSync(resultFile)) return { passed: 0, failed: 1, skipped: 0 };
   const result = JSON.parse(readFileSync(resultFile, 'utf8'));
   // A suite that could not run has no test of its own that failed.
   const dead = result.testResults.filter((suite) => suite.status === 'failed' && !suite.assertionResults.some((test) => test.status === 'failed')).length;
+  for (const line of reasons(result)) say(line);
   return { passed: result.numPassedTests, failed: result.numFailedTests + dead, skipped: result.numPendingTests + (result.numTodoTests ?? 0) };
 }
 

@@ -73,7 +73,6 @@ export interface SignalboxTarget extends Target {
 
 export async function startSignalbox({ mode, provider, kept, profileDir }: SignalboxOptions): Promise<SignalboxTarget> {
   const dataDir = kept?.dataDir ?? mkdtempSync(join(tmpdir(), 'signalbox-bench-'));
-  const [port, adminPort] = [await freePort(), await freePort()];
   const child = await startChild({
     core: GATEWAY_CORE,
     cwd: dataDir,
@@ -82,18 +81,19 @@ export async function startSignalbox({ mode, provider, kept, profileDir }: Signa
       LOG_LEVEL: 'error',
       SIMULATOR: 'off',
       DATA_DIR: dataDir,
-      PORT: String(port),
-      ADMIN_PORT: String(adminPort),
+      PORT: '0',
+      ADMIN_PORT: '0',
       OPENAI_API_KEY: 'bench',
       OPENAI_BASE_URL: `${provider}/v1`,
       ...(profileDir === undefined ? {} : { NODE_OPTIONS: `--import=file://${join(HERE, 'profiler.js')}?${encodeURIComponent(profileDir)}` }),
     },
     ready: mode === 'split' ? /"ready":true/ : /^ready /,
   });
+  const origin = /http:\/\/[\w.:]+/.exec(child.line)?.[0] ?? '';
   const key = kept?.key ?? /sbx_live_\w+/.exec(child.line)?.[0] ?? '';
   return {
     name: mode,
-    origin: `http://127.0.0.1:${String(port)}`,
+    origin,
     headers: { ...JSON_HEADERS, authorization: `Bearer ${key}` },
     model: `openai/${PROVIDER_MODEL}`,
     pids: [child.pid],

@@ -41,6 +41,9 @@ const STOP_GRACE_MS = 35_000;
 /** What each service may see of the caller's environment beside what is set for it. */
 const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'REDIS_TIMEOUT_MS', 'QUOTA_DEADLINE_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
 
+/** Port 0 means any free one; it stays the same when the edge dies and starts again. */
+const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? String(await quietPort()) : wanted);
+
 const present = (environment: Environment): Record<string, string> => Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''));
 const pick = (environment: Environment, names: readonly string[]): Record<string, string> => present(Object.fromEntries(names.map((name) => [name, environment[name]])));
 
@@ -148,8 +151,8 @@ async function startAll(
       WORKERS: workers.join(','),
     },
     async (replica) => ({
-      PORT: replica === 0 ? (environment['PORT'] ?? '8080') : String(await quietPort()),
-      ADMIN_PORT: replica === 0 ? (environment['ADMIN_PORT'] ?? '8081') : String(await quietPort()),
+      PORT: replica === 0 ? await edgePort(environment['PORT'] || '8080') : String(await quietPort()),
+      ADMIN_PORT: replica === 0 ? await edgePort(environment['ADMIN_PORT'] || '8081') : String(await quietPort()),
     }),
   );
   const firstEdge = processes().find(({ role, replica }) => role === 'edge' && replica === 0);

@@ -110,11 +110,14 @@ export function freePort(): Promise<number> {
 const QUIET_FROM = 20_000;
 const QUIET_TO = 32_000;
 const QUIET_TRIES = 50;
+const givenPorts = new Set<number>();
 
-/** A free port for a door that must open again at the same number after its process died. */
+/** A free port for a door that must open again at the same number after its process died. Never gives one number twice. */
 export async function quietPort(): Promise<number> {
   for (let i = 0; i < QUIET_TRIES; i += 1) {
     const port = randomInt(QUIET_FROM, QUIET_TO);
+    if (givenPorts.has(port)) continue;
+    givenPorts.add(port);
     const isFree = await new Promise<boolean>((resolve) => {
       const server = createServer();
       server.once('error', () => resolve(false));

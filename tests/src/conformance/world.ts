@@ -81,7 +81,17 @@ export async function startWorld(mode: GatewayMode, variant: 'A' | 'B'): Promise
     const made = JSON.parse(got.text) as { account: { id: string }; key: { key: string } };
     return { id: made.account.id, key: made.key.key };
   };
-  const account = await newAccount({});
+  const stop = async (): Promise<void> => {
+    await gateway.stop();
+    await upstreams.stop();
+  };
+  let account: TestAccount;
+  try {
+    account = await newAccount({});
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   const call: World['call'] = (sent) => send(baseUrl, { key: account.key, ...sent });
   return {
     variant,
@@ -103,9 +113,6 @@ export async function startWorld(mode: GatewayMode, variant: 'A' | 'B'): Promise
         const own = rows.filter((row) => row.request_id === requestId);
         return own.some(({ kind }) => kind === 'charge') ? own : undefined;
       }),
-    stop: async () => {
-      await gateway.stop();
-      await upstreams.stop();
-    },
+    stop,
   };
 }

@@ -1,5 +1,4 @@
 /** Starts a gateway as an operator would: the built product, as processes, in a data folder of its own. */
-import { freePort } from '@signalbox/local-stores/ports';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,16 +42,26 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** A start or stop that takes longer is a failure with a reason, never a test run that hangs. */
 /** A dozen processes on two busy cores: what is proven here is what happens, not how fast. */
 const PATIENCE = { REDIS_TIMEOUT_MS: '1000', QUOTA_DEADLINE_MS: '2500' };
+/** A start or stop that takes longer is a failure with a reason, never a test run that hangs. */
 const START_MS_MAX = 90_000;
 const STOP_MS_MAX = 45_000;
 
 const exited = (child: ChildProcess): Promise<void> => (child.exitCode !== null || child.signalCode !== null ? Promise.resolve() : new Promise((resolve) => child.once('exit', () => resolve())));
 
+/** What the first line on stdout says; throws when it does not say it. */
+function readReadyLine(mode: GatewayMode, line: string): { baseUrl: string; adminUrl: string; key: string } {
+  if (mode === 'split') {
+    const { base_url: baseUrl, admin_url: adminUrl, key = '' } = JSON.parse(line) as { base_url: string; admin_url: string; key?: string };
+    return { baseUrl, adminUrl, key };
+  }
+  const match = /^ready (\S+) admin (\S+)(?: key (sbx_live_\w+))?/.exec(line);
+  if (match === null) throw new Error('The first line is not a ready line.');
+  return { baseUrl: match[1] ?? '', adminUrl: match[2] ?? '', key: match[3] ?? '' };
+}
+
 export async function startGateway({ mode, environment = {}, dataDir = mkdtempSync(join(tmpdir(), 'signalbox-test-')), replicas }: GatewayOptions): Promise<Gateway> {
-  const [port, adminPort] = [await freePort(), await freePort()];
   const stores: Record<string, string> = {};
   if (mode === 'split') {
     for (const name of ['REDIS_URL', 'NATS_URL'] as const) {
@@ -63,7 +72,7 @@ export async function startGateway({ mode, environment = {}, dataDir = mkdtempSy
   const main = join(ROOT, mode === 'standalone' ? 'deploy/standalone/dist/main.js' : 'deploy/split/dist/main.js');
   const child = spawn(process.execPath, [main, ...(mode === 'split' ? ['--json', ...(replicas === undefined ? [] : ['--replicas', replicas])] : [])], {
     cwd: dataDir,
-    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: String(port), ADMIN_PORT: String(adminPort), ...PATIENCE, ...stores, ...environment },
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', ...PATIENCE, ...stores, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let complaints = '';
@@ -88,10 +97,10 @@ export async function startGateway({ mode, environment = {}, dataDir = mkdtempSy
     child.once('exit', (code) => reject(new Error(`The gateway ended with ${code ?? 'a signal'} before it was ready:\n${complaints}`)));
   });
   const adminToken = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim();
-  const key = mode === 'standalone' ? (/ key (sbx_live_\w+)/.exec(firstLine)?.[1] ?? '') : ((JSON.parse(firstLine) as { key?: string }).key ?? '');
+  const { baseUrl, adminUrl, key } = readReadyLine(mode, firstLine);
   return {
-    baseUrl: `http://127.0.0.1:${port}`,
-    adminUrl: `http://127.0.0.1:${adminPort}`,
+    baseUrl,
+    adminUrl,
     adminToken,
     key,
     dataDir,
