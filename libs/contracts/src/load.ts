@@ -1,65 +1,42 @@
-/** Loads every contract of proto/ once. */
-import { loadSync, type AnyDefinition, type PackageDefinition, type ServiceDefinition } from '@grpc/proto-loader';
-import protobuf from 'protobufjs';
-import { fileURLToPath } from 'node:url';
-import { loaderOptions } from '../loader-options.mjs';
+/** Every contract of proto/ by name: codecs of messages, and the RPCs of services. */
+import * as accounts from './gen/codec/accounts.js';
+import * as billing from './gen/codec/billing.js';
+import * as common from './gen/codec/common.js';
+import * as events from './gen/codec/events.js';
+import * as link from './gen/codec/link.js';
+import * as quota from './gen/codec/quota.js';
+import * as routing from './gen/codec/routing.js';
+import * as worker from './gen/codec/worker.js';
+import type { MessageCodec, Rpc } from './wire.js';
 
-const PROTO_DIR = fileURLToPath(new URL('../../../proto', import.meta.url));
-const AREAS = ['common', 'link', 'quota', 'routing', 'accounts', 'billing', 'worker', 'events'] as const;
-export type Area = (typeof AREAS)[number];
-
-let loaded: PackageDefinition | undefined;
-
-function definitions(): PackageDefinition {
-  loaded ??= loadSync(
-    AREAS.map((area) => `${area}/v1/${area}.proto`),
-    { ...loaderOptions, includeDirs: [PROTO_DIR] },
-  );
-  return loaded;
-}
-
-function definition(name: string): AnyDefinition {
-  const found = definitions()[name];
-  if (found === undefined) throw new Error(`No contract named ${name}.`);
-  return found;
-}
+export type { MessageCodec, Rpc } from './wire.js';
 
 const SERVICES = {
-  quota: 'signalbox.quota.v1.QuotaService',
-  routing: 'signalbox.routing.v1.RoutingService',
-  accounts: 'signalbox.accounts.v1.AccountsService',
-  billing: 'signalbox.billing.v1.BillingService',
-  worker: 'signalbox.worker.v1.WorkerService',
+  quota: { rpcs: quota.rpcs, link: '/signalbox.quota.v1.QuotaService/Link' },
+  routing: { rpcs: routing.rpcs, link: '/signalbox.routing.v1.RoutingService/Link' },
+  accounts: { rpcs: accounts.rpcs, link: '/signalbox.accounts.v1.AccountsService/Link' },
+  billing: { rpcs: billing.rpcs, link: '/signalbox.billing.v1.BillingService/Link' },
+  worker: { rpcs: worker.rpcs, link: '/signalbox.worker.v1.WorkerService/Link' },
 } as const;
 export type ServiceArea = keyof typeof SERVICES;
 
-/** The gRPC definition of an area's one service, its `Link` method included. */
-export function serviceDefinition(area: ServiceArea): ServiceDefinition {
-  return definition(SERVICES[area]) as ServiceDefinition;
+export interface ServiceContract {
+  /** By RPC name; Link is not among them. */
+  readonly rpcs: Readonly<Record<string, Rpc>>;
+  /** gRPC path of the area's Link. */
+  readonly link: string;
 }
 
-export interface MessageCodec<Message extends object, Output extends object> {
-  encode(message: Message): Buffer;
-  /** Throws on bytes that are not such a message. */
-  decode(bytes: Uint8Array): Output;
+export function serviceContract(area: ServiceArea): ServiceContract {
+  return SERVICES[area];
 }
 
-let root: protobuf.Root | undefined;
+const AREAS = { accounts, billing, common, events, link, quota, routing, worker } as const;
 
-function protoRoot(): protobuf.Root {
-  if (root === undefined) {
-    root = new protobuf.Root();
-    root.resolvePath = (_origin, target) => `${PROTO_DIR}/${target}`;
-    root.loadSync(AREAS.map((area) => `${area}/v1/${area}.proto`));
-  }
-  return root;
-}
-
-/** Codec of one message type, such as `signalbox.events.v1.UsageRecorded`. */
+/** Codec of one message type, such as `signalbox.events.v1.UsageRecorded`. Throws when there is no such type. */
 export function messageCodec<Message extends object, Output extends object>(name: string): MessageCodec<Message, Output> {
-  const type = protoRoot().lookupType(name);
-  return {
-    encode: (message) => Buffer.from(type.encode(type.fromObject(message)).finish()),
-    decode: (bytes) => type.toObject(type.decode(bytes), loaderOptions) as Output,
-  };
+  const [, area = '', , type = ''] = name.split('.');
+  const codecs: Readonly<Record<string, unknown>> | undefined = Object.hasOwn(AREAS, area) ? AREAS[area as keyof typeof AREAS].codecs : undefined;
+  if (codecs === undefined || !Object.hasOwn(codecs, type)) throw new Error(`No contract named ${name}.`);
+  return codecs[type] as MessageCodec<Message, Output>;
 }

@@ -1,6 +1,6 @@
 /** Options and credentials of every gRPC connection, in one place: TLS comes in here. */
-import { ChannelCredentials, ServerCredentials, compressionAlgorithms, type ChannelOptions, type MethodDefinition } from '@grpc/grpc-js';
-import { serviceDefinition, type ServiceArea } from '@signalbox/contracts/load';
+import { ChannelCredentials, ServerCredentials, compressionAlgorithms, type ChannelOptions } from '@grpc/grpc-js';
+import { serviceContract, type Rpc, type ServiceArea } from '@signalbox/contracts/load';
 import { MESSAGE_BYTES_MAX } from './link-item.js';
 
 /** How fast a frozen connection is noticed. */
@@ -51,7 +51,7 @@ export function serverCredentials(): ServerCredentials {
   return ServerCredentials.createInsecure();
 }
 
-export type Method = MethodDefinition<object, object>;
+export type Method = Rpc;
 
 /** Passes batches as they are: link-codec.ts reads and writes them. */
 export function asBytes(bytes: Buffer): Buffer {
@@ -60,11 +60,9 @@ export function asBytes(bytes: Buffer): Buffer {
 
 /** The methods of an area but Link, by RPC name. */
 export function methodsOf(area: ServiceArea): ReadonlyMap<string, Method> {
-  return new Map(Object.entries(serviceDefinition(area)).filter(([name]) => name !== 'Link') as [string, Method][]);
+  return new Map(Object.entries(serviceContract(area).rpcs));
 }
 
 export function linkPath(area: ServiceArea): string {
-  const link = serviceDefinition(area)['Link'];
-  if (link === undefined) throw new Error(`The contract of ${area} has no Link.`);
-  return link.path;
+  return serviceContract(area).link;
 }

@@ -1,11 +1,11 @@
 /** One gRPC server of a service: its plain RPCs and its Link, over one table of handlers. */
-import { Metadata, Server, type ServerDuplexStream, type UntypedServiceImplementation } from '@grpc/grpc-js';
-import { serviceDefinition, type ServiceArea } from '@signalbox/contracts/load';
+import { Metadata, Server, type MethodDefinition, type ServerDuplexStream, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { ServiceArea } from '@signalbox/contracts/load';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
 import type { Handlers } from './call.js';
-import { asBytes, methodsOf, serverCredentials, serverOptions } from './channel.js';
+import { asBytes, linkPath, methodsOf, serverCredentials, serverOptions } from './channel.js';
 import { faultToStatus } from './fault-status.js';
 import { LinkServer } from './link-server.js';
 import { plainStream, plainUnary } from './plain-door.js';
@@ -67,25 +67,22 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     if (isStopping) link.goAway();
   };
 
-  const definition = serviceDefinition(area);
-  const served: Record<string, unknown> = {};
-  const implementation: UntypedServiceImplementation = {};
-  for (const [name, entry] of Object.entries(definition)) {
+  const served: Record<string, MethodDefinition<Buffer, Buffer> | MethodDefinition<object, object> | MethodDefinition<object, Buffer>> = {
+    Link: { path: linkPath(area), requestStream: true, responseStream: true, requestSerialize: asBytes, requestDeserialize: asBytes, responseSerialize: asBytes, responseDeserialize: asBytes },
+  };
+  const implementation: UntypedServiceImplementation = { Link: serveLink };
+  for (const [name, method] of methods) {
     const unary = handlers.unary[name];
     const stream = handlers.stream?.[name];
-    const method = methods.get(name);
-    if (name === 'Link') {
-      served[name] = { ...entry, requestSerialize: asBytes, requestDeserialize: asBytes, responseSerialize: asBytes, responseDeserialize: asBytes };
-      implementation[name] = serveLink;
-    } else if (unary !== undefined) {
-      served[name] = entry;
+    if (unary !== undefined) {
+      served[name] = method;
       implementation[name] = plainUnary(unary, { clock, log });
-    } else if (stream !== undefined && method !== undefined) {
-      served[name] = { ...entry, responseSerialize: asBytes };
+    } else if (stream !== undefined) {
+      served[name] = { ...method, responseSerialize: asBytes, responseDeserialize: asBytes };
       implementation[name] = plainStream(stream, method, { clock, log });
     }
   }
-  server.addService(served as typeof definition, implementation);
+  server.addService(served, implementation);
 
   let stopped: Promise<void> | undefined;
   const stop = async (graceMs: number): Promise<void> => {
