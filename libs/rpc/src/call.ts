@@ -7,8 +7,10 @@ export interface CallInfo {
   readonly requestId: string;
   /** W3C traceparent, or empty. */
   readonly traceparent: string;
-  /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault. */
+  /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault: `cancelled` when the caller meant it, `link_lost` when the connection broke, `deadline_exceeded`. */
   readonly signal: AbortSignal;
+  /** Calls `listener` once with the reason when `signal` would abort, at once when it has: what a hot handler takes instead of an AbortSignal. One listener; a later one replaces it. */
+  onAbort(listener: (reason: Fault) => void): void;
   /** Milliseconds left of the caller's deadline; Infinity without one. */
   remainingMs(): number;
 }

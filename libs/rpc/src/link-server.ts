@@ -152,7 +152,7 @@ export class LinkServer {
   abort(): void {
     this.isFinished = true;
     this.outbox.close();
-    const fault = new Fault('cancelled', 'the connection of the caller broke');
+    const fault = new Fault('link_lost', 'the connection of the caller broke');
     for (const call of this.calls.values()) call.finish(fault);
     this.calls.clear();
     this.tails.clear();

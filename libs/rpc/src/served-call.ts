@@ -9,6 +9,7 @@ export class ServedCall implements CallInfo {
   private reason: Fault | undefined;
   private readonly deadlineAtMs: number;
   private timer: Timer | undefined;
+  private listener: ((reason: Fault) => void) | undefined;
 
   /** `deadlineMs` Infinity = none. `onDeadline` is called once when it passes before `settle`. */
   constructor(
@@ -27,6 +28,11 @@ export class ServedCall implements CallInfo {
       if (this.reason !== undefined) this.controller.abort(this.reason);
     }
     return this.controller.signal;
+  }
+
+  onAbort(listener: (reason: Fault) => void): void {
+    this.listener = listener;
+    if (this.reason !== undefined) listener(this.reason);
   }
 
   remainingMs(): number {
@@ -52,6 +58,7 @@ export class ServedCall implements CallInfo {
     if (this.reason !== undefined) return;
     this.reason = fault;
     this.controller?.abort(fault);
+    this.listener?.(fault);
   }
 
   /** The answer is out: the deadline no longer matters. */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryBus } from '@signalbox/bus/memory';
 import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { silentLog } from '@signalbox/runtime/log';
+import { Fault } from '@signalbox/kernel/fault';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { systemClock } from '@signalbox/runtime/clock';
@@ -64,7 +65,7 @@ describe('dispatch', () => {
   async function run(request: DispatchRequest__Output, onEvent: (event: DispatchEvent, abort: () => void) => void = () => undefined): Promise<DispatchEvent[]> {
     const events: DispatchEvent[] = [];
     const controller = new AbortController();
-    await dispatcher.dispatch(request, { requestId: request.requestId, traceparent: '', signal: controller.signal, remainingMs: () => Infinity }, {
+    await dispatcher.dispatch(request, { requestId: request.requestId, traceparent: '', signal: controller.signal, onAbort: (listener) => controller.signal.addEventListener('abort', () => listener(new Fault('cancelled', 'left'))), remainingMs: () => Infinity }, {
       write: (event) => {
         if (event.end !== undefined || event.failed !== undefined) log.push('last event');
         events.push(event);

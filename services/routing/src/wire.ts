@@ -59,7 +59,19 @@ export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
   };
 }
 
+/** Cards never change: each is rendered once. */
+const cardMessages = new WeakMap<PriceCard, CardMessage>();
+
 export function cardMessage(card: PriceCard): CardMessage {
+  let message = cardMessages.get(card);
+  if (message === undefined) {
+    message = renderCard(card);
+    cardMessages.set(card, message);
+  }
+  return message;
+}
+
+function renderCard(card: PriceCard): CardMessage {
   return {
     id: card.id,
     inputUncached: String(card.inputUncached),

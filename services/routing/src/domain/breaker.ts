@@ -18,26 +18,63 @@ export interface Breaker {
   noteProbe(nowMs: number): void;
 }
 
+interface RecentCalls {
+  /** Also forgets what is older than the window. */
+  add(isSuccess: boolean, nowMs: number): void;
+  count(): number;
+  failures(): number;
+  clear(): void;
+}
+
+/** A ring of the last calls, so that a busy endpoint costs nothing per call. */
+function createRecentCalls(): RecentCalls {
+  const atMs = new Float64Array(CALLS_MAX);
+  const failed = new Uint8Array(CALLS_MAX);
+  let first = 0;
+  let length = 0;
+  let failures = 0;
+  const dropFirst = (): void => {
+    failures -= failed[first] ?? 0;
+    first = (first + 1) % CALLS_MAX;
+    length -= 1;
+  };
+  return {
+    add: (isSuccess, nowMs) => {
+      while (length > 0 && (length === CALLS_MAX || (atMs[first] ?? 0) <= nowMs - WINDOW_MS)) dropFirst();
+      const at = (first + length) % CALLS_MAX;
+      atMs[at] = nowMs;
+      failed[at] = Number(!isSuccess);
+      length += 1;
+      failures += Number(!isSuccess);
+    },
+    count: () => length,
+    failures: () => failures,
+    clear: () => {
+      length = 0;
+      failures = 0;
+    },
+  };
+}
+
 export function createBreaker(): Breaker {
   let failuresInARow = 0;
   /** 0 = closed. Moves only forward while open. */
   let openUntilMs = 0;
   /** One plan holds the endpoint to see whether it is well again. */
   let probing = false;
-  let calls: { readonly atMs: number; readonly isSuccess: boolean }[] = [];
+  const calls = createRecentCalls();
 
   const open = (untilMs: number): void => {
     openUntilMs = Math.max(openUntilMs, untilMs);
   };
   return {
     record: (isSuccess, retryAfterMs, nowMs) => {
-      calls.push({ atMs: nowMs, isSuccess });
-      calls = calls.filter((call) => call.atMs > nowMs - WINDOW_MS).slice(-CALLS_MAX);
+      calls.add(isSuccess, nowMs);
       if (isSuccess) {
         failuresInARow = 0;
         // While it is open without a probe, a success is the late answer of an older call and closes nothing.
         if (probing || nowMs >= openUntilMs) {
-          if (openUntilMs > 0) calls = [];
+          if (openUntilMs > 0) calls.clear();
           openUntilMs = 0;
         }
         probing = false;
@@ -45,9 +82,8 @@ export function createBreaker(): Breaker {
       }
       failuresInARow += 1;
       if (retryAfterMs > 0) open(nowMs + Math.min(retryAfterMs, RETRY_AFTER_MAX_MS));
-      const failures = calls.reduce((count, call) => count + Number(!call.isSuccess), 0);
       const isHalfOpen = openUntilMs > 0 && (probing || nowMs >= openUntilMs);
-      if (isHalfOpen || failuresInARow >= IN_A_ROW || (calls.length >= CALLS_MIN && failures * 2 > calls.length)) open(nowMs + OPEN_MS);
+      if (isHalfOpen || failuresInARow >= IN_A_ROW || (calls.count() >= CALLS_MIN && calls.failures() * 2 > calls.count())) open(nowMs + OPEN_MS);
       probing = false;
     },
     state: (nowMs) => (openUntilMs === 0 ? 'closed' : nowMs < openUntilMs ? 'open' : 'half-open'),
