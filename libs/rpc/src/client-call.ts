@@ -20,12 +20,15 @@ export interface CallCarrier {
 export class ClientCall {
   isOver = false;
   isPaused = false;
-  carrier: CallCarrier | undefined;
+  carrier: CallCarrier | undefined = undefined;
+  /** Number of the call on its link; the link's own. */
+  linkId = 0;
   readonly requestId: string;
   readonly traceparent: string;
   readonly deadlineAtMs: number;
   private readonly timer: Timer;
   private readonly signal: AbortSignal | undefined;
+  private readonly onAbort: (() => void) | undefined = undefined;
 
   /** `deadlineMs` ≤ 2^31−1. */
   constructor(
@@ -40,9 +43,11 @@ export class ClientCall {
     this.requestId = options?.requestId ?? '';
     this.traceparent = options?.traceparent ?? '';
     this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
-    this.timer = clock.setTimer(deadlineMs, this.expire);
+    this.timer = clock.setTimer(deadlineMs, () => this.fail(new Fault('deadline_exceeded', 'the deadline passed')));
     this.signal = options?.signal;
-    this.signal?.addEventListener('abort', this.cancel, { once: true });
+    if (this.signal === undefined) return;
+    this.onAbort = () => this.cancel();
+    this.signal.addEventListener('abort', this.onAbort, { once: true });
   }
 
   remainingMs(): number {
@@ -64,7 +69,7 @@ export class ClientCall {
     if (this.isOver) return;
     this.isOver = true;
     this.timer.cancel();
-    this.signal?.removeEventListener('abort', this.cancel);
+    if (this.onAbort !== undefined) this.signal?.removeEventListener('abort', this.onAbort);
     this.sink.onEnd(fault);
   }
 
@@ -75,11 +80,7 @@ export class ClientCall {
     this.settle(fault);
   }
 
-  readonly cancel = (): void => {
+  cancel(): void {
     this.fail(new Fault('cancelled', 'the caller cancelled'));
-  };
-
-  private readonly expire = (): void => {
-    this.fail(new Fault('deadline_exceeded', 'the deadline passed'));
-  };
+  }
 }

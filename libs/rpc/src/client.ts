@@ -89,7 +89,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
         callOptions,
       );
       return {
-        cancel: call.cancel,
+        cancel: () => call.cancel(),
         pause: () => {
           call.isPaused = true;
           call.carrier?.pause(call);

@@ -1,12 +1,13 @@
 /** Flow control of one call: what may be sent, and what was received. */
 import { Fault } from '@signalbox/kernel/fault';
-import { CREDIT_BYTES, CREDIT_STEP_BYTES, ITEM, LinkItem, MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
+import { CREDIT_BYTES, CREDIT_STEP_BYTES, ITEM, itemsOf, LinkItem, MESSAGE_BYTES_MAX, NO_BYTES, PART_BYTES } from './link-item.js';
 import type { Outbox } from './outbox.js';
 
 /** The sending half: items pass while there is credit and wait here without. The last part may overdraw. */
 export class CreditedSender {
   private credit = CREDIT_BYTES;
-  private pending: LinkItem[] = [];
+  /** Made when something first waits: most calls never do. */
+  private pending: LinkItem[] | undefined = undefined;
   private head = 0;
   /** Payload bytes that wait for credit. */
   pendingBytes = 0;
@@ -14,10 +15,11 @@ export class CreditedSender {
   constructor(private readonly outbox: Outbox) {}
 
   send(item: LinkItem): void {
-    if (this.head === this.pending.length && (this.credit > 0 || item.payload.length === 0)) {
+    if (this.pending === undefined && (this.credit > 0 || item.payload.length === 0)) {
       this.credit -= item.payload.length;
       this.outbox.body(item);
     } else {
+      this.pending ??= [];
       this.pending.push(item);
       this.pendingBytes += item.payload.length;
     }
@@ -25,11 +27,12 @@ export class CreditedSender {
 
   /** True when the next item passes at once. */
   isOpen(): boolean {
-    return this.credit > 0 && this.head === this.pending.length;
+    return this.credit > 0 && this.pending === undefined;
   }
 
   grant(bytes: number): void {
     this.credit += bytes;
+    if (this.pending === undefined) return;
     for (;;) {
       const item = this.pending[this.head];
       if (item === undefined || (this.credit <= 0 && item.payload.length > 0)) break;
@@ -39,22 +42,33 @@ export class CreditedSender {
       this.outbox.body(item);
     }
     if (this.head === this.pending.length) {
-      this.pending = [];
+      this.pending = undefined;
       this.head = 0;
     }
   }
 
   /** Forgets what waits. */
   discard(): void {
-    this.pending = [];
+    this.pending = undefined;
     this.head = 0;
     this.pendingBytes = 0;
   }
 }
 
+/** Sends a payload behind `first`, in parts where it is large. */
+export function sendAll(sender: CreditedSender, first: LinkItem, lastKind: number, payload: Buffer): void {
+  if (payload.length > PART_BYTES) {
+    for (const item of itemsOf(first, lastKind, payload)) sender.send(item);
+    return;
+  }
+  first.payload = payload;
+  if (first.kind !== ITEM.open) first.kind = lastKind;
+  sender.send(first);
+}
+
 /** The receiving half: puts parts together and gives credit back. */
 export class CreditedReceiver {
-  private parts: Buffer[] = [];
+  private parts: Buffer[] | undefined = undefined;
   private partBytes = 0;
   private owed = 0;
   private isPaused = false;
@@ -71,13 +85,14 @@ export class CreditedReceiver {
     if (!more && this.partBytes === 0) return payload;
     this.partBytes += payload.length;
     if (this.partBytes > MESSAGE_BYTES_MAX) {
-      this.parts = [];
+      this.parts = undefined;
       throw new Fault('bad_message', 'a message is larger than 64 MB');
     }
+    this.parts ??= [];
     this.parts.push(payload);
     if (more) return undefined;
     const whole = Buffer.concat(this.parts, this.partBytes);
-    this.parts = [];
+    this.parts = undefined;
     this.partBytes = 0;
     return whole;
   }

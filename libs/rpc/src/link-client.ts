@@ -5,9 +5,9 @@ import { Fault, toFault } from '@signalbox/kernel/fault';
 import { asBytes, clientCredentials, clientOptions, type Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { detailToFault, toUint32 } from './fault-status.js';
-import { CreditedReceiver, CreditedSender } from './flow.js';
+import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
-import { ITEM, itemsOf, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
+import { ITEM, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
 import { Outbox } from './outbox.js';
 
 export interface LinkClientOptions {
@@ -41,7 +41,6 @@ export class LinkClient implements CallCarrier {
   private readonly stream: ClientDuplexStream<Buffer, Buffer>;
   private readonly outbox: Outbox;
   private readonly entries = new Map<number, Entry>();
-  private readonly ids = new Map<ClientCall, number>();
   private readonly connectTimer: Timer;
   private nextId = 1;
 
@@ -61,6 +60,11 @@ export class LinkClient implements CallCarrier {
     return this.state === 'ready' && this.entries.size < LIVE_CALLS_MAX;
   }
 
+  /** Items wait for the end of the turn, and more fit into their batch. */
+  isGathering(): boolean {
+    return this.outbox.isGathering() && this.hasRoom();
+  }
+
   start(call: ClientCall): void {
     while (this.entries.has(this.nextId)) this.advance();
     const id = this.nextId;
@@ -73,9 +77,9 @@ export class LinkClient implements CallCarrier {
     const entry: Entry = { id, call, open, sender: new CreditedSender(this.outbox), receiver: new CreditedReceiver(this.outbox, id) };
     if (call.isPaused) entry.receiver.pause();
     this.entries.set(id, entry);
-    this.ids.set(call, id);
+    call.linkId = id;
     call.carrier = this;
-    for (const item of itemsOf(open, ITEM.message, call.request)) entry.sender.send(item);
+    sendAll(entry.sender, open, ITEM.message, call.request);
   }
 
   abandon(call: ClientCall): void {
@@ -113,7 +117,6 @@ export class LinkClient implements CallCarrier {
     const unsent: ClientCall[] = [];
     const entries = [...this.entries.values()];
     this.entries.clear();
-    this.ids.clear();
     this.stream.cancel();
     this.client.close();
     const fault = new Fault('link_lost', 'the link broke during the call');
@@ -184,14 +187,13 @@ export class LinkClient implements CallCarrier {
 
   private forget(entry: Entry): void {
     this.entries.delete(entry.id);
-    this.ids.delete(entry.call);
     entry.sender.discard();
     entry.call.carrier = undefined;
   }
 
   private entryOf(call: ClientCall): Entry | undefined {
-    const id = this.ids.get(call);
-    return id === undefined ? undefined : this.entries.get(id);
+    const entry = this.entries.get(call.linkId);
+    return entry?.call === call ? entry : undefined;
   }
 
   private advance(): void {

@@ -86,16 +86,15 @@ class Writer {
 /** Items in order, as one link.v1.Batch. */
 export function encodeBatch(items: readonly LinkItem[]): Buffer {
   let total = 0;
-  const lengths = items.map((item) => {
-    const length = itemLength(item);
-    total += 1 + varintLength(length) + length;
-    return length;
-  });
+  for (const item of items) {
+    item.encodedBytes = itemLength(item);
+    total += 1 + varintLength(item.encodedBytes) + item.encodedBytes;
+  }
   const out = new Writer(Buffer.allocUnsafe(total));
-  items.forEach((item, index) => {
+  for (const item of items) {
     out.bytes[out.offset] = 0x0a;
     out.offset += 1;
-    out.varint(lengths[index] ?? 0);
+    out.varint(item.encodedBytes);
     out.numberField(0x08, item.call);
     out.numberField(0x10, item.kind);
     out.textField(0x1a, item.method);
@@ -113,7 +112,7 @@ export function encodeBatch(items: readonly LinkItem[]): Buffer {
       out.textField(0x12, item.fault.message);
       out.numberField(0x18, item.fault.retryAfterMs);
     }
-  });
+  }
   return out.bytes;
 }
 

@@ -35,6 +35,8 @@ export class LinkItem {
   more = false;
   creditBytes = 0;
   fault: FaultDetail | undefined = undefined;
+  /** Set by the codec while it writes a batch. */
+  encodedBytes = 0;
   /** Where an outgoing item is; only the outbox changes it to `sent`. */
   progress: 'queued' | 'sent' | 'dropped' = 'queued';
 

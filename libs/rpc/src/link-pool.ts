@@ -34,6 +34,8 @@ export class LinkPool implements CallCarrier {
   private readonly links = new Set<LinkClient>();
   private readonly waiting = new Map<ClientCall, Timer>();
   private next = 0;
+  /** The link that took the latest call. */
+  private gathering: LinkClient | undefined;
   private isStarted = false;
   private isClosed = false;
 
@@ -53,11 +55,17 @@ export class LinkPool implements CallCarrier {
       return;
     }
     this.begin();
+    // Calls of one turn share a batch; the next turn goes to the next link.
+    if (this.gathering?.isGathering() === true) {
+      this.gathering.start(call);
+      return;
+    }
     let isAnyReady = false;
     for (let i = 0; i < this.slots.length; i += 1) {
       this.next = (this.next + 1) % this.slots.length;
       const link = this.slots[this.next]?.link;
       if (link?.hasRoom() === true) {
+        this.gathering = link;
         link.start(call);
         return;
       }

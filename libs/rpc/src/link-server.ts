@@ -2,12 +2,12 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
-import type { Emitter, Handlers } from './call.js';
+import type { AnyStreamHandler, AnyUnaryHandler, Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
 import { faultToDetail } from './fault-status.js';
-import { CreditedReceiver, CreditedSender } from './flow.js';
+import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
-import { CREDIT_BYTES, ITEM, itemsOf, LinkItem, LIVE_CALLS_MAX, MESSAGE_BYTES_MAX } from './link-item.js';
+import { CREDIT_BYTES, ITEM, LinkItem, LIVE_CALLS_MAX, MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
 import { Outbox } from './outbox.js';
 import { ServedCall } from './served-call.js';
 
@@ -25,8 +25,8 @@ export interface LinkServerOptions {
 /** Half-received requests of one link may hold this much; above it, Fault `overloaded`. */
 const ASSEMBLING_BYTES_MAX = 256 * 1024 * 1024;
 
-class LinkCall implements Emitter<object> {
-  readonly info: ServedCall;
+/** One call in work: what its handler sees of it, and where it puts its messages. */
+class LinkCall extends ServedCall implements Emitter<object> {
   readonly receiver: CreditedReceiver;
   readonly sender: CreditedSender;
   isOver = false;
@@ -34,29 +34,28 @@ class LinkCall implements Emitter<object> {
   isRunning = false;
   /** Request bytes received and not yet complete. */
   heldBytes = 0;
-  private waiters: { resolve: () => void; reject: (fault: Fault) => void }[] = [];
-  private overFault: Fault | undefined;
+  private waiters: { resolve: () => void; reject: (fault: Fault) => void }[] | undefined = undefined;
+  private overFault: Fault | undefined = undefined;
 
   constructor(
+    private readonly link: LinkServer,
     private readonly outbox: Outbox,
     readonly id: number,
-    readonly name: string,
-    readonly method: Method,
+    readonly served: Served,
     open: LinkItem,
     clock: Clock,
-    onDeadline: (call: LinkCall, fault: Fault) => void,
   ) {
+    super(open.requestId, open.traceparent, clock, open.deadlineMs === 0 ? Infinity : open.deadlineMs);
     this.receiver = new CreditedReceiver(outbox, id);
     this.sender = new CreditedSender(outbox);
-    this.info = new ServedCall(open.requestId, open.traceparent, clock, open.deadlineMs === 0 ? Infinity : open.deadlineMs, (fault) => onDeadline(this, fault));
   }
 
   write(message: object): boolean {
     if (this.isOver) throw this.overFault ?? new Fault('cancelled', 'the call is over');
-    const payload = this.method.responseSerialize(message);
+    const payload = this.served.method.responseSerialize(message);
     if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
     if (this.sender.pendingBytes > 0 && this.sender.pendingBytes + payload.length > CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
-    for (const item of itemsOf(new LinkItem(this.id, ITEM.message), ITEM.message, payload)) this.sender.send(item);
+    sendAll(this.sender, new LinkItem(this.id, ITEM.message), ITEM.message, payload);
     return this.isWritable();
   }
 
@@ -64,8 +63,9 @@ class LinkCall implements Emitter<object> {
     if (this.isOver) return Promise.reject(this.overFault ?? new Fault('cancelled', 'the call is over'));
     if (this.isWritable()) return Promise.resolve();
     const waiting = new Promise<void>((resolve, reject) => {
+      this.waiters ??= [];
       this.waiters.push({ resolve, reject });
-      if (this.outbox.isCongested()) this.outbox.onUncongested(this.wake);
+      if (this.outbox.isCongested()) this.outbox.onUncongested(() => this.wake());
     });
     // A handler that raced it and moved on must not bring the process down.
     waiting.catch(() => undefined);
@@ -81,34 +81,58 @@ class LinkCall implements Emitter<object> {
   finish(fault: Fault | undefined): void {
     this.isOver = true;
     this.overFault = fault;
-    if (fault === undefined) this.info.settle();
+    if (fault === undefined) this.settle();
     else {
-      this.info.abort(fault);
+      this.abort(fault);
       this.sender.discard();
     }
     const waiters = this.waiters;
-    this.waiters = [];
+    if (waiters === undefined) return;
+    this.waiters = undefined;
     for (const waiter of waiters) waiter.reject(fault ?? new Fault('cancelled', 'the call is over'));
+  }
+
+  protected deadlinePassed(fault: Fault): void {
+    this.link.expire(this, fault);
   }
 
   private isWritable(): boolean {
     return this.sender.isOpen() && !this.outbox.isCongested();
   }
 
-  private readonly wake = (): void => {
-    if (this.waiters.length === 0) return;
+  private wake(): void {
+    if (this.waiters === undefined) return;
     if (!this.isWritable()) {
-      if (this.outbox.isCongested()) this.outbox.onUncongested(this.wake);
+      if (this.outbox.isCongested()) this.outbox.onUncongested(() => this.wake());
       return;
     }
     const waiters = this.waiters;
-    this.waiters = [];
+    this.waiters = undefined;
     for (const waiter of waiters) waiter.resolve();
-  };
+  }
+}
+
+/** A method with the handler that answers it. */
+interface Served {
+  readonly name: string;
+  readonly method: Method;
+  readonly unary: AnyUnaryHandler | undefined;
+  readonly stream: AnyStreamHandler | undefined;
+}
+
+function servedMethods({ methods, handlers }: LinkServerOptions): ReadonlyMap<string, Served> {
+  const served = new Map<string, Served>();
+  for (const [name, method] of methods) {
+    const unary = Object.hasOwn(handlers.unary, name) ? handlers.unary[name] : undefined;
+    const stream = handlers.stream !== undefined && Object.hasOwn(handlers.stream, name) ? handlers.stream[name] : undefined;
+    if (unary !== undefined || stream !== undefined) served.set(name, { name, method, unary, stream });
+  }
+  return served;
 }
 
 export class LinkServer {
   private readonly outbox: Outbox;
+  private readonly served: ReadonlyMap<string, Served>;
   private readonly calls = new Map<number, LinkCall>();
   private unarmed: LinkCall[] = [];
   /** Answered calls whose last items still wait for credit. */
@@ -119,6 +143,7 @@ export class LinkServer {
 
   constructor(private readonly options: LinkServerOptions) {
     this.outbox = new Outbox(options.write);
+    this.served = servedMethods(options);
   }
 
   /** Calls in work. */
@@ -162,7 +187,7 @@ export class LinkServer {
   private readonly armDeadlines = (): void => {
     const unarmed = this.unarmed;
     this.unarmed = [];
-    for (const call of unarmed) if (!call.isOver) call.info.arm();
+    for (const call of unarmed) if (!call.isOver) call.arm();
   };
 
   private accept(item: LinkItem): void {
@@ -191,9 +216,8 @@ export class LinkServer {
   }
 
   private open(item: LinkItem): void {
-    const method = this.options.methods.get(item.method);
-    const isServed = Object.hasOwn(this.options.handlers.unary, item.method) || Object.hasOwn(this.options.handlers.stream ?? {}, item.method);
-    if (method === undefined || !isServed) {
+    const served = this.served.get(item.method);
+    if (served === undefined) {
       this.refuse(item.call, new Fault('unknown_method', 'no such method'));
       return;
     }
@@ -205,15 +229,16 @@ export class LinkServer {
       this.refuse(item.call, new Fault('bad_message', 'the call is open already'));
       return;
     }
-    const call = new LinkCall(this.outbox, item.call, item.method, method, item, this.options.clock, this.expire);
+    const call = new LinkCall(this, this.outbox, item.call, served, item, this.options.clock);
     this.calls.set(item.call, call);
     if (item.deadlineMs > 0) this.unarmed.push(call);
     this.receivePart(call, item);
   }
 
-  private readonly expire = (call: LinkCall, fault: Fault): void => {
+  /** For its calls: the deadline of `call` passed. */
+  expire(call: LinkCall, fault: Fault): void {
     this.fail(call, fault);
-  };
+  }
 
   private receivePart(call: LinkCall, item: LinkItem): void {
     try {
@@ -240,26 +265,27 @@ export class LinkServer {
   /** Never rejects: what a handler throws becomes the call's fault. */
   private async run(call: LinkCall, bytes: Buffer): Promise<void> {
     try {
-      const request = parseRequest(call.method, bytes);
-      const { unary, stream } = this.options.handlers;
-      if (call.method.responseStream) {
-        await stream?.[call.name]?.(request, call.info, call);
-        if (!call.isOver) this.answer(call, [new LinkItem(call.id, ITEM.end)]);
+      const { method, unary, stream } = call.served;
+      const request = parseRequest(method, bytes);
+      if (stream !== undefined) {
+        await stream(request, call, call);
+        if (!call.isOver) this.answer(call, new LinkItem(call.id, ITEM.end), ITEM.end, NO_BYTES);
         return;
       }
-      const response = (await unary[call.name]?.(request, call.info)) as object;
+      const answered = unary?.(request, call) as object | Promise<object>;
+      const response = answered instanceof Promise ? await answered : answered;
       if (call.isOver) return;
-      const payload = call.method.responseSerialize(response);
+      const payload = method.responseSerialize(response);
       if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
-      this.answer(call, itemsOf(new LinkItem(call.id, ITEM.message), ITEM.end, payload));
+      this.answer(call, new LinkItem(call.id, ITEM.message), ITEM.end, payload);
     } catch (error) {
-      if (!(error instanceof Fault)) this.options.log.error('a handler threw what is no fault', { method: call.name }, error);
+      if (!(error instanceof Fault)) this.options.log.error('a handler threw what is no fault', { method: call.served.name }, error);
       if (!call.isOver) this.failInOrder(call, toFault(error));
     }
   }
 
-  private answer(call: LinkCall, items: readonly LinkItem[]): void {
-    for (const item of items) call.sender.send(item);
+  private answer(call: LinkCall, first: LinkItem, lastKind: number, payload: Buffer): void {
+    sendAll(call.sender, first, lastKind, payload);
     if (!call.sender.isOpen() && call.sender.pendingBytes > 0) this.tails.set(call.id, call);
     this.close(call);
     call.finish(undefined);
@@ -270,7 +296,7 @@ export class LinkServer {
   private failInOrder(call: LinkCall, fault: Fault): void {
     const item = new LinkItem(call.id, ITEM.fault);
     item.fault = faultToDetail(fault);
-    this.answer(call, [item]);
+    this.answer(call, item, ITEM.fault, NO_BYTES);
   }
 
   /** Ahead of any body: the call is over whatever was under way. */

@@ -39,6 +39,11 @@ export class Outbox {
     return true;
   }
 
+  /** Something is written at the end of this turn, and it is not a full batch yet. */
+  isGathering(): boolean {
+    return this.isScheduled && !this.isBlocked && this.bodies.length - this.head < BATCH_ITEMS && this.queuedBytes < BATCH_BYTES;
+  }
+
   isCongested(): boolean {
     return this.queuedBytes > CONGESTED_BYTES;
   }

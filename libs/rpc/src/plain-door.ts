@@ -27,8 +27,22 @@ function remaining(deadline: CallDeadline, clock: Clock): number {
   return atMs === Infinity ? Infinity : Math.max(0, atMs - clock.nowMs());
 }
 
+class PlainCall extends ServedCall {
+  constructor(
+    call: ServerSurfaceCall,
+    clock: Clock,
+    private readonly onDeadline: (fault: Fault) => void,
+  ) {
+    super(text(call.metadata, 'request-id'), text(call.metadata, 'traceparent'), clock, remaining(call.getDeadline(), clock));
+  }
+
+  protected deadlinePassed(fault: Fault): void {
+    this.onDeadline(fault);
+  }
+}
+
 function serve(call: ServerSurfaceCall, clock: Clock, onDeadline: (fault: Fault) => void): ServedCall {
-  const served = new ServedCall(text(call.metadata, 'request-id'), text(call.metadata, 'traceparent'), clock, remaining(call.getDeadline(), clock), onDeadline);
+  const served = new PlainCall(call, clock, onDeadline);
   const onCancelled = (): void => {
     served.abort(served.remainingMs() <= 0 ? new Fault('deadline_exceeded', 'the deadline passed at the server') : new Fault('cancelled', 'the caller cancelled'));
   };

@@ -4,20 +4,19 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { CallInfo } from './call.js';
 
 /** A CallInfo whose signal is made on demand: most unary handlers never look at it. */
-export class ServedCall implements CallInfo {
+export abstract class ServedCall implements CallInfo {
   private controller: AbortController | undefined;
   private reason: Fault | undefined;
   private readonly deadlineAtMs: number;
   private timer: Timer | undefined;
   private listener: ((reason: Fault) => void) | undefined;
 
-  /** `deadlineMs` Infinity = none. `onDeadline` is called once when it passes before `settle`. */
+  /** `deadlineMs` Infinity = none. */
   constructor(
     readonly requestId: string,
     readonly traceparent: string,
     private readonly clock: Clock,
     deadlineMs: number,
-    private readonly onDeadline: (fault: Fault) => void,
   ) {
     this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
   }
@@ -47,7 +46,7 @@ export class ServedCall implements CallInfo {
       () => {
         const fault = new Fault('deadline_exceeded', 'the deadline passed at the server');
         this.abort(fault);
-        this.onDeadline(fault);
+        this.deadlinePassed(fault);
       },
       { unref: true },
     );
@@ -60,6 +59,9 @@ export class ServedCall implements CallInfo {
     this.controller?.abort(fault);
     this.listener?.(fault);
   }
+
+  /** Called once when the deadline passes before `settle`. */
+  protected abstract deadlinePassed(fault: Fault): void;
 
   /** The answer is out: the deadline no longer matters. */
   settle(): void {
