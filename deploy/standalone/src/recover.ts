@@ -4,7 +4,7 @@ import { createRpcClient } from '@signalbox/rpc/client';
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Log } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
-import { recoverDirectories } from '@signalbox/worker-kit/wal';
+import { recoverDirectories } from '@signalbox/worker-kit/wal-recover';
 
 const DEADLINE_MS = 5_000;
 

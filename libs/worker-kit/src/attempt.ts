@@ -1,9 +1,9 @@
 /** One conversation with the provider, from the first byte sent to how it ended. Knows nothing of money or journals. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
-import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type Usage } from '@signalbox/wires/canonical';
-import type { ProviderAdapter, UpstreamRequest } from './provider.js';
-import type { Upstream, UpstreamCall } from './upstream.js';
+import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
+import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
+import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 
 const FIRST_BYTE_MS_DEFAULT = 10_000;
 const IDLE_MS_DEFAULT = 30_000;
@@ -21,6 +21,7 @@ const ENDLESS_BYTES_PER_TOKEN = 16;
 const ENDLESS_BYTES_MARGIN = 65_536;
 
 const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, abort: () => undefined };
+const NO_HEADERS: ResponseHeaders = {};
 
 export type Ending =
   | { readonly kind: 'answer'; readonly answer: Answer }
@@ -30,25 +31,15 @@ export type Ending =
   /** The caller went away and the provider was stopped. */
   | { readonly kind: 'abandoned' };
 
+export type ChunkEvent = StreamEvent & { readonly type: 'chunk' };
+
 export interface AttemptSinks {
   /** A 2xx has come, and with it (for streams) the first chunk. */
   onHead(systemFingerprint: string, serviceTier: string): void;
   /** False: pause; `resume` is called when there is room again. */
-  onChunk(event: StreamEvent & { readonly type: 'chunk' }): boolean;
-}
-
-export interface Attempt {
-  readonly ended: Promise<Ending>;
-  /** HTTP status, 0 until it came. */
-  status(): number;
-  /** Milliseconds from start to the first chunk or byte of the body; 0 until then. */
-  ttftMs(): number;
-  summary(): StreamSummary | undefined;
-  resume(): void;
-  /** The caller went away: stop the provider now. */
-  abandon(): void;
-  /** The caller went away: go on without it for at most 60 s. */
-  drain(): void;
+  onChunk(event: ChunkEvent): boolean;
+  /** Once for each read that brought content: all output so far, in bytes, at monotonic `nowMs`. */
+  onProgress(outputBytes: number, nowMs: number): void;
 }
 
 export interface AttemptOptions {
@@ -60,166 +51,211 @@ export interface AttemptOptions {
   readonly sinks: AttemptSinks;
 }
 
-export function startAttempt({ adapter, upstream, clock, request, upstreamRequest, sinks }: AttemptOptions): Attempt {
-  const startedAt = clock.monotonicMs();
-  const transducer = request.stream ? adapter.createTransducer(request) : undefined;
-  const outputTokensMax = request.maxTokens ?? request.maxOutputTokens;
-  const outputBytesMax = outputTokensMax > 0 ? outputTokensMax * ENDLESS_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
-  let settle: (ending: Ending) => void = () => undefined;
-  const ended = new Promise<Ending>((resolve) => {
-    settle = resolve;
-  });
-  let isOver = false;
-  let status = 0;
-  let headers: Readonly<Record<string, string | readonly string[] | undefined>> = {};
-  let ttftMs = 0;
-  let received = 0;
-  let body: Buffer[] = [];
-  let headGiven = false;
-  let contentGiven = false;
-  let lastDataAt = startedAt;
-  let pausedAt: number | undefined;
-  let finishedAt: number | undefined;
-  let timer: Timer | undefined;
-  let drainTimer: Timer | undefined;
+export class Attempt implements UpstreamListener {
+  readonly ended: Promise<Ending>;
+  private readonly clock: Clock;
+  private readonly transducer: StreamTransducer | undefined;
+  private readonly startedAt: number;
+  private readonly firstByteMs: number;
+  private readonly idleMs: number;
+  private readonly outputBytesMax: number;
+  private settle: (ending: Ending) => void = () => undefined;
+  private call: UpstreamCall = NO_CALL;
+  private isOver = false;
+  private httpStatus = 0;
+  private headers = NO_HEADERS;
+  private firstDataMs = 0;
+  private received = 0;
+  private body: Buffer[] = [];
+  private isHeadGiven = false;
+  private isContentGiven = false;
+  private lastDataAt: number;
+  private pausedAt: number | undefined;
+  private finishedAt: number | undefined;
+  private timer: Timer | undefined;
+  private drainTimer: Timer | undefined;
 
-  let call: UpstreamCall = NO_CALL;
-  const end = (ending: Ending): void => {
-    if (isOver) return;
-    isOver = true;
-    timer?.cancel();
-    drainTimer?.cancel();
-    body = [];
-    call.abort();
-    settle(ending);
-  };
-  const fail = (reason: Failure): void => {
-    if (contentGiven) end({ kind: 'stream', cut: reason });
-    else end({ kind: 'failed', failure: reason, usage: transducer?.summary().usage });
-  };
+  /** `start` sends the request. */
+  constructor(private readonly options: AttemptOptions) {
+    const { adapter, clock, request } = options;
+    this.clock = clock;
+    this.startedAt = clock.monotonicMs();
+    this.lastDataAt = this.startedAt;
+    this.transducer = request.stream ? adapter.createTransducer(request) : undefined;
+    this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
+    this.firstByteMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : WHOLE_ANSWER_MS;
+    const outputTokensMax = request.maxTokens ?? request.maxOutputTokens;
+    this.outputBytesMax = outputTokensMax > 0 ? outputTokensMax * ENDLESS_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
+    this.ended = new Promise((resolve) => {
+      this.settle = resolve;
+    });
+  }
 
-  const idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
-  const firstByteMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : WHOLE_ANSWER_MS;
-  // One timer that looks where time stands: re-arming it for each chunk would cost more than the chunk.
-  const watch = (delayMs: number): void => {
-    timer = clock.setTimer(Math.max(1, delayMs), onWatch, { unref: true });
-  };
-  const onWatch = (): void => {
-    if (isOver) return;
-    const now = clock.monotonicMs();
-    const due =
-      pausedAt !== undefined ? pausedAt + STALLED_CLIENT_MS : finishedAt !== undefined ? finishedAt + AFTER_FINISH_MS : status === 0 || ttftMs === 0 ? startedAt + firstByteMs : lastDataAt + idleMs;
-    if (now < due) watch(due - now);
-    else if (pausedAt !== undefined) end({ kind: 'abandoned' });
-    else if (finishedAt !== undefined) end({ kind: 'stream', cut: undefined });
-    else fail(failure(status === 0 || ttftMs === 0 ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, status));
-  };
+  start(): void {
+    const { upstream, upstreamRequest, request } = this.options;
+    this.call = upstream.post(upstreamRequest, `${request.requestId}/${String(request.attempt)}`, this);
+    if (!this.isOver) this.watch(this.firstByteMs);
+  }
 
-  const give = (event: StreamEvent): void => {
-    if (isOver) return;
+  /** HTTP status, 0 until it came. */
+  get status(): number {
+    return this.httpStatus;
+  }
+
+  /** Milliseconds from start to the first chunk or byte of the body; 0 until then. */
+  get ttftMs(): number {
+    return this.firstDataMs;
+  }
+
+  summary(): StreamSummary | undefined {
+    return this.transducer?.summary();
+  }
+
+  resume(): void {
+    if (this.isOver || this.pausedAt === undefined) return;
+    this.pausedAt = undefined;
+    this.lastDataAt = this.clock.monotonicMs();
+    this.timer?.cancel();
+    this.watch(this.finishedAt === undefined ? this.idleMs : AFTER_FINISH_MS);
+    this.call.resume();
+  }
+
+  /** The caller went away: stop the provider now. */
+  abandon(): void {
+    this.end({ kind: 'abandoned' });
+  }
+
+  /** The caller went away: go on without it for at most 60 s. */
+  drain(): void {
+    if (this.isOver) return;
+    this.resume();
+    this.drainTimer = this.clock.setTimer(DRAIN_MS, () => this.end({ kind: 'abandoned' }), { unref: true });
+  }
+
+  onHead(status: number, headers: ResponseHeaders): void {
+    this.httpStatus = status;
+    this.headers = headers;
+  }
+
+  onData(bytes: Buffer): void {
+    this.lastDataAt = this.clock.monotonicMs();
+    if (this.firstDataMs === 0) this.firstDataMs = Math.max(1, Math.round(this.lastDataAt - this.startedAt));
+    this.received += bytes.length;
+    if (this.received > BODY_BYTES_MAX) {
+      this.fail(failure('GARBAGE', true, this.httpStatus));
+      return;
+    }
+    if (this.isSuccess() && this.transducer !== undefined) this.onStreamData(bytes, this.transducer);
+    else {
+      this.body.push(bytes);
+      if (!this.isSuccess() && this.received > REFUSAL_BYTES_MAX) this.refuse();
+    }
+  }
+
+  onEnd(): void {
+    if (this.isOver) return;
+    if (!this.isSuccess()) {
+      this.refuse();
+      return;
+    }
+    if (this.transducer !== undefined) {
+      for (const event of this.transducer.close()) this.give(event, this.transducer);
+      return;
+    }
+    const { adapter, request } = this.options;
+    const [only] = this.body;
+    const result = adapter.readAnswer(this.body.length === 1 && only !== undefined ? only : Buffer.concat(this.body), request);
+    if (result.ok) this.end({ kind: 'answer', answer: result.answer });
+    else this.end({ kind: 'failed', failure: result.failure, usage: result.usage });
+  }
+
+  onError(kind: 'connect' | 'disconnected'): void {
+    if (kind === 'connect') this.fail(failure('CONNECT'));
+    else if (this.finishedAt !== undefined) this.end({ kind: 'stream', cut: undefined });
+    else if (this.httpStatus !== 0 && !this.isSuccess()) this.refuse();
+    else this.fail(failure('DISCONNECTED', true, this.httpStatus));
+  }
+
+  private onStreamData(bytes: Buffer, transducer: StreamTransducer): void {
+    for (const event of transducer.push(bytes)) this.give(event, transducer);
+    if (this.isOver) return;
+    const summary = transducer.summary();
+    if (this.isContentGiven) this.options.sinks.onProgress(summary.outputBytes, this.lastDataAt);
+    if (summary.outputBytes > this.outputBytesMax) {
+      const closing = transducer.finishOpen('length');
+      if (closing !== undefined) this.give(closing, transducer);
+      this.end({ kind: 'stream', cut: undefined });
+    } else if (summary.isFinished && this.finishedAt === undefined) {
+      this.finishedAt = this.lastDataAt;
+      this.timer?.cancel();
+      this.watch(AFTER_FINISH_MS);
+    }
+  }
+
+  private give(event: StreamEvent, transducer: StreamTransducer): void {
+    if (this.isOver) return;
     if (event.type === 'failed') {
-      fail({ ...event.failure, status: event.failure.status || status });
+      this.fail({ ...event.failure, status: event.failure.status || this.httpStatus });
       return;
     }
     if (event.type === 'done') {
-      end({ kind: 'stream', cut: undefined });
+      this.end({ kind: 'stream', cut: undefined });
       return;
     }
-    if (!headGiven && transducer !== undefined) {
-      headGiven = true;
+    const { sinks } = this.options;
+    if (!this.isHeadGiven) {
+      this.isHeadGiven = true;
       const { systemFingerprint, serviceTier } = transducer.summary();
       sinks.onHead(systemFingerprint, serviceTier);
     }
-    contentGiven ||= event.content;
-    if (!sinks.onChunk(event) && pausedAt === undefined && !isOver) {
-      pausedAt = clock.monotonicMs();
-      call.pause();
-      timer?.cancel();
-      watch(STALLED_CLIENT_MS);
+    this.isContentGiven ||= event.content;
+    if (!sinks.onChunk(event) && this.pausedAt === undefined && !this.isOver) {
+      this.pausedAt = this.clock.monotonicMs();
+      this.call.pause();
+      this.timer?.cancel();
+      this.watch(STALLED_CLIENT_MS);
     }
-  };
+  }
 
-  const onStreamData = (bytes: Buffer, source: NonNullable<typeof transducer>): void => {
-    for (const event of source.push(bytes)) give(event);
-    if (isOver) return;
-    const summary = source.summary();
-    if (summary.outputBytes > outputBytesMax) {
-      const closing = source.finishOpen('length');
-      if (closing !== undefined) give(closing);
-      end({ kind: 'stream', cut: undefined });
-    } else if (summary.isFinished && finishedAt === undefined) {
-      finishedAt = clock.monotonicMs();
-      timer?.cancel();
-      watch(AFTER_FINISH_MS);
-    }
-  };
+  private isSuccess(): boolean {
+    return this.httpStatus >= 200 && this.httpStatus < 300;
+  }
 
-  const isSuccess = (): boolean => status >= 200 && status < 300;
-  const refuse = (): void => {
-    fail(adapter.classifyRefusal({ status, headers, body: Buffer.concat(body), nowMs: clock.nowMs() }));
-  };
+  private refuse(): void {
+    const { adapter, clock } = this.options;
+    this.fail(adapter.classifyRefusal({ status: this.httpStatus, headers: this.headers, body: Buffer.concat(this.body), nowMs: clock.nowMs() }));
+  }
 
-  call = upstream.post(upstreamRequest, `${request.requestId}/${String(request.attempt)}`, {
-    onHead: (told, toldHeaders) => {
-      status = told;
-      headers = toldHeaders;
-    },
-    onData: (bytes) => {
-      lastDataAt = clock.monotonicMs();
-      if (ttftMs === 0) ttftMs = Math.max(1, Math.round(lastDataAt - startedAt));
-      received += bytes.length;
-      if (received > BODY_BYTES_MAX) {
-        fail(failure('GARBAGE', true, status));
-        return;
-      }
-      if (isSuccess() && transducer !== undefined) onStreamData(bytes, transducer);
-      else {
-        body.push(bytes);
-        if (!isSuccess() && received > REFUSAL_BYTES_MAX) refuse();
-      }
-    },
-    onEnd: () => {
-      if (isOver) return;
-      if (!isSuccess()) {
-        refuse();
-        return;
-      }
-      if (transducer !== undefined) {
-        for (const event of transducer.close()) give(event);
-        return;
-      }
-      const result = adapter.readAnswer(Buffer.concat(body), request);
-      if (result.ok) end({ kind: 'answer', answer: result.answer });
-      else end({ kind: 'failed', failure: result.failure, usage: result.usage });
-    },
-    onError: (kind) => {
-      if (kind === 'connect') fail(failure('CONNECT'));
-      else if (finishedAt !== undefined) end({ kind: 'stream', cut: undefined });
-      else if (status !== 0 && !isSuccess()) refuse();
-      else fail(failure('DISCONNECTED', true, status));
-    },
-  });
-  if (!isOver) watch(firstByteMs);
+  private fail(reason: Failure): void {
+    if (this.isContentGiven) this.end({ kind: 'stream', cut: reason });
+    else this.end({ kind: 'failed', failure: reason, usage: this.transducer?.summary().usage });
+  }
 
-  const resume = (): void => {
-    if (isOver || pausedAt === undefined) return;
-    pausedAt = undefined;
-    lastDataAt = clock.monotonicMs();
-    timer?.cancel();
-    watch(finishedAt === undefined ? idleMs : AFTER_FINISH_MS);
-    call.resume();
-  };
-  return {
-    ended,
-    status: () => status,
-    ttftMs: () => ttftMs,
-    summary: () => transducer?.summary(),
-    resume,
-    abandon: () => end({ kind: 'abandoned' }),
-    drain: () => {
-      if (isOver) return;
-      resume();
-      drainTimer = clock.setTimer(DRAIN_MS, () => end({ kind: 'abandoned' }), { unref: true });
-    },
+  private end(ending: Ending): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.timer?.cancel();
+    this.drainTimer?.cancel();
+    this.body = [];
+    this.call.abort();
+    this.settle(ending);
+  }
+
+  /** One timer that looks where time stands: re-arming it for each chunk would cost more than the chunk. */
+  private watch(delayMs: number): void {
+    this.timer = this.clock.setTimer(Math.max(1, delayMs), this.onWatch, { unref: true });
+  }
+
+  private readonly onWatch = (): void => {
+    if (this.isOver) return;
+    const nowMs = this.clock.monotonicMs();
+    const isWaiting = this.httpStatus === 0 || this.firstDataMs === 0;
+    let due = isWaiting ? this.startedAt + this.firstByteMs : this.lastDataAt + this.idleMs;
+    if (this.pausedAt !== undefined) due = this.pausedAt + STALLED_CLIENT_MS;
+    else if (this.finishedAt !== undefined) due = this.finishedAt + AFTER_FINISH_MS;
+    if (nowMs < due) this.watch(due - nowMs);
+    else if (this.pausedAt !== undefined) this.end({ kind: 'abandoned' });
+    else if (this.finishedAt !== undefined) this.end({ kind: 'stream', cut: undefined });
+    else this.fail(failure(isWaiting ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, this.httpStatus));
   };
 }

@@ -1,6 +1,5 @@
 /** What an attempt cost: provider's figures first, else what was seen, at the card it was sent with. */
-import type { PriceCard__Output } from '@signalbox/contracts/common';
-import { asNanoUsd, asPrice, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
+import { asNanoUsd, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
 import { completionTokens, costOf, NO_TOKENS, promptTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { Usage } from '@signalbox/wires/canonical';
 
@@ -22,24 +21,9 @@ export interface Seen {
 export interface Charge {
   readonly tokens: TokenCounts;
   readonly source: 'PROVIDER' | 'ESTIMATED';
-  readonly flags: readonly string[];
+  readonly flags: string[];
   readonly costNanoUsd: NanoUsd;
   readonly savingsNanoUsd: NanoUsd;
-}
-
-/** Throws RangeError on a negative price. */
-export function cardOf(card: PriceCard__Output): PriceCard {
-  return {
-    id: card.id,
-    inputUncached: asPrice(card.inputUncached),
-    cacheRead: asPrice(card.cacheRead),
-    cacheWrite: asPrice(card.cacheWrite),
-    outputText: asPrice(card.outputText),
-    outputReasoning: asPrice(card.outputReasoning),
-    audio: asPrice(card.audio),
-    image: asPrice(card.image),
-    requestNanoUsd: asNanoUsd(card.requestNanoUsd),
-  };
 }
 
 export function estimatedTokens(promptEstimate: number, outputBytes: number): TokenCounts {

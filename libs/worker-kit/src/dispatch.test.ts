@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryBus } from '@signalbox/bus/memory';
 import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { silentLog } from '@signalbox/runtime/log';
-import { Fault } from '@signalbox/kernel/fault';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { systemClock } from '@signalbox/runtime/clock';
@@ -46,7 +46,7 @@ describe('dispatch', () => {
       checkpoint: () => undefined,
       end: (_id, _attempt, end) => Promise.resolve(void (log.push('end'), ends.push(end))),
       outcome: (_id, _attempt, outcome, told) => void log.push(`${outcome} ${String(told)}`),
-      state: () => ({ writer: 'wrt_1', lastSeq: 0n, shippedSeq: 0n, ledgerSeq: 0n }),
+      state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
     };
     const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
     upstream = createUpstream(adapter.origin);
@@ -62,14 +62,16 @@ describe('dispatch', () => {
     await provider.stop();
   });
 
-  async function run(request: DispatchRequest__Output, onEvent: (event: DispatchEvent, abort: () => void) => void = () => undefined): Promise<DispatchEvent[]> {
+  /** `leave` ends the call before its end, as a cancel or with another reason. */
+  async function run(request: DispatchRequest__Output, onEvent: (event: DispatchEvent, leave: (code?: FaultCode) => void) => void = () => undefined): Promise<DispatchEvent[]> {
     const events: DispatchEvent[] = [];
-    const controller = new AbortController();
-    await dispatcher.dispatch(request, { requestId: request.requestId, traceparent: '', signal: controller.signal, onAbort: (listener) => controller.signal.addEventListener('abort', () => listener(new Fault('cancelled', 'left'))), remainingMs: () => Infinity }, {
+    let tell: (reason: Fault) => void = () => undefined;
+    const { signal } = new AbortController();
+    await dispatcher.dispatch(request, { requestId: request.requestId, traceparent: '', signal, onAbort: (listener) => void (tell = listener), remainingMs: () => Infinity }, {
       write: (event) => {
         if (event.end !== undefined || event.failed !== undefined) log.push('last event');
         events.push(event);
-        onEvent(event, () => controller.abort());
+        onEvent(event, (code = 'cancelled') => tell(new Fault(code, 'left')));
         return true;
       },
       drained: () => Promise.resolve(),
@@ -103,11 +105,20 @@ describe('dispatch', () => {
 
   test('a client that hangs up mid-stream stops the provider and pays what was generated', async () => {
     provider.enqueue({ chunks: [text('Hello wo')], hang: true });
-    await run(requestOf(), (event, abort) => {
-      if (event.chunk?.content === true) abort();
+    await run(requestOf(), (event, leave) => {
+      if (event.chunk?.content === true) leave();
     });
     expect(log).toEqual(['start 1 after 0 requests', 'end', 'DELIVERED false']);
     expect(ends[0]).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], tokens: { inputUncached: 10, outputText: 2 } });
+  });
+
+  test.each<FaultCode>(['link_lost', 'deadline_exceeded'])('a call that ends by %s stops the provider, and what became of it stays for edge to tell', async (code) => {
+    provider.enqueue({ chunks: [text('Hello wo')], hang: true });
+    await run(requestOf(), (event, leave) => {
+      if (event.chunk?.content === true) leave(code);
+    });
+    expect(log).toEqual(['start 1 after 0 requests', 'end']);
+    expect(ends[0]).toMatchObject({ source: 'ESTIMATED' });
   });
 
   test('a client that hangs up on a whole answer leaves it to be fetched and booked in full', async () => {
@@ -116,9 +127,9 @@ describe('dispatch', () => {
       release = resolve;
     });
     provider.enqueue({ chunks: [text('Hello'), () => held, chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
-    await run(requestOf({ clientStream: false }), (event, abort) => {
+    await run(requestOf({ clientStream: false }), (event, leave) => {
       if (event.chunk?.content === true) {
-        abort();
+        leave();
         release();
       }
     });

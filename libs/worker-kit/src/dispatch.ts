@@ -1,24 +1,24 @@
 /** Dispatch: one attempt, journaled before it starts and before its last event leaves. */
 import type { Secret } from '@signalbox/runtime/secret';
 import type { DispatchEvent, DispatchRequest__Output, Failed } from '@signalbox/contracts/worker';
+import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import { asNanoUsd } from '@signalbox/kernel/money';
 import { completionTokens, type PriceCard } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
-import { startAttempt, type Attempt, type Ending } from './attempt.js';
-import { BYTES_PER_TOKEN, cardOf, chargeOf, estimatedTokens, type Charge, type Seen } from './charge.js';
+import type { Attempt, Ending } from './attempt.js';
+import { createCardReader } from './cards.js';
+import { BYTES_PER_TOKEN, chargeOf, type Charge, type Seen } from './charge.js';
+import { Conversation, type Drains } from './conversation.js';
 import type { Credential, CredentialPool } from './credentials.js';
 import type { Journal } from './journal.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
-import type { ProviderAdapter, UpstreamRequest } from './provider.js';
+import type { ProviderAdapter } from './provider.js';
 import type { Upstream } from './upstream.js';
 
-const CHECKPOINT_MS = 1_000;
-const CHECKPOINT_TOKENS = 256;
 const DRAINS_MAX = 64;
 
 export interface DispatchOptions {
@@ -42,16 +42,21 @@ export interface Dispatcher {
   idle(): Promise<void>;
 }
 
-interface Cards {
+/** What every attempt needs of its request, checked. */
+interface Terms {
   readonly card: PriceCard;
   readonly reference: PriceCard | undefined;
+  readonly cardMessage: PriceCard__Output;
+  readonly referenceMessage: PriceCard__Output | null;
+  readonly periods: PeriodSet__Output;
 }
 
-function readCards(request: DispatchRequest__Output): Cards {
-  if (request.card === null || request.periods === null || request.requestId === '' || request.attempt < 1) throw new Fault('bad_message', 'dispatch without id, attempt, card or periods');
-  const reference = request.referenceCard;
+function readTerms(request: DispatchRequest__Output, cardOf: (card: PriceCard__Output) => PriceCard): Terms {
+  const { card, referenceCard, periods } = request;
+  if (card === null || periods === null || request.requestId === '' || request.attempt < 1) throw new Fault('bad_message', 'dispatch without id, attempt, card or periods');
+  const referenceMessage = referenceCard === null || referenceCard.id === '' ? null : referenceCard;
   try {
-    return { card: cardOf(request.card), reference: reference === null || reference.id === '' ? undefined : cardOf(reference) };
+    return { card: cardOf(card), reference: referenceMessage === null ? undefined : cardOf(referenceMessage), cardMessage: card, referenceMessage, periods };
   } catch (cause) {
     throw new Fault('bad_message', 'price card', { cause });
   }
@@ -78,7 +83,7 @@ function seenOf(ending: Ending, attempt: Attempt, promptTokens: number): Seen {
         usage: summary?.usage,
         usageUnreadable: summary?.usageUnreadable ?? false,
         outputBytes: summary?.outputBytes ?? 0,
-        isAnswered: ending.kind === 'stream' || (attempt.status() >= 200 && attempt.status() < 300),
+        isAnswered: ending.kind === 'stream' || (attempt.status >= 200 && attempt.status < 300),
         promptTokens,
       };
   }
@@ -92,9 +97,22 @@ function finishReasonOf(ending: Ending, attempt: Attempt): string {
 
 export function createDispatcher(options: DispatchOptions): Dispatcher {
   const { adapter, upstream, credentials, journal, observations, metrics, clock } = options;
+  const cardOf = createCardReader();
   let inFlight = 0;
-  let drains = 0;
+  let draining = 0;
   const idleWaiters = new Set<() => void>();
+  const drains: Drains = {
+    take: () => {
+      if (draining >= DRAINS_MAX) return false;
+      draining += 1;
+      metrics.draining(draining);
+      return true;
+    },
+    give: () => {
+      draining -= 1;
+      metrics.draining(draining);
+    },
+  };
 
   const noCredential = (request: DispatchRequest__Output, emit: Emitter<DispatchEvent>, isResting: boolean, retryAfterMs: number): void => {
     const reason = { ...failure(isResting ? 'RATE_LIMITED' : 'NO_CREDENTIAL'), retryAfterMs };
@@ -113,66 +131,6 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     } else if (ending.failure.class === 'RATE_LIMITED') credentials.rest(credential, model, ending.failure.retryAfterMs);
   };
 
-  const converse = async (request: DispatchRequest__Output, upstreamRequest: UpstreamRequest, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<{ ending: Ending; attempt: Attempt; isGone: boolean }> => {
-    const state = { isGone: false, checkpointAt: clock.monotonicMs(), checkpointTokens: 0 };
-    const checkpoint = (): void => {
-      const tokens = estimatedTokens(request.promptTokens, attempt.summary()?.outputBytes ?? 0);
-      const now = clock.monotonicMs();
-      if (tokens.outputText - state.checkpointTokens < CHECKPOINT_TOKENS && now - state.checkpointAt < CHECKPOINT_MS) return;
-      state.checkpointAt = now;
-      state.checkpointTokens = tokens.outputText;
-      journal.checkpoint(request.requestId, request.attempt, tokens);
-    };
-    const write = (event: DispatchEvent): boolean => {
-      if (state.isGone) return true;
-      try {
-        return emit.write(event);
-      } catch {
-        // The call is over or its reader is beyond its credit: the abort follows.
-        leave();
-        return true;
-      }
-    };
-    const leave = (): void => {
-      if (state.isGone) return;
-      state.isGone = true;
-      // A stream's client pays what was generated; any other the full answer, so it is fetched to its end.
-      if (request.clientStream || drains >= DRAINS_MAX) {
-        attempt.abandon();
-        return;
-      }
-      drains += 1;
-      metrics.draining(drains);
-      attempt.drain();
-      void attempt.ended.then(() => {
-        drains -= 1;
-        metrics.draining(drains);
-      });
-    };
-    const attempt = startAttempt({
-      adapter,
-      upstream,
-      clock,
-      request,
-      upstreamRequest,
-      sinks: {
-        onHead: (systemFingerprint, serviceTier) => write({ head: { systemFingerprint, serviceTier } }),
-        onChunk: (event) => {
-          const hasRoom = write({ chunk: { choices: Buffer.from(event.choices.buffer, event.choices.byteOffset, event.choices.length), content: event.content, finish: event.finish } });
-          if (state.isGone) return true;
-          if (event.content) checkpoint();
-          if (!hasRoom) emit.drained().then(() => attempt.resume(), leave);
-          return hasRoom;
-        },
-      },
-    });
-    if (call.signal.aborted) leave();
-    call.signal.addEventListener('abort', leave, { once: true });
-    const ending = await attempt.ended;
-    call.signal.removeEventListener('abort', leave);
-    return { ending, attempt, isGone: state.isGone || ending.kind === 'abandoned' };
-  };
-
   const lastEvents = (ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined): readonly DispatchEvent[] => {
     if (ending.kind === 'failed') return [{ failed: failedMessage(ending.failure) }];
     const end: DispatchEvent = {
@@ -181,7 +139,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         costNanoUsd: charge.costNanoUsd.toString(),
         savingsNanoUsd: charge.savingsNanoUsd.toString(),
         source: charge.source,
-        flags: [...charge.flags],
+        flags: charge.flags,
         finishReason,
         ...(ending.kind === 'stream' && ending.cut !== undefined ? { cut: failedMessage(ending.cut) } : {}),
         cachedKnown: usageKnown?.cachedKnown ?? false,
@@ -195,7 +153,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   };
 
   const run = async (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void> => {
-    const { card, reference } = readCards(request);
+    const terms = readTerms(request, cardOf);
     let credential: Credential | undefined;
     let secret: Secret | undefined;
     if (request.byok) {
@@ -213,7 +171,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       credential = taken.credential;
       secret = credential.secret;
     }
-    const upstreamRequest = await adapter.compose(request, secret);
+    const composed = adapter.compose(request, secret);
+    const upstreamRequest = composed instanceof Promise ? await composed : composed;
     const startedAt = clock.monotonicMs();
     await journal.start({
       requestId: request.requestId,
@@ -224,20 +183,21 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       model: request.model,
       provider: adapter.provider,
       endpointId: request.endpointId,
-      card,
-      referenceCard: reference,
-      periods: request.periods ?? {},
-      heldNanoUsd: asNanoUsd(request.heldNanoUsd),
+      card: terms.cardMessage,
+      referenceCard: terms.referenceMessage,
+      periods: terms.periods,
       byok: request.byok,
       routedFrom: request.routedFrom,
       decisionId: request.decisionId,
       startedAtMs: clock.nowMs(),
       promptTokens: request.promptTokens,
     });
-    const { ending, attempt, isGone } = await converse(request, upstreamRequest, call, emit);
+    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit });
+    const ending = await conversation.hold();
+    const { attempt } = conversation;
     learn(ending, credential, request.providerModelId);
     const seen = seenOf(ending, attempt, request.promptTokens);
-    const charge = chargeOf(seen, card, reference);
+    const charge = chargeOf(seen, terms.card, terms.reference);
     const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;
     const failureClass = reason?.class ?? 'FAILURE_CLASS_UNSPECIFIED';
     const totalMs = Math.round(clock.monotonicMs() - startedAt);
@@ -248,15 +208,16 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       savingsNanoUsd: charge.savingsNanoUsd,
       source: charge.source,
       flags: charge.flags,
-      status: attempt.status(),
+      status: attempt.status,
       failure: failureClass,
-      ttftMs: attempt.ttftMs(),
+      ttftMs: attempt.ttftMs,
       totalMs,
       finishReason,
       endedAtMs: clock.nowMs(),
     });
-    if (isGone) journal.outcome(request.requestId, request.attempt, 'DELIVERED', false);
-    metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.ttftMs(), totalMs);
+    // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later.
+    if (conversation.isCancelled) journal.outcome(request.requestId, request.attempt, 'DELIVERED', false);
+    metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.ttftMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
     if (charge.flags.includes('suspect')) {
       metrics.suspect();
@@ -269,14 +230,14 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         ok: reason === undefined,
         failure: failureClass,
         stream: request.stream,
-        ttftMs: attempt.ttftMs(),
+        ttftMs: attempt.ttftMs,
         totalMs,
         outputTokens: completionTokens(charge.tokens),
         retryAfterMs: reason?.retryAfterMs ?? 0,
         atMs: clock.nowMs(),
       });
     }
-    if (isGone) return;
+    if (conversation.isGone || ending.kind === 'abandoned') return;
     for (const event of lastEvents(ending, charge, finishReason, seen.usage)) emit.write(event);
   };
 

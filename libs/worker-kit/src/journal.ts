@@ -2,25 +2,27 @@
  * What a worker writes down about each attempt, before it does it: the one record of money facts
  * (BILLING, sections 2 and 3). `wal.ts` implements it on local disk; dispatch only calls it.
  */
-import type { PeriodSet } from '@signalbox/contracts/common';
+import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
 import type { FailureClass__Output, Outcome__Output, UsageSource__Output } from '@signalbox/contracts/worker';
 import type { NanoUsd } from '@signalbox/kernel/money';
-import type { PriceCard, TokenCounts } from '@signalbox/kernel/tokens';
+import type { TokenCounts } from '@signalbox/kernel/tokens';
+
+export type ToldOutcome = Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>;
 
 export interface AttemptStart {
   readonly requestId: string;
   /** From 1; a pair of request and attempt is never started twice. */
   readonly attempt: number;
-  readonly retryOf: readonly number[];
+  readonly retryOf: number[];
   readonly accountId: string;
   readonly keyId: string;
   readonly model: string;
   readonly provider: string;
   readonly endpointId: string;
-  readonly card: PriceCard;
-  readonly referenceCard: PriceCard | undefined;
-  readonly periods: PeriodSet;
-  readonly heldNanoUsd: NanoUsd;
+  /** As it came: the ledger computes from the same card. */
+  readonly card: PriceCard__Output;
+  readonly referenceCard: PriceCard__Output | null;
+  readonly periods: PeriodSet__Output;
   readonly byok: boolean;
   readonly routedFrom: string;
   readonly decisionId: string;
@@ -35,7 +37,7 @@ export interface AttemptEnd {
   /** Signed: reference cost minus cost. */
   readonly savingsNanoUsd: NanoUsd;
   readonly source: Exclude<UsageSource__Output, 'USAGE_SOURCE_UNSPECIFIED'>;
-  readonly flags: readonly string[];
+  readonly flags: string[];
   /** HTTP status of the provider, 0 = none. */
   readonly status: number;
   readonly failure: FailureClass__Output;
@@ -48,10 +50,10 @@ export interface AttemptEnd {
 export interface JournalState {
   readonly writer: string;
   /** Newest sequence written. */
-  readonly lastSeq: bigint;
-  readonly shippedSeq: bigint;
+  readonly lastSeq: number;
+  readonly shippedSeq: number;
   /** Newest sequence that the ledger has committed. */
-  readonly ledgerSeq: bigint;
+  readonly ledgerSeq: number;
 }
 
 export interface Journal {

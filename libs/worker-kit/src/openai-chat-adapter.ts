@@ -1,4 +1,5 @@
 /** Adapter of every host that speaks the OpenAI chat wire. */
+import type { Secret } from '@signalbox/runtime/secret';
 import { classifyRefusal } from '@signalbox/wires/openai-chat/errors';
 import { composeChatBody, NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/request';
 import { readChatAnswer } from '@signalbox/wires/openai-chat/response';
@@ -17,20 +18,26 @@ export interface OpenAiChatAdapterOptions {
 export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS, extraHeaders = {} }: OpenAiChatAdapterOptions): ProviderAdapter {
   const url = new URL(baseUrl);
   const path = `${url.pathname.replace(/\/+$/, '')}/chat/completions${url.search}`;
+  const headersOf = (accept: string, secret: Secret | undefined): readonly string[] => [
+    ...['content-type', 'application/json', 'accept', accept],
+    ...Object.entries(extraHeaders).flat(),
+    ...(secret === undefined ? [] : ['authorization', `Bearer ${secret.unwrap()}`]),
+  ];
+  const prepare = (secret: Secret | undefined) => ({ stream: headersOf('text/event-stream', secret), whole: headersOf('application/json', secret) });
+  const bare = prepare(undefined);
+  // The headers of a credential are put together once.
+  const prepared = new WeakMap<Secret, ReturnType<typeof prepare>>();
+  const preparedFor = (secret: Secret | undefined): ReturnType<typeof prepare> => {
+    if (secret === undefined) return bare;
+    let headers = prepared.get(secret);
+    if (headers === undefined) prepared.set(secret, (headers = prepare(secret)));
+    return headers;
+  };
   const seedOf = (requestId: string): string => requestId.slice(-16);
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret) => ({
-      path,
-      headers: {
-        'content-type': 'application/json',
-        accept: request.stream ? 'text/event-stream' : 'application/json',
-        ...extraHeaders,
-        ...(secret === undefined ? {} : { authorization: `Bearer ${secret.unwrap()}` }),
-      },
-      body: composeChatBody(request, quirks),
-    }),
+    compose: (request, secret) => ({ path, headers: request.stream ? preparedFor(secret).stream : preparedFor(secret).whole, body: composeChatBody(request, quirks) }),
     createTransducer: (request) => createChatTransducer(seedOf(request.requestId)),
     readAnswer: (body, request) => readChatAnswer(body, seedOf(request.requestId)),
     classifyRefusal,

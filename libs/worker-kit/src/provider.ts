@@ -3,11 +3,14 @@ import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import type { AnswerResult, Failure, StreamTransducer } from '@signalbox/wires/canonical';
 
+/** By lower-case name. */
+export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
 export interface UpstreamRequest {
   /** Absolute path with query. */
   readonly path: string;
-  /** Lower-case names; dispatch adds `x-request-id` itself. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Names in lower case and values, in turn; dispatch adds `x-request-id` itself. */
+  readonly headers: readonly string[];
   readonly body: Uint8Array;
 }
 
@@ -21,5 +24,5 @@ export interface ProviderAdapter {
   compose(request: DispatchRequest__Output, secret: Secret | undefined): UpstreamRequest | Promise<UpstreamRequest>;
   createTransducer(request: DispatchRequest__Output): StreamTransducer;
   readAnswer(body: Uint8Array, request: DispatchRequest__Output): AnswerResult;
-  classifyRefusal(refusal: { readonly status: number; readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>; readonly body: Uint8Array; readonly nowMs: number }): Failure;
+  classifyRefusal(refusal: { readonly status: number; readonly headers: ResponseHeaders; readonly body: Uint8Array; readonly nowMs: number }): Failure;
 }

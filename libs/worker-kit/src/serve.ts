@@ -112,9 +112,9 @@ export function serveWorker(options: WorkerOptions): Service {
               return {
                 provider: adapter.provider,
                 writer: state.writer,
-                lastSeq: state.lastSeq.toString(),
-                shippedSeq: state.shippedSeq.toString(),
-                ledgerSeq: state.ledgerSeq.toString(),
+                lastSeq: state.lastSeq,
+                shippedSeq: state.shippedSeq,
+                ledgerSeq: state.ledgerSeq,
                 inFlight: dispatcher.inFlight(),
                 credentials: credentials.views().map((view) => ({ provider: adapter.provider, credential: view.name, benched: view.benched, benchedUntilMs: view.benchedUntilMs })),
               };

@@ -1,14 +1,17 @@
 /**
  * Carries the log to the ledger: contiguous ranges of it on the bus, at least once, until billing's watermark
  * says that they are committed. The bus is transport only: what it lost is sent again from the watermark.
+ * Records travel as the bytes that stand in the log.
  */
 import type { Bus } from '@signalbox/bus/bus';
 import type { RegisterRequest, RegisterResponse__Output, WatermarkRequest, WatermarkResponse__Output } from '@signalbox/contracts/billing';
-import type { AttemptEnded, OutcomeTold, UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
+import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
+import type { ShippedRecord } from './wal-files.js';
+import { FRAME } from './wal-frame.js';
 
 export const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 
@@ -22,10 +25,11 @@ const STALL_MS = 30_000;
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
 /** Records waiting in memory; beyond it they are read from the log again. */
-const WAITING_MAX = 20_000;
+const WAITING_MAX = 8_192;
 const SHARDS = 16;
-
-export type ShippedRecord = { readonly seq: bigint; readonly ended: AttemptEnded } | { readonly seq: bigint; readonly outcome: OutcomeTold };
+/** Tags of UsageRecorded: `ended` = 4 and `outcomes` = 5, both length-delimited. */
+const ENDED_TAG = 0x22;
+const OUTCOMES_TAG = 0x2a;
 
 export interface ShippingOptions {
   readonly writer: string;
@@ -35,12 +39,12 @@ export interface ShippingOptions {
   readonly clock: Clock;
   readonly log: Log;
   /** Newest sequence that is written. */
-  lastSeq(): bigint;
+  lastSeq(): number;
   /** Ended attempts and outcomes with `after` < seq, ascending, at most `limit`: from the files. */
-  read(after: bigint, limit: number): readonly ShippedRecord[];
+  read(after: number, limit: number): readonly ShippedRecord[];
   /** The ledger answered for the first time, with its watermark. */
-  onRegistered(ledgerSeq: bigint): void;
-  onLedger(ledgerSeq: bigint): void;
+  onRegistered(ledgerSeq: number): void;
+  onLedger(ledgerSeq: number): void;
 }
 
 export interface Shipping {
@@ -48,8 +52,8 @@ export interface Shipping {
   begin(): void;
   /** All records of one write that are now in the log, ascending. */
   add(records: readonly ShippedRecord[]): void;
-  shippedSeq(): bigint;
-  ledgerSeq(): bigint;
+  shippedSeq(): number;
+  ledgerSeq(): number;
   /** Sends what is waiting now; resolves when it is with the bus, or when the bus refused it (it is retried later). */
   flush(): Promise<void>;
   close(): void;
@@ -62,6 +66,36 @@ export function usageSubject(writer: string): string {
   return `usage.v1.${sum % SHARDS}`;
 }
 
+function varintLength(value: number): number {
+  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x200000 ? 3 : value < 0x10000000 ? 4 : 5;
+}
+
+function writeVarint(bytes: Buffer, at: number, value: number): number {
+  let rest = value;
+  let next = at;
+  for (; rest > 0x7f; rest >>>= 7) {
+    bytes[next] = (rest & 0x7f) | 0x80;
+    next += 1;
+  }
+  bytes[next] = rest;
+  return next + 1;
+}
+
+/** A UsageRecorded of records that are encoded already: fields of a protobuf message may stand in any order, one after the other. */
+export function joinUsage(range: { readonly writer: string; readonly firstSeq: number; readonly lastSeq: number }, records: readonly ShippedRecord[]): Buffer {
+  const head = usageCodec.encode(range);
+  let length = head.length;
+  for (const { payload } of records) length += 1 + varintLength(payload.length) + payload.length;
+  const bytes = Buffer.allocUnsafe(length);
+  let at = head.copy(bytes);
+  for (const { kind, payload } of records) {
+    bytes[at] = kind === FRAME.end ? ENDED_TAG : OUTCOMES_TAG;
+    at = writeVarint(bytes, at + 1, payload.length);
+    at += payload.copy(bytes, at);
+  }
+  return bytes;
+}
+
 export function createShipping(options: ShippingOptions): Shipping {
   const { writer, provider, bus, billing, clock, log } = options;
   const subject = usageSubject(writer);
@@ -69,8 +103,8 @@ export function createShipping(options: ShippingOptions): Shipping {
   /** True when records after `shipped` are missing from `waiting` and must be read from the files. */
   let isBehind = false;
   let isRegistered = false;
-  let shipped = 0n;
-  let ledger = 0n;
+  let shipped = 0;
+  let ledger = 0;
   let progressAtMs = clock.monotonicMs();
   let isShipping = false;
   let backoffMs = BACKOFF_MIN_MS;
@@ -102,26 +136,21 @@ export function createShipping(options: ShippingOptions): Shipping {
         if (newest === undefined) return;
         // Starts at the end of the range carry nothing to book but belong to the sequence.
         const last = batch.length === waiting.length && !isBehind ? options.lastSeq() : newest.seq;
-        const first = shipped + 1n;
-        const message: UsageRecorded = {
-          writer,
-          firstSeq: String(first),
-          lastSeq: String(last),
-          ended: batch.flatMap((record) => ('ended' in record ? [record.ended] : [])),
-          outcomes: batch.flatMap((record) => ('outcome' in record ? [record.outcome] : [])),
-        };
-        await bus.publish(subject, usageCodec.encode(message), { messageId: `${writer}:${last}` });
+        const first = shipped + 1;
+        await bus.publish(subject, joinUsage({ writer, firstSeq: first, lastSeq: last }, batch), { messageId: `${writer}:${String(last)}` });
         if (isClosed) return;
         backoffMs = BACKOFF_MIN_MS;
         // A watermark that went back meanwhile has moved `shipped`: start again from there.
-        if (shipped + 1n !== first) continue;
+        if (shipped + 1 !== first) continue;
         shipped = last;
-        const sent = new Set(batch);
-        waiting = waiting.filter((record) => !sent.has(record));
+        waiting = waiting.filter(({ seq }) => seq > last);
         arm('watermark-busy', WATERMARK_BUSY_MS, () => void poll());
       }
     } catch (error) {
       log.warn('The bus did not take usage; it is sent again.', { writer, error: error instanceof Error ? error.name : 'unknown' });
+      // An outage may last: the files hold what waits.
+      waiting = [];
+      isBehind = true;
       arm('ship', backoffMs, () => void ship());
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS);
     } finally {
@@ -137,7 +166,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     arm('ship', 0, () => void ship());
   }
 
-  function seen(next: bigint): void {
+  function seen(next: number): void {
     if (next < ledger) {
       log.warn('The ledger went back; usage is sent again from its watermark.', { writer, ledger_seq: String(next) });
       ledger = next;
@@ -157,7 +186,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     try {
       const request: WatermarkRequest = { writer, lastSeq: String(options.lastSeq()) };
       const answer = await billing.unary<WatermarkRequest, WatermarkResponse__Output>('Watermark', request);
-      seen(BigInt(answer.ledgerSeq));
+      seen(Number(answer.ledgerSeq));
     } catch {
       // Billing is away: the log waits; nothing else depends on it.
     }
@@ -175,7 +204,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       const answer = await billing.unary<RegisterRequest, RegisterResponse__Output>('Register', request);
       if (isClosed) return;
       backoffMs = BACKOFF_MIN_MS;
-      ledger = BigInt(answer.ledgerSeq);
+      ledger = Number(answer.ledgerSeq);
       shipped = ledger;
       isRegistered = true;
       options.onRegistered(ledger);
@@ -194,7 +223,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     begin: () => void register(),
     add: (records) => {
       if (isBehind || waiting.length + records.length > WAITING_MAX) isBehind = true;
-      else waiting.push(...records);
+      else for (const record of records) waiting.push(record);
       if (waiting.length >= BATCH_RECORDS) void ship();
       else arm('gather', GATHER_MS, () => void ship());
     },

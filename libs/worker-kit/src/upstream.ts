@@ -1,12 +1,12 @@
 /** HTTP towards one provider: undici's dispatch with one pool, no redirects, no retries of its own. */
 import { Pool, type Dispatcher } from 'undici';
-import type { UpstreamRequest } from './provider.js';
+import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
 const CONNECTIONS_MAX = 1_024;
 
 export interface UpstreamListener {
-  onHead(status: number, headers: Readonly<Record<string, string | readonly string[] | undefined>>): void;
+  onHead(status: number, headers: ResponseHeaders): void;
   onData(bytes: Buffer): void;
   onEnd(): void;
   /** `connect`: not a byte of the request left. Called at most once, and never after `onEnd`. */
@@ -25,51 +25,59 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
+class Exchange implements Dispatcher.DispatchHandler, UpstreamCall {
+  private controller: Dispatcher.DispatchController | undefined;
+  private isOver = false;
+
+  constructor(private readonly listener: UpstreamListener) {}
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.isOver) controller.abort(new Error('aborted'));
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
+    if (!this.isOver && status >= 200) this.listener.onHead(status, headers);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.isOver) this.listener.onData(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.listener.onEnd();
+  }
+
+  onResponseError(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.listener.onError(this.controller === undefined ? 'connect' : 'disconnected');
+  }
+
+  pause(): void {
+    this.controller?.pause();
+  }
+
+  resume(): void {
+    this.controller?.resume();
+  }
+
+  abort(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.controller?.abort(new Error('aborted'));
+  }
+}
+
 export function createUpstream(origin: string): Upstream {
   const pool = new Pool(origin, { connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
   return {
-    post: (request, requestId, listener) => {
-      let controller: Dispatcher.DispatchController | undefined;
-      let isOver = false;
-      pool.dispatch(
-        {
-          path: request.path,
-          method: 'POST',
-          headers: { ...request.headers, 'x-request-id': requestId },
-          body: request.body,
-        },
-        {
-          onRequestStart: (started) => {
-            controller = started;
-            if (isOver) started.abort(new Error('aborted'));
-          },
-          onResponseStart: (_controller, status, headers) => {
-            if (!isOver && status >= 200) listener.onHead(status, headers);
-          },
-          onResponseData: (_controller, chunk) => {
-            if (!isOver) listener.onData(chunk);
-          },
-          onResponseEnd: () => {
-            if (isOver) return;
-            isOver = true;
-            listener.onEnd();
-          },
-          onResponseError: () => {
-            if (isOver) return;
-            isOver = true;
-            listener.onError(controller === undefined ? 'connect' : 'disconnected');
-          },
-        },
-      );
-      return {
-        pause: () => controller?.pause(),
-        resume: () => controller?.resume(),
-        abort: () => {
-          if (isOver) return;
-          isOver = true;
-          controller?.abort(new Error('aborted'));
-        },
-      };
+    post: ({ path, headers, body }, requestId, listener) => {
+      const exchange = new Exchange(listener);
+      pool.dispatch({ path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body }, exchange);
+      return exchange;
     },
     close: () => pool.destroy(),
   };

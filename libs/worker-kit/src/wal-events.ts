@@ -1,142 +1,113 @@
-/** From journal records to the events that billing books, and what is concluded when a process died. */
-import type { AttemptEnded, OutcomeTold } from '@signalbox/contracts/events';
-import type { PriceCard as CardMessage } from '@signalbox/contracts/common';
-import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
-import { completionTokens, costOf, NO_TOKENS, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
-import type { AttemptEnd, AttemptStart } from './journal.js';
-import type { StartedFacts } from './wal-segment.js';
+/** The event of an attempt from its start to its outcome, and what is concluded when nobody tells how it went. */
+import type { AttemptEnded, AttemptEnded__Output, OutcomeTold, OutcomeTold__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import { ZERO_NANO_USD } from '@signalbox/kernel/money';
+import { completionTokens, costOf, NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
+import { cardOf } from './cards.js';
+import type { AttemptEnd, AttemptStart, ToldOutcome } from './journal.js';
+import type { FinishedHold } from './settlement.js';
 
-/** What is known of an attempt between its start and its outcome. */
-export interface LiveAttempt {
-  readonly base: StartedFacts;
-  readonly promptTokens: number;
-  checkpoint: TokenCounts | undefined;
-  end: AttemptEnded | undefined;
-}
+export const endedCodec = messageCodec<AttemptEnded, AttemptEnded__Output>('signalbox.events.v1.AttemptEnded');
+export const outcomeCodec = messageCodec<OutcomeTold, OutcomeTold__Output>('signalbox.events.v1.OutcomeTold');
 
-function cardMessage(card: PriceCard): CardMessage {
+/** The event of an attempt; changed in place as more becomes known, so that it is built once. */
+export type AttemptEvent = AttemptEnded__Output;
+
+/** What is known before the provider is asked. The tokens are the estimated prompt. */
+export function startedEvent(record: AttemptStart): AttemptEvent {
+  const { periods } = record;
   return {
-    id: card.id,
-    inputUncached: String(card.inputUncached),
-    cacheRead: String(card.cacheRead),
-    cacheWrite: String(card.cacheWrite),
-    outputText: String(card.outputText),
-    outputReasoning: String(card.outputReasoning),
-    audio: String(card.audio),
-    image: String(card.image),
-    requestNanoUsd: String(card.requestNanoUsd),
-  };
-}
-
-function cardOf(message: CardMessage | null | undefined): PriceCard | undefined {
-  if (message === null || message === undefined) return undefined;
-  const price = (value: unknown) => asPrice(String(value ?? 0));
-  return {
-    id: message.id ?? '',
-    inputUncached: price(message.inputUncached),
-    cacheRead: price(message.cacheRead),
-    cacheWrite: price(message.cacheWrite),
-    outputText: price(message.outputText),
-    outputReasoning: price(message.outputReasoning),
-    audio: price(message.audio),
-    image: price(message.image),
-    requestNanoUsd: asNanoUsd(String(message.requestNanoUsd ?? 0)),
-  };
-}
-
-function tokensOf(event: AttemptEnded): TokenCounts {
-  return { ...NO_TOKENS, ...event.tokens };
-}
-
-/** The part of an event that is known at the start: repeated in the end, so that an end can be read by itself. */
-export function startedFacts(record: AttemptStart): StartedFacts {
-  return {
+    seq: '0',
     requestId: record.requestId,
     attempt: record.attempt,
-    retryOf: [...record.retryOf],
+    retryOf: record.retryOf,
     accountId: record.accountId,
     keyId: record.keyId,
     model: record.model,
     provider: record.provider,
     endpointId: record.endpointId,
-    card: cardMessage(record.card),
-    ...(record.referenceCard === undefined ? {} : { referenceCard: cardMessage(record.referenceCard) }),
-    periods: { ...record.periods, reservedAtMs: String(record.periods.reservedAtMs ?? 0) },
+    card: record.card,
+    tokens: promptOnly(record.promptTokens),
+    costNanoUsd: '0',
+    savingsNanoUsd: '0',
+    source: 'USAGE_SOURCE_UNSPECIFIED',
+    flags: [],
     byok: record.byok,
-    routedFrom: record.routedFrom,
-    decisionId: record.decisionId,
-    startedAtMs: String(record.startedAtMs),
-  };
-}
-
-export function endedEvent(base: StartedFacts, end: AttemptEnd): AttemptEnded {
-  return {
-    ...base,
-    tokens: end.tokens,
-    costNanoUsd: String(end.costNanoUsd),
-    savingsNanoUsd: String(end.savingsNanoUsd),
-    source: end.source,
-    flags: [...end.flags],
-    status: end.status,
-    failure: end.failure,
-    ttftMs: Math.round(end.ttftMs),
-    totalMs: Math.round(end.totalMs),
-    finishReason: end.finishReason,
-    endedAtMs: String(end.endedAtMs),
-  };
-}
-
-/**
- * The end of an attempt whose process died: what the last checkpoint says was delivered, with the estimated prompt when
- * the checkpoint has none; nothing delivered costs nothing (BILLING, section 5).
- */
-export function orphanEvent(attempt: LiveAttempt, nowMs: number): AttemptEnded {
-  const delivered = attempt.checkpoint;
-  const hasOutput = delivered !== undefined && completionTokens(delivered) > 0;
-  const tokens = !hasOutput ? NO_TOKENS : totalTokens(delivered) > completionTokens(delivered) ? delivered : { ...delivered, inputUncached: attempt.promptTokens };
-  const card = cardOf(attempt.base.card);
-  const reference = cardOf(attempt.base.referenceCard);
-  const cost = hasOutput && card !== undefined ? costOf(tokens, card) : asNanoUsd(0n);
-  return {
-    ...attempt.base,
-    tokens,
-    costNanoUsd: String(cost),
-    savingsNanoUsd: hasOutput && reference !== undefined && reference.id !== '' ? String(costOf(tokens, reference) - cost) : '0',
-    source: 'ORPHAN',
-    flags: ['orphan'],
+    periods,
     status: 0,
     failure: 'FAILURE_CLASS_UNSPECIFIED',
     ttftMs: 0,
     totalMs: 0,
-    finishReason: 'error',
-    endedAtMs: String(nowMs),
-    deliveredUnknown: true,
+    finishReason: '',
+    routedFrom: record.routedFrom,
+    decisionId: record.decisionId,
+    startedAtMs: String(record.startedAtMs),
+    endedAtMs: '0',
+    referenceCard: record.referenceCard,
+    deliveredUnknown: false,
   };
 }
 
-export function outcomeEvent(base: StartedFacts, outcome: 'DELIVERED' | 'SUPERSEDED' | 'DISCARDED', toldByEdge: boolean): OutcomeTold {
-  return { requestId: base.requestId ?? '', attempt: base.attempt ?? 0, accountId: base.accountId ?? '', outcome, toldByEdge };
+function promptOnly(promptTokens: number): TokenCounts {
+  return { inputUncached: promptTokens, cacheRead: 0, cacheWrite: 0, outputText: 0, outputReasoning: 0, audio: 0, image: 0 };
+}
+
+export function completeEvent(event: AttemptEvent, end: AttemptEnd): void {
+  event.tokens = end.tokens;
+  event.costNanoUsd = String(end.costNanoUsd);
+  event.savingsNanoUsd = String(end.savingsNanoUsd);
+  event.source = end.source;
+  event.flags = end.flags;
+  event.status = end.status;
+  event.failure = end.failure;
+  event.ttftMs = Math.round(end.ttftMs);
+  event.totalMs = Math.round(end.totalMs);
+  event.finishReason = end.finishReason;
+  event.endedAtMs = String(end.endedAtMs);
+}
+
+/** `delivered` with the estimated prompt where it tells none. */
+export function withPrompt(delivered: TokenCounts, promptTokens: number): TokenCounts {
+  return totalTokens(delivered) > completionTokens(delivered) ? delivered : { ...delivered, inputUncached: promptTokens };
+}
+
+/**
+ * Ends an attempt whose process died: the event's tokens are those of its last checkpoint; nothing delivered costs
+ * nothing (BILLING, section 5).
+ */
+export function orphanEvent(event: AttemptEvent, nowMs: number): void {
+  const delivered = event.tokens ?? NO_TOKENS;
+  const hasOutput = completionTokens(delivered) > 0;
+  const card = event.card === null || !hasOutput ? undefined : cardOf(event.card);
+  const reference = event.referenceCard === null || event.referenceCard.id === '' || card === undefined ? undefined : cardOf(event.referenceCard);
+  const cost = card === undefined ? ZERO_NANO_USD : costOf(delivered, card);
+  event.tokens = hasOutput ? delivered : NO_TOKENS;
+  event.costNanoUsd = String(cost);
+  event.savingsNanoUsd = reference === undefined ? '0' : String(costOf(delivered, reference) - cost);
+  event.source = 'ORPHAN';
+  event.flags = ['orphan'];
+  event.finishReason = 'error';
+  event.endedAtMs = String(nowMs);
+  event.deliveredUnknown = true;
 }
 
 /** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer. */
-export function concludedOutcome(end: AttemptEnded): 'DELIVERED' | 'DISCARDED' {
-  const isWhole = end.finishReason !== undefined && end.finishReason !== '' && end.finishReason !== 'error';
-  return completionTokens(tokensOf(end)) > 0 || isWhole ? 'DELIVERED' : 'DISCARDED';
+export function concludedOutcome(event: AttemptEvent): 'DELIVERED' | 'DISCARDED' {
+  const isWhole = event.finishReason !== '' && event.finishReason !== 'error';
+  return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole ? 'DELIVERED' : 'DISCARDED';
 }
 
 /** What quota is told at once; undefined when another attempt answers. */
-export function settledCharge(attempt: LiveAttempt, outcome: 'DELIVERED' | 'SUPERSEDED' | 'DISCARDED') {
-  const { base, end } = attempt;
-  if (outcome === 'SUPERSEDED' || end === undefined) return undefined;
+export function finishedHold(event: AttemptEvent, outcome: ToldOutcome): FinishedHold | undefined {
+  if (outcome === 'SUPERSEDED') return undefined;
   const isDelivered = outcome === 'DELIVERED';
-  const byok = base.byok ?? false;
   return {
-    accountId: base.accountId ?? '',
-    keyId: base.keyId ?? '',
-    requestId: base.requestId ?? '',
-    chargeNanoUsd: isDelivered && !byok ? BigInt(String(end.costNanoUsd ?? 0)) : 0n,
-    tokens: isDelivered ? totalTokens(tokensOf(end)) : 0,
-    byok,
-    periods: base.periods ?? undefined,
+    accountId: event.accountId,
+    keyId: event.keyId,
+    requestId: event.requestId,
+    chargeNanoUsd: isDelivered && !event.byok ? event.costNanoUsd : '0',
+    tokens: String(isDelivered ? totalTokens(event.tokens ?? NO_TOKENS) : 0),
+    byok: event.byok,
+    periods: event.periods,
   };
 }

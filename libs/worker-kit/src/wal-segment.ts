@@ -1,25 +1,14 @@
 /**
- * Files of the write-ahead log: numbered segments of lines `crc32 json`. A line that a crash tore apart is
- * left out when read; nothing is ever appended to a file of an earlier process.
+ * Files of the write-ahead log: numbered segments of frames. What a crash tore apart is left out when read;
+ * nothing is ever appended to a file of an earlier process.
  */
-import { closeSync, existsSync, fdatasync, fsyncSync, ftruncateSync, openSync, readdirSync, readFileSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fdatasync, fsyncSync, ftruncateSync, openSync, readdirSync, readFileSync, readSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
-import type { AttemptEnded, OutcomeTold } from '@signalbox/contracts/events';
-import type { TokenCounts } from '@signalbox/kernel/tokens';
-
-/** All that an `end` repeats of its `start`, as it stands in the event. */
-export type StartedFacts = Omit<AttemptEnded, 'seq' | 'tokens' | 'costNanoUsd' | 'savingsNanoUsd' | 'source' | 'flags' | 'status' | 'failure' | 'ttftMs' | 'totalMs' | 'finishReason' | 'endedAtMs' | 'deliveredUnknown'>;
-
-/** One line. `q` is the sequence as decimal text; checkpoints have none. */
-export type WalRecord =
-  | { readonly k: 'head'; readonly writer: string; readonly next: string }
-  | { readonly k: 'start'; readonly q: string; readonly base: StartedFacts; readonly promptTokens: number }
-  | { readonly k: 'check'; readonly r: string; readonly a: number; readonly t: TokenCounts }
-  | { readonly k: 'end'; readonly q: string; readonly event: AttemptEnded }
-  | { readonly k: 'outcome'; readonly q: string; readonly event: OutcomeTold };
+import { FRAME, readFrames, type Frame } from './wal-frame.js';
 
 const NAME = /^(wal|cold)-(\d{12})\.log$/;
+/** A segment's first frame: its header and a writer's id. */
+const HEAD_BYTES_MAX = 256;
 
 export interface SegmentFile {
   readonly number: number;
@@ -37,22 +26,25 @@ export function listSegments(directory: string): readonly SegmentFile[] {
   return found.sort((a, b) => a.number - b.number);
 }
 
-export function encodeLine(record: WalRecord): string {
-  const json = JSON.stringify(record);
-  return `${(crc32(json) >>> 0).toString(16).padStart(8, '0')} ${json}\n`;
+/** Hands over a segment's frames; answers how many places did not verify. */
+export function readSegment(path: string, onFrame: (frame: Frame) => void): number {
+  return readFrames(readFileSync(path), onFrame);
 }
 
-/** The records of a segment, and how many lines did not verify (a torn tail is at most one). */
-export function readSegment(path: string): { readonly records: readonly WalRecord[]; readonly damaged: number } {
-  const records: WalRecord[] = [];
-  let damaged = 0;
-  for (const line of readFileSync(path, 'utf8').split('\n')) {
-    if (line === '') continue;
-    const json = line.slice(9);
-    if (line.charAt(8) === ' ' && (crc32(json) >>> 0).toString(16).padStart(8, '0') === line.slice(0, 8)) records.push(JSON.parse(json) as WalRecord);
-    else damaged += 1;
+/** Sequence of the first record that a segment may hold; undefined when its head is damaged. Reads no more than the head. */
+export function firstSeqOf(path: string): number | undefined {
+  const descriptor = openSync(path, 'r');
+  try {
+    const bytes = Buffer.alloc(HEAD_BYTES_MAX);
+    const length = readSync(descriptor, bytes, 0, HEAD_BYTES_MAX, 0);
+    let first: number | undefined;
+    readFrames(bytes.subarray(0, length), (frame) => {
+      if (frame.kind === FRAME.head) first ??= frame.seq;
+    });
+    return first;
+  } finally {
+    closeSync(descriptor);
   }
-  return { records, damaged };
 }
 
 /** Moves a segment aside; it can still be read. Safe to repeat. */
@@ -74,8 +66,8 @@ export function pruneCold(directory: string, beforeMs: number, keepMax: number):
 export interface SegmentWriter {
   readonly number: number;
   readonly bytes: number;
-  /** One write(2) of all lines; after an error the file is as it was before. Throws the system's error. */
-  append(lines: string): void;
+  /** One write(2) of whole frames; after an error the file is as it was before. Throws the system's error. */
+  append(frames: Buffer): void;
   /** fdatasync in the background. */
   sync(done: () => void): void;
   close(): void;
@@ -91,16 +83,15 @@ export function createSegment(directory: string, number: number): SegmentWriter 
     get bytes() {
       return bytes;
     },
-    append: (lines) => {
-      const buffer = Buffer.from(lines, 'utf8');
+    append: (frames) => {
       let offset = 0;
       try {
-        while (offset < buffer.length) offset += writeSync(descriptor, buffer, offset, buffer.length - offset, bytes + offset);
+        while (offset < frames.length) offset += writeSync(descriptor, frames, offset, frames.length - offset, bytes + offset);
       } catch (error) {
         ftruncateSync(descriptor, bytes);
         throw error;
       }
-      bytes += buffer.length;
+      bytes += frames.length;
     },
     sync: (done) => {
       if (isClosed) done();

@@ -1,10 +1,11 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { UsageRecorded__Output } from '@signalbox/contracts/events';
 import { createMemoryBus } from '@signalbox/bus/memory';
-import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
+import { Fault } from '@signalbox/kernel/fault';
+import { asNanoUsd } from '@signalbox/kernel/money';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
@@ -13,6 +14,7 @@ import { createFakeClock } from '@signalbox/testkit/clock';
 import type { AttemptEnd, AttemptStart } from './journal.js';
 import { usageCodec } from './shipping.js';
 import { openJournal } from './wal.js';
+import { FRAME, FrameBuffer, type FrameKind } from './wal-frame.js';
 import { listSegments } from './wal-segment.js';
 
 const directories: string[] = [];
@@ -28,6 +30,8 @@ async function world() {
   const bus = createMemoryBus({ clock });
   const usage: UsageRecorded__Output[] = [];
   const finished: unknown[] = [];
+  const alive: string[] = [];
+  const connection = { isBillingUp: true };
   let mark = 0n;
   await bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, async (messages) => {
     for (const message of messages) {
@@ -38,25 +42,34 @@ async function world() {
     return messages.map(() => 'done' as const);
   });
   const client = (answer: (method: string, request: never) => object): RpcClient => ({
-    unary: (method, request) => Promise.resolve(answer(method, request as never) as never),
+    unary: async (method, request) => Promise.resolve(answer(method, request as never) as never),
     stream: () => ({ cancel: () => undefined, pause: () => undefined, resume: () => undefined }),
     isConnected: () => true,
     close: () => Promise.resolve(),
   });
-  const billing = client(() => ({ ledgerSeq: String(mark) }));
-  const quota = client((method, request: { finished?: unknown[] }) => {
+  const billing = client(() => {
+    if (!connection.isBillingUp) throw new Fault('billing_unavailable', 'away');
+    return { ledgerSeq: String(mark) };
+  });
+  const quota = client((method, request: { finished?: unknown[]; holds?: { requestId: string }[] }) => {
     if (method === 'Finish') finished.push(...(request.finished ?? []));
+    else alive.push(...(request.holds ?? []).map(({ requestId }) => requestId));
     return {};
   });
-  return { clock, directory, bus, usage, finished, open: () => openJournal({ directory, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
+  return { clock, directory, bus, usage, finished, alive, connection, open: () => openJournal({ directory, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
 }
 
-const price = asPrice(1_000_000n);
+const price = '1000000';
 const start = (requestId: string): AttemptStart => ({
   requestId, attempt: 1, retryOf: [], accountId: 'acct', keyId: 'key', model: 'm', provider: 'sim', endpointId: 'e',
-  card: { id: 'c', inputUncached: price, cacheRead: price, cacheWrite: price, outputText: price, outputReasoning: price, audio: price, image: price, requestNanoUsd: asNanoUsd(0n) },
-  referenceCard: undefined, periods: { day: 'd', week: 'w', month: 'm', plan: 'p', reservedAtMs: '1' }, heldNanoUsd: asNanoUsd(99n), byok: false, routedFrom: '', decisionId: '', startedAtMs: 1, promptTokens: 7,
+  card: { id: 'c', inputUncached: price, cacheRead: price, cacheWrite: price, outputText: price, outputReasoning: price, audio: price, image: price, requestNanoUsd: '0' },
+  referenceCard: null, periods: { day: 'd', week: 'w', month: 'm', plan: 'p', reservedAtMs: '1' }, byok: false, routedFrom: '', decisionId: '', startedAtMs: 1, promptTokens: 7,
 });
+const frame = (kind: FrameKind, seq: number, payload: Buffer): Buffer => {
+  const frames = new FrameBuffer();
+  frames.add(kind, seq, payload);
+  return frames.bytes();
+};
 const end: AttemptEnd = { tokens: { ...NO_TOKENS, inputUncached: 3, outputText: 4 }, costNanoUsd: asNanoUsd(7n), savingsNanoUsd: asNanoUsd(0n), source: 'PROVIDER', flags: [], status: 200, failure: 'FAILURE_CLASS_UNSPECIFIED', ttftMs: 1, totalMs: 2, finishReason: 'stop', endedAtMs: 2 };
 
 test('a settled attempt reaches the ledger in one contiguous range, and quota is told its charge', async () => {
@@ -68,7 +81,7 @@ test('a settled attempt reaches the ledger in one contiguous range, and quota is
   await w.clock.advanceAsync(3_000);
   expect(w.usage).toMatchObject([{ firstSeq: '1', lastSeq: '3', ended: [{ requestId: 'r1', costNanoUsd: '7' }], outcomes: [{ outcome: 'DELIVERED', toldByEdge: true }] }]);
   expect(w.finished).toMatchObject([{ requestId: 'r1', chargeNanoUsd: '7', tokens: '7' }]);
-  expect(journal.state()).toMatchObject({ lastSeq: 3n, ledgerSeq: 3n });
+  expect(journal.state()).toMatchObject({ lastSeq: 3, ledgerSeq: 3 });
   await journal.close();
 });
 
@@ -80,7 +93,7 @@ test('a process that died is booked at its last checkpoint, and at 0 when nothin
   journal.checkpoint('r1', 1, { ...NO_TOKENS, outputText: 5 });
   await journal.flush();
   await journal.close();
-  appendFileSync(listSegments(w.directory).at(-1)?.path ?? '', '0123abcd {"k":"end","q":"3"');
+  appendFileSync(listSegments(w.directory).at(-1)?.path ?? '', frame(FRAME.end, 3, Buffer.alloc(100)).subarray(0, 60));
   const successor = await w.open();
   await w.clock.advanceAsync(3_000);
   expect(successor.state().writer).toBe(journal.state().writer);
@@ -104,4 +117,95 @@ test('sends again from the watermark when the bus was away, and refuses a second
   await w.clock.advanceAsync(8_000);
   expect(w.usage.flatMap((event) => event.ended)).toHaveLength(1);
   await journal.close();
+});
+
+test('one damaged record costs no other: what stands before and after it is read', async () => {
+  const w = await world();
+  const journal = await w.open();
+  w.bus.setConnected(false);
+  for (const id of ['r1', 'r2', 'r3']) {
+    await journal.start(start(id));
+    await journal.end(id, 1, end);
+  }
+  await journal.close();
+  const path = listSegments(w.directory).at(-1)?.path ?? '';
+  const bytes = readFileSync(path);
+  // The second time that r2 stands there is its end.
+  const at = bytes.indexOf('r2', bytes.indexOf('r2') + 1);
+  bytes[at] = 0;
+  writeFileSync(path, bytes);
+  w.bus.setConnected(true);
+  const successor = await w.open();
+  await w.clock.advanceAsync(3_000);
+  expect(w.usage.flatMap((event) => event.ended).map(({ requestId, source }) => `${requestId} ${source}`).sort()).toEqual(['r1 PROVIDER', 'r2 ORPHAN', 'r3 PROVIDER']);
+  await successor.close();
+});
+
+test('a long request is kept alive until its outcome, a short one needs no heartbeat', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('short'));
+  await journal.end('short', 1, end);
+  journal.outcome('short', 1, 'DELIVERED', true);
+  await journal.start(start('long'));
+  await w.clock.advanceAsync(10_100);
+  expect(w.alive).toEqual(['long', 'long']);
+  await journal.end('long', 1, end);
+  journal.outcome('long', 1, 'DELIVERED', true);
+  await w.clock.advanceAsync(10_100);
+  expect(w.alive).toHaveLength(2);
+  expect(w.finished).toHaveLength(2);
+  await journal.close();
+});
+
+const outcomesIn = (usage: readonly UsageRecorded__Output[]): string[] => usage.flatMap((event) => event.outcomes).map(({ requestId, outcome, toldByEdge }) => `${requestId} ${outcome} ${String(toldByEdge)}`);
+
+test('an attempt that edge says nothing of is concluded after 30 s, and not before', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  await journal.end('r1', 1, end);
+  await w.clock.advanceAsync(29_000);
+  expect(outcomesIn(w.usage)).toEqual([]);
+  await w.clock.advanceAsync(8_000);
+  expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED false']);
+  expect(w.finished).toMatchObject([{ requestId: 'r1', chargeNanoUsd: '7' }]);
+  await journal.close();
+});
+
+test.each([false, true])('the word of edge still counts after the worker concluded without it (restarted: %s)', async (isRestarted) => {
+  const w = await world();
+  let journal = await w.open();
+  await journal.start(start('r1'));
+  await journal.end('r1', 1, end);
+  await w.clock.advanceAsync(37_000);
+  if (isRestarted) {
+    await journal.close();
+    journal = await w.open();
+    await w.clock.advanceAsync(100);
+  }
+  journal.outcome('r1', 1, 'DISCARDED', true);
+  journal.outcome('r1', 1, 'DELIVERED', true);
+  await w.clock.advanceAsync(2_000);
+  expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED false', 'r1 DISCARDED true']);
+  expect(w.finished).toMatchObject([{ chargeNanoUsd: '7' }, { chargeNanoUsd: '0', tokens: '0' }]);
+  expect(journal.state()).toMatchObject({ lastSeq: 4, ledgerSeq: 4 });
+  await journal.close();
+});
+
+test('what edge tells of a dead process is kept until billing knows its successor', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  journal.checkpoint('r1', 1, { ...NO_TOKENS, outputText: 5 });
+  await journal.close();
+  w.connection.isBillingUp = false;
+  const successor = await w.open();
+  successor.outcome('r1', 1, 'SUPERSEDED', true);
+  await w.clock.advanceAsync(1_000);
+  w.connection.isBillingUp = true;
+  await w.clock.advanceAsync(8_000);
+  expect(w.usage.flatMap((event) => event.ended)).toMatchObject([{ requestId: 'r1', source: 'ORPHAN', costNanoUsd: '12' }]);
+  expect(outcomesIn(w.usage)).toEqual(['r1 SUPERSEDED true']);
+  await successor.close();
 });

@@ -1,0 +1,111 @@
+/** An attempt and its caller: events out, back-pressure, checkpoints, and what happens when the caller goes away. */
+import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
+import type { Clock } from '@signalbox/kernel/clock';
+import type { Fault } from '@signalbox/kernel/fault';
+import type { CallInfo, Emitter } from '@signalbox/rpc/call';
+import { Attempt, type AttemptSinks, type ChunkEvent, type Ending } from './attempt.js';
+import { BYTES_PER_TOKEN, estimatedTokens } from './charge.js';
+import type { Journal } from './journal.js';
+import type { ProviderAdapter, UpstreamRequest } from './provider.js';
+import type { Upstream } from './upstream.js';
+
+const CHECKPOINT_MS = 1_000;
+const CHECKPOINT_BYTES = 256 * BYTES_PER_TOKEN;
+
+/** Attempts that go on without their caller; bounded. */
+export interface Drains {
+  /** False when no more may go on. */
+  take(): boolean;
+  give(): void;
+}
+
+export interface ConversationOptions {
+  readonly adapter: ProviderAdapter;
+  readonly upstream: Upstream;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly drains: Drains;
+  readonly request: DispatchRequest__Output;
+  readonly upstreamRequest: UpstreamRequest;
+  readonly call: CallInfo;
+  readonly emit: Emitter<DispatchEvent>;
+}
+
+export class Conversation implements AttemptSinks {
+  readonly attempt: Attempt;
+  private isLeft = false;
+  private isHungUp = false;
+  private checkpointAt: number;
+  private checkpointBytes = 0;
+
+  constructor(private readonly options: ConversationOptions) {
+    const { adapter, upstream, clock, request, upstreamRequest } = options;
+    this.checkpointAt = clock.monotonicMs();
+    this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, sinks: this });
+  }
+
+  /** Resolves once the provider is done with, which may be after the caller left. */
+  hold(): Promise<Ending> {
+    this.attempt.start();
+    this.options.call.onAbort(this.onAbort);
+    return this.attempt.ended;
+  }
+
+  /** Nobody takes events any more. */
+  get isGone(): boolean {
+    return this.isLeft;
+  }
+
+  /** The caller itself cancelled: it will take nothing, and need not be asked. A broken link is no such word. */
+  get isCancelled(): boolean {
+    return this.isHungUp;
+  }
+
+  onHead(systemFingerprint: string, serviceTier: string): void {
+    this.write({ head: { systemFingerprint, serviceTier } });
+  }
+
+  onChunk(event: ChunkEvent): boolean {
+    const hasRoom = this.write({ chunk: event });
+    if (!hasRoom) this.options.emit.drained().then(() => this.attempt.resume(), this.leave);
+    return hasRoom;
+  }
+
+  onProgress(outputBytes: number, nowMs: number): void {
+    if (this.isLeft || (outputBytes - this.checkpointBytes < CHECKPOINT_BYTES && nowMs - this.checkpointAt < CHECKPOINT_MS)) return;
+    this.checkpointAt = nowMs;
+    this.checkpointBytes = outputBytes;
+    const { journal, request } = this.options;
+    journal.checkpoint(request.requestId, request.attempt, estimatedTokens(request.promptTokens, outputBytes));
+  }
+
+  /** False when there is no room for more; true when it does not matter any more. */
+  private write(event: DispatchEvent): boolean {
+    if (this.isLeft) return true;
+    try {
+      return this.options.emit.write(event);
+    } catch {
+      // The call is over or its reader is beyond its credit.
+      this.leave();
+      return true;
+    }
+  }
+
+  private readonly onAbort = (reason: Fault): void => {
+    this.isHungUp = reason.code === 'cancelled';
+    this.leave();
+  };
+
+  private readonly leave = (): void => {
+    if (this.isLeft) return;
+    this.isLeft = true;
+    const { request, drains } = this.options;
+    // A stream's client pays what was generated; any other the full answer, so it is fetched to its end.
+    if (request.clientStream || !drains.take()) {
+      this.attempt.abandon();
+      return;
+    }
+    this.attempt.drain();
+    void this.attempt.ended.then(() => drains.give());
+  };
+}

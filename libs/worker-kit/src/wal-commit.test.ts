@@ -1,0 +1,93 @@
+import { expect, test } from '@jest/globals';
+import type { Fault } from '@signalbox/kernel/fault';
+import { silentLog } from '@signalbox/runtime/log';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { GroupCommit, type LogEntry } from './wal-commit.js';
+import type { ShippedRecord } from './wal-files.js';
+import { FRAME, readFrames } from './wal-frame.js';
+
+/** A disk that keeps frames, or refuses. */
+function world() {
+  const clock = createFakeClock();
+  const disk = { lastSeq: 0, isFull: false, writes: [] as string[] };
+  const files = {
+    get lastSeq() {
+      return disk.lastSeq;
+    },
+    append: (bytes: Buffer, newestSeq: number) => {
+      if (disk.isFull) throw new Error('ENOSPC');
+      const said: string[] = [];
+      readFrames(bytes, ({ seq, payload }) => said.push(`${payload.toString()}@${String(seq)}`));
+      disk.writes.push(said.join(' '));
+      disk.lastSeq = newestSeq;
+    },
+    sync: (done: () => void) => done(),
+  };
+  const shipped: ShippedRecord[] = [];
+  const told: string[] = [];
+  const entry = (kind: LogEntry['kind'], name: string, payload: () => Buffer = () => Buffer.from(name)): LogEntry => ({
+    kind,
+    payload,
+    written: (seq) => told.push(`${name} written ${String(seq)}`),
+    failed: (fault: Fault) => told.push(`${name} ${fault.code}`),
+  });
+  const commit = new GroupCommit({ files, writer: 'w', clock, log: silentLog, onShippable: (records) => shipped.push(...records) });
+  return { clock, disk, shipped, told, entry, commit };
+}
+
+test('all records of a turn go in one write, numbered in order, checkpoints apart', async () => {
+  const { clock, disk, told, shipped, entry, commit } = world();
+  commit.add(entry(FRAME.start, 'a'));
+  commit.add(entry(FRAME.check, 'b'));
+  commit.add(entry(FRAME.end, 'c'));
+  await clock.settle();
+  expect(disk.writes).toEqual(['a@1 b@0 c@2']);
+  expect(told).toEqual(['a written 1', 'b written 0', 'c written 2']);
+  expect(shipped.map(({ seq }) => seq)).toEqual([2]);
+});
+
+test('a lazy record waits 10 ms for another, in order', async () => {
+  const { clock, disk, entry, commit } = world();
+  commit.addLazily(entry(FRAME.outcome, 'a'));
+  await clock.advanceAsync(9);
+  expect(disk.writes).toEqual([]);
+  commit.add(entry(FRAME.start, 'b'));
+  await clock.settle();
+  commit.addLazily(entry(FRAME.outcome, 'c'));
+  await clock.advanceAsync(10);
+  expect(disk.writes).toEqual(['a@1 b@2', 'c@3']);
+});
+
+test('a disk that refuses fails starts, forgets checkpoints, and gets the rest in order once it takes writes again', async () => {
+  const { clock, disk, told, entry, commit } = world();
+  disk.isFull = true;
+  commit.add(entry(FRAME.start, 'a'));
+  commit.add(entry(FRAME.check, 'b'));
+  commit.add(entry(FRAME.end, 'c'));
+  await clock.settle();
+  commit.add(entry(FRAME.outcome, 'd'));
+  expect(told).toEqual(['a store_unavailable']);
+  disk.isFull = false;
+  await clock.advanceAsync(500);
+  expect(disk.writes).toEqual(['c@1 d@2']);
+});
+
+test('a record that cannot be encoded fails alone', async () => {
+  const { clock, disk, told, entry, commit } = world();
+  commit.add(entry(FRAME.end, 'a', () => {
+    throw new RangeError('too large');
+  }));
+  commit.add(entry(FRAME.end, 'b'));
+  await clock.settle();
+  expect(disk.writes).toEqual(['b@1']);
+  expect(told).toEqual(['a internal_error', 'b written 1']);
+});
+
+test('what waits when the log is closed is failed', async () => {
+  const { clock, told, entry, commit } = world();
+  commit.addLazily(entry(FRAME.outcome, 'a'));
+  commit.close();
+  commit.add(entry(FRAME.start, 'b'));
+  await clock.advanceAsync(100);
+  expect(told).toEqual(['a store_unavailable', 'b store_unavailable']);
+});

@@ -1,0 +1,171 @@
+/**
+ * Group commit: all records of an event-loop turn in one write(2). When the disk refuses, starts fail, checkpoints are
+ * dropped, and the rest waits and is written again.
+ */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import type { Log } from '@signalbox/runtime/log';
+import type { LogFiles, ShippedRecord } from './wal-files.js';
+import { FRAME, FrameBuffer, type FrameKind } from './wal-frame.js';
+
+const SYNC_MS = 1_000;
+const RETRY_WRITE_MS = 500;
+/** 10 ms: what may wait goes with the next write, or after that. */
+const LAZY_MS = 10;
+const WAITING_MAX = 100_000;
+
+export interface LogEntry {
+  readonly kind: Exclude<FrameKind, typeof FRAME.head>;
+  /** Encoded for the sequence that it gets; asked again when the disk refused. */
+  payload(seq: number): Buffer;
+  /** The record is with the operating system. */
+  written(seq: number): void;
+  failed(fault: Fault): void;
+}
+
+export interface GroupCommitOptions {
+  readonly files: Pick<LogFiles, 'lastSeq' | 'append' | 'sync'>;
+  readonly writer: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What the ledger books of one write, ascending. */
+  onShippable(records: readonly ShippedRecord[]): void;
+}
+
+export class GroupCommit {
+  private readonly frames = new FrameBuffer();
+  private waiting: LogEntry[] = [];
+  private isArmed = false;
+  private isClosed = false;
+  private isDirty = false;
+  private lazyTimer: Timer | undefined;
+  private retryTimer: Timer | undefined;
+  private syncTimer: Timer | undefined;
+
+  constructor(private readonly options: GroupCommitOptions) {}
+
+  /** Queues a record for the write of this turn; it is told how that went. */
+  add(entry: LogEntry): void {
+    if (!this.admit(entry) || this.isArmed || this.retryTimer !== undefined) return;
+    this.isArmed = true;
+    setImmediate(this.write);
+  }
+
+  /** As `add`, for a record that loses nothing when a kill comes first: it may wait 10 ms for another. */
+  addLazily(entry: LogEntry): void {
+    if (!this.admit(entry) || this.isArmed || this.retryTimer !== undefined) return;
+    this.lazyTimer ??= this.options.clock.setTimer(
+      LAZY_MS,
+      () => {
+        this.lazyTimer = undefined;
+        this.write();
+      },
+      { unref: true },
+    );
+  }
+
+  isIdle(): boolean {
+    return this.waiting.length === 0;
+  }
+
+  /** Writes what waits, now. */
+  flush(): void {
+    this.write();
+  }
+
+  /** Fails what still waits. Safe to call twice. */
+  close(): void {
+    this.isClosed = true;
+    for (const timer of [this.lazyTimer, this.retryTimer, this.syncTimer]) timer?.cancel();
+    const fault = new Fault('store_unavailable', 'The write-ahead log is closed.');
+    for (const entry of this.waiting.splice(0)) entry.failed(fault);
+  }
+
+  private admit(entry: LogEntry): boolean {
+    if (this.isClosed) entry.failed(new Fault('store_unavailable', 'The write-ahead log is closed.'));
+    else if (this.waiting.length >= WAITING_MAX) entry.failed(new Fault('overloaded', 'Too many records wait for the disk.'));
+    else {
+      this.waiting.push(entry);
+      return true;
+    }
+    return false;
+  }
+
+  private readonly write = (): void => {
+    this.isArmed = false;
+    if (this.waiting.length === 0 || this.isClosed) return;
+    const { files } = this.options;
+    const first = files.lastSeq + 1;
+    const { group, shippable, next } = this.encode(first);
+    try {
+      files.append(this.frames.bytes(), next - 1);
+    } catch (error) {
+      this.refused(group, error);
+      return;
+    }
+    let seq = first;
+    for (const entry of group) {
+      if (entry.kind === FRAME.check) entry.written(0);
+      else {
+        entry.written(seq);
+        seq += 1;
+      }
+    }
+    if (shippable.length > 0) this.options.onShippable(shippable);
+    this.armSync();
+  };
+
+  /** Puts what waits into frames. A record that cannot be encoded fails by itself. */
+  private encode(first: number): { readonly group: readonly LogEntry[]; readonly shippable: readonly ShippedRecord[]; readonly next: number } {
+    const group: LogEntry[] = [];
+    const shippable: ShippedRecord[] = [];
+    const { waiting, frames } = this;
+    this.waiting = [];
+    frames.clear();
+    let next = first;
+    for (const entry of waiting) {
+      const { kind } = entry;
+      const seq = kind === FRAME.check ? 0 : next;
+      let payload: Buffer;
+      try {
+        payload = entry.payload(seq);
+      } catch (error) {
+        this.options.log.error('A record of the write-ahead log cannot be encoded.', { writer: this.options.writer, kind }, error);
+        entry.failed(new Fault('internal_error', 'The record cannot be encoded.', { cause: error }));
+        continue;
+      }
+      frames.add(kind, seq, payload);
+      group.push(entry);
+      if (kind === FRAME.end || kind === FRAME.outcome) shippable.push({ seq, kind, payload });
+      if (kind !== FRAME.check) next += 1;
+    }
+    return { group, shippable, next };
+  }
+
+  private refused(group: readonly LogEntry[], error: unknown): void {
+    this.options.log.error('The write-ahead log could not be written.', { writer: this.options.writer }, error);
+    for (const entry of group) if (entry.kind === FRAME.start) entry.failed(new Fault('store_unavailable', 'The write-ahead log could not be written.', { cause: error }));
+    this.waiting = [...group.filter(({ kind }) => kind === FRAME.end || kind === FRAME.outcome), ...this.waiting];
+    this.retryTimer ??= this.options.clock.setTimer(RETRY_WRITE_MS, () => {
+      this.retryTimer = undefined;
+      this.write();
+    });
+  }
+
+  /** fdatasync in the background, at most once a second. */
+  private armSync(): void {
+    this.isDirty = true;
+    if (this.syncTimer !== undefined) return;
+    this.syncTimer = this.options.clock.setTimer(
+      SYNC_MS,
+      () => {
+        this.isDirty = false;
+        this.options.files.sync(() => {
+          this.syncTimer = undefined;
+          if (this.isDirty && !this.isClosed) this.armSync();
+        });
+      },
+      { unref: true },
+    );
+  }
+}

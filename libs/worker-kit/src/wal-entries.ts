@@ -1,0 +1,115 @@
+/** The records of an attempt on their way to the log. */
+import type { Fault } from '@signalbox/kernel/fault';
+import type { TokenCounts } from '@signalbox/kernel/tokens';
+import type { LiveAttempt, Told } from './wal-attempt.js';
+import type { LogEntry } from './wal-commit.js';
+import { endedCodec, outcomeCodec } from './wal-events.js';
+import { FRAME } from './wal-frame.js';
+
+/** Told when a record is written, or will never be. */
+export interface AttemptBook {
+  started(attempt: LiveAttempt): void;
+  notStarted(attempt: LiveAttempt): void;
+  ended(attempt: LiveAttempt): void;
+  told(attempt: LiveAttempt, told: Told, seq: number): void;
+  notTold(attempt: LiveAttempt, told: Told): void;
+}
+
+export class StartEntry implements LogEntry {
+  readonly kind = FRAME.start;
+
+  constructor(
+    private readonly book: AttemptBook,
+    private readonly attempt: LiveAttempt,
+    private readonly resolve: () => void,
+    private readonly reject: (fault: Fault) => void,
+  ) {}
+
+  payload(seq: number): Buffer {
+    const { event } = this.attempt;
+    event.seq = String(seq);
+    return endedCodec.encode(event);
+  }
+
+  written(): void {
+    this.book.started(this.attempt);
+    this.resolve();
+  }
+
+  failed(fault: Fault): void {
+    this.book.notStarted(this.attempt);
+    this.reject(fault);
+  }
+}
+
+export class CheckEntry implements LogEntry {
+  readonly kind = FRAME.check;
+
+  constructor(
+    private readonly attempt: LiveAttempt,
+    private readonly tokens: TokenCounts,
+  ) {}
+
+  payload(): Buffer {
+    const { requestId, attempt } = this.attempt.event;
+    return endedCodec.encode({ requestId, attempt, tokens: this.tokens });
+  }
+
+  written(): void {
+    // Nobody waits for it.
+  }
+
+  failed(): void {
+    // The next one says more.
+  }
+}
+
+export class EndEntry implements LogEntry {
+  readonly kind = FRAME.end;
+
+  constructor(
+    private readonly book: AttemptBook,
+    private readonly attempt: LiveAttempt,
+    private readonly resolve: () => void,
+    private readonly reject: (fault: Fault) => void,
+  ) {}
+
+  payload(seq: number): Buffer {
+    const { event } = this.attempt;
+    event.seq = String(seq);
+    return endedCodec.encode(event);
+  }
+
+  written(): void {
+    this.book.ended(this.attempt);
+    this.resolve();
+  }
+
+  failed(fault: Fault): void {
+    this.reject(fault);
+  }
+}
+
+export class OutcomeEntry implements LogEntry {
+  readonly kind = FRAME.outcome;
+
+  constructor(
+    private readonly book: AttemptBook,
+    private readonly attempt: LiveAttempt,
+    private readonly outcome: Told,
+  ) {}
+
+  payload(seq: number): Buffer {
+    const { requestId, attempt, accountId } = this.attempt.event;
+    const { outcome, byEdge } = this.outcome;
+    return outcomeCodec.encode({ seq, requestId, attempt, accountId, outcome, toldByEdge: byEdge });
+  }
+
+  written(seq: number): void {
+    this.book.told(this.attempt, this.outcome, seq);
+  }
+
+  failed(): void {
+    this.book.notTold(this.attempt, this.outcome);
+  }
+}

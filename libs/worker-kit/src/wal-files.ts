@@ -1,0 +1,131 @@
+/** The log as a row of segments: where it goes on, what is read again, and what may go. */
+import { unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { FRAME, FrameBuffer } from './wal-frame.js';
+import { coolSegment, createSegment, firstSeqOf, listSegments, pruneCold, readSegment, type SegmentFile, type SegmentWriter } from './wal-segment.js';
+
+/** 16 MiB: some 20,000 attempts. */
+const SEGMENT_BYTES = 16 * 1_024 * 1_024;
+/** 72 h and 64 GiB at most of segments that are in the ledger, for a ledger restored from an older backup. */
+const COLD_MS = 72 * 3_600_000;
+const COLD_MAX = 4_096;
+
+/** A record that the ledger books, as it stands in the log. */
+export interface ShippedRecord {
+  readonly seq: number;
+  readonly kind: typeof FRAME.end | typeof FRAME.outcome;
+  /** AttemptEnded or OutcomeTold, encoded. */
+  readonly payload: Buffer;
+}
+
+/** Newest sequence of a segment that nothing is appended to any more: the next one's head tells it. */
+function newestOf(file: SegmentFile, next: SegmentFile | undefined): number {
+  const first = next === undefined ? undefined : firstSeqOf(next.path);
+  if (first !== undefined) return first - 1;
+  let newest = 0;
+  readSegment(file.path, ({ kind, seq }) => {
+    newest = Math.max(newest, kind === FRAME.head ? seq - 1 : seq);
+  });
+  return newest;
+}
+
+/** Newest sequence by number of the directory's cold segments, which hold no open attempt and are not read through. */
+export function coldSequences(files: readonly SegmentFile[]): Map<number, number> {
+  const newest = new Map<number, number>();
+  for (const [index, file] of files.entries()) if (file.isCold) newest.set(file.number, newestOf(file, files[index + 1]));
+  return newest;
+}
+
+function createHeaded(directory: string, number: number, writer: string, nextSeq: number): SegmentWriter {
+  const head = new FrameBuffer();
+  head.add(FRAME.head, nextSeq, Buffer.from(writer));
+  const segment = createSegment(directory, number);
+  try {
+    segment.append(head.bytes());
+    return segment;
+  } catch (error) {
+    // Its number is free for the next try.
+    segment.close();
+    unlinkSync(join(directory, `wal-${String(number).padStart(12, '0')}.log`));
+    throw error;
+  }
+}
+
+export class LogFiles {
+  private segment: SegmentWriter;
+
+  /** `newest`: newest sequence of every segment that is there, by number. Begins a new segment; throws the system's error. */
+  constructor(
+    private readonly directory: string,
+    private readonly writer: string,
+    private readonly newest: Map<number, number>,
+    private newestSeq: number,
+  ) {
+    this.segment = createHeaded(directory, Math.max(0, ...newest.keys()) + 1, writer, newestSeq + 1);
+    newest.set(this.segment.number, newestSeq);
+  }
+
+  /** Newest sequence that is written. */
+  get lastSeq(): number {
+    return this.newestSeq;
+  }
+
+  /** Number of the segment that is written to. */
+  get openSegment(): number {
+    return this.segment.number;
+  }
+
+  /** Appends whole frames, of which `newestSeq` is the newest sequence. After an error nothing of them is there. Throws the system's error. */
+  append(frames: Buffer, newestSeq: number): void {
+    if (this.segment.bytes >= SEGMENT_BYTES) this.rotate();
+    this.segment.append(frames);
+    this.newestSeq = newestSeq;
+    this.newest.set(this.segment.number, newestSeq);
+  }
+
+  /** Sequences up to `seq` are taken: the ledger knows them, though the log lost them. */
+  skipTo(seq: number): void {
+    this.newestSeq = Math.max(this.newestSeq, seq);
+  }
+
+  /** Ended attempts and outcomes above a sequence, ascending; segments that end below it are not read. */
+  read(after: number, limit: number): readonly ShippedRecord[] {
+    const found: ShippedRecord[] = [];
+    for (const file of listSegments(this.directory)) {
+      if ((this.newest.get(file.number) ?? 0) <= after) continue;
+      readSegment(file.path, ({ kind, seq, payload }) => {
+        if ((kind === FRAME.end || kind === FRAME.outcome) && seq > after && found.length < limit) found.push({ kind, seq, payload });
+      });
+      if (found.length >= limit) break;
+    }
+    return found;
+  }
+
+  /** Moves segments aside that are wholly in the ledger, oldest first, up to the one where the oldest open attempt began; removes cold ones of old. */
+  cool(ledgerSeq: number, oldestOpen: number, nowMs: number): void {
+    const keep = Math.min(oldestOpen, this.segment.number);
+    for (const [number, newest] of [...this.newest].sort(([a], [b]) => a - b)) {
+      if (number >= keep || newest > ledgerSeq) break;
+      coolSegment(this.directory, number);
+    }
+    pruneCold(this.directory, nowMs - COLD_MS, COLD_MAX);
+    const kept = new Set(listSegments(this.directory).map((file) => file.number));
+    for (const number of this.newest.keys()) if (!kept.has(number)) this.newest.delete(number);
+  }
+
+  /** Makes what is written durable, in the background. */
+  sync(done: () => void): void {
+    this.segment.sync(done);
+  }
+
+  close(): void {
+    this.segment.close();
+  }
+
+  private rotate(): void {
+    const next = createHeaded(this.directory, this.segment.number + 1, this.writer, this.newestSeq + 1);
+    this.segment.close();
+    this.segment = next;
+    this.newest.set(next.number, this.newestSeq);
+  }
+}

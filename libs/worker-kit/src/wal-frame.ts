@@ -1,0 +1,106 @@
+/**
+ * One record of the write-ahead log as bytes, little-endian:
+ * marker (4) · length of the payload (4) · crc32 of all that follows (4) · kind (1) · sequence (6) · payload.
+ */
+import { crc32 } from 'node:zlib';
+
+/** Numbers on disk: never used twice. */
+export const FRAME = {
+  /** First of each segment. Payload: the writer's id; sequence: of the next record. */
+  head: 1,
+  /** Payload: AttemptEnded with what is known before the provider is asked; its tokens are the estimated prompt. */
+  start: 2,
+  /** Payload: AttemptEnded with identity and tokens alone; sequence 0. */
+  check: 3,
+  /** Payload: AttemptEnded. */
+  end: 4,
+  /** Payload: OutcomeTold. */
+  outcome: 5,
+} as const;
+export type FrameKind = (typeof FRAME)[keyof typeof FRAME];
+
+export interface Frame {
+  /** Kinds of a later version are passed over by the reader of the log. */
+  readonly kind: number;
+  readonly seq: number;
+  /** A view of the bytes that were read. */
+  readonly payload: Buffer;
+}
+
+/** No UTF-8 text holds these bytes: only a frame's begin looks like one, so that reading finds its way after damage. */
+const MARKER = Buffer.from([0xf8, 0xfb, 0xfe, 0xfa]);
+const MARKER_NUMBER = MARKER.readUInt32LE(0);
+const LENGTH_AT = 4;
+const CRC_AT = 8;
+const KIND_AT = 12;
+const SEQ_AT = 13;
+const SEQ_BYTES = 6;
+const PAYLOAD_AT = SEQ_AT + SEQ_BYTES;
+
+/** 64 KiB: what some hundred attempts write in a turn. */
+const BUFFER_BYTES = 65_536;
+
+/** Frames of one write, put together in space that is used again. */
+export class FrameBuffer {
+  private space = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  private used = 0;
+
+  add(kind: FrameKind, seq: number, payload: Uint8Array): void {
+    const at = this.used;
+    const end = at + PAYLOAD_AT + payload.length;
+    if (end > this.space.length) this.grow(end);
+    const { space } = this;
+    space.set(payload, at + PAYLOAD_AT);
+    space.writeUIntLE(seq, at + SEQ_AT, SEQ_BYTES);
+    space[at + KIND_AT] = kind;
+    space.writeUInt32LE(MARKER_NUMBER, at);
+    space.writeUInt32LE(payload.length, at + LENGTH_AT);
+    space.writeUInt32LE(crc32(space.subarray(at + KIND_AT, end)), at + CRC_AT);
+    this.used = end;
+  }
+
+  /** What was added since `clear`; valid until the next call. */
+  bytes(): Buffer {
+    return this.space.subarray(0, this.used);
+  }
+
+  clear(): void {
+    this.used = 0;
+    // One great write must not hold its space for ever.
+    if (this.space.length > 16 * BUFFER_BYTES) this.space = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  }
+
+  private grow(least: number): void {
+    const space = Buffer.allocUnsafeSlow(Math.max(least, this.space.length * 2));
+    this.space.copy(space, 0, 0, this.used);
+    this.space = space;
+  }
+}
+
+function frameAt(bytes: Buffer, at: number): Frame | undefined {
+  if (at + PAYLOAD_AT > bytes.length || bytes.readUInt32LE(at) !== MARKER_NUMBER) return undefined;
+  const end = at + PAYLOAD_AT + bytes.readUInt32LE(at + LENGTH_AT);
+  if (end > bytes.length || crc32(bytes.subarray(at + KIND_AT, end)) !== bytes.readUInt32LE(at + CRC_AT)) return undefined;
+  return { kind: bytes.readUInt8(at + KIND_AT), seq: bytes.readUIntLE(at + SEQ_AT, SEQ_BYTES), payload: bytes.subarray(at + PAYLOAD_AT, end) };
+}
+
+/** Hands over each frame that verifies, in order, and answers how many damaged places were passed over (a torn tail is one). */
+export function readFrames(bytes: Buffer, onFrame: (frame: Frame) => void): number {
+  let damaged = 0;
+  let at = 0;
+  let isLost = false;
+  while (at < bytes.length) {
+    const frame = frameAt(bytes, at);
+    if (frame !== undefined) {
+      isLost = false;
+      at += PAYLOAD_AT + frame.payload.length;
+      onFrame(frame);
+      continue;
+    }
+    if (!isLost) damaged += 1;
+    isLost = true;
+    const next = bytes.indexOf(MARKER, at + 1);
+    at = next === -1 ? bytes.length : next;
+  }
+  return damaged;
+}

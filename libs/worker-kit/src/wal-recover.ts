@@ -1,0 +1,47 @@
+/** Brings the logs of writers that no process holds into the ledger. */
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { openJournal, type JournalOptions, type OpenJournal } from './wal.js';
+import { isDirectoryInUse, readIdentity } from './wal-directory.js';
+
+/** Directories with a writer's identity, at most two levels below the root. */
+function writerDirectories(root: string): readonly string[] {
+  if (!existsSync(root)) return [];
+  const found: string[] = [];
+  const walk = (directory: string, depth: number): void => {
+    if (readIdentity(directory) !== undefined) found.push(directory);
+    if (depth === 0) return;
+    for (const name of readdirSync(directory)) {
+      const path = join(directory, name);
+      if (statSync(path).isDirectory()) walk(path, depth - 1);
+    }
+  };
+  walk(root, 2);
+  return found;
+}
+
+/**
+ * Brings the logs of writers that no process holds into the ledger, also of providers that are no longer configured:
+ * opens each directory below `walRoot`, books what was left open, and waits until its watermark is its newest sequence.
+ * Resolves with the writers that were read; those in use by a living process are left alone. Safe to call again.
+ */
+export async function recoverDirectories(walRoot: string, options: Omit<JournalOptions, 'directory' | 'provider'>): Promise<readonly string[]> {
+  const recovered: string[] = [];
+  for (const directory of writerDirectories(walRoot)) {
+    if (isDirectoryInUse(directory)) continue;
+    let journal: OpenJournal;
+    try {
+      journal = await openJournal({ ...options, directory, provider: 'unknown' });
+    } catch (error) {
+      options.log.warn('A write-ahead log was left alone.', { reason: error instanceof Error ? error.message : 'unknown' });
+      continue;
+    }
+    try {
+      await journal.recover();
+      recovered.push(journal.state().writer);
+    } finally {
+      await journal.close();
+    }
+  }
+  return recovered;
+}

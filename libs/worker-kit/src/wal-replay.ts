@@ -1,0 +1,66 @@
+/** Reads what earlier processes wrote: which attempts they left open, and how far the sequence came. */
+import type { Log } from '@signalbox/runtime/log';
+import { attemptKey, LiveAttempt } from './wal-attempt.js';
+import { endedCodec, outcomeCodec, withPrompt, type AttemptEvent } from './wal-events.js';
+import { coldSequences } from './wal-files.js';
+import { FRAME, type Frame } from './wal-frame.js';
+import { listSegments, readSegment } from './wal-segment.js';
+
+export interface Replayed {
+  /** Without an end or an outcome, by key. */
+  readonly open: Map<string, LiveAttempt>;
+  /** Outcomes that the worker concluded by itself: edge's word may still come. */
+  readonly concluded: Map<string, LiveAttempt>;
+  /** Newest sequence of each segment, by number. */
+  readonly newest: Map<number, number>;
+  readonly lastSeq: number;
+}
+
+/** Throws the system's error. Damaged places are passed over and logged. `nowMs` is monotonic. */
+export function replayDirectory(directory: string, nowMs: number, log: Log): Replayed {
+  const files = listSegments(directory);
+  const newest = coldSequences(files);
+  const open = new Map<string, LiveAttempt>();
+  const concluded = new Map<string, LiveAttempt>();
+  let lastSeq = Math.max(0, ...newest.values());
+
+  const end = (event: AttemptEvent): void => {
+    const attempt = open.get(attemptKey(event.requestId, event.attempt));
+    if (attempt === undefined) return;
+    Object.assign(attempt.event, event);
+    attempt.isEnding = true;
+    attempt.endedAtMs = nowMs;
+  };
+  const check = ({ requestId, attempt: number, tokens }: AttemptEvent): void => {
+    const attempt = open.get(attemptKey(requestId, number));
+    if (attempt !== undefined && tokens !== null) attempt.event.tokens = withPrompt(tokens, attempt.promptTokens);
+  };
+  const outcome = (payload: Buffer): void => {
+    const told = outcomeCodec.decode(payload);
+    const key = attemptKey(told.requestId, told.attempt);
+    const attempt = open.get(key);
+    open.delete(key);
+    concluded.delete(key);
+    if (attempt === undefined || told.toldByEdge || told.outcome === 'OUTCOME_UNSPECIFIED') return;
+    attempt.told = { outcome: told.outcome, byEdge: false };
+    concluded.set(key, attempt);
+  };
+  const replay = ({ kind, seq, payload }: Frame, segment: number): void => {
+    lastSeq = Math.max(lastSeq, kind === FRAME.head ? seq - 1 : seq);
+    if (kind === FRAME.start) {
+      const event = endedCodec.decode(payload);
+      const attempt = new LiveAttempt(event, event.tokens?.inputUncached ?? 0, segment);
+      open.set(attempt.key, attempt);
+    } else if (kind === FRAME.check) check(endedCodec.decode(payload));
+    else if (kind === FRAME.end) end(endedCodec.decode(payload));
+    else if (kind === FRAME.outcome) outcome(payload);
+  };
+
+  for (const file of files) {
+    if (file.isCold) continue;
+    const damaged = readSegment(file.path, (frame) => replay(frame, file.number));
+    if (damaged > 0) log.warn('A segment of the write-ahead log holds damaged places.', { segment: file.number, damaged });
+    newest.set(file.number, lastSeq);
+  }
+  return { open, concluded, newest, lastSeq };
+}
