@@ -5,6 +5,7 @@ import { silentLog } from '@signalbox/runtime/log';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
+import { failure, type Failure } from '@signalbox/wires/canonical';
 import { systemClock } from '@signalbox/runtime/clock';
 import { sse, startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
 import { createCredentialPool } from './credentials.js';
@@ -13,10 +14,13 @@ import type { AttemptEnd, Journal } from './journal.js';
 import { createWorkerMetrics } from './metrics.js';
 import { createObservations } from './observations.js';
 import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
+import type { ProviderAdapter } from './provider.js';
 import { createUpstream, type Upstream } from './upstream.js';
 
 const CARD = { id: 'card-1', inputUncached: '1000000000', cacheRead: '500000000', cacheWrite: '0', outputText: '2000000000', outputReasoning: '2000000000', audio: '0', image: '0', requestNanoUsd: '0' };
 const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+const UNSENDABLE: Failure = { ...failure('BAD_REQUEST'), publicMessage: 'This provider takes no sound.', publicParam: 'messages.[0]' };
 
 function requestOf(over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output {
   return {
@@ -48,7 +52,8 @@ describe('dispatch', () => {
       outcome: (_id, _attempt, outcome, told) => void log.push(`${outcome} ${String(told)}`),
       state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
     };
-    const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
+    const ordinary = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
+    const adapter: ProviderAdapter = { ...ordinary, compose: (request, secret) => (request.providerModelId === 'unsendable' ? UNSENDABLE : ordinary.compose(request, secret)) };
     upstream = createUpstream(adapter.origin);
     dispatcher = createDispatcher({
       adapter, upstream, journal, clock: systemClock, log: silentLog,
@@ -151,6 +156,13 @@ describe('dispatch', () => {
     const events = await run(requestOf());
     expect(events.at(-1)?.failed).toMatchObject(expected);
     expect(ends[0]?.costNanoUsd).toBe(0n);
+  });
+
+  test('a request that the wire cannot carry fails with its reason, unsent and unjournaled', async () => {
+    const events = await run(requestOf({ providerModelId: 'unsendable' }));
+    expect(events).toEqual([{ failed: UNSENDABLE }]);
+    expect(log).toEqual(['last event']);
+    expect(provider.requests).toHaveLength(0);
   });
 
   test('benches a refused credential: the next attempt reaches no provider', async () => {

@@ -171,8 +171,14 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       credential = taken.credential;
       secret = credential.secret;
     }
-    const composed = adapter.compose(request, secret);
-    const upstreamRequest = composed instanceof Promise ? await composed : composed;
+    const composing = adapter.compose(request, secret);
+    const upstreamRequest = composing instanceof Promise ? await composing : composing;
+    if ('class' in upstreamRequest) {
+      // It says nothing about the endpoint, so it is not observed.
+      metrics.attempt(upstreamRequest.class, 0, 0);
+      emit.write({ failed: failedMessage(upstreamRequest) });
+      return;
+    }
     const startedAt = clock.monotonicMs();
     await journal.start({
       requestId: request.requestId,

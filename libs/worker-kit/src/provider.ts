@@ -14,14 +14,16 @@ export interface UpstreamRequest {
   readonly body: Uint8Array;
 }
 
+export type Composed = UpstreamRequest | Failure;
+
 /** One provider's wire. Pure, the secret apart, which it only puts into headers. */
 export interface ProviderAdapter {
   /** Catalog id, such as `openai`. */
   readonly provider: string;
   /** Scheme, host and port of the provider. */
   readonly origin: string;
-  /** `secret` is undefined for providers that need none. */
-  compose(request: DispatchRequest__Output, secret: Secret | undefined): UpstreamRequest | Promise<UpstreamRequest>;
+  /** `secret` is undefined for providers that need none. A failure: this wire cannot carry the request, so nothing is sent or journaled. */
+  compose(request: DispatchRequest__Output, secret: Secret | undefined): Composed | Promise<Composed>;
   createTransducer(request: DispatchRequest__Output): StreamTransducer;
   readAnswer(body: Uint8Array, request: DispatchRequest__Output): AnswerResult;
   classifyRefusal(refusal: { readonly status: number; readonly headers: ResponseHeaders; readonly body: Uint8Array; readonly nowMs: number }): Failure;

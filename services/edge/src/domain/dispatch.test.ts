@@ -171,6 +171,18 @@ describe('whole answer', () => {
 });
 
 test.each([
+  ['NO_CREDENTIAL', 0, 'none'],
+  ['RATE_LIMITED', 0, 'none'],
+  ['BAD_REQUEST', 0, 'none'],
+  ['BAD_REQUEST', 400, 'journaled'],
+  ['CONNECT', 0, 'journaled'],
+] as const)('a failure %s with status %d leaves at its worker: %s', async (failureClass, status, trace) => {
+  const { call, result } = start();
+  call.play(events.failed(failureClass, { status }));
+  expect(await result).toMatchObject({ kind: 'failed', trace });
+});
+
+test.each([
   ['link_lost', 'DISCONNECTED', 'lost'],
   ['deadline_exceeded', 'TIMEOUT_IDLE', 'lost'],
   ['peer_unavailable', 'CONNECT', 'none'],

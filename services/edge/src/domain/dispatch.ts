@@ -44,10 +44,11 @@ export interface AttemptOptions {
 
 const NO_TEXT = { publicMessage: '', publicParam: '' } as const;
 
+const UNJOURNALED: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['RATE_LIMITED', 'BAD_REQUEST']);
 const LOST: ReadonlySet<FaultCode> = new Set<FaultCode>(['link_lost', 'deadline_exceeded', 'cancelled']);
 
-/** Without a free credential the worker refuses before it writes anything down. */
-const traceOf = ({ class: failureClass, status }: Failed__Output): AttemptTrace => (failureClass === 'NO_CREDENTIAL' || (failureClass === 'RATE_LIMITED' && status === 0) ? 'none' : 'journaled');
+/** Without a free credential, or a way to say the request on its wire, the worker refuses before it writes anything down. */
+const traceOf = ({ class: failureClass, status }: Failed__Output): AttemptTrace => (failureClass === 'NO_CREDENTIAL' || (status === 0 && UNJOURNALED.has(failureClass)) ? 'none' : 'journaled');
 const traceOfFault = (fault: Fault | undefined): AttemptTrace => (fault === undefined || LOST.has(fault.code) ? 'lost' : 'none');
 
 export function failureOf(failureClass: Failed__Output['class'], isRetryable: boolean): Failed__Output {
