@@ -5,6 +5,7 @@
  */
 import { Fault } from '@signalbox/kernel/fault';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
+import { IdSet } from './id-set.js';
 import { periodsAt, qualifiedPeriodId, type PeriodKind, type Periods } from './periods.js';
 import { addToWindow, advanceWindow, drainMs, emptyWindow, MINUTE_WINDOW, SECOND_WINDOW, type RateWindow, type WindowShape } from './rate-window.js';
 
@@ -20,6 +21,9 @@ const BLOCKED_RETRY_MS = 1_000;
 export const BUCKET_MEMORY_MS = 40 * 86_400_000;
 
 export type Counter = 'chat' | 'control';
+/** Names of the rate windows. */
+const MINUTE_GATES: Readonly<Record<Counter, string>> = { chat: 'm:chat', control: 'm:control' };
+const SECOND_GATES: Readonly<Record<Counter, string>> = { chat: 's:chat', control: 's:control' };
 export type Meter = 'charge' | 'tokens' | 'byok';
 
 /** A limit that refuses: what a scope may use of a meter in a period. */
@@ -46,6 +50,16 @@ export interface Bucket {
   heldCharge: bigint;
   heldTokens: bigint;
   heldByok: bigint;
+}
+
+/** The buckets in which every request of one key counts while its periods last. */
+export interface Tally {
+  readonly periods: Periods;
+  readonly account: Readonly<Record<PeriodKind, Bucket>>;
+  /** Of the key itself; undefined for requests without a key. */
+  readonly key: Readonly<Record<Exclude<PeriodKind, 'plan'>, Bucket>> | undefined;
+  /** All of them. */
+  readonly buckets: readonly Bucket[];
 }
 
 export interface Hold {
@@ -76,7 +90,9 @@ export interface AccountState {
   readonly buckets: Map<string, Bucket>;
   readonly holds: Map<string, Hold>;
   readonly finished: Map<string, FinishedCharge>;
-  readonly ended: Map<number, Set<string>>;
+  readonly ended: Map<number, IdSet>;
+  /** By key id: where its requests of the latest periods count. Points into `buckets`, which alone is the state. */
+  readonly tallies: Map<string, Tally>;
   /** Next look for ended leases; undefined = nothing can end. */
   nextSweepMs: number | undefined;
   /** Account's own charge walls as last seen, for `show`. */
@@ -144,7 +160,7 @@ export interface TotalsCommand {
 }
 
 export function newAccountState(): AccountState {
-  return { loaded: '', windows: new Map(), buckets: new Map(), holds: new Map(), finished: new Map(), ended: new Map(), nextSweepMs: undefined, accountWalls: [] };
+  return { loaded: '', windows: new Map(), buckets: new Map(), holds: new Map(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, accountWalls: [] };
 }
 
 /** Amounts are doubles in Redis Lua: throws a Fault `bad_message` outside of 0 to 9e15. */
@@ -153,9 +169,14 @@ export function checkAmount(amount: bigint): bigint {
   return amount;
 }
 
+const NO_WALLS: readonly Wall[] = [];
+
 function emptyBucket(): Bucket {
   return { seq: 0n, charge: 0n, tokens: 0n, byok: 0n, finishedCharge: 0n, finishedTokens: 0n, finishedByok: 0n, heldCharge: 0n, heldTokens: 0n, heldByok: 0n };
 }
+
+/** Read where nothing was counted yet; never written to. */
+const NO_BUCKET: Readonly<Bucket> = Object.freeze(emptyBucket());
 
 function bucketOf(state: AccountState, name: string): Bucket {
   let bucket = state.buckets.get(name);
@@ -163,16 +184,35 @@ function bucketOf(state: AccountState, name: string): Bucket {
   return bucket;
 }
 
-/** Names of the buckets one request counts in. */
-export function bucketNames(keyId: string, periods: Periods): string[] {
-  const names = (['day', 'week', 'month', 'plan', 'total'] as const).map((kind) => `account|${qualifiedPeriodId(kind, periods)}`);
-  if (keyId !== '') for (const kind of ['day', 'week', 'month', 'total'] as const) names.push(`${keyId}|${qualifiedPeriodId(kind, periods)}`);
-  return names;
+function isSamePeriods(a: Periods, b: Periods): boolean {
+  return a.day === b.day && a.plan === b.plan && a.month === b.month && a.week === b.week;
+}
+
+/** Where a request counts; makes the buckets that are not there yet. */
+function tallyOf(state: AccountState, keyId: string, periods: Periods): Tally {
+  let tally = state.tallies.get(keyId);
+  if (tally === undefined || !isSamePeriods(tally.periods, periods)) {
+    const at = (scope: string, kind: PeriodKind): Bucket => bucketOf(state, `${scope}|${qualifiedPeriodId(kind, periods)}`);
+    const account = { day: at('account', 'day'), week: at('account', 'week'), month: at('account', 'month'), plan: at('account', 'plan'), total: at('account', 'total') };
+    const key = keyId === '' ? undefined : { day: at(keyId, 'day'), week: at(keyId, 'week'), month: at(keyId, 'month'), total: at(keyId, 'total') };
+    tally = { periods, account, key, buckets: [...Object.values(account), ...Object.values(key ?? {})] };
+    state.tallies.set(keyId, tally);
+  }
+  return tally;
+}
+
+/** One bucket for reading; makes none. */
+function readBucket(state: AccountState, scope: Wall['scope'], kind: PeriodKind, keyId: string, periods: Periods): Readonly<Bucket> {
+  const tally = state.tallies.get(keyId);
+  if (tally !== undefined && isSamePeriods(tally.periods, periods)) {
+    if (scope === 'account') return tally.account[kind];
+    if (kind !== 'plan' && tally.key !== undefined) return tally.key[kind];
+  }
+  return state.buckets.get(`${scope === 'account' ? scope : keyId}|${qualifiedPeriodId(kind, periods)}`) ?? NO_BUCKET;
 }
 
 function changeHeld(state: AccountState, hold: Hold, amount: bigint, tokens: bigint): void {
-  for (const name of bucketNames(hold.keyId, hold.periods)) {
-    const bucket = bucketOf(state, name);
+  for (const bucket of tallyOf(state, hold.keyId, hold.periods).buckets) {
     bucket.heldCharge += amount;
     bucket.heldTokens += tokens;
     if (hold.byok) bucket.heldByok += tokens;
@@ -180,11 +220,12 @@ function changeHeld(state: AccountState, hold: Hold, amount: bigint, tokens: big
 }
 
 function changeFinished(state: AccountState, item: FinishedCharge, sign: 1n | -1n): void {
-  for (const name of bucketNames(item.keyId, item.periods)) {
-    const bucket = bucketOf(state, name);
-    bucket.finishedCharge += sign * item.charge;
-    bucket.finishedTokens += sign * item.tokens;
-    if (item.byok) bucket.finishedByok += sign * item.tokens;
+  const charge = sign * item.charge;
+  const tokens = sign * item.tokens;
+  for (const bucket of tallyOf(state, item.keyId, item.periods).buckets) {
+    bucket.finishedCharge += charge;
+    bucket.finishedTokens += tokens;
+    if (item.byok) bucket.finishedByok += tokens;
   }
 }
 
@@ -201,7 +242,7 @@ function markEnded(state: AccountState, requestId: string, nowMs: number): void 
   const generation = endedGeneration(nowMs);
   let ids = state.ended.get(generation);
   if (ids === undefined) {
-    state.ended.set(generation, (ids = new Set()));
+    state.ended.set(generation, (ids = new IdSet()));
     for (const old of state.ended.keys()) if (old < generation - 1) state.ended.delete(old);
   }
   ids.add(requestId);
@@ -212,15 +253,14 @@ function dropHold(state: AccountState, requestId: string, hold: Hold): void {
   state.holds.delete(requestId);
 }
 
-function used(bucket: Bucket, meter: Meter): { readonly spend: bigint; readonly reserved: bigint } {
+function used(bucket: Readonly<Bucket>, meter: Meter): { readonly spend: bigint; readonly reserved: bigint } {
   if (meter === 'charge') return { spend: bucket.charge + bucket.finishedCharge, reserved: bucket.heldCharge };
   if (meter === 'tokens') return { spend: bucket.tokens + bucket.finishedTokens, reserved: bucket.heldTokens };
   return { spend: bucket.byok + bucket.finishedByok, reserved: bucket.heldByok };
 }
 
 function usedAt(state: AccountState, wall: Wall, keyId: string, periods: Periods): { readonly spend: bigint; readonly reserved: bigint } {
-  const scope = wall.scope === 'account' ? 'account' : keyId;
-  return used(state.buckets.get(`${scope}|${qualifiedPeriodId(wall.period, periods)}`) ?? emptyBucket(), wall.meter);
+  return used(readBucket(state, wall.scope, wall.period, keyId, periods), wall.meter);
 }
 
 /** Ends leases whose time has come, when it is due. */
@@ -254,14 +294,53 @@ function gate(state: AccountState, name: string, shape: WindowShape, limit: numb
   return { window, shape, limit };
 }
 
-function rateFigures(gates: readonly (Gate | undefined)[], nowMs: number): RateFigures | undefined {
-  let tightest: RateFigures | undefined;
-  for (const item of gates) {
-    if (item === undefined) continue;
-    const remaining = Math.max(0, item.limit - item.window.sum);
-    if (tightest === undefined || remaining < tightest.remaining) tightest = { limit: item.limit, remaining, resetMs: drainMs(item.window, item.shape, 0, nowMs) };
+/** The figures of whichever of both gates has less left. */
+function rateFigures(first: Gate | undefined, second: Gate | undefined, nowMs: number): RateFigures | undefined {
+  const tightest = first === undefined || (second !== undefined && remainingAt(second) < remainingAt(first)) ? second : first;
+  return tightest === undefined ? undefined : { limit: tightest.limit, remaining: remainingAt(tightest), resetMs: drainMs(tightest.window, tightest.shape, 0, nowMs) };
+}
+
+function remainingAt({ limit, window }: Gate): number {
+  return Math.max(0, limit - window.sum);
+}
+
+function isFull({ limit, window }: Gate): boolean {
+  return window.sum >= limit;
+}
+
+/** Milliseconds until the gate lets one request pass. */
+function waitAt({ limit, window, shape }: Gate, nowMs: number): number {
+  return drainMs(window, shape, Math.max(0, limit - 1), nowMs);
+}
+
+/** True for a wall that the request's own amounts can meet. */
+function applies(wall: Wall, command: AdmitCommand): boolean {
+  return wall.meter === 'charge' ? command.amount > 0n : command.tokens > 0n;
+}
+
+interface WallsAnswer {
+  /** What is held: all that was asked, or as much as the charge walls leave of a divisible amount. */
+  readonly held: bigint;
+  readonly stop: { readonly decision: 'wall' | 'blocked'; readonly wall: NonNullable<AdmitVerdict['wall']> } | undefined;
+}
+
+/** A wall refuses by what is settled and finished; one that only live holds would break blocks. */
+function meetWalls(state: AccountState, command: AdmitCommand, periods: Periods): WallsAnswer {
+  const { walls, keyId, amount, minAmount, tokens } = command;
+  const least = minAmount > 0n && minAmount < amount ? minAmount : amount;
+  let held = amount;
+  for (const [index, wall] of walls.entries()) {
+    if (!applies(wall, command)) continue;
+    const { spend, reserved } = usedAt(state, wall, keyId, periods);
+    if (spend + (wall.meter === 'charge' ? least : tokens) > wall.limit) return { held: 0n, stop: { decision: 'wall', wall: { index, spend, reserved } } };
+    if (wall.meter === 'charge' && spend + held > wall.limit) held = wall.limit - spend;
   }
-  return tightest;
+  for (const [index, wall] of walls.entries()) {
+    if (!applies(wall, command)) continue;
+    const { spend, reserved } = usedAt(state, wall, keyId, periods);
+    if (spend + reserved + (wall.meter === 'charge' ? held : tokens) > wall.limit) return { held: 0n, stop: { decision: 'blocked', wall: { index, spend, reserved } } };
+  }
+  return { held, stop: undefined };
 }
 
 /**
@@ -271,54 +350,38 @@ function rateFigures(gates: readonly (Gate | undefined)[], nowMs: number): RateF
 export function admit(state: AccountState, command: AdmitCommand, generation: string, nowMs: number): AdmitAnswer {
   sweepLeases(state, nowMs);
   const { requestId, counter, keyId } = command;
-  const perMinute = gate(state, `m:${counter}`, MINUTE_WINDOW, command.requestsPerMinute, nowMs);
-  const perSecond = gate(state, `s:${counter}`, SECOND_WINDOW, command.burstPerSecond, nowMs);
-  const keyPerMinute = gate(state, `m:${counter}:${keyId}`, MINUTE_WINDOW, command.keyRequestsPerMinute, nowMs);
-  const minuteGates = [perMinute, keyPerMinute];
-  const known = state.holds.get(requestId);
-  const answer = (decision: AdmitDecision, periods: Periods, rest: Partial<Pick<AdmitVerdict, 'retryAfterMs' | 'wall' | 'held'>> = {}): AdmitVerdict => {
-    const plan = used(state.buckets.get(`account|${qualifiedPeriodId('plan', periods)}`) ?? emptyBucket(), 'tokens');
-    return { decision, retryAfterMs: 0, wall: undefined, held: 0n, ...rest, rate: rateFigures(minuteGates, nowMs), planTokens: plan.spend + plan.reserved, periods };
+  const perMinute = gate(state, MINUTE_GATES[counter], MINUTE_WINDOW, command.requestsPerMinute, nowMs);
+  const perSecond = gate(state, SECOND_GATES[counter], SECOND_WINDOW, command.burstPerSecond, nowMs);
+  const keyPerMinute = command.keyRequestsPerMinute === undefined ? undefined : gate(state, `${MINUTE_GATES[counter]}:${keyId}`, MINUTE_WINDOW, command.keyRequestsPerMinute, nowMs);
+  const verdict = (decision: AdmitDecision, periods: Periods, retryAfterMs: number, held: bigint, wall: AdmitVerdict['wall']): AdmitVerdict => {
+    const plan = readBucket(state, 'account', 'plan', keyId, periods);
+    return { decision, retryAfterMs, wall, held, rate: rateFigures(perMinute, keyPerMinute, nowMs), planTokens: plan.tokens + plan.finishedTokens + plan.heldTokens, periods };
   };
-  if (known !== undefined) return answer('admitted', known.periods, { held: known.amount });
-  const periods = periodsAt(nowMs, { anchorDay: command.anchorDay, ...(command.periodSeconds === undefined ? {} : { periodSeconds: command.periodSeconds }) });
+  const known = state.holds.get(requestId);
+  if (known !== undefined) return verdict('admitted', known.periods, 0, known.amount, undefined);
+  const periods = periodsAt(nowMs, command);
   if (state.finished.has(requestId)) return 'ended';
-  if (hasEnded(state, requestId, nowMs)) return counter === 'control' ? answer('admitted', periods) : 'ended';
+  if (hasEnded(state, requestId, nowMs)) return counter === 'control' ? verdict('admitted', periods, 0, 0n, undefined) : 'ended';
   if (command.needsTotals && state.loaded !== generation) return 'unloaded';
 
-  for (const [item, decision] of [[perSecond, 'burst'], [perMinute, 'rate'], [keyPerMinute, 'rate']] as const) {
-    if (item !== undefined && item.window.sum >= item.limit) return answer(decision, periods, { retryAfterMs: drainMs(item.window, item.shape, Math.max(0, item.limit - 1), nowMs) });
-  }
-
-  let held = command.amount;
-  const least = command.minAmount > 0n && command.minAmount < command.amount ? command.minAmount : command.amount;
-  const applies = (wall: Wall): boolean => (wall.meter === 'charge' ? command.amount > 0n : command.tokens > 0n);
-  for (const [index, wall] of command.walls.entries()) {
-    if (!applies(wall)) continue;
-    const { spend, reserved } = usedAt(state, wall, keyId, periods);
-    if (spend + (wall.meter === 'charge' ? least : command.tokens) > wall.limit) return answer('wall', periods, { wall: { index, spend, reserved } });
-    if (wall.meter === 'charge' && spend + held > wall.limit) held = wall.limit - spend;
-  }
-  for (const [index, wall] of command.walls.entries()) {
-    if (!applies(wall)) continue;
-    const { spend, reserved } = usedAt(state, wall, keyId, periods);
-    if (spend + reserved + (wall.meter === 'charge' ? held : command.tokens) > wall.limit) {
-      return answer('blocked', periods, { wall: { index, spend, reserved }, retryAfterMs: BLOCKED_RETRY_MS });
-    }
-  }
+  if (perSecond !== undefined && isFull(perSecond)) return verdict('burst', periods, waitAt(perSecond, nowMs), 0n, undefined);
+  if (perMinute !== undefined && isFull(perMinute)) return verdict('rate', periods, waitAt(perMinute, nowMs), 0n, undefined);
+  if (keyPerMinute !== undefined && isFull(keyPerMinute)) return verdict('rate', periods, waitAt(keyPerMinute, nowMs), 0n, undefined);
+  const { held, stop } = meetWalls(state, command, periods);
+  if (stop !== undefined) return verdict(stop.decision, periods, stop.decision === 'blocked' ? BLOCKED_RETRY_MS : 0, 0n, stop.wall);
 
   for (const item of [perMinute, perSecond, keyPerMinute]) if (item !== undefined) addToWindow(item.window, item.shape);
   if (counter === 'control') {
     // Holds nothing: the id alone is remembered, so that a repeated call counts once.
     markEnded(state, requestId, nowMs);
-    return answer('admitted', periods);
+    return verdict('admitted', periods, 0, 0n, undefined);
   }
   const hold: Hold = { amount: held, tokens: command.tokens, byok: command.byok, dispatched: false, leaseEndMs: nowMs + LEASE_MS, keyId, periods, walls: command.walls };
   state.holds.set(requestId, hold);
   state.nextSweepMs ??= hold.leaseEndMs;
-  state.accountWalls = command.walls.filter((wall) => wall.scope === 'account' && wall.meter === 'charge');
+  state.accountWalls = command.walls.length === 0 ? NO_WALLS : command.walls.filter((wall) => wall.scope === 'account' && wall.meter === 'charge');
   changeHeld(state, hold, held, command.tokens);
-  return answer('admitted', periods, { held });
+  return verdict('admitted', periods, 0, held, undefined);
 }
 
 /** Frees the hold of a request that never was dispatched; afterwards its id is used up. No-op once dispatched or finished. */
@@ -338,7 +401,7 @@ export function heartbeat(state: AccountState, requestId: string, toAmount: bigi
   let hold = state.holds.get(requestId);
   if (hold === undefined) {
     if (toAmount === 0n && toTokens === 0n) return true;
-    const periods = periodsAt(nowMs, { anchorDay: 0, ...(periodSeconds === undefined ? {} : { periodSeconds }) });
+    const periods = periodsAt(nowMs, { anchorDay: 0, periodSeconds });
     hold = { amount: 0n, tokens: 0n, byok: false, dispatched: true, leaseEndMs: nowMs, keyId: '', periods, walls: [] };
     state.holds.set(requestId, hold);
   }
@@ -366,7 +429,7 @@ export function finish(state: AccountState, command: FinishCommand, nowMs: numbe
   const before = state.finished.get(requestId);
   if (hold !== undefined) dropHold(state, requestId, hold);
   if (before !== undefined) changeFinished(state, before, -1n);
-  const periods = command.periods ?? hold?.periods ?? before?.periods ?? periodsAt(nowMs, { anchorDay: 0, ...(periodSeconds === undefined ? {} : { periodSeconds }) });
+  const periods = command.periods ?? hold?.periods ?? before?.periods ?? periodsAt(nowMs, { anchorDay: 0, periodSeconds });
   const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods };
   state.finished.set(requestId, item);
   changeFinished(state, item, 1n);
@@ -397,11 +460,13 @@ export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: 
 export function sweep(state: AccountState, nowMs: number): string[] {
   const gone = sweepLeases(state, nowMs);
   const old = periodsAt(Math.max(0, nowMs - BUCKET_MEMORY_MS), { anchorDay: 0 });
+  const before = state.buckets.size;
   for (const [name, bucket] of state.buckets) {
     const [kind, id] = name.slice(name.indexOf('|') + 1).split(':');
     if ((kind !== 'day' && kind !== 'week' && kind !== 'month' && kind !== 'plan') || id === undefined || id.startsWith('p') || id >= old[kind]) continue;
     if (bucket.heldCharge === 0n && bucket.heldTokens === 0n && bucket.finishedCharge === 0n && bucket.finishedTokens === 0n) state.buckets.delete(name);
   }
+  if (state.buckets.size < before) state.tallies.clear();
   return gone;
 }
 
@@ -416,7 +481,7 @@ export interface AccountView {
 export function remainingOf(buckets: ReadonlyMap<string, Bucket>, walls: readonly Wall[], periods: Periods): bigint | undefined {
   let tightest: bigint | undefined;
   for (const wall of walls) {
-    const { spend, reserved } = used(buckets.get(`account|${qualifiedPeriodId(wall.period, periods)}`) ?? emptyBucket(), 'charge');
+    const { spend, reserved } = used(buckets.get(`account|${qualifiedPeriodId(wall.period, periods)}`) ?? NO_BUCKET, 'charge');
     const left = wall.limit > spend + reserved ? wall.limit - spend - reserved : 0n;
     if (tightest === undefined || left < tightest) tightest = left;
   }
@@ -426,7 +491,7 @@ export function remainingOf(buckets: ReadonlyMap<string, Bucket>, walls: readonl
 /** A picture of the account; the buckets are copies. */
 export function show(state: AccountState, nowMs: number, periodSeconds?: number): AccountView {
   sweepLeases(state, nowMs);
-  const periods = periodsAt(nowMs, { anchorDay: 0, ...(periodSeconds === undefined ? {} : { periodSeconds }) });
+  const periods = periodsAt(nowMs, { anchorDay: 0, periodSeconds });
   const buckets = new Map([...state.buckets].map(([name, bucket]) => [name, { ...bucket }]));
   return { nowMs, buckets, remaining: remainingOf(buckets, state.accountWalls, periods) };
 }

@@ -18,7 +18,7 @@ export interface PeriodRules {
   /** Day of the month on which the allotment starts anew, 1–28; 0 or 1 = calendar month. */
   readonly anchorDay: number;
   /** Length of month and plan periods in seconds, for tests; absent = calendar. */
-  readonly periodSeconds?: number;
+  readonly periodSeconds?: number | undefined;
 }
 
 export type PeriodKind = 'day' | 'week' | 'month' | 'plan' | 'total';
@@ -43,19 +43,34 @@ function isoWeek(ms: number): string {
   return `${year}-W${two(week)}`;
 }
 
-/** Periods at an instant (milliseconds since the epoch, ≥ 0). */
-export function periodsAt(ms: number, { anchorDay, periodSeconds }: PeriodRules): Periods {
-  const date = new Date(ms);
+/** Ids that all instants of one UTC day share under one anchor day. */
+interface DayIds {
+  readonly days: number;
+  readonly day: string;
+  readonly week: string;
+  readonly month: string;
+  readonly plan: string;
+}
+
+function readDay(days: number, anchorDay: number): DayIds {
+  const date = new Date(days * DAY_MS);
   const month = monthId(date.getUTCFullYear(), date.getUTCMonth());
   const start = planStart(date, anchorDay);
-  const numbered = periodSeconds === undefined ? undefined : `p${Math.floor(ms / (periodSeconds * 1_000))}`;
-  return {
-    day: `${month}-${two(date.getUTCDate())}`,
-    week: isoWeek(ms),
-    month: numbered ?? month,
-    plan: numbered ?? monthId(start.getUTCFullYear(), start.getUTCMonth()),
-    reservedAtMs: ms,
-  };
+  return { days, day: `${month}-${two(date.getUTCDate())}`, week: isoWeek(days * DAY_MS), month, plan: monthId(start.getUTCFullYear(), start.getUTCMonth()) };
+}
+
+/** By anchor day, what was worked out last: nearly all instants asked about are of today. */
+const latestDays = new Map<number, DayIds>();
+
+/** Periods at an instant (milliseconds since the epoch, ≥ 0). */
+export function periodsAt(ms: number, { anchorDay, periodSeconds }: PeriodRules): Periods {
+  const days = Math.floor(ms / DAY_MS);
+  let ids = latestDays.get(anchorDay);
+  if (ids?.days !== days) latestDays.set(anchorDay, (ids = readDay(days, anchorDay)));
+  const { day, week, month, plan } = ids;
+  if (periodSeconds === undefined) return { day, week, month, plan, reservedAtMs: ms };
+  const numbered = `p${Math.floor(ms / (periodSeconds * 1_000))}`;
+  return { day, week, month: numbered, plan: numbered, reservedAtMs: ms };
 }
 
 /** First instant after the period of that kind around `ms`; undefined for `total`, which has no end. */

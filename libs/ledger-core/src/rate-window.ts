@@ -44,12 +44,22 @@ export function addToWindow(window: RateWindow, shape: WindowShape): void {
   window.sum += 1;
 }
 
+function slotOf(bucket: number, { slots }: WindowShape): number {
+  return ((bucket % slots) + slots) % slots;
+}
+
 /** Milliseconds until at most `target` counts are left, if nothing is added; 0 when that is so now. */
 export function drainMs(window: RateWindow, shape: WindowShape, target: number, nowMs: number): number {
   let left = window.sum;
   if (left <= target) return 0;
+  if (target === 0) {
+    // The last one to fall out is the newest, and it is near the head.
+    let newest = window.head;
+    while ((window.counts[slotOf(newest, shape)] ?? 0) === 0) newest -= 1;
+    return Math.max(1, (newest + shape.slots) * shape.widthMs - nowMs);
+  }
   for (let bucket = window.head - shape.slots + 1; bucket <= window.head; bucket += 1) {
-    left -= window.counts[((bucket % shape.slots) + shape.slots) % shape.slots] ?? 0;
+    left -= window.counts[slotOf(bucket, shape)] ?? 0;
     if (left <= target) return Math.max(1, (bucket + shape.slots) * shape.widthMs - nowMs);
   }
   return shape.slots * shape.widthMs;
