@@ -8,12 +8,6 @@ export type NanoUsd = bigint & { readonly [nanoUsd]: true };
 /** Price of 1,000,000 tokens, in nano-dollars. Never negative. */
 export type NanoUsdPerMillionTokens = bigint & { readonly [nanoUsdPerMillionTokens]: true };
 
-export interface PricedTokens {
-  /** Count of tokens, ≥ 0. */
-  readonly tokens: bigint;
-  readonly price: NanoUsdPerMillionTokens;
-}
-
 const TOKENS_PER_PRICE_UNIT = 1_000_000n;
 const NANO_PER_USD = 1_000_000_000n;
 /** Redis Lua holds numbers as doubles: amounts beyond this would lose nanos (BILLING, section 1). */
@@ -31,25 +25,21 @@ export function asPrice(value: bigint | string): NanoUsdPerMillionTokens {
   return price as NanoUsdPerMillionTokens;
 }
 
-/** Cost of all buckets of one attempt, summed first and rounded once, half up, to a whole nano-dollar. */
-export function attemptCost(buckets: readonly PricedTokens[]): NanoUsd {
-  let raw = 0n;
-  for (const { tokens, price } of buckets) raw += tokens * price;
-  return ((raw + TOKENS_PER_PRICE_UNIT / 2n) / TOKENS_PER_PRICE_UNIT) as NanoUsd;
+/** Cost of one attempt: Σ tokens × price of all its buckets, rounded once, half up, to a whole nano-dollar. */
+export function attemptCost(tokensTimesPrices: bigint): NanoUsd {
+  return ((tokensTimesPrices + TOKENS_PER_PRICE_UNIT / 2n) / TOKENS_PER_PRICE_UNIT) as NanoUsd;
 }
 
-/** Upper bound of a cost for a reservation: rounds up, never half up. */
-export function reservationCost(buckets: readonly PricedTokens[]): NanoUsd {
-  let raw = 0n;
-  for (const { tokens, price } of buckets) raw += tokens * price;
-  return ((raw + TOKENS_PER_PRICE_UNIT - 1n) / TOKENS_PER_PRICE_UNIT) as NanoUsd;
+/** Upper bound of a cost for a reservation, from the same sum: rounds up, never half up. */
+export function reservationCost(tokensTimesPrices: bigint): NanoUsd {
+  return ((tokensTimesPrices + TOKENS_PER_PRICE_UNIT - 1n) / TOKENS_PER_PRICE_UNIT) as NanoUsd;
 }
 
 /** Plain decimal with exactly nine decimals and no exponent, for headers: `0.000014550`. */
 export function formatUsd(amount: bigint): string {
   const sign = amount < 0n ? '-' : '';
-  const abs = amount < 0n ? -amount : amount;
-  return `${sign}${abs / NANO_PER_USD}.${(abs % NANO_PER_USD).toString().padStart(9, '0')}`;
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
+  return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`;
 }
 
 /** The shortest JSON number literal of the same integer, to be spliced into JSON text: `0.00001455`. */

@@ -1,5 +1,5 @@
 /** Token counts in disjoint buckets, and the price card that prices them. */
-import { asNanoUsd, attemptCost, type NanoUsd, type NanoUsdPerMillionTokens, type PricedTokens } from './money.js';
+import { asNanoUsd, attemptCost, type NanoUsd, type NanoUsdPerMillionTokens } from './money.js';
 
 /** Disjoint counts, each an integer ≥ 0: their sum is the total. */
 export interface TokenCounts {
@@ -32,12 +32,12 @@ const BUCKETS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outp
 
 /** Cost of one attempt at a price card, rounded once, half up. */
 export function costOf(tokens: TokenCounts, card: PriceCard): NanoUsd {
-  const priced: PricedTokens[] = [];
+  let raw = 0n;
   for (const bucket of BUCKETS) {
     const count = tokens[bucket];
-    if (count !== 0) priced.push({ tokens: BigInt(count), price: card[bucket] });
+    if (count !== 0) raw += BigInt(count) * card[bucket];
   }
-  return asNanoUsd(attemptCost(priced) + card.requestNanoUsd);
+  return asNanoUsd(attemptCost(raw) + card.requestNanoUsd);
 }
 
 /** `usage.prompt_tokens`: everything that was read. Audio and image buckets are counted as input. */

@@ -15,6 +15,9 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const CHAT_PATH = '/v1/chat/completions';
 const HEADER_BYTES_MAX = 16 * 1_024;
 
+/** A write after the client left is no fault of ours. */
+const ignore = (): void => undefined;
+
 export interface PublicServerOptions {
   readonly chat: ChatHandler;
   readonly site: Express;
@@ -32,8 +35,7 @@ export function createPublicServer({ chat, site, gate, makeId, inFlight, inFligh
   const answering = new WeakMap<Socket, ServerResponse>();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     answering.set(request.socket, response);
-    // A write after the client left is no fault of ours.
-    response.on('error', () => undefined);
+    response.on('error', ignore);
     if (!isOpen()) response.setHeader('connection', 'close');
     const url = request.url ?? '';
     const query = url.indexOf('?');

@@ -38,7 +38,7 @@ async function bench(): Promise<Bench> {
     accounts,
     authenticator,
     key,
-    ask: (asked = key) => authenticator.authenticate(asked).then(told, () => 'fault'),
+    ask: (asked = key) => Promise.resolve(authenticator.authenticate(asked)).then(told, () => 'fault'),
     invalidate: async (event) => {
       bus.announce('keys.v1.revoked', codec.encode(event));
       await clock.settle();

@@ -14,7 +14,7 @@ import type { Variant } from '@signalbox/kernel/tiers';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Secret } from '@signalbox/runtime/secret';
 import { LRUCache } from 'lru-cache';
-import { createHash, createHmac } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import type { Caller } from '../domain/ports.js';
 
 const CACHE_KEYS_MAX = 50_000;
@@ -40,9 +40,30 @@ export type Authentication =
   | { readonly kind: 'refused'; readonly state: 'expired' | 'revoked' | 'disabled' | 'suspended' };
 
 interface Entry {
-  readonly answer: AuthenticateResponse__Output;
+  /** Undefined = accounts does not know the key. */
   readonly caller: Caller | undefined;
+  /** The answer as long as the key has not expired meanwhile. */
+  readonly judgement: Authentication;
+  /** Milliseconds since the epoch; Infinity = never. */
+  readonly expiresAtMs: number;
   readonly fetchedAtMs: number;
+}
+
+const INVALID: Authentication = { kind: 'invalid' };
+const EXPIRED: Authentication = { kind: 'refused', state: 'expired' };
+
+/** What a caller's record says, its moment of expiry apart. */
+function judge(caller: Caller): Authentication {
+  const { key, account } = caller;
+  if (key.status === 'revoked') return { kind: 'refused', state: 'revoked' };
+  if (key.status === 'disabled') return { kind: 'refused', state: 'disabled' };
+  if (key.status === 'expired') return EXPIRED;
+  return account.suspended ? { kind: 'refused', state: 'suspended' } : { kind: 'caller', caller };
+}
+
+/** Revocation and disablement are told before expiry. */
+function expiryOf({ key }: Caller): number {
+  return key.expiresAt === undefined || key.status === 'revoked' || key.status === 'disabled' ? Infinity : Number(key.expiresAt) * 1_000;
 }
 
 export interface AuthenticatorOptions {
@@ -56,8 +77,8 @@ export interface AuthenticatorOptions {
 export interface Authenticator {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Throws a Fault `accounts_unavailable` only for a well-formed key that is not cached. */
-  authenticate(key: string): Promise<Authentication>;
+  /** At once for a warm key. Rejects with a Fault `accounts_unavailable` only for a well-formed key that is not cached. */
+  authenticate(key: string): Authentication | Promise<Authentication>;
   /** True for a key that is cached and may be used as far as is known: answering it costs no look-up. */
   isWarm(key: string): boolean;
   /** Keys that are cached, however old; for tests and metrics. */
@@ -70,9 +91,11 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
   const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
   const digestsOfKey = new Map<string, Set<string>>();
   const digestsOfAccount = new Map<string, Set<string>>();
+  // From the SHA-256 of a presented key to its digest: the keyed digest costs more than all the rest of a warm look-up.
+  const digests = new LRUCache<string, string>({ max: CACHE_KEYS_MAX });
   const running = new Map<string, Promise<Entry>>();
   const pepperText = pepper.unwrap();
-  const pepperId = createHash('sha256').update(pepperText).digest('hex').slice(0, 8);
+  const pepperId = hash('sha256', pepperText, 'hex').slice(0, 8);
   const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
   let subscription: Subscription | undefined;
   let generation = 0;
@@ -117,7 +140,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
       .then(
         (answer): Entry => {
           const caller = answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: answer.account.variant === 'A' || answer.account.variant === 'B' ? answer.account.variant : variant } : undefined;
-          const entry = { answer, caller, fetchedAtMs: clock.monotonicMs() };
+          const entry: Entry = { caller, judgement: caller === undefined ? INVALID : judge(caller), expiresAtMs: caller === undefined ? Infinity : expiryOf(caller), fetchedAtMs: clock.monotonicMs() };
           // An invalidation that arrived meanwhile may concern this very answer: use it once, do not keep it.
           failedAtMs = undefined;
           if (begun !== generation) return entry;
@@ -152,7 +175,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
     return fresh;
   };
 
-  const entryOf = async (digest: string): Promise<Entry> => {
+  const entryOf = (digest: string): Entry | Promise<Entry> => {
     const nowMs = clock.monotonicMs();
     const cached = cache.get(digest);
     if (cached === undefined) {
@@ -167,18 +190,13 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
     return failedAtMs === undefined ? fresh.catch(() => cached) : cached;
   };
 
-  const digestOf = (key: string): string => createHmac('sha256', pepperText).update(key).digest('hex');
+  const answerOf = ({ judgement, expiresAtMs }: Entry): Authentication => (expiresAtMs <= clock.nowMs() ? EXPIRED : judgement);
 
-  const judge = (entry: Entry): Authentication => {
-    const { caller } = entry;
-    if (caller === undefined) return { kind: 'invalid' };
-    const { key, account } = caller;
-    if (key.status === 'revoked') return { kind: 'refused', state: 'revoked' };
-    if (key.status === 'disabled') return { kind: 'refused', state: 'disabled' };
-    if (key.status === 'expired' || (key.expiresAt !== undefined && Number(key.expiresAt) * 1_000 <= clock.nowMs())) return { kind: 'refused', state: 'expired' };
-    if (account.suspended) return { kind: 'refused', state: 'suspended' };
-    return { kind: 'caller', caller };
-  };
+  const presentedOf = (key: string): string => hash('sha256', key, 'base64');
+
+  /** Undefined for what cannot be a key. */
+  const digestOf = (key: string, presented: string): string | undefined =>
+    digests.get(presented) ?? (isWellFormedApiKey(key) ? createHmac('sha256', pepperText).update(key).digest('hex') : undefined);
 
   return {
     start: async () => {
@@ -203,13 +221,21 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
       unwatch?.();
       await subscription?.stop();
     },
-    authenticate: async (key) => {
-      if (!isWellFormedApiKey(key)) return { kind: 'invalid' };
-      return judge(await entryOf(digestOf(key)));
+    authenticate: (key) => {
+      const presented = presentedOf(key);
+      const digest = digestOf(key, presented);
+      if (digest === undefined) return INVALID;
+      const answer = (entry: Entry): Authentication => {
+        if (entry.caller !== undefined) digests.set(presented, digest);
+        return answerOf(entry);
+      };
+      const entry = entryOf(digest);
+      return entry instanceof Promise ? entry.then(answer) : answer(entry);
     },
     isWarm: (key) => {
-      const entry = isWellFormedApiKey(key) ? cache.peek(digestOf(key)) : undefined;
-      return entry !== undefined && judge(entry).kind === 'caller';
+      const digest = digestOf(key, presentedOf(key));
+      const entry = digest === undefined ? undefined : cache.peek(digest);
+      return entry !== undefined && answerOf(entry).kind === 'caller';
     },
     size: () => cache.size,
   };

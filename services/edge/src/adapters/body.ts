@@ -3,50 +3,49 @@ import type { IncomingMessage } from 'node:http';
 
 export type BodyRead = { readonly kind: 'ok'; readonly body: Buffer } | { readonly kind: 'too-large' } | { readonly kind: 'aborted' };
 
+const TOO_LARGE: BodyRead = { kind: 'too-large' };
+const ABORTED: BodyRead = { kind: 'aborted' };
+
 /**
  * Never rejects. Above `bytesMax` it stops keeping what arrives and answers at once; node:http throws the rest away
  * once the answer has left, within the server's request timeout, so that the client gets to read its 413.
  */
 export function readBody(request: IncomingMessage, bytesMax: number): Promise<BodyRead> {
   // The client may have left while its key was looked up: no event would follow.
-  if (request.destroyed) return Promise.resolve({ kind: 'aborted' });
+  if (request.destroyed) return Promise.resolve(ABORTED);
   const announced = Number(request.headers['content-length'] ?? 0);
-  if (announced > bytesMax) return Promise.resolve({ kind: 'too-large' });
+  if (announced > bytesMax) return Promise.resolve(TOO_LARGE);
   return new Promise((resolve) => {
-    const parts: Buffer[] = [];
+    // Nearly every body arrives in one part.
+    let first: Buffer | undefined;
+    let rest: Buffer[] | undefined;
     let bytes = 0;
-    const onData = (part: Buffer): void => {
+    // A promise resolves once: what is emitted after the end changes nothing, so no listener needs to be taken off.
+    const onCut = (): void => resolve(ABORTED);
+    request.on('data', (part: Buffer) => {
       bytes += part.length;
       if (bytes > bytesMax) {
-        parts.length = 0;
+        first = rest = undefined;
         request.pause();
-        over({ kind: 'too-large' });
-        return;
-      }
-      parts.push(part);
-    };
-    const onEnd = (): void => {
-      const [only] = parts;
-      over({ kind: 'ok', body: parts.length === 1 && only !== undefined ? only : Buffer.concat(parts, bytes) });
-    };
-    const onCut = (): void => over({ kind: 'aborted' });
-    const over = (read: BodyRead): void => {
-      request.off('data', onData);
-      request.off('end', onEnd);
-      request.off('close', onCut);
-      // The listener for errors stays: a client that leaves later makes node:http emit one.
-      resolve(read);
-    };
+        resolve(TOO_LARGE);
+      } else if (first === undefined) first = part;
+      else (rest ??= [first]).push(part);
+    });
+    request.on('end', () => {
+      resolve({ kind: 'ok', body: rest === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(rest, bytes) });
+      first = rest = undefined;
+    });
+    // Also heard when a client leaves later: node:http then emits an error on the request.
     request.on('error', onCut);
-    request.on('end', onEnd);
     request.on('close', onCut);
-    request.on('data', onData);
   });
 }
+
+const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /** True when the body is declared as JSON and not compressed. */
 export function isJsonBody(request: IncomingMessage): boolean {
   const type = request.headers['content-type'] ?? '';
   const encoding = request.headers['content-encoding'];
-  return /^application\/json\s*(;|$)/i.test(type) && (encoding === undefined || encoding.toLowerCase() === 'identity');
+  return (type === 'application/json' || JSON_TYPE.test(type)) && (encoding === undefined || encoding.toLowerCase() === 'identity');
 }

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { asNanoUsd } from '@signalbox/kernel/money';
+import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
 import { cardWith, plannedAt } from '../testing/callers.js';
-import { affordableOutputTokens, holdFor, priceCardOf, promptTokensMax } from './amounts.js';
+import { affordableOutputTokens, holdFor, promptTokensMax } from './amounts.js';
 
 /** Draws that are the same at every run. */
 function draws(seed: number): (max: number) => number {

@@ -1,8 +1,8 @@
 /** What a request may cost at most, and what is asked of the provider under a cap (BILLING, section 4). */
-import type { PriceCard__Output } from '@signalbox/contracts/common';
 import type { PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { assert } from '@signalbox/kernel/assert';
-import { asNanoUsd, asPrice, reservationCost, type NanoUsd, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
+import { asNanoUsd, reservationCost, type NanoUsd, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
+import { priceCardOf } from '@signalbox/kernel/price-cards';
 import type { PriceCard } from '@signalbox/kernel/tokens';
 
 /** A chat message's wrapping costs a few tokens; 16 bounds every known template. */
@@ -14,35 +14,24 @@ const DEFAULT_HELD_OUTPUT_TOKENS = 4_096;
 /** Output held where no limit watches: the hold is then only shown. */
 const UNLIMITED_HELD_OUTPUT_TOKENS = 1_024;
 
-const readCards = new WeakMap<PriceCard__Output, PriceCard>();
-
-/** Read once for each message. Throws RangeError on a negative price. */
-export function priceCardOf(card: PriceCard__Output): PriceCard {
-  let read = readCards.get(card);
-  if (read === undefined) {
-    read = readCard(card);
-    readCards.set(card, read);
-  }
-  return read;
-}
-
-function readCard(card: PriceCard__Output): PriceCard {
-  return {
-    id: card.id,
-    inputUncached: asPrice(card.inputUncached),
-    cacheRead: asPrice(card.cacheRead),
-    cacheWrite: asPrice(card.cacheWrite),
-    outputText: asPrice(card.outputText),
-    outputReasoning: asPrice(card.outputReasoning),
-    audio: asPrice(card.audio),
-    image: asPrice(card.image),
-    requestNanoUsd: asNanoUsd(card.requestNanoUsd),
-  };
+/** What bounds a cost at one card: the dearest price of either side. */
+interface Bounds {
+  readonly input: NanoUsdPerMillionTokens;
+  readonly output: NanoUsdPerMillionTokens;
 }
 
 const dearest = (...prices: NanoUsdPerMillionTokens[]): NanoUsdPerMillionTokens => prices.reduce((a, b) => (a > b ? a : b));
-const inputPrice = (card: PriceCard): NanoUsdPerMillionTokens => dearest(card.inputUncached, card.cacheRead, card.cacheWrite, card.audio, card.image);
-const outputPrice = (card: PriceCard): NanoUsdPerMillionTokens => dearest(card.outputText, card.outputReasoning);
+
+const knownBounds = new WeakMap<PriceCard, Bounds>();
+
+function boundsOf(card: PriceCard): Bounds {
+  let bounds = knownBounds.get(card);
+  if (bounds === undefined) {
+    bounds = { input: dearest(card.inputUncached, card.cacheRead, card.cacheWrite, card.audio, card.image), output: dearest(card.outputText, card.outputReasoning) };
+    knownBounds.set(card, bounds);
+  }
+  return bounds;
+}
 
 /** Upper bound of the prompt's tokens: a byte-level token is at least a byte. */
 export function promptTokensMax(promptBytes: number, messageCount: number): number {
@@ -50,11 +39,8 @@ export function promptTokensMax(promptBytes: number, messageCount: number): numb
 }
 
 function worstCost(card: PriceCard, promptTokens: number, outputTokens: number): NanoUsd {
-  const tokens = reservationCost([
-    { tokens: BigInt(promptTokens), price: inputPrice(card) },
-    { tokens: BigInt(outputTokens), price: outputPrice(card) },
-  ]);
-  return asNanoUsd(tokens + card.requestNanoUsd);
+  const { input, output } = boundsOf(card);
+  return asNanoUsd(reservationCost(BigInt(promptTokens) * input + BigInt(outputTokens) * output) + card.requestNanoUsd);
 }
 
 export interface HoldQuestion {
@@ -86,13 +72,14 @@ export function holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices,
     assert(attempt.card !== null, 'A planned attempt carries its price card.');
     const card = priceCardOf(attempt.card);
     const whole = worstCost(card, prompt, outputTokens * choices);
-    const short = worstCost(card, prompt, Math.min(outputTokens, ANSWER_TOKENS_MIN) * choices);
     if (whole > amount) amount = whole;
+    if (!isLimited) continue;
+    const short = worstCost(card, prompt, Math.min(outputTokens, ANSWER_TOKENS_MIN) * choices);
     if (short > least) least = short;
   }
   return {
     amountNanoUsd: asNanoUsd(amount),
-    minAmountNanoUsd: asNanoUsd(isLimited ? least : 0n),
+    minAmountNanoUsd: asNanoUsd(least),
     tokens: BigInt(prompt + outputTokens * choices),
     outputTokens,
   };
@@ -103,7 +90,7 @@ export function holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices,
  * `max_tokens` under a limit. Never above `outputTokens`.
  */
 export function affordableOutputTokens(card: PriceCard, held: NanoUsd, promptTokens: number, outputTokens: number, choices: number): number {
-  const price = outputPrice(card);
+  const price = boundsOf(card).output;
   if (price === 0n) return outputTokens;
   const left = held - worstCost(card, promptTokens, 0);
   if (left <= 0n) return 1;

@@ -23,14 +23,20 @@ export type Refusal =
   | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[] }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
-/** Known when an attempt starts to answer. */
+/** Pre-flight figures, for headers that leave before the cost is known. */
+export interface Estimate {
+  readonly costNanoUsd: NanoUsd;
+  readonly savingsNanoUsd: NanoUsd;
+}
+
+/** Of one attempt. */
 export interface Route {
   readonly provider: string;
   readonly model: string;
-  readonly head: Head__Output | undefined;
-  /** Pre-flight figures, for headers that leave before the cost is known. */
-  readonly estimatedCostNanoUsd: NanoUsd;
-  readonly estimatedSavingsNanoUsd: NanoUsd;
+  /** Known once the attempt starts to answer. */
+  head: Head__Output | undefined;
+  /** Asked only where headers leave before the end. */
+  readonly estimate: () => Estimate;
 }
 
 /** Known when it has ended. */
@@ -42,27 +48,35 @@ export interface Settlement {
   readonly decisionId: string;
 }
 
+/** What an attempt hears of its client. */
+export interface ClientListener {
+  /** The client does not keep up: send nothing more until `onDrain`. */
+  onSlow(): void;
+  /** The client takes data again. */
+  onDrain(): void;
+  /** The client hung up before the answer was complete. */
+  onGone(): void;
+}
+
 export interface Answer {
+  /** The present attempt's listener, in place of the one before; told at once when the client has hung up. */
+  attend(listener: ClientListener): void;
   /** Streams: flushes headers if need be and sends a comment. Failover stays possible. */
   keepAlive(route: Route): void;
-  /** Streams: one chunk of choices. False: the client is slow, wait for `onDrain`. */
-  chunk(route: Route, choices: Uint8Array): boolean;
+  /** Streams: one chunk of choices. Chunks of one event-loop turn may leave together. */
+  chunk(route: Route, choices: Uint8Array): void;
   /** Streams: the last chunk, with usage; `choices` is the held finish chunk. */
   finish(route: Route, choices: Uint8Array, settlement: Settlement): void;
   /** Streams, after content: an error chunk, with what was delivered. */
   cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void;
   /** Not streamed: the whole answer. */
-  body(route: Route, body: Body__Output, settlement: Settlement): void;
+  body(body: Body__Output, settlement: Settlement): void;
   /** An error instead of an answer: a status if none has left, else an error chunk. */
   refuse(refusal: Refusal): void;
   /** Figures for the rate-limit headers. */
   admitted(admission: AdmitResponse__Output): void;
-  /** Called once when the client takes data again. */
-  onDrain(listener: () => void): void;
   /** Ends the connection without a word: the client took nothing for too long. */
   abandon(): void;
   /** True once the client has hung up. */
   isGone(): boolean;
-  /** Called once, when the client hangs up before the answer was complete. */
-  onGone(listener: () => void): void;
 }

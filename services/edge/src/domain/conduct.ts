@@ -1,18 +1,19 @@
 /** The story of a chat-completion request, from a validated body to a settled answer. */
-import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
-import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
+import type { AdmitRequest, AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { DecideRequest, DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import type { DispatchRequest, Outcome } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
 import type { Clock } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import { asNanoUsd } from '@signalbox/kernel/money';
+import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { isTier, tierTerms } from '@signalbox/kernel/tiers';
 import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
-import { affordableOutputTokens, holdFor, priceCardOf, promptTokensMax, type Hold } from './amounts.js';
-import type { Answer, AttemptReport, Route } from './answer.js';
+import { affordableOutputTokens, holdFor, promptTokensMax, type Hold } from './amounts.js';
+import type { Answer, AttemptReport, Estimate } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import { runAttempt, type Activity } from './dispatch.js';
-import { hasCap, isLimited, limitsOf } from './limits.js';
+import { allowedModelsOf, hasCap, isLimited, limitsOf } from './limits.js';
 import { isPluginId, PLUGINS } from './plugins.js';
 import type { Caller, QuotaPort, RoutingPort, WorkersPort } from './ports.js';
 
@@ -102,26 +103,21 @@ function seedOf(requestId: string): number {
   return hash;
 }
 
-function decideRequest({ requestId, caller, request }: Turn): Parameters<RoutingPort['decide']>[0] {
-  const { account, key } = caller;
-  const keyModels = key.limits?.allowedModels ?? [];
-  const allowModels = keyModels.length === 0 ? account.allowModels : account.allowModels.length === 0 ? keyModels : keyModels.filter((model) => account.allowModels.includes(model));
-  return {
+function decideRequest({ requestId, caller, request }: Turn): DecideRequest {
+  const { account } = caller;
+  const question: DecideRequest = {
     requestId,
     accountId: account.id,
     model: request.model,
     models: [...request.models],
     needs: request.needs,
     promptTokens: request.promptTokens,
-    ...(request.maxTokens === undefined ? {} : { maxTokens: request.maxTokens }),
     dataCollection: request.dataCollection,
     zdr: request.zdr,
-    ...(request.preferredMaxLatency === undefined ? {} : { preferredMaxLatency: request.preferredMaxLatency }),
-    ...(request.preferredMinThroughput === undefined ? {} : { preferredMinThroughput: request.preferredMinThroughput }),
     minQuantization: request.minQuantization,
     maxQuantization: request.maxQuantization,
     provider: request.provider ?? null,
-    allowModels,
+    allowModels: allowedModelsOf(caller),
     denyModels: account.denyModels,
     allowProviders: account.allowProviders,
     denyProviders: account.denyProviders,
@@ -131,6 +127,10 @@ function decideRequest({ requestId, caller, request }: Turn): Parameters<Routing
     seed: seedOf(requestId),
     byokProviders: [],
   };
+  if (request.maxTokens !== undefined) question.maxTokens = request.maxTokens;
+  if (request.preferredMaxLatency !== undefined) question.preferredMaxLatency = request.preferredMaxLatency;
+  if (request.preferredMinThroughput !== undefined) question.preferredMinThroughput = request.preferredMinThroughput;
+  return question;
 }
 
 interface Admitted {
@@ -140,13 +140,13 @@ interface Admitted {
   readonly promptTokensMax: number;
 }
 
-/** One atomic admission; where only live holds stand in the way, it is asked again for up to two seconds. */
-async function admit({ quota, clock }: Neighbours, { requestId, caller, request, answer }: Turn, plan: DecideResponse__Output): Promise<Admitted | undefined> {
+/** One atomic admission; undefined when the answer has been given. */
+async function admit(neighbours: Neighbours, { requestId, caller, request, answer }: Turn, plan: DecideResponse__Output): Promise<Admitted | undefined> {
   const limits = limitsOf(caller);
   const limited = isLimited(limits);
   const prompt = promptTokensMax(request.promptBytes, request.messageCount);
   const hold = holdFor({ attempts: plan.attempts.slice(0, ATTEMPTS_MAX), promptTokensMax: prompt, maxTokens: request.maxTokens, choices: request.choices, isLimited: limited });
-  const question = {
+  const question: AdmitRequest = {
     requestId,
     accountId: caller.account.id,
     keyId: caller.key.id,
@@ -156,13 +156,9 @@ async function admit({ quota, clock }: Neighbours, { requestId, caller, request,
     minAmountNanoUsd: hold.minAmountNanoUsd.toString(),
     tokens: hold.tokens.toString(),
     byok: false,
-  } as const;
-  const giveUpAtMs = clock.monotonicMs() + LIVE_HOLDS_WAIT_MS;
-  let admission = await quota.admit(question);
-  while (admission.decision === 'BLOCKED_BY_LIVE' && clock.monotonicMs() < giveUpAtMs && !answer.isGone()) {
-    await new Promise<void>((resolve) => clock.setTimer(LIVE_HOLDS_POLL_MS, resolve));
-    admission = await quota.admit(question);
-  }
+  };
+  let admission = await neighbours.quota.admit(question);
+  if (admission.decision === 'BLOCKED_BY_LIVE') admission = await admitOnceFree(neighbours, question, admission, answer);
   answer.admitted(admission);
   if (admission.decision !== 'ADMITTED') {
     answer.refuse({ kind: 'admission', admission });
@@ -170,21 +166,31 @@ async function admit({ quota, clock }: Neighbours, { requestId, caller, request,
   }
   // After admission, since a refusal by limits is the caller's and comes first.
   if (plan.attempts.length === 0 || answer.isGone()) {
-    quota.release(caller.account.id, requestId);
+    neighbours.quota.release(caller.account.id, requestId);
     if (!answer.isGone()) answer.refuse({ kind: 'attempts', attempts: [] });
     return undefined;
   }
   return { admission, hold, isLimited: limited, promptTokensMax: prompt };
 }
 
+/** Where only live holds stand in the way, quota is asked again for up to two seconds. */
+async function admitOnceFree({ quota, clock }: Neighbours, question: AdmitRequest, blocked: AdmitResponse__Output, answer: Answer): Promise<AdmitResponse__Output> {
+  const giveUpAtMs = clock.monotonicMs() + LIVE_HOLDS_WAIT_MS;
+  let admission = blocked;
+  while (admission.decision === 'BLOCKED_BY_LIVE' && clock.monotonicMs() < giveUpAtMs && !answer.isGone()) {
+    await new Promise<void>((resolve) => clock.setTimer(LIVE_HOLDS_POLL_MS, resolve));
+    admission = await quota.admit(question);
+  }
+  return admission;
+}
+
 /** Tries the plan in order until one attempt answers. Nothing is tried again once content reached the client. */
-async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted): Promise<Conducted> {
-  const { workers, quota } = neighbours;
+async function dispatchPlan({ workers, quota, clock, heartbeatMs }: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted): Promise<Conducted> {
   const { requestId, caller, answer, request } = turn;
   const accountId = caller.account.id;
   const reports: AttemptReport[] = [];
   const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
-  const activity: Activity = { lastSentMs: neighbours.clock.monotonicMs() };
+  const activity: Activity = { lastSentMs: clock.monotonicMs() };
   const tell = (provider: string, attempt: number, outcome: Outcome): void => workers.tellOutcome(provider, accountId, requestId, attempt, outcome);
   const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED'): void => reports.forEach((report, index) => tell(report.provider, index + 1, outcome));
   // True once an attempt is in a worker's journal: that worker then ends the hold when it learns the outcome.
@@ -196,38 +202,40 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
 
   for (const planned of attempts) {
     const number = reports.length + 1;
-    const route = routeOf(request, plan, planned);
+    const { provider, model } = planned;
     const result = await runAttempt({
       workers,
-      clock: neighbours.clock,
-      heartbeatMs: neighbours.heartbeatMs,
+      clock,
+      heartbeatMs,
       activity,
       answer,
       request: dispatchRequest(turn, plan, planned, admitted, number),
-      provider: planned.provider,
       isStream: request.stream,
-      route: (head) => ({ ...route, head }),
-      settle: (end) => ({ provider: planned.provider, model: planned.model, end, attempts: [...reports, { provider: planned.provider, model: planned.model, failed: undefined }], decisionId: plan.decisionId }),
+      route: { provider, model, head: undefined, estimate: () => estimateOf(request, plan, planned) },
+      earlier: reports,
+      decisionId: plan.decisionId,
     });
-    const report = { provider: planned.provider, model: planned.model, failed: result.kind === 'failed' ? result.failed : undefined };
+    const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined };
     switch (result.kind) {
       case 'complete':
       case 'cut':
         tellEarlier('SUPERSEDED');
-        tell(planned.provider, number, 'DELIVERED');
-        return { attempts: [...reports, report], result: result.kind === 'cut' ? 'cut' : 'answered' };
+        tell(provider, number, 'DELIVERED');
+        reports.push(report);
+        return { attempts: reports, result: result.kind === 'cut' ? 'cut' : 'answered' };
       case 'gone':
         if (result.wasSent) {
           tellEarlier('SUPERSEDED');
           // The worker concludes the same from the cancel, unless its last event had already left.
-          tell(planned.provider, number, 'DELIVERED');
+          tell(provider, number, 'DELIVERED');
         } else discard();
-        return { attempts: [...reports, report], result: 'gone' };
+        reports.push(report);
+        return { attempts: reports, result: 'gone' };
       case 'failed':
         reports.push(report);
         if (result.trace !== 'none') isJournaled = true;
         // A worker that lost its link to us soon takes what it has for delivered: the first outcome counts.
-        if (result.trace === 'lost' && result.failed.retryable && number < attempts.length) tell(planned.provider, number, 'SUPERSEDED');
+        if (result.trace === 'lost' && result.failed.retryable && number < attempts.length) tell(provider, number, 'SUPERSEDED');
         break;
     }
     if (!(report.failed?.retryable ?? false)) break;
@@ -237,19 +245,19 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
   return { attempts: reports, result: 'refused' };
 }
 
-function routeOf(request: ChatRequest, plan: DecideResponse__Output, planned: PlannedAttempt__Output): Omit<Route, 'head'> {
-  assert(planned.card !== null, 'A planned attempt carries its price card.');
+function estimateOf(request: ChatRequest, plan: DecideResponse__Output, { card }: PlannedAttempt__Output): Estimate {
+  assert(card !== null, 'A planned attempt carries its price card.');
   const tokens = { ...NO_TOKENS, inputUncached: request.promptTokens, outputText: Math.min(request.maxTokens ?? ESTIMATED_OUTPUT_TOKENS, ESTIMATED_OUTPUT_TOKENS) };
-  const cost = costOf(tokens, priceCardOf(planned.card));
+  const cost = costOf(tokens, priceCardOf(card));
   const reference = plan.referenceCard !== null && plan.referenceCard.id !== '' ? costOf(tokens, priceCardOf(plan.referenceCard)) : cost;
-  return { provider: planned.provider, model: planned.model, estimatedCostNanoUsd: cost, estimatedSavingsNanoUsd: asNanoUsd(reference > cost ? reference - cost : 0n) };
+  return { costNanoUsd: cost, savingsNanoUsd: asNanoUsd(reference > cost ? reference - cost : 0n) };
 }
 
 function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number): DispatchRequest {
   assert(planned.card !== null, 'A planned attempt carries its price card.');
   const { admission, hold } = admitted;
   const bounded = admitted.isLimited ? affordableOutputTokens(priceCardOf(planned.card), asNanoUsd(admission.heldNanoUsd), admitted.promptTokensMax, hold.outputTokens, request.choices) : request.maxTokens;
-  return {
+  const dispatched: DispatchRequest = {
     requestId,
     attempt,
     retryOf: Array.from({ length: attempt - 1 }, (_, index) => index + 1),
@@ -266,7 +274,6 @@ function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideRespo
     heldNanoUsd: admission.heldNanoUsd,
     byok: false,
     stream: request.stream,
-    ...(bounded === undefined ? {} : { maxTokens: bounded }),
     maxTokensParam: planned.maxTokensParam,
     temperatureMax: planned.temperatureMax,
     fields: planned.dropParams.length === 0 ? [...request.fields] : request.fields.filter((field) => !planned.dropParams.includes(field.name)),
@@ -279,4 +286,6 @@ function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideRespo
     clientStream: request.stream,
     maxOutputTokens: planned.maxOutputTokens,
   };
+  if (bounded !== undefined) dispatched.maxTokens = bounded;
+  return dispatched;
 }

@@ -4,6 +4,7 @@ import { asNanoUsd } from '@signalbox/kernel/money';
 import { planWith } from '../testing/callers.js';
 import { createFakeNeighbours, events, type FakeNeighbours, type PlayedCall } from '../testing/neighbours.js';
 import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
+import type { Route } from './answer.js';
 import { runAttempt, type Activity, type AttemptResult } from './dispatch.js';
 
 interface Attempt {
@@ -14,6 +15,8 @@ interface Attempt {
   readonly result: Promise<AttemptResult>;
 }
 
+const newRoute = (): Route => ({ provider: 'a', model: 'm', head: undefined, estimate: () => ({ costNanoUsd: asNanoUsd(0n), savingsNanoUsd: asNanoUsd(0n) }) });
+
 function start({ isStream = true, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer() } = {}): Attempt {
   neighbours.scripts.set('a', () => undefined);
   const result = runAttempt({
@@ -23,10 +26,10 @@ function start({ isStream = true, activity = { lastSentMs: 0 }, neighbours = cre
     activity,
     answer,
     request: {},
-    provider: 'a',
     isStream,
-    route: (head) => ({ provider: 'a', model: 'm', head, estimatedCostNanoUsd: asNanoUsd(0n), estimatedSavingsNanoUsd: asNanoUsd(0n) }),
-    settle: (end) => ({ provider: 'a', model: 'm', end, attempts: [], decisionId: '' }),
+    route: newRoute(),
+    earlier: [],
+    decisionId: '',
   });
   const call = neighbours.calls.at(-1);
   if (call === undefined) throw new Error('the attempt was not dispatched');
@@ -201,8 +204,7 @@ test('a request that cannot be written fails its attempt and nothing more', asyn
       throw new Fault('bad_message', 'too large');
     },
   };
-  const route = { provider: 'a', model: 'm', estimatedCostNanoUsd: asNanoUsd(0n), estimatedSavingsNanoUsd: asNanoUsd(0n) };
-  const options = { workers, clock: neighbours.clock, heartbeatMs: 1, activity: { lastSentMs: 0 }, answer: createRecordedAnswer(), request: {}, provider: 'a', isStream: true };
-  expect(await runAttempt({ ...options, route: (head) => ({ ...route, head }), settle: (end) => ({ provider: 'a', model: 'm', end, attempts: [], decisionId: '' }) })).toMatchObject({ kind: 'failed', trace: 'none' });
+  const options = { workers, clock: neighbours.clock, heartbeatMs: 1, activity: { lastSentMs: 0 }, answer: createRecordedAnswer(), request: {}, isStream: true };
+  expect(await runAttempt({ ...options, route: newRoute(), earlier: [], decisionId: '' })).toMatchObject({ kind: 'failed', trace: 'none' });
   expect(neighbours.clock.pendingTimers()).toBe(0);
 });

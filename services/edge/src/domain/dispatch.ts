@@ -1,9 +1,9 @@
 /** One attempt at one provider: events of its worker to the client's answer, until it ends, fails or the client leaves. */
-import type { Body__Output, Chunk__Output, DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
+import type { Body__Output, Chunk__Output, DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault, type FaultCode } from '@signalbox/kernel/fault';
-import type { Answer, Route, Settlement } from './answer.js';
-import type { AttemptCall, WorkersPort } from './ports.js';
+import type { Answer, AttemptReport, ClientListener, Route, Settlement } from './answer.js';
+import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
 /** A reader that takes nothing for this long is cut (FAILURES, slow reader). */
 const STALLED_READER_MS = 60_000;
@@ -36,10 +36,11 @@ export interface AttemptOptions {
   readonly activity: Activity;
   readonly answer: Answer;
   readonly request: DispatchRequest;
-  readonly provider: string;
   readonly isStream: boolean;
-  readonly route: (head: Head__Output | undefined) => Route;
-  readonly settle: (end: End__Output) => Settlement;
+  readonly route: Route;
+  /** The attempts before this one. */
+  readonly earlier: readonly AttemptReport[];
+  readonly decisionId: string;
 }
 
 const NO_TEXT = { publicMessage: '', publicParam: '' } as const;
@@ -62,146 +63,173 @@ function failureOfFault(fault: Fault | undefined): Failed__Output {
 
 const finishChunk = (reason: string): Buffer => Buffer.from(`[{"index":0,"delta":{},"logprobs":null,"finish_reason":${JSON.stringify(reason === '' || reason === 'error' ? 'stop' : reason)}}]`);
 
+const COMPLETE: AttemptResult = { kind: 'complete' };
+
 /** Resolves once, never rejects; the answer's last word has been given for `complete` and `cut`. The outcome is the caller's to tell. */
 export function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
-  const { workers, clock, heartbeatMs, activity, answer, request, provider, isStream } = options;
-  return new Promise((resolve) => {
-    let route = options.route(undefined);
-    let call: AttemptCall | undefined;
-    let body: Body__Output | undefined;
-    // Chunks before the first content stay here: until then another attempt may answer instead.
-    let early: Chunk__Output[] = [];
-    let heldFinish: Chunk__Output | undefined;
-    let hasContent = false;
-    let isOver = false;
-    let heartbeat: Timer | undefined;
-    let stalled: Timer | undefined;
-
-    const over = (result: AttemptResult): void => {
-      if (isOver) return;
-      isOver = true;
-      heartbeat?.cancel();
-      stalled?.cancel();
-      resolve(result);
-    };
-
-    const beat = (): void => {
-      const nowMs = clock.monotonicMs();
-      if (nowMs - activity.lastSentMs >= heartbeatMs) {
-        // A reader that has stalled is not silent for want of words.
-        if (stalled === undefined) answer.keepAlive(route);
-        activity.lastSentMs = nowMs;
-      }
-      heartbeat = clock.setTimer(Math.max(1, heartbeatMs - (nowMs - activity.lastSentMs)), beat);
-    };
-
-    const send = (chunk: Chunk__Output): void => {
-      activity.lastSentMs = clock.monotonicMs();
-      if (answer.chunk(route, chunk.choices) || stalled !== undefined) return;
-      call?.pause();
-      stalled = clock.setTimer(STALLED_READER_MS, () => {
-        // Over first: cancelling ends the call at once, and a failure now would be written to the stalled reader.
-        over({ kind: 'gone', wasSent: true });
-        call?.cancel();
-        answer.abandon();
-      });
-      answer.onDrain(() => {
-        stalled?.cancel();
-        stalled = undefined;
-        if (!isOver) call?.resume();
-      });
-    };
-
-    const onChunk = (chunk: Chunk__Output): void => {
-      if (heldFinish !== undefined) {
-        send(heldFinish);
-        heldFinish = undefined;
-      }
-      if (!hasContent && !chunk.content && !chunk.finish) {
-        early.push(chunk);
-        return;
-      }
-      if (!hasContent) {
-        hasContent = true;
-        for (const waiting of early) send(waiting);
-        early = [];
-      }
-      if (chunk.finish) heldFinish = chunk;
-      else send(chunk);
-    };
-
-    const onFailed = (failed: Failed__Output, settlement: Settlement | undefined, trace: AttemptTrace): void => {
-      if (!hasContent) {
-        over({ kind: 'failed', failed, trace });
-        return;
-      }
-      over({ kind: 'cut' });
-      answer.cut(route, failed, settlement);
-    };
-
-    const complete = (end: End__Output): void => {
-      const settlement = options.settle(end);
-      if (end.cut !== null && end.cut !== undefined && isStream) {
-        onFailed(end.cut, settlement, 'journaled');
-        return;
-      }
-      if (isStream) {
-        for (const waiting of early) send(waiting);
-        early = [];
-        answer.finish(route, heldFinish?.choices ?? finishChunk(end.finishReason), settlement);
-      } else if (body !== undefined) answer.body(route, body, settlement);
-      else {
-        over({ kind: 'failed', failed: end.cut ?? failureOf('EMPTY', true), trace: 'journaled' });
-        return;
-      }
-      over({ kind: 'complete' });
-    };
-
-    const onEvent = (event: DispatchEvent__Output): void => {
-      if (isOver) return;
-      switch (event.event) {
-        case 'head':
-          if (event.head) route = options.route(event.head);
-          break;
-        case 'chunk':
-          if (event.chunk && isStream) onChunk(event.chunk);
-          break;
-        case 'body':
-          if (event.body) body = event.body;
-          break;
-        case 'end':
-          if (event.end) complete(event.end);
-          break;
-        case 'failed':
-          if (event.failed) onFailed(event.failed, undefined, traceOf(event.failed));
-          break;
-        case undefined:
-          // An event that this version does not know.
-          break;
-      }
-    };
-
-    answer.onGone(() => {
-      if (isOver) return;
-      over({ kind: 'gone', wasSent: call !== undefined });
-      call?.cancel();
-    });
-    if (isOver) return;
-    const onEnd = (fault: Fault | undefined): void => {
-      if (!isOver) onFailed(failureOfFault(fault), undefined, traceOfFault(fault));
-    };
-    try {
-      call = workers.dispatch(provider, request, { onEvent, onEnd });
-    } catch (error) {
-      // The request could not be written, for instance because it is larger than a message may be.
-      onEnd(toFault(error));
-      return;
-    }
-    if (call === undefined) {
-      over({ kind: 'failed', failed: failureOf('NO_CREDENTIAL', true), trace: 'none' });
-      return;
-    }
-    if (isStream && !isOver) beat();
-  });
+  return new Promise((resolve) => new Attempt(options, resolve).start());
 }
 
+class Attempt implements AttemptListener, ClientListener {
+  private call: AttemptCall | undefined;
+  private body: Body__Output | undefined;
+  /** Chunks before the first content stay here: until then another attempt may answer instead. */
+  private early: Chunk__Output[] = [];
+  private heldFinish: Chunk__Output | undefined;
+  private hasContent = false;
+  private isOver = false;
+  private heartbeat: Timer | undefined;
+  private stalled: Timer | undefined;
+
+  constructor(
+    private readonly options: AttemptOptions,
+    private readonly resolve: (result: AttemptResult) => void,
+  ) {}
+
+  start(): void {
+    const { answer, workers, route, request, isStream } = this.options;
+    answer.attend(this);
+    if (this.isOver) return;
+    try {
+      this.call = workers.dispatch(route.provider, request, this);
+    } catch (error) {
+      // The request could not be written, for instance because it is larger than a message may be.
+      this.onEnd(toFault(error));
+      return;
+    }
+    if (this.call === undefined) this.over({ kind: 'failed', failed: failureOf('NO_CREDENTIAL', true), trace: 'none' });
+    else if (isStream && !this.isOver) this.beat();
+  }
+
+  onEvent(event: DispatchEvent__Output): void {
+    if (this.isOver) return;
+    switch (event.event) {
+      case 'chunk':
+        if (event.chunk && this.options.isStream) this.onChunk(event.chunk);
+        break;
+      case 'head':
+        if (event.head) this.options.route.head = event.head;
+        break;
+      case 'body':
+        if (event.body) this.body = event.body;
+        break;
+      case 'end':
+        if (event.end) this.complete(event.end);
+        break;
+      case 'failed':
+        if (event.failed) this.onFailed(event.failed, undefined, traceOf(event.failed));
+        break;
+      case undefined:
+        // An event that this version does not know.
+        break;
+    }
+  }
+
+  onEnd(fault: Fault | undefined): void {
+    if (!this.isOver) this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault));
+  }
+
+  onGone(): void {
+    if (this.isOver) return;
+    this.over({ kind: 'gone', wasSent: this.call !== undefined });
+    this.call?.cancel();
+  }
+
+  onSlow(): void {
+    if (this.isOver || this.stalled !== undefined) return;
+    this.call?.pause();
+    this.stalled = this.options.clock.setTimer(STALLED_READER_MS, () => {
+      // Over first: cancelling ends the call at once, and a failure now would be written to the stalled reader.
+      this.over({ kind: 'gone', wasSent: true });
+      this.call?.cancel();
+      this.options.answer.abandon();
+    });
+  }
+
+  onDrain(): void {
+    this.stalled?.cancel();
+    this.stalled = undefined;
+    if (!this.isOver) this.call?.resume();
+  }
+
+  private onChunk(chunk: Chunk__Output): void {
+    if (this.heldFinish !== undefined) {
+      this.send(this.heldFinish);
+      this.heldFinish = undefined;
+    }
+    if (!this.hasContent) {
+      if (!chunk.content && !chunk.finish) {
+        this.early.push(chunk);
+        return;
+      }
+      this.hasContent = true;
+      this.sendEarly();
+    }
+    if (chunk.finish) this.heldFinish = chunk;
+    else this.send(chunk);
+  }
+
+  private sendEarly(): void {
+    for (const waiting of this.early) this.send(waiting);
+    this.early = [];
+  }
+
+  private send(chunk: Chunk__Output): void {
+    const { activity, clock, answer, route } = this.options;
+    activity.lastSentMs = clock.monotonicMs();
+    answer.chunk(route, chunk.choices);
+  }
+
+  private onFailed(failed: Failed__Output, settlement: Settlement | undefined, trace: AttemptTrace): void {
+    if (!this.hasContent) {
+      this.over({ kind: 'failed', failed, trace });
+      return;
+    }
+    this.over({ kind: 'cut' });
+    this.options.answer.cut(this.options.route, failed, settlement);
+  }
+
+  private complete(end: End__Output): void {
+    const { answer, route, isStream } = this.options;
+    const settlement = this.settle(end);
+    if (isStream) {
+      if (end.cut !== null && end.cut !== undefined) {
+        this.onFailed(end.cut, settlement, 'journaled');
+        return;
+      }
+      this.sendEarly();
+      answer.finish(route, this.heldFinish?.choices ?? finishChunk(end.finishReason), settlement);
+    } else if (this.body !== undefined) answer.body(this.body, settlement);
+    else {
+      this.over({ kind: 'failed', failed: end.cut ?? failureOf('EMPTY', true), trace: 'journaled' });
+      return;
+    }
+    this.over(COMPLETE);
+  }
+
+  private settle(end: End__Output): Settlement {
+    const { route, earlier, decisionId } = this.options;
+    const { provider, model } = route;
+    return { provider, model, end, attempts: [...earlier, { provider, model, failed: undefined }], decisionId };
+  }
+
+  /** One timer for the whole stream: a chunk notes its time, and the next beat counts from there. */
+  private readonly beat = (): void => {
+    const { clock, heartbeatMs, activity, answer, route } = this.options;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - activity.lastSentMs >= heartbeatMs) {
+      // A reader that has stalled is not silent for want of words.
+      if (this.stalled === undefined) answer.keepAlive(route);
+      activity.lastSentMs = nowMs;
+    }
+    this.heartbeat = clock.setTimer(Math.max(1, heartbeatMs - (nowMs - activity.lastSentMs)), this.beat);
+  };
+
+  private over(result: AttemptResult): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.heartbeat?.cancel();
+    this.stalled?.cancel();
+    this.resolve(result);
+  }
+}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { callerWith } from '../testing/callers.js';
-import { hasCap, isLimited, limitsOf } from './limits.js';
+import { allowedModelsOf, hasCap, isLimited, limitsOf } from './limits.js';
 
 const key = (limits: object): Parameters<typeof callerWith>[0] => ({ key: { limits: { costCapPeriod: '', allowedModels: [], ...limits } } });
 
@@ -26,6 +26,21 @@ describe('limits', () => {
   test('gathers the caps of the account and of the key', () => {
     const caller = callerWith({ ...key({ costCapNanoUsd: '9', requestsPerMinute: 3 }), account: { costCaps: [{ capNanoUsd: '5', period: 'week' }] } });
     expect(limitsOf(caller)).toMatchObject({ keyRequestsPerMinute: 3, caps: [{ scope: 'account', period: 'WEEK', capNanoUsd: '5' }, { scope: 'key_1', period: 'TOTAL', capNanoUsd: '9' }] });
+  });
+
+  test.each<[string[], string[], string[]]>([
+    [[], [], []],
+    [['a', 'b'], [], ['a', 'b']],
+    [[], ['b', 'c'], ['b', 'c']],
+    [['a', 'b'], ['b', 'c'], ['b']],
+  ])('an account that allows %j and a key that allows %j allow %j', (allowModels, allowedModels, both) => {
+    expect(allowedModelsOf(callerWith({ ...key({ allowedModels }), account: { allowModels } }))).toEqual(both);
+  });
+
+  test('lists without a model in common allow none, rather than all', () => {
+    const models = allowedModelsOf(callerWith({ ...key({ allowedModels: ['a'] }), account: { allowModels: ['b'] } }));
+    expect(models).toHaveLength(1);
+    expect(['a', 'b', 'auto']).not.toContain(models[0]);
   });
 
   test('a cap of zero is a cap', () => {

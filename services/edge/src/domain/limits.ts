@@ -43,6 +43,23 @@ function readLimits({ account, key, variant }: Caller): Limits {
   return limits;
 }
 
+const knownModels = new WeakMap<Caller, string[]>();
+/** No model has this id: an empty list would allow all. */
+const NO_MODEL = '-';
+
+/** Models that both the account and the key allow, worked out once for each caller object; empty = all. */
+export function allowedModelsOf(caller: Caller): string[] {
+  let models = knownModels.get(caller);
+  if (models === undefined) {
+    const ofAccount = caller.account.allowModels;
+    const ofKey = caller.key.limits?.allowedModels ?? [];
+    const ofBoth = ofKey.filter((model) => ofAccount.includes(model));
+    models = ofKey.length === 0 ? ofAccount : ofAccount.length === 0 ? ofKey : ofBoth.length === 0 ? [NO_MODEL] : ofBoth;
+    knownModels.set(caller, models);
+  }
+  return models;
+}
+
 /** True when a cost cap of the account or the key watches the request. */
 export function hasCap(limits: Limits): boolean {
   return (limits.caps?.length ?? 0) > 0;

@@ -6,13 +6,13 @@ import type { IdSource } from '@signalbox/kernel/ids';
 import type { Variant } from '@signalbox/kernel/tiers';
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Authenticator } from '../adapters/authenticator.js';
+import type { Authentication, Authenticator } from '../adapters/authenticator.js';
 import { createFloodGuard } from '../domain/flood.js';
 import { limitsOf } from '../domain/limits.js';
 import type { Caller, QuotaPort } from '../domain/ports.js';
 import { readAuthorization } from '../wire/authorization.js';
 import { apiError, faultToApiError, forVariant, renderErrorBody, type ApiError } from '../wire/errors.js';
-import { rateLimitHeaders } from '../wire/headers.js';
+import { addRateLimitHeaders, type HeaderList } from '../wire/headers.js';
 import { admissionToApiError } from '../wire/refusals.js';
 
 /** Bad requests a second of one key or connection, and failed authentications a minute of one address (contract, section 1). */
@@ -33,8 +33,8 @@ export interface GateOptions {
 }
 
 export interface Gate {
-  /** The caller, or undefined when the answer has been given. */
-  enter(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<Caller | undefined>;
+  /** The caller, or undefined when the answer has been given; at once for a warm key. */
+  enter(request: IncomingMessage, response: ServerResponse, requestId: string): Caller | undefined | Promise<Caller | undefined>;
   /** Takes one from the bucket of control calls; false when the answer has been given. */
   admitControl(caller: Caller, response: ServerResponse, requestId: string): Promise<boolean>;
   /** Answers with an error in the caller's variant. */
@@ -42,16 +42,19 @@ export interface Gate {
   /** Notes a bad request of a caller; returns the error to give instead when it floods. */
   noteInvalid(caller: Caller, error: ApiError): ApiError;
   remember(accountId: string, admission: AdmitResponse__Output): void;
-  /** Rate-limit headers of the latest admission of that account. */
-  headersOf(accountId: string): Readonly<Record<string, string>>;
+  /** Adds the rate-limit headers of the latest admission of that account. */
+  addHeaders(headers: HeaderList, accountId: string): void;
 }
 
 export function createGate({ authenticator, quota, clock, variant, makeId, onError }: GateOptions): Gate {
   const invalid = createFloodGuard(clock, INVALID_PER_SECOND_MAX, 1_000);
   const failedAuthentications = createFloodGuard(clock, FAILED_AUTHENTICATIONS_PER_MINUTE_MAX, 60_000);
-  const latest = new LRUCache<string, Readonly<Record<string, string>>>({ max: ACCOUNTS_REMEMBERED_MAX });
+  const latest = new LRUCache<string, AdmitResponse__Output>({ max: ACCOUNTS_REMEMBERED_MAX });
 
-  const headersOf = (accountId: string): Readonly<Record<string, string>> => latest.get(accountId) ?? {};
+  const addHeaders: Gate['addHeaders'] = (headers, accountId) => {
+    const admission = latest.get(accountId);
+    if (admission !== undefined) addRateLimitHeaders(headers, admission);
+  };
 
   const fail: Gate['fail'] = (response, requestId, error, caller) => {
     // The whole answer is on its way: nothing may be added to it or taken from it.
@@ -63,25 +66,42 @@ export function createGate({ authenticator, quota, clock, variant, makeId, onErr
       return;
     }
     const body = renderErrorBody(shown);
-    response.writeHead(shown.status, {
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': body.length,
-      'x-request-id': requestId,
-      ...(caller === undefined ? {} : headersOf(caller.account.id)),
-      ...shown.headers,
-    });
+    const headers: HeaderList = ['content-type', 'application/json; charset=utf-8', 'content-length', String(body.length), 'x-request-id', requestId];
+    if (caller !== undefined) addHeaders(headers, caller.account.id);
+    for (const [name, value] of Object.entries(shown.headers ?? {})) headers.push(name, value);
+    response.writeHead(shown.status, headers);
     response.end(body);
   };
 
   const remember: Gate['remember'] = (accountId, admission) => {
-    latest.set(accountId, rateLimitHeaders(admission));
+    latest.set(accountId, admission);
+  };
+
+  /** The caller of an authentication, once it is known not to flood us. */
+  const admitCaller = (found: Authentication, response: ServerResponse, requestId: string, address: string): Caller | undefined => {
+    switch (found.kind) {
+      case 'caller': {
+        const floodMs = invalid.waitMs(found.caller.key.id);
+        if (floodMs === 0) return found.caller;
+        fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: floodMs }), found.caller);
+        return undefined;
+      }
+      case 'refused':
+        failedAuthentications.note(address);
+        fail(response, requestId, apiError(REFUSED_STATES[found.state]));
+        return undefined;
+      case 'invalid':
+        failedAuthentications.note(address);
+        fail(response, requestId, apiError('invalid_api_key'));
+        return undefined;
+    }
   };
 
   return {
     fail,
     remember,
-    headersOf,
-    enter: async (request, response, requestId) => {
+    addHeaders,
+    enter: (request, response, requestId) => {
       const address = request.socket.remoteAddress ?? '';
       const waitMs = failedAuthentications.waitMs(address);
       const authorization = readAuthorization(request.rawHeaders);
@@ -95,28 +115,15 @@ export function createGate({ authenticator, quota, clock, variant, makeId, onErr
         fail(response, requestId, apiError(authorization.kind === 'missing' ? 'missing_api_key' : 'invalid_api_key'));
         return undefined;
       }
-      try {
-        const found = await authenticator.authenticate(authorization.key);
-        switch (found.kind) {
-          case 'caller': {
-            const floodMs = invalid.waitMs(found.caller.key.id);
-            if (floodMs === 0) return found.caller;
-            fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: floodMs }), found.caller);
-            return undefined;
-          }
-          case 'refused':
-            failedAuthentications.note(address);
-            fail(response, requestId, apiError(REFUSED_STATES[found.state]));
-            return undefined;
-          case 'invalid':
-            failedAuthentications.note(address);
-            fail(response, requestId, apiError('invalid_api_key'));
-            return undefined;
-        }
-      } catch (error) {
-        fail(response, requestId, faultToApiError(toFault(error)));
-        return undefined;
-      }
+      const found = authenticator.authenticate(authorization.key);
+      if (!(found instanceof Promise)) return admitCaller(found, response, requestId, address);
+      return found.then(
+        (late) => admitCaller(late, response, requestId, address),
+        (error: unknown) => {
+          fail(response, requestId, faultToApiError(toFault(error)));
+          return undefined;
+        },
+      );
     },
     admitControl: async (caller, response, requestId) => {
       try {

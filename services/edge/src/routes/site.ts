@@ -7,6 +7,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { isJsonBody, readBody } from '../adapters/body.js';
 import type { Caller } from '../domain/ports.js';
 import { apiError, faultToApiError } from '../wire/errors.js';
+import type { HeaderList } from '../wire/headers.js';
 import { scanJsonObject } from '../wire/json-scan.js';
 import { createApiAuthRouter } from './api-auth/handler.js';
 import { ApiErrorException } from './api-error-exception.js';
@@ -49,16 +50,16 @@ export function createSite({ gate, accounts, routing, makeId }: SiteOptions): Ex
 
   const enter = (request: Request, response: Response, next: () => void): void => {
     const requestId = requestIdOf(request);
-    gate
-      .enter(request, response, requestId)
-      .then(async (caller) => {
-        if (caller === undefined || !(await gate.admitControl(caller, response, requestId))) return;
-        callers.set(request, { caller, requestId });
-        for (const [name, value] of Object.entries(gate.headersOf(caller.account.id))) response.setHeader(name, value);
-        response.setHeader('x-request-id', requestId);
-        next();
-      })
-      .catch((error: unknown) => gate.fail(response, requestId, faultToApiError(toFault(error))));
+    const proceed = async (): Promise<void> => {
+      const caller = await gate.enter(request, response, requestId);
+      if (caller === undefined || !(await gate.admitControl(caller, response, requestId))) return;
+      callers.set(request, { caller, requestId });
+      const headers: HeaderList = ['x-request-id', requestId];
+      gate.addHeaders(headers, caller.account.id);
+      for (let i = 0; i + 1 < headers.length; i += 2) response.setHeader(headers[i] ?? '', headers[i + 1] ?? '');
+      next();
+    };
+    proceed().catch((error: unknown) => gate.fail(response, requestId, faultToApiError(toFault(error))));
   };
 
   const allow = (methods: readonly string[]) => (request: Request, response: Response): void => {

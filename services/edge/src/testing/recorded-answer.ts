@@ -1,5 +1,5 @@
 /** The client's side in memory: what it was told, in order, and a reader that can stall or leave. */
-import type { Answer, Refusal, Settlement } from '../domain/answer.js';
+import type { Answer, ClientListener, Refusal, Settlement } from '../domain/answer.js';
 
 export interface RecordedAnswer extends Answer {
   readonly said: string[];
@@ -12,8 +12,7 @@ export interface RecordedAnswer extends Answer {
 }
 
 export function createRecordedAnswer(): RecordedAnswer {
-  let drained: (() => void)[] = [];
-  let gone: (() => void)[] = [];
+  let listener: ClientListener | undefined;
   let hasLeft = false;
   const answer: RecordedAnswer = {
     said: [],
@@ -22,26 +21,23 @@ export function createRecordedAnswer(): RecordedAnswer {
     isStalled: false,
     drain: () => {
       answer.isStalled = false;
-      const waiting = drained;
-      drained = [];
-      for (const listener of waiting) listener();
+      listener?.onDrain();
     },
     leave: () => {
       hasLeft = true;
-      for (const listener of gone) listener();
-      gone = [];
+      listener?.onGone();
     },
     keepAlive: () => void answer.said.push('keep-alive'),
     chunk: (_route, choices) => {
       answer.said.push(`chunk ${textOf(choices)}`);
-      return !answer.isStalled;
+      if (answer.isStalled) listener?.onSlow();
     },
     finish: (_route, choices, settlement) => {
       answer.settlement = settlement;
       answer.said.push(`finish ${textOf(choices)}`);
     },
     cut: (_route, failed) => void answer.said.push(`cut ${failed.class}`),
-    body: (_route, body, settlement) => {
+    body: (body, settlement) => {
       answer.settlement = settlement;
       answer.said.push(`body ${textOf(body.choices)}`);
     },
@@ -50,12 +46,11 @@ export function createRecordedAnswer(): RecordedAnswer {
       answer.said.push(`refuse ${refusal.kind}`);
     },
     admitted: () => undefined,
-    onDrain: (listener) => void drained.push(listener),
     abandon: () => void answer.said.push('abandon'),
     isGone: () => hasLeft,
-    onGone: (listener) => {
-      if (hasLeft) listener();
-      else gone.push(listener);
+    attend: (attempt) => {
+      listener = attempt;
+      if (hasLeft) attempt.onGone();
     },
   };
   return answer;

@@ -1,6 +1,7 @@
 /** The non-streamed answer, and the objects it shares with the stream: `usage` and `x_router` (contract, section 4). */
 import { formatUsdJson } from '@signalbox/kernel/money';
 import { completionTokens, promptTokens, type TokenCounts } from '@signalbox/kernel/tokens';
+import { joinBytes } from './bytes.js';
 import { renderJson, type JsonValue } from './json-text.js';
 
 export interface UsageFigures {
@@ -66,5 +67,5 @@ export function renderCompletion(completion: Completion): Buffer {
     (xRouter === undefined ? '' : `,"x_router":${renderRouter(xRouter)}`) +
     (routerMetadata === undefined ? '' : `,"router_metadata":${renderJson(routerMetadata)}`) +
     '}';
-  return Buffer.concat([Buffer.from(head), choices, Buffer.from(tail)]);
+  return joinBytes(head, choices, tail);
 }

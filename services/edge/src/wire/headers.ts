@@ -2,6 +2,9 @@
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import { formatUsd } from '@signalbox/kernel/money';
 
+/** Names and values in turn, the form that node:http writes out without looking anything up. */
+export type HeaderList = string[];
+
 export interface RouterHeaderFigures {
   readonly provider: string;
   /** Nano-USD. */
@@ -17,37 +20,32 @@ export interface RouterHeaderFigures {
   readonly ignoredParams?: readonly string[] | undefined;
 }
 
-/** X-Router-* headers of a success. */
-export function routerHeaders(figures: RouterHeaderFigures): Record<string, string> {
-  const savings = figures.savingsNanoUsd > 0n ? figures.savingsNanoUsd : 0n;
-  const headers: Record<string, string> = {
-    'X-Router-Provider': figures.provider,
-    'X-Router-Cost': formatUsd(figures.costNanoUsd),
-    'X-Router-Savings': formatUsd(savings),
-    'X-Router-Cost-Basis': figures.basis,
-  };
-  if (figures.attempts !== undefined) headers['X-Router-Attempts'] = String(figures.attempts);
-  if (figures.decisionId !== undefined && figures.decisionId !== '') headers['X-Router-Decision-Id'] = figures.decisionId;
-  if (figures.healed !== undefined) headers['X-Router-Healed'] = figures.healed.length === 0 ? 'none' : figures.healed.join(',');
-  const ignored = formatIgnoredParams(figures.ignoredParams ?? []);
-  if (ignored !== '') headers['X-Router-Ignored-Params'] = ignored;
-  return headers;
+function formatSavings(savingsNanoUsd: bigint): string {
+  return formatUsd(savingsNanoUsd > 0n ? savingsNanoUsd : 0n);
+}
+
+/** Adds the X-Router-* headers of a success. */
+export function addRouterHeaders(headers: HeaderList, figures: RouterHeaderFigures): void {
+  const { attempts, decisionId = '', healed, ignoredParams } = figures;
+  headers.push('X-Router-Provider', figures.provider, 'X-Router-Cost', formatUsd(figures.costNanoUsd), 'X-Router-Savings', formatSavings(figures.savingsNanoUsd), 'X-Router-Cost-Basis', figures.basis);
+  if (attempts !== undefined) headers.push('X-Router-Attempts', String(attempts));
+  if (decisionId !== '') headers.push('X-Router-Decision-Id', decisionId);
+  if (healed !== undefined) headers.push('X-Router-Healed', healed.length === 0 ? 'none' : healed.join(','));
+  if (ignoredParams === undefined || ignoredParams.length === 0) return;
+  const ignored = formatIgnoredParams(ignoredParams);
+  if (ignored !== '') headers.push('X-Router-Ignored-Params', ignored);
 }
 
 /** Trailers of a stream: the exact figures, under the names of the headers. */
 export function routerTrailers(costNanoUsd: bigint, savingsNanoUsd: bigint): Record<string, string> {
-  return { 'X-Router-Cost': formatUsd(costNanoUsd), 'X-Router-Savings': formatUsd(savingsNanoUsd > 0n ? savingsNanoUsd : 0n) };
+  return { 'X-Router-Cost': formatUsd(costNanoUsd), 'X-Router-Savings': formatSavings(savingsNanoUsd) };
 }
 
 /** Fixed headers of every stream. */
-export const STREAM_HEADERS: Readonly<Record<string, string>> = {
-  'Content-Type': 'text/event-stream; charset=utf-8',
-  'Cache-Control': 'no-cache, no-transform',
-  'X-Accel-Buffering': 'no',
-};
+export const STREAM_HEADERS: readonly string[] = ['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Control', 'no-cache, no-transform', 'X-Accel-Buffering', 'no'];
 
 /** Of streams over HTTP/1.1: announces the trailers. */
-export const TRAILER_HEADERS: Readonly<Record<string, string>> = { Trailer: 'X-Router-Cost, X-Router-Savings' };
+export const TRAILER_HEADERS: readonly string[] = ['Trailer', 'X-Router-Cost, X-Router-Savings'];
 
 const IGNORED_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const IGNORED_MAX = 20;
@@ -67,18 +65,13 @@ export function formatReset(ms: number): string {
   return minutes > 0 ? `${minutes}m${seconds}s` : `${seconds}s`;
 }
 
-/** The x-ratelimit-* trios of the latest admission; a trio is absent where there is no such limit. */
-export function rateLimitHeaders(admission: AdmitResponse__Output): Record<string, string> {
-  const headers: Record<string, string> = {};
-  if (admission.limitRequests !== undefined) {
-    headers['x-ratelimit-limit-requests'] = String(admission.limitRequests);
-    headers['x-ratelimit-remaining-requests'] = String(admission.remainingRequests ?? 0);
-    headers['x-ratelimit-reset-requests'] = formatReset(admission.resetRequestsMs ?? 0);
+/** Adds the x-ratelimit-* trios of an admission; a trio is absent where there is no such limit. */
+export function addRateLimitHeaders(headers: HeaderList, admission: AdmitResponse__Output): void {
+  const { limitRequests, limitTokens } = admission;
+  if (limitRequests !== undefined) {
+    headers.push('x-ratelimit-limit-requests', String(limitRequests), 'x-ratelimit-remaining-requests', String(admission.remainingRequests ?? 0), 'x-ratelimit-reset-requests', formatReset(admission.resetRequestsMs ?? 0));
   }
-  if (admission.limitTokens !== undefined) {
-    headers['x-ratelimit-limit-tokens'] = admission.limitTokens;
-    headers['x-ratelimit-remaining-tokens'] = admission.remainingTokens ?? '0';
-    headers['x-ratelimit-reset-tokens'] = formatReset(Number(admission.resetTokensMs ?? 0));
+  if (limitTokens !== undefined) {
+    headers.push('x-ratelimit-limit-tokens', limitTokens, 'x-ratelimit-remaining-tokens', admission.remainingTokens ?? '0', 'x-ratelimit-reset-tokens', formatReset(Number(admission.resetTokensMs ?? 0)));
   }
-  return headers;
 }

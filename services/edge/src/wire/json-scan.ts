@@ -1,7 +1,7 @@
 /** One pass over a client's JSON before anything parses it: bounds, duplicate keys, and where each top-level value lies. */
 import { isUtf8 } from 'node:buffer';
 
-/** Nesting allowed, the outermost object counted. Deeper input could overflow recursive code behind us. */
+/** Nesting allowed, the outermost object counted; at most 32, a bit a level. Deeper input could overflow recursive code behind us. */
 export const JSON_DEPTH_MAX = 32;
 /** Values allowed in one body, at all levels. */
 export const JSON_NODES_MAX = 100_000;
@@ -157,9 +157,11 @@ function keyHash(body: Buffer, start: number, end: number): number {
   return hash | 1;
 }
 
+const NO_BODY = Buffer.alloc(0);
+
 /** Keys of all open objects, innermost last: hashes and ranges, so that an ordinary key costs no string. */
 class KeyStack {
-  private readonly body: Buffer;
+  private body: Buffer = NO_BODY;
   private readonly hashes: number[] = [];
   private readonly starts: number[] = [];
   private readonly ends: number[] = [];
@@ -168,8 +170,15 @@ class KeyStack {
   /** Escaped keys in any open or closed object: from the first on, texts are compared. */
   private hasEscapes = false;
 
-  constructor(body: Buffer) {
+  /** Empties the stack for another body, or with an empty one lets go of the last. */
+  reset(body: Buffer): void {
     this.body = body;
+    this.hashes.length = 0;
+    this.starts.length = 0;
+    this.ends.length = 0;
+    this.bases.length = 0;
+    this.sets.length = 0;
+    this.hasEscapes = false;
   }
 
   open(): void {
@@ -217,6 +226,9 @@ class KeyStack {
   }
 }
 
+/** A scan runs to its end before the next one starts: one stack serves all. */
+const keys = new KeyStack();
+
 /**
  * Checks that `body` is one JSON object in UTF-8, at most 32 deep and 100,000 values large, with no key twice in any
  * object and no key `__proto__`; answers the byte range of each top-level value. Accepts exactly what `JSON.parse`
@@ -224,13 +236,21 @@ class KeyStack {
  */
 export function scanJsonObject(body: Buffer): JsonScan {
   if (!isUtf8(body)) return { kind: 'invalid', reason: 'bad-utf8' };
+  keys.reset(body);
+  const scan = scanObject(body);
+  keys.reset(NO_BODY);
+  return scan;
+}
+
+function scanObject(body: Buffer): JsonScan {
   const fields = new Map<string, ByteRange>();
   const first = skipSpace(body, 0);
   if (at(body, first) !== OPEN_BRACE) return { kind: 'invalid', reason: isJson(body) ? 'not-object' : 'syntax' };
 
-  const keys = new KeyStack(body);
-  const isObject: boolean[] = [true];
   keys.open();
+  // One bit a level, the innermost lowest: 1 = object.
+  let levels = 1;
+  let depth = 1;
   let state = FIRST_KEY;
   let i = first + 1;
   let nodes = 1;
@@ -242,7 +262,7 @@ export function scanJsonObject(body: Buffer): JsonScan {
     i = skipSpace(body, i);
     const byte = at(body, i);
     if (state === AFTER_VALUE || (state === FIRST_KEY && byte === CLOSE_BRACE) || (state === FIRST_ITEM && byte === CLOSE_BRACKET)) {
-      const inObject = isObject[isObject.length - 1] === true;
+      const inObject = (levels & 1) === 1;
       if (state === AFTER_VALUE && byte === COMMA) {
         state = inObject ? KEY : VALUE;
         i += 1;
@@ -251,9 +271,10 @@ export function scanJsonObject(body: Buffer): JsonScan {
       if (byte !== (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) return syntax;
       i += 1;
       if (inObject) keys.close();
-      isObject.pop();
-      if (isObject.length === 0) break;
-      if (isObject.length === 1) fields.set(topKey, { start: topStart, end: i });
+      levels >>>= 1;
+      depth -= 1;
+      if (depth === 0) break;
+      if (depth === 1) fields.set(topKey, { start: topStart, end: i });
       state = AFTER_VALUE;
       continue;
     }
@@ -267,7 +288,7 @@ export function scanJsonObject(body: Buffer): JsonScan {
       i = skipSpace(body, end);
       if (at(body, i) !== COLON) return syntax;
       i = skipSpace(body, i + 1);
-      if (isObject.length === 1) {
+      if (depth === 1) {
         topKey = keyText(body, keyStart, end - 1);
         topStart = i;
       }
@@ -277,8 +298,9 @@ export function scanJsonObject(body: Buffer): JsonScan {
     nodes += 1;
     if (nodes > JSON_NODES_MAX) return { kind: 'invalid', reason: 'too-many-nodes' };
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      if (isObject.length >= JSON_DEPTH_MAX) return { kind: 'invalid', reason: 'too-deep' };
-      isObject.push(byte === OPEN_BRACE);
+      if (depth >= JSON_DEPTH_MAX) return { kind: 'invalid', reason: 'too-deep' };
+      levels = (levels << 1) | (byte === OPEN_BRACE ? 1 : 0);
+      depth += 1;
       if (byte === OPEN_BRACE) keys.open();
       state = byte === OPEN_BRACE ? FIRST_KEY : FIRST_ITEM;
       i += 1;
@@ -286,7 +308,7 @@ export function scanJsonObject(body: Buffer): JsonScan {
     }
     const end = skipScalar(body, i);
     if (end === -1) return syntax;
-    if (isObject.length === 1) fields.set(topKey, { start: i, end });
+    if (depth === 1) fields.set(topKey, { start: i, end });
     i = end;
     state = AFTER_VALUE;
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { readAuthorization } from './authorization.js';
 import { renderCompletion } from './chat.js';
-import { formatIgnoredParams, formatReset, routerHeaders } from './headers.js';
+import { addRouterHeaders, formatIgnoredParams, formatReset, type HeaderList } from './headers.js';
 import { renderModelList } from './models.js';
 import { cutToApiError } from './refusals.js';
 import { createStreamWire } from './stream.js';
@@ -17,8 +17,13 @@ const USAGE = '"usage":{"prompt_tokens":61,"completion_tokens":9,"total_tokens":
 
 describe('streamed answers', () => {
   test('without include_usage the finish chunk carries usage and x_router', () => {
-    expect(wire(false).chunk(FINISH).toString()).toBe(`${HEAD},"choices":${FINISH.toString()}}\n\n`);
+    expect(wire(false).chunks([FINISH]).toString()).toBe(`${HEAD},"choices":${FINISH.toString()}}\n\n`);
     expect(wire(false).finish(FINISH, end).toString()).toBe(`${HEAD},"choices":${FINISH.toString()},${USAGE},${X_ROUTER}}\n\n`);
+  });
+
+  test('chunks of one turn are each an event of their own, in their order', () => {
+    const [a, b] = [Buffer.from('[{"index":0}]'), Buffer.from('[{"index":1}]')];
+    expect(wire(false).chunks([a, b]).toString()).toBe(`${HEAD},"choices":[{"index":0}]}\n\n${HEAD},"choices":[{"index":1}]}\n\n`);
   });
 
   test('with include_usage every chunk has usage null and one more without choices ends it', () => {
@@ -39,7 +44,11 @@ describe('whole answers, headers, lists', () => {
     expect(text).toBe('{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":61,"completion_tokens":9,"total_tokens":70,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"x_router":{"provider":"openai","cost_usd":0.00001455,"savings_usd":0,"routed_from":"auto"}}');
   });
 
-  test('headers show money without an exponent', () => expect(routerHeaders({ ...end, basis: 'final' })).toMatchObject({ 'X-Router-Cost': '0.000014550', 'X-Router-Savings': '0.000227950' }));
+  test('headers show money without an exponent', () => {
+    const headers: HeaderList = [];
+    addRouterHeaders(headers, { ...end, basis: 'final' });
+    expect(headers).toEqual(['X-Router-Provider', 'openai', 'X-Router-Cost', '0.000014550', 'X-Router-Savings', '0.000227950', 'X-Router-Cost-Basis', 'final']);
+  });
   test.each([[0, '0s'], [1, '1s'], [1_000, '1s'], [360_000, '6m0s'], [3_605_000, '1h0m5s']])('%d ms is shown as %s', (ms, text) => expect(formatReset(ms)).toBe(text));
   test('names that could break a header are left out', () => expect(formatIgnoredParams(['foo', 'a\r\nb', 'é', 'bar'])).toBe('foo,bar'));
 

@@ -35,8 +35,8 @@ export interface StreamEnd {
 }
 
 export interface StreamWire {
-  /** One chunk; `choices` is JSON array text and is spliced in as it is. */
-  chunk(choices: Uint8Array): Buffer;
+  /** A chunk for each of `list`; an item is JSON array text and is spliced in as it is. */
+  chunks(list: readonly Uint8Array[]): Buffer;
   /** The end without `[DONE]`: the held finish chunk with usage and `x_router`, or under include_usage that chunk and one more. */
   finish(choices: Uint8Array, end: StreamEnd): Buffer;
   /** The last chunk of a stream that broke; without `end` nothing is known of its usage. Without `[DONE]`. */
@@ -51,11 +51,19 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
   const prefix = Buffer.from(`${envelope},"choices":`);
   const suffix = Buffer.from(includeUsage ? ',"usage":null}\n\n' : '}\n\n');
 
-  const chunk = (choices: Uint8Array): Buffer => {
-    const out = Buffer.allocUnsafe(prefix.length + choices.length + suffix.length);
-    out.set(prefix, 0);
-    out.set(choices, prefix.length);
-    out.set(suffix, prefix.length + choices.length);
+  const chunks = (list: readonly Uint8Array[]): Buffer => {
+    let length = list.length * (prefix.length + suffix.length);
+    for (const choices of list) length += choices.length;
+    const out = Buffer.allocUnsafe(length);
+    let at = 0;
+    for (const choices of list) {
+      out.set(prefix, at);
+      at += prefix.length;
+      out.set(choices, at);
+      at += choices.length;
+      out.set(suffix, at);
+      at += suffix.length;
+    }
     return out;
   };
 
@@ -67,8 +75,8 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
   };
 
   return {
-    chunk,
-    finish: (choices, end) => (includeUsage ? Buffer.concat([chunk(choices), prefix, EMPTY_CHOICES, Buffer.from(figures(end))]) : Buffer.concat([prefix, choices, Buffer.from(figures(end))])),
+    chunks,
+    finish: (choices, end) => (includeUsage ? Buffer.concat([chunks([choices]), prefix, EMPTY_CHOICES, Buffer.from(figures(end))]) : Buffer.concat([prefix, choices, Buffer.from(figures(end))])),
     errorChunk: (error, end) =>
       Buffer.concat([Buffer.from(`${envelope},"error":${renderErrorObject(error)},"choices":`), ERROR_CHOICES, end === undefined ? suffix : Buffer.from(figures(end))]),
   };

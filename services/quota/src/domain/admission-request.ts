@@ -1,6 +1,6 @@
 /** Between the contract's admission and the state machine's. */
 import type { AdmitRequest__Output, AdmitResponse, Decision__Output } from '@signalbox/contracts/quota';
-import { checkAmount, type AdmitCommand, type AdmitVerdict, type Wall } from '@signalbox/ledger-core/admission';
+import { checkAmount, type AdmitCommand, type AdmitDecision, type AdmitVerdict, type Wall } from '@signalbox/ledger-core/admission';
 import { periodEndMs, type PeriodKind } from '@signalbox/ledger-core/periods';
 import { Fault } from '@signalbox/kernel/fault';
 
@@ -14,6 +14,8 @@ export interface Admission {
   readonly walls: readonly NamedWall[];
   readonly includedTokens: bigint | undefined;
 }
+
+const DECISIONS: Readonly<Record<Exclude<AdmitDecision, 'wall'>, Decision__Output>> = { admitted: 'ADMITTED', rate: 'RATE_LIMITED', burst: 'BURST_LIMITED', blocked: 'BLOCKED_BY_LIVE' };
 
 /** Bound on caps of one request. */
 const CAPS_MAX = 64;
@@ -62,39 +64,25 @@ export function readAdmission(request: AdmitRequest__Output, periodSeconds: numb
 
 /** The contract's answer to a verdict. */
 export function writeVerdict({ command, walls, includedTokens }: Admission, verdict: AdmitVerdict): AdmitResponse {
-  const nowMs = verdict.periods.reservedAtMs;
-  const rules = { anchorDay: command.anchorDay, ...(command.periodSeconds === undefined ? {} : { periodSeconds: command.periodSeconds }) };
+  const { day, week, month, plan, reservedAtMs: nowMs } = verdict.periods;
+  const rules = { anchorDay: command.anchorDay, periodSeconds: command.periodSeconds };
   const named = verdict.wall === undefined ? undefined : walls[verdict.wall.index];
-  const decision = ((): Decision__Output => {
-    switch (verdict.decision) {
-      case 'admitted':
-        return 'ADMITTED';
-      case 'rate':
-        return 'RATE_LIMITED';
-      case 'burst':
-        return 'BURST_LIMITED';
-      case 'blocked':
-        return 'BLOCKED_BY_LIVE';
-      case 'wall':
-        return named?.refusal ?? 'COST_CAPPED';
-    }
-  })();
+  const decision = verdict.decision === 'wall' ? (named?.refusal ?? 'COST_CAPPED') : DECISIONS[verdict.decision];
   const response: AdmitResponse = {
     decision,
     retryAfterMs: verdict.retryAfterMs,
     heldNanoUsd: String(verdict.held),
-    periods: { ...verdict.periods, reservedAtMs: String(nowMs) },
+    periods: { day, week, month, plan, reservedAtMs: String(nowMs) },
   };
   if (verdict.rate !== undefined) {
     response.limitRequests = verdict.rate.limit;
     response.remainingRequests = verdict.rate.remaining;
     response.resetRequestsMs = verdict.rate.resetMs;
   }
-  const planEndMs = periodEndMs('plan', nowMs, rules) ?? nowMs;
   if (includedTokens !== undefined) {
     response.limitTokens = String(includedTokens);
     response.remainingTokens = String(includedTokens > verdict.planTokens ? includedTokens - verdict.planTokens : 0n);
-    response.resetTokensMs = String(planEndMs - nowMs);
+    response.resetTokensMs = String((periodEndMs('plan', nowMs, rules) ?? nowMs) - nowMs);
   }
   if (named !== undefined && verdict.wall !== undefined) {
     response.limitSource = named.wall.scope;

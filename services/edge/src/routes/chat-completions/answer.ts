@@ -1,174 +1,202 @@
 /** The HTTP side of one chat completion: headers, body or stream, trailers, hang-up. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
-import type { Failed__Output } from '@signalbox/contracts/worker';
+import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
+import type { Clock } from '@signalbox/kernel/clock';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import type { ServerResponse } from 'node:http';
-import type { Answer, AttemptReport, Refusal, Route, Settlement } from '../../domain/answer.js';
+import type { Answer, AttemptReport, ClientListener, Refusal, Route, Settlement } from '../../domain/answer.js';
 import type { ChatRequest } from '../../domain/chat-request.js';
 import type { Caller } from '../../domain/ports.js';
 import { renderCompletion, type UsageFigures } from '../../wire/chat.js';
-import { apiError, faultToApiError, forVariant, type ApiError } from '../../wire/errors.js';
-import { routerHeaders, routerTrailers, STREAM_HEADERS, TRAILER_HEADERS } from '../../wire/headers.js';
+import { forVariant } from '../../wire/errors.js';
+import { addRouterHeaders, routerTrailers, STREAM_HEADERS, TRAILER_HEADERS, type HeaderList } from '../../wire/headers.js';
 import type { JsonValue } from '../../wire/json-text.js';
-import { admissionToApiError, allAttemptsFailed, cutToApiError, refusalToApiError } from '../../wire/refusals.js';
+import { cutToApiError } from '../../wire/refusals.js';
 import { createStreamWire, DONE, KEEP_ALIVE, type StreamEnd, type StreamWire } from '../../wire/stream.js';
 import type { Gate } from '../gate.js';
+import { errorOfRefusal, isUncounted } from './refusal.js';
 
 /** A client that leaves the end of its answer untouched for this long is cut (FAILURES, slow reader). */
 const STALLED_READER_MS = 60_000;
 
-const UNCOUNTED: ReadonlySet<Refusal['kind']> = new Set<Refusal['kind']>(['scope', 'plugin-requires-paid', 'plugin-unavailable', 'unbounded-parts', 'routing']);
-
 export interface AnswerOptions {
   readonly gate: Gate;
+  readonly clock: Clock;
   readonly response: ServerResponse;
   readonly request: ChatRequest;
   readonly requestId: string;
   readonly caller: Caller;
   readonly wantsMetadata: boolean;
-  readonly createdSeconds: number;
-  readonly nowMs: () => number;
 }
 
-export function createAnswer({ gate, response, request, requestId, caller, wantsMetadata, createdSeconds, nowMs }: AnswerOptions): Answer {
-  const { variant } = caller;
-  let wire: StreamWire | undefined;
-  let isDone = false;
-  let gone: (() => void)[] = [];
-  response.on('close', () => {
-    if (!isDone) for (const listener of gone) listener();
-    gone = [];
-  });
+const flush = (answer: HttpAnswer): void => answer.flush();
 
-  const commonHeaders = (): Record<string, string> => ({
-    'x-request-id': requestId,
-    ...gate.headersOf(caller.account.id),
-  });
+export class HttpAnswer implements Answer {
+  private readonly createdSeconds: number;
+  private listener: ClientListener | undefined;
+  private wire: StreamWire | undefined;
+  /** Choices of this event-loop turn: they leave as one write when it ends. */
+  private waiting: Uint8Array[] = [];
+  /** The client was told of as slow, and takes nothing yet. */
+  private isSlow = false;
+  /** The answer is complete, or never will be. */
+  private isDone = false;
 
-  const open = (route: Route): StreamWire => {
-    if (wire !== undefined) return wire;
-    wire = createStreamWire({
+  constructor(private readonly options: AnswerOptions) {
+    this.createdSeconds = Math.floor(options.clock.nowMs() / 1_000);
+    options.response.on('close', () => {
+      if (!this.isDone) this.listener?.onGone();
+    });
+  }
+
+  attend(listener: ClientListener): void {
+    this.listener = listener;
+    if (this.isGone()) listener.onGone();
+  }
+
+  isGone(): boolean {
+    return !this.isDone && this.options.response.destroyed;
+  }
+
+  admitted(admission: AdmitResponse__Output): void {
+    this.options.gate.remember(this.options.caller.account.id, admission);
+  }
+
+  keepAlive(route: Route): void {
+    this.open(route);
+    this.flush();
+    this.write(KEEP_ALIVE);
+  }
+
+  chunk(route: Route, choices: Uint8Array): void {
+    this.open(route);
+    if (this.waiting.push(choices) === 1) process.nextTick(flush, this);
+  }
+
+  /** Writes the chunks that wait. */
+  flush(): void {
+    if (this.waiting.length === 0 || this.wire === undefined) return;
+    const bytes = this.wire.chunks(this.waiting);
+    this.waiting = [];
+    this.write(bytes);
+  }
+
+  finish(route: Route, choices: Uint8Array, settlement: Settlement): void {
+    const wire = this.open(route);
+    this.end(wire, wire.finish(choices, this.endOf(settlement)), settlement);
+  }
+
+  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void {
+    const wire = this.open(route);
+    this.end(wire, wire.errorChunk(forVariant(cutToApiError(failed), this.options.caller.variant), settlement === undefined ? undefined : this.endOf(settlement)), settlement);
+  }
+
+  body(body: Body__Output, settlement: Settlement): void {
+    this.isDone = true;
+    const { response, request, requestId, caller } = this.options;
+    const { provider, model, decisionId } = settlement;
+    const costNanoUsd = BigInt(settlement.end.costNanoUsd);
+    const savingsNanoUsd = BigInt(settlement.end.savingsNanoUsd);
+    const rendered = renderCompletion({
       id: requestId,
-      created: createdSeconds,
+      created: this.createdSeconds,
+      model,
+      choices: body.choices,
+      usage: usageOf(settlement),
+      xRouter: caller.variant === 'B' ? undefined : { provider, costNanoUsd, savingsNanoUsd, routedFrom: request.model },
+      systemFingerprint: body.systemFingerprint,
+      serviceTier: body.serviceTier,
+      routerMetadata: this.metadataOf(settlement),
+    });
+    const headers: HeaderList = ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(rendered.length)];
+    this.addCommonHeaders(headers);
+    addRouterHeaders(headers, { provider, costNanoUsd, savingsNanoUsd, basis: 'final', attempts: settlement.attempts.length, decisionId, ignoredParams: request.ignoredParams });
+    response.writeHead(200, headers);
+    response.end(rendered);
+    this.watchRest();
+  }
+
+  refuse(refusal: Refusal): void {
+    if (this.isDone) return;
+    this.isDone = true;
+    const { gate, clock, response, requestId, caller } = this.options;
+    const own = errorOfRefusal(refusal, clock.nowMs());
+    const error = isUncounted(refusal) ? gate.noteInvalid(caller, own) : own;
+    if (this.wire === undefined) gate.fail(response, requestId, error, caller);
+    else this.end(this.wire, this.wire.errorChunk(forVariant(error, caller.variant)), undefined);
+  }
+
+  abandon(): void {
+    this.isDone = true;
+    this.waiting = [];
+    this.options.response.destroy();
+  }
+
+  /** The stream's wire; the first call sends the headers. */
+  private open(route: Route): StreamWire {
+    if (this.wire !== undefined) return this.wire;
+    const { response, request, requestId, caller } = this.options;
+    this.wire = createStreamWire({
+      id: requestId,
+      created: this.createdSeconds,
       model: route.model,
       routedFrom: request.model,
       includeUsage: request.includeUsage,
-      variant,
-      ...(route.head === undefined || route.head.systemFingerprint === '' ? {} : { systemFingerprint: route.head.systemFingerprint }),
+      variant: caller.variant,
+      systemFingerprint: route.head?.systemFingerprint,
     });
-    const { provider, estimatedCostNanoUsd: costNanoUsd, estimatedSavingsNanoUsd: savingsNanoUsd } = route;
+    const headers: HeaderList = [...STREAM_HEADERS];
     // HTTP/1.0, which old proxies speak, has neither chunks nor trailers, and node:http throws on announcing them.
-    const trailers = response.req.httpVersion === '1.0' ? {} : TRAILER_HEADERS;
-    response.writeHead(200, { ...STREAM_HEADERS, ...trailers, ...commonHeaders(), ...routerHeaders({ provider, costNanoUsd, savingsNanoUsd, basis: 'estimate', ignoredParams: request.ignoredParams }) });
-    return wire;
-  };
+    if (response.req.httpVersion !== '1.0') headers.push(...TRAILER_HEADERS);
+    this.addCommonHeaders(headers);
+    addRouterHeaders(headers, { provider: route.provider, ...route.estimate(), basis: 'estimate', ignoredParams: request.ignoredParams });
+    response.writeHead(200, headers);
+    return this.wire;
+  }
 
-  const metadataOf = ({ decisionId, attempts, end: { source, flags, stoppedBy } }: Settlement): JsonValue | undefined => {
-    const stopped = stoppedBy === '' ? {} : { stopped_by: stoppedBy };
-    if (wantsMetadata) return { decision_id: decisionId, usage_source: source.toLowerCase(), flags, attempts: attempts.map(attemptText), ...stopped };
-    return stoppedBy === '' ? undefined : stopped;
-  };
+  private addCommonHeaders(headers: HeaderList): void {
+    headers.push('x-request-id', this.options.requestId);
+    this.options.gate.addHeaders(headers, this.options.caller.account.id);
+  }
 
-  const endOf = (settlement: Settlement): StreamEnd => ({
-    usage: usageOf(settlement),
-    provider: settlement.provider,
-    costNanoUsd: BigInt(settlement.end.costNanoUsd),
-    savingsNanoUsd: BigInt(settlement.end.savingsNanoUsd),
-    routerMetadata: metadataOf(settlement),
-  });
+  private write(bytes: Buffer): void {
+    const { response } = this.options;
+    if (response.write(bytes) || this.isSlow) return;
+    this.isSlow = true;
+    response.once('drain', () => {
+      this.isSlow = false;
+      this.listener?.onDrain();
+    });
+    this.listener?.onSlow();
+  }
 
-  const end = (last: Buffer, settlement: Settlement | undefined): void => {
-    isDone = true;
-    response.write(last);
+  private end(wire: StreamWire, last: Buffer, settlement: Settlement | undefined): void {
+    this.isDone = true;
+    const { response } = this.options;
+    const before = wire.chunks(this.waiting);
+    this.waiting = [];
     if (settlement !== undefined) {
       response.addTrailers(routerTrailers(BigInt(settlement.end.costNanoUsd), BigInt(settlement.end.savingsNanoUsd)));
     }
-    response.end(DONE);
-    watchRest();
-  };
+    response.end(Buffer.concat([before, last, DONE]));
+    this.watchRest();
+  }
 
-  const watchRest = (): void => {
+  private watchRest(): void {
+    const { response } = this.options;
     if (response.writableLength > 0) response.setTimeout(STALLED_READER_MS, () => response.destroy());
-  };
+  }
 
-  const errorOf = (refusal: Refusal): ApiError => {
-    switch (refusal.kind) {
-      case 'scope':
-        return apiError('insufficient_scope', { message: `The API key lacks the scope ${refusal.scope}.` });
-      case 'plugin-requires-paid':
-        return apiError('PLUGIN_REQUIRES_PAID', { param: 'plugins', message: `The plugin ${refusal.plugin} needs a paid account.`, metadata: { plugin: refusal.plugin } });
-      case 'plugin-unavailable':
-        return apiError('plugin_unavailable', { param: 'plugins', message: `The plugin ${refusal.plugin} is not installed here.`, metadata: { plugin: refusal.plugin } });
-      case 'unbounded-parts':
-        return apiError('invalid_value', { param: 'messages', message: 'Under a cost cap, images and files must be sent as data URLs: what a reference costs cannot be bounded beforehand.' });
-      case 'routing':
-        return refusalToApiError(refusal.decision, refusal.model);
-      case 'admission':
-        return admissionToApiError(refusal.admission, nowMs());
-      case 'attempts':
-        return allAttemptsFailed(refusal.attempts);
-      case 'fault':
-        return faultToApiError(refusal.fault);
-    }
-  };
+  private endOf(settlement: Settlement): StreamEnd {
+    const { provider, end } = settlement;
+    return { usage: usageOf(settlement), provider, costNanoUsd: BigInt(end.costNanoUsd), savingsNanoUsd: BigInt(end.savingsNanoUsd), routerMetadata: this.metadataOf(settlement) };
+  }
 
-  return {
-    admitted: (admission: AdmitResponse__Output) => gate.remember(caller.account.id, admission),
-    keepAlive: (route) => {
-      open(route);
-      response.write(KEEP_ALIVE);
-    },
-    chunk: (route, choices) => response.write(open(route).chunk(choices)),
-    finish: (route, choices, settlement) => end(open(route).finish(choices, endOf(settlement)), settlement),
-    cut: (route, failed: Failed__Output, settlement) => {
-      end(open(route).errorChunk(forVariant(cutToApiError(failed), variant), settlement === undefined ? undefined : endOf(settlement)), settlement);
-    },
-    body: (_route, body, settlement) => {
-      isDone = true;
-      const { provider, model, decisionId } = settlement;
-      const figures = { provider, costNanoUsd: BigInt(settlement.end.costNanoUsd), savingsNanoUsd: BigInt(settlement.end.savingsNanoUsd) };
-      const rendered = renderCompletion({
-        id: requestId,
-        created: createdSeconds,
-        model,
-        choices: body.choices,
-        usage: usageOf(settlement),
-        xRouter: variant === 'B' ? undefined : { ...figures, routedFrom: request.model },
-        systemFingerprint: body.systemFingerprint,
-        serviceTier: body.serviceTier,
-        routerMetadata: metadataOf(settlement),
-      });
-      response.writeHead(200, {
-        'Content-Type': 'application/json; charset=utf-8',
-        'Content-Length': rendered.length,
-        ...commonHeaders(),
-        ...routerHeaders({ ...figures, basis: 'final', attempts: settlement.attempts.length, decisionId, ignoredParams: request.ignoredParams }),
-      });
-      response.end(rendered);
-      watchRest();
-    },
-    refuse: (refusal) => {
-      if (isDone) return;
-      isDone = true;
-      const own = errorOf(refusal);
-      // What admission never counts, the flood guard does (contract, section 1).
-      const error = UNCOUNTED.has(refusal.kind) ? gate.noteInvalid(caller, own) : own;
-      if (wire === undefined) gate.fail(response, requestId, error, caller);
-      else end(wire.errorChunk(forVariant(error, variant)), undefined);
-    },
-    onDrain: (listener) => {
-      response.once('drain', listener);
-    },
-    abandon: () => {
-      isDone = true;
-      response.destroy();
-    },
-    isGone: () => !isDone && response.destroyed,
-    onGone: (listener) => {
-      if (response.destroyed && !isDone) listener();
-      else gone.push(listener);
-    },
-  };
+  private metadataOf({ decisionId, attempts, end: { source, flags, stoppedBy } }: Settlement): JsonValue | undefined {
+    if (!this.options.wantsMetadata && stoppedBy === '') return undefined;
+    const stopped = stoppedBy === '' ? {} : { stopped_by: stoppedBy };
+    return this.options.wantsMetadata ? { decision_id: decisionId, usage_source: source.toLowerCase(), flags, attempts: attempts.map(attemptText), ...stopped } : stopped;
+  }
 }
 
 function usageOf({ end }: Settlement): UsageFigures {

@@ -8,7 +8,7 @@ import { conduct, type Neighbours } from '../../domain/conduct.js';
 import type { EdgeMetrics } from '../../metrics.js';
 import { apiError, faultToApiError } from '../../wire/errors.js';
 import type { Gate } from '../gate.js';
-import { createAnswer } from './answer.js';
+import { HttpAnswer } from './answer.js';
 import { readChatRequest } from './schema.js';
 
 export interface ChatHandlerOptions {
@@ -38,7 +38,8 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
     const startedMs = clock.monotonicMs();
     metrics.chatStarted();
     try {
-      const caller = await gate.enter(request, response, requestId);
+      const entered = gate.enter(request, response, requestId);
+      const caller = entered instanceof Promise ? await entered : entered;
       if (caller === undefined) return;
       if (!isJsonBody(request)) {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
@@ -58,7 +59,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       const wantsMetadata = request.headers['x-router-metadata'] === 'enabled';
       const session = parsed.request.sessionId ?? sessionOf(request.headers['x-session-id']);
       const chat = session === parsed.request.sessionId ? parsed.request : { ...parsed.request, sessionId: session };
-      const answer = createAnswer({ gate, response, request: chat, requestId, caller, wantsMetadata, createdSeconds: Math.floor(clock.nowMs() / 1_000), nowMs: () => clock.nowMs() });
+      const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata });
       const { result, attempts } = await conduct(neighbours, { requestId, caller, request: chat, answer });
       metrics.chatConducted(result, attempts);
     } catch (error) {

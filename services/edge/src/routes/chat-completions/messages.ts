@@ -16,38 +16,47 @@ export interface MessageFacts {
 }
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
+type Role = (typeof ROLES)[number];
 const OPENING_MAX = 2_048;
 /** Characters of one message that count to the opening. */
 const OPENING_PART_MAX = 1_024;
 
 interface Findings {
+  count: number;
   vision: boolean;
   fileInput: boolean;
   audioInput: boolean;
   hasUnboundedParts: boolean;
   inlineMediaChars: number;
   mediaParts: number;
+  opening: string;
+  /** Ids of the tool calls so far; made for the first one. */
+  calls: Set<string> | undefined;
 }
 
 /** Throws Invalid on the first message that breaks the contract. */
 export function checkMessages(value: unknown): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { vision: false, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0 };
-  const calls = new Set<string>();
-  let opening = '';
+  const found: Findings = { count: messages.length, vision: false, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', calls: undefined };
   let hasUser = false;
-  messages.forEach((item, index) => {
-    const param = `messages.[${index}]`;
-    const message = asObject(item, param);
-    const role = asOneOf(required(own(message, 'role'), `${param}.role`), `${param}.role`, ROLES);
-    checkOptionalString(message, 'name', param);
-    checkMessage(message, role, param, found, calls);
+  for (let index = 0; index < messages.length; index += 1) {
+    const item = messages[index];
+    const role = plainRole(item) ?? checkMessage(item, `messages.[${index}]`, found);
     const isOpening = role === 'system' || role === 'developer' || (role === 'user' && !hasUser);
-    if (isOpening && opening.length < OPENING_MAX) opening += `${role}\n${openingText(own(message, 'content'))}\n`;
+    if (isOpening && found.opening.length < OPENING_MAX) found.opening += `${role}\n${openingText(isObject(item) ? own(item, 'content') : undefined)}\n`;
     hasUser ||= role === 'user';
-  });
-  return { ...found, count: messages.length, opening: opening.slice(0, OPENING_MAX) };
+  }
+  found.opening = found.opening.slice(0, OPENING_MAX);
+  return found;
+}
+
+/** The role of a message that is nothing but text, as nearly all are: nothing of it can break the contract. Undefined = look closely. */
+function plainRole(item: unknown): Role | undefined {
+  if (!isObject(item) || typeof own(item, 'content') !== 'string' || Object.hasOwn(item, 'name')) return undefined;
+  const role = own(item, 'role');
+  if (role === 'user' || role === 'system' || role === 'developer') return role;
+  return role === 'assistant' && !Object.hasOwn(item, 'tool_calls') && !Object.hasOwn(item, 'refusal') ? role : undefined;
 }
 
 function openingText(content: unknown): string {
@@ -62,7 +71,15 @@ function openingText(content: unknown): string {
   return text;
 }
 
-function checkMessage(message: JsonObject, role: (typeof ROLES)[number], param: string, found: Findings, calls: Set<string>): void {
+function checkMessage(item: unknown, param: string, found: Findings): Role {
+  const message = asObject(item, param);
+  const role = asOneOf(required(own(message, 'role'), `${param}.role`), `${param}.role`, ROLES);
+  checkOptionalString(message, 'name', param);
+  checkContent(message, role, param, found);
+  return role;
+}
+
+function checkContent(message: JsonObject, role: Role, param: string, found: Findings): void {
   const content = own(message, 'content');
   switch (role) {
     case 'system':
@@ -73,12 +90,12 @@ function checkMessage(message: JsonObject, role: (typeof ROLES)[number], param: 
       checkUserContent(required(content, `${param}.content`), `${param}.content`, found);
       return;
     case 'assistant':
-      checkAssistant(message, param, calls);
+      checkAssistant(message, param, found);
       return;
     case 'tool': {
       const at = `${param}.tool_call_id`;
       const id = asString(required(own(message, 'tool_call_id'), at), at);
-      if (!calls.has(id)) throw wrongValue(at, 'the id of a tool call in an assistant message before it');
+      if (found.calls?.has(id) !== true) throw wrongValue(at, 'the id of a tool call in an assistant message before it');
       checkTextContent(required(content, `${param}.content`), `${param}.content`);
       return;
     }
@@ -156,13 +173,14 @@ function checkFile(file: JsonObject, param: string, found: Findings): void {
   found.hasUnboundedParts = true;
 }
 
-function checkAssistant(message: JsonObject, param: string, calls: Set<string>): void {
+function checkAssistant(message: JsonObject, param: string, found: Findings): void {
   checkOptionalString(message, 'refusal', param);
   const toolCalls = own(message, 'tool_calls');
   let callCount = 0;
   if (!isAbsent(toolCalls)) {
     const items = asArray(toolCalls, `${param}.tool_calls`);
     callCount = items.length;
+    const calls = (found.calls ??= new Set());
     items.forEach((item, index) => calls.add(checkToolCall(item, `${param}.tool_calls.[${index}]`)));
   }
   const content = own(message, 'content');

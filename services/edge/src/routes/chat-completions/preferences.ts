@@ -14,12 +14,15 @@ const MAX_PRICE_USD = 1_000_000;
 
 /** Both bounds, empty where absent. Min above max is refused by bits (contract, section 11). */
 export function readQuantization(body: JsonObject): { readonly min: string; readonly max: string } {
-  const [min, max] = (['min_quantization', 'max_quantization'] as const).map((name) => {
-    const value = own(body, name);
-    return isAbsent(value) ? undefined : asOneOf(value, name, QUANTIZATIONS);
-  });
+  const min = quantization(body, 'min_quantization');
+  const max = quantization(body, 'max_quantization');
   if (min !== undefined && max !== undefined && BITS[min] > BITS[max]) throw wrongValue('min_quantization', 'no more bits than max_quantization');
   return { min: min ?? '', max: max ?? '' };
+}
+
+function quantization(body: JsonObject, name: string): (typeof QUANTIZATIONS)[number] | undefined {
+  const value = own(body, name);
+  return isAbsent(value) ? undefined : asOneOf(value, name, QUANTIZATIONS);
 }
 
 /** A finite number above zero, or undefined. */
@@ -76,8 +79,11 @@ export interface PluginWishes {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
+const NO_WISHES: PluginWishes = { ids: [], options: {} };
+
 /** Plugins by id or as `{id, …options}`, merged with `plugin_options`, which wins. */
 export function readPlugins(plugins: unknown, pluginOptions: unknown): PluginWishes {
+  if (isAbsent(plugins) && isAbsent(pluginOptions)) return NO_WISHES;
   const ids = new Set<string>();
   const options = new Map<string, unknown>();
   if (!isAbsent(plugins)) {

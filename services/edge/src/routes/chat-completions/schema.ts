@@ -1,5 +1,5 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
@@ -33,7 +33,7 @@ const aBoolean: Check = (value, name) => void asBoolean(value, name);
 const within = (min: number, max: number): Check => (value, name) => void asNumber(value, name, min, max);
 
 /** Fields forwarded as they were sent; `messages`, `tools` and the like are checked apart. */
-const FORWARDED: Readonly<Record<string, Check>> = {
+const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   messages: () => undefined,
   temperature: within(0, 2),
   top_p: within(0, 1),
@@ -55,7 +55,11 @@ const FORWARDED: Readonly<Record<string, Check>> = {
   tool_choice: checkToolChoice,
   parallel_tool_calls: aBoolean,
   response_format: checkResponseFormat,
-};
+}));
+/** Without tools these say nothing, and providers refuse them. */
+const OF_TOOLS = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
+/** What becomes prompt. */
+const OF_PROMPT = new Set(['messages', 'tools', 'response_format']);
 
 function checkStop(value: unknown, name: string): void {
   if (typeof value === 'string') return;
@@ -132,18 +136,15 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   const ours: JsonObject = variant === 'A' ? object : Object.fromEntries(Object.entries(object).filter(([name]) => !VARIANT_A_ONLY.has(name)));
   const model = asString(required(own(ours, 'model'), 'model'), 'model', { min: 1, max: MODEL_ID_MAX });
   const messages = checkMessages(own(ours, 'messages'));
-  const { fields, ignoredParams } = split(body, object, ours, ranges);
-  const { stream, includeUsage } = readStream(ours);
-  const maxTokens = readMaxTokens(ours);
   const tools = own(ours, 'tools');
   const hasTools = Array.isArray(tools) && tools.length > 0;
+  const { fields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools);
+  const { stream, includeUsage } = readStream(ours);
+  const maxTokens = readMaxTokens(ours);
+  if (maxTokens !== undefined) params.push('max_tokens');
   const toolChoice = own(ours, 'tool_choice');
   const isForced = toolChoice === 'required' || isObject(toolChoice);
   if (isForced && !hasTools) throw wrongValue('tool_choice', '`tools` beside it');
-  // Without tools these say nothing, and providers refuse them.
-  const forwarded = hasTools ? fields : fields.filter(({ name }) => name !== 'tools' && name !== 'tool_choice' && name !== 'parallel_tool_calls');
-  const names = forwarded.map(({ name }) => name);
-  const promptBytes = forwarded.reduce((sum, { name, value }) => (name === 'messages' || name === 'tools' || name === 'response_format' ? sum + value.length : sum), 0);
   const choices = own(ours, 'n');
   const quantization = readQuantization(ours);
   const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
@@ -160,11 +161,11 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     includeUsage,
     maxTokens,
     choices: typeof choices === 'number' ? choices : 1,
-    fields: forwarded,
+    fields,
     needs: {
       tools: hasTools,
       forcedToolChoice: isForced,
-      parallelToolCalls: names.includes('parallel_tool_calls'),
+      parallelToolCalls: params.includes('parallel_tool_calls'),
       responseFormat: responseFormatOf(own(ours, 'response_format')),
       vision: messages.vision,
       fileInput: messages.fileInput,
@@ -172,7 +173,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
       streaming: stream,
       logprobs: own(ours, 'logprobs') === true || (typeof topLogprobs === 'number' && topLogprobs > 0),
       choices: typeof choices === 'number' ? choices : 1,
-      params: [...names.filter((name) => name !== 'messages'), ...(maxTokens === undefined ? [] : ['max_tokens'])],
+      params,
     },
     messageCount: messages.count,
     promptBytes,
@@ -190,16 +191,27 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     sessionId: isAbsent(sessionId) ? undefined : asString(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }),
     user: typeof user === 'string' ? user : undefined,
     ignoredParams,
-    conversationKey: createHash('sha256').update(messages.opening).digest('hex').slice(0, 32),
+    conversationKey: hash('sha256', messages.opening, 'hex').slice(0, 32),
   };
 }
 
+interface Split {
+  readonly fields: readonly ForwardedField[];
+  /** Names of the forwarded fields beside `messages`. */
+  readonly params: string[];
+  /** Bytes of the fields that become prompt. */
+  readonly promptBytes: number;
+  readonly ignoredParams: readonly string[];
+}
+
 /** Checks the forwarded fields and cuts them out of the body; names what is not known. */
-function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>): { readonly fields: readonly ForwardedField[]; readonly ignoredParams: readonly string[] } {
+function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>, hasTools: boolean): Split {
   const fields: ForwardedField[] = [];
+  const params: string[] = [];
   const ignoredParams: string[] = [];
+  let promptBytes = 0;
   for (const [name, { start, end }] of ranges) {
-    const check = Object.hasOwn(FORWARDED, name) ? FORWARDED[name] : undefined;
+    const check = FORWARDED.get(name);
     if (check === undefined) {
       if (!OWN_FIELDS.has(name) || !Object.hasOwn(ours, name)) ignoredParams.push(name);
       continue;
@@ -207,9 +219,12 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     const value = own(object, name);
     if (isAbsent(value)) continue;
     check(value, name);
+    if (!hasTools && OF_TOOLS.has(name)) continue;
     fields.push({ name, value: body.subarray(start, end) });
+    if (name !== 'messages') params.push(name);
+    if (OF_PROMPT.has(name)) promptBytes += end - start;
   }
-  return { fields, ignoredParams };
+  return { fields, params, promptBytes, ignoredParams };
 }
 
 function responseFormatOf(value: unknown): string {

@@ -2,6 +2,7 @@
 import type { ListModelsRequest, ListModelsResponse__Output } from '@signalbox/contracts/routing';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
+import { allowedModelsOf } from '../../domain/limits.js';
 import type { Caller } from '../../domain/ports.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { autoModel, isAutoModelId, renderModel, renderModelList } from '../../wire/models.js';
@@ -21,13 +22,11 @@ export interface ModelsQuestion {
 export async function answerModels(routing: RpcClient, { caller, model, isDetailed }: ModelsQuestion): Promise<ModelsAnswer> {
   const { key, account, variant } = caller;
   if (!key.scopes.includes('inference') && !key.scopes.includes('models:read')) return { kind: 'refused', error: apiError('insufficient_scope', { message: 'The API key lacks the scope models:read.' }) };
-  const keyModels = key.limits?.allowedModels ?? [];
-  const allowModels = keyModels.length === 0 ? account.allowModels : account.allowModels.length === 0 ? keyModels : keyModels.filter((id) => account.allowModels.includes(id));
   const isAuto = model !== undefined && isAutoModelId(model);
   try {
     const { models } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
       'ListModels',
-      { allowModels, denyModels: account.denyModels, byokProviders: [], detail: isDetailed, model: model === undefined || isAuto ? '' : model },
+      { allowModels: allowedModelsOf(caller), denyModels: account.denyModels, byokProviders: [], detail: isDetailed, model: model === undefined || isAuto ? '' : model },
       { deadlineMs: LIST_DEADLINE_MS },
     );
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };

@@ -1,0 +1,45 @@
+/** Price cards as messages carry them, read to whole numbers. */
+import { asNanoUsd, asPrice } from './money.js';
+import type { PriceCard } from './tokens.js';
+
+/** Decimal strings of nano-USD, as in the contract's PriceCard. */
+export type PriceCardText = { readonly [Field in keyof PriceCard]: string };
+
+/** Cards in use at once are a few thousand; beyond it all are read anew. */
+const CARDS_MAX = 8_192;
+const FIELDS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image', 'requestNanoUsd'] as const;
+
+interface Known {
+  readonly text: PriceCardText;
+  readonly card: PriceCard;
+}
+
+const cards = new Map<string, Known>();
+
+function isSame(a: PriceCardText, b: PriceCardText): boolean {
+  for (const field of FIELDS) if (a[field] !== b[field]) return false;
+  return true;
+}
+
+/**
+ * The card of a message, read once for each id and content: equal cards are the same object.
+ * Throws RangeError on a negative price, SyntaxError on what is no number.
+ */
+export function priceCardOf(text: PriceCardText): PriceCard {
+  const known = cards.get(text.id);
+  if (known !== undefined && isSame(known.text, text)) return known.card;
+  const card: PriceCard = {
+    id: text.id,
+    inputUncached: asPrice(text.inputUncached),
+    cacheRead: asPrice(text.cacheRead),
+    cacheWrite: asPrice(text.cacheWrite),
+    outputText: asPrice(text.outputText),
+    outputReasoning: asPrice(text.outputReasoning),
+    audio: asPrice(text.audio),
+    image: asPrice(text.image),
+    requestNanoUsd: asNanoUsd(text.requestNanoUsd),
+  };
+  if (cards.size >= CARDS_MAX) cards.clear();
+  cards.set(text.id, { text, card });
+  return card;
+}

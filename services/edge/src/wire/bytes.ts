@@ -1,0 +1,11 @@
+/** Joins text and bytes in one buffer, without a buffer for each part. */
+
+/** `head` and `tail` in UTF-8 around `middle`. */
+export function joinBytes(head: string, middle: Uint8Array, tail: string): Buffer {
+  // Three bytes bound a UTF-16 unit; nearly all of these texts are ASCII.
+  const out = Buffer.allocUnsafe(3 * (head.length + tail.length) + middle.length);
+  const start = out.write(head, 0);
+  out.set(middle, start);
+  const end = start + middle.length;
+  return out.subarray(0, end + out.write(tail, end));
+}
