@@ -54,6 +54,34 @@ describe('answers', () => {
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 
+  test('streams with exact trailers, one after another on one connection', async () => {
+    door.neighbours.scripts.set('a', (call) => {
+      call.listener.onEvent(events.text('first'));
+      setImmediate(() => call.play(events.text('é'.repeat(70_000)), events.text('last'), events.finish(), events.end()));
+    });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const sockets = new Set<unknown>();
+    const ask = (): Promise<readonly [string, NodeJS.Dict<string>]> =>
+      new Promise((resolve, reject) => {
+        const request = httpRequest(`${door.url}/v1/chat/completions`, { method: 'POST', agent, headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' } }, (response) => {
+          const parts: Buffer[] = [];
+          response.on('data', (part: Buffer) => parts.push(part));
+          response.on('end', () => resolve([Buffer.concat(parts).toString(), response.trailers]));
+        });
+        request.on('socket', (socket) => sockets.add(socket));
+        request.on('error', reject);
+        request.end(JSON.stringify({ ...hello, stream: true }));
+      });
+    for (let round = 0; round < 2; round += 1) {
+      const [text, trailers] = await ask();
+      const said = text.split('\n\n').slice(0, -2).map((event) => (JSON.parse(event.slice(6)) as { choices: { delta: { content?: string } }[] }).choices[0]?.delta.content);
+      expect(said).toEqual(['first', 'é'.repeat(70_000), 'last', undefined]);
+      expect(trailers).toEqual({ 'x-router-cost': '0.000020000', 'x-router-savings': '0.000000100' });
+    }
+    agent.destroy();
+    expect(sockets.size).toBe(1);
+  });
+
   test('a stream over HTTP/1.0, which has no trailers', async () => {
     door.neighbours.scripts.set('a', streams);
     const body = JSON.stringify({ ...hello, stream: true });

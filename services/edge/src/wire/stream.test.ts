@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { readAuthorization } from './authorization.js';
 import { renderCompletion } from './chat.js';
+import { CHUNKED, UNFRAMED } from './framing.js';
 import { addRouterHeaders, formatIgnoredParams, formatReset, type HeaderList } from './headers.js';
 import { renderModelList } from './models.js';
 import { cutToApiError } from './refusals.js';
@@ -11,14 +12,15 @@ const usage = { tokens: { ...NO_TOKENS, inputUncached: 61, outputText: 9 }, cach
 const end = { usage, provider: 'openai', costNanoUsd: 14_550n, savingsNanoUsd: 227_950n };
 const X_ROUTER = '"x_router":{"provider":"openai","cost_usd":0.00001455,"savings_usd":0.00022795,"routed_from":"auto"}';
 const FINISH = Buffer.from('[{"index":0,"delta":{},"finish_reason":"stop"}]');
-const wire = (includeUsage: boolean, variant: 'A' | 'B' = 'A') => createStreamWire({ id: 'chatcmpl-1', created: 5, model: 'm', routedFrom: 'auto', includeUsage, variant });
+const wire = (includeUsage: boolean, variant: 'A' | 'B' = 'A') => createStreamWire({ id: 'chatcmpl-1', created: 5, model: 'm', routedFrom: 'auto', includeUsage, variant, framing: UNFRAMED });
 const HEAD = 'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":5,"model":"m"';
+const DONE = 'data: [DONE]\n\n';
 const USAGE = '"usage":{"prompt_tokens":61,"completion_tokens":9,"total_tokens":70}';
 
 describe('streamed answers', () => {
   test('without include_usage the finish chunk carries usage and x_router', () => {
     expect(wire(false).chunks([FINISH]).toString()).toBe(`${HEAD},"choices":${FINISH.toString()}}\n\n`);
-    expect(wire(false).finish(FINISH, end).toString()).toBe(`${HEAD},"choices":${FINISH.toString()},${USAGE},${X_ROUTER}}\n\n`);
+    expect(wire(false).finish([], FINISH, end).toString()).toBe(`${HEAD},"choices":${FINISH.toString()},${USAGE},${X_ROUTER}}\n\n${DONE}`);
   });
 
   test('chunks of one turn are each an event of their own, in their order', () => {
@@ -26,15 +28,26 @@ describe('streamed answers', () => {
     expect(wire(false).chunks([a, b]).toString()).toBe(`${HEAD},"choices":[{"index":0}]}\n\n${HEAD},"choices":[{"index":1}]}\n\n`);
   });
 
-  test('with include_usage every chunk has usage null and one more without choices ends it', () => {
-    expect(wire(true).finish(FINISH, end).toString()).toBe(`${HEAD},"choices":${FINISH.toString()},"usage":null}\n\n${HEAD},"choices":[],${USAGE},${X_ROUTER}}\n\n`);
+  test('what still waits goes ahead of the end', () => {
+    expect(wire(false).finish([FINISH], FINISH, end).toString().startsWith(`${HEAD},"choices":${FINISH.toString()}}\n\n${HEAD}`)).toBe(true);
   });
 
-  test('variant B has no x_router', () => expect(wire(false, 'B').finish(FINISH, end).toString()).not.toContain('x_router'));
+  test.each([[1, '1'], [15, 'f'], [16, '10'], [255, 'ff'], [256, '100'], [70_000, '11170']])('a payload of %d bytes is framed as chunk %s', (length, size) => {
+    const bytes = CHUNKED.allocate(length);
+    bytes.fill('x', bytes.length - CHUNKED.tail - length, bytes.length - CHUNKED.tail);
+    expect(bytes.toString()).toBe(`${size}\r\n${'x'.repeat(length)}\r\n`);
+  });
+
+  test('with include_usage every chunk has usage null and one more without choices ends it', () => {
+    expect(wire(true).finish([], FINISH, end).toString()).toBe(`${HEAD},"choices":${FINISH.toString()},"usage":null}\n\n${HEAD},"choices":[],${USAGE},${X_ROUTER}}\n\n${DONE}`);
+  });
+
+  test('variant B has no x_router', () => expect(wire(false, 'B').finish([], FINISH, end).toString()).not.toContain('x_router'));
 
   test('a stream that breaks ends with an error chunk that parses', () => {
-    const text = wire(false).errorChunk(cutToApiError({ class: 'DISCONNECTED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: false }), end).toString();
-    expect(JSON.parse(text.slice(6))).toMatchObject({ error: { type: 'server_error', param: null, code: 'provider_disconnected', metadata: { retryable: true } }, choices: [{ index: 0, delta: {}, finish_reason: 'error' }], usage: { total_tokens: 70 } });
+    const text = wire(false).error([], cutToApiError({ class: 'DISCONNECTED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: false }), end).toString();
+    expect(text.endsWith(`}\n\n${DONE}`)).toBe(true);
+    expect(JSON.parse(text.slice(6, -DONE.length))).toMatchObject({ error: { type: 'server_error', param: null, code: 'provider_disconnected', metadata: { retryable: true } }, choices: [{ index: 0, delta: {}, finish_reason: 'error' }], usage: { total_tokens: 70 } });
   });
 });
 

@@ -2,15 +2,17 @@
 import type { Variant } from '@signalbox/kernel/tiers';
 import { renderRouter, renderUsage, type RouterFigures, type UsageFigures } from './chat.js';
 import { renderErrorObject, type ApiError } from './errors.js';
+import type { Framing } from './framing.js';
+import { routerTrailers } from './headers.js';
 import { renderJson, type JsonValue } from './json-text.js';
 
 /** A comment between events, after silence. */
-export const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
+const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 /** The last event of every stream. */
-export const DONE = Buffer.from('data: [DONE]\n\n');
+const DONE = 'data: [DONE]\n\n';
 
-const EMPTY_CHOICES = Buffer.from('[]');
-const ERROR_CHOICES = Buffer.from('[{"index":0,"delta":{},"finish_reason":"error"}]');
+const EMPTY_CHOICES = '[]';
+const ERROR_CHOICES = '[{"index":0,"delta":{},"finish_reason":"error"}]';
 
 export interface StreamWireOptions {
   readonly id: string;
@@ -23,6 +25,7 @@ export interface StreamWireOptions {
   readonly includeUsage: boolean;
   readonly variant: Variant;
   readonly systemFingerprint?: string | undefined;
+  readonly framing: Framing;
 }
 
 /** The figures of the last JSON chunk. */
@@ -34,28 +37,33 @@ export interface StreamEnd {
   readonly routerMetadata?: JsonValue | undefined;
 }
 
+/** Every answer is ready for the connection, framing included. Choices are JSON array texts and are spliced in as they are. */
 export interface StreamWire {
-  /** A chunk for each of `list`; an item is JSON array text and is spliced in as it is. */
+  keepAlive(): Buffer;
+  /** A chunk for each of `list`, which is not empty. */
   chunks(list: readonly Uint8Array[]): Buffer;
-  /** The end without `[DONE]`: the held finish chunk with usage and `x_router`, or under include_usage that chunk and one more. */
-  finish(choices: Uint8Array, end: StreamEnd): Buffer;
-  /** The last chunk of a stream that broke; without `end` nothing is known of its usage. Without `[DONE]`. */
-  errorChunk(error: ApiError, end?: StreamEnd): Buffer;
+  /** Chunks for `before`, then the held finish chunk with usage and `x_router`, or under include_usage that chunk and one more. The stream's last. */
+  finish(before: readonly Uint8Array[], choices: Uint8Array, end: StreamEnd): Buffer;
+  /** Chunks for `before`, then the error chunk of a stream that broke; without `end` nothing is known of its usage. The stream's last. */
+  error(before: readonly Uint8Array[], error: ApiError, end?: StreamEnd): Buffer;
 }
 
 /** Renders the events of one stream; what all chunks share is encoded once. */
 export function createStreamWire(options: StreamWireOptions): StreamWire {
-  const { id, created, model, routedFrom, includeUsage, variant, systemFingerprint = '' } = options;
+  const { id, created, model, routedFrom, includeUsage, variant, systemFingerprint = '', framing } = options;
   const fingerprint = systemFingerprint === '' ? '' : `,"system_fingerprint":${JSON.stringify(systemFingerprint)}`;
   const envelope = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)}${fingerprint}`;
   const prefix = Buffer.from(`${envelope},"choices":`);
   const suffix = Buffer.from(includeUsage ? ',"usage":null}\n\n' : '}\n\n');
 
-  const chunks = (list: readonly Uint8Array[]): Buffer => {
+  const lengthOf = (list: readonly Uint8Array[]): number => {
     let length = list.length * (prefix.length + suffix.length);
     for (const choices of list) length += choices.length;
-    const out = Buffer.allocUnsafe(length);
-    let at = 0;
+    return length;
+  };
+
+  const write = (out: Buffer, from: number, list: readonly Uint8Array[]): void => {
+    let at = from;
     for (const choices of list) {
       out.set(prefix, at);
       at += prefix.length;
@@ -64,6 +72,11 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
       out.set(suffix, at);
       at += suffix.length;
     }
+  };
+
+  const framed = (payload: Buffer): Buffer => {
+    const out = framing.allocate(payload.length);
+    out.set(payload, out.length - framing.tail - payload.length);
     return out;
   };
 
@@ -74,10 +87,27 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
     return `,"usage":${renderUsage(end.usage)}${xRouter}${metadata}}\n\n`;
   };
 
+  /** The last write of the stream: `before` and `last` in one payload, the trailers behind it. */
+  const end = (before: readonly Uint8Array[], last: Buffer, figuresOfEnd: StreamEnd | undefined): Buffer => {
+    const events = Buffer.allocUnsafe(lengthOf(before));
+    write(events, 0, before);
+    const trailers = figuresOfEnd === undefined ? {} : routerTrailers(figuresOfEnd.costNanoUsd, figuresOfEnd.savingsNanoUsd);
+    return Buffer.concat([framed(Buffer.concat([events, last, Buffer.from(DONE)])), Buffer.from(framing.end(trailers))]);
+  };
+
   return {
-    chunks,
-    finish: (choices, end) => (includeUsage ? Buffer.concat([chunks([choices]), prefix, EMPTY_CHOICES, Buffer.from(figures(end))]) : Buffer.concat([prefix, choices, Buffer.from(figures(end))])),
-    errorChunk: (error, end) =>
-      Buffer.concat([Buffer.from(`${envelope},"error":${renderErrorObject(error)},"choices":`), ERROR_CHOICES, end === undefined ? suffix : Buffer.from(figures(end))]),
+    keepAlive: () => framed(KEEP_ALIVE),
+    chunks: (list) => {
+      const length = lengthOf(list);
+      const out = framing.allocate(length);
+      write(out, out.length - framing.tail - length, list);
+      return out;
+    },
+    finish: (before, choices, stated) =>
+      includeUsage ? end([...before, choices], Buffer.from(`${envelope},"choices":${EMPTY_CHOICES}${figures(stated)}`), stated) : end(before, Buffer.concat([prefix, choices, Buffer.from(figures(stated))]), stated),
+    error: (before, error, stated) => {
+      const head = `${envelope},"error":${renderErrorObject(error)},"choices":${ERROR_CHOICES}`;
+      return end(before, stated === undefined ? Buffer.concat([Buffer.from(head), suffix]) : Buffer.from(head + figures(stated)), stated);
+    },
   };
 }

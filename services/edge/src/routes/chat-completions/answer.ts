@@ -9,10 +9,11 @@ import type { ChatRequest } from '../../domain/chat-request.js';
 import type { Caller } from '../../domain/ports.js';
 import { renderCompletion, type UsageFigures } from '../../wire/chat.js';
 import { forVariant } from '../../wire/errors.js';
-import { addRouterHeaders, routerTrailers, STREAM_HEADERS, TRAILER_HEADERS, type HeaderList } from '../../wire/headers.js';
+import { CHUNKED, UNFRAMED } from '../../wire/framing.js';
+import { addRouterHeaders, STREAM_HEADERS, TRAILER_HEADERS, type HeaderList } from '../../wire/headers.js';
 import type { JsonValue } from '../../wire/json-text.js';
 import { cutToApiError } from '../../wire/refusals.js';
-import { createStreamWire, DONE, KEEP_ALIVE, type StreamEnd, type StreamWire } from '../../wire/stream.js';
+import { createStreamWire, type StreamEnd, type StreamWire } from '../../wire/stream.js';
 import type { Gate } from '../gate.js';
 import { errorOfRefusal, isUncounted } from './refusal.js';
 
@@ -63,9 +64,9 @@ export class HttpAnswer implements Answer {
   }
 
   keepAlive(route: Route): void {
-    this.open(route);
+    const wire = this.open(route);
     this.flush();
-    this.write(KEEP_ALIVE);
+    this.write(wire.keepAlive());
   }
 
   chunk(route: Route, choices: Uint8Array): void {
@@ -75,20 +76,16 @@ export class HttpAnswer implements Answer {
 
   /** Writes the chunks that wait. */
   flush(): void {
-    if (this.waiting.length === 0 || this.wire === undefined) return;
-    const bytes = this.wire.chunks(this.waiting);
-    this.waiting = [];
-    this.write(bytes);
+    if (this.waiting.length > 0 && this.wire !== undefined) this.write(this.wire.chunks(this.take()));
   }
 
   finish(route: Route, choices: Uint8Array, settlement: Settlement): void {
-    const wire = this.open(route);
-    this.end(wire, wire.finish(choices, this.endOf(settlement)), settlement);
+    this.end(this.open(route).finish(this.take(), choices, this.endOf(settlement)));
   }
 
   cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void {
-    const wire = this.open(route);
-    this.end(wire, wire.errorChunk(forVariant(cutToApiError(failed), this.options.caller.variant), settlement === undefined ? undefined : this.endOf(settlement)), settlement);
+    const error = forVariant(cutToApiError(failed), this.options.caller.variant);
+    this.end(this.open(route).error(this.take(), error, settlement === undefined ? undefined : this.endOf(settlement)));
   }
 
   body(body: Body__Output, settlement: Settlement): void {
@@ -123,7 +120,7 @@ export class HttpAnswer implements Answer {
     const own = errorOfRefusal(refusal, clock.nowMs());
     const error = isUncounted(refusal) ? gate.noteInvalid(caller, own) : own;
     if (this.wire === undefined) gate.fail(response, requestId, error, caller);
-    else this.end(this.wire, this.wire.errorChunk(forVariant(error, caller.variant)), undefined);
+    else this.end(this.wire.error(this.take(), forVariant(error, caller.variant)));
   }
 
   abandon(): void {
@@ -136,6 +133,7 @@ export class HttpAnswer implements Answer {
   private open(route: Route): StreamWire {
     if (this.wire !== undefined) return this.wire;
     const { response, request, requestId, caller } = this.options;
+    const isChunked = response.req.httpVersion !== '1.0';
     this.wire = createStreamWire({
       id: requestId,
       created: this.createdSeconds,
@@ -144,13 +142,16 @@ export class HttpAnswer implements Answer {
       includeUsage: request.includeUsage,
       variant: caller.variant,
       systemFingerprint: route.head?.systemFingerprint,
+      framing: isChunked ? CHUNKED : UNFRAMED,
     });
     const headers: HeaderList = [...STREAM_HEADERS];
     // HTTP/1.0, which old proxies speak, has neither chunks nor trailers, and node:http throws on announcing them.
-    if (response.req.httpVersion !== '1.0') headers.push(...TRAILER_HEADERS);
+    if (isChunked) headers.push(...TRAILER_HEADERS);
     this.addCommonHeaders(headers);
     addRouterHeaders(headers, { provider: route.provider, ...route.estimate(), basis: 'estimate', ignoredParams: request.ignoredParams });
     response.writeHead(200, headers);
+    // The head announces chunks; from here on the wire frames them.
+    response.chunkedEncoding = false;
     return this.wire;
   }
 
@@ -170,15 +171,15 @@ export class HttpAnswer implements Answer {
     this.listener?.onSlow();
   }
 
-  private end(wire: StreamWire, last: Buffer, settlement: Settlement | undefined): void {
-    this.isDone = true;
-    const { response } = this.options;
-    const before = wire.chunks(this.waiting);
+  private take(): readonly Uint8Array[] {
+    const { waiting } = this;
     this.waiting = [];
-    if (settlement !== undefined) {
-      response.addTrailers(routerTrailers(BigInt(settlement.end.costNanoUsd), BigInt(settlement.end.savingsNanoUsd)));
-    }
-    response.end(Buffer.concat([before, last, DONE]));
+    return waiting;
+  }
+
+  private end(last: Buffer): void {
+    this.isDone = true;
+    this.options.response.end(last);
     this.watchRest();
   }
 
