@@ -22,7 +22,8 @@ const NO_MODEL = /model[ _]not[ _](?:found|exist)|deploymentnotfound|does not ex
 const PUBLIC_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 const FINAL_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY']);
 
-interface ErrorFacts {
+/** What a refusal's body says. */
+export interface ErrorFacts {
   readonly message: string;
   /** Code, type and message in one, to be searched. */
   readonly text: string;
@@ -55,7 +56,8 @@ export function publicSentence(message: string): string {
   return clean.length > PUBLIC_MESSAGE_CHARS_MAX ? `${clean.slice(0, PUBLIC_MESSAGE_CHARS_MAX - 1)}…` : clean;
 }
 
-function classOf(status: number, facts: ErrorFacts | undefined): FailureClass {
+/** Class by status and words; without facts the body was not the wire's error. */
+export function classifyFacts(status: number, facts: ErrorFacts | undefined): FailureClass {
   const text = facts?.text ?? '';
   if (status === 401 || status === 402 || status === 403) return POLICY.test(text) && status === 403 ? 'CONTENT_POLICY' : 'CREDENTIAL';
   if (status === 429) return NO_CREDIT.test(text) ? 'CREDENTIAL' : 'RATE_LIMITED';
@@ -72,16 +74,26 @@ function classOf(status: number, facts: ErrorFacts | undefined): FailureClass {
   return 'BAD_REQUEST';
 }
 
-function build(failureClass: FailureClass, status: number, retryAfterMs: number, facts: ErrorFacts | undefined): Failure {
+/** A failure whose message and parameter go to the client only when the class allows it. */
+export function failureOf(failureClass: FailureClass, status: number, retryAfterMs: number, message: string, param: string): Failure {
   const isPublic = PUBLIC_CLASSES.has(failureClass);
   return {
     class: failureClass,
     status,
     retryAfterMs,
-    publicMessage: isPublic ? publicSentence(facts?.message ?? '') : '',
-    publicParam: isPublic && /^[\w.[\]]{1,64}$/.test(facts?.param ?? '') ? (facts?.param ?? '') : '',
+    publicMessage: isPublic ? publicSentence(message) : '',
+    publicParam: isPublic && /^[\w.[\]]{1,64}$/.test(param) ? param : '',
     retryable: !FINAL_CLASSES.has(failureClass),
   };
+}
+
+function build(failureClass: FailureClass, status: number, retryAfterMs: number, facts: ErrorFacts | undefined): Failure {
+  return failureOf(failureClass, status, retryAfterMs, facts?.message ?? '', facts?.param ?? '');
+}
+
+/** Whole milliseconds within 0…RETRY_AFTER_MS_MAX; 0 for what is no number. */
+export function retryAfterFromMs(ms: number): number {
+  return Number.isFinite(ms) ? Math.min(RETRY_AFTER_MS_MAX, Math.max(0, Math.ceil(ms))) : 0;
 }
 
 /** Milliseconds of `retry-after-ms` or `Retry-After` (seconds or a date), clamped to 0…RETRY_AFTER_MS_MAX; 0 = none. */
@@ -90,32 +102,34 @@ export function readRetryAfter(headers: Refusal['headers'], nowMs: number): numb
     const value = headers[name];
     return typeof value === 'string' ? value.trim() : (value?.[0]?.trim() ?? '');
   };
-  const clamp = (ms: number): number => (Number.isFinite(ms) ? Math.min(RETRY_AFTER_MS_MAX, Math.max(0, Math.ceil(ms))) : 0);
   const inMs = one('retry-after-ms');
-  if (/^\d+(\.\d+)?$/.test(inMs)) return clamp(Number(inMs));
+  if (/^\d+(\.\d+)?$/.test(inMs)) return retryAfterFromMs(Number(inMs));
   const text = one('retry-after');
   if (text === '') return 0;
-  return /^\d+(\.\d+)?$/.test(text) ? clamp(Number(text) * 1_000) : clamp(Date.parse(text) - nowMs);
+  return /^\d+(\.\d+)?$/.test(text) ? retryAfterFromMs(Number(text) * 1_000) : retryAfterFromMs(Date.parse(text) - nowMs);
+}
+
+/** The JSON of a refusal's body; undefined when it is none or too long to be one. */
+export function readRefusalJson(body: Uint8Array): unknown {
+  if (body.length > BODY_BYTES_MAX) return undefined;
+  try {
+    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+  } catch {
+    return undefined;
+  }
 }
 
 /** Classifies an answer that is not 2xx. */
 export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Failure {
-  let facts: ErrorFacts | undefined;
-  if (body.length <= BODY_BYTES_MAX) {
-    try {
-      facts = factsOf(JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8')));
-    } catch {
-      facts = undefined;
-    }
-  }
-  return build(classOf(status, facts), status, readRetryAfter(headers, nowMs), facts);
+  const facts = factsOf(readRefusalJson(body));
+  return build(classifyFacts(status, facts), status, readRetryAfter(headers, nowMs), facts);
 }
 
 /** Classifies an error object that came inside a 200: in a stream's frame or as the body. */
 export function classifyErrorFrame(raw: unknown): Failure {
   const facts = factsOf({ error: raw });
   const code = isObject(raw) ? Number(raw['status'] ?? raw['code']) : NaN;
-  if (Number.isInteger(code) && code >= 400 && code < 600) return build(classOf(code, facts), code, 0, facts);
+  if (Number.isInteger(code) && code >= 400 && code < 600) return build(classifyFacts(code, facts), code, 0, facts);
   const text = facts?.text ?? '';
   if (OVERLOAD.test(text)) return build('PROVIDER_ERROR', 200, 0, facts);
   if (NO_CREDIT.test(text) || BAD_KEY.test(text)) return build('CREDENTIAL', 200, 0, facts);

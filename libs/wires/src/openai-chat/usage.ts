@@ -1,12 +1,6 @@
 /** `usage` of the OpenAI wire to disjoint buckets. */
 import { isObject, type Usage } from '../canonical.js';
-
-/** One request never reads or writes a billion tokens: such a figure is no token count. */
-const TOKENS_MAX = 1_000_000_000;
-
-function count(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX ? value : undefined;
-}
+import { tokenCount as count } from '../token-count.js';
 
 /** undefined when there is no usable figure: the caller estimates. Explicit zeros are figures. */
 export function readUsage(raw: unknown): Usage | undefined {

@@ -1,0 +1,66 @@
+/** Builds a whole canonical answer for wires other than OpenAI's. */
+import { failure, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
+import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
+
+export interface ChoiceParts {
+  readonly content: string;
+  readonly reasoning: string;
+  readonly calls: readonly CallParts[];
+  /** Canonical `images` items. */
+  readonly images: readonly unknown[];
+  /** Provider-only state of the message, to be sent back with it. */
+  readonly extra: JsonObject | undefined;
+  /** Canonical `logprobs`; null = none. */
+  readonly logprobs: unknown;
+  readonly reason: FinishReason;
+}
+
+export interface TotalUsage {
+  readonly usage: Usage | undefined;
+  /** There were figures, and they cannot be token counts. */
+  readonly isUnreadable: boolean;
+}
+
+function bytesOf({ content, reasoning, calls }: ChoiceParts): number {
+  return Buffer.byteLength(content) + Buffer.byteLength(reasoning) + calls.reduce((sum, call) => sum + callBytes(call), 0);
+}
+
+function hasContent({ content, reasoning, calls, images }: ChoiceParts): boolean {
+  return content !== '' || reasoning !== '' || calls.length > 0 || images.length > 0;
+}
+
+/** An answer, or the failure that the parts amount to: none at all, a broken one, one that the provider's policy emptied. */
+export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable }: TotalUsage, seed: string): AnswerResult {
+  const [first] = choices;
+  if (first === undefined) return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  if (choices.some((choice) => choice.reason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
+  if (choices.every((choice) => choice.reason === 'content_filter' && !hasContent(choice))) {
+    return { ok: false, failure: { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' }, usage };
+  }
+  const told = choices.map((choice, index) => ({
+    index,
+    message: {
+      role: 'assistant',
+      content: choice.calls.length > 0 && choice.content === '' ? null : choice.content,
+      refusal: null,
+      ...(choice.reasoning === '' ? {} : { reasoning_content: choice.reasoning }),
+      ...(choice.images.length === 0 ? {} : { images: choice.images }),
+      ...(choice.extra === undefined ? {} : { extra_content: choice.extra }),
+      ...(choice.calls.length === 0 ? {} : { tool_calls: choice.calls.map((call, position) => callObject(call, call.id === '' ? madeCallId(seed, index, position) : call.id)) }),
+    },
+    logprobs: choice.logprobs,
+    finish_reason: finishWithCalls(choice.reason, choice.calls.length),
+  }));
+  return {
+    ok: true,
+    answer: {
+      choices: JSON.stringify(told),
+      systemFingerprint: '',
+      serviceTier: '',
+      usage,
+      usageUnreadable: isUnreadable,
+      finishReason: told[0]?.finish_reason ?? 'stop',
+      outputBytes: choices.reduce((sum, choice) => sum + bytesOf(choice), 0),
+    },
+  };
+}

@@ -1,0 +1,206 @@
+/** Builds canonical chunks for wires other than OpenAI's: they say what came, this says it in OpenAI's shape, once and in order. */
+import { failure, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
+import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
+
+interface Pending {
+  content: string;
+  reasoning: string;
+  calls: object[];
+  images: unknown[];
+  extra: JsonObject | undefined;
+  logprobs: unknown;
+}
+
+interface Choice {
+  hasRole: boolean;
+  hasText: boolean;
+  callCount: number;
+  /** Told by the provider. */
+  reason: FinishReason | undefined;
+  /** Told to the client. */
+  isClosed: boolean;
+  pending: Pending | undefined;
+}
+
+export interface CanonicalStream {
+  content(choice: number, text: string): void;
+  reasoning(choice: number, text: string): void;
+  /** Canonical `images` items. */
+  images(choice: number, items: readonly unknown[]): void;
+  /** Provider-only state of the message, to be sent back with it. */
+  extra(choice: number, extra: JsonObject): void;
+  /** Canonical `logprobs`. */
+  logprobs(choice: number, logprobs: unknown): void;
+  /** Starts a tool call; its position, dense from 0. */
+  openCall(choice: number, call: CallParts): number;
+  /** More of a call's arguments. */
+  callArguments(choice: number, position: number, text: string): void;
+  /** Puts what came since the last flush into one chunk: once for each frame of the provider. */
+  flush(): void;
+  /** Remembered until `end`: a wire may say more after it. */
+  finish(choice: number, reason: FinishReason): void;
+  /** The last figures count; undefined = they cannot be token counts. */
+  usage(read: Usage | undefined): void;
+  /** The stream ended well, if all it began is finished: a finish chunk and `done`, else `failed`. */
+  end(): void;
+  fail(reason: Failure): void;
+  isOver(): boolean;
+  /** Events since the last take. */
+  take(): readonly StreamEvent[];
+  finishOpen(reason: FinishReason): StreamEvent | undefined;
+  summary(): StreamSummary;
+}
+
+/** Providers answer a handful of choices; more is garbage. */
+const CHOICES_MAX = 128;
+
+/** `seed` makes ids for tool calls that came without one. */
+export function createCanonicalStream(seed: string): CanonicalStream {
+  const choices = new Map<number, Choice>();
+  let events: StreamEvent[] = [];
+  let isOver = false;
+  let usage: Usage | undefined;
+  let usageUnreadable = false;
+  let outputBytes = 0;
+  let contentSeen = false;
+  let finishReason: FinishReason | '' = '';
+
+  const choiceOf = (index: number): Choice | undefined => {
+    let choice = choices.get(index);
+    if (choice === undefined) {
+      if (!Number.isInteger(index) || index < 0 || index >= CHOICES_MAX) return undefined;
+      choice = { hasRole: false, hasText: false, callCount: 0, reason: undefined, isClosed: false, pending: undefined };
+      choices.set(index, choice);
+    }
+    return choice.isClosed ? undefined : choice;
+  };
+  const pendingOf = (choice: Choice): Pending => (choice.pending ??= { content: '', reasoning: '', calls: [], images: [], extra: undefined, logprobs: undefined });
+
+  const deltaOf = (choice: Choice, pending: Pending): object => {
+    const { content, reasoning, calls, images, extra } = pending;
+    const isFirst = !choice.hasRole;
+    choice.hasRole = true;
+    return {
+      ...(isFirst ? { role: 'assistant', content: calls.length > 0 ? null : '' } : {}),
+      ...(content === '' ? {} : { content }),
+      ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+      ...(images.length === 0 ? {} : { images }),
+      ...(extra === undefined ? {} : { extra_content: extra }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    };
+  };
+
+  const flush = (): void => {
+    if (isOver) return;
+    const told: object[] = [];
+    let content = false;
+    for (const [index, choice] of choices) {
+      const { pending } = choice;
+      if (pending === undefined) continue;
+      choice.pending = undefined;
+      content ||= pending.content !== '' || pending.reasoning !== '' || pending.calls.length > 0 || pending.images.length > 0;
+      told.push({ index, delta: deltaOf(choice, pending), logprobs: pending.logprobs ?? null, finish_reason: null });
+    }
+    if (told.length === 0) return;
+    contentSeen ||= content;
+    events.push({ type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content, finish: false });
+  };
+
+  const closing = (fallback: FinishReason): StreamEvent | undefined => {
+    const told: object[] = [];
+    for (const [index, choice] of choices) {
+      if (choice.isClosed) continue;
+      choice.isClosed = true;
+      const reason = finishWithCalls(choice.reason ?? fallback, choice.callCount);
+      if (index === 0 || finishReason === '') finishReason = reason;
+      told.push({ index, delta: choice.hasRole ? {} : { role: 'assistant', content: '' }, logprobs: null, finish_reason: reason });
+    }
+    return told.length === 0 ? undefined : { type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content: false, finish: true };
+  };
+
+  const isFinished = (): boolean => choices.size > 0 && [...choices.values()].every((choice) => choice.reason !== undefined || choice.isClosed);
+
+  const fail = (reason: Failure): void => {
+    if (isOver) return;
+    flush();
+    isOver = true;
+    events.push({ type: 'failed', failure: reason });
+  };
+
+  const end = (): void => {
+    if (isOver) return;
+    flush();
+    const all = [...choices.values()];
+    if (all.length === 0) fail(failure('EMPTY', true, 200));
+    else if (!isFinished()) fail(failure('DISCONNECTED', true, 200));
+    else if (all.some((choice) => choice.reason === 'error')) fail(failure('PROVIDER_ERROR', true, 200));
+    else if (!contentSeen && all.every((choice) => choice.reason === 'content_filter')) fail({ ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' });
+    else {
+      const last = closing('stop');
+      if (last !== undefined) events.push(last);
+      isOver = true;
+      events.push({ type: 'done' });
+    }
+  };
+
+  return {
+    content: (index, text) => {
+      const choice = text === '' ? undefined : choiceOf(index);
+      if (choice === undefined) return;
+      pendingOf(choice).content += text;
+      outputBytes += Buffer.byteLength(text);
+    },
+    reasoning: (index, text) => {
+      const choice = text === '' ? undefined : choiceOf(index);
+      if (choice === undefined) return;
+      pendingOf(choice).reasoning += text;
+      outputBytes += Buffer.byteLength(text);
+    },
+    images: (index, items) => {
+      const choice = items.length === 0 ? undefined : choiceOf(index);
+      if (choice !== undefined) pendingOf(choice).images.push(...items);
+    },
+    extra: (index, extra) => {
+      const choice = choiceOf(index);
+      if (choice !== undefined) pendingOf(choice).extra = extra;
+    },
+    logprobs: (index, logprobs) => {
+      const choice = choiceOf(index);
+      if (choice !== undefined) pendingOf(choice).logprobs = logprobs;
+    },
+    openCall: (index, call) => {
+      const choice = choiceOf(index);
+      if (choice === undefined) return -1;
+      const position = choice.callCount;
+      choice.callCount += 1;
+      pendingOf(choice).calls.push({ index: position, ...callObject(call, call.id === '' ? madeCallId(seed, index, position) : call.id) });
+      outputBytes += callBytes(call);
+      return position;
+    },
+    callArguments: (index, position, text) => {
+      const choice = text === '' ? undefined : choiceOf(index);
+      if (choice === undefined || position < 0 || position >= choice.callCount) return;
+      pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
+      outputBytes += Buffer.byteLength(text);
+    },
+    flush,
+    finish: (index, reason) => {
+      const choice = choiceOf(index);
+      if (choice !== undefined) choice.reason = reason;
+    },
+    usage: (read) => {
+      usageUnreadable = read === undefined;
+      if (read !== undefined) usage = read;
+    },
+    end,
+    fail,
+    isOver: () => isOver,
+    take: () => {
+      const taken = events;
+      events = [];
+      return taken;
+    },
+    finishOpen: closing,
+    summary: () => ({ usage, usageUnreadable, finishReason, outputBytes, contentSeen, isFinished: isFinished(), systemFingerprint: '', serviceTier: '' }),
+  };
+}

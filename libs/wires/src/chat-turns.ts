@@ -1,0 +1,137 @@
+/** A client's messages as wires other than OpenAI's read them. Edge has checked their shape; the older function form becomes tool calls. */
+import { isObject, type JsonObject } from './canonical.js';
+import { readMediaSource, type MediaKind, type MediaReference, type MediaSource } from './media.js';
+import { notTakenHere } from './unsendable.js';
+
+export interface TextPart {
+  readonly type: 'text';
+  readonly text: string;
+}
+
+export interface MediaPart {
+  readonly type: 'media';
+  readonly kind: MediaKind;
+  readonly source: MediaSource;
+  /** File name, empty = none told. */
+  readonly name: string;
+  /** `auto`, `low`, `high`; empty = not told. */
+  readonly detail: string;
+  /** Names the message and part for the client. */
+  readonly param: string;
+}
+
+export type UserPart = TextPart | MediaPart;
+
+export interface TurnCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON text as the model wrote it; may be empty or malformed. */
+  readonly arguments: string;
+  /** Provider-only state that went out with the call; empty = none. */
+  readonly extra: JsonObject;
+}
+
+export type Turn =
+  | { readonly role: 'system'; readonly text: string }
+  | { readonly role: 'user'; readonly parts: readonly UserPart[] }
+  | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly TurnCall[]; readonly message: JsonObject }
+  | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly text: string };
+
+const NO_EXTRA: JsonObject = {};
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+export const extraOf = (holder: JsonObject): JsonObject => (isObject(holder['extra_content']) ? holder['extra_content'] : NO_EXTRA);
+
+/** Text of a string or of text (and refusal) parts, joined. */
+export function plainText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  return listOf(content)
+    .map((part) => (isObject(part) ? textOf(part['text']) || textOf(part['refusal']) : ''))
+    .join('');
+}
+
+function mediaPart(part: JsonObject, param: string): MediaPart {
+  const inner = part[textOf(part['type'])];
+  const of = isObject(inner) ? inner : {};
+  switch (part['type']) {
+    case 'image_url': {
+      const at = `${param}.image_url.url`;
+      return { type: 'media', kind: 'image', source: readMediaSource(textOf(of['url']), 'image', at), name: '', detail: textOf(of['detail']), param: at };
+    }
+    case 'input_audio': {
+      const at = `${param}.input_audio.data`;
+      const data = textOf(of['data']);
+      const format = textOf(of['format']).toLowerCase();
+      const url = data.startsWith('data:') ? data : `data:audio/${format};base64,${data}`;
+      return { type: 'media', kind: 'audio', source: readMediaSource(url, 'audio', at), name: '', detail: '', param: at };
+    }
+    default: {
+      const at = `${param}.file.file_data`;
+      // An id names an upload at one provider, which is not known here.
+      if (typeof of['file_data'] !== 'string') throw notTakenHere(`${param}.file.file_id`, 'A file must be sent as `file_data`.');
+      return { type: 'media', kind: 'file', source: readMediaSource(of['file_data'], 'file', at), name: textOf(of['filename']), detail: '', param: at };
+    }
+  }
+}
+
+function userParts(content: unknown, param: string): readonly UserPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return listOf(content).flatMap((part, index): UserPart[] => {
+    if (!isObject(part)) return [];
+    if (part['type'] === 'text') return [{ type: 'text', text: textOf(part['text']) }];
+    return [mediaPart(part, `${param}.[${String(index)}]`)];
+  });
+}
+
+function callsOf(message: JsonObject, position: number): readonly TurnCall[] {
+  const calls = listOf(message['tool_calls'])
+    .filter(isObject)
+    .map((call) => {
+      const fn = isObject(call['function']) ? call['function'] : {};
+      return { id: textOf(call['id']), name: textOf(fn['name']), arguments: textOf(fn['arguments']), extra: extraOf(call) };
+    });
+  const older = message['function_call'];
+  if (!isObject(older)) return calls;
+  return [...calls, { id: `call_fn_${String(position)}`, name: textOf(older['name']), arguments: textOf(older['arguments']), extra: NO_EXTRA }];
+}
+
+/** Throws Unsendable on media that are not what they say. */
+export function readTurns(messages: unknown): readonly Turn[] {
+  const names = new Map<string, string>();
+  let lastId = '';
+  return listOf(messages).flatMap((message, index): Turn[] => {
+    if (!isObject(message)) return [];
+    switch (message['role']) {
+      case 'system':
+      case 'developer':
+        return [{ role: 'system', text: plainText(message['content']) }];
+      case 'user':
+        return [{ role: 'user', parts: userParts(message['content'], `messages.[${String(index)}].content`) }];
+      case 'assistant': {
+        const calls = callsOf(message, index);
+        for (const call of calls) names.set((lastId = call.id), call.name);
+        return [{ role: 'assistant', text: plainText(message['content']) || textOf(message['refusal']), calls, message }];
+      }
+      case 'tool':
+      case 'function': {
+        const callId = textOf(message['tool_call_id']) || lastId;
+        return [{ role: 'tool', callId, name: names.get(callId) ?? textOf(message['name']), text: plainText(message['content']) }];
+      }
+      default:
+        return [];
+    }
+  });
+}
+
+/** What has to be fetched first, each URL once. */
+export function mediaReferences(turns: readonly Turn[]): readonly MediaReference[] {
+  const found = new Map<string, MediaReference>();
+  for (const turn of turns) {
+    if (turn.role !== 'user') continue;
+    for (const part of turn.parts) {
+      if (part.type === 'media' && part.source.kind === 'url' && !found.has(part.source.url)) found.set(part.source.url, { url: part.source.url, kind: part.kind, param: part.param });
+    }
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,89 @@
+/** Images, sound and files that a client sends: data URLs read, bytes compared with what they claim to be. */
+import { badInput } from './unsendable.js';
+
+export interface Media {
+  /** Lower case, without parameters, such as `image/png`. */
+  readonly mediaType: string;
+  /** Standard alphabet, padded, no white space. */
+  readonly base64: string;
+}
+
+export type MediaSource = ({ readonly kind: 'inline' } & Media) | { readonly kind: 'url'; readonly url: string };
+
+export type MediaKind = 'image' | 'audio' | 'file';
+
+/** A reference that has to be fetched before the request can be composed. */
+export interface MediaReference {
+  readonly url: string;
+  readonly kind: MediaKind;
+  /** Names the message and part for the client. */
+  readonly param: string;
+}
+
+/** Fetched media by URL. */
+export type FetchedMedia = ReadonlyMap<string, Media>;
+
+/** First bytes of formats that providers take, as base64 begins with them. */
+const SIGNATURES: readonly (readonly [mediaType: string, base64: RegExp])[] = [
+  ['image/png', /^iVBORw0KGgo/],
+  ['image/jpeg', /^\/9j\//],
+  ['image/gif', /^R0lGOD/],
+  ['image/webp', /^UklGR.{6}XRUJQ/],
+  ['application/pdf', /^JVBERi/],
+];
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),/i;
+
+/** Type by the first bytes; undefined for formats not known here. */
+export function sniffMediaType(base64: string): string | undefined {
+  const head = base64.slice(0, 32);
+  return SIGNATURES.find(([, signature]) => signature.test(head))?.[0];
+}
+
+const isPicture = (mediaType: string): boolean => mediaType.startsWith('image/');
+
+/** What the bytes are, when that is what they claim to be; an empty claim is no claim. Throws Unsendable when they are something else. */
+export function checkedMedia(claimed: string, base64: string, kind: MediaKind, param: string): Media {
+  const mediaType = claimed.split(';')[0]?.trim().toLowerCase() ?? '';
+  const isClaimed = mediaType !== '' && mediaType !== 'application/octet-stream';
+  const actual = sniffMediaType(base64);
+  // Pictures with another picture's type are common, and harmless once the type is right.
+  const fits = actual === undefined ? !SIGNATURES.some(([known]) => known === mediaType) : !isClaimed || actual === mediaType || (isPicture(actual) && isPicture(mediaType));
+  const told = actual ?? mediaType;
+  if (!fits || (kind === 'image' && !isPicture(told))) throw badInput(param, `The ${kind} is not what its media type says.`);
+  if (told === '') throw badInput(param, `The ${kind} has no media type.`);
+  return { mediaType: told, base64 };
+}
+
+function toBase64(payload: string, isBase64: boolean, param: string): string {
+  if (!isBase64) return Buffer.from(safelyDecoded(payload, param)).toString('base64');
+  const text = (payload.includes('%') ? safelyDecoded(payload, param) : payload).replace(/\s+/g, '').replaceAll('-', '+').replaceAll('_', '/');
+  if (!BASE64.test(text)) throw badInput(param, 'The data is not base64.');
+  const bare = text.replace(/=+$/, '');
+  if (bare.length % 4 === 1) throw badInput(param, 'The data is not base64.');
+  return bare.padEnd(Math.ceil(bare.length / 4) * 4, '=');
+}
+
+function safelyDecoded(text: string, param: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw badInput(param, 'The data URL is malformed.');
+  }
+}
+
+/** A data URL's media. Throws Unsendable naming `param`. */
+export function readDataUrl(url: string, kind: MediaKind, param: string): Media {
+  const match = DATA_URL.exec(url);
+  if (match === null) throw badInput(param, 'The data URL is malformed.');
+  const [head, type = '', parameters = ''] = match;
+  return checkedMedia(type, toBase64(url.slice(head.length), /;base64$/i.test(parameters), param), kind, param);
+}
+
+/** A data or http(s) URL, or bare base64 whose first bytes tell its type. Throws Unsendable naming `param`. */
+export function readMediaSource(text: string, kind: MediaKind, param: string): MediaSource {
+  if (/^data:/i.test(text)) return { kind: 'inline', ...readDataUrl(text, kind, param) };
+  if (/^https?:\/\//i.test(text)) return { kind: 'url', url: text };
+  const base64 = toBase64(text, true, param);
+  return { kind: 'inline', ...checkedMedia(sniffMediaType(base64) ?? '', base64, kind, param) };
+}

@@ -1,0 +1,54 @@
+/** Streams whose events are JSON objects in SSE frames. */
+import { failure, isObject, type JsonObject } from './canonical.js';
+import type { CanonicalStream } from './canonical-stream.js';
+import { createSseParser } from './sse.js';
+import type { StreamTransducer } from './canonical.js';
+
+export interface SseJsonWire {
+  /** One event; what it adds is flushed into one chunk. */
+  onFrame(frame: JsonObject): void;
+  /** The source ended: say `end` or `fail`. */
+  onClose(): void;
+}
+
+/** Transducer over `stream`, fed frame by frame. `[DONE]` is skipped; anything that is no object is GARBAGE. */
+export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWire): StreamTransducer {
+  const sse = createSseParser();
+  const garbage = (): void => stream.fail(failure('GARBAGE', true, 200));
+
+  const onData = (data: Buffer): void => {
+    if (stream.isOver()) return;
+    const text = data.toString('utf8').trim();
+    if (text === '' || text === '[DONE]') return;
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(text);
+    } catch {
+      parsed = undefined;
+    }
+    // Google wraps an error of a stream in a list of one.
+    const frame: unknown = Array.isArray(parsed) && parsed.length === 1 ? parsed[0] : parsed;
+    if (!isObject(frame)) {
+      garbage();
+      return;
+    }
+    wire.onFrame(frame);
+    stream.flush();
+  };
+
+  return {
+    push: (bytes) => {
+      if (stream.isOver()) return [];
+      if (!sse.push(bytes, onData)) garbage();
+      return stream.take();
+    },
+    close: () => {
+      if (stream.isOver()) return [];
+      if (!sse.close(onData)) garbage();
+      if (!stream.isOver()) wire.onClose();
+      return stream.take();
+    },
+    finishOpen: (reason) => stream.finishOpen(reason),
+    summary: () => stream.summary(),
+  };
+}
