@@ -1,0 +1,78 @@
+/** What a refusal of Google's APIs means, and what of it a client may read. */
+import { failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
+import { classifyFacts, failureOf, readRefusalJson, readRetryAfter, retryAfterFromMs, type Refusal } from '../openai-chat/errors.js';
+
+/** ErrorInfo reasons that are about our key, project or account. */
+const OURS = /^(?:API_KEY_|ACCESS_TOKEN_|CONSUMER_|SERVICE_DISABLED|BILLING_DISABLED|ACCOUNT_|CREDENTIALS_MISSING|USER_PROJECT_DENIED|IAM_PERMISSION_DENIED)/;
+const CONTEXT = /token count.{0,40}exceeds|maximum number of tokens/i;
+const POLICY = /responsible ai|prohibited (?:use|content)|violates? (?:our|google)/i;
+const NO_CREDIT = /credits? (?:is|are|has been|have been) depleted|billing account|location is not supported/i;
+const OVERLOADED: ReadonlySet<string> = new Set(['CANCELLED', 'UNKNOWN', 'DEADLINE_EXCEEDED', 'ABORTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS']);
+
+interface GoogleError {
+  readonly message: string;
+  readonly status: string;
+  /** ErrorInfo. */
+  readonly reason: string;
+  /** RetryInfo, 0 = none. */
+  readonly retryAfterMs: number;
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+function detailOf(details: unknown, type: string): JsonObject {
+  const list = Array.isArray(details) ? (details as readonly unknown[]).filter(isObject) : [];
+  return list.find((detail) => textOf(detail['@type']).endsWith(`.${type}`)) ?? {};
+}
+
+/** Milliseconds of a protobuf duration such as `34.5s`. */
+function durationMs(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)s$/.exec(text);
+  return match === null ? 0 : retryAfterFromMs(Number(match[1]) * 1_000);
+}
+
+function errorOf(raw: unknown): GoogleError | undefined {
+  // Streams wrap their error in a list.
+  const outer: unknown = Array.isArray(raw) ? raw[0] : raw;
+  const inner = isObject(outer) ? outer['error'] : undefined;
+  if (typeof inner === 'string') return { message: inner, status: '', reason: '', retryAfterMs: 0 };
+  if (!isObject(inner)) return undefined;
+  return {
+    message: textOf(inner['message']),
+    status: textOf(inner['status']),
+    reason: textOf(detailOf(inner['details'], 'ErrorInfo')['reason']),
+    retryAfterMs: durationMs(textOf(detailOf(inner['details'], 'RetryInfo')['retryDelay'])),
+  };
+}
+
+function classOf(status: number, error: GoogleError | undefined): FailureClass {
+  if (error === undefined) return classifyFacts(status, undefined);
+  const { message, reason } = error;
+  if (OURS.test(reason)) return 'CREDENTIAL';
+  // The sentence about "your current quota" stands in every 429, those of the minute included.
+  if (status === 429 || error.status === 'RESOURCE_EXHAUSTED') return NO_CREDIT.test(message) ? 'CREDENTIAL' : 'RATE_LIMITED';
+  if (status === 499 || OVERLOADED.has(error.status)) return 'PROVIDER_ERROR';
+  if (NO_CREDIT.test(message)) return 'CREDENTIAL';
+  if (status === 400 && CONTEXT.test(message)) return 'CONTEXT_LENGTH';
+  if (status === 400 && POLICY.test(message)) return 'CONTENT_POLICY';
+  return classifyFacts(status, { message, text: `${error.status} ${message}`, param: '' });
+}
+
+/** Classifies an answer that is not 2xx. */
+export function classifyGoogleRefusal({ status, headers, body, nowMs }: Refusal): Failure {
+  const error = errorOf(readRefusalJson(body));
+  return failureOf(classOf(status, error), status, readRetryAfter(headers, nowMs) || (error?.retryAfterMs ?? 0), error?.message ?? '', '');
+}
+
+/** Classifies an error that came inside a 200. */
+export function classifyErrorFrame(frame: JsonObject): Failure {
+  const error = errorOf(frame);
+  const code = isObject(frame['error']) ? frame['error']['code'] : undefined;
+  const status = typeof code === 'number' && code >= 400 && code < 600 ? code : 500;
+  return failureOf(classOf(status, error), status, error?.retryAfterMs ?? 0, error?.message ?? '', '');
+}
+
+/** The prompt was refused as a whole. */
+export function promptBlocked(): Failure {
+  return { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused the prompt for reasons of its content policy.' };
+}

@@ -1,0 +1,23 @@
+/** A whole answer of generateContent to canonical choices. */
+import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { answerOf } from '../canonical-answer.js';
+import { candidatesOf, isPromptBlocked } from './candidate.js';
+import { classifyErrorFrame, promptBlocked } from './errors.js';
+import { readUsage } from './usage.js';
+
+/** `seed` makes ids for tool calls that came without one. Never throws. */
+export function readGenerateContentAnswer(body: Uint8Array, seed: string): AnswerResult {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+  } catch {
+    parsed = undefined;
+  }
+  if (!isObject(parsed)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const usage = readUsage(parsed['usageMetadata']);
+  if (isObject(parsed['error'])) return { ok: false, failure: classifyErrorFrame(parsed), usage };
+  const candidates = candidatesOf(parsed);
+  if (candidates.length === 0 && isPromptBlocked(parsed)) return { ok: false, failure: promptBlocked(), usage };
+  const choices = candidates.map((candidate) => ({ ...candidate, logprobs: candidate.logprobs ?? null, reason: candidate.reason ?? 'stop' }));
+  return answerOf(choices, { usage, isUnreadable: usage === undefined && isObject(parsed['usageMetadata']) }, seed);
+}

@@ -1,0 +1,101 @@
+/** JSON Schema to Google's subset of OpenAPI's, only where nothing is lost: the caller sends the JSON Schema itself else. */
+import { isObject, type JsonObject } from '../canonical.js';
+
+const TYPES: Readonly<Record<string, string>> = { string: 'STRING', number: 'NUMBER', integer: 'INTEGER', boolean: 'BOOLEAN', array: 'ARRAY', object: 'OBJECT' };
+/** Say nothing about which values conform, or are kept apart. */
+const ANNOTATIONS: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', '$defs', 'definitions', 'examples', 'default', 'deprecated', 'readOnly', 'writeOnly']);
+const COPIED: ReadonlySet<string> = new Set(['title', 'description', 'minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties', 'minimum', 'maximum', 'pattern', 'required', 'propertyOrdering']);
+const FORMATS: Readonly<Record<string, readonly string[]>> = { STRING: ['date-time'], NUMBER: ['float', 'double'], INTEGER: ['int32', 'int64'] };
+/** References inside one another; deeper is taken for a cycle. */
+const REFERENCES_MAX = 32;
+
+interface Place {
+  readonly root: JsonObject;
+  readonly references: number;
+}
+
+function resolveReference(reference: unknown, root: JsonObject): JsonObject | undefined {
+  if (typeof reference !== 'string' || !reference.startsWith('#/')) return undefined;
+  let at: unknown = root;
+  for (const step of reference.slice(2).split('/')) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  }
+  return isObject(at) ? at : undefined;
+}
+
+/** `type`, with null apart; undefined when several other types are allowed. */
+function typeOf(schema: JsonObject): { readonly type: string; readonly isNullable: boolean } | undefined {
+  const told = schema['type'];
+  const names = Array.isArray(told) ? (told as readonly unknown[]) : told === undefined ? [] : [told];
+  const others = names.filter((name) => name !== 'null');
+  const isNullable = others.length < names.length || schema['nullable'] === true;
+  if (others.length > 1) return undefined;
+  const [name] = others;
+  if (name === undefined) return isNullable && names.length > 0 ? undefined : { type: '', isNullable };
+  return typeof name === 'string' && Object.hasOwn(TYPES, name) ? { type: TYPES[name] ?? '', isNullable } : undefined;
+}
+
+function convertAnyOf(value: unknown, place: Place): JsonObject | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  const isNull = (item: unknown): boolean => isObject(item) && item['type'] === 'null';
+  const rest = (value as readonly unknown[]).filter((item) => !isNull(item));
+  const nullable = rest.length < value.length ? { nullable: true } : {};
+  const converted = rest.map((item) => convert(item, place));
+  if (converted.length === 0 || converted.some((item) => item === undefined)) return undefined;
+  return converted.length === 1 ? { ...converted[0], ...nullable } : { anyOf: converted, ...nullable };
+}
+
+function convertProperties(value: unknown, place: Place): JsonObject | undefined {
+  if (!isObject(value)) return undefined;
+  const converted = Object.entries(value).map(([name, item]) => [name, convert(item, place)] as const);
+  return converted.some(([, item]) => item === undefined) ? undefined : Object.fromEntries(converted);
+}
+
+function convert(schema: unknown, place: Place): JsonObject | undefined {
+  if (!isObject(schema)) return undefined;
+  if (schema['$ref'] !== undefined) {
+    const target = place.references < REFERENCES_MAX ? resolveReference(schema['$ref'], place.root) : undefined;
+    if (target === undefined) return undefined;
+    const { $ref: _reference, ...siblings } = schema;
+    return convert({ ...target, ...siblings }, { ...place, references: place.references + 1 });
+  }
+  const kind = typeOf(schema);
+  if (kind === undefined) return undefined;
+  const out: Record<string, unknown> = { ...(kind.type === '' ? {} : { type: kind.type }), ...(kind.isNullable ? { nullable: true } : {}) };
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (keyword === 'type' || keyword === 'nullable' || ANNOTATIONS.has(keyword)) continue;
+    if (COPIED.has(keyword)) out[keyword] = value;
+    else if (keyword === 'format') {
+      if (typeof value === 'string' && FORMATS[kind.type]?.includes(value) === true) out['format'] = value;
+    } else if (keyword === 'enum' || keyword === 'const') {
+      const values = keyword === 'const' ? [value] : value;
+      if (kind.type !== 'STRING' || !Array.isArray(values) || !values.every((item) => typeof item === 'string' && item !== '')) return undefined;
+      out['enum'] = values;
+    } else if (keyword === 'additionalProperties') {
+      // Nothing beyond `properties` is generated anyway.
+      if (typeof value !== 'boolean') return undefined;
+    } else if (keyword === 'properties') {
+      const properties = convertProperties(value, place);
+      if (properties === undefined) return undefined;
+      out['properties'] = properties;
+    } else if (keyword === 'items') {
+      const items = convert(value, place);
+      if (items === undefined) return undefined;
+      out['items'] = items;
+    } else if (keyword === 'anyOf') {
+      const anyOf = convertAnyOf(value, place);
+      if (anyOf === undefined) return undefined;
+      Object.assign(out, anyOf);
+    } else return undefined;
+  }
+  // Google refuses objects without properties and lists without items.
+  if (out['type'] === 'OBJECT' && Object.keys(isObject(out['properties']) ? out['properties'] : {}).length === 0) return undefined;
+  if (out['type'] === 'ARRAY' && out['items'] === undefined) return undefined;
+  return out['type'] === undefined && out['anyOf'] === undefined ? undefined : out;
+}
+
+/** undefined when the subset cannot say the same. */
+export function toOpenApiSchema(schema: JsonObject): JsonObject | undefined {
+  return convert(schema, { root: schema, references: 0 });
+}

@@ -1,0 +1,37 @@
+/** The stream of streamGenerateContent?alt=sse: events in the shape of whole answers, ended by the connection's end. */
+import { isObject, type JsonObject, type StreamTransducer, type Usage } from '../canonical.js';
+import { createCanonicalStream } from '../canonical-stream.js';
+import { createSseJsonTransducer } from '../sse-json.js';
+import { candidatesOf, isPromptBlocked, type Candidate } from './candidate.js';
+import { classifyErrorFrame, promptBlocked } from './errors.js';
+import { readUsage } from './usage.js';
+
+/** `seed` makes ids for tool calls that came without one. */
+export function createGenerateContentTransducer(seed: string): StreamTransducer {
+  const stream = createCanonicalStream(seed);
+  let told: { readonly usage: Usage | undefined } | undefined;
+
+  const give = (candidate: Candidate): void => {
+    const { index } = candidate;
+    stream.content(index, candidate.content);
+    stream.reasoning(index, candidate.reasoning);
+    stream.images(index, candidate.images);
+    if (candidate.extra !== undefined) stream.extra(index, candidate.extra);
+    if (candidate.logprobs !== undefined) stream.logprobs(index, candidate.logprobs);
+    for (const call of candidate.calls) stream.openCall(index, call);
+    if (candidate.reason !== undefined) stream.finish(index, candidate.reason);
+  };
+
+  const onFrame = (frame: JsonObject): void => {
+    // Each event tells the tokens so far; only with the end they are all.
+    if (isObject(frame['usageMetadata'])) told = { usage: readUsage(frame['usageMetadata']) };
+    const isBlocked = isPromptBlocked(frame);
+    const isError = isObject(frame['error']);
+    if (!isError && !isBlocked) for (const candidate of candidatesOf(frame)) give(candidate);
+    if (told !== undefined && (isError || isBlocked || stream.summary().isFinished)) stream.usage(told.usage);
+    if (isError) stream.fail(classifyErrorFrame(frame));
+    else if (isBlocked) stream.fail(promptBlocked());
+  };
+
+  return createSseJsonTransducer(stream, { onFrame, onClose: stream.end });
+}
