@@ -81,11 +81,13 @@ export interface StreamSummary {
 
 /** Bytes in, canonical events out. Pure; one per stream. */
 export interface StreamTransducer {
+  /** Texts that follow each other in `bytes` may come as one chunk. The chunks may be views of `bytes`. */
   push(bytes: Uint8Array): readonly StreamEvent[];
   /** The source ended. The last event is `done` or `failed`, unless one was given before. */
   close(): readonly StreamEvent[];
   /** A chunk with this finish reason for each choice that has none yet; undefined when all have one. */
   finishOpen(reason: FinishReason): StreamEvent | undefined;
+  /** What is known so far: the same object each time, which goes on changing. */
   summary(): StreamSummary;
 }
 

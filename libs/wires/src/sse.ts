@@ -7,70 +7,91 @@ const LF = 10;
 const CR = 13;
 const COLON = 58;
 const SPACE = 32;
+const NO_LINES: readonly Buffer[] = [];
+
+/** An event's data: `bytes` from `from` up to `to`, which stay as they are. */
+export type OnData = (bytes: Buffer, from: number, to: number) => void;
 
 export interface SseParser {
   /** Calls `onData` for each whole event, in order. False when a line or event is beyond the limit: feed no more. */
-  push(bytes: Uint8Array, onData: (data: Buffer) => void): boolean;
+  push(bytes: Uint8Array): boolean;
   /** Hands over an event whose closing blank line never came. */
-  close(onData: (data: Buffer) => void): boolean;
+  close(): boolean;
 }
 
 /** LF and CRLF end lines; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF. */
-export function createSseParser(): SseParser {
-  let pieces: Buffer[] = [];
+export function createSseParser(onData: OnData): SseParser {
+  let pieces = NO_LINES;
   let pieceBytes = 0;
   let data: Buffer | undefined;
+  let dataFrom = 0;
+  let dataTo = 0;
   let atStart = true;
 
-  const line = (raw: Buffer, onData: (data: Buffer) => void): boolean => {
-    let text = raw;
+  const dispatch = (): void => {
+    if (data === undefined) return;
+    const bytes = data;
+    data = undefined;
+    onData(bytes, dataFrom, dataTo);
+  };
+
+  const line = (bytes: Buffer, from: number, end: number): boolean => {
+    let at = from;
     if (atStart) {
       atStart = false;
-      if (text[0] === 0xef && text[1] === 0xbb && text[2] === 0xbf) text = text.subarray(3);
+      if (bytes[at] === 0xef && bytes[at + 1] === 0xbb && bytes[at + 2] === 0xbf) at += 3;
     }
-    if (text.length > 0 && text[text.length - 1] === CR) text = text.subarray(0, -1);
-    if (text.length === 0) {
-      if (data !== undefined) {
-        const event = data;
-        data = undefined;
-        onData(event);
-      }
+    const to = end > at && bytes[end - 1] === CR ? end - 1 : end;
+    if (to <= at) {
+      dispatch();
       return true;
     }
     // "data" and then a colon; anything else says nothing that a wire here needs.
-    if (text[0] !== 100 || text[1] !== 97 || text[2] !== 116 || text[3] !== 97 || text[4] !== COLON) return true;
-    const value = text.subarray(text[5] === SPACE ? 6 : 5);
-    data = data === undefined ? value : Buffer.concat([data, Buffer.from('\n'), value]);
-    return data.length <= SSE_LINE_BYTES_MAX;
+    if (to - at < 5 || bytes[at] !== 100 || bytes[at + 1] !== 97 || bytes[at + 2] !== 116 || bytes[at + 3] !== 97 || bytes[at + 4] !== COLON) return true;
+    at += to - at > 5 && bytes[at + 5] === SPACE ? 6 : 5;
+    if (data === undefined) {
+      data = bytes;
+      dataFrom = at;
+      dataTo = to;
+    } else {
+      data = Buffer.concat([data.subarray(dataFrom, dataTo), Buffer.from('\n'), bytes.subarray(at, to)]);
+      dataFrom = 0;
+      dataTo = data.length;
+    }
+    return dataTo - dataFrom <= SSE_LINE_BYTES_MAX;
+  };
+
+  const keep = (rest: Buffer): boolean => {
+    pieces = [...pieces, rest];
+    pieceBytes += rest.length;
+    return pieceBytes <= SSE_LINE_BYTES_MAX;
+  };
+
+  /** The line that earlier pieces began and `last` completes. */
+  const joined = (last: Buffer): boolean => {
+    const whole = Buffer.concat([...pieces, last]);
+    pieces = NO_LINES;
+    pieceBytes = 0;
+    return whole.length <= SSE_LINE_BYTES_MAX && line(whole, 0, whole.length);
   };
 
   return {
-    push: (bytes, onData) => {
-      const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    push: (raw) => {
+      const bytes = Buffer.isBuffer(raw) ? raw : Buffer.from(raw.buffer, raw.byteOffset, raw.length);
       let from = 0;
       for (;;) {
-        const end = chunk.indexOf(LF, from);
-        if (end === -1) break;
-        let whole = chunk.subarray(from, end);
+        const end = bytes.indexOf(LF, from);
+        if (end === -1) return from === bytes.length || keep(from === 0 ? bytes : bytes.subarray(from));
         if (pieceBytes > 0) {
-          whole = Buffer.concat([...pieces, whole]);
-          pieces = [];
-          pieceBytes = 0;
-        }
-        if (whole.length > SSE_LINE_BYTES_MAX || !line(whole, onData)) return false;
+          if (!joined(bytes.subarray(from, end))) return false;
+        } else if (end - from > SSE_LINE_BYTES_MAX || !line(bytes, from, end)) return false;
         from = end + 1;
       }
-      if (from < chunk.length) {
-        pieces.push(chunk.subarray(from));
-        pieceBytes += chunk.length - from;
-      }
-      return pieceBytes <= SSE_LINE_BYTES_MAX;
     },
-    close: (onData) => {
-      if (pieceBytes > 0 && !line(Buffer.concat(pieces), onData)) return false;
-      pieces = [];
-      pieceBytes = 0;
-      return line(Buffer.alloc(0), onData);
+    close: () => {
+      if (pieceBytes > 0 && !joined(Buffer.alloc(0))) return false;
+      dispatch();
+      return true;
     },
   };
 }

@@ -45,6 +45,50 @@ describe('openai-chat stream', () => {
     expect(summary).toMatchObject({ finishReason: 'length', systemFingerprint: 'fp_1' });
   });
 
+  // What hosts put around text: padding, a time that moves on, usage that says nothing, several choices.
+  const around = fc.record({ created: fc.constantFrom(1, 2), rest: fc.constantFrom({}, { usage: null }, { usage: null, obfuscation: 'a' }, { obfuscation: 'bcd' }), logprobs: fc.boolean(), index: fc.constantFrom(0, 0, 0, 1) });
+  const word = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('', '"', '\\', '\n', '\u0000', '😀', '\ud83d', '\ude00', '東京', '\\u12', '"}]}', 'data: '));
+  const pieceOf = fc.record({ text: word, around, isEscaped: fc.boolean() });
+  const escaped = (json: string): string => json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+  test('text arrives as it was sent, whatever stands around it and however its bytes are split', () => {
+    fc.assert(
+      fc.property(fc.array(pieceOf, { maxLength: 12 }), fc.array(fc.nat(), { maxLength: 6 }), fc.boolean(), (pieces, cuts, hasCrlf) => {
+        const sent = ['', ''];
+        const frames = pieces.map(({ text, around: { created, rest, logprobs, index }, isEscaped }) => {
+          // Half of a surrogate pair has no UTF-8: only escapes carry it.
+          const json = JSON.stringify({ id: 'x', created, choices: [{ index, delta: { content: text }, ...(logprobs ? { logprobs: null } : {}), finish_reason: null }], ...rest });
+          sent[index] = `${sent[index] ?? ''}${text}`;
+          return `data: ${isEscaped ? escaped(json) : json}${hasCrlf ? '\r\n\r\n' : '\n\n'}`;
+        });
+        const bytes = Buffer.from(frames.join(''));
+        const at = [...cuts.map((cut) => cut % (bytes.length + 1)), 0, bytes.length].sort((a, b) => a - b);
+        const { events } = replay(at.slice(1).map((to, part) => bytes.subarray(at[part], to)));
+        const got = ['', ''];
+        for (const event of events as { choices?: { index: number; delta: { content?: string } }[] }[]) for (const { index, delta } of event.choices ?? []) got[index] = `${got[index] ?? ''}${delta.content ?? ''}`;
+        expect(got).toEqual(sent);
+      }),
+    );
+  });
+
+  test('texts that come in one read are given on as one chunk, in order with all else', () => {
+    const text = (content: string, finish: string | null = null): Buffer => frame({ id: 'x', choices: [{ index: 0, delta: finish === null ? { content } : {}, logprobs: null, finish_reason: finish }] });
+    const { events, summary } = replay([text('a'), Buffer.concat([text('b'), text('c'), text('d'), text('', 'length')]), Buffer.from('data: [DONE]\n\n')]);
+    expect(events.map((event) => (event as { choices?: { delta: object }[] }).choices?.[0]?.delta)).toEqual([{ role: 'assistant', content: 'a' }, { content: 'b' }, { content: 'cd' }, {}, undefined]);
+    expect(summary).toMatchObject({ outputBytes: 4, finishReason: 'length', isFinished: true });
+  });
+
+  test('a chunk in the known envelope is still read strictly', () => {
+    const text = (content: string): string => `data: {"choices":[{"index":0,"delta":{"content":"${content}"},"finish_reason":null}]}\n\n`;
+    for (const broken of ['\\q', '\\u12x4', '\t', 'a","x":"b']) {
+      const { events } = replay([Buffer.from(text('a') + text('b') + text('c')), Buffer.from(text(broken))]);
+      const last = events.at(-1) as StreamEvent;
+      // The last one is JSON, but not of the envelope: it is parsed, and what is not text of the answer is left out.
+      if (broken.startsWith('a"')) expect(JSON.stringify(events)).not.toContain('"x"');
+      else expect(last).toMatchObject({ type: 'failed', failure: { class: 'GARBAGE' } });
+    }
+  });
+
   test('a stream that just stops is DISCONNECTED', () => {
     expect(replay([frame({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason: null }] })]).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'DISCONNECTED' } });
   });
