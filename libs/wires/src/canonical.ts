@@ -93,8 +93,8 @@ export interface StreamTransducer {
 
 /** A whole answer. */
 export interface Answer {
-  /** JSON array text of canonical choices. */
-  readonly choices: string;
+  /** JSON array text of canonical choices, UTF-8. */
+  readonly choices: Uint8Array;
   readonly systemFingerprint: string;
   readonly serviceTier: string;
   readonly usage: Usage | undefined;

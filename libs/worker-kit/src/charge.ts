@@ -27,7 +27,7 @@ export interface Charge {
 }
 
 export function estimatedTokens(promptEstimate: number, outputBytes: number): TokenCounts {
-  return { ...NO_TOKENS, inputUncached: promptEstimate, outputText: Math.ceil(outputBytes / BYTES_PER_TOKEN) };
+  return { inputUncached: promptEstimate, cacheRead: 0, cacheWrite: 0, outputText: Math.ceil(outputBytes / BYTES_PER_TOKEN), outputReasoning: 0, audio: 0, image: 0 };
 }
 
 function isFarOff(told: number, own: number): boolean {

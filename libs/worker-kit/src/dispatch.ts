@@ -149,7 +149,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     };
     if (ending.kind !== 'answer') return [end];
     const { choices, systemFingerprint, serviceTier } = ending.answer;
-    return [{ body: { choices: Buffer.from(choices), systemFingerprint, serviceTier } }, end];
+    return [{ body: { choices, systemFingerprint, serviceTier } }, end];
   };
 
   const run = async (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void> => {

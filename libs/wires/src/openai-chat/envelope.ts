@@ -2,7 +2,7 @@
  * Chunks of plain text, recognised without being parsed: a host puts the same bytes around each piece of a stream's
  * text. The first one is recognised by a pattern, and what stood around its text is compared from then on.
  */
-import { isUtf8 } from 'node:buffer';
+import { endOfText } from './json-text.js';
 
 /**
  * A chunk that is canonical as it stands: one choice with text, no finish, no usage, no error. Everything before
@@ -14,12 +14,6 @@ const ORDINARY =
 const REST = /^(?:,"(?:usage|error)":null|,"(?:obfuscation|system_fingerprint|service_tier|id|object|model)":"[^"\\]*"|,"service_tier":null|,"created":\d+)*\}$/;
 /** Longer chunks are parsed: a pattern over megabytes would hold the loop. */
 const ORDINARY_BYTES_MAX = 8_192;
-
-const QUOTE = 34;
-const BACKSLASH = 92;
-const LOWER_U = 117;
-/** `"` `\` `/` `b` `f` `n` `r` `t`. */
-const SHORT_ESCAPES: ReadonlySet<number> = new Set([34, 92, 47, 98, 102, 110, 114, 116]);
 
 export interface Ordinary {
   readonly index: number;
@@ -33,36 +27,10 @@ export interface Ordinary {
   readonly serviceTier: string;
 }
 
-function isHex(byte: number | undefined): boolean {
-  return byte !== undefined && ((byte >= 48 && byte <= 57) || (byte >= 65 && byte <= 70) || (byte >= 97 && byte <= 102));
-}
-
 /** Compared byte by byte: for what is as short as a tail the call into native code costs more. */
 function isAt(bytes: Buffer, at: number, expected: Buffer, length: number): boolean {
   for (let i = 0; i < length; i += 1) if (bytes[at + i] !== expected[i]) return false;
   return true;
-}
-
-/** Where the JSON string that `from` is inside of ends, at its quote; -1 when it is no valid JSON string in UTF-8. */
-export function endOfText(bytes: Buffer, from: number, to: number): number {
-  let isAscii = true;
-  let at = from;
-  for (; at < to; at += 1) {
-    const byte = bytes[at] ?? QUOTE;
-    if (byte === QUOTE) break;
-    if (byte < 0x20) return -1;
-    if (byte > 0x7f) isAscii = false;
-    else if (byte === BACKSLASH) {
-      at += 1;
-      const escape = bytes[at] ?? 0;
-      if (escape === LOWER_U) {
-        for (let digit = 1; digit <= 4; digit += 1) if (!isHex(bytes[at + digit])) return -1;
-        at += 4;
-      } else if (!SHORT_ESCAPES.has(escape)) return -1;
-    }
-  }
-  if (at >= to) return -1;
-  return isAscii || isUtf8(bytes.subarray(from, at)) ? at : -1;
 }
 
 /** By the pattern; undefined when the chunk has to be parsed. */

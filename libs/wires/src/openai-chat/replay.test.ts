@@ -145,7 +145,40 @@ describe('openai-chat request and answer', () => {
 
   test('content is null beside tool calls and arguments are text', () => {
     const result = readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ message: { content: '', tool_calls: [{ function: { name: 'f', arguments: { a: 1 } } }] }, finish_reason: 'stop' }] })), 's');
-    expect(result.ok && JSON.parse(result.answer.choices)).toEqual([{ index: 0, message: { role: 'assistant', content: null, refusal: null, tool_calls: [{ id: 'call_s0', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }] }, logprobs: null, finish_reason: 'tool_calls' }]);
+    expect(result.ok && JSON.parse(Buffer.from(result.answer.choices).toString())).toEqual([{ index: 0, message: { role: 'assistant', content: null, refusal: null, tool_calls: [{ id: 'call_s0', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }] }, logprobs: null, finish_reason: 'tool_calls' }]);
+  });
+
+  const reading = (body: string): unknown => {
+    const result = readChatAnswer(Buffer.from(body), 's');
+    return result.ok ? { ...result.answer, choices: JSON.parse(Buffer.from(result.answer.choices).toString()) as unknown } : result;
+  };
+
+  test('a plain text answer reads the same whether its text is decoded or not', () => {
+    const body = fc.record({
+      text: fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('"}],', '\\', '\n😀', '\ud83d', '東京')),
+      extra: fc.constantFrom({}, { refusal: null }, { refusal: null, annotations: [] }, { annotations: [{ type: 'url_citation' }] }, { refusal: 'no' }),
+      reason: fc.constantFrom('stop', 'length', 'eos', 'content_filter', 'error', 'other'),
+      logprobs: fc.constantFrom({}, { logprobs: null }, { logprobs: { content: [] } }),
+      around: fc.constantFrom({}, { usage: { prompt_tokens: 1, completion_tokens: 2 } }, { usage: 'none', service_tier: 'default' }, { error: { message: 'overloaded' } }, { system_fingerprint: null, usage: {} }),
+      indent: fc.constantFrom(0, 2),
+      isEscaped: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(body, ({ text, extra, reason, logprobs, around: fields, indent, isEscaped }) => {
+        const choice = { index: 0, message: { role: 'assistant', content: text, ...extra }, ...logprobs, finish_reason: reason };
+        const json = (choices: readonly object[]): string => {
+          const said = JSON.stringify({ id: 'x', created: 1, system_fingerprint: 'fp', choices, ...fields }, null, indent);
+          return isEscaped ? said.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`) : said;
+        };
+        // A name in front of `index` makes it no plain answer, and is left out of what is read.
+        expect(reading(json([choice]))).toEqual(reading(json([{ unknown: 1, ...choice }])));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each(['{"choices":[{"index":0,"message":{"role":"assistant","content":"\t"},"finish_reason":"stop"}]}', '{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}],}', '{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]'])('what is no JSON is GARBAGE: %s', (body) => {
+    expect(reading(body)).toMatchObject({ ok: false, failure: { class: 'GARBAGE' } });
   });
 
   test.each([[{ 'retry-after': '2' }, 2_000], [{ 'retry-after-ms': '150', 'retry-after': '9' }, 150], [{ 'retry-after': 'Thu, 01 Jan 1970 00:00:05 GMT' }, 5_000], [{ 'retry-after': '999999' }, 600_000], [{ 'retry-after': 'soon' }, 0]])('reads %j as %d ms', (headers, ms) => {

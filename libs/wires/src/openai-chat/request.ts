@@ -60,6 +60,21 @@ function valueOf(field: ChatRequestField, input: ChatRequestInput, quirks: ChatQ
   return field.value;
 }
 
+/** `,"name":` of the fields seen so far: the allow-list is short. */
+const prefixes = new Map<string, Buffer>();
+const PREFIXES_MAX = 256;
+
+function prefixOf(name: string): Buffer {
+  let prefix = prefixes.get(name);
+  if (prefix === undefined) {
+    prefix = Buffer.from(`,${JSON.stringify(name)}:`);
+    if (prefixes.size < PREFIXES_MAX) prefixes.set(name, prefix);
+  }
+  return prefix;
+}
+
+const CLOSING = Buffer.from('}');
+
 /** The body's bytes. Values are copied once and never re-serialised, the quirks apart. */
 export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO_QUIRKS): Buffer {
   let head = `{"model":${JSON.stringify(input.providerModelId)},"stream":${String(input.stream)}`;
@@ -69,8 +84,8 @@ export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO
   for (const field of input.fields) {
     if (OWN_FIELDS.has(field.name) || quirks.dropFields.includes(field.name)) continue;
     const name = Object.hasOwn(quirks.renameFields, field.name) ? (quirks.renameFields[field.name] ?? field.name) : field.name;
-    parts.push(Buffer.from(`,${JSON.stringify(name)}:`), valueOf(field, input, quirks));
+    parts.push(prefixOf(name), valueOf(field, input, quirks));
   }
-  parts.push(Buffer.from('}'));
+  parts.push(CLOSING);
   return Buffer.concat(parts);
 }

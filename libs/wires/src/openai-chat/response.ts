@@ -1,8 +1,9 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { failure, isObject, type Answer, type AnswerResult, type FinishReason, type JsonObject } from '../canonical.js';
+import { failure, isObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { classifyErrorFrame } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
 import { argumentsText, keptFields, readContent, textBytes } from './message.js';
+import { readPlainAnswer } from './plain-answer.js';
 import { readUsage } from './usage.js';
 
 interface ReadChoice {
@@ -42,30 +43,44 @@ function readChoice(raw: JsonObject, position: number, seed: string): ReadChoice
   };
 }
 
-/** `seed` makes ids for tool calls that came without one. Never throws. */
-export function readChatAnswer(body: Uint8Array, seed: string): AnswerResult {
-  let parsed: unknown;
+function parse(body: Buffer): JsonObject | undefined {
   try {
-    parsed = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+    const parsed: unknown = JSON.parse(body.toString('utf8'));
+    return isObject(parsed) ? parsed : undefined;
   } catch {
-    return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+    return undefined;
   }
-  if (!isObject(parsed)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
-  const usage = readUsage(parsed['usage']);
-  if (parsed['error'] !== undefined && parsed['error'] !== null) return { ok: false, failure: classifyErrorFrame(parsed['error']), usage };
-  const choices = Array.isArray(parsed['choices']) ? (parsed['choices'] as readonly unknown[]).filter(isObject) : [];
-  if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
-  const read = choices.map((choice, position) => readChoice(choice, position, seed));
-  const first = read[0]?.finishReason ?? 'stop';
-  if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
+}
+
+function answerOf(fields: JsonObject, usage: Usage | undefined, said: Pick<Answer, 'choices' | 'finishReason' | 'outputBytes'>): AnswerResult {
   const answer: Answer = {
-    choices: JSON.stringify(read.map((choice) => choice.canonical)),
-    systemFingerprint: typeof parsed['system_fingerprint'] === 'string' ? parsed['system_fingerprint'] : '',
-    serviceTier: typeof parsed['service_tier'] === 'string' ? parsed['service_tier'] : '',
+    choices: said.choices,
+    systemFingerprint: typeof fields['system_fingerprint'] === 'string' ? fields['system_fingerprint'] : '',
+    serviceTier: typeof fields['service_tier'] === 'string' ? fields['service_tier'] : '',
     usage,
-    usageUnreadable: usage === undefined && isObject(parsed['usage']),
-    finishReason: first,
-    outputBytes: read.reduce((sum, choice) => sum + choice.bytes, 0),
+    usageUnreadable: usage === undefined && isObject(fields['usage']),
+    finishReason: said.finishReason,
+    outputBytes: said.outputBytes,
   };
   return { ok: true, answer };
+}
+
+/** `seed` makes ids for tool calls that came without one. Never throws. */
+export function readChatAnswer(bytes: Uint8Array, seed: string): AnswerResult {
+  const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const plain = readPlainAnswer(body);
+  const fields = plain?.fields ?? parse(body);
+  if (fields === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const usage = readUsage(fields['usage']);
+  if (fields['error'] !== undefined && fields['error'] !== null) return { ok: false, failure: classifyErrorFrame(fields['error']), usage };
+  if (plain !== undefined) return answerOf(fields, usage, plain);
+  const choices = Array.isArray(fields['choices']) ? (fields['choices'] as readonly unknown[]).filter(isObject) : [];
+  if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  const read = choices.map((choice, position) => readChoice(choice, position, seed));
+  if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
+  return answerOf(fields, usage, {
+    choices: Buffer.from(JSON.stringify(read.map((choice) => choice.canonical))),
+    finishReason: read[0]?.finishReason ?? 'stop',
+    outputBytes: read.reduce((sum, choice) => sum + choice.bytes, 0),
+  });
 }

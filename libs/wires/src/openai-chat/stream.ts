@@ -4,6 +4,7 @@ import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
+import { decodedBytes } from './json-text.js';
 import { keptFields, readContent, textBytes } from './message.js';
 import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js';
 import { readUsage } from './usage.js';
@@ -142,7 +143,7 @@ class ChatTransducer implements StreamTransducer {
     if (textTo === -1) return false;
     const textFrom = envelope.textFrom(from);
     this.texts.push({ bytes, from: textFrom, to: textTo });
-    this.countText(textTo - textFrom);
+    this.countText(decodedBytes(bytes, textFrom, textTo));
     return true;
   }
 
@@ -165,9 +166,9 @@ class ChatTransducer implements StreamTransducer {
       told.serviceTier = ordinary.serviceTier;
     }
     choice.hasRole = true;
-    const textLength = ordinary.textTo - ordinary.textFrom;
-    this.give({ type: 'chunk', choices: bytes.subarray(ordinary.choicesFrom, ordinary.choicesTo), content: textLength > 0, finish: false });
-    this.countText(textLength);
+    const { choicesFrom, choicesTo, textFrom, textTo } = ordinary;
+    this.give({ type: 'chunk', choices: bytes.subarray(choicesFrom, choicesTo), content: textTo > textFrom, finish: false });
+    this.countText(decodedBytes(bytes, textFrom, textTo));
     if (!ordinary.hasRole) {
       this.envelope = new Envelope(bytes, from, to, ordinary);
       this.envelopeChoice = choice;
