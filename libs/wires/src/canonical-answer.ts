@@ -54,7 +54,7 @@ export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable 
   return {
     ok: true,
     answer: {
-      choices: JSON.stringify(told),
+      choices: Buffer.from(JSON.stringify(told)),
       systemFingerprint: '',
       serviceTier: '',
       usage,

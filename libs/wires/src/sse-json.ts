@@ -13,12 +13,11 @@ export interface SseJsonWire {
 
 /** Transducer over `stream`, fed frame by frame. `[DONE]` is skipped; anything that is no object is GARBAGE. */
 export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWire): StreamTransducer {
-  const sse = createSseParser();
   const garbage = (): void => stream.fail(failure('GARBAGE', true, 200));
 
-  const onData = (data: Buffer): void => {
+  const sse = createSseParser((bytes, from, to) => {
     if (stream.isOver()) return;
-    const text = data.toString('utf8').trim();
+    const text = bytes.toString('utf8', from, to).trim();
     if (text === '' || text === '[DONE]') return;
     let parsed: unknown;
     try {
@@ -34,17 +33,17 @@ export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWi
     }
     wire.onFrame(frame);
     stream.flush();
-  };
+  });
 
   return {
     push: (bytes) => {
       if (stream.isOver()) return [];
-      if (!sse.push(bytes, onData)) garbage();
+      if (!sse.push(bytes)) garbage();
       return stream.take();
     },
     close: () => {
       if (stream.isOver()) return [];
-      if (!sse.close(onData)) garbage();
+      if (!sse.close()) garbage();
       if (!stream.isOver()) wire.onClose();
       return stream.take();
     },

@@ -100,7 +100,7 @@ describe('whole answer', () => {
       candidates: [{ content: { parts: [{ text: 'Hm.', thought: true }, { text: 'Let me see.', thoughtSignature: 'T1' }, { functionCall: { name: 'f', args: { a: 1 } }, thoughtSignature: 'S1' }] }, finishReason: 'STOP', index: 0 }],
       usageMetadata: { promptTokenCount: 8, candidatesTokenCount: 3, thoughtsTokenCount: 2, totalTokenCount: 13 },
     });
-    expect(result.ok && JSON.parse(result.answer.choices)).toEqual([
+    expect(result.ok && JSON.parse(String(result.answer.choices))).toEqual([
       {
         index: 0,
         message: {
@@ -120,7 +120,7 @@ describe('whole answer', () => {
 
   test('thinking that used up the tokens is an answer without text', () => {
     const result = read({ candidates: [{ content: { role: 'model' }, finishReason: 'MAX_TOKENS' }], usageMetadata: { promptTokenCount: 8, thoughtsTokenCount: 16, totalTokenCount: 24 } });
-    expect(result.ok && JSON.parse(result.answer.choices)).toMatchObject([{ message: { content: '' }, finish_reason: 'length' }]);
+    expect(result.ok && JSON.parse(String(result.answer.choices))).toMatchObject([{ message: { content: '' }, finish_reason: 'length' }]);
     expect(result.ok && result.answer.usage?.tokens).toMatchObject({ outputText: 0, outputReasoning: 16 });
   });
 
