@@ -1,5 +1,5 @@
 /** Which workers an environment asks for: one for each provider whose credential is set, else the simulator. */
-import { isPresetId, PRESETS, presetOf, type PresetId } from '@signalbox/worker-openai-compatible/presets';
+import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from '@signalbox/worker-openai-compatible/presets';
 
 export type WantedWorker = { readonly service: 'worker-openai' | 'worker-sim'; readonly provider: string } | { readonly service: 'worker-openai-compatible'; readonly provider: PresetId };
 
@@ -11,9 +11,7 @@ export function wantedWorkers(environment: Environment): readonly WantedWorker[]
   const wanted: WantedWorker[] = [];
   if (isSet(environment, 'OPENAI_API_KEY')) wanted.push({ service: 'worker-openai', provider: 'openai' });
   for (const provider of Object.keys(PRESETS).filter(isPresetId)) {
-    const preset = presetOf(provider);
-    const hasCredential = preset.credentials.some((name) => isSet(environment, name));
-    if (hasCredential || (preset.isCredentialOptional === true && isSet(environment, preset.baseUrlVariable))) wanted.push({ service: 'worker-openai-compatible', provider });
+    if (isConfigured(presetOf(provider), environment)) wanted.push({ service: 'worker-openai-compatible', provider });
   }
   const simulator = environment['SIMULATOR'] ?? '';
   if (simulator === 'on' || (wanted.length === 0 && simulator !== 'off')) wanted.push({ service: 'worker-sim', provider: 'simulator' });

@@ -1,7 +1,8 @@
 /** Adapter of every host that speaks the OpenAI chat wire. */
 import type { Secret } from '@signalbox/runtime/secret';
 import { classifyRefusal } from '@signalbox/wires/openai-chat/errors';
-import { composeChatBody, NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/request';
+import { NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
+import { composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { readChatAnswer } from '@signalbox/wires/openai-chat/response';
 import { createChatTransducer } from '@signalbox/wires/openai-chat/stream';
 import type { ProviderAdapter } from './provider.js';

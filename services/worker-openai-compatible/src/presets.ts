@@ -1,7 +1,8 @@
 /** Hosts that speak the OpenAI chat wire: one row each. Ids, addresses and variables are those of the catalog. */
-import { NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/request';
+import { NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
 
 export interface Preset {
+  /** Empty: the host has no address of its own, so `baseUrlVariable` must be set. */
   readonly baseUrl: string;
   /** Variables of the credential, the first one set counts. */
   readonly credentials: readonly string[];
@@ -12,25 +13,60 @@ export interface Preset {
 }
 
 const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
+/** Parameters of OpenAI's own platform that strict hosts refuse. */
+const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
+const LOGPROBS = ['logprobs', 'top_logprobs'];
+const PENALTIES = ['presence_penalty', 'frequency_penalty', 'logit_bias'];
 
 export const PRESETS = {
-  groq: { baseUrl: 'https://api.groq.com/openai/v1', credentials: ['GROQ_API_KEY'], baseUrlVariable: 'GROQ_BASE_URL', quirks: { ...HOST, dropFields: ['logprobs', 'top_logprobs', 'logit_bias'] } },
-  // Mistral tells usage unasked and refuses unknown fields.
+  // Thinking has a switch and a budget in tokens, no effort.
+  alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...HOST, thinking: 'budget', dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
+  baseten: { baseUrl: 'https://inference.baseten.co/v1', credentials: ['BASETEN_API_KEY'], baseUrlVariable: 'BASETEN_BASE_URL', quirks: HOST },
+  // Answers 400 to each of these.
+  cerebras: { baseUrl: 'https://api.cerebras.ai/v1', credentials: ['CEREBRAS_API_KEY'], baseUrlVariable: 'CEREBRAS_BASE_URL', quirks: { ...HOST, dropFields: [...PENALTIES, ...PLATFORM] } },
+  deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: HOST },
+  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...HOST, thinking: 'switch' } },
+  fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: HOST },
+  // Answers 400 to a `name` in a message and to fields it does not know.
+  groq: {
+    baseUrl: 'https://api.groq.com/openai/v1',
+    credentials: ['GROQ_API_KEY'],
+    baseUrlVariable: 'GROQ_BASE_URL',
+    quirks: { ...HOST, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
+  },
+  meta: { baseUrl: '', credentials: ['META_API_KEY'], baseUrlVariable: 'META_BASE_URL', quirks: HOST },
+  // Tells usage unasked, refuses unknown fields of bodies and messages, and ids of tool calls that are not like its own.
   mistral: {
     baseUrl: 'https://api.mistral.ai/v1',
     credentials: ['MISTRAL_API_KEY'],
     baseUrlVariable: 'MISTRAL_BASE_URL',
-    quirks: { ...HOST, noStreamOptions: true, renameFields: { seed: 'random_seed' }, requiredToolChoice: 'any', dropFields: ['user', 'logprobs', 'top_logprobs', 'logit_bias', 'service_tier', 'modalities', 'verbosity'] },
+    quirks: {
+      ...HOST,
+      noStreamOptions: true,
+      renameFields: { seed: 'random_seed' },
+      toolChoice: 'any',
+      shortToolCallIds: true,
+      messageFields: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
+      dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'user'],
+    },
   },
-  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: HOST },
-  together: { baseUrl: 'https://api.together.xyz/v1', credentials: ['TOGETHER_API_KEY'], baseUrlVariable: 'TOGETHER_BASE_URL', quirks: HOST },
-  fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: HOST },
-  xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: HOST },
-  deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: HOST },
-  cerebras: { baseUrl: 'https://api.cerebras.ai/v1', credentials: ['CEREBRAS_API_KEY'], baseUrlVariable: 'CEREBRAS_BASE_URL', quirks: HOST },
+  moonshot: { baseUrl: 'https://api.moonshot.ai/v1', credentials: ['MOONSHOT_API_KEY'], baseUrlVariable: 'MOONSHOT_BASE_URL', quirks: { ...HOST, thinking: 'switch', dropFields: PLATFORM } },
+  nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: HOST },
+  novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: HOST },
+  // Its data policy is that of whoever it picks; routing keeps requests with privacy wishes away from it.
   openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: HOST },
-  perplexity: { baseUrl: 'https://api.perplexity.ai', credentials: ['PERPLEXITY_API_KEY'], baseUrlVariable: 'PERPLEXITY_BASE_URL', quirks: HOST },
+  // A search engine's answer machine: no tools, no sampling beyond temperature and top_p, usage unasked.
+  perplexity: {
+    baseUrl: 'https://api.perplexity.ai',
+    credentials: ['PERPLEXITY_API_KEY'],
+    baseUrlVariable: 'PERPLEXITY_BASE_URL',
+    quirks: { ...HOST, noStreamOptions: true, messageFields: ['role', 'content'], dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice', 'parallel_tool_calls'] },
+  },
+  // Its logprobs are a number, and answered in a shape of their own.
+  together: { baseUrl: 'https://api.together.xyz/v1', credentials: ['TOGETHER_API_KEY'], baseUrlVariable: 'TOGETHER_BASE_URL', quirks: { ...HOST, dropFields: LOGPROBS } },
   vllm: { baseUrl: 'http://localhost:8000/v1', credentials: ['VLLM_API_KEY'], baseUrlVariable: 'VLLM_BASE_URL', isCredentialOptional: true, quirks: HOST },
+  xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, 'logit_bias'] } },
+  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
 } as const satisfies Record<string, Preset>;
 
 export type PresetId = keyof typeof PRESETS;
@@ -41,4 +77,11 @@ export function isPresetId(text: string): text is PresetId {
 
 export function presetOf(id: PresetId): Preset {
   return PRESETS[id];
+}
+
+/** Whether an environment says all that the host needs: its credential, or for hosts without one their address. */
+export function isConfigured(preset: Preset, environment: Readonly<Record<string, string | undefined>>): boolean {
+  const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
+  if (preset.baseUrl === '' && !isSet(preset.baseUrlVariable)) return false;
+  return preset.credentials.some(isSet) || (preset.isCredentialOptional === true && isSet(preset.baseUrlVariable));
 }

@@ -11,9 +11,9 @@ export interface Refusal {
 
 const BODY_BYTES_MAX = 65_536;
 const PUBLIC_MESSAGE_CHARS_MAX = 300;
-const CONTEXT = /context[ _](?:length|window)|maximum context|too many (?:input )?tokens|prompt is too long|input is too long|reduce the length/i;
-const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation/i;
-const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|billing_(?:hard_limit|not_active)|exceeded your current quota/i;
+const CONTEXT = /context[ _](?:length|window)|maximum context|too many (?:input )?tokens|prompt is too long|input is too long|exceeds max length|range of input length|reduce the length/i;
+const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content/i;
+const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|billing_(?:hard_limit|not_active)|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
 const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|invalid)|api_key_invalid/i;
 const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
 const OVERLOAD = /overloaded|unavailable|server[ _]error|capacity|timeout/i;
@@ -39,8 +39,9 @@ function factsOf(raw: unknown): ErrorFacts | undefined {
   if (!isObject(outer)) return undefined;
   const inner: JsonObject = isObject(outer['error']) ? outer['error'] : typeof outer['error'] === 'string' ? { message: outer['error'] } : outer;
   const detail: unknown = Array.isArray(inner['detail']) ? inner['detail'][0] : inner['detail'];
-  const message = textOf(inner['message']) || textOf(detail) || (isObject(detail) ? textOf(detail['msg']) : '');
-  return { message, param: textOf(inner['param']), text: [inner['code'], inner['type'], message].map(textOf).join(' ') };
+  const message = textOf(inner['message']) || textOf(detail) || (isObject(detail) ? textOf(detail['msg']) || textOf(detail['error']) || textOf(detail['message']) : '');
+  // xAI puts the code beside `error`, not into it.
+  return { message, param: textOf(inner['param']), text: [inner['code'] ?? outer['code'], inner['type'], message].map(textOf).join(' ') };
 }
 
 /** A sentence without anything that looks like a key, id or address, at most 300 characters. */

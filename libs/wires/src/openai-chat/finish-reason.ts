@@ -9,11 +9,18 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   length: 'length',
   max_tokens: 'length',
   model_length: 'length',
+  // Z.ai.
+  model_context_window_exceeded: 'length',
   tool_calls: 'tool_calls',
   tool_use: 'tool_calls',
   function_call: 'function_call',
   content_filter: 'content_filter',
   safety: 'content_filter',
+  // Z.ai.
+  sensitive: 'content_filter',
+  network_error: 'error',
+  // DeepSeek.
+  insufficient_system_resource: 'error',
   error: 'error',
 };
 

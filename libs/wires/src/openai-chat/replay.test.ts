@@ -5,7 +5,8 @@ import { completionTokens, costOf, promptTokens } from '@signalbox/kernel/tokens
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import type { StreamEvent } from '../canonical.js';
 import { publicSentence, readRetryAfter } from './errors.js';
-import { composeChatBody, NO_QUIRKS } from './request.js';
+import { NO_QUIRKS } from './quirks.js';
+import { composeChatBody } from './request.js';
 import { readChatAnswer } from './response.js';
 import { createChatTransducer } from './stream.js';
 import { readUsage } from './usage.js';

@@ -18,11 +18,14 @@ export function readUsage(raw: unknown): Usage | undefined {
   const isReasoningOutside = reasoningTold !== undefined && reasoningTold > 0 && total === prompt + completion + reasoningTold;
   const output = isReasoningOutside ? completion + reasoningTold : completion;
   const cacheRead = Math.min(cachedTold ?? 0, prompt);
+  // OpenRouter and Alibaba tell what a cache took up, too.
+  const writtenTold = count(promptDetails['cache_write_tokens']) ?? count(promptDetails['cache_creation_input_tokens']) ?? 0;
+  const cacheWrite = Math.min(writtenTold, prompt - cacheRead);
   const audioTold = count(promptDetails['audio_tokens']) ?? 0;
-  const audio = Math.min(audioTold, prompt - cacheRead);
+  const audio = Math.min(audioTold, prompt - cacheRead - cacheWrite);
   const outputReasoning = Math.min(reasoningTold ?? 0, output);
   return {
-    tokens: { inputUncached: prompt - cacheRead - audio, cacheRead, cacheWrite: 0, outputText: output - outputReasoning, outputReasoning, audio, image: 0 },
+    tokens: { inputUncached: prompt - cacheRead - cacheWrite - audio, cacheRead, cacheWrite, outputText: output - outputReasoning, outputReasoning, audio, image: 0 },
     cachedKnown: cachedTold !== undefined,
     reasoningKnown: reasoningTold !== undefined,
     isSuspect: (cachedTold ?? 0) > prompt || (reasoningTold ?? 0) > output,

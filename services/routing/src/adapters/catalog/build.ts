@@ -11,6 +11,10 @@ export const SIMULATOR_PROVIDER = 'simulator';
 const BUILT_WIRES: ReadonlySet<string> = new Set(['openai-chat', 'mistral']);
 /** Providers known to take `n` above 1. */
 const CHOICES_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'mistral', 'together', 'fireworks', 'deepinfra', 'vllm', SIMULATOR_PROVIDER]);
+/** Hosts that refuse `logprobs` or answer them in a shape of their own, whatever the model could. */
+const NO_LOGPROBS_PROVIDERS: ReadonlySet<string> = new Set(['groq', 'mistral', 'perplexity', 'together', 'xiaomi', 'zai']);
+/** Hosts where the model alone decides whether a tool is called. */
+const AUTO_TOOL_CHOICE_PROVIDERS: ReadonlySet<string> = new Set(['moonshot', 'zai']);
 // 10 s × model factor (FAILURES): models that think before the first token get six times as long.
 const FIRST_BYTE_TIMEOUT_MS = 10_000;
 const REASONING_FACTOR = 6;
@@ -79,14 +83,14 @@ function capabilitiesOf(model: ModelRow, endpoint: EndpointRow): Capabilities {
   return {
     streaming: of.streaming === true,
     tools,
-    forcedToolChoice: tools && of.tool_choice !== false,
+    forcedToolChoice: tools && of.tool_choice !== false && !AUTO_TOOL_CHOICE_PROVIDERS.has(endpoint.provider),
     parallelToolCalls: tools && of.parallel_tool_calls !== false,
     jsonObject: jsonSchema || (endpoint.supports_json_object ?? of.json_object) === true,
     jsonSchema,
     vision: of.vision === true,
     fileInput: of.file_input === true,
     audioInput: of.audio_input === true,
-    logprobs: of.logprobs === true,
+    logprobs: of.logprobs === true && !NO_LOGPROBS_PROVIDERS.has(endpoint.provider),
     choices: CHOICES_PROVIDERS.has(endpoint.provider),
   };
 }

@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals';
+import type { FailureClass } from '../canonical.js';
+import { classifyErrorFrame, classifyRefusal } from './errors.js';
+
+const refusal = (status: number, body: unknown) => classifyRefusal({ status, headers: {}, body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), nowMs: 0 });
+
+describe('refusals as hosts write them', () => {
+  const table: readonly (readonly [string, number, unknown, FailureClass])[] = [
+    ['openai: rate', 429, { error: { message: 'Rate limit reached for gpt-4o', type: 'requests', code: 'rate_limit_exceeded' } }, 'RATE_LIMITED'],
+    ['openai: quota', 429, { error: { message: 'You exceeded your current quota, please check your plan', type: 'insufficient_quota', code: 'insufficient_quota' } }, 'CREDENTIAL'],
+    ['openai: key', 401, { error: { message: 'Incorrect API key provided: sk-ab***', type: 'invalid_request_error', code: 'invalid_api_key' } }, 'CREDENTIAL'],
+    ['openai: length', 400, { error: { message: "This model's maximum context length is 128000 tokens.", type: 'invalid_request_error', code: 'context_length_exceeded' } }, 'CONTEXT_LENGTH'],
+    ['openai: no such model', 404, { error: { message: 'The model `x` does not exist', type: 'invalid_request_error', code: 'model_not_found' } }, 'NOT_FOUND'],
+    ['openai: overload', 503, { error: { message: 'The engine is currently overloaded', type: 'server_error' } }, 'PROVIDER_ERROR'],
+    ['mistral: validation', 422, { detail: [{ loc: ['body', 'top_p'], msg: 'Input should be less than 1', type: 'less_than' }] }, 'BAD_REQUEST'],
+    ['mistral: bad call', 400, { object: 'error', message: 'Unexpected role', type: 'invalid_request_error', param: null, code: null }, 'BAD_REQUEST'],
+    ['mistral: rate', 429, { object: 'error', message: 'Requests rate limit exceeded', type: 'rate_limited', param: null, code: '1300' }, 'RATE_LIMITED'],
+    ['groq: capacity', 498, { error: { message: 'Flex tier capacity exceeded', type: 'flex_capacity_exceeded' } }, 'PROVIDER_ERROR'],
+    ['groq: tokens per minute', 413, { error: { message: 'Request too large for model: Limit 6000 tokens per minute', type: 'tokens', code: 'rate_limit_exceeded' } }, 'RATE_LIMITED'],
+    ['deepseek: no balance', 402, { error: { message: 'Insufficient Balance', type: 'unknown_error', code: 'invalid_request_error' } }, 'CREDENTIAL'],
+    ['deepseek: busy', 503, { error: { message: 'Service is too busy' } }, 'PROVIDER_ERROR'],
+    ['zai: no balance', 429, { error: { code: '1113', message: 'Insufficient balance or no resource package. Please recharge.' } }, 'CREDENTIAL'],
+    ['zai: rate', 429, { error: { code: '1302', message: 'High concurrency usage of this API' } }, 'RATE_LIMITED'],
+    ['zai: length', 400, { error: { code: '1261', message: 'Prompt exceeds max length' } }, 'CONTEXT_LENGTH'],
+    ['zai: filter', 400, { error: { code: '1301', message: 'System detected potentially unsafe or sensitive content in input' } }, 'CONTENT_POLICY'],
+    ['moonshot: suspended', 429, { error: { type: 'exceeded_current_quota_error', message: 'Your account is suspended, please check your plan and billing details' } }, 'CREDENTIAL'],
+    ['moonshot: overload', 429, { error: { type: 'engine_overloaded_error', message: 'The engine is currently overloaded, please try again later' } }, 'RATE_LIMITED'],
+    ['moonshot: filter', 400, { error: { type: 'content_filter', message: 'The request was rejected because it was considered high risk' } }, 'CONTENT_POLICY'],
+    ['alibaba: filter', 400, { error: { code: 'data_inspection_failed', type: 'data_inspection_failed', message: 'Input data may contain inappropriate content.' } }, 'CONTENT_POLICY'],
+    ['alibaba: account', 400, { error: { code: 'Arrearage', type: 'Arrearage', message: 'Access denied, please make sure your account is in good standing.' } }, 'CREDENTIAL'],
+    ['alibaba: length', 400, { error: { code: 'invalid_parameter_error', message: 'Range of input length should be [1, 129024]' } }, 'CONTEXT_LENGTH'],
+    ['xai: key', 400, { code: 'Client specified an invalid argument', error: 'Incorrect API key provided: xa***. You can obtain one.' }, 'CREDENTIAL'],
+    ['xai: safety', 403, { code: 'The caller does not have permission', error: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_CSAM' }, 'CONTENT_POLICY'],
+    ['cerebras: length', 400, { message: 'Please reduce the length of the messages or completion.', type: 'invalid_request_error', param: 'messages', code: 'context_length_exceeded' }, 'CONTEXT_LENGTH'],
+    ['cerebras: queue', 429, { message: 'Too many requests. Queue is full', type: 'too_many_requests_error', param: 'queue', code: 'queue_exceeded' }, 'RATE_LIMITED'],
+    ['novita: balance', 403, { code: 403, reason: 'NOT_ENOUGH_BALANCE', message: 'not enough balance', metadata: {} }, 'CREDENTIAL'],
+    ['deepinfra: model', 404, { error: { message: 'The model `x` does not exist', type: 'invalid_request_error' } }, 'NOT_FOUND'],
+    ['deepinfra: inner detail', 422, { detail: { error: 'max_tokens must be positive' } }, 'BAD_REQUEST'],
+    ['fireworks: body', 400, { error: { object: 'error', type: 'invalid_request_error', code: 'invalid_request_error', message: 'Extra inputs are not permitted, field: foo' } }, 'BAD_REQUEST'],
+    ['openrouter: credits', 402, { error: { code: 402, message: 'Insufficient credits' } }, 'CREDENTIAL'],
+    ['openrouter: moderation', 403, { error: { code: 403, message: 'Your input was flagged by moderation', metadata: { reasons: ['violence'] } } }, 'CONTENT_POLICY'],
+    ['openrouter: host down', 502, { error: { code: 502, message: 'Provider returned error' } }, 'PROVIDER_ERROR'],
+    ['perplexity: a page', 401, '<html>401 Authorization Required</html>', 'CREDENTIAL'],
+    ['vllm: length', 400, { object: 'error', message: "This model's maximum context length is 4096 tokens", type: 'BadRequestError', param: null, code: 400 }, 'CONTEXT_LENGTH'],
+    ['something in between', 400, '<html>Bad gateway</html>', 'PROVIDER_ERROR'],
+  ];
+  test.each(table)('%s', (_name, status, body, expected) => {
+    const failure = refusal(status, body);
+    expect([failure.class, failure.status]).toEqual([expected, status]);
+    if (!['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY'].includes(expected)) expect(failure.publicMessage).toBe('');
+  });
+
+  test.each<[string, unknown, FailureClass]>([
+    ['openrouter, in mid-stream', { code: 502, message: 'Upstream idle timeout exceeded' }, 'PROVIDER_ERROR'],
+    ['openai', { message: 'The server had an error while processing your request', type: 'server_error' }, 'PROVIDER_ERROR'],
+    ['vllm', { object: 'error', message: 'maximum context length is 4096', code: 400 }, 'CONTEXT_LENGTH'],
+    ['groq, a failed call', { message: "Failed to call a function. Please adjust your prompt. See 'failed_generation'", type: 'invalid_request_error', code: 'tool_use_failed' }, 'BAD_REQUEST'],
+  ])('%s inside a 200', (_name, frame, expected) => {
+    expect(classifyErrorFrame(frame).class).toBe(expected);
+  });
+});

@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import type { StreamEvent, StreamSummary } from '../canonical.js';
+import { createChatTransducer } from './stream.js';
+
+interface Told {
+  readonly content: string;
+  readonly reasoning: string;
+  /** id, name, arguments. */
+  readonly calls: readonly (readonly string[])[];
+  readonly finishes: readonly string[];
+  readonly last: unknown;
+  readonly summary: StreamSummary;
+}
+
+interface Delta {
+  readonly content?: string | null;
+  readonly reasoning?: string;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly { readonly index: number; readonly id?: string; readonly function: { readonly name?: string; readonly arguments: string } }[];
+}
+
+function told(parts: readonly Uint8Array[]): Told {
+  const transducer = createChatTransducer('seed');
+  const events: StreamEvent[] = [...parts.flatMap((part) => transducer.push(part)), ...transducer.close()];
+  let [content, reasoning] = ['', ''];
+  const calls: string[][] = [];
+  const finishes: string[] = [];
+  for (const event of events) {
+    if (event.type !== 'chunk') continue;
+    for (const { delta, finish_reason: finish } of JSON.parse(Buffer.from(event.choices).toString()) as readonly { delta: Delta; finish_reason: string | null }[]) {
+      content += delta.content ?? '';
+      reasoning += delta.reasoning_content ?? delta.reasoning ?? '';
+      for (const { index, id = '', function: fn } of delta.tool_calls ?? []) {
+        const call = (calls[index] ??= ['', '', '']);
+        calls[index] = [`${call[0] ?? ''}${id}`, `${call[1] ?? ''}${fn.name ?? ''}`, `${call[2] ?? ''}${fn.arguments}`];
+      }
+      if (finish !== null) finishes.push(finish);
+    }
+  }
+  return { content, reasoning, calls, finishes, last: events.at(-1), summary: transducer.summary() };
+}
+
+const tokens = (inputUncached: number, outputText: number, more: object = {}) => ({ inputUncached, cacheRead: 0, cacheWrite: 0, outputText, outputReasoning: 0, audio: 0, image: 0, ...more });
+const done = { type: 'done' };
+
+describe('streams as hosts write them', () => {
+  const table: readonly (readonly [string, Omit<Told, 'summary'>, object])[] = [
+    ['azure', { content: 'It is 4 °C in Oslo.', reasoning: '', calls: [], finishes: ['stop'], last: done }, tokens(20, 9)],
+    ['azure-async-filter', { content: 'Some words', reasoning: '', calls: [], finishes: ['content_filter'], last: done }, tokens(12, 4)],
+    ['mistral', { content: 'Four.', reasoning: 'Two and two.', calls: [['D681PevKs', 'note', '{"n": 4}'], ['E1a2b3c4d', 'note', '{"n": 5}']], finishes: ['tool_calls'], last: done }, tokens(15, 30)],
+    ['groq', { content: 'Yes.', reasoning: 'Hm. ', calls: [], finishes: ['stop'], last: done }, tokens(18, 3, { outputReasoning: 3 })],
+    ['deepseek', { content: '9.8', reasoning: '9.11 < 9.8', calls: [], finishes: ['stop'], last: done }, tokens(20, 4, { cacheRead: 64, outputReasoning: 8 })],
+    ['xai', { content: 'Hi', reasoning: 'Think', calls: [], finishes: ['stop'], last: done }, tokens(26, 2, { cacheRead: 6, outputReasoning: 100 })],
+    ['perplexity', { content: 'The sky', reasoning: '', calls: [], finishes: ['stop'], last: done }, tokens(5, 2)],
+    ['openrouter', { content: 'Done', reasoning: 'Deep', calls: [], finishes: ['stop'], last: done }, tokens(100, 6, { cacheRead: 200, cacheWrite: 900, outputReasoning: 4 })],
+    ['together', { content: 'Ok', reasoning: '', calls: [], finishes: ['stop'], last: done }, tokens(7, 2)],
+    ['alibaba', { content: '', reasoning: '', calls: [['call_q1', 'f', '{"a":1}'], ['call_q2', 'g', '{}']], finishes: ['tool_calls'], last: done }, tokens(50, 22)],
+  ];
+  const fixture = (name: string): Buffer => readFileSync(new URL(`./testdata/${name}.sse`, import.meta.url));
+
+  test.each(table)('%s', (name, expected, usage) => {
+    const { summary, ...rest } = told([fixture(name)]);
+    expect(rest).toEqual(expected);
+    expect(summary.usage?.tokens).toEqual(usage);
+    for (const call of rest.calls) expect(() => JSON.parse(call[2] ?? '') as unknown).not.toThrow();
+  });
+
+  test.each(table.map(([name]) => name))('%s is the same however its bytes are split', (name) => {
+    const bytes = fixture(name);
+    const whole = told([bytes]);
+    for (let at = 1; at < bytes.length; at += 1) expect(told([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole);
+    expect(told(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(whole);
+  });
+
+  test('openrouter tells in mid-stream that the host behind it failed', () => {
+    expect(told([fixture('openrouter-cut')])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR', publicMessage: '' } } });
+  });
+});

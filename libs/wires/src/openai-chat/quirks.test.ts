@@ -1,0 +1,71 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { adaptFields, NO_QUIRKS, type ChatQuirks } from './quirks.js';
+
+type Body = Readonly<Record<string, unknown>>;
+
+function adapt(body: Body, quirks: Partial<ChatQuirks>): Body {
+  const fields = Object.entries(body).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) }));
+  return Object.fromEntries(adaptFields(fields, { ...NO_QUIRKS, ...quirks }).map(({ name, value }) => [name, JSON.parse(Buffer.from(value).toString())]));
+}
+
+const tool = (name: string) => ({ type: 'function', function: { name, parameters: {} } });
+const named = { type: 'function', function: { name: 'b' } };
+const TOOLS = [tool('a'), tool('b')];
+const call = (id: string) => ({ id, type: 'function', function: { name: 'a', arguments: '{}' }, extra_content: { google: {} } });
+
+describe('quirks of hosts', () => {
+  const table: readonly (readonly [string, Partial<ChatQuirks>, Body, Body])[] = [
+    ['a developer turn', { developerAsSystem: true }, { messages: [{ role: 'developer', content: 'x' }] }, { messages: [{ role: 'system', content: 'x' }] }],
+    ['a refused field', { dropFields: ['user'] }, { user: 'u', seed: 1 }, { seed: 1 }],
+    ['a field of another name', { renameFields: { seed: 'random_seed' } }, { seed: 1 }, { random_seed: 1 }],
+    ['required, said as any', { toolChoice: 'any' }, { tools: TOOLS, tool_choice: 'required' }, { tools: TOOLS, tool_choice: 'any' }],
+    ['a named tool, sent alone', { toolChoice: 'any' }, { tools: TOOLS, tool_choice: named }, { tools: [tool('b')], tool_choice: 'any' }],
+    ['auto, said as it is', { toolChoice: 'any' }, { tools: TOOLS, tool_choice: 'auto' }, { tools: TOOLS, tool_choice: 'auto' }],
+    ['none, where only auto is known', { toolChoice: 'auto-only' }, { tools: TOOLS, tool_choice: 'none' }, {}],
+    ['auto, where only auto is known', { toolChoice: 'auto-only' }, { tools: TOOLS, tool_choice: 'auto' }, { tools: TOOLS }],
+    ['no choice at all', { toolChoice: 'auto-only' }, { tools: TOOLS }, { tools: TOOLS }],
+    ['a name in a message', { messageFields: ['role', 'content'] }, { messages: [{ role: 'user', name: 'n', content: 'x' }] }, { messages: [{ role: 'user', content: 'x' }] }],
+    [
+      'an answer of ours that comes back',
+      { messageFields: ['role', 'content', 'tool_calls'] },
+      { messages: [{ role: 'assistant', content: null, refusal: null, reasoning_content: 'r', tool_calls: [call('call_1')] }] },
+      { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'a', arguments: '{}' } }] }] },
+    ],
+    ['effort none on a switch', { thinking: 'switch' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
+    ['effort high on a switch', { thinking: 'switch' }, { reasoning_effort: 'high' }, { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
+    ['effort none as a budget', { thinking: 'budget' }, { reasoning_effort: 'none' }, { enable_thinking: false }],
+    ['effort low as a budget', { thinking: 'budget' }, { reasoning_effort: 'low' }, { enable_thinking: true, thinking_budget: 4_096 }],
+    ['effort high as a budget', { thinking: 'budget' }, { reasoning_effort: 'high' }, { enable_thinking: true }],
+    ['more stops than are taken', { stopMax: 1 }, { stop: ['a', 'b'] }, { stop: ['a'] }],
+    ['one stop as a string', { stopMax: 1 }, { stop: 'a' }, { stop: 'a' }],
+  ];
+  test.each(table)('%s', (_name, quirks, sent, taken) => {
+    expect(adapt(sent, quirks)).toEqual(taken);
+  });
+
+  test('without quirks the bytes of every field are those that came', () => {
+    const fields = [{ name: 'messages', value: Buffer.from('[ {"role" : "developer"} ]') }, { name: 'stop', value: Buffer.from('["a"]') }];
+    expect(adaptFields(fields, NO_QUIRKS)).toBe(fields);
+  });
+
+  test('messages that no quirk concerns are not parsed', () => {
+    const value = Buffer.from('[ {"role":"user","content":"hi"} ]');
+    expect(adaptFields([{ name: 'messages', value }], { ...NO_QUIRKS, developerAsSystem: true, shortToolCallIds: true, messageFields: ['role'] })[0]?.value).toBe(value);
+  });
+
+  test('short ids are nine letters or digits, alike for a call and its result, and unlike for unlike ids', () => {
+    const id = fc.string({ minLength: 1, maxLength: 60 });
+    fc.assert(
+      fc.property(fc.uniqueArray(id, { minLength: 1, maxLength: 20 }), (ids) => {
+        const { messages } = adapt({ messages: [{ role: 'assistant', tool_calls: ids.map(call) }, ...ids.map((one) => ({ role: 'tool', tool_call_id: one, content: '' }))] }, { shortToolCallIds: true });
+        const [assistant, ...results] = messages as [{ tool_calls: { id: string }[] }, ...{ tool_call_id: string }[]];
+        const mapped = assistant.tool_calls.map((one) => one.id);
+        for (const one of mapped) expect(one).toMatch(/^[a-zA-Z0-9]{9}$/);
+        expect(results.map((result) => result.tool_call_id)).toEqual(mapped);
+        expect(new Set(mapped).size).toBe(ids.length);
+      }),
+    );
+    expect(adapt({ messages: [{ role: 'tool', tool_call_id: 'Ab3dE6gH9', content: '' }] }, { shortToolCallIds: true })).toEqual({ messages: [{ role: 'tool', tool_call_id: 'Ab3dE6gH9', content: '' }] });
+  });
+});

@@ -1,0 +1,169 @@
+/** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
+import { isObject, type JsonObject } from '../canonical.js';
+
+export interface ChatRequestField {
+  readonly name: string;
+  /** JSON text. */
+  readonly value: Uint8Array;
+}
+
+export interface ChatQuirks {
+  /** The host has no `developer` role: it becomes `system`. */
+  readonly developerAsSystem: boolean;
+  /** The host refuses `stream_options`; it tells usage unasked or never. */
+  readonly noStreamOptions: boolean;
+  /** Fields the host answers 400 to. */
+  readonly dropFields: readonly string[];
+  readonly renameFields: Readonly<Record<string, string>>;
+  /**
+   * `any`: that is the host's word for `required`, and a named tool is asked for by sending that one alone (Mistral).
+   * `auto-only`: the host knows no other choice; `none` leaves the tools out (Z.ai).
+   */
+  readonly toolChoice: 'native' | 'any' | 'auto-only';
+  /** Fields of a message that the host takes; a message with another one is refused. undefined = any. */
+  readonly messageFields: readonly string[] | undefined;
+  /** Ids of tool calls must be nine letters or digits: others are mapped, the same id always alike. */
+  readonly shortToolCallIds: boolean;
+  /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, or `enable_thinking` with a budget instead of it. */
+  readonly thinking: 'effort' | 'switch' | 'budget';
+  /** Stop sequences the host takes; more are cut off. */
+  readonly stopMax: number;
+}
+
+/** Sequences that the contract allows. */
+const STOP_MAX = 4;
+
+export const NO_QUIRKS: ChatQuirks = {
+  developerAsSystem: false,
+  noStreamOptions: false,
+  dropFields: [],
+  renameFields: {},
+  toolChoice: 'native',
+  messageFields: undefined,
+  shortToolCallIds: false,
+  thinking: 'effort',
+  stopMax: STOP_MAX,
+};
+
+/** Tokens of thought for the efforts that mean less than all it takes. */
+const THINKING_BUDGETS: Readonly<Record<string, number>> = { minimal: 1_024, low: 4_096, medium: 16_384 };
+const TOOL_CALL_ID_CHARS = 9;
+const BASE_62 = 62n;
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+function parsed(value: Uint8Array): unknown {
+  return JSON.parse(bufferOf(value).toString('utf8'));
+}
+
+function json(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}
+
+/** FNV-1a over UTF-8, 64 bit, in base 62: one id in 10^16 meets another of its conversation. */
+function shortId(id: string): string {
+  if (/^[a-zA-Z0-9]{9}$/.test(id)) return id;
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(id)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  let text = '';
+  for (; text.length < TOOL_CALL_ID_CHARS; hash /= BASE_62) text += DIGITS[Number(hash % BASE_62)] ?? '0';
+  return text;
+}
+
+function picked(source: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(source).filter(([name]) => names.includes(name)));
+}
+
+function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
+  if (!isObject(call)) return call;
+  const kept = quirks.messageFields === undefined ? call : picked(call, ['id', 'type', 'function']);
+  return quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept;
+}
+
+function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
+  if (!isObject(message)) return message;
+  const adapted: Record<string, unknown> = quirks.messageFields === undefined ? { ...message } : { ...picked(message, quirks.messageFields) };
+  if (quirks.developerAsSystem && adapted['role'] === 'developer') adapted['role'] = 'system';
+  if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
+  if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
+  return adapted;
+}
+
+/** Words that must stand in the messages for a quirk to matter: they may be megabytes, and few hold any. */
+function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
+  if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
+  return (quirks.messageFields !== undefined || quirks.shortToolCallIds) && (messages.includes('"assistant"') || messages.includes('"tool"') || messages.includes('"name"'));
+}
+
+function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
+  if (!concerns(bufferOf(value), quirks)) return value;
+  const messages = parsed(value);
+  return Array.isArray(messages) ? json((messages as readonly unknown[]).map((message) => adaptMessage(message, quirks))) : value;
+}
+
+interface Tooling {
+  readonly tools: ChatRequestField | undefined;
+  readonly choice: ChatRequestField | undefined;
+}
+
+function nameOf(tool: unknown): unknown {
+  return isObject(tool) && isObject(tool['function']) ? tool['function']['name'] : undefined;
+}
+
+function adaptTooling({ tools, choice }: Tooling, quirks: ChatQuirks): Tooling {
+  if (quirks.toolChoice === 'native' || choice === undefined) return { tools, choice };
+  const wanted = parsed(choice.value);
+  if (quirks.toolChoice === 'auto-only') return { tools: wanted === 'none' ? undefined : tools, choice: undefined };
+  if (wanted === 'required') return { tools, choice: { ...choice, value: json('any') } };
+  const name = nameOf(wanted);
+  const all = name === undefined || tools === undefined ? undefined : parsed(tools.value);
+  if (tools === undefined || !Array.isArray(all)) return { tools, choice };
+  return { tools: { ...tools, value: json(all.filter((tool) => nameOf(tool) === name)) }, choice: { ...choice, value: json('any') } };
+}
+
+function thinkingFields(field: ChatRequestField, quirks: ChatQuirks): readonly ChatRequestField[] {
+  const effort = parsed(field.value);
+  if (quirks.thinking === 'effort' || typeof effort !== 'string') return [field];
+  const isOn = effort !== 'none';
+  if (quirks.thinking === 'switch') {
+    const told = { name: 'thinking', value: json({ type: isOn ? 'enabled' : 'disabled' }) };
+    return isOn ? [told, field] : [told];
+  }
+  const budget = Object.hasOwn(THINKING_BUDGETS, effort) ? THINKING_BUDGETS[effort] : undefined;
+  const told = { name: 'enable_thinking', value: json(isOn) };
+  return budget === undefined ? [told] : [told, { name: 'thinking_budget', value: json(budget) }];
+}
+
+function adaptStop(value: Uint8Array, stopMax: number): Uint8Array {
+  const stop = parsed(value);
+  return Array.isArray(stop) && stop.length > stopMax ? json(stop.slice(0, stopMax)) : value;
+}
+
+/** The fields as the host takes them, in no particular order. Untouched values stay the bytes that the client sent. */
+export function adaptFields(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
+  if (quirks === NO_QUIRKS) return fields;
+  const find = (name: string): ChatRequestField | undefined => fields.find((field) => field.name === name);
+  const { tools, choice } = adaptTooling({ tools: find('tools'), choice: find('tool_choice') }, quirks);
+  const others = fields.flatMap((field): readonly ChatRequestField[] => {
+    switch (field.name) {
+      case 'tools':
+      case 'tool_choice':
+        return [];
+      case 'messages':
+        return [{ ...field, value: adaptMessages(field.value, quirks) }];
+      case 'reasoning_effort':
+        return thinkingFields(field, quirks);
+      case 'stop':
+        return [{ ...field, value: adaptStop(field.value, quirks.stopMax) }];
+      default:
+        return [field];
+    }
+  });
+  return [...others, tools, choice]
+    .filter((field) => field !== undefined)
+    .filter(({ name }) => !quirks.dropFields.includes(name))
+    .map((field) => (Object.hasOwn(quirks.renameFields, field.name) ? { ...field, name: quirks.renameFields[field.name] ?? field.name } : field));
+}

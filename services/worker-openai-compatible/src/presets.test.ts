@@ -1,0 +1,74 @@
+import { describe, expect, test } from '@jest/globals';
+import { composeChatBody } from '@signalbox/wires/openai-chat/request';
+import { loadWorkerOpenaiCompatibleConfig } from './config.js';
+import { isConfigured, type PRESETS, presetOf } from './presets.js';
+
+describe('presets', () => {
+  test.each([
+    ['groq', {}, false],
+    ['groq', { GROQ_API_KEY: 'k' }, true],
+    ['deepinfra', { DEEPINFRA_TOKEN: 'k' }, true],
+    ['vllm', { VLLM_BASE_URL: 'http://127.0.0.1:8000/v1' }, true],
+    ['vllm', {}, false],
+    ['meta', { META_API_KEY: 'k' }, false],
+    ['meta', { META_API_KEY: 'k', META_BASE_URL: 'https://api.example/v1' }, true],
+  ] as const)('%s under %j is configured: %s', (id, environment, expected) => {
+    expect(isConfigured(presetOf(id), environment)).toBe(expected);
+  });
+
+  test('a host without an address of its own asks for one by name', () => {
+    expect(() => loadWorkerOpenaiCompatibleConfig({ PROVIDER: 'meta', META_API_KEY: 'k' })).toThrow(/META_BASE_URL/);
+  });
+
+  // Fields that a strict host would answer 400 to, beside what it takes.
+  const SENT = {
+    messages: [{ role: 'developer', name: 'boss', content: 'x' }],
+    logprobs: true,
+    top_logprobs: 2,
+    logit_bias: { 1: 2 },
+    presence_penalty: 1,
+    user: 'u',
+    seed: 7,
+    n: 2,
+    stop: ['a', 'b'],
+    metadata: {},
+    service_tier: 'auto',
+    verbosity: 'low',
+    modalities: ['text'],
+    top_p: 0.5,
+    tools: [{ type: 'function', function: { name: 'f' } }],
+    tool_choice: 'none',
+    reasoning_effort: 'none',
+  };
+  const bodyFor = (id: keyof typeof PRESETS): Readonly<Record<string, unknown>> => {
+    const fields = Object.entries(SENT).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) }));
+    return JSON.parse(composeChatBody({ providerModelId: 'm', stream: true, maxTokens: 5, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>;
+  };
+  const FULL = { model: 'm', stream: true, stream_options: { include_usage: true }, max_tokens: 5, ...SENT, messages: [{ role: 'system', name: 'boss', content: 'x' }] };
+  const without = (source: object, ...names: readonly string[]) => Object.fromEntries(Object.entries(source).filter(([name]) => !names.includes(name)));
+  const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
+  const nameless = { messages: [{ role: 'system', content: 'x' }] };
+
+  test.each<[keyof typeof PRESETS, object]>([
+    ['alibaba', { ...without(FULL, ...PLATFORM, 'logit_bias', 'user', 'reasoning_effort'), enable_thinking: false }],
+    ['baseten', FULL],
+    ['cerebras', without(FULL, ...PLATFORM, 'presence_penalty', 'logit_bias')],
+    ['deepinfra', FULL],
+    ['deepseek', { ...without(FULL, 'reasoning_effort'), thinking: { type: 'disabled' } }],
+    ['fireworks', FULL],
+    ['groq', { ...without(FULL, 'logprobs', 'top_logprobs', 'logit_bias', 'metadata', 'verbosity', 'modalities'), ...nameless }],
+    ['meta', FULL],
+    ['mistral', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'user', 'seed'), random_seed: 7 }],
+    ['moonshot', { ...without(FULL, ...PLATFORM, 'reasoning_effort'), thinking: { type: 'disabled' } }],
+    ['nebius', FULL],
+    ['novita', FULL],
+    ['openrouter', FULL],
+    ['perplexity', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice'), ...nameless }],
+    ['together', without(FULL, 'logprobs', 'top_logprobs')],
+    ['vllm', FULL],
+    ['xai', without(FULL, ...PLATFORM, 'logit_bias')],
+    ['xiaomi', { ...without(FULL, ...PLATFORM, 'logprobs', 'top_logprobs', 'logit_bias', 'reasoning_effort'), thinking: { type: 'disabled' } }],
+  ])('%s is sent what it takes', (id, expected) => {
+    expect(bodyFor(id)).toEqual(expected);
+  });
+});
