@@ -68,6 +68,7 @@ describe('presets', () => {
     ['vllm', FULL],
     ['xai', without(FULL, ...PLATFORM, 'logit_bias')],
     ['xiaomi', { ...without(FULL, ...PLATFORM, 'logprobs', 'top_logprobs', 'logit_bias', 'reasoning_effort'), thinking: { type: 'disabled' } }],
+    ['zai', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'presence_penalty', 'seed', 'n', 'user', 'tools', 'tool_choice', 'reasoning_effort'), stop: ['a'], user_id: 'u', thinking: { type: 'disabled' } }],
   ])('%s is sent what it takes', (id, expected) => {
     expect(bodyFor(id)).toEqual(expected);
   });

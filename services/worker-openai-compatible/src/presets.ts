@@ -67,6 +67,13 @@ export const PRESETS = {
   vllm: { baseUrl: 'http://localhost:8000/v1', credentials: ['VLLM_API_KEY'], baseUrlVariable: 'VLLM_BASE_URL', isCredentialOptional: true, quirks: HOST },
   xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, 'logit_bias'] } },
   xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
+  // Chooses tools by itself or not at all; one stop sequence; tells usage unasked.
+  zai: {
+    baseUrl: 'https://api.z.ai/api/paas/v4',
+    credentials: ['ZAI_API_KEY', 'ZHIPU_API_KEY'],
+    baseUrlVariable: 'ZAI_BASE_URL',
+    quirks: { ...HOST, noStreamOptions: true, toolChoice: 'auto-only', thinking: 'switch', stopMax: 1, renameFields: { user: 'user_id' }, dropFields: [...PLATFORM, ...LOGPROBS, ...PENALTIES, 'seed', 'n', 'parallel_tool_calls'] },
+  },
 } as const satisfies Record<string, Preset>;
 
 export type PresetId = keyof typeof PRESETS;

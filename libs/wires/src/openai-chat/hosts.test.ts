@@ -48,6 +48,7 @@ describe('streams as hosts write them', () => {
   const table: readonly (readonly [string, Omit<Told, 'summary'>, object])[] = [
     ['azure', { content: 'It is 4 °C in Oslo.', reasoning: '', calls: [], finishes: ['stop'], last: done }, tokens(20, 9)],
     ['azure-async-filter', { content: 'Some words', reasoning: '', calls: [], finishes: ['content_filter'], last: done }, tokens(12, 4)],
+    ['zai', { content: 'Let me see.', reasoning: 'The user wants weather.', calls: [['call_z1', 'get_weather', '{"city":"Oslo"}']], finishes: ['tool_calls'], last: done }, tokens(127, 69, { cacheRead: 43 })],
     ['mistral', { content: 'Four.', reasoning: 'Two and two.', calls: [['D681PevKs', 'note', '{"n": 4}'], ['E1a2b3c4d', 'note', '{"n": 5}']], finishes: ['tool_calls'], last: done }, tokens(15, 30)],
     ['groq', { content: 'Yes.', reasoning: 'Hm. ', calls: [], finishes: ['stop'], last: done }, tokens(18, 3, { outputReasoning: 3 })],
     ['deepseek', { content: '9.8', reasoning: '9.11 < 9.8', calls: [], finishes: ['stop'], last: done }, tokens(20, 4, { cacheRead: 64, outputReasoning: 8 })],
