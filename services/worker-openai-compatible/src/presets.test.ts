@@ -1,9 +1,33 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { loadWorkerOpenaiCompatibleConfig } from './config.js';
-import { isConfigured, type PRESETS, presetOf } from './presets.js';
+import { isConfigured, isPresetId, PRESETS, presetOf } from './presets.js';
+
+interface ProviderRow {
+  readonly id: string;
+  readonly wire_protocol: string;
+  readonly base_url: string | null;
+  readonly env: readonly string[];
+}
+
+const { providers } = JSON.parse(readFileSync(new URL('../../routing/catalog/providers.json', import.meta.url), 'utf8')) as { providers: readonly ProviderRow[] };
+// OpenAI itself has a worker of its own.
+const compatible = providers.filter(({ id, wire_protocol: wire }) => id !== 'openai' && (wire === 'openai-chat' || wire === 'mistral'));
 
 describe('presets', () => {
+  test('there is a row for each compatible provider of the catalog, and for no other', () => {
+    expect(Object.keys(PRESETS).sort()).toEqual(compatible.map(({ id }) => id).sort());
+  });
+
+  test.each(compatible.map((row) => [row.id, row] as const))('%s has the address and the variables of the catalog', (id, row) => {
+    if (!isPresetId(id)) throw new Error('no preset');
+    const preset = presetOf(id);
+    expect(preset.baseUrl).toBe(row.base_url ?? '');
+    expect(preset.credentials).toEqual(row.env.filter((name) => !name.endsWith('_BASE_URL')));
+    expect(preset.baseUrlVariable).toBe(`${preset.credentials[0]?.replace(/_API_KEY$/, '') ?? ''}_BASE_URL`);
+  });
+
   test.each([
     ['groq', {}, false],
     ['groq', { GROQ_API_KEY: 'k' }, true],
