@@ -153,14 +153,36 @@ describe('attempts', () => {
     expect(neighbours.released.length).toBe(released);
   });
 
-  test('a worker whose link broke learns at once that another attempt answers', async () => {
-    const { neighbours, answer, run } = story({ a: breaks('link_lost'), b: () => undefined });
+  test('an attempt is superseded as soon as a later one answers, and not before', async () => {
+    const { neighbours, answer, run } = story({ a: breaks('link_lost'), b: () => undefined }, { request: { stream: true } });
     const done = run();
     await neighbours.clock.settle();
+    expect(neighbours.outcomes).toEqual([]);
+    neighbours.calls[1]?.listener.onEvent(events.head());
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED']);
-    neighbours.calls[1]?.play(events.body('x'), events.end());
+    neighbours.calls[1]?.play(events.text('x'), events.finish(), events.end());
     await done;
-    expect(answer.said).toEqual(['body 0:x!stop']);
+    expect(answer.said).toEqual(['chunk 0:x', 'finish 0:!stop']);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+  });
+
+  test.each<[string, Script | undefined]>([
+    ['finds no credential', fails('NO_CREDENTIAL', { status: 0 })],
+    ['has no worker', undefined],
+  ])('an attempt whose link broke is discarded when all that follows %s: its worker ends the hold', async (_name, later) => {
+    const { neighbours, run } = story({ a: breaks('link_lost'), b: later });
+    expect(await run()).toMatchObject({ result: 'refused' });
+    expect(neighbours.outcomes.at(0)).toBe('a#1 DISCARDED');
+    expect(neighbours.released).toEqual([]);
+  });
+
+  test('of an attempt whose client left before it answered, nobody says that it superseded another', async () => {
+    const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: () => undefined }, { request: { stream: true } });
+    const done = run();
+    await neighbours.clock.settle();
+    answer.leave();
+    await done;
+    expect(neighbours.outcomes).toEqual(['b#2 DELIVERED']);
   });
 
   test('a stream fails over while no content was sent, and shows one opening only', async () => {

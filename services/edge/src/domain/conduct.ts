@@ -192,13 +192,19 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs }: Neighbours, 
   const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
   const activity: Activity = { lastSentMs: clock.monotonicMs() };
   const tell = (provider: string, attempt: number, outcome: Outcome): void => workers.tellOutcome(provider, accountId, requestId, attempt, outcome);
-  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED'): void => reports.forEach((report, index) => tell(report.provider, index + 1, outcome));
+  // Attempts that know what became of them. One counts as superseded only when a later one is surely in a journal: it
+  // gives up its say over the hold, which else nobody would end.
+  let told = 0;
+  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED'): void => {
+    for (const { provider } of reports.slice(told)) tell(provider, (told += 1), outcome);
+  };
   // True once an attempt is in a worker's journal: that worker then ends the hold when it learns the outcome.
   let isJournaled = false;
   const discard = (): void => {
     tellEarlier('DISCARDED');
     if (!isJournaled) quota.release(accountId, requestId);
   };
+  const supersede = (): void => tellEarlier('SUPERSEDED');
 
   for (const planned of attempts) {
     const number = reports.length + 1;
@@ -214,28 +220,25 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs }: Neighbours, 
       route: { provider, model, head: undefined, estimate: () => estimateOf(request, plan, planned) },
       earlier: reports,
       decisionId: plan.decisionId,
+      onAnswered: supersede,
     });
     const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined };
     switch (result.kind) {
       case 'complete':
       case 'cut':
-        tellEarlier('SUPERSEDED');
         tell(provider, number, 'DELIVERED');
         reports.push(report);
         return { attempts: reports, result: result.kind === 'cut' ? 'cut' : 'answered' };
       case 'gone':
-        if (result.wasSent) {
-          tellEarlier('SUPERSEDED');
-          // The worker concludes the same from the cancel, unless its last event had already left.
-          tell(provider, number, 'DELIVERED');
-        } else discard();
+        // The worker concludes the same from the cancel, unless its last event had already left. Whether it had begun is
+        // not known unless it answered: until then earlier attempts are left to their workers, which conclude by themselves.
+        if (result.wasSent) tell(provider, number, 'DELIVERED');
+        else discard();
         reports.push(report);
         return { attempts: reports, result: 'gone' };
       case 'failed':
         reports.push(report);
         if (result.trace !== 'none') isJournaled = true;
-        // A worker that lost its link to us soon takes what it has for delivered: the first outcome counts.
-        if (result.trace === 'lost' && result.failed.retryable && number < attempts.length) tell(provider, number, 'SUPERSEDED');
         break;
     }
     if (!(report.failed?.retryable ?? false)) break;

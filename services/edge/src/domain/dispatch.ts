@@ -41,6 +41,8 @@ export interface AttemptOptions {
   /** The attempts before this one. */
   readonly earlier: readonly AttemptReport[];
   readonly decisionId: string;
+  /** Called once, when the provider has answered: the attempt is in its worker's journal, and ends the request's hold. */
+  readonly onAnswered: () => void;
 }
 
 const NO_TEXT = { publicMessage: '', publicParam: '' } as const;
@@ -76,6 +78,7 @@ class Attempt implements AttemptListener, ClientListener {
   /** Chunks before the first content stay here: until then another attempt may answer instead. */
   private early: Chunk__Output[] = [];
   private heldFinish: Chunk__Output | undefined;
+  private isAnswered = false;
   private hasContent = false;
   private isOver = false;
   private heartbeat: Timer | undefined;
@@ -105,12 +108,15 @@ class Attempt implements AttemptListener, ClientListener {
     if (this.isOver) return;
     switch (event.event) {
       case 'chunk':
+        this.answered();
         if (event.chunk && this.options.isStream) this.onChunk(event.chunk);
         break;
       case 'head':
+        this.answered();
         if (event.head) this.options.route.head = event.head;
         break;
       case 'body':
+        this.answered();
         if (event.body) this.body = event.body;
         break;
       case 'end':
@@ -150,6 +156,12 @@ class Attempt implements AttemptListener, ClientListener {
     this.stalled?.cancel();
     this.stalled = undefined;
     if (!this.isOver) this.call?.resume();
+  }
+
+  private answered(): void {
+    if (this.isAnswered) return;
+    this.isAnswered = true;
+    this.options.onAnswered();
   }
 
   private onChunk(chunk: Chunk__Output): void {
