@@ -31,7 +31,7 @@ function world() {
     written: (seq) => told.push(`${name} written ${String(seq)}`),
     failed: (fault: Fault) => told.push(`${name} ${fault.code}`),
   });
-  const commit = new GroupCommit({ files, writer: 'w', clock, log: silentLog, onShippable: (records) => shipped.push(...records) });
+  const commit = new GroupCommit({ files, writer: 'w', clock, log: silentLog, afterTurn: setImmediate, onShippable: (records) => shipped.push(...records) });
   return { clock, disk, shipped, told, entry, commit };
 }
 

@@ -28,6 +28,8 @@ export interface GroupCommitOptions {
   readonly writer: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** Calls back when the present turn of the event loop is over. */
+  afterTurn(callback: () => void): void;
   /** What the ledger books of one write, ascending. */
   onShippable(records: readonly ShippedRecord[]): void;
 }
@@ -48,7 +50,7 @@ export class GroupCommit {
   add(entry: LogEntry): void {
     if (!this.admit(entry) || this.isArmed || this.retryTimer !== undefined) return;
     this.isArmed = true;
-    setImmediate(this.write);
+    this.options.afterTurn(this.write);
   }
 
   /** As `add`, for a record that loses nothing when a kill comes first: it may wait 10 ms for another. */

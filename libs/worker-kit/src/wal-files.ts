@@ -1,8 +1,7 @@
 /** The log as a row of segments: where it goes on, what is read again, and what may go. */
-import { unlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import type { WalDisk } from './wal-disk.js';
 import { FRAME, FrameBuffer } from './wal-frame.js';
-import { coolSegment, createSegment, firstSeqOf, listSegments, pruneCold, readSegment, type SegmentFile, type SegmentWriter } from './wal-segment.js';
+import type { SegmentFile, SegmentWriter } from './wal-segment.js';
 
 /** 16 MiB: some 20,000 attempts. */
 const SEGMENT_BYTES = 16 * 1_024 * 1_024;
@@ -19,36 +18,27 @@ export interface ShippedRecord {
 }
 
 /** Newest sequence of a segment that nothing is appended to any more: the next one's head tells it. */
-function newestOf(file: SegmentFile, next: SegmentFile | undefined): number {
-  const first = next === undefined ? undefined : firstSeqOf(next.path);
+function newestOf(disk: WalDisk, file: SegmentFile, next: SegmentFile | undefined): number {
+  const first = next === undefined ? undefined : disk.firstSeq(next);
   if (first !== undefined) return first - 1;
   let newest = 0;
-  readSegment(file.path, ({ kind, seq }) => {
+  disk.read(file, ({ kind, seq }) => {
     newest = Math.max(newest, kind === FRAME.head ? seq - 1 : seq);
   });
   return newest;
 }
 
-/** Newest sequence by number of the directory's cold segments, which hold no open attempt and are not read through. */
-export function coldSequences(files: readonly SegmentFile[]): Map<number, number> {
+/** Newest sequence by number of the log's cold segments, which hold no open attempt and are not read through. */
+export function coldSequences(disk: WalDisk, files: readonly SegmentFile[]): Map<number, number> {
   const newest = new Map<number, number>();
-  for (const [index, file] of files.entries()) if (file.isCold) newest.set(file.number, newestOf(file, files[index + 1]));
+  for (const [index, file] of files.entries()) if (file.isCold) newest.set(file.number, newestOf(disk, file, files[index + 1]));
   return newest;
 }
 
-function createHeaded(directory: string, number: number, writer: string, nextSeq: number): SegmentWriter {
+function createHeaded(disk: WalDisk, number: number, writer: string, nextSeq: number): SegmentWriter {
   const head = new FrameBuffer();
   head.add(FRAME.head, nextSeq, Buffer.from(writer));
-  const segment = createSegment(directory, number);
-  try {
-    segment.append(head.bytes());
-    return segment;
-  } catch (error) {
-    // Its number is free for the next try.
-    segment.close();
-    unlinkSync(join(directory, `wal-${String(number).padStart(12, '0')}.log`));
-    throw error;
-  }
+  return disk.create(number, head.bytes());
 }
 
 export class LogFiles {
@@ -56,12 +46,12 @@ export class LogFiles {
 
   /** `newest`: newest sequence of every segment that is there, by number. Begins a new segment; throws the system's error. */
   constructor(
-    private readonly directory: string,
+    private readonly disk: WalDisk,
     private readonly writer: string,
     private readonly newest: Map<number, number>,
     private newestSeq: number,
   ) {
-    this.segment = createHeaded(directory, Math.max(0, ...newest.keys()) + 1, writer, newestSeq + 1);
+    this.segment = createHeaded(disk, Math.max(0, ...newest.keys()) + 1, writer, newestSeq + 1);
     newest.set(this.segment.number, newestSeq);
   }
 
@@ -91,9 +81,9 @@ export class LogFiles {
   /** Ended attempts and outcomes above a sequence, ascending; segments that end below it are not read. */
   read(after: number, limit: number): readonly ShippedRecord[] {
     const found: ShippedRecord[] = [];
-    for (const file of listSegments(this.directory)) {
+    for (const file of this.disk.list()) {
       if ((this.newest.get(file.number) ?? 0) <= after) continue;
-      readSegment(file.path, ({ kind, seq, payload }) => {
+      this.disk.read(file, ({ kind, seq, payload }) => {
         if ((kind === FRAME.end || kind === FRAME.outcome) && seq > after && found.length < limit) found.push({ kind, seq, payload });
       });
       if (found.length >= limit) break;
@@ -106,10 +96,10 @@ export class LogFiles {
     const keep = Math.min(oldestOpen, this.segment.number);
     for (const [number, newest] of [...this.newest].sort(([a], [b]) => a - b)) {
       if (number >= keep || newest > ledgerSeq) break;
-      coolSegment(this.directory, number);
+      this.disk.cool(number);
     }
-    pruneCold(this.directory, nowMs - COLD_MS, COLD_MAX);
-    const kept = new Set(listSegments(this.directory).map((file) => file.number));
+    this.disk.prune(nowMs - COLD_MS, COLD_MAX);
+    const kept = new Set(this.disk.list().map((file) => file.number));
     for (const number of this.newest.keys()) if (!kept.has(number)) this.newest.delete(number);
   }
 
@@ -123,7 +113,7 @@ export class LogFiles {
   }
 
   private rotate(): void {
-    const next = createHeaded(this.directory, this.segment.number + 1, this.writer, this.newestSeq + 1);
+    const next = createHeaded(this.disk, this.segment.number + 1, this.writer, this.newestSeq + 1);
     this.segment.close();
     this.segment = next;
     this.newest.set(next.number, this.newestSeq);

@@ -3,8 +3,8 @@ import type { Log } from '@signalbox/runtime/log';
 import { attemptKey, LiveAttempt } from './wal-attempt.js';
 import { endedCodec, outcomeCodec, withPrompt, type AttemptEvent } from './wal-events.js';
 import { coldSequences } from './wal-files.js';
+import type { WalDisk } from './wal-disk.js';
 import { FRAME, type Frame } from './wal-frame.js';
-import { listSegments, readSegment } from './wal-segment.js';
 
 export interface Replayed {
   /** Without an end or an outcome, by key. */
@@ -17,9 +17,9 @@ export interface Replayed {
 }
 
 /** Throws the system's error. Damaged places are passed over and logged. `nowMs` is monotonic. */
-export function replayDirectory(directory: string, nowMs: number, log: Log): Replayed {
-  const files = listSegments(directory);
-  const newest = coldSequences(files);
+export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
+  const files = disk.list();
+  const newest = coldSequences(disk, files);
   const open = new Map<string, LiveAttempt>();
   const concluded = new Map<string, LiveAttempt>();
   let lastSeq = Math.max(0, ...newest.values());
@@ -58,7 +58,7 @@ export function replayDirectory(directory: string, nowMs: number, log: Log): Rep
 
   for (const file of files) {
     if (file.isCold) continue;
-    const damaged = readSegment(file.path, (frame) => replay(frame, file.number));
+    const damaged = disk.read(file, (frame) => replay(frame, file.number));
     if (damaged > 0) log.warn('A segment of the write-ahead log holds damaged places.', { segment: file.number, damaged });
     newest.set(file.number, lastSeq);
   }

@@ -15,11 +15,11 @@ import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
 import { attemptKey, LiveAttempt, type Told } from './wal-attempt.js';
 import { GroupCommit } from './wal-commit.js';
-import { ensureIdentity, lockDirectory } from './wal-directory.js';
+import { localDisk, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
 import { completeEvent, concludedOutcome, finishedHold, orphanEvent, startedEvent, withPrompt } from './wal-events.js';
 import { LogFiles } from './wal-files.js';
-import { replayDirectory, type Replayed } from './wal-replay.js';
+import { replayLog, type Replayed } from './wal-replay.js';
 
 export interface JournalOptions {
   /** Of this worker alone: a second living process is refused. */
@@ -32,6 +32,10 @@ export interface JournalOptions {
   readonly bus: Bus;
   readonly quota: RpcClient;
   readonly billing: RpcClient;
+  /** For simulations: instead of the files of `directory`. */
+  readonly disk?: WalDisk;
+  /** For simulations: instead of setImmediate, calls back when the present turn of the event loop is over. */
+  readonly afterTurn?: (callback: () => void) => void;
 }
 
 export interface OpenJournal extends Journal {
@@ -104,7 +108,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
       onRegistered: (ledgerSeq) => this.registered(ledgerSeq),
       onLedger: (ledgerSeq) => this.booked(ledgerSeq),
     });
-    this.commit = new GroupCommit({ files, writer, clock, log, onShippable: (records) => this.shipping.add(records) });
+    this.commit = new GroupCommit({ files, writer, clock, log, afterTurn: options.afterTurn ?? setImmediate, onShippable: (records) => this.shipping.add(records) });
     this.armSweep();
     this.shipping.begin();
   }
@@ -324,11 +328,12 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
  */
 export async function openJournal(options: JournalOptions): Promise<OpenJournal> {
   const { directory, clock, log } = options;
-  const { writer, provider } = ensureIdentity(directory, options.provider, clock, options.randomBytes);
-  const unlock = lockDirectory(directory);
+  const disk = options.disk ?? localDisk(directory);
+  const { writer, provider } = disk.identity(options.provider, clock, options.randomBytes);
+  const unlock = disk.lock();
   try {
-    const replayed = replayDirectory(directory, clock.monotonicMs(), log);
-    const files = new LogFiles(directory, writer, replayed.newest, replayed.lastSeq);
+    const replayed = replayLog(disk, clock.monotonicMs(), log);
+    const files = new LogFiles(disk, writer, replayed.newest, replayed.lastSeq);
     return new WriteAheadLog(options, { writer, provider, files, replayed, unlock });
   } catch (error) {
     unlock();

@@ -1,0 +1,12 @@
+/** What the simulation drives of this library; services take `serve`. */
+export { createCredentialPool } from './credentials.js';
+export { createDispatcher, type Dispatcher } from './dispatch.js';
+export { createWorkerMetrics } from './metrics.js';
+export { createObservations } from './observations.js';
+export type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
+export { openJournal, type OpenJournal } from './wal.js';
+export type { WriterIdentity } from './wal-directory.js';
+export type { WalDisk } from './wal-disk.js';
+export { endedCodec, outcomeCodec } from './wal-events.js';
+export { FRAME, readFrames } from './wal-frame.js';
+export type { SegmentFile, SegmentWriter } from './wal-segment.js';

@@ -1,0 +1,51 @@
+/** Where a log lies: the files of one directory in service, whatever a simulation gives it in tests. */
+import { unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
+import { ensureIdentity, lockDirectory, type WriterIdentity } from './wal-directory.js';
+import type { Frame } from './wal-frame.js';
+import { coolSegment, createSegment, firstSeqOf, listSegments, pruneCold, readSegment, type SegmentFile, type SegmentWriter } from './wal-segment.js';
+
+/** The log of one writer. Every call throws the system's error. */
+export interface WalDisk {
+  /** The log's writer, made at first use and durable before this returns. */
+  identity(provider: string, clock: Clock, randomBytes: RandomBytes): WriterIdentity;
+  /** Takes the log for this process; answers the function that gives it back. Throws a Fault `store_unavailable` when a living process holds it. */
+  lock(): () => void;
+  /** All segments, oldest first, cold ones included. */
+  list(): readonly SegmentFile[];
+  /** Hands over a segment's frames; answers how many places did not verify. */
+  read(file: SegmentFile, onFrame: (frame: Frame) => void): number;
+  /** Sequence of the first record that a segment may hold; undefined when its head is damaged. */
+  firstSeq(file: SegmentFile): number | undefined;
+  /** A new segment that begins with these frames; after an error its number is free. */
+  create(number: number, head: Buffer): SegmentWriter;
+  /** Moves a segment aside; it can still be read. Safe to repeat. */
+  cool(number: number): void;
+  /** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond `keepMax`. */
+  prune(beforeMs: number, keepMax: number): void;
+}
+
+/** A directory of local files. */
+export function localDisk(directory: string): WalDisk {
+  return {
+    identity: (provider, clock, randomBytes) => ensureIdentity(directory, provider, clock, randomBytes),
+    lock: () => lockDirectory(directory),
+    list: () => listSegments(directory),
+    read: (file, onFrame) => readSegment(file.path, onFrame),
+    firstSeq: (file) => firstSeqOf(file.path),
+    create: (number, head) => {
+      const segment = createSegment(directory, number);
+      try {
+        segment.append(head);
+        return segment;
+      } catch (error) {
+        segment.close();
+        unlinkSync(join(directory, `wal-${String(number).padStart(12, '0')}.log`));
+        throw error;
+      }
+    },
+    cool: (number) => coolSegment(directory, number),
+    prune: (beforeMs, keepMax) => pruneCold(directory, beforeMs, keepMax),
+  };
+}

@@ -1,0 +1,7 @@
+/** What the simulation drives of this service; deploy takes `compose`. */
+export { createQuotaClient } from './adapters/quota-client.js';
+export { createWorkerClients } from './adapters/worker-clients.js';
+export type { Answer, ClientListener, Refusal, Route, Settlement } from './domain/answer.js';
+export type { ChatRequest } from './domain/chat-request.js';
+export { conduct, type Conducted, type Neighbours, type Turn } from './domain/conduct.js';
+export type { Caller } from './domain/ports.js';

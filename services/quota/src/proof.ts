@@ -1,0 +1,6 @@
+/** What the simulation drives of this service; deploy takes `compose`. */
+export { createMemoryStore } from './adapters/memory-store.js';
+export type { QuotaStore } from './domain/ports.js';
+export { createQuota } from './domain/quota.js';
+export { createQuotaMetrics } from './metrics.js';
+export { createHandlers, readTotals } from './server.js';
