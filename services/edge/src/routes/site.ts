@@ -8,7 +8,7 @@ import { isJsonBody, readBody } from '../adapters/body.js';
 import type { Caller } from '../domain/ports.js';
 import { apiError, faultToApiError } from '../wire/errors.js';
 import type { HeaderList } from '../wire/headers.js';
-import { scanJsonObject } from '../wire/json-scan.js';
+import { parseJsonObject } from '../wire/json-scan.js';
 import { createApiAuthRouter } from './api-auth/handler.js';
 import { ApiErrorException } from './api-error-exception.js';
 import type { Gate } from './gate.js';
@@ -106,9 +106,9 @@ export function createSite({ gate, accounts, routing, makeId }: SiteOptions): Ex
         if (!isJsonBody(request)) throw new ApiErrorException(apiError('unsupported_media_type'));
         const read = await readBody(request, CONTROL_BODY_BYTES_MAX);
         if (read.kind !== 'ok') throw new ApiErrorException(apiError('payload_too_large'));
-        const scan = scanJsonObject(read.body);
-        if (scan.kind === 'invalid') throw new ApiErrorException(apiError('bad_json', { message: `The body is not a valid JSON object (${scan.reason}).` }));
-        return JSON.parse(read.body.toString('utf8')) as unknown;
+        const json = parseJsonObject(read.body);
+        if (json.kind === 'invalid') throw new ApiErrorException(apiError('bad_json', { message: `The body is not a valid JSON object (${json.reason}).` }));
+        return json.object;
       },
     }),
   );

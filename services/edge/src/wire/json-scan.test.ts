@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { JSON_NODES_MAX, scanJsonObject } from './json-scan.js';
+import { JSON_NODES_MAX, parseJsonObject } from './json-scan.js';
 
 const reasonOf = (text: string): string => {
-  const scan = scanJsonObject(Buffer.from(text));
+  const scan = parseJsonObject(Buffer.from(text));
   return scan.kind === 'ok' ? 'ok' : scan.reason;
 };
 
@@ -27,8 +27,23 @@ describe('scan of a JSON body', () => {
     [`{"a":[${'1,'.repeat(JSON_NODES_MAX)}1]}`, 'too-many-nodes'],
   ])('judges %.40s as %s', (text, reason) => expect(reasonOf(text)).toBe(reason));
 
+  test.each([0, 31, 32, 33, 34, 100])('ends a string of %d plain characters at its own quote, whatever is escaped in it', (length) => {
+    const plain = 'x'.repeat(length);
+    for (const text of [plain, `${plain}"`, `"${plain}`, `${plain}\\`, `${plain}\\"${plain}\\\\`, `${plain}"${plain}é`, `\\${plain}"x"${plain}`]) {
+      const body = Buffer.from(JSON.stringify({ a: text, b: [text, { c: text }], d: 1 }));
+      const read = parseJsonObject(body);
+      if (read.kind !== 'ok') throw new Error(`${text} was refused`);
+      expect(read.object).toEqual({ a: text, b: [text, { c: text }], d: 1 });
+      expect([...read.fields.keys()]).toEqual(['a', 'b', 'd']);
+    }
+    expect(reasonOf(`{"a":"${plain}`)).toBe('syntax');
+    expect(reasonOf(`{"a":"${plain}\\"}`)).toBe('syntax');
+    expect(reasonOf(`{"a":"${plain}\n"}`)).toBe('syntax');
+    expect(reasonOf(`{"a":"${plain}\\x"}`)).toBe('syntax');
+  });
+
   test('refuses bytes that are not UTF-8', () => {
-    expect(scanJsonObject(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))).toEqual({ kind: 'invalid', reason: 'bad-utf8' });
+    expect(parseJsonObject(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))).toEqual({ kind: 'invalid', reason: 'bad-utf8' });
   });
 
   test('finds a key twice among many', () => {
@@ -40,13 +55,13 @@ describe('scan of a JSON body', () => {
 
   test('tells the byte range of every top-level value', () => {
     const body = Buffer.from('{ "é" : {"a":[1, 2]} ,"b":"x\\"y", "c" : -1.5 ,"d":null}');
-    const scan = scanJsonObject(body);
+    const scan = parseJsonObject(body);
     if (scan.kind !== 'ok') throw new Error('expected a scan');
     expect([...scan.fields].map(([name, { start, end }]) => [name, body.toString('utf8', start, end)])).toEqual([['é', '{"a":[1, 2]}'], ['b', '"x\\"y"'], ['c', '-1.5'], ['d', 'null']]);
   });
 
   test('agrees with JSON.parse on mutated objects', () => {
-    const seed = '{"a":[1,-2.5e3,"x\\n\\u00e9",true,false,null,{"b":{}}],"c":"é","d":[[]]}';
+    const seed = '{"long":"0123456789012345678901234567890123456789\\\\","a":[1,-2.5e3,"x\\n\\u00e9",true,false,null,{"b":{}}],"c":"é","d":[[]]}';
     const alphabet = '{}[]",:\\0123eE+-.tfnu \n\u0001é';
     let state = 12_345;
     const next = (bound: number): number => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) % bound;

@@ -1,10 +1,12 @@
-/** One pass over a client's JSON before anything parses it: bounds, duplicate keys, and where each top-level value lies. */
-import { isUtf8 } from 'node:buffer';
+/** A client's JSON: one pass for bounds, duplicate keys and where each top-level value lies, and only then the parser. */
+import { isAscii, isUtf8 } from 'node:buffer';
 
 /** Nesting allowed, the outermost object counted; at most 32, a bit a level. Deeper input could overflow recursive code behind us. */
 export const JSON_DEPTH_MAX = 32;
 /** Values allowed in one body, at all levels. */
 export const JSON_NODES_MAX = 100_000;
+/** Bytes of a string that are looked at one by one before the native search takes over. */
+const PLAIN_BYTES = 32;
 /** From this many keys on, an object's keys are kept in a set, so that a wide object costs no quadratic time. */
 const LINEAR_KEYS_MAX = 16;
 
@@ -17,9 +19,14 @@ export interface ByteRange {
 
 export type JsonScanReason = 'syntax' | 'not-object' | 'too-deep' | 'too-many-nodes' | 'duplicate-key' | 'forbidden-key' | 'bad-utf8';
 
-export type JsonScan =
-  | { readonly kind: 'ok'; readonly fields: ReadonlyMap<string, ByteRange> }
-  | { readonly kind: 'invalid'; readonly reason: JsonScanReason; readonly key?: string };
+interface InvalidJson {
+  readonly kind: 'invalid';
+  readonly reason: JsonScanReason;
+}
+
+type JsonScan = { readonly kind: 'ok'; readonly fields: ReadonlyMap<string, ByteRange> } | InvalidJson;
+
+export type JsonObjectRead = { readonly kind: 'ok'; readonly object: Readonly<Record<string, unknown>>; readonly fields: ReadonlyMap<string, ByteRange> } | InvalidJson;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -59,36 +66,40 @@ function skipSpace(body: Buffer, from: number): number {
   }
 }
 
-/** One past the closing quote of the string whose opening quote is at `from`; −1 when it is malformed. */
+/**
+ * One past the closing quote of the string whose opening quote is at `from`; −1 when there is none. What stands between
+ * is left to JSON.parse: only a quote that is not escaped matters here.
+ */
 function skipString(body: Buffer, from: number): number {
   const { length } = body;
+  let plain = 0;
   let i = from + 1;
   while (i < length) {
     const byte = body[i] as number;
     if (byte === QUOTE) return i + 1;
-    if (byte < 0x20) return -1;
     if (byte === BACKSLASH) {
-      i = skipEscape(body, i + 1);
-      if (i === -1) return -1;
-    } else i += 1;
+      i += 2;
+      plain = 0;
+    } else if (plain === PLAIN_BYTES) {
+      // Long text without escapes: the native search is twenty times faster, but costs more to start than a short loop.
+      const quote = body.indexOf(QUOTE, i);
+      if (quote === -1) return -1;
+      if (!isEscaped(body, i, quote)) return quote + 1;
+      i = quote + 1;
+      plain = 0;
+    } else {
+      i += 1;
+      plain += 1;
+    }
   }
   return -1;
 }
 
-function skipEscape(body: Buffer, from: number): number {
-  switch (at(body, from)) {
-    case 0x22: case 0x5c: case 0x2f: case 0x62: case 0x66: case 0x6e: case 0x72: case 0x74: // " \ / b f n r t
-      return from + 1;
-    case 0x75: // u
-      for (let i = from + 1; i <= from + 4; i += 1) {
-        const byte = at(body, i);
-        const lower = byte | 0x20;
-        if (!isDigit(byte) && !(lower >= 0x61 && lower <= 0x66)) return -1;
-      }
-      return from + 5;
-    default:
-      return -1;
-  }
+/** True when an odd number of backslashes stands before `at`, none of them before `from`. */
+function isEscaped(body: Buffer, from: number, at: number): boolean {
+  let first = at;
+  while (first > from && body[first - 1] === BACKSLASH) first -= 1;
+  return (at - first) % 2 === 1;
 }
 
 function skipDigits(body: Buffer, from: number): number {
@@ -133,7 +144,7 @@ function isWord(body: Buffer, from: number, word: string): boolean {
   return true;
 }
 
-/** The key between its quotes, escapes resolved. The string has been checked. */
+/** The key between its quotes, escapes resolved. Throws SyntaxError on a wrong escape. */
 function keyText(body: Buffer, start: number, end: number): string {
   const raw = body.toString('utf8', start, end);
   return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw;
@@ -230,17 +241,27 @@ class KeyStack {
 const keys = new KeyStack();
 
 /**
- * Checks that `body` is one JSON object in UTF-8, at most 32 deep and 100,000 values large, with no key twice in any
- * object and no key `__proto__`; answers the byte range of each top-level value. Accepts exactly what `JSON.parse`
- * accepts within these bounds. Never throws; does not recurse.
+ * Parses `body`, one JSON object in UTF-8, at most 32 deep and 100,000 values large, with no key twice in any object and
+ * no key `__proto__`; answers the byte range of each top-level value beside it. Accepts exactly what `JSON.parse`
+ * accepts within these bounds, which are checked before it runs. Never throws; does not recurse.
  */
-export function scanJsonObject(body: Buffer): JsonScan {
-  if (!isUtf8(body)) return { kind: 'invalid', reason: 'bad-utf8' };
+export function parseJsonObject(body: Buffer): JsonObjectRead {
+  const encoding = isAscii(body) ? 'latin1' : 'utf8';
+  if (encoding === 'utf8' && !isUtf8(body)) return { kind: 'invalid', reason: 'bad-utf8' };
   keys.reset(body);
-  const scan = scanObject(body);
-  keys.reset(NO_BODY);
-  return scan;
+  try {
+    const scan = scanObject(body);
+    if (scan.kind === 'invalid') return scan;
+    return { kind: 'ok', object: JSON.parse(body.toString(encoding)) as Readonly<Record<string, unknown>>, fields: scan.fields };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
+    throw error;
+  } finally {
+    keys.reset(NO_BODY);
+  }
 }
+
+/** The bounds and the keys, and the grammar as far as they need it; throws SyntaxError on a key with a wrong escape. */
 
 function scanObject(body: Buffer): JsonScan {
   const fields = new Map<string, ByteRange>();
@@ -283,8 +304,8 @@ function scanObject(body: Buffer): JsonScan {
       const end = skipString(body, i);
       if (end === -1) return syntax;
       const keyStart = i + 1;
-      if (isForbidden(body, keyStart, end - 1)) return { kind: 'invalid', reason: 'forbidden-key', key: '__proto__' };
-      if (!keys.add(keyStart, end - 1)) return { kind: 'invalid', reason: 'duplicate-key', key: keyText(body, keyStart, end - 1) };
+      if (isForbidden(body, keyStart, end - 1)) return { kind: 'invalid', reason: 'forbidden-key' };
+      if (!keys.add(keyStart, end - 1)) return { kind: 'invalid', reason: 'duplicate-key' };
       i = skipSpace(body, end);
       if (at(body, i) !== COLON) return syntax;
       i = skipSpace(body, i + 1);

@@ -11,15 +11,15 @@ export interface MessageFacts {
   readonly inlineMediaChars: number;
   /** Parts that are no text. */
   readonly mediaParts: number;
-  /** Text of the system messages and the first user turn, bounded: what names a conversation. */
+  /** What names a conversation: the ends of the system messages and of the first user turn. */
   readonly opening: string;
 }
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 type Role = (typeof ROLES)[number];
-const OPENING_MAX = 2_048;
-/** Characters of one message that count to the opening. */
-const OPENING_PART_MAX = 1_024;
+const OPENING_MAX = 1_024;
+/** Characters of a text that count to the opening, from either end: programs often begin or end all their prompts alike. */
+const OPENING_END = 128;
 
 interface Findings {
   count: number;
@@ -60,15 +60,19 @@ function plainRole(item: unknown): Role | undefined {
 }
 
 function openingText(content: unknown): string {
-  if (typeof content === 'string') return content.slice(0, OPENING_PART_MAX);
+  if (typeof content === 'string') return bothEnds(content);
   if (!Array.isArray(content)) return '';
   let text = '';
   for (const part of content as readonly unknown[]) {
-    if (text.length >= OPENING_PART_MAX) break;
+    if (text.length >= OPENING_MAX) break;
     const value = isObject(part) ? own(part, 'text') : undefined;
-    if (typeof value === 'string') text += value.slice(0, OPENING_PART_MAX);
+    if (typeof value === 'string') text += bothEnds(value);
   }
   return text;
+}
+
+function bothEnds(text: string): string {
+  return text.length <= 2 * OPENING_END ? text : `${text.slice(0, OPENING_END)}${text.length}${text.slice(-OPENING_END)}`;
 }
 
 function checkMessage(item: unknown, param: string, found: Findings): Role {

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
-import { scanJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
+import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
 import { asArray, asBoolean, asInteger, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages } from './messages.js';
 import { readPlugins, readPositive, readProvider, readQuantization } from './preferences.js';
@@ -121,11 +121,10 @@ const SCAN_MESSAGES: Record<JsonScanReason, string> = {
 
 /** Never throws on any bytes. Parses the body once; what is forwarded are ranges of `body`, which must not change after. */
 export function readChatRequest(body: Buffer, variant: Variant): ChatRequestResult {
-  const scan = scanJsonObject(body);
-  if (scan.kind === 'invalid') return { kind: 'invalid', error: apiError('bad_json', { message: SCAN_MESSAGES[scan.reason] }) };
-  const parsed: unknown = JSON.parse(body.toString('utf8'));
+  const json = parseJsonObject(body);
+  if (json.kind === 'invalid') return { kind: 'invalid', error: apiError('bad_json', { message: SCAN_MESSAGES[json.reason] }) };
   try {
-    return { kind: 'ok', request: read(body, asObject(parsed, 'body'), scan.fields, variant) };
+    return { kind: 'ok', request: read(body, json.object, json.fields, variant) };
   } catch (error) {
     if (error instanceof Invalid) return { kind: 'invalid', error: error.error };
     throw error;
