@@ -1,12 +1,36 @@
 /** Metrics of one service: base units, counters end in `_total`, labels from small closed sets. */
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Registry } from 'prom-client';
+import { HistogramTally, TalliedHistogram } from './histogram.js';
 
+/** What a request touches are plain numbers: prom-client, which hashes labels at each step, reads them when it is scraped. */
 export interface Metrics {
   readonly registry: Registry;
   counter<Label extends string>(name: string, help: string, labelNames: readonly Label[]): Counter<Label>;
-  gauge<Label extends string>(name: string, help: string, labelNames: readonly Label[]): Gauge<Label>;
-  /** Buckets in the metric's base unit (seconds, bytes). */
-  histogram<Label extends string>(name: string, help: string, labelNames: readonly Label[], buckets: readonly number[]): Histogram<Label>;
+  gauge(name: string, help: string): Gauge;
+  /** Buckets in the metric's base unit (seconds, bytes), ascending. */
+  histogram(name: string, help: string, buckets: readonly number[]): Histogram;
+}
+
+export type LabelValues<Label extends string> = Readonly<Record<Label, string>>;
+
+/** The count of one combination of labels. */
+export interface Tally {
+  /** By 1 unless told; `by` ≥ 0. */
+  inc(by?: number): void;
+}
+
+export interface Counter<Label extends string> {
+  inc(labels: LabelValues<Label>, by?: number): void;
+  /** The same one for the same labels: to be kept where counting is frequent. */
+  labels(labels: LabelValues<Label>): Tally;
+}
+
+export interface Gauge {
+  set(value: number): void;
+}
+
+export interface Histogram {
+  observe(value: number): void;
 }
 
 export interface MetricsOptions {
@@ -21,8 +45,67 @@ export function createMetrics({ service, withProcessMetrics }: MetricsOptions): 
   if (withProcessMetrics) collectDefaultMetrics({ register: registry });
   return {
     registry,
-    counter: (name, help, labelNames) => new Counter({ name, help, labelNames: [...labelNames], registers: [registry] }),
-    gauge: (name, help, labelNames) => new Gauge({ name, help, labelNames: [...labelNames], registers: [registry] }),
-    histogram: (name, help, labelNames, buckets) => new Histogram({ name, help, labelNames: [...labelNames], buckets: [...buckets], registers: [registry] }),
+    counter: (name, help, labelNames) => createCounter(registry, name, help, labelNames),
+    gauge: (name, help) => createGauge(registry, name, help),
+    histogram: (name, help, buckets) => {
+      const tally = new HistogramTally(buckets);
+      registry.registerMetric(new TalliedHistogram(name, help, tally));
+      return tally;
+    },
+  };
+}
+
+class Count implements Tally {
+  total = 0;
+
+  inc(by = 1): void {
+    this.total += by;
+  }
+}
+
+function createCounter<Label extends string>(registry: Registry, name: string, help: string, labelNames: readonly Label[]): Counter<Label> {
+  const counts = new Map<string, { readonly labels: LabelValues<Label>; readonly count: Count }>();
+  const [first, ...others] = labelNames;
+  const keyOf = (labels: LabelValues<Label>): string => {
+    if (first === undefined) return '';
+    let key: string = labels[first];
+    for (const label of others) key += `\n${labels[label]}`;
+    return key;
+  };
+  const countOf = (labels: LabelValues<Label>): Count => {
+    const key = keyOf(labels);
+    let found = counts.get(key);
+    if (found === undefined) counts.set(key, (found = { labels, count: new Count() }));
+    return found.count;
+  };
+  // A counter without labels shows its zero.
+  if (first === undefined) countOf({} as LabelValues<Label>);
+  new PromCounter({
+    name,
+    help,
+    labelNames: [...labelNames],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { labels, count } of counts.values()) this.inc(labels, count.total);
+    },
+  });
+  return { inc: (labels, by = 1) => countOf(labels).inc(by), labels: countOf };
+}
+
+function createGauge(registry: Registry, name: string, help: string): Gauge {
+  let current = 0;
+  new PromGauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(current);
+    },
+  });
+  return {
+    set: (value) => {
+      current = value;
+    },
   };
 }

@@ -15,40 +15,24 @@ export interface WorkerMetrics {
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600] as const;
 const BUCKETS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image'] as const;
 
-interface Increment {
-  inc(value?: number): void;
-}
-
-/** A counter's children by their label values, each bound once. */
-function bound(child: (value: string) => Increment): (value: string) => Increment {
-  const known = new Map<string, Increment>();
-  return (value) => {
-    let found = known.get(value);
-    if (found === undefined) known.set(value, (found = child(value)));
-    return found;
-  };
-}
-
 export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
   const attempts = metrics.counter('signalbox_worker_attempts_total', 'Attempts at the provider by how they ended.', ['outcome']);
-  const ttft = metrics.histogram('signalbox_worker_first_byte_seconds', 'From the request to the first byte of the answer.', [], SECONDS);
-  const total = metrics.histogram('signalbox_worker_attempt_seconds', 'From the request to the end of the answer.', [], SECONDS);
+  const ttft = metrics.histogram('signalbox_worker_first_byte_seconds', 'From the request to the first byte of the answer.', SECONDS);
+  const total = metrics.histogram('signalbox_worker_attempt_seconds', 'From the request to the end of the answer.', SECONDS);
   const tokens = metrics.counter('signalbox_worker_tokens_total', 'Tokens booked.', ['bucket', 'source']);
   const suspects = metrics.counter('signalbox_worker_suspect_usage_total', 'Attempts whose usage figures are hard to believe.', []);
-  const inFlight = metrics.gauge('signalbox_worker_in_flight', 'Attempts under way.', []);
-  const draining = metrics.gauge('signalbox_worker_draining', 'Attempts under way whose client is gone.', []);
-  const byOutcome = bound((outcome) => attempts.labels({ outcome }));
-  const bySource = BUCKETS.map((bucket) => ({ bucket, count: bound((source) => tokens.labels({ bucket, source })) }));
+  const inFlight = metrics.gauge('signalbox_worker_in_flight', 'Attempts under way.');
+  const draining = metrics.gauge('signalbox_worker_draining', 'Attempts under way whose client is gone.');
   return {
     attempt: (outcome, ttftMs, totalMs) => {
-      byOutcome(outcome).inc();
+      attempts.inc({ outcome });
       total.observe(totalMs / 1_000);
       if (ttftMs > 0) ttft.observe(ttftMs / 1_000);
     },
     tokens: (counts, source) => {
-      for (const { bucket, count } of bySource) if (counts[bucket] > 0) count(source).inc(counts[bucket]);
+      for (const bucket of BUCKETS) if (counts[bucket] > 0) tokens.inc({ bucket, source }, counts[bucket]);
     },
-    suspect: () => suspects.inc(),
+    suspect: () => suspects.inc({}),
     inFlight: (count) => inFlight.set(count),
     draining: (count) => draining.set(count),
   };

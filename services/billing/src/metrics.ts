@@ -17,6 +17,6 @@ export function createBillingMetrics(withProcessMetrics: boolean): BillingMetric
     metrics,
     rowsBooked: (kind, count) => rows.inc({ kind }, count),
     eventRefused: (reason) => dead.inc({ reason }),
-    batchFailed: () => failed.inc(),
+    batchFailed: () => failed.inc({}),
   };
 }

@@ -14,14 +14,14 @@ export interface QuotaMetrics {
 export function createQuotaMetrics(withProcessMetrics: boolean): QuotaMetrics {
   const metrics = createMetrics({ service: 'quota', withProcessMetrics });
   const admissions = metrics.counter('signalbox_quota_admissions_total', 'Admissions by decision.', ['decision']);
-  const store = metrics.histogram('signalbox_quota_store_seconds', 'Time of one call of the store.', [], [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05]);
+  const store = metrics.histogram('signalbox_quota_store_seconds', 'Time of one call of the store.', [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05]);
   const failures = metrics.counter('signalbox_quota_store_failures_total', 'Calls of the store that failed.', []);
   const leases = metrics.counter('signalbox_quota_leases_ended_total', 'Holds that ended by time, never dispatched.', []);
   return {
     metrics,
-    admitted: (decision) => admissions.labels(decision).inc(),
+    admitted: (decision) => admissions.inc({ decision }),
     storeTook: (seconds) => store.observe(seconds),
-    storeFailed: () => failures.inc(),
-    leasesEnded: (count) => leases.inc(count),
+    storeFailed: () => failures.inc({}),
+    leasesEnded: (count) => leases.inc({}, count),
   };
 }

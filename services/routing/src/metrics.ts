@@ -11,7 +11,7 @@ const DECISION_BUCKETS_SECONDS = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0
 
 export function createRoutingMetrics(metrics: Metrics): RoutingMetrics {
   const decisions = metrics.counter('signalbox_routing_decisions_total', 'Decisions by result.', ['result']);
-  const duration = metrics.histogram('signalbox_routing_decision_seconds', 'Time a decision took.', [], DECISION_BUCKETS_SECONDS);
+  const duration = metrics.histogram('signalbox_routing_decision_seconds', 'Time a decision took.', DECISION_BUCKETS_SECONDS);
   const reloads = metrics.counter('signalbox_routing_catalog_reloads_total', 'Catalog loads by result.', ['result']);
   return {
     decided: (result, seconds) => {

@@ -1,0 +1,33 @@
+import { expect, test } from '@jest/globals';
+import { createMetrics } from './metrics.js';
+
+const lines = async (metrics: ReturnType<typeof createMetrics>): Promise<string[]> => (await metrics.registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+
+test('a scrape shows counters by label, each time the same until something is counted', async () => {
+  const metrics = createMetrics({ service: 's', withProcessMetrics: false });
+  const counter = metrics.counter('c_total', 'c', ['a', 'b']);
+  const none = metrics.counter('n_total', 'n', []);
+  counter.inc({ a: 'x', b: 'y' });
+  counter.labels({ b: 'y', a: 'x' }).inc(2);
+  counter.inc({ a: 'x', b: 'z' }, 5);
+  const shown = ['c_total{a="x",b="y",service="s"} 3', 'c_total{a="x",b="z",service="s"} 5', 'n_total{service="s"} 0'];
+  expect(await lines(metrics)).toEqual(shown);
+  expect(await lines(metrics)).toEqual(shown);
+  none.inc({});
+  expect(await lines(metrics)).toContain('n_total{service="s"} 1');
+});
+
+test('a gauge shows what was set last', async () => {
+  const metrics = createMetrics({ service: 's', withProcessMetrics: false });
+  const gauge = metrics.gauge('g', 'g');
+  gauge.set(4);
+  gauge.set(2);
+  expect(await lines(metrics)).toEqual(['g{service="s"} 2']);
+});
+
+test('a histogram counts an observation to every bucket that it fits', async () => {
+  const metrics = createMetrics({ service: 's', withProcessMetrics: false });
+  const histogram = metrics.histogram('h_seconds', 'h', [0.1, 1]);
+  for (const value of [0.05, 0.1, 0.5, 3]) histogram.observe(value);
+  expect(await lines(metrics)).toEqual(['h_seconds_bucket{le="0.1",service="s"} 2', 'h_seconds_bucket{le="1",service="s"} 3', 'h_seconds_bucket{le="+Inf",service="s"} 4', 'h_seconds_sum{service="s"} 3.65', 'h_seconds_count{service="s"} 4']);
+});
