@@ -1,0 +1,29 @@
+/** A whole answer of Cohere's v2 chat to a canonical choice. */
+import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { answerOf } from '../canonical-answer.js';
+import { readCall, readLogprobs, readText } from './content.js';
+import { classifyErrorFrame } from './errors.js';
+import { mapFinishReason } from './finish-reason.js';
+import { readUsage } from './usage.js';
+
+/** `seed` makes ids for tool calls that came without one. Never throws. */
+export function readCohereAnswer(body: Uint8Array, seed: string): AnswerResult {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+  } catch {
+    parsed = undefined;
+  }
+  if (!isObject(parsed)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const usage = readUsage(parsed['usage']);
+  const { message } = parsed;
+  if (!isObject(message)) return { ok: false, failure: typeof message === 'string' || parsed['error'] !== undefined ? classifyErrorFrame(parsed) : failure('EMPTY', true, 200), usage };
+  const { content, reasoning } = readText(message['content']);
+  const plan = typeof message['tool_plan'] === 'string' ? message['tool_plan'] : '';
+  const calls = (Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]) : [])
+    .map(readCall)
+    .filter((call) => call.name !== '')
+    .map((call) => ({ ...call, arguments: call.arguments || '{}' }));
+  const choice = { content, reasoning: plan + reasoning, calls, images: [], extra: undefined, logprobs: readLogprobs(parsed['logprobs']) ?? null, reason: mapFinishReason(parsed['finish_reason']) };
+  return answerOf([choice], { usage, isUnreadable: usage === undefined && isObject(parsed['usage']) }, seed);
+}

@@ -1,0 +1,116 @@
+/** Cohere's stream: typed events, ended by `message-end`. */
+import { isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { createCanonicalStream, type CanonicalStream } from '../canonical-stream.js';
+import { createSseJsonTransducer } from '../sse-json.js';
+import { messageOf, readCall, readLogprobs, readText } from './content.js';
+import { classifyErrorFrame } from './errors.js';
+import { mapFinishReason } from './finish-reason.js';
+import { readUsage } from './usage.js';
+
+/** One answer a request. */
+const CHOICE = 0;
+
+interface OpenCall {
+  readonly position: number;
+  hasArguments: boolean;
+}
+
+/** Tool calls by the index of their events; numbered anew. */
+function createCalls(stream: CanonicalStream) {
+  const open = new Map<unknown, OpenCall>();
+  const close = (index: unknown): void => {
+    const call = open.get(index);
+    // A tool without parameters is called with nothing: as JSON that is an empty object.
+    if (call !== undefined && !call.hasArguments) stream.callArguments(CHOICE, call.position, '{}');
+    open.delete(index);
+  };
+  return {
+    start: (index: unknown, raw: unknown): void => {
+      const call = readCall(raw);
+      // Nobody can answer a call without a name.
+      if (call.name === '') return;
+      close(index);
+      open.set(index, { position: stream.openCall(CHOICE, call), hasArguments: call.arguments !== '' });
+    },
+    more: (index: unknown, raw: unknown): void => {
+      const call = open.get(index);
+      const text = readCall(raw).arguments;
+      if (call === undefined || text === '') return;
+      call.hasArguments = true;
+      stream.callArguments(CHOICE, call.position, text);
+    },
+    close,
+    closeAll: (): void => {
+      for (const index of [...open.keys()]) close(index);
+    },
+  };
+}
+
+/** `tool_calls` of an event is one call, or a list of one. */
+function callOf(frame: JsonObject): unknown {
+  const calls = messageOf(frame)['tool_calls'];
+  return Array.isArray(calls) ? (calls as readonly unknown[])[0] : calls;
+}
+
+/** `seed` makes ids for tool calls that came without one. */
+export function createCohereTransducer(seed: string): StreamTransducer {
+  const stream = createCanonicalStream(seed);
+  const calls = createCalls(stream);
+
+  const onText = (frame: JsonObject): void => {
+    const { content, reasoning } = readText(messageOf(frame)['content']);
+    stream.content(CHOICE, content);
+    stream.reasoning(CHOICE, reasoning);
+    const logprobs = readLogprobs(frame['logprobs']);
+    if (logprobs !== undefined) stream.logprobs(CHOICE, logprobs);
+  };
+
+  const onEnd = (frame: JsonObject): void => {
+    const delta = isObject(frame['delta']) ? frame['delta'] : {};
+    if (isObject(delta['usage'])) stream.usage(readUsage(delta['usage']));
+    if (typeof delta['error'] === 'string' && delta['error'] !== '') {
+      stream.fail(classifyErrorFrame(delta));
+      return;
+    }
+    const reason = mapFinishReason(delta['finish_reason']);
+    // A call that the limit cut short stays as it is.
+    if (reason !== 'length') calls.closeAll();
+    stream.finish(CHOICE, reason);
+    stream.end();
+  };
+
+  const onFrame = (frame: JsonObject): void => {
+    switch (frame['type']) {
+      case 'content-start':
+      case 'content-delta':
+        onText(frame);
+        return;
+      case 'tool-plan-delta': {
+        const plan = messageOf(frame)['tool_plan'];
+        if (typeof plan === 'string') stream.reasoning(CHOICE, plan);
+        return;
+      }
+      case 'tool-call-start':
+        calls.start(frame['index'], callOf(frame));
+        return;
+      case 'tool-call-delta':
+        calls.more(frame['index'], callOf(frame));
+        return;
+      case 'tool-call-end':
+        calls.close(frame['index']);
+        return;
+      case 'message-end':
+        onEnd(frame);
+        return;
+      case undefined:
+        // Refusals come without a type, also inside a 200.
+        stream.fail(classifyErrorFrame(frame));
+        return;
+      default:
+        // message-start, content-end, citations and what comes later say nothing that an answer needs.
+        return;
+    }
+  };
+
+  return createSseJsonTransducer(stream, { onFrame, onClose: stream.end });
+}
