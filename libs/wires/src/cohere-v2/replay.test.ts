@@ -93,7 +93,7 @@ describe('whole answer', () => {
       logprobs: [{ text: 'a', token_ids: [1], logprobs: [-1] }],
       usage: { billed_units: { input_tokens: 4, output_tokens: 2 }, tokens: { input_tokens: 70, output_tokens: 3 } },
     });
-    expect(result.ok && JSON.parse(result.answer.choices)).toEqual([
+    expect(result.ok && JSON.parse(Buffer.from(result.answer.choices).toString())).toEqual([
       {
         index: 0,
         message: {

@@ -84,6 +84,13 @@ describe('messages', () => {
   });
 });
 
+test('numbers in calls and results keep every digit', () => {
+  const body = draft({
+    messages: [...HI, { role: 'assistant', tool_calls: [call('c1', 'f', '{"id":12345678901234567890}'), call('c2', 'f', '[1.10]')] }, { role: 'tool', tool_call_id: 'c1', content: '{"id":9007199254740993}' }, { role: 'tool', tool_call_id: 'c2', content: '1.10' }, { role: 'tool', tool_call_id: 'c2', content: '' }],
+  }).body(new Map()).toString();
+  for (const text of ['"args":{"id":12345678901234567890}', '"args":{"value":[1.10]}', '"response":{"id":9007199254740993}', '"response":{"output":1.10}', '"response":{}']) expect(body).toContain(text);
+});
+
 describe('media', () => {
   const parts = (...content: readonly object[]): object => ({ messages: [{ role: 'user', content }] });
   const image = (url: string): object => ({ type: 'image_url', image_url: { url } });

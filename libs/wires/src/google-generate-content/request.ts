@@ -1,10 +1,10 @@
 /** The body of generateContent and streamGenerateContent. */
-import { isObject, type JsonObject } from '../canonical.js';
+import { failure, isObject, type JsonObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool, type ToolChoice } from '../chat-request.js';
 import { extraOf, mediaReferences, type Turn, type TurnCall, type UserPart } from '../chat-turns.js';
-import { Unsendable } from '../unsendable.js';
-import { failure } from '../canonical.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
+import { RawJson, rawObject, writeJson } from '../raw-json.js';
+import { Unsendable } from '../unsendable.js';
 import { toOpenApiSchema } from './schema.js';
 import { thinkingOf } from './thinking.js';
 
@@ -35,21 +35,15 @@ function signatureOf(extra: JsonObject): string {
   return typeof signature === 'string' ? signature : '';
 }
 
-function argumentsObject(text: string): JsonObject {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return isObject(parsed) ? parsed : { value: parsed };
-  } catch {
-    return text === '' ? {} : { value: text };
-  }
-}
+/** Both sides want objects; what is none goes in as a member. */
+const objectOf = (text: string, member: string): RawJson | JsonObject => (text.trim() === '' ? {} : (rawObject(text) ?? { [member]: jsonValue(text) }));
 
-function resultObject(text: string): JsonObject {
+function jsonValue(text: string): unknown {
   try {
-    const parsed: unknown = JSON.parse(text);
-    return isObject(parsed) ? parsed : { output: parsed };
+    JSON.parse(text);
+    return new RawJson(text);
   } catch {
-    return { output: text };
+    return text;
   }
 }
 
@@ -61,7 +55,7 @@ function userPart(part: UserPart, fetched: FetchedMedia): object {
 }
 
 function callPart(call: TurnCall, signature: string, { withCallIds }: GenerateContentOptions): object {
-  return { functionCall: { ...(withCallIds ? { id: call.id } : {}), name: call.name, args: argumentsObject(call.arguments) }, ...(signature === '' ? {} : { thoughtSignature: signature }) };
+  return { functionCall: { ...(withCallIds ? { id: call.id } : {}), name: call.name, args: objectOf(call.arguments, 'value') }, ...(signature === '' ? {} : { thoughtSignature: signature }) };
 }
 
 function modelParts(turn: Turn & { readonly role: 'assistant' }, needsSignature: boolean, options: GenerateContentOptions): readonly object[] {
@@ -77,7 +71,7 @@ function modelParts(turn: Turn & { readonly role: 'assistant' }, needsSignature:
 function resultsContent(turns: readonly (Turn & { readonly role: 'tool' })[], calls: readonly TurnCall[], { withCallIds }: GenerateContentOptions): object {
   const order = new Map(calls.map((call, position) => [call.id, position]));
   const sorted = [...turns].sort((left, right) => (order.get(left.callId) ?? 0) - (order.get(right.callId) ?? 0));
-  return { role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: turn.name, response: resultObject(turn.text) } })) };
+  return { role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: turn.name, response: objectOf(turn.text, 'output') } })) };
 }
 
 function contentsOf(turns: readonly Turn[], needsSignature: boolean, options: GenerateContentOptions, fetched: FetchedMedia): readonly object[] {
@@ -170,7 +164,7 @@ export function draftGenerateContent(input: ChatInput, options: GenerateContentO
       const config = generationConfig(chat, input);
       const parts = spoken.map((text) => ({ text }));
       return Buffer.from(
-        JSON.stringify({
+        writeJson({
           // A prompt must hold something that is no system text.
           ...(contents.length === 0 ? { contents: [{ role: 'user', parts }] } : { contents, ...(parts.length === 0 ? {} : { systemInstruction: { parts } }) }),
           ...(chat.tools.length === 0 ? {} : { tools: [{ functionDeclarations: chat.tools.map(declaration) }], toolConfig: { functionCallingConfig: callingConfig(chat.toolChoice, chat.tools) } }),
