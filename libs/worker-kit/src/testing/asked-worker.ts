@@ -1,0 +1,65 @@
+/** A composed worker in a test: started with a journal that forgets, asked over its real door. */
+import type { Bus } from '@signalbox/bus/bus';
+import { createMemoryBus } from '@signalbox/bus/memory';
+import type { DispatchEvent__Output, DispatchRequest } from '@signalbox/contracts/worker';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { systemClock } from '@signalbox/runtime/clock';
+import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import type { Journal } from '../journal.js';
+
+export interface AskedWorker {
+  /** One dispatch with the client's `fields`; every event of it. Streamed unless `over` says otherwise. */
+  ask(fields: Readonly<Record<string, unknown>>, over?: DispatchRequest): Promise<readonly DispatchEvent__Output[]>;
+  stop(): Promise<void>;
+}
+
+export interface WorkerSurroundings {
+  readonly surroundings: Surroundings;
+  readonly options: { readonly bus: Bus; readonly journal: Journal };
+}
+
+const FORGETFUL: Journal = {
+  start: () => Promise.resolve(),
+  checkpoint: () => undefined,
+  end: () => Promise.resolve(),
+  outcome: () => undefined,
+  state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
+};
+
+/** Neighbours that nobody answers at, for a configuration. */
+export const NO_NEIGHBOURS = { WAL_DIR: '/nonexistent', QUOTA_ADDRS: '127.0.0.1:1', BILLING_ADDRS: '127.0.0.1:1' } as const;
+
+export async function startAskedWorker(compose: (around: WorkerSurroundings) => Service): Promise<AskedWorker> {
+  const service = compose({ surroundings: { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, options: { bus: createMemoryBus({ clock: systemClock }), journal: FORGETFUL } });
+  await service.start();
+  const client = createRpcClient({ area: 'worker', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 10_000 });
+  let asked = 0;
+  return {
+    ask: (fields, over = {}) => {
+      asked += 1;
+      const request: DispatchRequest = {
+        requestId: `chatcmpl-asked-worker-${String(asked)}`, attempt: 1, accountId: 'acct_1', keyId: 'key_1', endpointId: 'e', model: 'm', provider: 'p', providerModelId: 'm',
+        card: { id: 'c', inputUncached: '1000000', cacheRead: '500000', outputText: '2000000', outputReasoning: '2000000' }, periods: { day: '2026-01-01' }, heldNanoUsd: '0',
+        stream: true, clientStream: true, promptTokens: 20, maxOutputTokens: 4_096,
+        fields: Object.entries(fields).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })),
+        ...over,
+      };
+      return new Promise((resolve, reject) => {
+        const events: DispatchEvent__Output[] = [];
+        client.stream<DispatchRequest, DispatchEvent__Output>('Dispatch', request, { onMessage: (event) => events.push(event), onEnd: (fault) => (fault === undefined ? resolve(events) : reject(fault)) });
+      });
+    },
+    stop: async () => {
+      await client.close();
+      await service.stop();
+    },
+  };
+}
+
+/** Content of all chunks together. */
+export function contentOf(events: readonly DispatchEvent__Output[]): string {
+  const choices = events.flatMap((event) => (event.chunk ? (JSON.parse(event.chunk.choices.toString()) as { delta: { content?: string | null } }[]) : []));
+  return choices.map((choice) => choice.delta.content ?? '').join('');
+}
