@@ -15,6 +15,8 @@ import { systemClock } from '@signalbox/runtime/clock';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
+import { composeWorkerCohere } from '@signalbox/worker-cohere/compose';
+import { loadWorkerCohereConfig } from '@signalbox/worker-cohere/config';
 import { composeWorkerOpenaiCompatible } from '@signalbox/worker-openai-compatible/compose';
 import { loadWorkerOpenaiCompatibleConfig } from '@signalbox/worker-openai-compatible/config';
 import { composeWorkerOpenai } from '@signalbox/worker-openai/compose';
@@ -122,6 +124,8 @@ function startWorkers(
   const own = { ...settings, ...providerSettings(environment) };
   const compose = ({ service, provider }: WantedWorker): Service => {
     switch (service) {
+      case 'worker-cohere':
+        return composeWorkerCohere(loadWorkerCohereConfig(own), surroundings(service), { bus });
       case 'worker-openai':
         return composeWorkerOpenai(loadWorkerOpenaiConfig(own), surroundings(service), { bus });
       case 'worker-openai-compatible':

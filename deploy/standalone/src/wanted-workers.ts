@@ -1,7 +1,15 @@
 /** Which workers an environment asks for: one for each provider whose credential is set, else the simulator. */
 import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from '@signalbox/worker-openai-compatible/presets';
 
-export type WantedWorker = { readonly service: 'worker-openai' | 'worker-sim'; readonly provider: string } | { readonly service: 'worker-openai-compatible'; readonly provider: PresetId };
+/** Providers with a service of their own, and the variables of their credential: the first one set counts. */
+const OWN_WORKERS = [
+  { service: 'worker-cohere', provider: 'cohere', credentials: ['COHERE_API_KEY', 'CO_API_KEY'] },
+  { service: 'worker-openai', provider: 'openai', credentials: ['OPENAI_API_KEY'] },
+] as const;
+
+type OwnWorker = (typeof OWN_WORKERS)[number];
+
+export type WantedWorker = Pick<OwnWorker, 'service' | 'provider'> | { readonly service: 'worker-openai-compatible'; readonly provider: PresetId } | { readonly service: 'worker-sim'; readonly provider: 'simulator' };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -9,7 +17,7 @@ const isSet = (environment: Environment, name: string): boolean => (environment[
 
 export function wantedWorkers(environment: Environment): readonly WantedWorker[] {
   const wanted: WantedWorker[] = [];
-  if (isSet(environment, 'OPENAI_API_KEY')) wanted.push({ service: 'worker-openai', provider: 'openai' });
+  for (const { service, provider, credentials } of OWN_WORKERS) if (credentials.some((name) => isSet(environment, name))) wanted.push({ service, provider });
   for (const provider of Object.keys(PRESETS).filter(isPresetId)) {
     if (isConfigured(presetOf(provider), environment)) wanted.push({ service: 'worker-openai-compatible', provider });
   }

@@ -6,7 +6,12 @@ const SAMPLING = ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty
 /** Fields of one maker's API. */
 const MAKER_ONLY = ['service_tier', 'verbosity', 'metadata', 'modalities'] as const;
 const MAKER_FIELDS_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator']);
-const MISTRAL_LACKS = ['logit_bias', 'user'] as const;
+/** Fields that a wire has no words for. */
+const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
+  'cohere-v2': ['logit_bias', 'top_logprobs', 'user'],
+  'google-generate-content': ['logit_bias', 'user'],
+  mistral: ['logit_bias', 'user'],
+};
 
 /** Contract names of the fields to drop. An unknown `seed` is dropped; an unknown `stop` is sent. */
 export function unsupportedParams(model: ModelRow, endpoint: EndpointRow): ReadonlySet<string> {
@@ -17,6 +22,6 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow): Reado
   if (can.stop === false) lacks.add('stop');
   if (can.reasoning !== true) lacks.add('reasoning_effort');
   if (!MAKER_FIELDS_PROVIDERS.has(endpoint.provider)) for (const field of MAKER_ONLY) lacks.add(field);
-  if (endpoint.wire_protocol === 'mistral') for (const field of MISTRAL_LACKS) lacks.add(field);
+  for (const field of WIRE_LACKS[endpoint.wire_protocol] ?? []) lacks.add(field);
   return lacks;
 }
