@@ -39,6 +39,11 @@ export function failure(failureClass: FailureClass, retryable = true, status = 0
   return { class: failureClass, status, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable };
 }
 
+/** The provider's content policy left nothing of an answer. */
+export function emptiedByPolicy(): Failure {
+  return { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' };
+}
+
 /** What a provider told about tokens. */
 export interface Usage {
   readonly tokens: TokenCounts;

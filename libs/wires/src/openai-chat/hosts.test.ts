@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import type { StreamEvent, StreamSummary } from '../canonical.js';
+import { readChatAnswer } from './response.js';
 import { createChatTransducer } from './stream.js';
 
 interface Told {
@@ -72,6 +73,23 @@ describe('streams as hosts write them', () => {
     const whole = told([bytes]);
     for (let at = 1; at < bytes.length; at += 1) expect(told([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole);
     expect(told(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(whole);
+  });
+
+  const chunk = (delta: object, finish: string | null, more: object = {}): Buffer => Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`);
+
+  test('an answer that a content filter left nothing of fails as policy, with the usage that follows', () => {
+    const usage = { prompt_tokens: 9, completion_tokens: 0, total_tokens: 9 };
+    const stream = told([chunk({ role: 'assistant', content: '' }, null), chunk({}, 'content_filter'), Buffer.from(`data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`)]);
+    expect(stream).toMatchObject({ finishes: [], last: { type: 'failed', failure: { class: 'CONTENT_POLICY', retryable: false } }, summary: { usage: { tokens: { inputUncached: 9 } } } });
+    for (const message of [{ role: 'assistant' }, { role: 'assistant', content: '' }, { role: 'assistant', content: null }]) {
+      const body = JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'content_filter', content_filter_results: {} }], usage });
+      expect(readChatAnswer(Buffer.from(body), 's')).toMatchObject({ ok: false, failure: { class: 'CONTENT_POLICY' }, usage: { tokens: { inputUncached: 9 } } });
+    }
+    expect(readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'a' }, finish_reason: 'content_filter' }] })), 's')).toMatchObject({ ok: true, answer: { finishReason: 'content_filter' } });
+  });
+
+  test.each(['network_error', 'insufficient_system_resource', 'error'])('the finish reason %s is a failure, not a finish', (reason) => {
+    expect(told([chunk({ role: 'assistant', content: 'Half' }, null), chunk({}, reason)])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR' } } });
   });
 
   test('openrouter tells in mid-stream that the host behind it failed', () => {

@@ -1,5 +1,5 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { failure, isObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { emptiedByPolicy, failure, isObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { classifyErrorFrame } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
 import { argumentsText, keptFields, readContent, textBytes } from './message.js';
@@ -53,6 +53,7 @@ function parse(body: Buffer): JsonObject | undefined {
 }
 
 function answerOf(fields: JsonObject, usage: Usage | undefined, said: Pick<Answer, 'choices' | 'finishReason' | 'outputBytes'>): AnswerResult {
+  if (said.finishReason === 'content_filter' && said.outputBytes === 0) return { ok: false, failure: emptiedByPolicy(), usage };
   const answer: Answer = {
     choices: said.choices,
     systemFingerprint: typeof fields['system_fingerprint'] === 'string' ? fields['system_fingerprint'] : '',

@@ -1,5 +1,5 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { failure, isObject, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
+import { emptiedByPolicy, failure, isObject, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame } from './errors.js';
@@ -40,6 +40,8 @@ class ChatTransducer implements StreamTransducer {
   private events: StreamEvent[] = [];
   private isOver = false;
   private hasFrames = false;
+  /** Every choice finished as `content_filter` before it said anything. */
+  private isEmptied = false;
   /** Of the newest chunk that the pattern recognised, and the choice it belongs to. */
   private envelope: Envelope | undefined;
   private envelopeChoice: OpenChoice | undefined;
@@ -106,7 +108,7 @@ class ChatTransducer implements StreamTransducer {
     const closing = this.finishOpen('stop');
     if (closing !== undefined) this.give(closing);
     this.isOver = true;
-    this.give({ type: 'done' });
+    this.give(this.isEmptied ? { type: 'failed', failure: emptiedByPolicy() } : { type: 'done' });
   }
 
   private onData(bytes: Buffer, from: number, to: number): void {
@@ -193,7 +195,7 @@ class ChatTransducer implements StreamTransducer {
       if (read !== undefined) told.usage = read;
     }
     const raw = Array.isArray(frame['choices']) ? (frame['choices'] as readonly unknown[]).filter(isObject) : [];
-    const isErrorFinish = raw.some((choice) => choice['finish_reason'] === 'error');
+    const isErrorFinish = raw.some((choice) => typeof choice['finish_reason'] === 'string' && mapFinishReason(choice['finish_reason'], false) === 'error');
     if ((frame['error'] !== undefined && frame['error'] !== null) || isErrorFinish) {
       this.isOver = true;
       this.give({ type: 'failed', failure: classifyErrorFrame(frame['error'] ?? {}) });
@@ -203,6 +205,9 @@ class ChatTransducer implements StreamTransducer {
     if (mapped.length === 0) return;
     const content = mapped.some((choice) => choice.content);
     told.contentSeen ||= content;
+    // The usage that follows is still to be read: it fails with the stream's end.
+    this.isEmptied = !told.contentSeen && told.isFinished && told.finishReason === 'content_filter';
+    if (this.isEmptied) return;
     this.give({ type: 'chunk', choices: Buffer.from(JSON.stringify(mapped.map((choice) => choice.canonical))), content, finish: mapped.some((choice) => choice.finish) });
   }
 
