@@ -14,8 +14,8 @@ interface Schema {
 
 let url = '';
 const opened: Database<Schema>[] = [];
-const open = (address = url, statementTimeoutMs = 2_000): Database<Schema> => {
-  const database = openDatabase<Schema>({ url: new Secret(address), poolMax: 4, log: silentLog, statementTimeoutMs, schema: 'room' });
+const open = (address = url, statementTimeoutMs = 2_000, pipelined = false): Database<Schema> => {
+  const database = openDatabase<Schema>({ url: new Secret(address), poolMax: 4, log: silentLog, statementTimeoutMs, schema: 'room', pipelined });
   opened.push(database);
   return database;
 };
@@ -58,12 +58,45 @@ test('leaves a broken constraint recognisable', async () => {
   expect(isUniqueViolation(error)).toBe(true);
 });
 
-test('answers a cut, frozen or absent store with a fault, and works again after', async () => {
+test.each([false, true])('keeps all of a transaction of prepared statements, or nothing (pipelined: %s)', async (pipelined) => {
+  const { db, transactPrepared } = open(url, 2_000, pipelined);
+  const insert = { name: 'insert_money', text: 'insert into money select * from unnest($1::bigint[], $2::bigint[])' };
+  const first = pipelined ? 100 : 200;
+  const kept = async (): Promise<readonly bigint[]> => (await db.selectFrom('money').select('id').where('id', '>=', BigInt(first)).where('id', '<', BigInt(first + 100)).orderBy('id').execute()).map(({ id }) => id);
+  await transactPrepared(async (run) => {
+    await run(insert, [[first], [1]]);
+    await run(insert, [[first + 1], [1]]);
+  });
+  const both = [BigInt(first), BigInt(first + 1)];
+  expect(await kept()).toEqual(both);
+  await expect(transactPrepared(async (run) => {
+    await run(insert, [[first + 2], [1]]);
+    throw new Error('changed my mind');
+  })).rejects.toThrow('changed my mind');
+  const clash = await transactPrepared(async (run) => {
+    await run(insert, [[first + 3], [1]]);
+    await run(insert, [[first], [1]]);
+  }).catch((error: unknown) => error);
+  expect(isUniqueViolation(clash)).toBe(true);
+  expect(await kept()).toEqual(both);
+});
+
+test('pipelined statements run in the order of the calls, and one that fails takes the rest with it', async () => {
+  const { transactPrepared } = open(url, 2_000, true);
+  const add = { name: 'add', text: 'insert into money values ($1::bigint, 0)' };
+  const count = { name: 'count', text: 'select count(*) as count from money where id between 300 and 399' };
+  const [, , counted] = await transactPrepared((run) => Promise.all([run(add, [300]), run(add, [301]), run<{ count: bigint }>(count, [])]));
+  expect(counted).toEqual([{ count: 2n }]);
+  await expect(transactPrepared((run) => Promise.all([run(add, [302]), run(add, [300]), run(add, [303])]))).rejects.toThrow(/duplicate/);
+  expect(await transactPrepared((run) => run(count, []))).toEqual([{ count: 2n }]);
+});
+
+test.each([false, true])('answers a cut, frozen or absent store with a fault, and works again after (pipelined: %s)', async (pipelined) => {
   const target = new URL(url);
   const proxy = await createFaultProxy({ host: target.hostname, port: Number(target.port) });
   const through = new URL(url);
   through.port = String(proxy.port);
-  const database = open(through.href, 300);
+  const database = open(through.href, 300, pipelined);
   await database.ping();
   proxy.cut();
   await expect(database.ping()).rejects.toThrow(/^store_unavailable/);

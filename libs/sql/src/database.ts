@@ -5,6 +5,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import { faultingPool, toStoreFault } from './faults.js';
+import { transactPrepared, type RunPrepared } from './prepared.js';
 
 export interface OpenDatabaseOptions {
   /** `postgres://…`. */
@@ -16,11 +17,15 @@ export interface OpenDatabaseOptions {
   readonly statementTimeoutMs: number;
   /** Searched first for unqualified names: the service's own schema. Lower-case letters, digits and `_`. */
   readonly schema?: string;
+  /** Statements of one connection are sent without waiting for each other: those of a transaction that do not need each other's answers share a round trip. */
+  readonly pipelined?: boolean;
 }
 
 export interface Database<Schema> {
   /** Queries reject with a Fault `store_unavailable` when the store is away, slow or refuses for its own reasons; with the driver's error for a broken constraint or a bug. */
   readonly db: Kysely<Schema>;
+  /** One transaction of prepared statements: commits what `work` did, or keeps nothing of it. Rejects as `db` does, or with what `work` threw. */
+  transactPrepared<Result>(work: (run: RunPrepared) => Promise<Result>): Promise<Result>;
   /** Resolves when the store answers. Rejects with Fault `store_unavailable`. */
   ping(): Promise<void>;
   /** Safe to call twice. */
@@ -40,7 +45,7 @@ function exactTypes(): pg.CustomTypesConfig {
 }
 
 /** Opens a pool; connects on first use and again for ever. Does not wait for the store. */
-export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, schema }: OpenDatabaseOptions): Database<Schema> {
+export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, schema, pipelined = false }: OpenDatabaseOptions): Database<Schema> {
   if (schema !== undefined && !/^[a-z][a-z0-9_]{0,40}$/.test(schema)) throw new Fault('internal_error', 'A schema name breaks its pattern.');
   const pool = new pg.Pool({
     connectionString: url.unwrap(),
@@ -51,6 +56,7 @@ export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, sc
     // A transaction whose owner went away holds its locks no longer than this.
     idle_in_transaction_session_timeout: statementTimeoutMs * 2,
     keepAlive: true,
+    pipeline: pipelined,
     types: exactTypes(),
     ...(schema === undefined ? {} : { options: `-c search_path=${schema}` }),
   });
@@ -60,6 +66,7 @@ export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, sc
   let closed: Promise<void> | undefined;
   return {
     db,
+    transactPrepared: (work) => transactPrepared(pool, pipelined, work),
     ping: async () => {
       try {
         await sql`select 1`.execute(db);

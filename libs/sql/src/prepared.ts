@@ -1,0 +1,68 @@
+/** Transactions of statements that the server keeps prepared: for paths that run the same few statements for ever. */
+import type pg from 'pg';
+import { toStoreFault } from './faults.js';
+
+/** A statement's text never changes under its name: a connection prepares it once, at its first use. */
+export interface Prepared {
+  readonly name: string;
+  readonly text: string;
+}
+
+/**
+ * Runs one statement of the transaction. A Buffer among the values is sent in the type's binary form, anything else as
+ * text. Over a pipelined database several may run at once: they are executed in the order of the calls.
+ */
+export type RunPrepared = <Row>(statement: Prepared, values: readonly unknown[]) => Promise<readonly Row[]>;
+
+/** Commits what `work` did, or keeps nothing of it and rejects: with a Fault `store_unavailable`, the driver's error, or what `work` threw. */
+export async function transactPrepared<Result>(pool: pg.Pool, pipelined: boolean, work: (run: RunPrepared) => Promise<Result>): Promise<Result> {
+  let isBroken = false;
+  const failed = (error: unknown): unknown => {
+    const fault = toStoreFault(error);
+    if (fault !== undefined) isBroken = true;
+    return fault ?? error;
+  };
+  let client: pg.PoolClient;
+  try {
+    client = await pool.connect();
+  } catch (error) {
+    throw failed(error);
+  }
+  // A checked-out connection that breaks emits too; the query in work rejects as well.
+  const ignore = (): void => undefined;
+  client.on('error', ignore);
+  let isGathering = false;
+  const query = async (config: string | pg.QueryConfig): Promise<readonly unknown[]> => {
+    if (pipelined && !isGathering) {
+      // One write for the statements of one turn.
+      const { stream } = client.connection;
+      isGathering = true;
+      stream.cork();
+      process.nextTick(() => {
+        isGathering = false;
+        stream.uncork();
+      });
+    }
+    try {
+      return (await client.query<Record<string, unknown>>(config)).rows;
+    } catch (error) {
+      throw failed(error);
+    }
+  };
+  try {
+    const begun = query('begin');
+    // Pipelined: the first statements share its round trip; when it fails they fail too.
+    if (pipelined) begun.catch(ignore);
+    else await begun;
+    const result = await work(async <Row>({ name, text }: Prepared, values: readonly unknown[]) => (await query({ name, text, values: [...values] })) as readonly Row[]);
+    await query('commit');
+    return result;
+  } catch (error) {
+    if (!isBroken) await query('rollback').catch(() => undefined);
+    throw error;
+  } finally {
+    client.off('error', ignore);
+    // After a timeout the connection may still be busy with the old statement: never reuse it.
+    client.release(isBroken);
+  }
+}
