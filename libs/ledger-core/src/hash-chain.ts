@@ -1,5 +1,6 @@
 /** The chain that makes a changed, missing or moved ledger row visible: each row's hash covers the row and the hash before it. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
+import { quoted } from './json-text.js';
 
 /** What stands before an account's first row. */
 export const CHAIN_START = '0'.repeat(64);
@@ -25,15 +26,13 @@ export interface ChainedRow {
 
 /** One text for one row: a JSON array without blanks, whole numbers as decimal text. */
 export function canonicalText(row: ChainedRow): string {
-  return JSON.stringify([
-    row.accountId, String(row.seq), row.kind, row.requestId, row.attempt, String(row.amountNanoUsd), String(row.tokens), String(row.byokTokens),
-    row.source, row.flags, row.provider, row.period, String(row.atMs), row.appliesTo, row.cardId,
-  ]);
+  const flags = row.flags.length === 0 ? '[]' : JSON.stringify(row.flags);
+  return `[${quoted(row.accountId)},"${row.seq}",${quoted(row.kind)},${quoted(row.requestId)},${row.attempt},"${row.amountNanoUsd}","${row.tokens}","${row.byokTokens}",${quoted(row.source)},${flags},${quoted(row.provider)},${quoted(row.period)},"${row.atMs}",${quoted(row.appliesTo)},${quoted(row.cardId)}]`;
 }
 
 /** SHA-256 in hexadecimal of the hash before and the row's canonical text. */
 export function chainHash(previousHash: string, row: ChainedRow): string {
-  return createHash('sha256').update(previousHash).update('\n').update(canonicalText(row)).digest('hex');
+  return hash('sha256', `${previousHash}\n${canonicalText(row)}`, 'hex');
 }
 
 /** Index of the first row that breaks the chain, or undefined when all of it verifies. Rows ascend by seq from `firstSeq`. */
