@@ -23,9 +23,9 @@ let consume: (messages: readonly BusMessage[]) => Promise<readonly string[]>;
 const announced: string[] = [];
 
 beforeAll(async () => {
-  database = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 4, log: silentLog, statementTimeoutMs: 5_000, schema: 'billing' });
+  database = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 4, log: silentLog, statementTimeoutMs: 5_000, schema: 'billing', pipelined: true });
   await migrate(database.db, migrations, { schema: 'billing' });
-  store = createPostgresLedger(database.db);
+  store = createPostgresLedger(database);
   consume = createConsumer({ store, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: (subject) => void announced.push(subject) });
 }, 60_000);
 afterAll(async () => {
@@ -51,7 +51,7 @@ test('books one attempt row and one charge row, however often and in whatever or
   const rows = await ledgerOf('a1');
   expect(rows.map(({ kind, amountNanoUsd, charged }) => [kind, amountNanoUsd, charged])).toEqual([['attempt', 20n, true], ['charge', 20n, true]]);
   expect((await store.watermarks()).find(({ writer }) => writer === 'w1')).toMatchObject({ ledgerSeq: 3n, gaps: 0n });
-  const totals = await store.totals('a1', 0);
+  const totals = await store.totals('a1', [], 0);
   expect(totals.totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')).toMatchObject({ chargeNanoUsd: 20n, tokens: 15n });
   expect(totals).toMatchObject({ ledgerSeq: 2n, requestIds: ['r1'] });
   expect(announced).toContain('totals.v1.a1');
@@ -62,7 +62,7 @@ test('brings a charge down by an adjustment when the superseding attempt arrives
   await consume([message({ writer: 'w3', firstSeq: '1', lastSeq: '1', ended: [ended('r2', 2, 'a2', '20', [1])] })]);
   const rows = await ledgerOf('a2');
   expect(rows.map(({ kind, amountNanoUsd }) => [kind, amountNanoUsd])).toEqual([['attempt', 20n], ['charge', 20n], ['attempt', 20n], ['adjustment', -20n]]);
-  const stored = await sql<{ tokens: bigint; byok_tokens: bigint; card_id: string; seq: bigint }>`select seq, tokens, byok_tokens, card_id from ledger_entries where account_id = 'a2' order by seq`.execute(database.db);
+  const stored = await sql<{ tokens: bigint; byok_tokens: bigint; card_id: string; seq: bigint }>`select seq, tokens, byok_tokens, card_id from ledger_rows where account_id = 'a2' order by seq`.execute(database.db);
   const chained = rows.map((row, i) => ({ ...row, accountId: 'a2', tokens: stored.rows[i]?.tokens ?? 0n, byokTokens: stored.rows[i]?.byok_tokens ?? 0n, cardId: stored.rows[i]?.card_id ?? '' }));
   expect(brokenLink(chained)).toBeUndefined();
 });
@@ -73,6 +73,86 @@ test('keeps a cost that its card does not give aside and books what stands besid
   expect((await ledgerOf('a3')).map(({ requestId }) => requestId)).toEqual(['r4', 'r4']);
   const { rows } = await sql<{ reason: string }>`select reason from dead_events where writer = 'w4'`.execute(database.db);
   expect(rows).toEqual([{ reason: 'cost_mismatch' }]);
+});
+
+test('two replicas that get the same messages at once book each fact once', async () => {
+  const other = createPostgresLedger(database);
+  const clock = createFakeClock();
+  const second = createConsumer({ store: other, clock, log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
+  const messages = Array.from({ length: 12 }, (_, i) => message({ writer: `w5-${i % 3}`, firstSeq: String(i * 2 + 1), lastSeq: String(i * 2 + 2), ended: [ended(`r5-${i}`, 1, `a5-${i % 2}`, '20')], outcomes: [told(`r5-${i}`, 1, `a5-${i % 2}`, 'DELIVERED')] }));
+  // A loser of a race is told to come again, as the bus would do.
+  const deliver = async (handle: typeof consume, batch: readonly BusMessage[]): Promise<void> => {
+    for (let left = batch; left.length > 0; ) {
+      const verdicts = await handle(left);
+      left = left.filter((_, i) => verdicts[i] === 'again');
+    }
+  };
+  await Promise.all([deliver(consume, messages), deliver(second, [...messages].reverse()), deliver(consume, messages.slice(3, 7))]);
+  for (const account of ['a5-0', 'a5-1']) {
+    const rows = await ledgerOf(account);
+    expect(rows.map(({ seq, kind }) => [seq, kind])).toEqual(rows.map((_, i) => [BigInt(i + 1), i % 2 === 0 ? 'attempt' : 'charge']));
+    expect(rows).toHaveLength(12);
+    expect(rows.map(({ prevHash }) => prevHash).slice(1)).toEqual(rows.map(({ hash }) => hash).slice(0, -1));
+    expect((await store.totals(account, [], 0)).totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd).toBe(120n);
+  }
+});
+
+test('pages through the ledger without losing or repeating a row, wherever the cut is', async () => {
+  const whole = await ledgerOf('a5-0');
+  for (const limit of [1, 2, 3, 5]) {
+    const paged = [];
+    for (let after = 0n; ; ) {
+      const page = await store.ledger({ accountId: 'a5-0', fromMs: 0n, toMs: 0n, after, limit });
+      paged.push(...page);
+      if (page.length < limit) break;
+      after = page.at(-1)?.seq ?? 0n;
+    }
+    expect(paged).toEqual(whole);
+  }
+});
+
+test('keeps any text as it came', async () => {
+  const name = 'q"\\{,}\n ü 😀';
+  const strange = { ...ended(`r6 ${name}`, 1, 'a6', '20'), keyId: '', model: name, provider: name, flags: [name, ''] };
+  expect(await consume([message({ writer: name, firstSeq: '1', lastSeq: '2', ended: [strange] })])).toEqual(['done']);
+  const [row] = await ledgerOf('a6');
+  expect(row).toMatchObject({ requestId: `r6 ${name}`, provider: name, flags: [name, ''], charged: false });
+  const { rows } = await sql<{ model: string }>`select detail::json->>'model' as model from ledger_entries where account_id = 'a6'`.execute(database.db);
+  expect(rows).toEqual([{ model: name }]);
+});
+
+test('answers which of the requests asked about are charged', async () => {
+  expect([...(await store.totals('a5-1', ['r5-1', 'r5-3', 'r5-0', 'unknown'], 0)).requestIds].sort()).toEqual(['r5-1', 'r5-3']);
+});
+
+test('a ledger of the first schema goes on where it was', async () => {
+  const old = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 5_000, schema: 'billing', pipelined: true });
+  await migrate(old.db, migrations.slice(0, 1), { schema: 'billing' });
+  const row = (seq: number, kind: string, request: string, attempt: number, amount: number, hash: string) => sql`insert into ledger_entries (account_id, seq, kind, request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, flags, provider,
+    period, at_ms, applies_to, card_id, key_id, detail, prev_hash, hash) values ('a1', ${seq}, ${kind}, ${request}, ${attempt}, ${amount}, 15, 0, 'provider', '{}', 'sim', '2026-01', 5, '', 'card_1', 'key_1', '{"model":"m"}', '', ${hash})`.execute(old.db);
+  await row(1, 'attempt', 'r1', 1, 20, 'h1');
+  await row(2, 'charge', 'r1', 1, 20, 'h2');
+  await row(3, 'attempt', 'r2', 1, 20, 'h3');
+  const request = (id: string, outcome: object[], booked: number | null) => sql`insert into requests values (${id}, 'a1', 'key_1', ${JSON.stringify({ attempts: [{ attempt: 1, retryOf: [], costNanoUsd: '20', tokens: 15, byok: false }], outcomes: outcome })}::jsonb,
+    ${JSON.stringify(periods)}::jsonb, '{}'::jsonb, ${booked === null ? '{}' : '{1}'}::integer[], ${booked}, 15, 0, 0)`.execute(old.db);
+  await request('r1', [{ attempt: 1, outcome: 'DELIVERED', toldByEdge: true }], 20);
+  await request('r2', [{ attempt: 1, outcome: 'SUPERSEDED', toldByEdge: true }], null);
+  await sql`insert into account_heads values ('a1', 3, 'h3')`.execute(old.db);
+  await sql`insert into writers values ('w1', 'sim', 9, 3, 0)`.execute(old.db);
+  await sql`insert into writer_ranges values ('w1', 8, 9), ('w1', 5, 6)`.execute(old.db);
+  await migrate(old.db, migrations, { schema: 'billing' });
+  const ledger = createPostgresLedger(old);
+  const handle = createConsumer({ store: ledger, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
+  expect(await ledger.watermarks()).toMatchObject([{ writer: 'w1', ledgerSeq: 3n, gaps: 2n }]);
+  // What is known already changes nothing; the retry of r1 brings its charge down, the one of r2 is its charge.
+  await handle([message({ writer: 'w1', firstSeq: '4', lastSeq: '7', ended: [ended('r1', 1, 'a1', '20'), ended('r1', 2, 'a1', '20', [1]), ended('r2', 2, 'a1', '20', [1])], outcomes: [told('r1', 1, 'a1', 'DELIVERED'), told('r2', 2, 'a1', 'DELIVERED')] })]);
+  expect(await ledger.watermarks()).toMatchObject([{ writer: 'w1', ledgerSeq: 9n, gaps: 0n }]);
+  const rows = await ledger.ledger({ accountId: 'a1', fromMs: 0n, toMs: 0n, after: 0n, limit: 100 });
+  expect(rows.map(({ seq, kind, requestId, attempt, amountNanoUsd, charged }) => [seq, kind, requestId, attempt, amountNanoUsd, charged])).toEqual([
+    [1n, 'attempt', 'r1', 1, 20n, false], [2n, 'charge', 'r1', 1, 20n, true], [3n, 'attempt', 'r2', 1, 20n, false],
+    [4n, 'attempt', 'r1', 2, 20n, false], [5n, 'adjustment', 'r1', 2, -20n, true], [6n, 'attempt', 'r2', 2, 20n, true], [7n, 'charge', 'r2', 2, 20n, true],
+  ]);
+  await old.close();
 });
 
 test('refuses to change, delete or truncate ledger rows', async () => {

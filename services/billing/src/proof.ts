@@ -1,8 +1,11 @@
 /** What the simulation drives of this service; deploy takes `compose`. */
 export { createConsumer } from './consumer.js';
-export { book, NEW_HEAD, type AccountHead, type LedgerEntry, type RequestState } from './domain/booking.js';
+export { book } from './domain/booking.js';
 export { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome } from './domain/check.js';
+export { NEW_HEAD, type AccountHead, type LedgerEntry } from './domain/open-account.js';
 export type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, LedgerStore, ScopeTotals, WriterMarkRow } from './domain/ports.js';
 export { mergeRanges, type Progress } from './domain/ranges.js';
+export { requestsOf, type RequestState, type StoredRow } from './domain/request.js';
 export { createBillingMetrics } from './metrics.js';
 export { createHandlers } from './server.js';
+export { keptRows } from './testing/kept-rows.js';

@@ -27,7 +27,7 @@ export function createHandlers({ store, clock }: { readonly store: LedgerStore; 
       Watermarks: async (): Promise<WatermarksResponse> => ({
         writers: (await store.watermarks()).map(({ writer, provider, lastSeq, ledgerSeq, gaps }) => ({ writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) })),
       }),
-      Totals: async (request: TotalsRequest__Output): Promise<TotalsPublished> => totalsMessage(await store.totals(request.accountId, clock.nowMs())),
+      Totals: async (request: TotalsRequest__Output): Promise<TotalsPublished> => totalsMessage(await store.totals(request.accountId, [], clock.nowMs())),
       Ledger: async (request: LedgerRequest__Output): Promise<LedgerResponse> => {
         const limit = Math.min(request.limit === 0 ? LEDGER_LIMIT_DEFAULT : request.limit, LEDGER_LIMIT_MAX);
         const rows = await store.ledger({ accountId: request.accountId, fromMs: BigInt(request.fromMs), toMs: BigInt(request.toMs), after: BigInt(request.after), limit });

@@ -2,7 +2,7 @@
 import type { Migration } from '@signalbox/sql/migrate';
 import { sql } from 'kysely';
 
-const STATEMENTS = [
+const LEDGER = [
   `create table writers (
     writer text primary key, provider text not null default '', last_seq bigint not null default 0,
     ledger_seq bigint not null default 0, registered_at_ms bigint not null default 0)`,
@@ -32,11 +32,61 @@ const STATEMENTS = [
   `create trigger ledger_entries_no_truncate before truncate on ledger_entries for each statement execute function refuse_change()`,
 ];
 
-export const migrations: readonly Migration[] = [
-  {
-    name: '0001_ledger',
-    up: async (transaction) => {
-      for (const statement of STATEMENTS) await sql.raw(statement).execute(transaction);
-    },
-  },
+/**
+ * The rows become the only state of a request: what `requests` remembered moves into the details of its rows (which no
+ * hash covers), outcomes that no row tells into a table of their own. A row of the table whose `charge_hash` is set
+ * stands for two of the ledger: the attempt, and at the next sequence its charge (see packed-rows.ts). Uniqueness moves
+ * from key tables into indexes of the ledger itself; with partitions by period it would need key tables again.
+ */
+const ROWS_ARE_THE_STATE = [
+  `alter table ledger_entries rename to old_entries`,
+  `create table ledger_entries (
+    seq bigint not null, at_ms bigint not null, amount_nano_usd bigint not null, tokens bigint not null, byok_tokens bigint not null, attempt integer not null,
+    account_id text not null, kind text not null check (kind in ('attempt', 'charge', 'adjustment')), request_id text not null,
+    source text not null, provider text not null, period text not null, card_id text not null, key_id text not null, applies_to text not null,
+    flags text[] not null, detail text not null, hash text not null, charge_hash text check (charge_hash is null or kind = 'attempt'))`,
+  `insert into ledger_entries (seq, at_ms, amount_nano_usd, tokens, byok_tokens, attempt, account_id, kind, request_id, source, provider, period, card_id, key_id, applies_to, flags, detail, hash)
+    select e.seq, e.at_ms, e.amount_nano_usd, e.tokens, e.byok_tokens, e.attempt, e.account_id, e.kind, e.request_id, e.source, e.provider, e.period, e.card_id, e.key_id, e.applies_to, e.flags,
+      (case when e.kind = 'attempt' then e.detail || jsonb_build_object('day', r.periods->'day', 'week', r.periods->'week', 'plan', r.periods->'plan', 'byok', a.fact->'byok', 'retry_of', a.fact->'retryOf')
+        else jsonb_build_object('charged', to_jsonb(r.charged_attempts), 'outcomes',
+          (select coalesce(jsonb_agg(jsonb_build_array(o->'attempt', o->'outcome', o->'toldByEdge')), '[]') from jsonb_array_elements(r.facts->'outcomes') o)) end)::text, e.hash
+    from old_entries e join requests r using (request_id)
+      left join lateral (select fact from jsonb_array_elements(r.facts->'attempts') fact where e.kind = 'attempt' and (fact->>'attempt')::integer = e.attempt) a on true
+    order by e.account_id, e.seq`,
+  `alter table ledger_entries add primary key (account_id, seq)`,
+  `create unique index ledger_one_row_an_attempt on ledger_entries (request_id, attempt) where kind = 'attempt'`,
+  `create unique index ledger_one_charge_a_request on ledger_entries (request_id) where kind = 'charge' or charge_hash is not null`,
+  `create index ledger_adjustments on ledger_entries (request_id) where kind = 'adjustment'`,
+  `create table outcomes (
+    request_id text not null, attempt integer not null, outcome text not null, told_by_edge boolean not null, account_id text not null,
+    primary key (request_id, attempt, outcome, told_by_edge))`,
+  `insert into outcomes (request_id, attempt, outcome, told_by_edge, account_id)
+    select r.request_id, (o->>'attempt')::integer, o->>'outcome', (o->>'toldByEdge')::boolean, r.account_id from requests r, jsonb_array_elements(r.facts->'outcomes') o where r.booked_nano_usd is null`,
+  // The ledger row by row, for people and checks.
+  `create view ledger_rows as
+    select account_id, seq, kind, request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, flags, provider, period, at_ms, applies_to, card_id, key_id, detail, hash from ledger_entries
+    union all
+    select account_id, seq + 1, 'charge', request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, '{}', provider, period, at_ms, applies_to, card_id, key_id,
+      format('{"charged":[%1$s],"outcomes":[[%1$s,"DELIVERED",true]]}', attempt), charge_hash from ledger_entries where charge_hash is not null`,
+  `drop table old_entries, requests, attempt_keys, charge_keys`,
+  `create trigger ledger_entries_append_only before update or delete on ledger_entries for each row execute function refuse_change()`,
+  `create trigger ledger_entries_no_truncate before truncate on ledger_entries for each statement execute function refuse_change()`,
+  `alter table writers add column beyond bigint[] not null default '{}'`,
+  `update writers w set beyond = coalesce((select array_agg(edge order by first_seq, edge) from writer_ranges r, unnest(array[r.first_seq, r.last_seq]) edge where r.writer = w.writer), '{}')`,
+  `drop table writer_ranges`,
+  `alter table account_heads add column totals_seq bigint not null default 0`,
+  `update account_heads set totals_seq = seq`,
+  // A few rows that change with every batch: room on their page keeps their new versions there.
+  `alter table writers set (fillfactor = 50)`,
+  `alter table account_heads set (fillfactor = 50)`,
+  `alter table totals set (fillfactor = 50)`,
 ];
+
+const run = (name: string, statements: readonly string[]): Migration => ({
+  name,
+  up: async (transaction) => {
+    for (const statement of statements) await sql.raw(statement).execute(transaction);
+  },
+});
+
+export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE)];

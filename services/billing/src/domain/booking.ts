@@ -1,44 +1,15 @@
 /** From facts to ledger rows: pure, so that the same facts in any order and any number of times give the same sums. */
 import { assert } from '@signalbox/kernel/assert';
-import { asNanoUsd } from '@signalbox/kernel/money';
-import { addAttempt, addOutcome, correctionOf, fold, NO_FACTS, type Booked, type RequestFacts } from '@signalbox/ledger-core/fold';
-import { chainHash, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
-import { sumDeltas, totalDeltas, type ChargePeriods, type TotalDelta } from '@signalbox/ledger-core/totals';
+import { addAttempt, addOutcome, correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
-
-/** What the ledger remembers of a request between batches. */
-export interface RequestState {
-  readonly requestId: string;
-  readonly accountId: string;
-  readonly keyId: string;
-  readonly facts: RequestFacts;
-  readonly booked: Booked | undefined;
-  readonly chargedAttempts: readonly number[];
-  readonly periods: ChargePeriods;
-  /** By attempt: what its charge row repeats. */
-  readonly sources: Readonly<Record<string, { readonly source: string; readonly provider: string; readonly cardId: string; readonly endedAtMs: string }>>;
-}
-
-/** The end of an account's chain. */
-export interface AccountHead {
-  readonly seq: bigint;
-  readonly hash: string;
-}
-
-export const NEW_HEAD: AccountHead = { seq: 0n, hash: CHAIN_START };
-
-export interface LedgerEntry extends ChainedRow {
-  readonly keyId: string;
-  readonly prevHash: string;
-  readonly hash: string;
-  readonly detail: Readonly<Record<string, unknown>>;
-}
+import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type LedgerEntry, type NewRow } from './open-account.js';
+import { chargeDetail, newRequest, withAttempt, type RequestState } from './request.js';
 
 export interface Booking {
   readonly rows: readonly LedgerEntry[];
-  /** Requests whose state changed. */
-  readonly requests: readonly RequestState[];
-  readonly accounts: readonly { readonly accountId: string; readonly head: AccountHead; readonly deltas: readonly TotalDelta[]; readonly chargedRequestIds: readonly string[] }[];
+  /** New, and told by no row: to be remembered beside the rows. */
+  readonly outcomes: readonly CheckedOutcome[];
+  readonly accounts: readonly BookedAccount[];
   /** Facts that name another account than the request has. */
   readonly refused: readonly (CheckedAttempt | CheckedOutcome)[];
 }
@@ -53,103 +24,86 @@ export interface BookingInput {
   readonly nowMs: number;
 }
 
-const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
+const NO_FLAGS: readonly string[] = [];
 
-interface OpenAccount {
-  head: AccountHead;
-  readonly deltas: TotalDelta[];
-  readonly charged: string[];
+interface OpenRequest {
+  state: RequestState;
+  /** Of this batch, and new. */
+  readonly attempts: CheckedAttempt[];
+  readonly told: CheckedOutcome[];
 }
 
-/** Books all facts: one attempt row for each new attempt, then for each request touched its charge row or an adjustment. */
+/** Books all facts, request by request: one attempt row for each new attempt, then its charge row or an adjustment. */
 export function book({ attempts, outcomes, requests, heads, nowMs }: BookingInput): Booking {
   const rows: LedgerEntry[] = [];
   const refused: (CheckedAttempt | CheckedOutcome)[] = [];
-  const touched = new Map<string, RequestState>();
+  const unrecorded: CheckedOutcome[] = [];
+  const touched = new Map<string, OpenRequest>();
   const accounts = new Map<string, OpenAccount>();
 
-  const accountOf = (accountId: string): OpenAccount => {
-    let account = accounts.get(accountId);
-    if (account === undefined) {
-      account = { head: heads.get(accountId) ?? NEW_HEAD, deltas: [], charged: [] };
-      accounts.set(accountId, account);
-    }
-    return account;
-  };
-  const append = (row: Omit<LedgerEntry, 'seq' | 'prevHash' | 'hash'>): void => {
-    const account = accountOf(row.accountId);
-    const prevHash = account.head.hash;
-    const numbered = { ...row, seq: account.head.seq + 1n };
-    const hash = chainHash(prevHash, numbered);
-    rows.push({ ...numbered, prevHash, hash });
-    account.head = { seq: numbered.seq, hash };
-  };
-  const stateOf = (requestId: string, accountId: string): RequestState | undefined => {
-    const state = touched.get(requestId) ?? requests.get(requestId);
-    if (state === undefined) return { requestId, accountId, keyId: '', facts: NO_FACTS, booked: undefined, chargedAttempts: [], periods: NO_PERIODS, sources: {} };
-    return state.accountId === accountId ? state : undefined;
+  const stateOf = ({ requestId, accountId }: CheckedAttempt | CheckedOutcome): RequestState => touched.get(requestId)?.state ?? requests.get(requestId) ?? newRequest(accountId);
+  const touch = (requestId: string, state: RequestState): OpenRequest => {
+    let open = touched.get(requestId);
+    if (open === undefined) touched.set(requestId, (open = { state, attempts: [], told: [] }));
+    else open.state = state;
+    return open;
   };
 
   for (const attempt of attempts) {
-    const state = stateOf(attempt.requestId, attempt.accountId);
-    if (state === undefined) {
+    const state = stateOf(attempt);
+    if (state.accountId !== attempt.accountId) {
       refused.push(attempt);
       continue;
     }
     const facts = addAttempt(state.facts, attempt.fact);
-    if (facts === state.facts) continue;
-    touched.set(state.requestId, {
-      ...state,
-      facts,
-      keyId: state.keyId === '' ? attempt.keyId : state.keyId,
-      periods: state.periods === NO_PERIODS || state.periods.month === '' ? attempt.periods : state.periods,
-      sources: { ...state.sources, [attempt.fact.attempt]: { source: attempt.source, provider: attempt.provider, cardId: attempt.cardId, endedAtMs: String(attempt.endedAtMs) } },
-    });
-    append({
-      accountId: attempt.accountId, kind: 'attempt', requestId: attempt.requestId, attempt: attempt.fact.attempt, amountNanoUsd: attempt.fact.costNanoUsd,
-      tokens: attempt.fact.byok ? 0n : BigInt(attempt.fact.tokens), byokTokens: attempt.fact.byok ? BigInt(attempt.fact.tokens) : 0n,
-      source: attempt.source, flags: attempt.flags, provider: attempt.provider, period: attempt.periods.month, atMs: attempt.endedAtMs, appliesTo: '', cardId: attempt.cardId,
-      keyId: attempt.keyId, detail: attempt.detail,
-    });
+    if (facts !== state.facts) touch(attempt.requestId, withAttempt(state, facts, attempt.fact.attempt, attempt.keyId, attempt.periods, attempt)).attempts.push(attempt);
   }
   for (const outcome of outcomes) {
-    const state = stateOf(outcome.requestId, outcome.accountId);
-    if (state === undefined) {
+    const state = stateOf(outcome);
+    if (state.accountId !== outcome.accountId) {
       refused.push(outcome);
       continue;
     }
     const facts = addOutcome(state.facts, outcome.fact);
-    if (facts !== state.facts) touched.set(state.requestId, { ...state, facts });
+    if (facts !== state.facts) touch(outcome.requestId, { ...state, facts }).told.push(outcome);
   }
 
-  for (const state of [...touched.values()]) {
-    const right = fold(state.facts);
-    const correction = correctionOf(state.booked, right);
-    if (correction === undefined) continue;
-    const chargedAttempts = right?.chargedAttempts ?? [];
-    const attempt = chargedAttempts.at(-1) ?? state.facts.attempts.at(-1)?.attempt ?? 0;
-    const source = state.sources[attempt];
-    append({
-      accountId: state.accountId, kind: correction.kind, requestId: state.requestId, attempt, amountNanoUsd: correction.amountNanoUsd,
-      tokens: BigInt(correction.tokens), byokTokens: BigInt(correction.byokTokens), source: source?.source ?? '', flags: [], provider: source?.provider ?? '',
-      period: state.periods.month, atMs: correction.kind === 'charge' ? BigInt(source?.endedAtMs ?? nowMs) : BigInt(nowMs),
-      appliesTo: correction.kind === 'adjustment' ? 'charge' : '', cardId: source?.cardId ?? '', keyId: state.keyId, detail: {},
-    });
-    const booked: Booked = {
-      chargeNanoUsd: asNanoUsd((state.booked?.chargeNanoUsd ?? 0n) + correction.amountNanoUsd),
-      tokens: (state.booked?.tokens ?? 0) + correction.tokens,
-      byokTokens: (state.booked?.byokTokens ?? 0) + correction.byokTokens,
-    };
-    assert(booked.chargeNanoUsd >= 0n, 'A charge is never below 0.');
-    touched.set(state.requestId, { ...state, booked, chargedAttempts });
-    const account = accountOf(state.accountId);
-    account.charged.push(state.requestId);
-    account.deltas.push(...totalDeltas({ keyId: state.keyId, periods: state.periods, chargeNanoUsd: correction.amountNanoUsd, tokens: BigInt(correction.tokens), byokTokens: BigInt(correction.byokTokens) }));
+  for (const [requestId, open] of touched) {
+    const { state } = open;
+    let account = accounts.get(state.accountId);
+    if (account === undefined) accounts.set(state.accountId, (account = new OpenAccount(state.accountId, heads.get(state.accountId) ?? NEW_HEAD, rows)));
+    for (const attempt of open.attempts) account.append(attemptRow(attempt));
+    if (!charge(account, requestId, state, nowMs)) unrecorded.push(...open.told);
   }
+  return { rows, outcomes: unrecorded, accounts: [...accounts.values()].map((account) => account.booked()), refused };
+}
+
+function attemptRow(attempt: CheckedAttempt): NewRow {
+  const { fact } = attempt;
+  const tokens = BigInt(fact.tokens);
   return {
-    rows,
-    requests: [...touched.values()],
-    accounts: [...accounts].map(([accountId, account]) => ({ accountId, head: account.head, deltas: sumDeltas(account.deltas), chargedRequestIds: account.charged })),
-    refused,
+    kind: 'attempt', requestId: attempt.requestId, attempt: fact.attempt, amountNanoUsd: fact.costNanoUsd, tokens: fact.byok ? 0n : tokens, byokTokens: fact.byok ? tokens : 0n, source: attempt.source,
+    flags: attempt.flags, provider: attempt.provider, period: attempt.periods.month, atMs: attempt.endedAtMs, appliesTo: '', cardId: attempt.cardId, keyId: attempt.keyId, detail: attempt.detail,
   };
+}
+
+/** Adds the charge row, or an adjustment, that the request's facts ask for. False = nothing is to be added. */
+function charge(account: OpenAccount, requestId: string, state: RequestState, nowMs: number): boolean {
+  const right = fold(state.facts);
+  const correction = correctionOf(state.booked, right);
+  if (correction === undefined) return false;
+  assert((state.booked?.chargeNanoUsd ?? 0n) + correction.amountNanoUsd >= 0n, 'A charge is never below 0.');
+  const charged = right?.chargedAttempts ?? [];
+  const attempt = charged.at(-1) ?? state.facts.attempts.at(-1)?.attempt ?? 0;
+  const source = state.sources.get(attempt);
+  const isCharge = correction.kind === 'charge';
+  const tokens = BigInt(correction.tokens);
+  const byokTokens = BigInt(correction.byokTokens);
+  account.append({
+    kind: correction.kind, requestId, attempt, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags: NO_FLAGS, provider: source?.provider ?? '',
+    period: state.periods.month, atMs: isCharge ? source?.endedAtMs ?? BigInt(nowMs) : BigInt(nowMs), appliesTo: isCharge ? '' : 'charge', cardId: source?.cardId ?? '', keyId: state.keyId,
+    detail: chargeDetail(state.facts, charged),
+  });
+  account.charge(requestId, state, correction.amountNanoUsd, tokens, byokTokens);
+  return true;
 }

@@ -3,44 +3,8 @@ import type { AttemptFact, OutcomeFact } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import { costOf, NO_TOKENS, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
-
-/** The parts of an ended attempt that billing reads; numbers of 64 bits as decimal text, as on the wire. */
-export interface AttemptMessage {
-  readonly requestId: string;
-  readonly attempt: number;
-  readonly retryOf: readonly number[];
-  readonly accountId: string;
-  readonly keyId: string;
-  readonly model: string;
-  readonly provider: string;
-  readonly endpointId: string;
-  readonly card: Readonly<Record<'id' | 'inputUncached' | 'cacheRead' | 'cacheWrite' | 'outputText' | 'outputReasoning' | 'audio' | 'image' | 'requestNanoUsd', string>> | null;
-  readonly tokens: TokenCounts | null;
-  readonly costNanoUsd: string;
-  readonly savingsNanoUsd: string;
-  readonly source: string;
-  readonly flags: readonly string[];
-  readonly byok: boolean;
-  readonly periods: ChargePeriods | null;
-  readonly status: number;
-  readonly failure: string;
-  readonly ttftMs: number;
-  readonly totalMs: number;
-  readonly finishReason: string;
-  readonly routedFrom: string;
-  readonly decisionId: string;
-  readonly startedAtMs: string;
-  readonly endedAtMs: string;
-  readonly deliveredUnknown: boolean;
-}
-
-export interface OutcomeMessage {
-  readonly requestId: string;
-  readonly attempt: number;
-  readonly accountId: string;
-  readonly outcome: string;
-  readonly toldByEdge: boolean;
-}
+import { attemptDetail } from './attempt-detail.js';
+import type { AttemptMessage, OutcomeMessage } from './messages.js';
 
 export interface CheckedAttempt {
   readonly requestId: string;
@@ -53,8 +17,8 @@ export interface CheckedAttempt {
   readonly cardId: string;
   readonly periods: ChargePeriods;
   readonly endedAtMs: bigint;
-  /** For people and reports; not part of the hash. */
-  readonly detail: Readonly<Record<string, unknown>>;
+  /** A JSON object, not part of the hash: an AttemptDetail, and more for people and reports. */
+  readonly detail: string;
 }
 
 export interface CheckedOutcome {
@@ -73,18 +37,39 @@ const COST_MAX = 1_000_000_000_000_000n;
 const ATTEMPT_MAX = 1_000;
 const SOURCES: Readonly<Record<string, string>> = { PROVIDER: 'provider', ESTIMATED: 'estimated', ORPHAN: 'orphan' };
 
-function cardOf(message: NonNullable<AttemptMessage['card']>): PriceCard {
-  return {
-    id: message.id,
-    inputUncached: asPrice(message.inputUncached),
-    cacheRead: asPrice(message.cacheRead),
-    cacheWrite: asPrice(message.cacheWrite),
-    outputText: asPrice(message.outputText),
-    outputReasoning: asPrice(message.outputReasoning),
-    audio: asPrice(message.audio),
-    image: asPrice(message.image),
-    requestNanoUsd: asNanoUsd(message.requestNanoUsd),
-  };
+type CardMessage = NonNullable<AttemptMessage['card']>;
+
+const PRICES = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image', 'requestNanoUsd'] as const;
+/** Cards as parsed last, by id: the same few come in every event. */
+const parsed = new Map<string, { readonly message: CardMessage; readonly card: PriceCard | undefined }>();
+const PARSED_MAX = 1_000;
+
+/** The card in numbers; undefined when a price is negative. */
+function cardOf(message: CardMessage): PriceCard | undefined {
+  const known = parsed.get(message.id);
+  if (known !== undefined && PRICES.every((name) => known.message[name] === message[name])) return known.card;
+  const card = PRICES.some((name) => BigInt(message[name]) < 0n)
+    ? undefined
+    : {
+        id: message.id,
+        inputUncached: asPrice(message.inputUncached),
+        cacheRead: asPrice(message.cacheRead),
+        cacheWrite: asPrice(message.cacheWrite),
+        outputText: asPrice(message.outputText),
+        outputReasoning: asPrice(message.outputReasoning),
+        audio: asPrice(message.audio),
+        image: asPrice(message.image),
+        requestNanoUsd: asNanoUsd(message.requestNanoUsd),
+      };
+  if (parsed.size >= PARSED_MAX) parsed.clear();
+  parsed.set(message.id, { message, card });
+  return card;
+}
+
+const BUCKETS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image'] as const;
+
+function isTokenCount(count: number): boolean {
+  return Number.isInteger(count) && count >= 0 && count <= TOKENS_MAX;
 }
 
 function isAttemptNumber(attempt: number): boolean {
@@ -95,7 +80,7 @@ function isAttemptNumber(attempt: number): boolean {
 export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal {
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
   const tokens: TokenCounts = message.tokens ?? NO_TOKENS;
-  for (const count of Object.values(tokens)) if (!Number.isInteger(count) || count < 0 || count > TOKENS_MAX) return 'absurd_tokens';
+  for (const bucket of BUCKETS) if (!isTokenCount(tokens[bucket])) return 'absurd_tokens';
   const cost = BigInt(message.costNanoUsd);
   if (cost < 0n || cost > COST_MAX) return 'absurd_cost';
   const source = SOURCES[message.source];
@@ -104,27 +89,24 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
   if (message.card === null || message.card.id === '') {
     if (cost > 0n || hasTokens) return 'no_card';
   } else {
-    const { card } = message;
-    for (const price of Object.entries(card)) if (price[0] !== 'id' && BigInt(price[1]) < 0n) return 'absurd_cost';
+    const card = cardOf(message.card);
+    if (card === undefined) return 'absurd_cost';
     // An attempt that failed before the provider did any work costs nothing, whatever the card's fee per request is.
-    if (costOf(tokens, cardOf(card)) !== cost && (hasTokens || cost !== 0n)) return 'cost_mismatch';
+    if (costOf(tokens, card) !== cost && (hasTokens || cost !== 0n)) return 'cost_mismatch';
   }
+  const retryOf = message.retryOf.filter((earlier) => earlier !== message.attempt);
   return {
     requestId: message.requestId,
     accountId: message.accountId,
     keyId: message.keyId,
-    fact: { attempt: message.attempt, retryOf: message.retryOf.filter((earlier) => earlier !== message.attempt), costNanoUsd: asNanoUsd(cost), tokens: totalTokens(tokens), byok: message.byok },
+    fact: { attempt: message.attempt, retryOf, costNanoUsd: asNanoUsd(cost), tokens: totalTokens(tokens), byok: message.byok },
     source,
     provider: message.provider,
     flags: message.flags,
     cardId: message.card?.id ?? '',
     periods: { day: message.periods?.day ?? '', week: message.periods?.week ?? '', month: message.periods?.month ?? '', plan: message.periods?.plan ?? '' },
     endedAtMs: BigInt(message.endedAtMs),
-    detail: {
-      model: message.model, endpoint: message.endpointId, routed_from: message.routedFrom, decision: message.decisionId, tokens,
-      savings: message.savingsNanoUsd, byok: message.byok, status: message.status, failure: message.failure, ttft_ms: message.ttftMs,
-      total_ms: message.totalMs, finish_reason: message.finishReason, started_at_ms: message.startedAtMs, delivered_unknown: message.deliveredUnknown, card: message.card,
-    },
+    detail: attemptDetail(message, retryOf, tokens),
   };
 }
 

@@ -28,6 +28,8 @@ export interface ScopeTotals {
 export interface AccountTotals {
   readonly accountId: string;
   readonly ledgerSeq: bigint;
+  /** Sequence at which this account's totals were announced before; 0 in an answer, which is complete by itself. */
+  readonly previousSeq: bigint;
   readonly totals: readonly ScopeTotals[];
   readonly requestIds: readonly string[];
 }
@@ -70,8 +72,8 @@ export interface LedgerStore {
   /** Makes the writer known and answers its watermark. Safe to repeat. */
   register(writer: string, provider: string, lastSeq: bigint, nowMs: number): Promise<bigint>;
   watermarks(): Promise<readonly WriterMarkRow[]>;
-  /** All-time totals and those of recent periods, with the requests charged last. */
-  totals(accountId: string, nowMs: number): Promise<AccountTotals>;
+  /** All-time totals and those of recent periods, with those requests of `asked` that are charged; when nothing is asked, with the requests charged last. */
+  totals(accountId: string, asked: readonly string[], nowMs: number): Promise<AccountTotals>;
   /** Rows with seq above `after` and fromMs ≤ at < toMs (0 = open), ascending, at most `limit`. */
   ledger(query: { readonly accountId: string; readonly fromMs: bigint; readonly toMs: bigint; readonly after: bigint; readonly limit: number }): Promise<readonly LedgerRowView[]>;
 }

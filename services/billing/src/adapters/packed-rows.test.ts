@@ -1,0 +1,38 @@
+import { expect, test } from '@jest/globals';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import type { AttemptFact, OutcomeFact } from '@signalbox/ledger-core/fold';
+import { book } from '../domain/booking.js';
+import { packRows } from './packed-rows.js';
+
+const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11' };
+const fact = (more: Partial<AttemptFact> = {}): AttemptFact => ({ attempt: 1, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false, ...more });
+const delivered: OutcomeFact = { attempt: 1, outcome: 'DELIVERED', toldByEdge: true };
+
+/** Kinds of the table's rows, and whether each holds a charge too. */
+function packed(attempts: readonly AttemptFact[], outcomes: readonly OutcomeFact[], flags: readonly string[] = []) {
+  const common = { requestId: 'r1', accountId: 'acct_1' };
+  const { rows } = book({
+    attempts: attempts.map((each) => ({ ...common, keyId: 'key_1', fact: each, source: 'provider', provider: 'sim', flags, cardId: 'card', periods, endedAtMs: 5n, detail: '{}' })),
+    outcomes: outcomes.map((each) => ({ ...common, fact: each })),
+    requests: new Map(),
+    heads: new Map(),
+    nowMs: 9,
+  });
+  return packRows(rows).map(({ row, chargeHash }) => [row.kind, chargeHash !== null]);
+}
+
+test.each<readonly [string, AttemptFact[], OutcomeFact[], (readonly [string, boolean])[]]>([
+  ['delivered', [fact()], [delivered], [['attempt', true]]],
+  ['delivered by a retry', [fact(), fact({ attempt: 2, retryOf: [1] })], [{ ...delivered, attempt: 2 }], [['attempt', false], ['attempt', true]]],
+  ['delivered as the worker concludes', [fact()], [{ ...delivered, toldByEdge: false }], [['attempt', false], ['charge', false]]],
+  ['discarded', [fact()], [{ ...delivered, outcome: 'DISCARDED' }], [['attempt', false], ['charge', false]]],
+  ['paid by the own key', [fact({ byok: true })], [delivered], [['attempt', false], ['charge', false]]],
+  ['two rounds', [fact(), fact({ attempt: 2 })], [delivered, { ...delivered, attempt: 2 }], [['attempt', false], ['attempt', false], ['charge', false]]],
+  ['not told yet', [fact()], [], [['attempt', false]]],
+])('%s: an attempt and its charge share a row only when the charge says nothing else', (_, attempts, outcomes, expected) => {
+  expect(packed(attempts, outcomes)).toEqual(expected);
+});
+
+test('flags are the attempt\'s own and keep no charge out', () => {
+  expect(packed([fact()], [delivered], ['suspect'])).toEqual([['attempt', true]]);
+});

@@ -1,0 +1,83 @@
+/**
+ * The statements of one commit, prepared once a connection. Every parameter that ends in `[]` is an array with one
+ * element a row, so that a statement is the same for a batch of any size.
+ */
+import type { Prepared } from '@signalbox/sql/prepared';
+
+export const ADD_WRITERS: Prepared = {
+  name: 'billing_add_writers',
+  text: 'insert into writers (writer, registered_at_ms) select writer, $2::bigint from unnest($1::text[]) as n(writer) order by writer on conflict do nothing',
+};
+/** In order, so that replicas never wait for each other in a circle. */
+export const LOCK_WRITERS: Prepared = {
+  name: 'billing_lock_writers',
+  text: 'select writer, ledger_seq, beyond from writers where writer = any($1::text[]) order by writer for update',
+};
+
+export const ADD_HEADS: Prepared = {
+  name: 'billing_add_heads',
+  text: 'insert into account_heads (account_id, hash) select account_id, $2::text from unnest($1::text[]) as n(account_id) order by account_id on conflict do nothing',
+};
+export const LOCK_HEADS: Prepared = {
+  name: 'billing_lock_heads',
+  text: 'select account_id, seq, hash, totals_seq from account_heads where account_id = any($1::text[]) order by account_id for update',
+};
+
+const KNOWN_COLUMNS = ['request_id', 'account_id', 'key_id', 'kind', 'attempt', 'amount_nano_usd', 'tokens', 'byok_tokens', 'source', 'provider', 'card_id', 'period', 'at_ms', 'detail', 'seq'];
+const ofKnown = `${KNOWN_COLUMNS.map((column) => `e.${column}`).join(', ')}, e.charge_hash is not null as has_charge`;
+/**
+ * A request without an attempt row has no other row: the rest is looked for only where one was found. Charges looked for
+ * are those with a row of their own. Outcomes that no row tells look like rows that charge nothing.
+ */
+export const READ_ROWS: Prepared = {
+  name: 'billing_read_rows',
+  text: `with a as materialized (select ${ofKnown} from ledger_entries e where e.kind = 'attempt' and e.request_id = any($1::text[])),
+    known as materialized (select distinct request_id from a)
+    select * from a
+    union all select ${ofKnown} from known join ledger_entries e using (request_id) where e.kind = 'charge'
+    union all select ${ofKnown} from known join ledger_entries e using (request_id) where e.kind = 'adjustment' and e.applies_to = 'charge'
+    union all select request_id, account_id, '', 'outcome', attempt, 0, 0, 0, '', '', '', '', 0, format('{"charged":[],"outcomes":[[%s,"%s",%s]]}', attempt, outcome, told_by_edge::text), 0, false
+      from outcomes where request_id = any($1::text[])
+    order by seq`,
+};
+
+type Column = readonly [name: string, type: 'text' | 'bigint' | 'integer'];
+
+/** Arrays inside a row come as text: arrays of arrays would have to be rectangles. */
+const CASTS: Readonly<Record<string, string>> = { flags: 'flags::text[]', beyond: 'beyond::bigint[]' };
+const ENTRY: readonly Column[] = [
+  ['account_id', 'text'], ['seq', 'bigint'], ['kind', 'text'], ['request_id', 'text'], ['attempt', 'integer'], ['amount_nano_usd', 'bigint'], ['tokens', 'bigint'], ['byok_tokens', 'bigint'],
+  ['source', 'text'], ['flags', 'text'], ['provider', 'text'], ['period', 'text'], ['at_ms', 'bigint'], ['applies_to', 'text'], ['card_id', 'text'], ['key_id', 'text'], ['detail', 'text'], ['hash', 'text'], ['charge_hash', 'text'],
+];
+const HEAD: readonly Column[] = [['account_id', 'text'], ['seq', 'bigint'], ['hash', 'text'], ['totals_seq', 'bigint']];
+const MARK: readonly Column[] = [['writer', 'text'], ['ledger_seq', 'bigint'], ['beyond', 'text']];
+const TOTAL: readonly Column[] = [['account_id', 'text'], ['scope', 'text'], ['period_id', 'text'], ['charge_nano_usd', 'bigint'], ['tokens', 'bigint'], ['byok_tokens', 'bigint']];
+const OUTCOME: readonly Column[] = [['request_id', 'text'], ['account_id', 'text'], ['attempt', 'integer'], ['outcome', 'text'], ['told_by_edge', 'integer']];
+
+const namesOf = (columns: readonly Column[]): string => columns.map(([name]) => name).join(', ');
+/** `select … from unnest(…) as n`: the rows of parameters from `$first` on. */
+const rowsOf = (columns: readonly Column[], first: number): string =>
+  `select ${columns.map(([name]) => CASTS[name] ?? name).join(', ')} from unnest(${columns.map(([, type], index) => `$${first + index}::${type}[]`).join(', ')}) as n(${namesOf(columns)})`;
+
+/** All that a batch changes, in one statement: rows of the ledger, ends of chains, watermarks, totals (which are answered). Parameters: columns of ENTRY, HEAD, MARK and TOTAL, then the time. */
+export const WRITE_BATCH: Prepared = {
+  name: 'billing_write_batch',
+  text: `with rows as (insert into ledger_entries (${namesOf(ENTRY)}) ${rowsOf(ENTRY, 1)}),
+    heads as (update account_heads h set seq = n.seq, hash = n.hash, totals_seq = n.totals_seq from (${rowsOf(HEAD, 1 + ENTRY.length)}) n where h.account_id = n.account_id),
+    marks as (update writers w set ledger_seq = n.ledger_seq, last_seq = greatest(w.last_seq, n.ledger_seq), beyond = n.beyond from (${rowsOf(MARK, 1 + ENTRY.length + HEAD.length)}) n where w.writer = n.writer)
+    insert into totals as t (${namesOf(TOTAL)}, updated_at_ms)
+    select n.*, $${1 + ENTRY.length + HEAD.length + MARK.length + TOTAL.length}::bigint from (${rowsOf(TOTAL, 1 + ENTRY.length + HEAD.length + MARK.length)}) n
+    on conflict (account_id, scope, period_id) do update set charge_nano_usd = t.charge_nano_usd + excluded.charge_nano_usd, tokens = t.tokens + excluded.tokens,
+      byok_tokens = t.byok_tokens + excluded.byok_tokens, updated_at_ms = excluded.updated_at_ms
+    returning ${namesOf(TOTAL)}`,
+};
+
+export const ADD_OUTCOMES: Prepared = {
+  name: 'billing_add_outcomes',
+  text: `insert into outcomes (${namesOf(OUTCOME)}) select request_id, account_id, attempt, outcome, told_by_edge = 1 from (${rowsOf(OUTCOME, 1)}) o on conflict do nothing`,
+};
+export const ADD_DEAD: Prepared = {
+  name: 'billing_add_dead',
+  text: `insert into dead_events (digest, subject, reason, writer, payload, at_ms)
+    select digest, subject, reason, writer, decode(payload, 'hex'), $6::bigint from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as n(digest, subject, reason, writer, payload) on conflict do nothing`,
+};

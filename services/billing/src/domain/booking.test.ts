@@ -1,0 +1,99 @@
+import { expect, test } from '@jest/globals';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { addAttempt, addOutcome, fold, NO_FACTS, type AttemptFact, type OutcomeFact } from '@signalbox/ledger-core/fold';
+import { brokenLink, CHAIN_START } from '@signalbox/ledger-core/hash-chain';
+import fc from 'fast-check';
+import { keptRows } from '../testing/kept-rows.js';
+import { book } from './booking.js';
+import type { CheckedAttempt, CheckedOutcome } from './check.js';
+import type { AccountHead, LedgerEntry } from './open-account.js';
+import { requestsOf, type ChargeDetail } from './request.js';
+
+const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-10' };
+const attempt = (requestId: string, fact: AttemptFact): CheckedAttempt => ({
+  requestId, accountId: 'acct_1', keyId: 'key_1', fact, source: 'provider', provider: 'sim', flags: [], cardId: 'card', periods, endedAtMs: 5n,
+  detail: JSON.stringify({ byok: fact.byok, retry_of: fact.retryOf, day: periods.day, week: periods.week, plan: periods.plan }),
+});
+const outcome = (requestId: string, fact: OutcomeFact): CheckedOutcome => ({ requestId, accountId: 'acct_1', fact });
+
+interface Book {
+  readonly rows: LedgerEntry[];
+  readonly told: CheckedOutcome[];
+  readonly totals: Map<string, bigint>;
+  head: AccountHead | undefined;
+}
+
+const newBook = (): Book => ({ rows: [], told: [], totals: new Map(), head: undefined });
+
+/** A store's part: rows and outcomes are kept, states are read back from them. */
+function commit(kept: Book, attempts: readonly CheckedAttempt[], outcomes: readonly CheckedOutcome[]): void {
+  const booking = book({ attempts, outcomes, requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map(kept.head === undefined ? [] : [['acct_1', kept.head]]), nowMs: 9 });
+  expect(booking.refused).toEqual([]);
+  kept.rows.push(...booking.rows);
+  kept.told.push(...booking.outcomes);
+  for (const { head, deltas } of booking.accounts) {
+    kept.head = head;
+    for (const delta of deltas) kept.totals.set(`${delta.scope}|${delta.periodId}`, (kept.totals.get(`${delta.scope}|${delta.periodId}`) ?? 0n) + delta.chargeNanoUsd);
+  }
+}
+
+const number = fc.integer({ min: 1, max: 3 });
+const anyAttempt = fc.record({ attempt: number, retryOf: fc.uniqueArray(number, { maxLength: 2 }), cost: fc.integer({ min: 0, max: 50 }), tokens: fc.integer({ min: 0, max: 9 }), byok: fc.boolean() });
+const anyOutcome = fc.record({ attempt: number, outcome: fc.constantFrom('DELIVERED', 'SUPERSEDED', 'DISCARDED'), toldByEdge: fc.boolean() });
+const anyFact = fc.record({ request: fc.constantFrom('r1', 'r2'), fact: fc.oneof(anyAttempt, anyOutcome) });
+
+test('facts in any cut into batches, repeated as they may be, end at what they say as a whole', () => {
+  fc.assert(
+    fc.property(fc.array(anyFact, { maxLength: 14 }), fc.array(fc.integer({ min: 1, max: 4 })), fc.array(fc.nat()), (facts, sizes, repeats) => {
+      const kept = newBook();
+      const whole = new Map([['r1', NO_FACTS], ['r2', NO_FACTS]]);
+      const queue = [...facts, ...(facts.length === 0 ? [] : repeats.slice(0, 6).map((index) => facts[index % facts.length] ?? facts[0]))];
+      for (let at = 0, batch = 0; at < queue.length; batch += 1) {
+        const size = sizes[batch % Math.max(1, sizes.length)] ?? 1;
+        const attempts: CheckedAttempt[] = [];
+        const outcomes: CheckedOutcome[] = [];
+        for (const item of queue.slice(at, at + size)) {
+          if (item === undefined) continue;
+          const known = whole.get(item.request) ?? NO_FACTS;
+          if ('cost' in item.fact) {
+            const { cost, ...rest } = item.fact;
+            const fact = { ...rest, retryOf: rest.retryOf.filter((other) => other !== rest.attempt), costNanoUsd: asNanoUsd(BigInt(cost)) };
+            attempts.push(attempt(item.request, fact));
+            whole.set(item.request, addAttempt(known, fact));
+          } else {
+            const fact = item.fact as OutcomeFact;
+            outcomes.push(outcome(item.request, fact));
+            whole.set(item.request, addOutcome(known, fact));
+          }
+        }
+        commit(kept, attempts, outcomes);
+        at += size;
+      }
+      let total = 0n;
+      for (const [requestId, known] of whole) {
+        const right = fold(known);
+        const mine = kept.rows.filter((row) => row.requestId === requestId && row.kind !== 'attempt');
+        expect(mine.reduce((sum, row) => sum + row.amountNanoUsd, 0n)).toBe(right?.chargeNanoUsd ?? 0n);
+        expect(mine.filter(({ kind }) => kind === 'charge').length).toBeLessThanOrEqual(1);
+        expect(kept.rows.filter((row) => row.requestId === requestId && row.kind === 'attempt').map((row) => row.attempt).sort()).toEqual(known.attempts.map((fact) => fact.attempt).sort());
+        total += right?.chargeNanoUsd ?? 0n;
+      }
+      expect(kept.totals.get('account|total') ?? 0n).toBe(total);
+      let prevHash = CHAIN_START;
+      expect(brokenLink(kept.rows.map((row) => {
+        const linked = { ...row, prevHash };
+        prevHash = row.hash;
+        return linked;
+      }))).toBeUndefined();
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a charge row tells what it was computed from', () => {
+  const kept = newBook();
+  const fact = { costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false };
+  const told = (number: number, name: OutcomeFact['outcome']) => outcome('r1', { attempt: number, outcome: name, toldByEdge: true });
+  commit(kept, [attempt('r1', { ...fact, attempt: 1, retryOf: [] }), attempt('r1', { ...fact, attempt: 2, retryOf: [1] })], [told(2, 'DELIVERED'), told(1, 'SUPERSEDED')]);
+  expect(JSON.parse(kept.rows.at(-1)?.detail ?? '') as ChargeDetail).toEqual({ charged: [2], outcomes: [[1, 'SUPERSEDED', true], [2, 'DELIVERED', true]] });
+});

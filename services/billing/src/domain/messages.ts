@@ -1,0 +1,41 @@
+/** Facts as events tell them. */
+import type { TokenCounts } from '@signalbox/kernel/tokens';
+import type { ChargePeriods } from '@signalbox/ledger-core/totals';
+
+/** The parts of an ended attempt that billing reads; numbers of 64 bits as decimal text, as on the wire. */
+export interface AttemptMessage {
+  readonly requestId: string;
+  readonly attempt: number;
+  readonly retryOf: readonly number[];
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly model: string;
+  readonly provider: string;
+  readonly endpointId: string;
+  readonly card: Readonly<Record<'id' | 'inputUncached' | 'cacheRead' | 'cacheWrite' | 'outputText' | 'outputReasoning' | 'audio' | 'image' | 'requestNanoUsd', string>> | null;
+  readonly tokens: TokenCounts | null;
+  readonly costNanoUsd: string;
+  readonly savingsNanoUsd: string;
+  readonly source: string;
+  readonly flags: readonly string[];
+  readonly byok: boolean;
+  readonly periods: ChargePeriods | null;
+  readonly status: number;
+  readonly failure: string;
+  readonly ttftMs: number;
+  readonly totalMs: number;
+  readonly finishReason: string;
+  readonly routedFrom: string;
+  readonly decisionId: string;
+  readonly startedAtMs: string;
+  readonly endedAtMs: string;
+  readonly deliveredUnknown: boolean;
+}
+
+export interface OutcomeMessage {
+  readonly requestId: string;
+  readonly attempt: number;
+  readonly accountId: string;
+  readonly outcome: string;
+  readonly toldByEdge: boolean;
+}

@@ -1,0 +1,109 @@
+/** What the ledger knows of a request: read back from its own rows, which are the only state there is. */
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { addAttempt, addOutcome, NO_FACTS, type Booked, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
+import type { ChargePeriods } from '@signalbox/ledger-core/totals';
+
+/** What a charge row repeats of the attempt it stands for. */
+export interface AttemptSource {
+  readonly source: string;
+  readonly provider: string;
+  readonly cardId: string;
+  readonly endedAtMs: bigint;
+}
+
+export interface RequestState {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly facts: RequestFacts;
+  readonly booked: Booked | undefined;
+  readonly periods: ChargePeriods;
+  /** By attempt. */
+  readonly sources: ReadonlyMap<number, AttemptSource>;
+}
+
+/** The part of an attempt row's detail that booking needs again; what is empty or false is left out. */
+export interface AttemptDetail {
+  readonly retry_of?: readonly number[];
+  readonly byok?: boolean;
+  readonly day?: string;
+  readonly week?: string;
+  readonly plan?: string;
+}
+
+/** Detail of a charge or an adjustment: what it was computed from. */
+export interface ChargeDetail {
+  /** Attempts that are charged, ascending. */
+  readonly charged: readonly number[];
+  /** Attempt, outcome, told by edge. */
+  readonly outcomes: readonly (readonly [number, ToldOutcome, boolean])[];
+}
+
+/** A ChargeDetail as text. */
+export function chargeDetail({ outcomes }: RequestFacts, charged: readonly number[]): string {
+  const told = outcomes.map(({ attempt, outcome, toldByEdge }) => `[${attempt},"${outcome}",${toldByEdge}]`);
+  return `{"charged":[${charged.join(',')}],"outcomes":[${told.join(',')}]}`;
+}
+
+/** Of a request whose one attempt edge reported as delivered: by far the most. */
+export function plainChargeDetail(attempt: number): string {
+  return `{"charged":[${attempt}],"outcomes":[[${attempt},"DELIVERED",true]]}`;
+}
+
+/** A row of the ledger; or, of kind `outcome`, outcomes that no row of the ledger tells yet. */
+export type StoredRow = {
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly attempt: number;
+  readonly amountNanoUsd: bigint;
+  readonly tokens: bigint;
+  readonly byokTokens: bigint;
+  readonly source: string;
+  readonly provider: string;
+  readonly cardId: string;
+  readonly period: string;
+  readonly atMs: bigint;
+} & ({ readonly kind: 'attempt'; readonly detail: AttemptDetail } | { readonly kind: 'charge' | 'adjustment' | 'outcome'; readonly detail: ChargeDetail });
+
+const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
+
+export function newRequest(accountId: string): RequestState {
+  return { accountId, keyId: '', facts: NO_FACTS, booked: undefined, periods: NO_PERIODS, sources: new Map() };
+}
+
+/** The state with one more attempt, whose fact is in `facts` already. The first attempt's key and periods are the request's. */
+export function withAttempt(state: RequestState, facts: RequestFacts, attempt: number, keyId: string, periods: ChargePeriods, source: AttemptSource): RequestState {
+  return {
+    accountId: state.accountId,
+    keyId: state.keyId === '' ? keyId : state.keyId,
+    facts,
+    booked: state.booked,
+    periods: state.periods.month === '' ? periods : state.periods,
+    sources: new Map(state.sources).set(attempt, source),
+  };
+}
+
+function withRow(state: RequestState, row: StoredRow): RequestState {
+  if (row.kind === 'attempt') {
+    const { retry_of: retryOf = [], byok = false, day = '', week = '', plan = '' } = row.detail;
+    const fact = { attempt: row.attempt, retryOf, costNanoUsd: asNanoUsd(row.amountNanoUsd), tokens: Number(byok ? row.byokTokens : row.tokens), byok };
+    return withAttempt(state, addAttempt(state.facts, fact), row.attempt, row.keyId, { day, week, month: row.period, plan }, { source: row.source, provider: row.provider, cardId: row.cardId, endedAtMs: row.atMs });
+  }
+  let { facts } = state;
+  for (const [attempt, outcome, toldByEdge] of row.detail.outcomes) facts = addOutcome(facts, { attempt, outcome, toldByEdge });
+  if (row.kind === 'outcome') return { ...state, facts };
+  const before = state.booked ?? { chargeNanoUsd: 0n, tokens: 0, byokTokens: 0 };
+  const booked: Booked = {
+    chargeNanoUsd: asNanoUsd(before.chargeNanoUsd + row.amountNanoUsd),
+    tokens: before.tokens + Number(row.tokens),
+    byokTokens: before.byokTokens + Number(row.byokTokens),
+  };
+  return { ...state, booked, facts };
+}
+
+/** States by request id. Rows of one request ascend by sequence. */
+export function requestsOf(rows: readonly StoredRow[]): Map<string, RequestState> {
+  const states = new Map<string, RequestState>();
+  for (const row of rows) states.set(row.requestId, withRow(states.get(row.requestId) ?? newRequest(row.accountId), row));
+  return states;
+}

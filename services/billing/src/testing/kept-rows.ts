@@ -1,0 +1,16 @@
+/** What a store hands back of what was booked: for stores in memory. */
+import type { CheckedOutcome } from '../domain/check.js';
+import type { LedgerEntry } from '../domain/open-account.js';
+import type { AttemptDetail, ChargeDetail, StoredRow } from '../domain/request.js';
+
+/** Rows in their order, and outcomes that no row tells, as `requestsOf` reads them. */
+export function keptRows(entries: readonly LedgerEntry[], outcomes: readonly CheckedOutcome[]): StoredRow[] {
+  const told = outcomes.map(({ requestId, accountId, fact }): StoredRow => ({
+    requestId, accountId, kind: 'outcome', attempt: fact.attempt, detail: { charged: [], outcomes: [[fact.attempt, fact.outcome, fact.toldByEdge]] },
+    keyId: '', amountNanoUsd: 0n, tokens: 0n, byokTokens: 0n, source: '', provider: '', cardId: '', period: '', atMs: 0n,
+  }));
+  const rows = entries.map((entry): StoredRow =>
+    entry.kind === 'attempt' ? { ...entry, kind: 'attempt', detail: JSON.parse(entry.detail) as AttemptDetail } : { ...entry, kind: entry.kind, detail: JSON.parse(entry.detail) as ChargeDetail },
+  );
+  return [...told, ...rows];
+}
