@@ -33,6 +33,7 @@ export interface ConversationOptions {
 
 export class Conversation implements AttemptSinks {
   readonly attempt: Attempt;
+  private isStarted = false;
   private isLeft = false;
   private isHungUp = false;
   private checkpointAt: number;
@@ -46,8 +47,13 @@ export class Conversation implements AttemptSinks {
 
   /** Resolves once the provider is done with, which may be after the caller left. */
   hold(): Promise<Ending> {
-    this.attempt.start();
-    this.options.call.onAbort(this.onAbort);
+    const { call, request } = this.options;
+    call.onAbort(this.onAbort);
+    if (request.retryOf.length > 0) this.write({ started: {} });
+    if (!this.isLeft) {
+      this.isStarted = true;
+      this.attempt.start();
+    }
     return this.attempt.ended;
   }
 
@@ -100,8 +106,8 @@ export class Conversation implements AttemptSinks {
     if (this.isLeft) return;
     this.isLeft = true;
     const { request, drains } = this.options;
-    // A stream's client pays what was generated; any other the full answer, so it is fetched to its end.
-    if (request.clientStream || !drains.take()) {
+    // A stream's client pays what was generated; any other the full answer, so it is fetched to its end once it was asked for.
+    if (request.clientStream || !this.isStarted || !drains.take()) {
       this.attempt.abandon();
       return;
     }

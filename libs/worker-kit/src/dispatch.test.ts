@@ -117,6 +117,26 @@ describe('dispatch', () => {
     expect(ends[0]).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], tokens: { inputUncached: 10, outputText: 2 } });
   });
 
+  test('an attempt that supersedes others says so once it is journaled, before the provider is asked', async () => {
+    provider.enqueue({ body: { choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE } });
+    let asked = -1;
+    const events = await run(requestOf({ attempt: 2, retryOf: [1], stream: false, clientStream: false }), (event) => {
+      if (event.started !== undefined) asked = provider.requests.length;
+    });
+    expect(Object.keys(events[0] ?? {})).toEqual(['started']);
+    expect([log[0], asked]).toEqual(['start 2 after 0 requests', 0]);
+    expect(Object.keys((await run(requestOf()))[0] ?? {})).not.toContain('started');
+  });
+
+  test.each([true, false])('a client that left before the provider was asked costs nothing (stream: %s)', async (clientStream) => {
+    await run(requestOf({ retryOf: [1], attempt: 2, clientStream }), (event, leave) => {
+      if (event.started !== undefined) leave();
+    });
+    expect(provider.requests).toHaveLength(0);
+    expect(ends[0]).toMatchObject({ costNanoUsd: 0n });
+    expect(log.at(-1)).toBe('DELIVERED false');
+  });
+
   test.each<FaultCode>(['link_lost', 'deadline_exceeded'])('a call that ends by %s stops the provider, and what became of it stays for edge to tell', async (code) => {
     provider.enqueue({ chunks: [text('Hello wo')], hang: true });
     await run(requestOf(), (event, leave) => {

@@ -165,9 +165,9 @@ test('an attempt that edge says nothing of is concluded after 30 s, and not befo
   const journal = await w.open();
   await journal.start(start('r1'));
   await journal.end('r1', 1, end);
-  await w.clock.advanceAsync(29_000);
+  await w.clock.advanceAsync(29_900);
   expect(outcomesIn(w.usage)).toEqual([]);
-  await w.clock.advanceAsync(8_000);
+  await w.clock.advanceAsync(1_500);
   expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED false']);
   expect(w.finished).toMatchObject([{ requestId: 'r1', chargeNanoUsd: '7' }]);
   await journal.close();
@@ -178,7 +178,7 @@ test.each([false, true])('the word of edge still counts after the worker conclud
   let journal = await w.open();
   await journal.start(start('r1'));
   await journal.end('r1', 1, end);
-  await w.clock.advanceAsync(37_000);
+  await w.clock.advanceAsync(32_000);
   if (isRestarted) {
     await journal.close();
     journal = await w.open();

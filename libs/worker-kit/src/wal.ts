@@ -53,7 +53,7 @@ export interface OpenJournal extends Journal {
 const REGISTRATION_WAIT_MS = 5_000;
 /** 30 s without a word of edge after an end: edge died before it told, and the outcome is concluded, as at recovery. */
 const CONCLUDE_MS = 30_000;
-const CONCLUDE_SWEEP_MS = 5_000;
+const CONCLUDE_SWEEP_MS = 1_000;
 /** 30 min: no request of edge lasts longer, so no word of it comes later. */
 const CONCLUDED_KEPT_MS = 1_800_000;
 const CONCLUDED_MAX = 10_000;

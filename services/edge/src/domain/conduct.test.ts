@@ -153,12 +153,15 @@ describe('attempts', () => {
     expect(neighbours.released.length).toBe(released);
   });
 
-  test('an attempt is superseded as soon as a later one answers, and not before', async () => {
+  test.each([
+    ['is journaled', events.started()],
+    ['answers', events.head()],
+  ])('an attempt is superseded as soon as a later one %s, and not before', async (_name, first) => {
     const { neighbours, answer, run } = story({ a: breaks('link_lost'), b: () => undefined }, { request: { stream: true } });
     const done = run();
     await neighbours.clock.settle();
     expect(neighbours.outcomes).toEqual([]);
-    neighbours.calls[1]?.listener.onEvent(events.head());
+    neighbours.calls[1]?.listener.onEvent(first);
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED']);
     neighbours.calls[1]?.play(events.text('x'), events.finish(), events.end());
     await done;
@@ -176,7 +179,7 @@ describe('attempts', () => {
     expect(neighbours.released).toEqual([]);
   });
 
-  test('of an attempt whose client left before it answered, nobody says that it superseded another', async () => {
+  test('of an attempt whose client left before it was known to be journaled, nobody says that it superseded another', async () => {
     const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: () => undefined }, { request: { stream: true } });
     const done = run();
     await neighbours.clock.settle();

@@ -220,7 +220,7 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs }: Neighbours, 
       route: { provider, model, head: undefined, estimate: () => estimateOf(request, plan, planned) },
       earlier: reports,
       decisionId: plan.decisionId,
-      onAnswered: supersede,
+      onJournaled: supersede,
     });
     const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined };
     switch (result.kind) {
@@ -230,8 +230,8 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs }: Neighbours, 
         reports.push(report);
         return { attempts: reports, result: result.kind === 'cut' ? 'cut' : 'answered' };
       case 'gone':
-        // The worker concludes the same from the cancel, unless its last event had already left. Whether it had begun is
-        // not known unless it answered: until then earlier attempts are left to their workers, which conclude by themselves.
+        // The worker concludes the same from the cancel, unless its last event had already left. Unless it is known to
+        // be in a journal, earlier attempts are left to their workers, which conclude by themselves.
         if (result.wasSent) tell(provider, number, 'DELIVERED');
         else discard();
         reports.push(report);

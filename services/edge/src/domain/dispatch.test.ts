@@ -30,7 +30,7 @@ function start({ isStream = true, activity = { lastSentMs: 0 }, neighbours = cre
     route: newRoute(),
     earlier: [],
     decisionId: '',
-    onAnswered: () => undefined,
+    onJournaled: () => undefined,
   });
   const call = neighbours.calls.at(-1);
   if (call === undefined) throw new Error('the attempt was not dispatched');
@@ -206,6 +206,6 @@ test('a request that cannot be written fails its attempt and nothing more', asyn
     },
   };
   const options = { workers, clock: neighbours.clock, heartbeatMs: 1, activity: { lastSentMs: 0 }, answer: createRecordedAnswer(), request: {}, isStream: true };
-  expect(await runAttempt({ ...options, route: newRoute(), earlier: [], decisionId: '', onAnswered: () => undefined })).toMatchObject({ kind: 'failed', trace: 'none' });
+  expect(await runAttempt({ ...options, route: newRoute(), earlier: [], decisionId: '', onJournaled: () => undefined })).toMatchObject({ kind: 'failed', trace: 'none' });
   expect(neighbours.clock.pendingTimers()).toBe(0);
 });

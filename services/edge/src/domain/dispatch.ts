@@ -41,8 +41,8 @@ export interface AttemptOptions {
   /** The attempts before this one. */
   readonly earlier: readonly AttemptReport[];
   readonly decisionId: string;
-  /** Called once, when the provider has answered: the attempt is in its worker's journal, and ends the request's hold. */
-  readonly onAnswered: () => void;
+  /** Called once, when the attempt is known to be in its worker's journal: it ends the request's hold from now on. */
+  readonly onJournaled: () => void;
 }
 
 const NO_TEXT = { publicMessage: '', publicParam: '' } as const;
@@ -78,7 +78,7 @@ class Attempt implements AttemptListener, ClientListener {
   /** Chunks before the first content stay here: until then another attempt may answer instead. */
   private early: Chunk__Output[] = [];
   private heldFinish: Chunk__Output | undefined;
-  private isAnswered = false;
+  private isJournaled = false;
   private hasContent = false;
   private isOver = false;
   private heartbeat: Timer | undefined;
@@ -108,15 +108,15 @@ class Attempt implements AttemptListener, ClientListener {
     if (this.isOver) return;
     switch (event.event) {
       case 'chunk':
-        this.answered();
+        this.journaled();
         if (event.chunk && this.options.isStream) this.onChunk(event.chunk);
         break;
       case 'head':
-        this.answered();
+        this.journaled();
         if (event.head) this.options.route.head = event.head;
         break;
       case 'body':
-        this.answered();
+        this.journaled();
         if (event.body) this.body = event.body;
         break;
       case 'end':
@@ -124,6 +124,9 @@ class Attempt implements AttemptListener, ClientListener {
         break;
       case 'failed':
         if (event.failed) this.onFailed(event.failed, undefined, traceOf(event.failed));
+        break;
+      case 'started':
+        this.journaled();
         break;
       case undefined:
         // An event that this version does not know.
@@ -158,10 +161,10 @@ class Attempt implements AttemptListener, ClientListener {
     if (!this.isOver) this.call?.resume();
   }
 
-  private answered(): void {
-    if (this.isAnswered) return;
-    this.isAnswered = true;
-    this.options.onAnswered();
+  private journaled(): void {
+    if (this.isJournaled) return;
+    this.isJournaled = true;
+    this.options.onJournaled();
   }
 
   private onChunk(chunk: Chunk__Output): void {

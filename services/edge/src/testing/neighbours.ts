@@ -21,6 +21,7 @@ export const deltaOf = (text: string, index = 0): string => `[{"index":${index},
 export const finishOf = (index = 0): string => `[{"index":${index},"delta":{},"logprobs":null,"finish_reason":"stop"}]`;
 
 export const events = {
+  started: (): DispatchEvent__Output => ({ event: 'started', started: {} }),
   head: (): DispatchEvent__Output => ({ event: 'head', head: { systemFingerprint: '', serviceTier: '' } }),
   role: (): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from('[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'), content: false, finish: false } }),
   text: (text: string, index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(deltaOf(text, index)), content: true, finish: false } }),

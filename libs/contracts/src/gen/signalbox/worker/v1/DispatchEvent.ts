@@ -6,6 +6,7 @@ import type { Chunk as _signalbox_worker_v1_Chunk, Chunk__Output as _signalbox_w
 import type { Body as _signalbox_worker_v1_Body, Body__Output as _signalbox_worker_v1_Body__Output } from '../../../signalbox/worker/v1/Body.js';
 import type { End as _signalbox_worker_v1_End, End__Output as _signalbox_worker_v1_End__Output } from '../../../signalbox/worker/v1/End.js';
 import type { Failed as _signalbox_worker_v1_Failed, Failed__Output as _signalbox_worker_v1_Failed__Output } from '../../../signalbox/worker/v1/Failed.js';
+import type { Empty as _signalbox_common_v1_Empty, Empty__Output as _signalbox_common_v1_Empty__Output } from '../../../signalbox/common/v1/Empty.js';
 
 export interface DispatchEvent {
   'head'?: (_signalbox_worker_v1_Head | null);
@@ -13,7 +14,8 @@ export interface DispatchEvent {
   'body'?: (_signalbox_worker_v1_Body | null);
   'end'?: (_signalbox_worker_v1_End | null);
   'failed'?: (_signalbox_worker_v1_Failed | null);
-  'event'?: "head"|"chunk"|"body"|"end"|"failed";
+  'started'?: (_signalbox_common_v1_Empty | null);
+  'event'?: "head"|"chunk"|"body"|"end"|"failed"|"started";
 }
 
 export interface DispatchEvent__Output {
@@ -22,5 +24,6 @@ export interface DispatchEvent__Output {
   'body'?: (_signalbox_worker_v1_Body__Output | null);
   'end'?: (_signalbox_worker_v1_End__Output | null);
   'failed'?: (_signalbox_worker_v1_Failed__Output | null);
-  'event'?: "head"|"chunk"|"body"|"end"|"failed";
+  'started'?: (_signalbox_common_v1_Empty__Output | null);
+  'event'?: "head"|"chunk"|"body"|"end"|"failed"|"started";
 }
