@@ -8,6 +8,8 @@ export interface ChoiceParts {
   readonly calls: readonly CallParts[];
   /** Canonical `images` items. */
   readonly images: readonly unknown[];
+  /** Canonical `reasoning_details` items. */
+  readonly reasoningDetails?: readonly JsonObject[];
   /** Provider-only state of the message, to be sent back with it. */
   readonly extra: JsonObject | undefined;
   /** Canonical `logprobs`; null = none. */
@@ -45,6 +47,7 @@ export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable 
       refusal: null,
       ...(choice.reasoning === '' ? {} : { reasoning_content: choice.reasoning }),
       ...(choice.images.length === 0 ? {} : { images: choice.images }),
+      ...(choice.reasoningDetails === undefined || choice.reasoningDetails.length === 0 ? {} : { reasoning_details: choice.reasoningDetails }),
       ...(choice.extra === undefined ? {} : { extra_content: choice.extra }),
       ...(choice.calls.length === 0 ? {} : { tool_calls: choice.calls.map((call, position) => callObject(call, call.id === '' ? madeCallId(seed, index, position) : call.id)) }),
     },

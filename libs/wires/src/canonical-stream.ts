@@ -2,11 +2,14 @@
 import { failure, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
+type Known = { -readonly [Name in keyof StreamSummary]: StreamSummary[Name] };
+
 interface Pending {
   content: string;
   reasoning: string;
   calls: object[];
   images: unknown[];
+  details: JsonObject[];
   extra: JsonObject | undefined;
   logprobs: unknown;
 }
@@ -27,6 +30,8 @@ export interface CanonicalStream {
   reasoning(choice: number, text: string): void;
   /** Canonical `images` items. */
   images(choice: number, items: readonly unknown[]): void;
+  /** Canonical `reasoning_details` items, each whole. */
+  reasoningDetails(choice: number, items: readonly JsonObject[]): void;
   /** Provider-only state of the message, to be sent back with it. */
   extra(choice: number, extra: JsonObject): void;
   /** Canonical `logprobs`. */
@@ -59,11 +64,8 @@ export function createCanonicalStream(seed: string): CanonicalStream {
   const choices = new Map<number, Choice>();
   let events: StreamEvent[] = [];
   let isOver = false;
-  let usage: Usage | undefined;
-  let usageUnreadable = false;
-  let outputBytes = 0;
-  let contentSeen = false;
-  let finishReason: FinishReason | '' = '';
+  const callIds = new Set<string>();
+  const known: Known = { usage: undefined, usageUnreadable: false, finishReason: '', outputBytes: 0, contentSeen: false, isFinished: false, systemFingerprint: '', serviceTier: '' };
 
   const choiceOf = (index: number): Choice | undefined => {
     let choice = choices.get(index);
@@ -71,13 +73,14 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       if (!Number.isInteger(index) || index < 0 || index >= CHOICES_MAX) return undefined;
       choice = { hasRole: false, hasText: false, callCount: 0, reason: undefined, isClosed: false, pending: undefined };
       choices.set(index, choice);
+      known.isFinished = false;
     }
     return choice.isClosed ? undefined : choice;
   };
-  const pendingOf = (choice: Choice): Pending => (choice.pending ??= { content: '', reasoning: '', calls: [], images: [], extra: undefined, logprobs: undefined });
+  const pendingOf = (choice: Choice): Pending => (choice.pending ??= { content: '', reasoning: '', calls: [], images: [], details: [], extra: undefined, logprobs: undefined });
 
   const deltaOf = (choice: Choice, pending: Pending): object => {
-    const { content, reasoning, calls, images, extra } = pending;
+    const { content, reasoning, calls, images, details, extra } = pending;
     const isFirst = !choice.hasRole;
     choice.hasRole = true;
     return {
@@ -85,6 +88,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       ...(content === '' ? {} : { content }),
       ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
       ...(images.length === 0 ? {} : { images }),
+      ...(details.length === 0 ? {} : { reasoning_details: details }),
       ...(extra === undefined ? {} : { extra_content: extra }),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
     };
@@ -102,7 +106,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       told.push({ index, delta: deltaOf(choice, pending), logprobs: pending.logprobs ?? null, finish_reason: null });
     }
     if (told.length === 0) return;
-    contentSeen ||= content;
+    known.contentSeen ||= content;
     events.push({ type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content, finish: false });
   };
 
@@ -112,10 +116,12 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       if (choice.isClosed) continue;
       choice.isClosed = true;
       const reason = finishWithCalls(choice.reason ?? fallback, choice.callCount);
-      if (index === 0 || finishReason === '') finishReason = reason;
+      if (index === 0 || known.finishReason === '') known.finishReason = reason;
       told.push({ index, delta: choice.hasRole ? {} : { role: 'assistant', content: '' }, logprobs: null, finish_reason: reason });
     }
-    return told.length === 0 ? undefined : { type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content: false, finish: true };
+    if (told.length === 0) return undefined;
+    known.isFinished = true;
+    return { type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content: false, finish: true };
   };
 
   const isFinished = (): boolean => choices.size > 0 && [...choices.values()].every((choice) => choice.reason !== undefined || choice.isClosed);
@@ -134,7 +140,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
     if (all.length === 0) fail(failure('EMPTY', true, 200));
     else if (!isFinished()) fail(failure('DISCONNECTED', true, 200));
     else if (all.some((choice) => choice.reason === 'error')) fail(failure('PROVIDER_ERROR', true, 200));
-    else if (!contentSeen && all.every((choice) => choice.reason === 'content_filter')) fail({ ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' });
+    else if (!known.contentSeen && all.every((choice) => choice.reason === 'content_filter')) fail({ ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' });
     else {
       const last = closing('stop');
       if (last !== undefined) events.push(last);
@@ -148,17 +154,21 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       const choice = text === '' ? undefined : choiceOf(index);
       if (choice === undefined) return;
       pendingOf(choice).content += text;
-      outputBytes += Buffer.byteLength(text);
+      known.outputBytes += Buffer.byteLength(text);
     },
     reasoning: (index, text) => {
       const choice = text === '' ? undefined : choiceOf(index);
       if (choice === undefined) return;
       pendingOf(choice).reasoning += text;
-      outputBytes += Buffer.byteLength(text);
+      known.outputBytes += Buffer.byteLength(text);
     },
     images: (index, items) => {
       const choice = items.length === 0 ? undefined : choiceOf(index);
       if (choice !== undefined) pendingOf(choice).images.push(...items);
+    },
+    reasoningDetails: (index, items) => {
+      const choice = items.length === 0 ? undefined : choiceOf(index);
+      if (choice !== undefined) pendingOf(choice).details.push(...items);
     },
     extra: (index, extra) => {
       const choice = choiceOf(index);
@@ -173,24 +183,29 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       if (choice === undefined) return -1;
       const position = choice.callCount;
       choice.callCount += 1;
-      pendingOf(choice).calls.push({ index: position, ...callObject(call, call.id === '' ? madeCallId(seed, index, position) : call.id) });
-      outputBytes += callBytes(call);
+      const id = call.id === '' || callIds.has(call.id) ? madeCallId(seed, index, position) : call.id;
+      callIds.add(id);
+      pendingOf(choice).calls.push({ index: position, ...callObject(call, id) });
+      known.outputBytes += callBytes(call);
       return position;
     },
     callArguments: (index, position, text) => {
       const choice = text === '' ? undefined : choiceOf(index);
       if (choice === undefined || position < 0 || position >= choice.callCount) return;
       pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
-      outputBytes += Buffer.byteLength(text);
+      known.outputBytes += Buffer.byteLength(text);
     },
     flush,
     finish: (index, reason) => {
       const choice = choiceOf(index);
-      if (choice !== undefined) choice.reason = reason;
+      if (choice === undefined) return;
+      choice.reason = reason;
+      if (index === 0 || known.finishReason === '') known.finishReason = finishWithCalls(reason, choice.callCount);
+      known.isFinished = isFinished();
     },
     usage: (read) => {
-      usageUnreadable = read === undefined;
-      if (read !== undefined) usage = read;
+      known.usageUnreadable = read === undefined;
+      if (read !== undefined) known.usage = read;
     },
     end,
     fail,
@@ -201,6 +216,6 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       return taken;
     },
     finishOpen: closing,
-    summary: () => ({ usage, usageUnreadable, finishReason, outputBytes, contentSeen, isFinished: isFinished(), systemFingerprint: '', serviceTier: '' }),
+    summary: () => known,
   };
 }

@@ -6,6 +6,8 @@ import { notTakenHere } from './unsendable.js';
 export interface TextPart {
   readonly type: 'text';
   readonly text: string;
+  /** The client wants the prompt cached up to here (`cache_control`). */
+  readonly isCacheEnd: boolean;
 }
 
 export interface MediaPart {
@@ -18,6 +20,8 @@ export interface MediaPart {
   readonly detail: string;
   /** Names the message and part for the client. */
   readonly param: string;
+  /** As of a text part. */
+  readonly isCacheEnd: boolean;
 }
 
 export type UserPart = TextPart | MediaPart;
@@ -32,7 +36,7 @@ export interface TurnCall {
 }
 
 export type Turn =
-  | { readonly role: 'system'; readonly text: string }
+  | { readonly role: 'system'; readonly text: string; readonly isCacheEnd: boolean }
   | { readonly role: 'user'; readonly parts: readonly UserPart[] }
   | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly TurnCall[]; readonly message: JsonObject }
   | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly text: string };
@@ -42,6 +46,8 @@ const NO_EXTRA: JsonObject = {};
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const extraOf = (holder: JsonObject): JsonObject => (isObject(holder['extra_content']) ? holder['extra_content'] : NO_EXTRA);
+
+const hasCacheControl = (part: JsonObject): boolean => isObject(part['cache_control']);
 
 /** Text of a string or of text (and refusal) parts, joined. */
 export function plainText(content: unknown): string {
@@ -54,32 +60,33 @@ export function plainText(content: unknown): string {
 function mediaPart(part: JsonObject, param: string): MediaPart {
   const inner = part[textOf(part['type'])];
   const of = isObject(inner) ? inner : {};
+  const isCacheEnd = hasCacheControl(part);
   switch (part['type']) {
     case 'image_url': {
       const at = `${param}.image_url.url`;
-      return { type: 'media', kind: 'image', source: readMediaSource(textOf(of['url']), 'image', at), name: '', detail: textOf(of['detail']), param: at };
+      return { type: 'media', kind: 'image', source: readMediaSource(textOf(of['url']), 'image', at), name: '', detail: textOf(of['detail']), param: at, isCacheEnd };
     }
     case 'input_audio': {
       const at = `${param}.input_audio.data`;
       const data = textOf(of['data']);
       const format = textOf(of['format']).toLowerCase();
       const url = data.startsWith('data:') ? data : `data:audio/${format};base64,${data}`;
-      return { type: 'media', kind: 'audio', source: readMediaSource(url, 'audio', at), name: '', detail: '', param: at };
+      return { type: 'media', kind: 'audio', source: readMediaSource(url, 'audio', at), name: '', detail: '', param: at, isCacheEnd };
     }
     default: {
       const at = `${param}.file.file_data`;
       // An id names an upload at one provider, which is not known here.
       if (typeof of['file_data'] !== 'string') throw notTakenHere(`${param}.file.file_id`, 'A file must be sent as `file_data`.');
-      return { type: 'media', kind: 'file', source: readMediaSource(of['file_data'], 'file', at), name: textOf(of['filename']), detail: '', param: at };
+      return { type: 'media', kind: 'file', source: readMediaSource(of['file_data'], 'file', at), name: textOf(of['filename']), detail: '', param: at, isCacheEnd };
     }
   }
 }
 
 function userParts(content: unknown, param: string): readonly UserPart[] {
-  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  if (typeof content === 'string') return [{ type: 'text', text: content, isCacheEnd: false }];
   return listOf(content).flatMap((part, index): UserPart[] => {
     if (!isObject(part)) return [];
-    if (part['type'] === 'text') return [{ type: 'text', text: textOf(part['text']) }];
+    if (part['type'] === 'text') return [{ type: 'text', text: textOf(part['text']), isCacheEnd: hasCacheControl(part) }];
     return [mediaPart(part, `${param}.[${String(index)}]`)];
   });
 }
@@ -105,7 +112,7 @@ export function readTurns(messages: unknown): readonly Turn[] {
     switch (message['role']) {
       case 'system':
       case 'developer':
-        return [{ role: 'system', text: plainText(message['content']) }];
+        return [{ role: 'system', text: plainText(message['content']), isCacheEnd: listOf(message['content']).some((part) => isObject(part) && hasCacheControl(part)) }];
       case 'user':
         return [{ role: 'user', parts: userParts(message['content'], `messages.[${String(index)}].content`) }];
       case 'assistant': {

@@ -1,0 +1,81 @@
+/** What a refusal of the Messages API means, and what of it a client may read. */
+import { failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
+import { publicSentence, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
+
+const BODY_BYTES_MAX = 65_536;
+const CLASSES: Readonly<Record<string, FailureClass>> = {
+  invalid_request_error: 'BAD_REQUEST',
+  request_too_large: 'CONTEXT_LENGTH',
+  authentication_error: 'CREDENTIAL',
+  permission_error: 'CREDENTIAL',
+  billing_error: 'CREDENTIAL',
+  not_found_error: 'NOT_FOUND',
+  rate_limit_error: 'RATE_LIMITED',
+  overloaded_error: 'PROVIDER_ERROR',
+  timeout_error: 'PROVIDER_ERROR',
+  api_error: 'PROVIDER_ERROR',
+};
+const STATUS_CLASSES: Readonly<Record<number, FailureClass>> = { 400: 'BAD_REQUEST', 401: 'CREDENTIAL', 402: 'CREDENTIAL', 403: 'CREDENTIAL', 404: 'NOT_FOUND', 413: 'CONTEXT_LENGTH', 422: 'BAD_REQUEST', 429: 'RATE_LIMITED' };
+/** Of the errors that are told inside a 200, as an own answer would have them. */
+const FRAME_STATUSES: Readonly<Record<string, number>> = { rate_limit_error: 429, overloaded_error: 529, api_error: 500, timeout_error: 504 };
+const CONTEXT = /prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|input is too long/i;
+const NO_CREDIT = /credit balance|spend limit|insufficient (?:funds|quota|balance)|usage limits/i;
+const POLICY = /content filtering policy|usage policy|safety/i;
+/** One model's or host's lack, not a mistake of the client's. */
+const LACK = /(?:not|n't) support(?:ed)?\b|not available/i;
+
+const FINAL: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY']);
+const PUBLIC: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY', 'CONTEXT_LENGTH']);
+
+function textOf(error: JsonObject, name: string): string {
+  const value = error[name];
+  return typeof value === 'string' ? value : '';
+}
+
+function refine(told: FailureClass, message: string): FailureClass {
+  if (told !== 'BAD_REQUEST') return told === 'RATE_LIMITED' && NO_CREDIT.test(message) ? 'CREDENTIAL' : told;
+  if (NO_CREDIT.test(message)) return 'CREDENTIAL';
+  if (CONTEXT.test(message)) return 'CONTEXT_LENGTH';
+  return POLICY.test(message) ? 'CONTENT_POLICY' : 'BAD_REQUEST';
+}
+
+function classify(error: JsonObject, byStatus: FailureClass, status: number, retryAfterMs: number): Failure {
+  const type = textOf(error, 'type');
+  const message = textOf(error, 'message');
+  const told = refine((Object.hasOwn(CLASSES, type) ? CLASSES[type] : undefined) ?? byStatus, message);
+  return {
+    class: told,
+    status,
+    retryAfterMs,
+    publicMessage: PUBLIC.has(told) ? publicSentence(message) : '',
+    publicParam: '',
+    retryable: !FINAL.has(told) || (told === 'BAD_REQUEST' && LACK.test(message)),
+  };
+}
+
+/** The error object of `{"type":"error","error":{…}}`, or of a list of one as Google wraps it. */
+function errorOf(body: Uint8Array): JsonObject | undefined {
+  if (body.length > BODY_BYTES_MAX) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+    const outer: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
+    return isObject(outer) && isObject(outer['error']) ? outer['error'] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Classifies an answer that is not 2xx. A 4xx without the wire's error comes from something in between. */
+export function classifyMessagesRefusal({ status, headers, body, nowMs }: Refusal): Failure {
+  const retryAfterMs = readRetryAfter(headers, nowMs);
+  const error = errorOf(body);
+  const byStatus = STATUS_CLASSES[status] ?? 'PROVIDER_ERROR';
+  if (error !== undefined && byStatus !== 'PROVIDER_ERROR') return classify(error, byStatus, status, retryAfterMs);
+  return { ...failure(byStatus === 'BAD_REQUEST' || byStatus === 'CONTEXT_LENGTH' ? 'PROVIDER_ERROR' : byStatus, true, status), retryAfterMs };
+}
+
+/** Classifies an `error` event, or an error body that came with a 200. */
+export function classifyMessagesError(error: unknown): Failure {
+  const told = isObject(error) ? error : {};
+  return classify(told, 'PROVIDER_ERROR', FRAME_STATUSES[textOf(told, 'type')] ?? 200, 0);
+}

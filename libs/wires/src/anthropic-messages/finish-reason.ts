@@ -1,0 +1,17 @@
+/** Stop reasons of the Messages API, as ours. */
+import type { FinishReason } from '../canonical.js';
+
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  pause_turn: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  tool_use: 'tool_calls',
+  refusal: 'content_filter',
+};
+
+/** Unknown reasons are `stop`. */
+export function mapStopReason(reason: string): FinishReason {
+  return (Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined) ?? 'stop';
+}

@@ -1,0 +1,89 @@
+/** JSON Schemas as `output_config.format` takes them: closed objects, no bounds on numbers, lengths or counts. */
+import { isObject, type JsonObject } from '../canonical.js';
+
+/** Meaning the same here and there. */
+const KEPT = new Set(['type', 'description', 'title', 'enum', 'const', 'default', 'required', '$ref']);
+/** Not taken there: said in the description instead. The client's own schema is what the answer is held to. */
+const BOUNDS = new Set([
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minLength', 'maxLength', 'pattern', 'format', 'minItems', 'maxItems'],
+  ...['uniqueItems', 'minProperties', 'maxProperties', 'examples', '$comment', 'deprecated', 'readOnly', 'writeOnly'],
+]);
+/** Say nothing about values. */
+const NAMES = new Set(['$schema', '$id']);
+const DEPTH_MAX = 32;
+
+/** Thrown inside this module only. */
+class Inexpressible extends Error {}
+
+function expressibleList(value: unknown, depth: number): readonly JsonObject[] {
+  if (!Array.isArray(value)) throw new Inexpressible();
+  return (value as readonly unknown[]).map((item) => express(item, depth));
+}
+
+function expressibleMap(value: unknown, depth: number): JsonObject {
+  if (!isObject(value)) throw new Inexpressible();
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, express(item, depth)]));
+}
+
+const isFlat = (value: unknown): boolean => typeof value !== 'object' || value === null;
+
+function express(schema: unknown, depth: number): JsonObject {
+  // A boolean schema, and one that nests without end, have no words there.
+  if (!isObject(schema) || depth > DEPTH_MAX) throw new Inexpressible();
+  const told: Record<string, unknown> = {};
+  const bounds: string[] = [];
+  for (const [name, value] of Object.entries(schema)) {
+    if (NAMES.has(name)) continue;
+    if (BOUNDS.has(name)) bounds.push(`${name}: ${JSON.stringify(value)}`);
+    else if (name === 'properties' || name === '$defs' || name === 'definitions') told[name] = expressibleMap(value, depth + 1);
+    else if (name === 'items') told[name] = express(value, depth + 1);
+    else if (name === 'anyOf' || name === 'oneOf') told['anyOf'] = expressibleList(value, depth + 1);
+    else if (name === 'allOf') told[name] = expressibleList(value, depth + 1);
+    else if (name === 'additionalProperties') {
+      if (value !== false) throw new Inexpressible();
+    } else if (!KEPT.has(name) || (name === '$ref' && !(typeof value === 'string' && value.startsWith('#/')))) throw new Inexpressible();
+    else told[name] = value;
+  }
+  if (Array.isArray(told['enum']) && !(told['enum'] as readonly unknown[]).every(isFlat)) throw new Inexpressible();
+  if (!isFlat(told['const'])) throw new Inexpressible();
+  const isObjectType = told['type'] === 'object' || (Array.isArray(told['type']) && told['type'].includes('object'));
+  if (isObjectType) {
+    // An open object would be closed to nothing.
+    if (told['properties'] === undefined) throw new Inexpressible();
+    told['additionalProperties'] = false;
+  }
+  if (bounds.length > 0) told['description'] = [told['description'], `{${bounds.join(', ')}}`].filter((part) => typeof part === 'string' && part !== '').join('\n\n');
+  return told;
+}
+
+/** A reference that leads back to where it stands, or to anything but a definition: refused there. */
+function isRecursive(schema: JsonObject): boolean {
+  const definitions = new Map<string, string>();
+  for (const holder of ['$defs', 'definitions'] as const) {
+    const defined = schema[holder];
+    if (isObject(defined)) for (const [name, value] of Object.entries(defined)) definitions.set(`#/${holder}/${name}`, JSON.stringify(value));
+  }
+  const state = new Map<string, 'open' | 'done'>();
+  const leadsBack = (text: string): boolean =>
+    [...text.matchAll(/"\$ref":"([^"]*)"/g)].some(([, ref = '']) => {
+      const definition = definitions.get(ref);
+      if (definition === undefined || state.get(ref) === 'open') return true;
+      if (state.get(ref) === 'done') return false;
+      state.set(ref, 'open');
+      const isBack = leadsBack(definition);
+      state.set(ref, 'done');
+      return isBack;
+    });
+  return leadsBack(JSON.stringify(schema));
+}
+
+/** undefined when it cannot be said there without changing what the answer may be. */
+export function nativeSchema(schema: JsonObject): JsonObject | undefined {
+  try {
+    const told = express(schema, 0);
+    return isRecursive(schema) ? undefined : told;
+  } catch (error) {
+    if (error instanceof Inexpressible) return undefined;
+    throw error;
+  }
+}

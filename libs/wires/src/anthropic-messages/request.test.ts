@@ -1,0 +1,325 @@
+import { describe, expect, test } from '@jest/globals';
+import type { JsonObject } from '../canonical.js';
+import { readChat } from '../chat-request.js';
+import type { FetchedMedia } from '../media.js';
+import { Unsendable } from '../unsendable.js';
+import { claudeTraits } from './claude.js';
+import { nativeSchema } from './native-schema.js';
+import { ANTHROPIC, composeMessagesBody, mayUnwrap, MINIMAX, VERTEX, type MessagesQuirks } from './request.js';
+
+const PNG = `iVBORw0KGgo${'A'.repeat(9)}`;
+const PDF = `JVBERi0x${'A'.repeat(8)}`;
+const OLDER = 'claude-3-5-haiku-20241022';
+const BUDGET = 'claude-sonnet-4-5-20250929';
+const ADAPTIVE = 'claude-opus-4-7';
+const NEWEST = 'claude-sonnet-5';
+const HELLO = [{ role: 'user', content: 'Hi' }];
+const TOOL = { type: 'function', function: { name: 'f', description: 'Does f.', parameters: { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] } } };
+const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false };
+const OPEN_SCHEMA = { type: 'object', additionalProperties: { type: 'string' } };
+const asSchema = (schema: object): object => ({ type: 'json_schema', json_schema: { name: 's', schema } });
+
+interface Sent {
+  readonly model?: string;
+  readonly stream?: boolean;
+  readonly maxTokens?: number;
+  readonly quirks?: MessagesQuirks;
+  readonly fetched?: FetchedMedia;
+}
+
+function body(fields: Readonly<Record<string, unknown>>, { model = OLDER, stream = false, maxTokens, quirks = ANTHROPIC, fetched = new Map() }: Sent = {}): JsonObject {
+  const input = { providerModelId: model, stream, maxTokens, maxOutputTokens: 64_000, temperatureMax: 1, fields: Object.entries({ messages: HELLO, ...fields }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })) };
+  return JSON.parse(composeMessagesBody(input, readChat(input), quirks, fetched).toString()) as JsonObject;
+}
+const turns = (messages: readonly object[], sent: Sent = {}): unknown => body({ messages }, sent)['messages'];
+const user = (...parts: readonly object[]): readonly object[] => [{ role: 'user', content: parts }];
+const call = (id: string, name: string, args: string): object => ({ id, type: 'function', function: { name, arguments: args } });
+
+function refusalOf(compose: () => unknown): Unsendable['failure'] {
+  try {
+    compose();
+  } catch (error) {
+    if (error instanceof Unsendable) return error.failure;
+    throw error;
+  }
+  throw new Error('it was sent');
+}
+
+describe('envelope', () => {
+  test('the wire wants a token limit: the client’s, else the model’s', () => {
+    expect(body({}, { maxTokens: 5 })).toEqual({ model: OLDER, max_tokens: 5, messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
+    expect(body({}, { stream: true })).toMatchObject({ max_tokens: 64_000, stream: true });
+  });
+
+  test('Vertex has the model in its path and a version in the body', () => {
+    const sent = body({}, { quirks: VERTEX });
+    expect(sent).toMatchObject({ anthropic_version: 'vertex-2023-10-16' });
+    expect(sent).not.toHaveProperty('model');
+  });
+
+  test('settings that the wire has are sent by its names, others are not', () => {
+    const sent = body({ temperature: 1.7, top_p: 0.5, stop: ['a', ' \n'], user: 'user-1', seed: 7, logit_bias: { 5: 1 }, presence_penalty: 1, n: 1, metadata: { a: 'b' } });
+    expect(sent).toMatchObject({ temperature: 1, top_p: 0.5, stop_sequences: ['a'], metadata: { user_id: 'user-1' } });
+    expect(Object.keys(sent).sort()).toEqual(['max_tokens', 'messages', 'metadata', 'model', 'stop_sequences', 'temperature', 'top_p']);
+  });
+
+  test.each([['a@example.org'], ['+44 20 7946 0958'], ['x'.repeat(300)]])('the wire refuses %s as a user id: it stays here', (name) => {
+    expect(body({ user: name })).not.toHaveProperty('metadata');
+  });
+
+  test.each([
+    [OLDER, { temperature: 0.5, top_p: 0.9 }],
+    [BUDGET, { temperature: 0.5 }],
+    [ADAPTIVE, {}],
+    [NEWEST, {}],
+  ])('%s is sent the sampling it takes', (model, sampling) => {
+    const { temperature, top_p: topP } = body({ temperature: 0.5, top_p: 0.9 }, { model });
+    expect(JSON.parse(JSON.stringify({ temperature, top_p: topP }))).toEqual(sampling);
+  });
+});
+
+describe('turns', () => {
+  test('system and developer turns stand apart, in order, wherever they were', () => {
+    const sent = body({ messages: [{ role: 'system', content: 'A' }, ...HELLO, { role: 'developer', content: [{ type: 'text', text: 'B' }, { type: 'text', text: 'C' }] }] });
+    expect(sent).toMatchObject({ system: [{ type: 'text', text: 'A' }, { type: 'text', text: 'BC' }], messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
+  });
+
+  test('a system turn alone becomes the user’s', () => {
+    expect(body({ messages: [{ role: 'system', content: 'A' }, { role: 'system', content: 'B' }] })).toMatchObject({ system: [{ text: 'A' }], messages: [{ role: 'user', content: [{ text: 'B' }] }] });
+  });
+
+  test('neighbours of one role become one message, and text without a word is left out', () => {
+    expect(turns([...HELLO, { role: 'user', content: ' ' }, { role: 'user', content: 'there' }, { role: 'assistant', content: 'Yes? ' }])).toEqual([
+      { role: 'user', content: [{ type: 'text', text: 'Hi' }, { type: 'text', text: 'there' }] },
+      { role: 'assistant', content: [{ type: 'text', text: 'Yes?' }] },
+    ]);
+  });
+
+  test('results of calls are one user message, first in it, by ids that the wire takes', () => {
+    const messages = [
+      ...HELLO,
+      { role: 'assistant', content: 'Let me see.', tool_calls: [call('a.1', 'f', '{"n":12345678901234567890}'), call('a:1', 'g', '')] },
+      { role: 'tool', tool_call_id: 'a.1', content: '1' },
+      { role: 'user', content: 'Well?' },
+      { role: 'tool', tool_call_id: 'a:1', content: [{ type: 'text', text: '2' }] },
+    ];
+    expect(turns(messages)).toEqual([
+      { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
+      { role: 'assistant', content: [{ type: 'text', text: 'Let me see.' }, { type: 'tool_use', id: 'a_1', name: 'f', input: { n: expect.anything() } }, { type: 'tool_use', id: 'a_1_1', name: 'g', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a_1', content: '1' }, { type: 'tool_result', tool_use_id: 'a_1_1', content: '2' }, { type: 'text', text: 'Well?' }] },
+    ]);
+    const input = { providerModelId: OLDER, stream: false, maxOutputTokens: 9, temperatureMax: 0, fields: [{ name: 'messages', value: Buffer.from(JSON.stringify(messages)) }] };
+    expect(composeMessagesBody(input, readChat(input), ANTHROPIC, new Map()).toString()).toContain('"input":{"n":12345678901234567890}');
+  });
+
+  test.each([
+    ['[1]', { value: [1] }],
+    ['{broken', { text: '{broken' }],
+  ])('arguments that are no object are kept in one: %s', (args, input) => {
+    expect(turns([...HELLO, { role: 'assistant', tool_calls: [call('a', 'f', args)] }])).toMatchObject([{}, { content: [{ input }] }]);
+  });
+
+  test('thinking comes back before what was said after it, another provider’s does not', () => {
+    const details = [
+      { type: 'reasoning.text', text: 'Hm.', signature: 's==', format: 'anthropic-claude-v1', index: 0 },
+      { type: 'reasoning.encrypted', data: 'e==', format: 'anthropic-claude-v1', index: 1 },
+      { type: 'reasoning.encrypted', data: 'x', format: 'google-gemini-v1' },
+      { type: 'reasoning.text', text: 'unsigned', format: 'anthropic-claude-v1' },
+    ];
+    expect(turns([...HELLO, { role: 'assistant', content: 'Yes.', reasoning_content: 'Hm.', reasoning_details: details }, ...HELLO])).toMatchObject([
+      {},
+      { role: 'assistant', content: [{ type: 'thinking', thinking: 'Hm.', signature: 's==' }, { type: 'redacted_thinking', data: 'e==' }, { type: 'text', text: 'Yes.' }] },
+      {},
+    ]);
+  });
+
+  test('a call of the old form and its result', () => {
+    expect(turns([...HELLO, { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }, { role: 'function', name: 'f', content: '4' }])).toMatchObject([
+      {},
+      { content: [{ type: 'tool_use', name: 'f' }] },
+      { content: [{ type: 'tool_result', content: '4' }] },
+    ]);
+  });
+
+  test('marks of the prompt cache are kept, the last four', () => {
+    const part = (text: string): object => ({ type: 'text', text, cache_control: { type: 'ephemeral', ttl: '1h' } });
+    const sent = body({ messages: [{ role: 'system', content: [part('S')] }, ...user(part('1'), part('2'), part('3'), part('4'))] });
+    expect(sent).toMatchObject({ system: [{ type: 'text', text: 'S' }] });
+    expect(JSON.stringify(sent).match(/"cache_control":\{"type":"ephemeral"\}/g)).toHaveLength(4);
+    expect(JSON.stringify(sent['system'])).not.toContain('cache_control');
+  });
+});
+
+describe('media', () => {
+  const image = (url: string): object => ({ type: 'image_url', image_url: { url } });
+  const file = (data: string, filename = ''): object => ({ type: 'file', file: { file_data: data, filename } });
+
+  test('an image in the body is sent as what it is, whatever it is called', () => {
+    expect(turns(user(image(`data:image/jpeg;base64,${PNG}`)))).toEqual([{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } }] }]);
+  });
+
+  test('an address is followed by the host that does so, else by us', () => {
+    expect(turns(user(image('https://x.test/a.png')))).toEqual([{ role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://x.test/a.png' } }] }]);
+    const fetched: FetchedMedia = new Map([['https://x.test/a.png', { mediaType: 'image/png', base64: PNG }]]);
+    expect(turns(user(image('https://x.test/a.png')), { quirks: VERTEX, fetched })).toMatchObject([{ content: [{ source: { type: 'base64', media_type: 'image/png' } }] }]);
+  });
+
+  test('PDF and text files', () => {
+    expect(turns(user(file(`data:application/pdf;base64,${PDF}`, 'a.pdf'), file(`data:text/markdown;base64,${Buffer.from('# é').toString('base64')}`)))).toMatchObject([
+      { content: [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: PDF }, title: 'a.pdf' }, { type: 'document', source: { type: 'text', media_type: 'text/plain', data: '# é' } }] },
+    ]);
+  });
+
+  test.each([
+    ['an image format that is not known there', image('data:image/tiff;base64,AAAA'), 'messages.[0].content.[0].image_url.url', true],
+    ['an archive', file('data:application/zip;base64,UEsDBAAA'), 'messages.[0].content.[0].file.file_data', true],
+    ['sound', { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }, 'messages.[0].content.[0].input_audio.data', true],
+    ['text that says it is an image', image('data:text/plain,hello'), 'messages.[0].content.[0].image_url.url', false],
+  ])('%s is refused by name', (_what, part, param, retryable) => {
+    expect(refusalOf(() => turns(user(part)))).toMatchObject({ class: 'BAD_REQUEST', publicParam: param, retryable });
+  });
+});
+
+describe('tools', () => {
+  test('definitions', () => {
+    expect(body({ tools: [TOOL, { type: 'function', function: { name: 'g' } }] })).toMatchObject({ tools: [{ name: 'f', description: 'Does f.', input_schema: TOOL.function.parameters }, { name: 'g', input_schema: { type: 'object' } }] });
+  });
+
+  test.each([
+    ['auto', undefined, { type: 'auto' }],
+    ['none', undefined, { type: 'none' }],
+    ['required', undefined, { type: 'any' }],
+    [{ type: 'function', function: { name: 'f' } }, undefined, { type: 'tool', name: 'f' }],
+    ['auto', false, { type: 'auto', disable_parallel_tool_use: true }],
+    ['required', false, { type: 'any', disable_parallel_tool_use: true }],
+    [{ type: 'function', function: { name: 'f' } }, false, { type: 'tool', name: 'f', disable_parallel_tool_use: true }],
+    ['none', false, { type: 'none' }],
+    [undefined, true, { type: 'auto' }],
+  ])('choice %j, parallel %j', (choice, parallel, told) => {
+    const sent = body({ tools: [TOOL], ...(choice === undefined ? {} : { tool_choice: choice }), ...(parallel === undefined ? {} : { parallel_tool_calls: parallel }) });
+    expect(sent['tool_choice'] ?? { type: 'auto' }).toEqual(told);
+  });
+
+  test('tools of earlier turns stay defined when the request names none', () => {
+    const messages = [...HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '{}')] }, { role: 'tool', tool_call_id: 'a', content: '1' }];
+    expect(body({ messages })).toMatchObject({ tools: [{ name: 'f', input_schema: { type: 'object' } }], tool_choice: { type: 'none' } });
+  });
+});
+
+describe('JSON', () => {
+  test('a schema is the model’s own setting where it has one', () => {
+    expect(body({ response_format: asSchema(SCHEMA) }, { model: BUDGET })).toMatchObject({ output_config: { format: { type: 'json_schema', schema: SCHEMA } } });
+  });
+
+  test.each([
+    ['an older model', OLDER, SCHEMA, ANTHROPIC],
+    ['a schema that cannot be said there', BUDGET, OPEN_SCHEMA, ANTHROPIC],
+    ['a host without the setting', BUDGET, SCHEMA, VERTEX],
+  ])('%s: a tool that must be called', (_what, model, schema, quirks) => {
+    const sent = body({ response_format: asSchema(schema) }, { model, quirks });
+    expect(sent).toMatchObject({ tools: [{ name: 'signalbox_json_answer', input_schema: schema }], tool_choice: { type: 'tool', name: 'signalbox_json_answer' } });
+    expect(sent).not.toHaveProperty('system');
+  });
+
+  test.each([
+    ['json_object', { response_format: { type: 'json_object' } }, {}],
+    ['tools of the client’s own', { response_format: asSchema(SCHEMA), tools: [TOOL] }, {}],
+    ['thinking, which no tool may be forced beside', { response_format: asSchema(OPEN_SCHEMA), reasoning_effort: 'high' }, { model: BUDGET }],
+    ['a schema of no object', { response_format: asSchema({ type: 'array' }) }, {}],
+    ['a model that cannot be forced', { response_format: asSchema(OPEN_SCHEMA) }, { model: 'claude-fable-5' }],
+    ['a host that forces no tool', { response_format: asSchema(SCHEMA) }, { quirks: MINIMAX, model: 'MiniMax-M2' }],
+  ])('%s: words', (_what, fields, sent) => {
+    const told = body(fields, sent);
+    expect(told).toMatchObject({ system: [{ type: 'text', text: expect.stringMatching(/JSON/) }] });
+    expect(told['tool_choice']).toBeUndefined();
+  });
+
+  test('only an answer that was asked for as JSON, without tools, is unwrapped', () => {
+    const named = (...names: readonly string[]): boolean => mayUnwrap({ fields: names.map((name) => ({ name, value: Buffer.from('{}') })) });
+    expect([named('messages'), named('response_format'), named('response_format', 'tools')]).toEqual([false, true, false]);
+  });
+
+  test.each([
+    ['bounds move to the description', { type: 'object', properties: { n: { type: 'integer', minimum: 3, description: 'Count.' } } }, { type: 'object', properties: { n: { type: 'integer', description: 'Count.\n\n{minimum: 3}' } }, additionalProperties: false }],
+    ['definitions', { $defs: { a: { type: 'string' } }, type: 'object', properties: { x: { $ref: '#/$defs/a' }, y: { $ref: '#/$defs/a' } } }, { $defs: { a: { type: 'string' } }, type: 'object', properties: { x: { $ref: '#/$defs/a' }, y: { $ref: '#/$defs/a' } }, additionalProperties: false }],
+    ['one of', { oneOf: [{ type: 'string' }, { type: 'null' }] }, { anyOf: [{ type: 'string' }, { type: 'null' }] }],
+    ['an open object', OPEN_SCHEMA, undefined],
+    ['an object of anything', { type: 'object' }, undefined],
+    ['a recursive definition', { $defs: { a: { type: 'array', items: { $ref: '#/$defs/a' } } }, $ref: '#/$defs/a' }, undefined],
+    ['a reference to itself', { type: 'object', properties: { next: { $ref: '#' } } }, undefined],
+    ['a condition', { if: { type: 'string' }, then: {} }, undefined],
+    ['enums of objects', { enum: [{ a: 1 }] }, undefined],
+  ])('as the model has schemas: %s', (_what, schema, told) => {
+    expect(nativeSchema(schema)).toEqual(told);
+  });
+
+  test('definitions that fan out without end are judged at once', () => {
+    const $defs = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`d${String(at)}`, { anyOf: [{ $ref: `#/$defs/d${String(at + 1)}` }, { $ref: `#/$defs/d${String(at + 1)}` }] }]));
+    expect(nativeSchema({ $defs: { ...$defs, d60: { type: 'string' } }, $ref: '#/$defs/d0' })).toBeDefined();
+  });
+});
+
+describe('thinking', () => {
+  const CALLED = [...HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '{}')] }, { role: 'tool', tool_call_id: 'a', content: '1' }];
+  const settings = (model: string, effort: string, more: object = {}, sent: Sent = {}): unknown => {
+    const { thinking, output_config: output } = body({ reasoning_effort: effort, ...more }, { model, ...sent });
+    return JSON.parse(JSON.stringify({ thinking, output }));
+  };
+
+  test.each([
+    [OLDER, 'high', {}],
+    [BUDGET, 'low', { thinking: { type: 'enabled', budget_tokens: 12_800 } }],
+    [BUDGET, 'high', { thinking: { type: 'enabled', budget_tokens: 32_000 } }],
+    [BUDGET, 'none', {}],
+    [BUDGET, 'word', {}],
+    ['claude-opus-4-6', 'medium', { thinking: { type: 'adaptive' }, output: { effort: 'medium' } }],
+    ['claude-opus-4-6', 'xhigh', { thinking: { type: 'adaptive' }, output: { effort: 'high' } }],
+    [ADAPTIVE, 'xhigh', { thinking: { type: 'adaptive', display: 'summarized' }, output: { effort: 'xhigh' } }],
+    [ADAPTIVE, 'minimal', { thinking: { type: 'adaptive', display: 'summarized' }, output: { effort: 'low' } }],
+    [ADAPTIVE, 'none', {}],
+    [NEWEST, 'none', { thinking: { type: 'disabled' } }],
+    ['claude-fable-5', 'none', { output: { effort: 'low' } }],
+    ['claude-something-new', 'max', { thinking: { type: 'adaptive', display: 'summarized' }, output: { effort: 'max' } }],
+  ])('%s with effort %s', (model, effort, told) => {
+    expect(settings(model, effort)).toEqual(told);
+  });
+
+  test('the budget is part of the limit, and is left out where it does not fit', () => {
+    expect(settings(BUDGET, 'high', {}, { maxTokens: 3_000 })).toEqual({ thinking: { type: 'enabled', budget_tokens: 2_400 } });
+    expect(settings(BUDGET, 'low', {}, { maxTokens: 1_500 })).toEqual({ thinking: { type: 'enabled', budget_tokens: 1_024 } });
+    expect(settings(BUDGET, 'high', {}, { maxTokens: 1_000 })).toEqual({});
+  });
+
+  test('a client that does not send thinking back goes on without', () => {
+    expect(settings(BUDGET, 'high', { messages: CALLED, tools: [TOOL] })).toEqual({});
+    expect(settings(ADAPTIVE, 'high', { messages: CALLED, tools: [TOOL] })).toMatchObject({ thinking: { type: 'adaptive' } });
+  });
+
+  test('a call that must be made comes before thinking', () => {
+    expect(settings(BUDGET, 'high', { tools: [TOOL], tool_choice: 'required' })).toEqual({});
+    expect(body({ tools: [TOOL], tool_choice: 'required' }, { model: NEWEST })).toMatchObject({ thinking: { type: 'disabled' } });
+  });
+
+  test('sampling is left to a model that thinks', () => {
+    expect(body({ reasoning_effort: 'low', temperature: 0.5 }, { model: BUDGET })).not.toHaveProperty('temperature');
+    expect(body({ reasoning_effort: 'low', temperature: 0.5 }, { model: 'MiniMax-M2', quirks: MINIMAX })).toMatchObject({ temperature: 0.5 });
+  });
+
+  test('MiniMax is told to stop thinking, or nothing', () => {
+    expect(settings('MiniMax-M3', 'none', {}, { quirks: MINIMAX })).toEqual({ thinking: { type: 'disabled' } });
+    expect(settings('MiniMax-M3', 'high', {}, { quirks: MINIMAX })).toEqual({});
+  });
+
+  test.each([
+    ['claude-3-7-sonnet-20250219', 'budget'],
+    ['claude-sonnet-4-20250514', 'budget'],
+    ['claude-opus-4-1@20250805', 'budget'],
+    ['claude-haiku-4-5@20251001', 'budget'],
+    ['claude-sonnet-4-6@default', 'adaptive'],
+    ['claude-opus-5-5', 'adaptive'],
+    ['claude-mythos-preview', 'adaptive'],
+    ['claude-3-haiku-20240307', 'none'],
+  ])('%s thinks by %s', (model, thinking) => {
+    expect(claudeTraits(model).thinking).toBe(thinking);
+  });
+});

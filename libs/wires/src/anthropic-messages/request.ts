@@ -1,0 +1,138 @@
+/** The client's request as a body of the Messages API. */
+import { isObject, type JsonObject } from '../canonical.js';
+import { jsonInstruction, type Chat, type ChatInput, type Tool } from '../chat-request.js';
+import type { FetchedMedia } from '../media.js';
+import { claudeTraits, type ClaudeTraits } from './claude.js';
+import { nativeSchema } from './native-schema.js';
+import { thinkingSettings } from './thinking.js';
+import { renderTurns } from './turns.js';
+
+/** What a host of the wire does unlike Anthropic itself. */
+export interface MessagesQuirks {
+  /** Goes into the body in the model's place, which then stands in the path (Vertex). */
+  readonly bodyVersion: string;
+  /** The host follows https addresses of images and documents. */
+  readonly takesUrls: boolean;
+  /** The host takes `output_config.format`, where the model does. */
+  readonly takesJsonFormat: boolean;
+  /** The host makes the model call a given tool. */
+  readonly forcesTools: boolean;
+  /** undefined: told by the model's name. */
+  readonly traits: ClaudeTraits | undefined;
+}
+
+export const ANTHROPIC: MessagesQuirks = { bodyVersion: '', takesUrls: true, takesJsonFormat: true, forcesTools: true, traits: undefined };
+export const VERTEX: MessagesQuirks = { ...ANTHROPIC, bodyVersion: 'vertex-2023-10-16', takesUrls: false, takesJsonFormat: false };
+/** MiniMax's models think as they see fit, or not at all where they can be stopped; effort has no setting. */
+export const MINIMAX: MessagesQuirks = {
+  ...ANTHROPIC,
+  takesUrls: false,
+  takesJsonFormat: false,
+  forcesTools: false,
+  traits: { thinking: 'adaptive', thinksByDefault: true, canStopThinking: true, isThinkingExclusive: false, hidesThinking: false, efforts: [], takesSampling: true, takesBothSampling: true, takesJsonFormat: false },
+};
+
+export interface MessagesInput extends ChatInput {
+  /** The model's own limit, sent where the client sets none: the wire asks for one. 0 = unknown. */
+  readonly maxOutputTokens: number;
+}
+
+/** Limit for a model whose own is unknown. */
+const MAX_TOKENS_DEFAULT = 8_192;
+/** Name of the tool that stands for a JSON answer; it never reaches the client. */
+export const JSON_TOOL = 'signalbox_json_answer';
+const USER_ID_MAX = 256;
+/** Mail addresses and telephone numbers are refused there. */
+const PERSONAL = /@|^\+\d[\d\s().-]{5,}$|^\(?\d{3}\)?[\s.-]\d{3}[\s.-]\d{4}$/;
+
+type JsonMode = 'none' | 'native' | 'tool' | 'instruction';
+
+const isObjectSchema = (schema: JsonObject): boolean => schema['type'] === 'object' || (schema['type'] === undefined && isObject(schema['properties']));
+
+/** How the answer is made to be JSON: the wire's own setting, else a tool that must be called, else words. */
+function jsonModeOf({ format, tools, reasoningEffort }: Chat, traits: ClaudeTraits, quirks: MessagesQuirks): JsonMode {
+  if (format.kind === 'text') return 'none';
+  if (format.kind === 'json_object') return 'instruction';
+  if (quirks.takesJsonFormat && traits.takesJsonFormat && nativeSchema(format.schema) !== undefined) return 'native';
+  const mayForce = quirks.forcesTools && tools.length === 0 && (reasoningEffort === '' || reasoningEffort === 'none' || traits.thinking === 'none');
+  // A model that cannot stop thinking cannot be made to call a tool either.
+  return mayForce && isObjectSchema(format.schema) && (!traits.thinksByDefault || traits.canStopThinking) ? 'tool' : 'instruction';
+}
+
+/** True when the answer's JSON comes as the input of `JSON_TOOL`, if it does: only then can a tool of that name be ours. */
+export function mayUnwrap({ fields }: Pick<ChatInput, 'fields'>): boolean {
+  let hasFormat = false;
+  for (const { name } of fields) {
+    if (name === 'tools') return false;
+    hasFormat ||= name === 'response_format';
+  }
+  return hasFormat;
+}
+
+/** Tools that earlier turns called and this request no longer names: the wire wants each defined. */
+function calledTools({ turns, tools }: Chat): readonly Tool[] {
+  if (tools.length > 0) return [];
+  const names = new Set(turns.flatMap((turn) => (turn.role === 'assistant' ? turn.calls.map((call) => call.name) : [])));
+  return [...names].map((name) => ({ name, description: '', parameters: undefined, strict: false }));
+}
+
+function toolJson({ name, description, parameters = {} }: Tool): JsonObject {
+  return { name, ...(description === '' ? {} : { description }), input_schema: { ...parameters, type: 'object' } };
+}
+
+function toolSettings(chat: Chat, jsonMode: JsonMode): { readonly tools: readonly JsonObject[]; readonly choice: JsonObject | undefined } {
+  const called = calledTools(chat);
+  const tools = [...chat.tools, ...called].map(toolJson);
+  const { format } = chat;
+  if (jsonMode === 'tool' && format.kind === 'json_schema') {
+    tools.push({ name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), input_schema: { ...format.schema, type: 'object' } });
+    return { tools, choice: { type: 'tool', name: JSON_TOOL, disable_parallel_tool_use: true } };
+  }
+  if (tools.length === 0) return { tools, choice: undefined };
+  if (called.length > 0 || chat.toolChoice.kind === 'none') return { tools, choice: { type: 'none' } };
+  const single = chat.parallelToolCalls === false ? { disable_parallel_tool_use: true } : {};
+  switch (chat.toolChoice.kind) {
+    case 'auto':
+      return { tools, choice: chat.parallelToolCalls === false ? { type: 'auto', ...single } : undefined };
+    case 'required':
+      return { tools, choice: { type: 'any', ...single } };
+    case 'named':
+      return { tools, choice: { type: 'tool', name: chat.toolChoice.name, ...single } };
+  }
+}
+
+function samplingOf({ temperature, topP }: Chat, traits: ClaudeTraits, isThinking: boolean): JsonObject {
+  if (!traits.takesSampling || (isThinking && traits.isThinkingExclusive)) return {};
+  const both = traits.takesBothSampling || temperature === undefined;
+  return { ...(temperature === undefined ? {} : { temperature }), ...(topP === undefined || !both ? {} : { top_p: topP }) };
+}
+
+/** The body's bytes. Throws Unsendable; `fetched` holds the media whose addresses the host does not follow. */
+export function composeMessagesBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, fetched: FetchedMedia): Buffer {
+  const traits = quirks.traits ?? claudeTraits(input.providerModelId);
+  const jsonMode = jsonModeOf(chat, traits, quirks);
+  const { tools, choice } = toolSettings(chat, jsonMode);
+  const maxTokens = input.maxTokens ?? (input.maxOutputTokens || MAX_TOKENS_DEFAULT);
+  const isToolForced = choice?.['type'] === 'any' || choice?.['type'] === 'tool';
+  const { thinking, effort, isThinking } = thinkingSettings(traits, { effort: chat.reasoningEffort, maxTokens, isToolForced, turns: chat.turns });
+  const { system, messages } = renderTurns(chat.turns, fetched, quirks.takesUrls);
+  const instruction = jsonMode === 'instruction' ? jsonInstruction(chat.format) : '';
+  const format = jsonMode === 'native' && chat.format.kind === 'json_schema' ? { format: { type: 'json_schema', schema: nativeSchema(chat.format.schema) } } : {};
+  const output = { ...(effort === undefined ? {} : { effort }), ...format };
+  const stop = chat.stop.filter((text) => text.trim() !== '');
+  const settings: JsonObject = {
+    ...(quirks.bodyVersion === '' ? { model: input.providerModelId } : { anthropic_version: quirks.bodyVersion }),
+    max_tokens: maxTokens,
+    ...(input.stream ? { stream: true } : {}),
+    ...samplingOf(chat, traits, isThinking),
+    ...(stop.length === 0 ? {} : { stop_sequences: stop }),
+    ...(chat.user === '' || chat.user.length > USER_ID_MAX || PERSONAL.test(chat.user) ? {} : { metadata: { user_id: chat.user } }),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(Object.keys(output).length === 0 ? {} : { output_config: output }),
+    ...(tools.length === 0 ? {} : { tools }),
+    ...(choice === undefined ? {} : { tool_choice: choice }),
+  };
+  const systemBlocks = instruction === '' ? system : [...system, JSON.stringify({ type: 'text', text: instruction })];
+  const head = JSON.stringify(settings).slice(0, -1);
+  return Buffer.from(`${head}${systemBlocks.length === 0 ? '' : `,"system":[${systemBlocks.join(',')}]`},"messages":[${messages.join(',')}]}`);
+}

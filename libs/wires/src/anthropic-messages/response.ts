@@ -1,0 +1,58 @@
+/** A whole answer of the Messages API to a canonical one. */
+import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { answerOf } from '../canonical-answer.js';
+import type { CallParts } from '../choice-parts.js';
+import { sourceOf } from '../json-source.js';
+import { classifyMessagesError } from './errors.js';
+import { mapStopReason } from './finish-reason.js';
+import { JSON_TOOL } from './request.js';
+import { redactedDetail, thinkingDetails } from './thinking.js';
+import { readFigures, usageOf } from './usage.js';
+
+const stringOf = (block: JsonObject, name: string): string => (typeof block[name] === 'string' ? block[name] : '');
+
+/** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
+export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    message = undefined;
+  }
+  if (!isObject(message)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const figures = readFigures(message['usage']);
+  const usage = usageOf(figures);
+  if (message['type'] === 'error' || isObject(message['error'])) return { ok: false, failure: classifyMessagesError(message['error']), usage };
+  if (!Array.isArray(message['content']) || typeof message['stop_reason'] !== 'string') return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  let content = '';
+  let reasoning = '';
+  const calls: CallParts[] = [];
+  const details: JsonObject[] = [];
+  (message['content'] as readonly unknown[]).forEach((block, index) => {
+    if (!isObject(block)) return;
+    switch (block['type']) {
+      case 'text':
+        content += stringOf(block, 'text');
+        break;
+      case 'thinking':
+        reasoning += stringOf(block, 'thinking');
+        details.push(...thinkingDetails(stringOf(block, 'thinking'), stringOf(block, 'signature'), details.length));
+        break;
+      case 'redacted_thinking':
+        details.push(redactedDetail(stringOf(block, 'data'), details.length));
+        break;
+      case 'tool_use': {
+        const input = sourceOf(text, ['content', index, 'input']) ?? '{}';
+        if (isUnwrapped && block['name'] === JSON_TOOL) content += input;
+        else calls.push({ id: stringOf(block, 'id'), name: stringOf(block, 'name'), arguments: input });
+        break;
+      }
+    }
+  });
+  return answerOf(
+    [{ content, reasoning, calls, images: [], reasoningDetails: details, extra: undefined, logprobs: null, reason: mapStopReason(message['stop_reason']) }],
+    { usage, isUnreadable: usage === undefined && isObject(message['usage']) },
+    seed,
+  );
+}

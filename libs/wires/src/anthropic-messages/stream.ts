@@ -1,0 +1,159 @@
+/** The Messages API's stream: events in, canonical chunks out. */
+import { failure, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { createCanonicalStream } from '../canonical-stream.js';
+import { createSseJsonTransducer } from '../sse-json.js';
+import { classifyMessagesError } from './errors.js';
+import { mapStopReason } from './finish-reason.js';
+import { JSON_TOOL } from './request.js';
+import { redactedDetail, thinkingDetails } from './thinking.js';
+import { laterFigures, readFigures, usageOf, type UsageFigures } from './usage.js';
+
+interface OpenBlock {
+  readonly type: string;
+  /** Position of a call among the answer's; -1 = the JSON answer, which is content. */
+  readonly call: number;
+  /** Input that came whole with the start; a delta puts it aside. */
+  whole: string;
+  hasInput: boolean;
+  thinking: string;
+  signature: string;
+}
+
+const stringOf = (object: JsonObject, name: string): string => (typeof object[name] === 'string' ? object[name] : '');
+const objectOf = (object: JsonObject, name: string): JsonObject => (isObject(object[name]) ? object[name] : {});
+
+/** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. */
+export function createMessagesTransducer(seed: string, isUnwrapped: boolean): StreamTransducer {
+  const stream = createCanonicalStream(seed);
+  const blocks = new Map<unknown, OpenBlock>();
+  let figures: UsageFigures | undefined;
+  let details = 0;
+  let hasStarted = false;
+  let hasStopped = false;
+
+  const learn = (raw: unknown): void => {
+    const told = readFigures(raw);
+    if (told !== undefined) figures = laterFigures(figures, told);
+  };
+
+  const openBlock = (block: JsonObject): OpenBlock => {
+    const type = stringOf(block, 'type');
+    const open: OpenBlock = { type, call: -1, whole: '', hasInput: false, thinking: '', signature: '' };
+    switch (type) {
+      case 'text':
+        stream.content(0, stringOf(block, 'text'));
+        return open;
+      case 'thinking':
+        open.thinking = stringOf(block, 'thinking');
+        open.signature = stringOf(block, 'signature');
+        stream.reasoning(0, open.thinking);
+        return open;
+      case 'redacted_thinking':
+        stream.reasoningDetails(0, [redactedDetail(stringOf(block, 'data'), details)]);
+        details += 1;
+        return open;
+      case 'tool_use': {
+        const isAnswer = isUnwrapped && block['name'] === JSON_TOOL;
+        const { input } = block;
+        const name = stringOf(block, 'name');
+        if (name === '') stream.fail(failure('GARBAGE', true, 200));
+        const whole = isObject(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : '';
+        return { ...open, whole, call: isAnswer ? -1 : stream.openCall(0, { id: stringOf(block, 'id'), name, arguments: '' }) };
+      }
+      default:
+        return open;
+    }
+  };
+
+  const giveInput = (block: OpenBlock, text: string): void => {
+    if (text === '') return;
+    block.hasInput = true;
+    if (block.call === -1) stream.content(0, text);
+    else stream.callArguments(0, block.call, text);
+  };
+
+  const addDelta = (block: OpenBlock, delta: JsonObject): void => {
+    switch (delta['type']) {
+      case 'text_delta':
+        stream.content(0, stringOf(delta, 'text'));
+        break;
+      case 'thinking_delta':
+        block.thinking += stringOf(delta, 'thinking');
+        stream.reasoning(0, stringOf(delta, 'thinking'));
+        break;
+      case 'signature_delta':
+        block.signature += stringOf(delta, 'signature');
+        break;
+      case 'input_json_delta':
+        if (block.type === 'tool_use') giveInput(block, stringOf(delta, 'partial_json'));
+        break;
+    }
+  };
+
+  const closeBlock = (block: OpenBlock): void => {
+    // A tool without arguments is called with none: the arguments of a call always parse.
+    if (block.type === 'tool_use' && !block.hasInput) giveInput(block, block.whole === '' ? '{}' : block.whole);
+    if (block.type === 'thinking') {
+      const told = thinkingDetails(block.thinking, block.signature, details);
+      stream.reasoningDetails(0, told);
+      details += told.length;
+    }
+  };
+
+  const stop = (reason: string): void => {
+    if (hasStopped) return;
+    hasStopped = true;
+    for (const block of blocks.values()) closeBlock(block);
+    blocks.clear();
+    stream.flush();
+    stream.finish(0, mapStopReason(reason));
+  };
+
+  const onFrame = (frame: JsonObject): void => {
+    switch (frame['type']) {
+      case 'message_start':
+        hasStarted = true;
+        learn(objectOf(frame, 'message')['usage']);
+        break;
+      case 'content_block_start':
+        blocks.set(frame['index'], openBlock(objectOf(frame, 'content_block')));
+        break;
+      case 'content_block_delta': {
+        const block = blocks.get(frame['index']);
+        if (block !== undefined) addDelta(block, objectOf(frame, 'delta'));
+        break;
+      }
+      case 'content_block_stop': {
+        const block = blocks.get(frame['index']);
+        blocks.delete(frame['index']);
+        if (block !== undefined) closeBlock(block);
+        break;
+      }
+      case 'message_delta': {
+        // Until here output was a first guess: an answer that breaks before is counted by what came.
+        if (isObject(frame['usage'])) {
+          learn(frame['usage']);
+          stream.usage(readFigures(frame['usage']) === undefined ? undefined : usageOf(figures));
+        }
+        const reason = stringOf(objectOf(frame, 'delta'), 'stop_reason');
+        if (reason !== '') stop(reason);
+        break;
+      }
+      case 'message_stop':
+        if (hasStarted) stop('end_turn');
+        stream.end();
+        break;
+      case 'error':
+        stream.fail(classifyMessagesError(frame['error']));
+        break;
+    }
+  };
+
+  return createSseJsonTransducer(stream, {
+    onFrame,
+    onClose: () => {
+      if (hasStarted && !hasStopped) stream.fail(failure('DISCONNECTED', true, 200));
+      else stream.end();
+    },
+  });
+}

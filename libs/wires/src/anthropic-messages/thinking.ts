@@ -1,0 +1,91 @@
+/** Reasoning: effort to the wire's settings, thinking blocks out to the client and back. */
+import { isObject, type JsonObject } from '../canonical.js';
+import type { Turn } from '../chat-turns.js';
+import type { ClaudeTraits } from './claude.js';
+
+/** Names whose blocks these are: blocks of another provider are never sent here, nor these elsewhere. */
+const FORMAT = 'anthropic-claude-v1';
+const BUDGET_MIN = 1_024;
+const BUDGET_MAX = 32_000;
+/** Part of the token limit that may be thought away. */
+const BUDGET_SHARES: Readonly<Record<string, number>> = { minimal: 0.1, low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.9, max: 0.95 };
+
+export interface ThinkingSettings {
+  /** `thinking` of the body; undefined = the model's own default. */
+  readonly thinking: JsonObject | undefined;
+  /** `output_config.effort`. */
+  readonly effort: string | undefined;
+  /** The model will or may think. */
+  readonly isThinking: boolean;
+}
+
+export interface ThinkingQuestion {
+  /** Empty = not told. */
+  readonly effort: string;
+  readonly maxTokens: number;
+  /** The model must call a tool. */
+  readonly isToolForced: boolean;
+  readonly turns: readonly Turn[];
+}
+
+/** `reasoning_details` of a thinking block: none without a signature, since the provider takes it back only with one. */
+export function thinkingDetails(text: string, signature: string, index: number): readonly JsonObject[] {
+  return signature === '' ? [] : [{ type: 'reasoning.text', text, signature, format: FORMAT, index }];
+}
+
+/** `reasoning_details` item of a block that only the provider can read. */
+export function redactedDetail(data: string, index: number): JsonObject {
+  return { type: 'reasoning.encrypted', data, format: FORMAT, index };
+}
+
+/** Thinking blocks of an earlier turn, as JSON text without the closing brace; those of other providers stay out. */
+export function thinkingBlocks(message: JsonObject): readonly string[] {
+  const details = message['reasoning_details'];
+  if (!Array.isArray(details)) return [];
+  return (details as readonly unknown[]).flatMap((detail): readonly string[] => {
+    if (!isObject(detail) || detail['format'] !== FORMAT) return [];
+    if (detail['type'] === 'reasoning.encrypted' && typeof detail['data'] === 'string') return [`{"type":"redacted_thinking","data":${JSON.stringify(detail['data'])}`];
+    const { text = '', signature } = detail;
+    if (detail['type'] !== 'reasoning.text' || typeof text !== 'string' || typeof signature !== 'string' || signature === '') return [];
+    return [`{"type":"thinking","thinking":${JSON.stringify(text)},"signature":${JSON.stringify(signature)}`];
+  });
+}
+
+/** A call that is being answered came without the thinking before it: with a budget set, the provider would refuse to go on. */
+function lacksThinking(turns: readonly Turn[]): boolean {
+  const lastUser = turns.findLastIndex((turn) => turn.role === 'user');
+  return turns.slice(lastUser + 1).some((turn) => turn.role === 'assistant' && turn.calls.length > 0 && thinkingBlocks(turn.message).length === 0);
+}
+
+function budgetOf(effort: string, maxTokens: number): number | undefined {
+  const share = Object.hasOwn(BUDGET_SHARES, effort) ? BUDGET_SHARES[effort] : undefined;
+  if (share === undefined) return undefined;
+  const budget = Math.max(BUDGET_MIN, Math.min(BUDGET_MAX, Math.floor(maxTokens * share)));
+  return budget < maxTokens ? budget : undefined;
+}
+
+/** `low` for `minimal`, the next lower for what the model lacks; undefined for words that say nothing. */
+function effortOf(effort: string, known: readonly string[]): string | undefined {
+  if (effort === 'minimal') return 'low';
+  return known.includes(effort) ? effort : effort === 'xhigh' ? 'high' : undefined;
+}
+
+/** The budget is part of the token limit: what is thought was asked for with it. */
+export function thinkingSettings(traits: ClaudeTraits, { effort, maxTokens, isToolForced, turns }: ThinkingQuestion): ThinkingSettings {
+  const off: ThinkingSettings = { thinking: traits.thinksByDefault && traits.canStopThinking ? { type: 'disabled' } : undefined, effort: undefined, isThinking: traits.thinksByDefault && !traits.canStopThinking };
+  if (isToolForced && traits.isThinkingExclusive) return off;
+  if (effort === 'none') return off.isThinking ? { ...off, effort: 'low' } : off;
+  const asDefault: ThinkingSettings = { thinking: undefined, effort: undefined, isThinking: traits.thinksByDefault };
+  switch (traits.thinking) {
+    case 'none':
+      return asDefault;
+    case 'adaptive': {
+      const known = effortOf(effort, traits.efforts);
+      return known === undefined ? asDefault : { thinking: { type: 'adaptive', ...(traits.hidesThinking ? { display: 'summarized' } : {}) }, effort: known, isThinking: true };
+    }
+    case 'budget': {
+      const budget = lacksThinking(turns) ? undefined : budgetOf(effort, maxTokens);
+      return budget === undefined ? asDefault : { thinking: { type: 'enabled', budget_tokens: budget }, effort: undefined, isThinking: true };
+    }
+  }
+}

@@ -1,0 +1,161 @@
+/** The conversation as the Messages API has it: system apart, two roles in turn, tool results first in the user's. */
+import type { MediaPart, Turn, UserPart } from '../chat-turns.js';
+import type { FetchedMedia, Media } from '../media.js';
+import { badInput, notTakenHere } from '../unsendable.js';
+import { thinkingBlocks } from './thinking.js';
+
+const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+const PDF = 'application/pdf';
+/** Breakpoints of the prompt cache that one request may have. */
+const CACHE_ENDS_MAX = 4;
+
+/** Media types that are worth fetching for this wire. */
+export const FETCHED_TYPES = { image: [...IMAGE_TYPES], file: [PDF, 'text/plain'] } as const;
+
+interface Block {
+  /** JSON text without the closing brace. */
+  readonly open: string;
+  readonly isCacheEnd: boolean;
+}
+
+interface Message {
+  readonly role: 'user' | 'assistant';
+  readonly blocks: Block[];
+}
+
+export interface Conversation {
+  /** JSON text of the blocks. */
+  readonly system: readonly string[];
+  /** JSON text of the messages. */
+  readonly messages: readonly string[];
+}
+
+/** True when the provider follows the address itself. */
+export function isSentAsUrl(part: MediaPart, takesUrls: boolean): boolean {
+  return takesUrls && part.source.kind === 'url' && part.source.url.startsWith('https://');
+}
+
+/** Ids that the provider takes, the same for a call and its result. */
+function createIds(): (id: string) => string {
+  const told = new Map<string, string>();
+  const taken = new Set<string>();
+  return (id) => {
+    let own = told.get(id);
+    if (own === undefined) {
+      const base = id.replace(/[^A-Za-z0-9_-]/g, '_') || 'call';
+      own = base;
+      for (let copy = 1; taken.has(own); copy += 1) own = `${base}_${String(copy)}`;
+      taken.add(own);
+      told.set(id, own);
+    }
+    return own;
+  };
+}
+
+/** Text without a word is refused there. */
+function textBlocks(text: string, isCacheEnd = false): Block[] {
+  return text.trim() === '' ? [] : [{ open: `{"type":"text","text":${JSON.stringify(text)}`, isCacheEnd }];
+}
+
+function sourceJson({ mediaType, base64 }: Media): string {
+  return `{"type":"base64","media_type":"${mediaType}","data":"${base64}"}`;
+}
+
+function imageJson(part: MediaPart, media: Media): string {
+  if (!IMAGE_TYPES.has(media.mediaType)) throw notTakenHere(part.param, 'This model takes PNG, JPEG, GIF and WebP images.');
+  return `{"type":"image","source":${sourceJson(media)}`;
+}
+
+function documentJson(part: MediaPart, media: Media): string {
+  const title = part.name === '' ? '' : `,"title":${JSON.stringify(part.name)}`;
+  if (media.mediaType === PDF) return `{"type":"document","source":${sourceJson(media)}${title}`;
+  if (!media.mediaType.startsWith('text/')) throw notTakenHere(part.param, 'This model takes PDF and text files.');
+  return `{"type":"document","source":{"type":"text","media_type":"text/plain","data":${JSON.stringify(Buffer.from(media.base64, 'base64').toString('utf8'))}}${title}`;
+}
+
+function mediaJson(part: MediaPart, fetched: FetchedMedia, takesUrls: boolean): string {
+  if (part.kind === 'audio') throw notTakenHere(part.param, 'This model takes no sound.');
+  if (part.source.kind === 'url' && isSentAsUrl(part, takesUrls)) {
+    return `{"type":"${part.kind === 'image' ? 'image' : 'document'}","source":{"type":"url","url":${JSON.stringify(part.source.url)}}`;
+  }
+  const media = part.source.kind === 'inline' ? part.source : fetched.get(part.source.url);
+  if (media === undefined) throw badInput(part.param, 'The address could not be fetched.');
+  return part.kind === 'image' ? imageJson(part, media) : documentJson(part, media);
+}
+
+/** Tool arguments are an object there; what is none is kept under a name of its own. */
+function inputJson(args: string): string {
+  if (args.trim() === '') return '{}';
+  try {
+    const parsed: unknown = JSON.parse(args);
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? args : `{"value":${args}}`;
+  } catch {
+    return `{"text":${JSON.stringify(args)}}`;
+  }
+}
+
+function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, takesUrls: boolean): Block[] {
+  return parts.flatMap((part) => (part.type === 'text' ? textBlocks(part.text, part.isCacheEnd) : [{ open: mediaJson(part, fetched, takesUrls), isCacheEnd: part.isCacheEnd }]));
+}
+
+function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string): Block[] {
+  return [
+    ...thinkingBlocks(turn.message).map((open) => ({ open, isCacheEnd: false })),
+    ...textBlocks(turn.text),
+    ...turn.calls.map((call) => ({ open: `{"type":"tool_use","id":"${idOf(call.id)}","name":${JSON.stringify(call.name)},"input":${inputJson(call.arguments)}`, isCacheEnd: false })),
+  ];
+}
+
+function resultBlock(id: string, text: string): Block {
+  return { open: `{"type":"tool_result","tool_use_id":"${id}"${text === '' ? '' : `,"content":${JSON.stringify(text)}`}`, isCacheEnd: false };
+}
+
+/** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
+function join(turns: readonly Turn[], fetched: FetchedMedia, takesUrls: boolean): Message[] {
+  const idOf = createIds();
+  const messages: Message[] = [];
+  let results = 0;
+  const messageOf = (role: Message['role']): Message => {
+    const last = messages.at(-1);
+    if (last?.role === role) return last;
+    results = 0;
+    const next = { role, blocks: [] };
+    messages.push(next);
+    return next;
+  };
+  for (const turn of turns) {
+    if (turn.role === 'tool') {
+      messageOf('user').blocks.splice(results, 0, resultBlock(idOf(turn.callId), turn.text));
+      results += 1;
+      continue;
+    }
+    if (turn.role === 'system') continue;
+    const blocks = turn.role === 'user' ? userBlocks(turn.parts, fetched, takesUrls) : assistantBlocks(turn, idOf);
+    if (blocks.length > 0) messageOf(turn.role).blocks.push(...blocks);
+  }
+  return messages;
+}
+
+/** Only the last breakpoints count; each covers all before it. */
+function createMarker(blocks: readonly Block[]): (block: Block) => string {
+  const marked = new Set(blocks.filter((block) => block.isCacheEnd).slice(-CACHE_ENDS_MAX));
+  return (block) => `${block.open}${marked.has(block) ? ',"cache_control":{"type":"ephemeral"}' : ''}}`;
+}
+
+/** A prefill that ends in white space is refused there. */
+function trimPrefill(turns: readonly Turn[]): readonly Turn[] {
+  const last = turns.at(-1);
+  return last?.role === 'assistant' && last.calls.length === 0 ? [...turns.slice(0, -1), { ...last, text: last.text.trimEnd() }] : turns;
+}
+
+/** Throws Unsendable. `fetched` holds what `isSentAsUrl` says no to. Words of the system alone become the user's: there must be someone to answer. */
+export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, takesUrls: boolean): Conversation {
+  let system = turns.flatMap((turn) => (turn.role === 'system' ? textBlocks(turn.text, turn.isCacheEnd) : []));
+  let messages = join(trimPrefill(turns), fetched, takesUrls);
+  if (messages.length === 0 && system.length > 0) {
+    messages = [{ role: 'user', blocks: system.slice(-1) }];
+    system = system.slice(0, -1);
+  }
+  const close = createMarker([...system, ...messages.flatMap(({ blocks }) => blocks)]);
+  return { system: system.map(close), messages: messages.map(({ role, blocks }) => `{"role":"${role}","content":[${blocks.map(close).join(',')}]}`) };
+}

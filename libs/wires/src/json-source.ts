@@ -1,0 +1,76 @@
+/** Text of a value inside JSON text, byte for byte: what passes through keeps every digit that a double would lose. */
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const COMMA = 44;
+
+/** Index behind the string that opens at `at`. */
+function endOfString(text: string, at: number): number {
+  let index = at + 1;
+  while (text.charCodeAt(index) !== QUOTE) index += text.charCodeAt(index) === BACKSLASH ? 2 : 1;
+  return index + 1;
+}
+
+function skipSpace(text: string, at: number): number {
+  let index = at;
+  while (text.charCodeAt(index) <= 32) index += 1;
+  return index;
+}
+
+/** Index behind the value that begins at `at`. */
+function endOfValue(text: string, at: number): number {
+  const first = text.charAt(at);
+  if (first === '"') return endOfString(text, at);
+  if (first !== '{' && first !== '[') {
+    let index = at;
+    while (index < text.length && !/[,\]}\s]/.test(text.charAt(index))) index += 1;
+    return index;
+  }
+  let depth = 0;
+  let index = at;
+  for (;;) {
+    const char = text.charAt(index);
+    if (char === '"') {
+      index = endOfString(text, index);
+      continue;
+    }
+    if (char === '{' || char === '[') depth += 1;
+    else if ((char === '}' || char === ']') && (depth -= 1) === 0) return index + 1;
+    index += 1;
+  }
+}
+
+/** Range of the member or element `step` of the value at `at`; the last of members with one name, as JSON.parse has it. */
+function childOf(text: string, at: number, step: string | number): readonly [number, number] | undefined {
+  const isObject = text.charAt(at) === '{';
+  if (isObject !== (typeof step === 'string') || (!isObject && text.charAt(at) !== '[')) return undefined;
+  let found: readonly [number, number] | undefined;
+  let position = 0;
+  let index = skipSpace(text, at + 1);
+  while (!/[\]}]/.test(text.charAt(index))) {
+    let isWanted = position === step;
+    if (isObject) {
+      const keyEnd = endOfString(text, index);
+      isWanted = JSON.parse(text.slice(index, keyEnd)) === step;
+      index = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    }
+    const end = endOfValue(text, index);
+    if (isWanted) found = [index, end];
+    position += 1;
+    index = skipSpace(text, end);
+    if (text.charCodeAt(index) === COMMA) index = skipSpace(text, index + 1);
+  }
+  return found;
+}
+
+/** `text` must have passed JSON.parse; undefined when nothing is at `path`. */
+export function sourceOf(text: string, path: readonly (string | number)[]): string | undefined {
+  let start = skipSpace(text, 0);
+  let end = text.length;
+  for (const step of path) {
+    const child = childOf(text, start, step);
+    if (child === undefined) return undefined;
+    [start, end] = child;
+  }
+  return path.length === 0 ? text.trim() : text.slice(start, end);
+}
