@@ -1,11 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../canonical.js';
-import { readChat } from '../chat-request.js';
 import type { FetchedMedia } from '../media.js';
 import { Unsendable } from '../unsendable.js';
 import { claudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
-import { ANTHROPIC, composeMessagesBody, mayUnwrap, MINIMAX, VERTEX, type MessagesQuirks } from './request.js';
+import { ANTHROPIC, draftMessages, mayUnwrap, MINIMAX, VERTEX, type MessagesQuirks } from './request.js';
 
 const PNG = `iVBORw0KGgo${'A'.repeat(9)}`;
 const PDF = `JVBERi0x${'A'.repeat(8)}`;
@@ -29,7 +28,7 @@ interface Sent {
 
 function body(fields: Readonly<Record<string, unknown>>, { model = OLDER, stream = false, maxTokens, quirks = ANTHROPIC, fetched = new Map() }: Sent = {}): JsonObject {
   const input = { providerModelId: model, stream, maxTokens, maxOutputTokens: 64_000, temperatureMax: 1, fields: Object.entries({ messages: HELLO, ...fields }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })) };
-  return JSON.parse(composeMessagesBody(input, readChat(input), quirks, fetched).toString()) as JsonObject;
+  return JSON.parse(draftMessages(input, quirks).body(fetched).toString()) as JsonObject;
 }
 const turns = (messages: readonly object[], sent: Sent = {}): unknown => body({ messages }, sent)['messages'];
 const user = (...parts: readonly object[]): readonly object[] => [{ role: 'user', content: parts }];
@@ -109,12 +108,12 @@ describe('turns', () => {
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a_1', content: '1' }, { type: 'tool_result', tool_use_id: 'a_1_1', content: '2' }, { type: 'text', text: 'Well?' }] },
     ]);
     const input = { providerModelId: OLDER, stream: false, maxOutputTokens: 9, temperatureMax: 0, fields: [{ name: 'messages', value: Buffer.from(JSON.stringify(messages)) }] };
-    expect(composeMessagesBody(input, readChat(input), ANTHROPIC, new Map()).toString()).toContain('"input":{"n":12345678901234567890}');
+    expect(draftMessages(input, ANTHROPIC).body(new Map()).toString()).toContain('"input":{"n":12345678901234567890}');
   });
 
   test.each([
-    ['[1]', { value: [1] }],
-    ['{broken', { text: '{broken' }],
+    ['[1]', { arguments: '[1]' }],
+    ['{broken', { arguments: '{broken' }],
   ])('arguments that are no object are kept in one: %s', (args, input) => {
     expect(turns([...HELLO, { role: 'assistant', tool_calls: [call('a', 'f', args)] }])).toMatchObject([{}, { content: [{ input }] }]);
   });
@@ -162,6 +161,12 @@ describe('media', () => {
     expect(turns(user(image('https://x.test/a.png')))).toEqual([{ role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://x.test/a.png' } }] }]);
     const fetched: FetchedMedia = new Map([['https://x.test/a.png', { mediaType: 'image/png', base64: PNG }]]);
     expect(turns(user(image('https://x.test/a.png')), { quirks: VERTEX, fetched })).toMatchObject([{ content: [{ source: { type: 'base64', media_type: 'image/png' } }] }]);
+  });
+
+  test('only what the host does not follow is to be fetched', () => {
+    const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify(user(image('https://x.test/a.png'), file('http://x.test/a.pdf')))) }];
+    const media = (quirks: MessagesQuirks): unknown => draftMessages({ providerModelId: OLDER, stream: false, maxOutputTokens: 0, temperatureMax: 0, fields }, quirks).media.map(({ url }) => url);
+    expect([media(ANTHROPIC), media(VERTEX)]).toEqual([['http://x.test/a.pdf'], ['https://x.test/a.png', 'http://x.test/a.pdf']]);
   });
 
   test('PDF and text files', () => {

@@ -1,11 +1,13 @@
 /** The client's request as a body of the Messages API. */
 import { isObject, type JsonObject } from '../canonical.js';
-import { jsonInstruction, type Chat, type ChatInput, type Tool } from '../chat-request.js';
-import type { FetchedMedia } from '../media.js';
+import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
+import { mediaReferences } from '../chat-turns.js';
+import type { FetchedMedia, MediaReference } from '../media.js';
+import { writeJson } from '../raw-json.js';
 import { claudeTraits, type ClaudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
 import { thinkingSettings } from './thinking.js';
-import { renderTurns } from './turns.js';
+import { isSentAsUrl, renderTurns } from './turns.js';
 
 /** What a host of the wire does unlike Anthropic itself. */
 export interface MessagesQuirks {
@@ -107,8 +109,20 @@ function samplingOf({ temperature, topP }: Chat, traits: ClaudeTraits, isThinkin
   return { ...(temperature === undefined ? {} : { temperature }), ...(topP === undefined || !both ? {} : { top_p: topP }) };
 }
 
-/** The body's bytes. Throws Unsendable; `fetched` holds the media whose addresses the host does not follow. */
-export function composeMessagesBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, fetched: FetchedMedia): Buffer {
+export interface MessagesDraft {
+  /** What the host does not fetch itself. */
+  readonly media: readonly MediaReference[];
+  /** The body's bytes. Throws Unsendable. */
+  body(fetched: FetchedMedia): Buffer;
+}
+
+/** Throws Unsendable on media that are not what they say. */
+export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): MessagesDraft {
+  const chat = readChat(input);
+  return { media: mediaReferences(chat.turns).filter(({ url }) => !isSentAsUrl(url, quirks.takesUrls)), body: (fetched) => composeBody(input, chat, quirks, fetched) };
+}
+
+function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, fetched: FetchedMedia): Buffer {
   const traits = quirks.traits ?? claudeTraits(input.providerModelId);
   const jsonMode = jsonModeOf(chat, traits, quirks);
   const { tools, choice } = toolSettings(chat, jsonMode);
@@ -132,7 +146,6 @@ export function composeMessagesBody(input: MessagesInput, chat: Chat, quirks: Me
     ...(tools.length === 0 ? {} : { tools }),
     ...(choice === undefined ? {} : { tool_choice: choice }),
   };
-  const systemBlocks = instruction === '' ? system : [...system, JSON.stringify({ type: 'text', text: instruction })];
-  const head = JSON.stringify(settings).slice(0, -1);
-  return Buffer.from(`${head}${systemBlocks.length === 0 ? '' : `,"system":[${systemBlocks.join(',')}]`},"messages":[${messages.join(',')}]}`);
+  const systemBlocks = instruction === '' ? system : [...system, { type: 'text', text: instruction }];
+  return Buffer.from(writeJson({ ...settings, ...(systemBlocks.length === 0 ? {} : { system: systemBlocks }), messages }));
 }

@@ -38,16 +38,16 @@ export function redactedDetail(data: string, index: number): JsonObject {
   return { type: 'reasoning.encrypted', data, format: FORMAT, index };
 }
 
-/** Thinking blocks of an earlier turn, as JSON text without the closing brace; those of other providers stay out. */
-export function thinkingBlocks(message: JsonObject): readonly string[] {
+/** Thinking blocks of an earlier turn; those of other providers stay out. */
+export function thinkingBlocks(message: JsonObject): readonly JsonObject[] {
   const details = message['reasoning_details'];
   if (!Array.isArray(details)) return [];
-  return (details as readonly unknown[]).flatMap((detail): readonly string[] => {
+  return (details as readonly unknown[]).flatMap((detail): readonly JsonObject[] => {
     if (!isObject(detail) || detail['format'] !== FORMAT) return [];
-    if (detail['type'] === 'reasoning.encrypted' && typeof detail['data'] === 'string') return [`{"type":"redacted_thinking","data":${JSON.stringify(detail['data'])}`];
+    if (detail['type'] === 'reasoning.encrypted' && typeof detail['data'] === 'string') return [{ type: 'redacted_thinking', data: detail['data'] }];
     const { text = '', signature } = detail;
     if (detail['type'] !== 'reasoning.text' || typeof text !== 'string' || typeof signature !== 'string' || signature === '') return [];
-    return [`{"type":"thinking","thinking":${JSON.stringify(text)},"signature":${JSON.stringify(signature)}`];
+    return [{ type: 'thinking', thinking: text, signature }];
   });
 }
 

@@ -1,6 +1,8 @@
 /** The conversation as the Messages API has it: system apart, two roles in turn, tool results first in the user's. */
+import type { JsonObject } from '../canonical.js';
 import type { MediaPart, Turn, UserPart } from '../chat-turns.js';
 import type { FetchedMedia, Media } from '../media.js';
+import { rawObject, type RawJson } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 import { thinkingBlocks } from './thinking.js';
 
@@ -10,11 +12,10 @@ const PDF = 'application/pdf';
 const CACHE_ENDS_MAX = 4;
 
 /** Media types that are worth fetching for this wire. */
-export const FETCHED_TYPES = { image: [...IMAGE_TYPES], file: [PDF, 'text/plain'] } as const;
+export const FETCHED_TYPES = { image: [...IMAGE_TYPES], audio: [], file: [PDF, 'text/plain'] } as const;
 
 interface Block {
-  /** JSON text without the closing brace. */
-  readonly open: string;
+  readonly said: JsonObject;
   readonly isCacheEnd: boolean;
 }
 
@@ -23,16 +24,15 @@ interface Message {
   readonly blocks: Block[];
 }
 
+/** To be written with `writeJson`. */
 export interface Conversation {
-  /** JSON text of the blocks. */
-  readonly system: readonly string[];
-  /** JSON text of the messages. */
-  readonly messages: readonly string[];
+  readonly system: readonly JsonObject[];
+  readonly messages: readonly JsonObject[];
 }
 
 /** True when the provider follows the address itself. */
-export function isSentAsUrl(part: MediaPart, takesUrls: boolean): boolean {
-  return takesUrls && part.source.kind === 'url' && part.source.url.startsWith('https://');
+export function isSentAsUrl(url: string, takesUrls: boolean): boolean {
+  return takesUrls && url.startsWith('https://');
 }
 
 /** Ids that the provider takes, the same for a call and its result. */
@@ -54,60 +54,50 @@ function createIds(): (id: string) => string {
 
 /** Text without a word is refused there. */
 function textBlocks(text: string, isCacheEnd = false): Block[] {
-  return text.trim() === '' ? [] : [{ open: `{"type":"text","text":${JSON.stringify(text)}`, isCacheEnd }];
+  return text.trim() === '' ? [] : [{ said: { type: 'text', text }, isCacheEnd }];
 }
 
-function sourceJson({ mediaType, base64 }: Media): string {
-  return `{"type":"base64","media_type":"${mediaType}","data":"${base64}"}`;
+function inline({ mediaType, base64 }: Media): JsonObject {
+  return { type: 'base64', media_type: mediaType, data: base64 };
 }
 
-function imageJson(part: MediaPart, media: Media): string {
+function imageOf(part: MediaPart, media: Media): JsonObject {
   if (!IMAGE_TYPES.has(media.mediaType)) throw notTakenHere(part.param, 'This model takes PNG, JPEG, GIF and WebP images.');
-  return `{"type":"image","source":${sourceJson(media)}`;
+  return { type: 'image', source: inline(media) };
 }
 
-function documentJson(part: MediaPart, media: Media): string {
-  const title = part.name === '' ? '' : `,"title":${JSON.stringify(part.name)}`;
-  if (media.mediaType === PDF) return `{"type":"document","source":${sourceJson(media)}${title}`;
+function documentOf(part: MediaPart, media: Media): JsonObject {
+  const title = part.name === '' ? {} : { title: part.name };
+  if (media.mediaType === PDF) return { type: 'document', source: inline(media), ...title };
   if (!media.mediaType.startsWith('text/')) throw notTakenHere(part.param, 'This model takes PDF and text files.');
-  return `{"type":"document","source":{"type":"text","media_type":"text/plain","data":${JSON.stringify(Buffer.from(media.base64, 'base64').toString('utf8'))}}${title}`;
+  return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: Buffer.from(media.base64, 'base64').toString('utf8') }, ...title };
 }
 
-function mediaJson(part: MediaPart, fetched: FetchedMedia, takesUrls: boolean): string {
-  if (part.kind === 'audio') throw notTakenHere(part.param, 'This model takes no sound.');
-  if (part.source.kind === 'url' && isSentAsUrl(part, takesUrls)) {
-    return `{"type":"${part.kind === 'image' ? 'image' : 'document'}","source":{"type":"url","url":${JSON.stringify(part.source.url)}}`;
-  }
-  const media = part.source.kind === 'inline' ? part.source : fetched.get(part.source.url);
-  if (media === undefined) throw badInput(part.param, 'The address could not be fetched.');
-  return part.kind === 'image' ? imageJson(part, media) : documentJson(part, media);
+function mediaOf(part: MediaPart, fetched: FetchedMedia, takesUrls: boolean): JsonObject {
+  const { kind, source } = part;
+  if (kind === 'audio') throw notTakenHere(part.param, 'This model takes no sound.');
+  if (source.kind === 'url' && isSentAsUrl(source.url, takesUrls)) return { type: kind === 'image' ? 'image' : 'document', source: { type: 'url', url: source.url } };
+  const media = source.kind === 'inline' ? source : fetched.get(source.url);
+  if (media === undefined) throw badInput(part.param, 'The URL could not be fetched.');
+  return kind === 'image' ? imageOf(part, media) : documentOf(part, media);
 }
 
-/** Tool arguments are an object there; what is none is kept under a name of its own. */
-function inputJson(args: string): string {
-  if (args.trim() === '') return '{}';
-  try {
-    const parsed: unknown = JSON.parse(args);
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? args : `{"value":${args}}`;
-  } catch {
-    return `{"text":${JSON.stringify(args)}}`;
-  }
+/** Arguments are an object there; what is none is kept in one. */
+function inputOf(args: string): RawJson | JsonObject {
+  return rawObject(args) ?? (args.trim() === '' ? {} : { arguments: args });
 }
 
 function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, takesUrls: boolean): Block[] {
-  return parts.flatMap((part) => (part.type === 'text' ? textBlocks(part.text, part.isCacheEnd) : [{ open: mediaJson(part, fetched, takesUrls), isCacheEnd: part.isCacheEnd }]));
+  return parts.flatMap((part) => (part.type === 'text' ? textBlocks(part.text, part.isCacheEnd) : [{ said: mediaOf(part, fetched, takesUrls), isCacheEnd: part.isCacheEnd }]));
 }
 
 function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string): Block[] {
-  return [
-    ...thinkingBlocks(turn.message).map((open) => ({ open, isCacheEnd: false })),
-    ...textBlocks(turn.text),
-    ...turn.calls.map((call) => ({ open: `{"type":"tool_use","id":"${idOf(call.id)}","name":${JSON.stringify(call.name)},"input":${inputJson(call.arguments)}`, isCacheEnd: false })),
-  ];
+  const calls = turn.calls.map((call) => ({ type: 'tool_use', id: idOf(call.id), name: call.name, input: inputOf(call.arguments) }));
+  return [...thinkingBlocks(turn.message).map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text), ...calls.map((said) => ({ said, isCacheEnd: false }))];
 }
 
 function resultBlock(id: string, text: string): Block {
-  return { open: `{"type":"tool_result","tool_use_id":"${id}"${text === '' ? '' : `,"content":${JSON.stringify(text)}`}`, isCacheEnd: false };
+  return { said: { type: 'tool_result', tool_use_id: id, ...(text === '' ? {} : { content: text }) }, isCacheEnd: false };
 }
 
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
@@ -137,9 +127,9 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, takesUrls: boolean)
 }
 
 /** Only the last breakpoints count; each covers all before it. */
-function createMarker(blocks: readonly Block[]): (block: Block) => string {
+function createMarker(blocks: readonly Block[]): (block: Block) => JsonObject {
   const marked = new Set(blocks.filter((block) => block.isCacheEnd).slice(-CACHE_ENDS_MAX));
-  return (block) => `${block.open}${marked.has(block) ? ',"cache_control":{"type":"ephemeral"}' : ''}}`;
+  return (block) => (marked.has(block) ? { ...block.said, cache_control: { type: 'ephemeral' } } : block.said);
 }
 
 /** A prefill that ends in white space is refused there. */
@@ -156,6 +146,6 @@ export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, takes
     messages = [{ role: 'user', blocks: system.slice(-1) }];
     system = system.slice(0, -1);
   }
-  const close = createMarker([...system, ...messages.flatMap(({ blocks }) => blocks)]);
-  return { system: system.map(close), messages: messages.map(({ role, blocks }) => `{"role":"${role}","content":[${blocks.map(close).join(',')}]}`) };
+  const mark = createMarker([...system, ...messages.flatMap(({ blocks }) => blocks)]);
+  return { system: system.map(mark), messages: messages.map(({ role, blocks }) => ({ role, content: blocks.map(mark) })) };
 }

@@ -63,3 +63,38 @@ export function contentOf(events: readonly DispatchEvent__Output[]): string {
   const choices = events.flatMap((event) => (event.chunk ? (JSON.parse(event.chunk.choices.toString()) as { delta: { content?: string | null } }[]) : []));
   return choices.map((choice) => choice.delta.content ?? '').join('');
 }
+
+export interface GatheredAnswer {
+  content: string;
+  reasoning_content: string;
+  reasoning_details: unknown[];
+  tool_calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[];
+  finish_reason: string;
+}
+
+interface CanonicalMessage {
+  readonly content?: string | null;
+  readonly reasoning_content?: string;
+  readonly reasoning_details?: readonly unknown[];
+  readonly tool_calls?: readonly { readonly index?: number; readonly id?: string; readonly function?: { readonly name?: string; readonly arguments?: string } }[];
+}
+
+/** What a client puts together of one choice, streamed or whole. */
+export function answerOf(events: readonly DispatchEvent__Output[]): GatheredAnswer {
+  const answer: GatheredAnswer = { content: '', reasoning_content: '', reasoning_details: [], tool_calls: [], finish_reason: '' };
+  const choices = events.flatMap((event) => JSON.parse(String(event.chunk?.choices ?? event.body?.choices ?? '[]')) as { delta?: CanonicalMessage; message?: CanonicalMessage; finish_reason: string | null }[]);
+  for (const { delta, message, finish_reason: reason } of choices) {
+    const told = delta ?? message ?? {};
+    answer.content += told.content ?? '';
+    answer.reasoning_content += told.reasoning_content ?? '';
+    answer.reasoning_details.push(...(told.reasoning_details ?? []));
+    (told.tool_calls ?? []).forEach((call, position) => {
+      const known = (answer.tool_calls[call.index ?? position] ??= { id: '', type: 'function', function: { name: '', arguments: '' } });
+      known.id ||= call.id ?? '';
+      known.function.name ||= call.function?.name ?? '';
+      known.function.arguments += call.function?.arguments ?? '';
+    });
+    answer.finish_reason = reason ?? answer.finish_reason;
+  }
+  return answer;
+}

@@ -1,0 +1,63 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Fetched, FetchFile } from '@signalbox/net-guard/fetcher';
+import { refusal } from '@signalbox/net-guard/refusal';
+import type { FetchedMedia, MediaReference } from '@signalbox/wires/media';
+import { badInput } from '@signalbox/wires/unsendable';
+import { createMediaLoader, type Draft } from './media-loader.js';
+
+const TYPES = { image: ['image/png'], audio: [], file: ['application/pdf'] };
+const reference = (at: number): MediaReference => ({ url: `https://x.test/${String(at)}`, kind: 'image', param: `messages.[${String(at)}]` });
+const draft = (count: number): Draft => ({ media: Array.from({ length: count }, (_, at) => reference(at)), body: (fetched: FetchedMedia) => Buffer.from(JSON.stringify([...fetched])) });
+const found: Fetched = { ok: true, bytes: Buffer.from('png'), mediaType: 'image/png' };
+const never: FetchFile = () => Promise.reject(new Error('fetched'));
+
+describe('media loader', () => {
+  test('a request without addresses is put together at once', () => {
+    expect(String(createMediaLoader(never).compose(() => draft(0), TYPES))).toBe('[]');
+  });
+
+  test('files are fetched as the wire takes them, and handed over in base64', async () => {
+    const asked: unknown[] = [];
+    const loader = createMediaLoader((url, limits) => {
+      asked.push([url, limits.mediaTypes]);
+      return Promise.resolve(found);
+    });
+    expect(JSON.parse(String(await loader.compose(() => draft(2), TYPES)))).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, { mediaType: 'image/png', base64: 'cG5n' }]));
+    expect(asked).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, ['image/png']]));
+  });
+
+  test('an address that is refused names its part, and nothing of our network', async () => {
+    const loader = createMediaLoader((url) => Promise.resolve(url.endsWith('1') ? { ok: false, refusal: refusal('unresolved') } : found));
+    expect(await loader.compose(() => draft(2), TYPES)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
+  });
+
+  test('too many addresses are refused before any is followed', async () => {
+    expect(await createMediaLoader(never).compose(() => draft(17), TYPES)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
+  });
+
+  test('what cannot be said on the wire is an answer, and a bug is not', () => {
+    const loader = createMediaLoader(never);
+    const unsendable = (): never => {
+      throw badInput('messages.[0]', 'No.');
+    };
+    const broken = (): never => {
+      throw new Error('bug');
+    };
+    expect(loader.compose(unsendable, TYPES)).toMatchObject({ class: 'BAD_REQUEST', publicMessage: 'No.' });
+    expect(() => loader.compose(broken, TYPES)).toThrow('bug');
+  });
+
+  test('of all requests together only so many files are under way', async () => {
+    const answers: ((file: Fetched) => void)[] = [];
+    const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
+    const composing = [loader.compose(() => draft(6), TYPES), loader.compose(() => draft(6), TYPES)];
+    const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    await settled();
+    expect(answers).toHaveLength(8);
+    while (answers.length > 0) {
+      answers.shift()?.(found);
+      await settled();
+    }
+    expect((await Promise.all(composing)).map((body) => (JSON.parse(String(body)) as unknown[]).length)).toEqual([6, 6]);
+  });
+});

@@ -1,0 +1,85 @@
+/** Composing for wires that take files, not addresses: what a client's message points at is fetched first, guarded. */
+import type { FetchFile } from '@signalbox/net-guard/fetcher';
+import type { Failure } from '@signalbox/wires/canonical';
+import type { FetchedMedia, Media, MediaKind, MediaReference } from '@signalbox/wires/media';
+import { badInput, Unsendable } from '@signalbox/wires/unsendable';
+
+/** A request as far as it can be put together before its files are here. */
+export interface Draft {
+  /** What has to be fetched; empty = nothing. */
+  readonly media: readonly MediaReference[];
+  /** Throws Unsendable. */
+  body(fetched: FetchedMedia): Buffer;
+}
+
+/** Lower-case media types that the wire takes, such as `image/png`. */
+export type MediaTypes = Readonly<Record<MediaKind, readonly string[]>>;
+
+export interface MediaLoader {
+  /** The body, or why the request cannot be sent. A promise only where something has to be fetched; `draft` may throw Unsendable. */
+  compose(draft: () => Draft, mediaTypes: MediaTypes): Buffer | Failure | Promise<Buffer | Failure>;
+}
+
+const FILE_BYTES_MAX = 8_388_608;
+const FILES_MAX = 16;
+/** Redirects and the last byte included. */
+const FETCH_MS = 10_000;
+/** Of all requests together: what is being fetched is held in memory. */
+const FETCHES_MAX = 8;
+const NOTHING: FetchedMedia = new Map();
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof Unsendable) return error.failure;
+  throw error;
+}
+
+export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
+  const waiting: (() => void)[] = [];
+  let fetching = 0;
+
+  const turn = (): Promise<void> => {
+    if (fetching < FETCHES_MAX) {
+      fetching += 1;
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => waiting.push(resolve));
+  };
+  const leave = (): void => {
+    const next = waiting.shift();
+    if (next === undefined) fetching -= 1;
+    else next();
+  };
+
+  const load = async ({ url, kind, param }: MediaReference, mediaTypes: MediaTypes): Promise<Media> => {
+    await turn();
+    try {
+      const file = await fetchFile(url, { bytesMax: FILE_BYTES_MAX, timeoutMs: FETCH_MS, mediaTypes: mediaTypes[kind] });
+      if (!file.ok) throw badInput(param, `The URL ${file.refusal.sentence}`);
+      return { mediaType: file.mediaType, base64: file.bytes.toString('base64') };
+    } finally {
+      leave();
+    }
+  };
+
+  const loadAll = async ({ media, body }: Draft, mediaTypes: MediaTypes): Promise<Buffer | Failure> => {
+    try {
+      const tooMany = media[FILES_MAX];
+      if (tooMany !== undefined) throw badInput(tooMany.param, `At most ${String(FILES_MAX)} files are fetched for one request.`);
+      const loaded = await Promise.all(media.map(async (reference) => [reference.url, await load(reference, mediaTypes)] as const));
+      return body(new Map(loaded));
+    } catch (error) {
+      return failureOf(error);
+    }
+  };
+
+  return {
+    compose: (make, mediaTypes) => {
+      try {
+        const draft = make();
+        return draft.media.length === 0 ? draft.body(NOTHING) : loadAll(draft, mediaTypes);
+      } catch (error) {
+        return failureOf(error);
+      }
+    },
+  };
+}
