@@ -128,7 +128,7 @@ async function startAll(
   };
   await Promise.all(
     wantedWorkers(environment).map(({ service, provider }) =>
-      startWorker(provider, service, service === 'worker-sim' ? {} : { ...providerSettings(environment), ...(service === 'worker-openai-compatible' ? { PROVIDER: provider } : {}) }),
+      startWorker(provider, service, service === 'worker-sim' ? {} : { ...providerSettings(environment), PROVIDER: provider }),
     ),
   );
 

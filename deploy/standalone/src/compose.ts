@@ -15,6 +15,8 @@ import { systemClock } from '@signalbox/runtime/clock';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
+import { composeWorkerAnthropic } from '@signalbox/worker-anthropic/compose';
+import { loadWorkerAnthropicConfig } from '@signalbox/worker-anthropic/config';
 import { composeWorkerCohere } from '@signalbox/worker-cohere/compose';
 import { loadWorkerCohereConfig } from '@signalbox/worker-cohere/config';
 import { composeWorkerOpenaiCompatible } from '@signalbox/worker-openai-compatible/compose';
@@ -124,6 +126,8 @@ function startWorkers(
   const own = { ...settings, ...providerSettings(environment) };
   const compose = ({ service, provider }: WantedWorker): Service => {
     switch (service) {
+      case 'worker-anthropic':
+        return composeWorkerAnthropic(loadWorkerAnthropicConfig({ ...own, PROVIDER: provider }), surroundings(`worker-${provider}`), { bus });
       case 'worker-cohere':
         return composeWorkerCohere(loadWorkerCohereConfig(own), surroundings(service), { bus });
       case 'worker-openai':

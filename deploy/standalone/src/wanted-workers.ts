@@ -3,6 +3,8 @@ import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from '@sig
 
 /** Providers with a service of their own, and the variables of their credential: the first one set counts. */
 const OWN_WORKERS = [
+  { service: 'worker-anthropic', provider: 'anthropic', credentials: ['ANTHROPIC_API_KEY'] },
+  { service: 'worker-anthropic', provider: 'minimax', credentials: ['MINIMAX_API_KEY'] },
   { service: 'worker-cohere', provider: 'cohere', credentials: ['COHERE_API_KEY', 'CO_API_KEY'] },
   { service: 'worker-openai', provider: 'openai', credentials: ['OPENAI_API_KEY'] },
 ] as const;

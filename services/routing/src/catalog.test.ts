@@ -28,8 +28,8 @@ describe('the shipped catalog', () => {
     expect(served.length).toBeGreaterThan(150);
     for (const endpoint of served) {
       expect(endpoint.prices.length).toBeGreaterThan(0);
-      expect(['cohere-v2', 'openai-chat', 'mistral']).toContain(endpoint.wireProtocol);
-      expect(['vllm', 'anthropic']).not.toContain(endpoint.provider);
+      expect(['anthropic-messages', 'cohere-v2', 'openai-chat', 'mistral']).toContain(endpoint.wireProtocol);
+      expect(['vllm']).not.toContain(endpoint.provider);
     }
   });
 
