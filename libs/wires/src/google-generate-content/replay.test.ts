@@ -23,6 +23,17 @@ describe('stream', () => {
     for (const parts of everySplit(bytes)) expect(replay(create, parts)).toEqual(whole);
   });
 
+  test.each(['text', 'thinking-tools', 'two-candidates-crlf'])('%s cut off at any byte ends as a failure, with nothing that was not said', (name) => {
+    const bytes = fixture(name);
+    const whole = gather(replay(create, [bytes]).events);
+    for (let length = 0; length < bytes.length; length += 1) {
+      const cut = replay(create, [bytes.subarray(0, length)]);
+      expect(brokenInvariants(cut)).toEqual([]);
+      if (cut.events.at(-1)?.type === 'done') expect(gather(cut.events)).toEqual(whole);
+      for (const [index, choice] of gather(cut.events)) expect(whole.get(index)?.content.startsWith(choice.content)).toBe(true);
+    }
+  });
+
   test('text arrives whole, a late signature rides on a delta of its own, the last usage counts', () => {
     const { events, summary } = replay(create, [fixture('text')]);
     expect(gather(events).get(0)).toMatchObject({ content: '4 °C "in" 東京 é', reasons: ['stop'] });
