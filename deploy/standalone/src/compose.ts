@@ -19,6 +19,8 @@ import { composeWorkerAnthropic } from '@signalbox/worker-anthropic/compose';
 import { loadWorkerAnthropicConfig } from '@signalbox/worker-anthropic/config';
 import { composeWorkerCohere } from '@signalbox/worker-cohere/compose';
 import { loadWorkerCohereConfig } from '@signalbox/worker-cohere/config';
+import { composeWorkerGoogle } from '@signalbox/worker-google/compose';
+import { loadWorkerGoogleConfig } from '@signalbox/worker-google/config';
 import { composeWorkerOpenaiCompatible } from '@signalbox/worker-openai-compatible/compose';
 import { loadWorkerOpenaiCompatibleConfig } from '@signalbox/worker-openai-compatible/config';
 import { composeWorkerOpenai } from '@signalbox/worker-openai/compose';
@@ -130,6 +132,8 @@ function startWorkers(
         return composeWorkerAnthropic(loadWorkerAnthropicConfig({ ...own, PROVIDER: provider }), surroundings(`worker-${provider}`), { bus });
       case 'worker-cohere':
         return composeWorkerCohere(loadWorkerCohereConfig(own), surroundings(service), { bus });
+      case 'worker-google':
+        return composeWorkerGoogle(loadWorkerGoogleConfig({ ...own, PROVIDER: provider }), surroundings(`worker-${provider}`), { bus });
       case 'worker-openai':
         return composeWorkerOpenai(loadWorkerOpenaiConfig(own), surroundings(service), { bus });
       case 'worker-openai-compatible':

@@ -1,4 +1,5 @@
 /** Which workers an environment asks for: one for each provider whose credential is set, else the simulator. */
+import { GOOGLE_PROVIDERS, isGoogleProviderWanted, type GoogleProvider } from '@signalbox/worker-google/config';
 import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from '@signalbox/worker-openai-compatible/presets';
 
 /** Providers with a service of their own, and the variables of their credential: the first one set counts. */
@@ -11,7 +12,11 @@ const OWN_WORKERS = [
 
 type OwnWorker = (typeof OWN_WORKERS)[number];
 
-export type WantedWorker = Pick<OwnWorker, 'service' | 'provider'> | { readonly service: 'worker-openai-compatible'; readonly provider: PresetId } | { readonly service: 'worker-sim'; readonly provider: 'simulator' };
+export type WantedWorker =
+  | Pick<OwnWorker, 'service' | 'provider'>
+  | { readonly service: 'worker-google'; readonly provider: GoogleProvider }
+  | { readonly service: 'worker-openai-compatible'; readonly provider: PresetId }
+  | { readonly service: 'worker-sim'; readonly provider: 'simulator' };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -20,6 +25,7 @@ const isSet = (environment: Environment, name: string): boolean => (environment[
 export function wantedWorkers(environment: Environment): readonly WantedWorker[] {
   const wanted: WantedWorker[] = [];
   for (const { service, provider, credentials } of OWN_WORKERS) if (credentials.some((name) => isSet(environment, name))) wanted.push({ service, provider });
+  for (const provider of GOOGLE_PROVIDERS) if (isGoogleProviderWanted(provider, environment)) wanted.push({ service: 'worker-google', provider });
   for (const provider of Object.keys(PRESETS).filter(isPresetId)) {
     if (isConfigured(presetOf(provider), environment)) wanted.push({ service: 'worker-openai-compatible', provider });
   }
@@ -28,7 +34,12 @@ export function wantedWorkers(environment: Environment): readonly WantedWorker[]
   return wanted;
 }
 
+/** Settings of providers whose names do not end as those of the others do. */
+const OTHER_SETTINGS: ReadonlySet<string> = new Set(['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_LOCATION', 'GOOGLE_VERTEX_PROJECT']);
+
+const isProviderSetting = (name: string): boolean => OTHER_SETTINGS.has(name) || (/_(API_KEY|API_TOKEN|TOKEN|BASE_URL)$/.test(name) && name !== 'ADMIN_TOKEN');
+
 /** Credentials and addresses of providers, to be handed to the workers alone. */
 export function providerSettings(environment: Environment): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => /_(API_KEY|API_TOKEN|TOKEN|BASE_URL)$/.test(entry[0]) && entry[0] !== 'ADMIN_TOKEN' && (entry[1] ?? '') !== ''));
+  return Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => isProviderSetting(entry[0]) && (entry[1] ?? '') !== ''));
 }

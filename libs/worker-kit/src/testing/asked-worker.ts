@@ -34,7 +34,7 @@ export const NO_NEIGHBOURS = { WAL_DIR: '/nonexistent', QUOTA_ADDRS: '127.0.0.1:
 export async function startAskedWorker(compose: (around: WorkerSurroundings) => Service): Promise<AskedWorker> {
   const service = compose({ surroundings: { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, options: { bus: createMemoryBus({ clock: systemClock }), journal: FORGETFUL } });
   await service.start();
-  const client = createRpcClient({ area: 'worker', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 10_000 });
+  const client = createRpcClient({ area: 'worker', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 60_000 });
   let asked = 0;
   return {
     ask: (fields, over = {}) => {
@@ -42,7 +42,7 @@ export async function startAskedWorker(compose: (around: WorkerSurroundings) => 
       const request: DispatchRequest = {
         requestId: `chatcmpl-asked-worker-${String(asked)}`, attempt: 1, accountId: 'acct_1', keyId: 'key_1', endpointId: 'e', model: 'm', provider: 'p', providerModelId: 'm',
         card: { id: 'c', inputUncached: '1000000', cacheRead: '500000', outputText: '2000000', outputReasoning: '2000000' }, periods: { day: '2026-01-01' }, heldNanoUsd: '0',
-        stream: true, clientStream: true, promptTokens: 20, maxOutputTokens: 4_096,
+        stream: true, clientStream: true, promptTokens: 20, maxOutputTokens: 4_096, firstByteTimeoutMs: 60_000,
         fields: Object.entries(fields).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })),
         ...over,
       };

@@ -8,7 +8,7 @@ import { unsupportedParams } from './tuning-params.js';
 
 export const SIMULATOR_PROVIDER = 'simulator';
 /** Wires whose worker is built. */
-const BUILT_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'cohere-v2', 'openai-chat', 'mistral']);
+const BUILT_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral']);
 /** Providers known to take `n` above 1. */
 const CHOICES_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'mistral', 'together', 'fireworks', 'deepinfra', 'vllm', SIMULATOR_PROVIDER]);
 /** Hosts that refuse `logprobs` or answer them in a shape of their own, whatever the model could. */

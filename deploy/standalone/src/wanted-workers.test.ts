@@ -1,0 +1,20 @@
+import { expect, test } from '@jest/globals';
+import { providerSettings, wantedWorkers } from './wanted-workers.js';
+
+const providersOf = (environment: Readonly<Record<string, string>>): readonly string[] => wantedWorkers(environment).map(({ service, provider }) => `${service}/${provider}`);
+
+test.each([
+  ['nothing', {}, ['worker-sim/simulator']],
+  ['nothing, and no simulator', { SIMULATOR: 'off' }, []],
+  ['an empty key', { OPENAI_API_KEY: '' }, ['worker-sim/simulator']],
+  ['services of their own', { OPENAI_API_KEY: 'a', CO_API_KEY: 'b' }, ['worker-cohere/cohere', 'worker-openai/openai']],
+  ['both of Google', { GOOGLE_API_KEY: 'a', VERTEX_ACCESS_TOKEN: 'b' }, ['worker-google/google-ai-studio', 'worker-google/google-vertex']],
+  ['a preset, and the simulator beside it', { GROQ_API_KEY: 'a', SIMULATOR: 'on' }, ['worker-openai-compatible/groq', 'worker-sim/simulator']],
+])('%s', (_what, environment, expected) => {
+  expect(providersOf(environment)).toEqual(expected);
+});
+
+test('workers get what is a provider\'s, and nothing else of the environment', () => {
+  const given = { GEMINI_API_KEY: 'a', GEMINI_BASE_URL: 'http://x', VERTEX_ACCESS_TOKEN: 'b', GOOGLE_APPLICATION_CREDENTIALS: '/k', GOOGLE_VERTEX_PROJECT: 'p' };
+  expect(providerSettings({ ...given, ADMIN_TOKEN: 'secret', KEY_PEPPER: 'secret', DATABASE_URL: 'secret', COHERE_API_KEY: '' })).toEqual(given);
+});

@@ -1,0 +1,75 @@
+/** Access tokens of service accounts: fetched once for all requests, renewed before they run out. */
+import type { Clock } from '@signalbox/kernel/clock';
+import { Secret } from '@signalbox/runtime/secret';
+import { assertionOf, GOOGLE_TOKEN_URL, readServiceAccount, type ServiceAccount } from './service-account.js';
+import type { ExchangeAssertion } from './token-endpoint.js';
+
+/** With less than this left, a token is renewed while it still serves. */
+const EARLY_MS = 300_000;
+/** With less than this left, it is not sent any more. */
+const SPENT_MS = 10_000;
+/** Between two tries when the door does not answer, or says no. */
+const PAUSE_MS = 5_000;
+const REFUSED_PAUSE_MS = 30_000;
+
+export interface AccessTokens {
+  /**
+   * The token for a credential: itself where it is one, else exchanged for it. undefined = there is none now.
+   * Only the operator's own key file may say where to; held by the credential's identity.
+   */
+  take(credential: Secret, owner: 'operator' | 'account'): Secret | undefined | Promise<Secret | undefined>;
+  /** The provider refused a token: none that was fetched so far is sent again. */
+  forget(): void;
+}
+
+interface Held {
+  readonly account: ServiceAccount;
+  token: Secret | undefined;
+  /** Monotonic milliseconds. */
+  endsAt: number;
+  notBefore: number;
+  renewal: Promise<Secret | undefined> | undefined;
+}
+
+export function createAccessTokens(exchange: ExchangeAssertion, clock: Clock): AccessTokens {
+  let held = new WeakMap<Secret, Held>();
+
+  const heldFor = (credential: Secret, owner: 'operator' | 'account'): Held | undefined => {
+    const known = held.get(credential);
+    if (known !== undefined) return known;
+    const read = readServiceAccount(credential.unwrap());
+    if (read === undefined) return undefined;
+    const account = owner === 'operator' ? read : { ...read, tokenUrl: GOOGLE_TOKEN_URL };
+    const entry: Held = { account, token: undefined, endsAt: 0, notBefore: 0, renewal: undefined };
+    held.set(credential, entry);
+    return entry;
+  };
+
+  const usable = (entry: Held): Secret | undefined => (entry.endsAt - clock.monotonicMs() > SPENT_MS ? entry.token : undefined);
+
+  const exchangeFor = async (entry: Held): Promise<Secret | undefined> => {
+    const exchanged = await exchange(entry.account.tokenUrl, assertionOf(entry.account, clock.nowMs()));
+    const now = clock.monotonicMs();
+    if (exchanged.ok) {
+      entry.token = new Secret(exchanged.token);
+      entry.endsAt = now + exchanged.lifeMs;
+    } else entry.notBefore = now + (exchanged.isRefused ? REFUSED_PAUSE_MS : PAUSE_MS);
+    entry.renewal = undefined;
+    return usable(entry);
+  };
+
+  return {
+    take: (credential, owner) => {
+      // An access token holds no brace; a key file begins with one.
+      if (!credential.unwrap().trimStart().startsWith('{')) return credential;
+      const entry = heldFor(credential, owner);
+      if (entry === undefined) return undefined;
+      const now = clock.monotonicMs();
+      if (entry.endsAt - now <= EARLY_MS && entry.notBefore <= now) entry.renewal ??= exchangeFor(entry);
+      return usable(entry) ?? entry.renewal;
+    },
+    forget: () => {
+      held = new WeakMap();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** A Google service account: its key file read, and the assertion that is exchanged for an access token. */
+import { createPrivateKey, sign, type KeyObject } from 'node:crypto';
+
+export interface ServiceAccount {
+  readonly email: string;
+  readonly keyId: string;
+  /** Empty = none told. */
+  readonly projectId: string;
+  readonly tokenUrl: string;
+  readonly privateKey: KeyObject;
+}
+
+export const GOOGLE_TOKEN_URL = 'https://oauth2.googleapis.com/token';
+const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
+/** The longest that Google allows. */
+const LIFE_SECONDS = 3_600;
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+/** undefined when the text is no service account's key file. */
+export function readServiceAccount(json: string): ServiceAccount | undefined {
+  try {
+    const file = JSON.parse(json) as Readonly<Record<string, unknown>> | null;
+    const { client_email: email, private_key: key, private_key_id: keyId, project_id: projectId, token_uri: tokenUrl } = file ?? {};
+    if (!isText(email) || !isText(key)) return undefined;
+    return { email, keyId: isText(keyId) ? keyId : '', projectId: isText(projectId) ? projectId : '', tokenUrl: isText(tokenUrl) ? tokenUrl : GOOGLE_TOKEN_URL, privateKey: createPrivateKey(key) };
+  } catch {
+    return undefined;
+  }
+}
+
+const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** Signed JWT (RS256), good for an hour from `nowMs`. */
+export function assertionOf({ email, keyId, tokenUrl, privateKey }: ServiceAccount, nowMs: number): string {
+  const issuedAt = Math.floor(nowMs / 1_000);
+  const head = part({ alg: 'RS256', typ: 'JWT', ...(keyId === '' ? {} : { kid: keyId }) });
+  const claims = part({ iss: email, scope: SCOPE, aud: tokenUrl, iat: issuedAt, exp: issuedAt + LIFE_SECONDS });
+  return `${head}.${claims}.${sign('RSA-SHA256', Buffer.from(`${head}.${claims}`), privateKey).toString('base64url')}`;
+}
