@@ -5,8 +5,8 @@ import { createSseParser } from './sse.js';
 import type { StreamTransducer } from './canonical.js';
 
 export interface SseJsonWire {
-  /** One event; what it adds is flushed into one chunk. */
-  onFrame(frame: JsonObject): void;
+  /** One event, and the JSON text it was read from; what it adds is flushed into one chunk. */
+  onFrame(frame: JsonObject, text: string): void;
   /** The source ended: say `end` or `fail`. */
   onClose(): void;
 }
@@ -31,7 +31,7 @@ export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWi
       garbage();
       return;
     }
-    wire.onFrame(frame);
+    wire.onFrame(frame, frame === parsed ? text : JSON.stringify(frame));
     stream.flush();
   });
 

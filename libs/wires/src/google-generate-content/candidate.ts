@@ -1,6 +1,7 @@
 /** One candidate, of a whole answer or of one event of a stream: both have the same shape. */
 import { isObject, type FinishReason, type JsonObject } from '../canonical.js';
 import type { CallParts } from '../choice-parts.js';
+import { sourceOf } from '../json-source.js';
 import { mapFinishReason } from './finish-reason.js';
 
 export interface Candidate {
@@ -21,11 +22,15 @@ function extraOf(part: JsonObject): JsonObject | undefined {
   return typeof signature === 'string' && signature !== '' ? { google: { thought_signature: signature } } : undefined;
 }
 
-function callOf(call: JsonObject, part: JsonObject): CallParts {
+/** White space between tokens is Google's, not the model's. */
+const withoutSpace = (json: string): string => json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+
+/** `argumentsText` is the JSON text of `args`: numbers keep every digit. */
+function callOf(call: JsonObject, part: JsonObject, argumentsText: () => string | undefined): CallParts {
   return {
     id: typeof call['id'] === 'string' ? call['id'] : '',
     name: typeof call['name'] === 'string' ? call['name'] : '',
-    arguments: JSON.stringify(isObject(call['args']) ? call['args'] : {}),
+    arguments: isObject(call['args']) ? withoutSpace(argumentsText() ?? '{}') : '{}',
     extra: extraOf(part),
   };
 }
@@ -49,35 +54,36 @@ function logprobsOf(raw: unknown): object | undefined {
   };
 }
 
-/** Never throws. `position` stands in for an index that was not told. */
-export function readCandidate(raw: JsonObject, position: number): Candidate {
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+function readCandidate(raw: JsonObject, position: number, text: string): Candidate {
   const content = isObject(raw['content']) ? raw['content'] : {};
-  const parts = Array.isArray(content['parts']) ? (content['parts'] as readonly unknown[]).filter(isObject) : [];
-  let text = '';
+  let said = '';
   let reasoning = '';
   let extra: JsonObject | undefined;
   const calls: CallParts[] = [];
   const images: object[] = [];
-  for (const part of parts) {
+  listOf(content['parts']).forEach((part, at) => {
+    if (!isObject(part)) return;
     const call = part['functionCall'];
     if (isObject(call)) {
-      const read = callOf(call, part);
+      const read = callOf(call, part, () => sourceOf(text, ['candidates', position, 'content', 'parts', at, 'functionCall', 'args']));
       // Nobody can answer a call without a name.
       if (read.name !== '') calls.push(read);
-      continue;
+      return;
     }
     extra = extraOf(part) ?? extra;
     const inline = part['inlineData'];
     if (typeof part['text'] === 'string') {
       if (part['thought'] === true) reasoning += part['text'];
-      else text += part['text'];
+      else said += part['text'];
     } else if (isObject(inline) && typeof inline['data'] === 'string' && typeof inline['mimeType'] === 'string' && inline['mimeType'].startsWith('image/')) {
       images.push({ type: 'image_url', image_url: { url: `data:${inline['mimeType']};base64,${inline['data']}` } });
     }
-  }
+  });
   return {
     index: typeof raw['index'] === 'number' ? raw['index'] : position,
-    content: text,
+    content: said,
     reasoning,
     calls,
     images,
@@ -87,8 +93,9 @@ export function readCandidate(raw: JsonObject, position: number): Candidate {
   };
 }
 
-export function candidatesOf(response: JsonObject): readonly Candidate[] {
-  return Array.isArray(response['candidates']) ? (response['candidates'] as readonly unknown[]).filter(isObject).map(readCandidate) : [];
+/** Candidates of an answer or event, read from `text`; one without an index has its place. Never throws. */
+export function candidatesOf(response: JsonObject, text: string): readonly Candidate[] {
+  return listOf(response['candidates']).flatMap((raw, position) => (isObject(raw) ? [readCandidate(raw, position, text)] : []));
 }
 
 /** True when the prompt itself was refused: there are no candidates then. */

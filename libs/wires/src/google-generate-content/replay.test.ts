@@ -135,6 +135,11 @@ describe('whole answer', () => {
     expect(result.ok && result.answer.usage?.tokens).toMatchObject({ outputText: 0, outputReasoning: 16 });
   });
 
+  test('numbers of calls keep every digit, and the layout of the answer stays outside', () => {
+    const result = read('{ "candidates": [ null, { "content": { "parts": [ 7, { "functionCall": { "name": "f", "args": {\n  "id" : 12345678901234567890, "s": "a  \\" b", "n": 1.10 } } } ] }, "finishReason": "STOP" } ] }');
+    expect(result.ok && JSON.parse(Buffer.from(result.answer.choices).toString())).toMatchObject([{ message: { tool_calls: [{ function: { arguments: '{"id":12345678901234567890,"s":"a  \\" b","n":1.10}' } }] } }]);
+  });
+
   test.each([
     ['<html>502</html>', 'GARBAGE'],
     ['[]', 'GARBAGE'],

@@ -7,16 +7,17 @@ import { readUsage } from './usage.js';
 
 /** `seed` makes ids for tool calls that came without one. Never throws. */
 export function readGenerateContentAnswer(body: Uint8Array, seed: string): AnswerResult {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   let parsed: unknown;
   try {
-    parsed = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+    parsed = JSON.parse(text);
   } catch {
     parsed = undefined;
   }
   if (!isObject(parsed)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(parsed['usageMetadata']);
   if (isObject(parsed['error'])) return { ok: false, failure: classifyErrorFrame(parsed), usage };
-  const candidates = candidatesOf(parsed);
+  const candidates = candidatesOf(parsed, text);
   if (candidates.length === 0 && isPromptBlocked(parsed)) return { ok: false, failure: promptBlocked(), usage };
   const choices = candidates.map((candidate) => ({ ...candidate, logprobs: candidate.logprobs ?? null, reason: candidate.reason ?? 'stop' }));
   return answerOf(choices, { usage, isUnreadable: usage === undefined && isObject(parsed['usageMetadata']) }, seed);

@@ -22,12 +22,12 @@ export function createGenerateContentTransducer(seed: string): StreamTransducer 
     if (candidate.reason !== undefined) stream.finish(index, candidate.reason);
   };
 
-  const onFrame = (frame: JsonObject): void => {
+  const onFrame = (frame: JsonObject, text: string): void => {
     // Each event tells the tokens so far; only with the end they are all.
     if (isObject(frame['usageMetadata'])) told = { usage: readUsage(frame['usageMetadata']) };
     const isBlocked = isPromptBlocked(frame);
     const isError = isObject(frame['error']);
-    if (!isError && !isBlocked) for (const candidate of candidatesOf(frame)) give(candidate);
+    if (!isError && !isBlocked) for (const candidate of candidatesOf(frame, text)) give(candidate);
     if (told !== undefined && (isError || isBlocked || stream.summary().isFinished)) stream.usage(told.usage);
     if (isError) stream.fail(classifyErrorFrame(frame));
     else if (isBlocked) stream.fail(promptBlocked());
