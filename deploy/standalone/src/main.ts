@@ -1,10 +1,13 @@
 /** `npm start`. Prints one `ready` line on stdout; everything else goes to stderr. */
 import { existsSync, mkdirSync } from 'node:fs';
+import { tuneProcess } from '@signalbox/runtime/process';
 import { openEmbeddedStore } from './embedded-store.js';
 
 const BODY = '{"model":"auto","messages":[{"role":"user","content":"Hello!"}]}';
 
 if (existsSync('.env')) process.loadEnvFile('.env');
+
+tuneProcess();
 
 try {
   mkdirSync(process.env['DATA_DIR'] || '.data', { recursive: true, mode: 0o755 });

@@ -70,7 +70,7 @@ describe('every message of proto/', () => {
         expect(withoutMarkers(codec.decode(theirs))).toEqual(expected);
         expect(withoutMarkers(type.toObject(type.decode(codec.encode(message)), loaderOptions))).toEqual(expected);
       }),
-      { numRuns: 25 },
+      { numRuns: 12 },
     );
   });
 
@@ -87,7 +87,7 @@ describe('every message of proto/', () => {
           }
         }
       }),
-      { numRuns: 15 },
+      { numRuns: 6 },
     );
   });
 });

@@ -7,10 +7,10 @@ const SLAB_BYTES = 64 * 1024;
 /** A varint of 64 bits. */
 const VARINT_BYTES_MAX = 10;
 const LENGTH_BYTES_MAX = 5;
-/** Below, a loop over the characters beats the call into native code. */
-const SHORT_TEXT = 48;
+/** Up to here a loop over the characters beats the call into native code. */
+const SHORT_TEXT = 64;
 const TWO_32 = 4_294_967_296;
-/** Digits that every integer below 2^53 has at most, with room for a sign. */
+/** Any integer of so many digits is exact in a double. */
 const SAFE_DIGITS = 15;
 
 /** A 64-bit integer as the contracts carry it: decimal text, or a safe integer. */
@@ -18,6 +18,19 @@ export type Int64 = number | string | { toString(): string };
 
 export function isZero(value: Int64): boolean {
   return value === '0' || value === 0 || value === '';
+}
+
+/** The number that plain decimal text of at most 15 digits stands for; −1 for any other text. */
+function smallNatural(text: string): number {
+  const { length } = text;
+  if (length === 0 || length > SAFE_DIGITS) return -1;
+  let value = 0;
+  for (let i = 0; i < length; i += 1) {
+    const digit = text.charCodeAt(i) - 0x30;
+    if (digit < 0 || digit > 9) return -1;
+    value = value * 10 + digit;
+  }
+  return value;
 }
 
 /** Appends to a slab that all messages of this process share. Not re-entrant: a message is written without a pause. */
@@ -58,8 +71,8 @@ export class Writer {
   int64(value: Int64): void {
     this.room(VARINT_BYTES_MAX);
     const text = typeof value === 'string' ? value : value.toString();
-    const small = text.length <= SAFE_DIGITS ? Number(text) : Number.NaN;
-    if (Number.isSafeInteger(small) && small >= 0) {
+    const small = smallNatural(text);
+    if (small >= 0) {
       if (small < TWO_32) this.varint32(small);
       else this.varint64(small % TWO_32, Math.floor(small / TWO_32));
       return;
@@ -71,12 +84,26 @@ export class Writer {
   }
 
   string(text: string): void {
-    if (text.length <= SHORT_TEXT) {
-      this.room(1 + text.length * 3);
-      if (this.shortAscii(text)) return;
+    // Read once: strings are of many internal kinds, and each look at `length` costs as much as a few characters.
+    const { length } = text;
+    if (length <= SHORT_TEXT) {
+      this.room(1 + SHORT_TEXT);
+      const { slab } = this;
+      const start = this.at + 1;
+      let i = 0;
+      for (; i < length; i += 1) {
+        const code = text.charCodeAt(i);
+        if (code > 0x7f) break;
+        slab[start + i] = code;
+      }
+      if (i === length) {
+        slab[this.at] = length;
+        this.at = start + length;
+        return;
+      }
     }
     // A length that is only known afterwards needs no second pass over the text.
-    this.room(LENGTH_BYTES_MAX + text.length * 3);
+    this.room(LENGTH_BYTES_MAX + length * 3);
     const at = this.open();
     this.at += this.slab.write(text, this.at, 'utf8');
     this.close(at);
@@ -123,20 +150,6 @@ export class Writer {
     this.slab = slab;
     this.start = 0;
     this.at = written;
-  }
-
-  private shortAscii(text: string): boolean {
-    const { slab } = this;
-    let at = this.at + 1;
-    for (let i = 0; i < text.length; i += 1) {
-      const code = text.charCodeAt(i);
-      if (code > 0x7f) return false;
-      slab[at] = code;
-      at += 1;
-    }
-    slab[this.at] = text.length;
-    this.at = at;
-    return true;
   }
 
   private varint32(value: number): void {

@@ -218,8 +218,9 @@ describe.each(['link', 'unary'] as const)('through the %s door', (door) => {
   });
 
   test('answers 5,000 calls at once', async () => {
+    // A unary call costs half a millisecond, and the machine may be busy: the deadline is not what is tested here.
     const { client } = await connect(door, 'quota', admitting((request) => ({ heldNanoUsd: request.amountNanoUsd })));
-    const answers = await Promise.all(Array.from({ length: 5_000 }, (_, i) => admit(client, { amountNanoUsd: String(i) })));
+    const answers = await Promise.all(Array.from({ length: 5_000 }, (_, i) => client.unary<AdmitRequest, AdmitResponse__Output>('Admit', { amountNanoUsd: String(i) }, { deadlineMs: 60_000 })));
     expect(answers.every((answer, i) => answer.heldNanoUsd === String(i))).toBe(true);
   });
 });

@@ -7,8 +7,9 @@ function varintLength(value: number): number {
 }
 
 function textLength(text: string): number {
-  for (let i = 0; i < text.length; i += 1) if (text.charCodeAt(i) > 0x7f) return Buffer.byteLength(text);
-  return text.length;
+  const { length } = text;
+  for (let i = 0; i < length; i += 1) if (text.charCodeAt(i) > 0x7f) return Buffer.byteLength(text);
+  return length;
 }
 
 function bytesFieldLength(length: number): number {

@@ -1,6 +1,7 @@
 /** What every composed service is: something that starts, is ready or not, and stops. */
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import type { Log } from './log.js';
+import { tuneProcess } from './process.js';
 
 /** What every composition root is given; stores and neighbours come from its own config. */
 export interface Surroundings {
@@ -34,6 +35,7 @@ const complain = (name: string, error: unknown): void => {
  * service drains too, so that nothing is left behind.
  */
 export async function runService(name: string, compose: () => { readonly service: Service; readonly log: Log }): Promise<void> {
+  tuneProcess();
   let composed: ReturnType<typeof compose>;
   try {
     composed = compose();
