@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { BusMessage } from '@signalbox/bus/bus';
-import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
+import type { TotalsPublished, TotalsPublished__Output, UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import { brokenLink } from '@signalbox/ledger-core/hash-chain';
 import { silentLog } from '@signalbox/runtime/log';
@@ -17,6 +17,7 @@ import type { LedgerStore } from './domain/ports.js';
 import { createBillingMetrics } from './metrics.js';
 
 const codec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
+const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
 let database: Database<unknown>;
 let store: LedgerStore;
 let consume: (messages: readonly BusMessage[]) => Promise<readonly string[]>;
@@ -121,8 +122,25 @@ test('keeps any text as it came', async () => {
   expect(rows).toEqual([{ model: name }]);
 });
 
-test('answers which of the requests asked about are charged', async () => {
-  expect([...(await store.totals('a5-1', ['r5-1', 'r5-3', 'r5-0', 'unknown'], 0)).requestIds].sort()).toEqual(['r5-1', 'r5-3']);
+test('names the requests charged last, and of those asked about the ones that are charged', async () => {
+  const rows = 2_100;
+  const batch = (first: number) => message({
+    writer: 'w8', firstSeq: String(first + 1), lastSeq: String(first + 100), ended: Array.from({ length: 100 }, (_, i) => ended(`r8-${first + i}`, 1, 'a8', '20')), outcomes: Array.from({ length: 100 }, (_, i) => told(`r8-${first + i}`, 1, 'a8', 'DELIVERED')),
+  });
+  await consume(Array.from({ length: rows / 100 }, (_, i) => batch(i * 100)));
+  const named = new Set((await store.totals('a8', ['r8-0', 'r8-7', 'r5-0', 'unknown'], 0)).requestIds);
+  expect([...named].filter((id) => !id.startsWith('r8-'))).toEqual([]);
+  expect([named.size, named.has('r8-0'), named.has('r8-7'), named.has('r8-1'), named.has('r8-2099')]).toEqual([2_002, true, true, false, true]);
+});
+
+test('an announcement names the sequence of the one before, which rows without a charge do not move', async () => {
+  const heard: TotalsPublished__Output[] = [];
+  const hearing = createConsumer({ store, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: (_, payload) => heard.push(totalsCodec.decode(payload)) });
+  const one = (request: string, first: number) => message({ writer: 'w9', firstSeq: String(first), lastSeq: String(first + 1), ended: [ended(request, 1, 'a9', '20')], outcomes: [told(request, 1, 'a9', 'DELIVERED')] });
+  await hearing([one('r9-1', 1)]);
+  await hearing([message({ writer: 'w9', firstSeq: '3', lastSeq: '3', ended: [ended('r9-2', 1, 'a9', '20')] })]);
+  await hearing([one('r9-3', 4)]);
+  expect(heard.map(({ previousSeq, ledgerSeq, requestIds }) => [previousSeq, ledgerSeq, requestIds])).toEqual([['0', '2', ['r9-1']], ['2', '5', ['r9-3']]]);
 });
 
 test('a ledger of the first schema goes on where it was', async () => {

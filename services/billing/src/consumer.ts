@@ -22,7 +22,7 @@ export interface ConsumerOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: BillingMetrics;
-  /** At most once; a lost announcement is followed by a newer absolute one. */
+  /** At most once; who missed one sees it by the next one's previous sequence, and asks. */
   announce(subject: string, payload: Uint8Array): void;
 }
 
@@ -32,6 +32,7 @@ export function totalsMessage(totals: AccountTotals): TotalsPublished {
     ledgerSeq: String(totals.ledgerSeq),
     totals: totals.totals.map(({ scope, periodId, chargeNanoUsd, tokens, byokTokens }) => ({ scope, periodId, chargeNanoUsd: String(chargeNanoUsd), tokens: String(tokens), byokTokens: String(byokTokens) })),
     requestIds: [...totals.requestIds],
+    previousSeq: String(totals.previousSeq),
   };
 }
 

@@ -9,6 +9,8 @@ import type { LedgerStore } from './domain/ports.js';
 
 const LEDGER_LIMIT_DEFAULT = 100;
 const LEDGER_LIMIT_MAX = 1_000;
+/** Requests in one question for totals. */
+const ASKED_MAX = 10_000;
 
 export function createHandlers({ store, clock }: { readonly store: LedgerStore; readonly clock: Clock }): Handlers {
   const known = (writer: string): string => {
@@ -27,7 +29,10 @@ export function createHandlers({ store, clock }: { readonly store: LedgerStore; 
       Watermarks: async (): Promise<WatermarksResponse> => ({
         writers: (await store.watermarks()).map(({ writer, provider, lastSeq, ledgerSeq, gaps }) => ({ writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) })),
       }),
-      Totals: async (request: TotalsRequest__Output): Promise<TotalsPublished> => totalsMessage(await store.totals(request.accountId, [], clock.nowMs())),
+      Totals: async ({ accountId, requestIds }: TotalsRequest__Output): Promise<TotalsPublished> => {
+        if (requestIds.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests are asked about.');
+        return totalsMessage(await store.totals(accountId, requestIds, clock.nowMs()));
+      },
       Ledger: async (request: LedgerRequest__Output): Promise<LedgerResponse> => {
         const limit = Math.min(request.limit === 0 ? LEDGER_LIMIT_DEFAULT : request.limit, LEDGER_LIMIT_MAX);
         const rows = await store.ledger({ accountId: request.accountId, fromMs: BigInt(request.fromMs), toMs: BigInt(request.toMs), after: BigInt(request.after), limit });

@@ -5,8 +5,8 @@ import { sql } from 'kysely';
 import type { LedgerRowView, LedgerStore, WriterMarkRow } from '../domain/ports.js';
 import { commitBatch } from './postgres-commit.js';
 
-/** Requests named in a rebuild: more than can be on their way to the ledger at once. */
-const RECENT_REQUESTS = 2_000;
+/** Rows of the table whose requests are named in a rebuild: about as many requests, most of which were charged as they were booked. */
+const RECENT_ROWS = 2_000;
 /** 70 days: the longest period with an end (a month) and its predecessor. */
 const RECENT_PERIODS_MS = 70 * 86_400_000;
 const LEDGER_LIMIT = 1_000;
@@ -35,12 +35,12 @@ const isCharged = (alias: 'a' | 'c') => sql<boolean>`to_jsonb(e.attempt) <@ (${s
 export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 'transactPrepared'>): LedgerStore {
   const { db } = database;
 
-  /** Requests of `asked` that are charged, else those charged last. */
+  /** Requests charged last, and those of `asked` that are charged. */
   async function chargedRequests(accountId: string, asked: readonly string[]): Promise<readonly string[]> {
-    const { rows } = asked.length > 0
-      ? await sql<{ request_id: string }>`select request_id from ledger_entries where (kind = 'charge' or charge_hash is not null) and request_id = any(${asked}::text[]) and account_id = ${accountId}`.execute(db)
-      : await sql<{ request_id: string }>`select request_id from (select seq, kind, charge_hash, request_id from ledger_entries where account_id = ${accountId} order by seq desc limit ${RECENT_REQUESTS * 2}) r
-          where kind = 'charge' or charge_hash is not null limit ${RECENT_REQUESTS}`.execute(db);
+    const { rows } = await sql<{ request_id: string }>`select request_id from (select seq, kind, charge_hash, request_id from ledger_entries where account_id = ${accountId} order by seq desc limit ${RECENT_ROWS}) r
+        where kind = 'charge' or charge_hash is not null
+      union
+      select request_id from ledger_entries where (kind = 'charge' or charge_hash is not null) and request_id = any(${asked}::text[]) and account_id = ${accountId}`.execute(db);
     return rows.map((row) => row.request_id);
   }
 

@@ -72,7 +72,7 @@ export interface LedgerStore {
   /** Makes the writer known and answers its watermark. Safe to repeat. */
   register(writer: string, provider: string, lastSeq: bigint, nowMs: number): Promise<bigint>;
   watermarks(): Promise<readonly WriterMarkRow[]>;
-  /** All-time totals and those of recent periods, with those requests of `asked` that are charged; when nothing is asked, with the requests charged last. */
+  /** All-time totals and those of recent periods, with the requests charged last and those of `asked` that are charged. */
   totals(accountId: string, asked: readonly string[], nowMs: number): Promise<AccountTotals>;
   /** Rows with seq above `after` and fromMs ≤ at < toMs (0 = open), ascending, at most `limit`. */
   ledger(query: { readonly accountId: string; readonly fromMs: bigint; readonly toMs: bigint; readonly after: bigint; readonly limit: number }): Promise<readonly LedgerRowView[]>;

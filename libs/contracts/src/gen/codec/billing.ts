@@ -133,18 +133,21 @@ export function readWatermarksResponse(r: Reader, end: number): WatermarksRespon
 
 export function writeTotalsRequest(w: Writer, m: TotalsRequest): void {
   if (m.accountId !== undefined && m.accountId !== '') { w.uint32(10); w.string(m.accountId); }
+  if (m.requestIds !== undefined) for (const one of m.requestIds) { w.uint32(18); w.string(one); }
 }
 export function readTotalsRequest(r: Reader, end: number): TotalsRequestOut {
   let v1: string = '';
+  const v2: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1 = r.string(end); break;
+      case 18: v2.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1 } as TotalsRequestOut;
+  return { accountId: v1, requestIds: v2 } as TotalsRequestOut;
 }
 
 export function writeLedgerRequest(w: Writer, m: LedgerRequest): void {

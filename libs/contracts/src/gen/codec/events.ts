@@ -180,12 +180,14 @@ export function writeTotalsPublished(w: Writer, m: TotalsPublished): void {
   if (m.ledgerSeq !== undefined && !isZero(m.ledgerSeq)) { w.uint32(16); w.int64(m.ledgerSeq); }
   if (m.totals !== undefined) for (const one of m.totals) { w.uint32(26); { const at = w.open(); writeScopeTotal(w, one); w.close(at); } }
   if (m.requestIds !== undefined) for (const one of m.requestIds) { w.uint32(34); w.string(one); }
+  if (m.previousSeq !== undefined && !isZero(m.previousSeq)) { w.uint32(40); w.int64(m.previousSeq); }
 }
 export function readTotalsPublished(r: Reader, end: number): TotalsPublishedOut {
   let v1: string = '';
   let v2: string = '0';
   const v3: ScopeTotalOut[] = [];
   const v4: string[] = [];
+  let v5: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -193,11 +195,12 @@ export function readTotalsPublished(r: Reader, end: number): TotalsPublishedOut 
       case 16: v2 = r.int64(); break;
       case 26: v3.push(readScopeTotal(r, r.delimited(end))); break;
       case 34: v4.push(r.string(end)); break;
+      case 40: v5 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1, ledgerSeq: v2, totals: v3, requestIds: v4 } as TotalsPublishedOut;
+  return { accountId: v1, ledgerSeq: v2, totals: v3, requestIds: v4, previousSeq: v5 } as TotalsPublishedOut;
 }
 
 export function writeScopeTotal(w: Writer, m: ScopeTotal): void {

@@ -4,8 +4,10 @@
 
 export interface TotalsRequest {
   'accountId'?: (string);
+  'requestIds'?: (string)[];
 }
 
 export interface TotalsRequest__Output {
   'accountId': (string);
+  'requestIds': (string)[];
 }

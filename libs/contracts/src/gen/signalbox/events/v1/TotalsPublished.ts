@@ -9,6 +9,7 @@ export interface TotalsPublished {
   'ledgerSeq'?: (number | string | Long);
   'totals'?: (_signalbox_events_v1_ScopeTotal)[];
   'requestIds'?: (string)[];
+  'previousSeq'?: (number | string | Long);
 }
 
 export interface TotalsPublished__Output {
@@ -16,4 +17,5 @@ export interface TotalsPublished__Output {
   'ledgerSeq': (string);
   'totals': (_signalbox_events_v1_ScopeTotal__Output)[];
   'requestIds': (string)[];
+  'previousSeq': (string);
 }
