@@ -67,6 +67,7 @@ export interface Hold {
   tokens: bigint;
   readonly byok: boolean;
   dispatched: boolean;
+  /** Ends the hold unless it is dispatched; each heartbeat moves it. */
   leaseEndMs: number;
   readonly keyId: string;
   readonly periods: Periods;
@@ -79,6 +80,8 @@ export interface FinishedCharge {
   readonly byok: boolean;
   readonly keyId: string;
   readonly periods: Periods;
+  /** When it was told first. */
+  readonly atMs: number;
 }
 
 /** All of one account. Sums in `buckets` can be computed again from `holds` and `finished`. */
@@ -86,6 +89,8 @@ export interface AccountState {
   /** Store generation whose settled totals were asked of the ledger; empty = not yet. */
   loaded: string;
   readonly windows: Map<string, RateWindow>;
+  /** Ledger sequence up to which no totals were missed. */
+  totalsSeq: bigint;
   /** By `scope|qualified period id`. */
   readonly buckets: Map<string, Bucket>;
   readonly holds: Map<string, Hold>;
@@ -157,10 +162,12 @@ export interface TotalsCommand {
   readonly seq: bigint;
   readonly totals: readonly { readonly scope: string; readonly periodId: string; readonly charge: bigint; readonly tokens: bigint; readonly byok: bigint }[];
   readonly requestIds: readonly string[];
+  /** Sequence of the totals told before these; 0 or absent when nobody says. */
+  readonly previousSeq?: bigint;
 }
 
 export function newAccountState(): AccountState {
-  return { loaded: '', windows: new Map(), buckets: new Map(), holds: new Map(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, accountWalls: [] };
+  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new Map(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, accountWalls: [] };
 }
 
 /** Amounts are doubles in Redis Lua: throws a Fault `bad_message` outside of 0 to 9e15. */
@@ -406,6 +413,7 @@ export function heartbeat(state: AccountState, requestId: string, toAmount: bigi
     state.holds.set(requestId, hold);
   }
   hold.dispatched = true;
+  hold.leaseEndMs = nowMs + LEASE_MS;
   const amount = toAmount > hold.amount ? toAmount - hold.amount : 0n;
   const tokens = toTokens > hold.tokens ? toTokens - hold.tokens : 0n;
   for (const wall of hold.walls) {
@@ -430,13 +438,16 @@ export function finish(state: AccountState, command: FinishCommand, nowMs: numbe
   if (hold !== undefined) dropHold(state, requestId, hold);
   if (before !== undefined) changeFinished(state, before, -1n);
   const periods = command.periods ?? hold?.periods ?? before?.periods ?? periodsAt(nowMs, { anchorDay: 0, periodSeconds });
-  const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods };
+  const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods, atMs: before?.atMs ?? nowMs };
   state.finished.set(requestId, item);
   changeFinished(state, item, 1n);
 }
 
-/** Absolute totals of the ledger: the highest sequence wins in each bucket, and the named requests are over. `loadedIn` marks them as the complete answer of the ledger. */
-export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: number, loadedIn?: string): void {
+/**
+ * Absolute totals of the ledger: the highest sequence wins in each bucket, and the named requests are over. `loadedIn`
+ * marks them as the complete answer of the ledger. True = totals told before these never arrived: ask for all of them.
+ */
+export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: number, loadedIn?: string): boolean {
   for (const total of command.totals) {
     const bucket = bucketOf(state, `${total.scope}|${total.periodId}`);
     if (command.seq < bucket.seq) continue;
@@ -454,6 +465,17 @@ export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: 
     markEnded(state, requestId, nowMs);
   }
   if (loadedIn !== undefined) state.loaded = loadedIn;
+  const hasMissed = loadedIn === undefined && (command.previousSeq ?? 0n) > state.totalsSeq;
+  if (!hasMissed && command.seq > state.totalsSeq) state.totalsSeq = command.seq;
+  return hasMissed;
+}
+
+/** Requests, at most `limit`, that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a heartbeat for longer than a lease. */
+export function overdue(state: AccountState, ageMs: number, limit: number, nowMs: number): string[] {
+  const found: string[] = [];
+  for (const [requestId, item] of state.finished) if (item.atMs <= nowMs - ageMs && found.length < limit) found.push(requestId);
+  for (const [requestId, hold] of state.holds) if (hold.dispatched && hold.leaseEndMs <= nowMs && found.length < limit) found.push(requestId);
+  return found;
 }
 
 /** Ends leases that ran out and forgets periods long gone. Answers the requests whose holds it freed. Safe at any time. */

@@ -1,9 +1,11 @@
 /** Composition root of quota. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
+import type { TotalsRequest } from '@signalbox/contracts/billing';
 import type { TotalsPublished, TotalsPublished__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Timer } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { createRpcServer } from '@signalbox/rpc/server';
 import { ConfigError } from '@signalbox/runtime/config';
@@ -18,8 +20,14 @@ import { createHandlers, readTotals } from './server.js';
 
 /** Leases that nobody asks about end this often. */
 const SWEEP_MS = 5_000;
+/** Requests that the ledger should have by now are asked about this often. */
+const RECONCILE_MS = 10_000;
+/** 15 s: a charge is in the ledger and back within one when all is well. */
+const OVERDUE_MS = 15_000;
 // 100 ms: an admission has 150 ms in all (FAILURES, quota).
 const BILLING_DEADLINE_MS = 100;
+/** Nobody waits for an answer about open requests. */
+const RECONCILE_DEADLINE_MS = 5_000;
 const STOP_GRACE_MS = 5_000;
 
 /** Quota as a service. Without a bus it connects to NATS_URL; start rejects with a ConfigError when there is neither. */
@@ -35,9 +43,11 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
   const metrics = createQuotaMetrics(withProcessMetrics);
   const store = neighbours.createStore?.(metrics) ?? createMemoryStore({ clock, periodSeconds });
   const billing = config.BILLING_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'billing', addresses: config.BILLING_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: BILLING_DEADLINE_MS });
-  const quota = createQuota(store, async (accountId) =>
-    billing === undefined ? { seq: 0n, totals: [], requestIds: [] } : readTotals(await billing.unary<{ accountId: string }, TotalsPublished__Output>('Totals', { accountId })),
-  );
+  const quota = createQuota(store, async (accountId, requestIds) => {
+    if (billing === undefined) return { seq: 0n, totals: [], requestIds: [] };
+    const deadlineMs = requestIds.length === 0 ? BILLING_DEADLINE_MS : RECONCILE_DEADLINE_MS;
+    return readTotals(await billing.unary<TotalsRequest, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
+  });
   const server = createRpcServer({ area: 'quota', handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started && store.ready() });
   const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
@@ -46,7 +56,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
   let stopped = false;
   let ownBus: Bus | undefined;
   let subscription: Subscription | undefined;
-  let timer: Timer | undefined;
+  const timers = new Map<string, Timer>();
 
   const onTotals = (payload: Uint8Array): void => {
     let message: TotalsPublished__Output;
@@ -56,22 +66,22 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
       log.warn('A totals event could not be read.');
       return;
     }
-    quota.applyTotals(message.accountId, readTotals(message)).catch((error: unknown) => log.error('A totals event could not be applied.', {}, error));
+    quota.applyTotals(message.accountId, readTotals(message)).catch((error: unknown) => {
+      if (error instanceof Fault) log.warn('Totals were missed or could not be applied; they are asked for later.', { code: error.code });
+      else log.error('A totals event could not be applied.', {}, error);
+    });
   };
-  const sweepLater = (): void => {
-    timer = clock.setTimer(
-      SWEEP_MS,
-      () => {
-        quota
-          .sweep()
-          .then((ended) => metrics.leasesEnded(ended))
-          .catch(() => log.debug('The sweep did not reach the store.'))
-          .finally(() => {
-            if (!stopped) sweepLater();
-          });
-      },
-      { unref: true },
-    );
+  const sweep = async (): Promise<void> => metrics.leasesEnded(await quota.sweep());
+  const reconcile = async (ageMs: number): Promise<void> => metrics.reconciled(await quota.reconcile(ageMs));
+  /** Again and again, each time `delayMs` after the one before has ended. */
+  const repeat = (name: string, delayMs: number, work: () => Promise<void>): void => {
+    if (stopped) return;
+    const run = (): void => {
+      work()
+        .catch(() => log.debug('A round did not reach the store or the ledger.', { round: name }))
+        .finally(() => repeat(name, delayMs, work));
+    };
+    timers.set(name, clock.setTimer(delayMs, run, { unref: true }));
   };
 
   return {
@@ -86,14 +96,19 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
       subscription = await bus.listen('totals.v1.>', ({ payload }) => onTotals(payload));
       ports['grpc'] = await server.start();
       ports['metrics'] = await health.start();
-      sweepLater();
+      repeat('sweep', SWEEP_MS, sweep);
+      if (billing !== undefined) {
+        // What was announced while this process was away.
+        reconcile(0).catch(() => log.debug('Open requests could not be settled at the start; they are asked about later.'));
+        repeat('reconcile', RECONCILE_MS, () => reconcile(OVERDUE_MS));
+      }
       started = true;
     },
     stop: async () => {
       if (stopped) return;
       stopped = true;
       started = false;
-      timer?.cancel();
+      for (const timer of timers.values()) timer.cancel();
       await server.stop(STOP_GRACE_MS);
       await subscription?.stop();
       await ownBus?.close();

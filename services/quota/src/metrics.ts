@@ -9,6 +9,7 @@ export interface QuotaMetrics {
   storeTook(seconds: number): void;
   storeFailed(): void;
   leasesEnded(count: number): void;
+  reconciled(count: number): void;
 }
 
 export function createQuotaMetrics(withProcessMetrics: boolean): QuotaMetrics {
@@ -17,11 +18,13 @@ export function createQuotaMetrics(withProcessMetrics: boolean): QuotaMetrics {
   const store = metrics.histogram('signalbox_quota_store_seconds', 'Time of one call of the store.', [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05]);
   const failures = metrics.counter('signalbox_quota_store_failures_total', 'Calls of the store that failed.', []);
   const leases = metrics.counter('signalbox_quota_leases_ended_total', 'Holds that ended by time, never dispatched.', []);
+  const reconciled = metrics.counter('signalbox_quota_reconciled_total', 'Requests settled by asking the ledger, since its totals did not arrive.', []);
   return {
     metrics,
     admitted: (decision) => admissions.inc({ decision }),
     storeTook: (seconds) => store.observe(seconds),
     storeFailed: () => failures.inc({}),
     leasesEnded: (count) => leases.inc({}, count),
+    reconciled: (count) => reconciled.inc({}, count),
   };
 }

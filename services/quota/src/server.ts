@@ -17,6 +17,7 @@ export function readTotals(message: TotalsPublished__Output): TotalsCommand {
     seq: BigInt(message.ledgerSeq),
     totals: message.totals.map(({ scope, periodId, chargeNanoUsd, tokens, byokTokens }) => ({ scope, periodId, charge: BigInt(chargeNanoUsd), tokens: BigInt(tokens), byok: BigInt(byokTokens) })),
     requestIds: message.requestIds,
+    previousSeq: BigInt(message.previousSeq),
   };
 }
 

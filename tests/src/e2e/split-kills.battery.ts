@@ -47,6 +47,7 @@ describe('separate processes', () => {
     ['worker-simulator', 0],
     ['edge', 1],
     ['billing', 0],
+    ['quota', 0],
   ])('SIGKILL of %s %i under load loses no charge, and the process is back at the same ports', async (role, replica) => {
     const before = processOf(role, replica);
     const running = load({ baseUrls: edges(), key: gateway.key, connections: 10, untilMs: systemClock.monotonicMs() + 3_000 });
@@ -60,9 +61,6 @@ describe('separate processes', () => {
     expect(answers.length + early.answers.length).toBeGreaterThan(5);
     await expectBalancedBooks(gateway, await devAccount(gateway), [...early.answers, ...answers]);
   }, 150_000);
-
-  // Open: once, 60 s after a kill of quota, its settled figure stood above the ledger by charges the totals already held. Cause not proven.
-  test.todo('SIGKILL of quota under load: settled equals the ledger at rest');
 
   test('a revoked key is refused by every edge', async () => {
     const account = await devAccount(gateway);

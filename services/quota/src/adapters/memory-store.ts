@@ -1,6 +1,6 @@
 /** Quota in this process: for `npm start` and tests. One replica only; totals are asked of the ledger at each start. */
 import type { Clock } from '@signalbox/kernel/clock';
-import { admit, applyTotals, finish, heartbeat, newAccountState, release, show, sweep, type AccountState } from '@signalbox/ledger-core/admission';
+import { admit, applyTotals, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AccountState } from '@signalbox/ledger-core/admission';
 import type { QuotaStore } from '../domain/ports.js';
 
 const GENERATION = 'process';
@@ -22,6 +22,8 @@ export function createMemoryStore(options: { readonly clock: Pick<Clock, 'nowMs'
     heartbeat: async (accountId, requestId, toAmount, toTokens) => heartbeat(of(accountId), requestId, toAmount, toTokens, clock.nowMs(), periodSeconds),
     finish: async (accountId, command) => finish(of(accountId), command, clock.nowMs(), periodSeconds),
     applyTotals: async (accountId, command, complete) => applyTotals(of(accountId), command, clock.nowMs(), complete ? GENERATION : undefined),
+    openAccounts: async () => [...accounts].flatMap(([accountId, { holds, finished }]) => (holds.size + finished.size > 0 ? [accountId] : [])),
+    overdue: async (accountId, ageMs, limit) => overdue(of(accountId), ageMs, limit, clock.nowMs()),
     show: async (accountId) => show(of(accountId), clock.nowMs(), periodSeconds),
     sweep: async (accountId) => sweep(of(accountId), clock.nowMs()).length,
   };

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from '@jest/globals';
-import { admit, applyTotals, finish, heartbeat, newAccountState, release, show, sweep, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
+import { admit, applyTotals, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
@@ -23,6 +23,7 @@ test('scripts and the pure state machine agree after each of 2,000 random comman
   await store.start();
   let commands = 0;
   const seen = new Map<string, number>();
+  const missed = new Map<boolean, number>();
   for (let seed = 1; seed <= 20; seed += 1) {
     const account = `acct_${Buffer.from(randomBytes(8)).toString('hex')}`;
     const state = newAccountState();
@@ -59,13 +60,16 @@ test('scripts and the pure state machine agree after each of 2,000 random comman
           await store.finish(account, command);
           finish(state, command, nowMs);
         } else if (kind === 8) {
-          const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: 0n }], requestIds: [requestId] };
-          await store.applyTotals(account, totals, true);
-          applyTotals(state, totals, nowMs, 'x');
+          const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: 0n }], requestIds: [requestId], previousSeq: BigInt(pick(50)) };
+          const complete = pick(3) === 0;
+          const hasMissed = applyTotals(state, totals, nowMs, complete ? 'x' : undefined);
+          missed.set(hasMissed, (missed.get(hasMissed) ?? 0) + 1);
+          expect(await store.applyTotals(account, totals, complete)).toBe(hasMissed);
         } else {
           expect(await store.sweep(account)).toBe(sweep(state, nowMs).length);
         }
       }
+      if (step % 10 === 9) expect([...(await store.overdue(account, 10_000, 1_000))].sort()).toEqual(overdue(state, 10_000, 1_000, nowMs).sort());
       const view = await store.show(account);
       const model = show(state, nowMs);
       expect([...view.buckets].sort()).toEqual([...model.buckets].sort());
@@ -74,6 +78,7 @@ test('scripts and the pure state machine agree after each of 2,000 random comman
   }
   expect(commands).toBe(2_000);
   expect([...seen.keys()].sort()).toEqual(['admitted', 'rate', 'burst', 'wall', 'blocked', 'ended'].sort());
+  expect([...missed.keys()].sort()).toEqual([false, true]);
 }, 60_000);
 
 afterAll(async () => {

@@ -27,6 +27,8 @@ const COMMAND_TIMEOUT_MS = 50;
 /** After a failure calls are refused at once for so long. */
 const BREAKER_OPEN_MS = 500;
 const RECONNECT_MS_MAX = 500;
+/** Keys looked at in one step of a scan: well below a millisecond. */
+const SCAN_KEYS = 1_000;
 
 const KIND_LETTERS: Readonly<Record<PeriodKind, string>> = { day: 'd', week: 'w', month: 'm', plan: 'p', total: 't' };
 const METER_LETTERS = { charge: 'c', tokens: 't', byok: 'b' } as const;
@@ -105,6 +107,25 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     }
   };
 
+  // Holds and finished charges of an account are one hash each, which Redis drops when it is empty. Not atomic: a key that comes or goes meanwhile may be missed.
+  const openAccounts = async (): Promise<readonly string[]> => {
+    if (run === '') throw new Fault('quota_unavailable', 'redis is away');
+    const accounts = new Set<string>();
+    for (const prefix of ['f:{', 'h:{']) {
+      let cursor = '0';
+      do {
+        let keys: readonly string[];
+        try {
+          [cursor, keys] = await redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', SCAN_KEYS);
+        } catch (error) {
+          throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
+        }
+        for (const key of keys) accounts.add(key.slice(prefix.length, -1));
+      } while (cursor !== '0');
+    }
+    return [...accounts];
+  };
+
   return {
     start: async () => {
       await new Promise<void>((resolve, reject) => {
@@ -145,10 +166,12 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       const fixed = periods === undefined ? ['', '', '', '', ''] : [periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs)];
       await call('finish', accountId, [requestId, String(charge), String(tokens), byok ? '1' : '0', keyId, ...fixed, lengthMs]);
     },
-    applyTotals: async (accountId, { seq, totals, requestIds }, complete) => {
+    applyTotals: async (accountId, { seq, totals, requestIds, previousSeq = 0n }, complete) => {
       const rows = totals.flatMap((total) => [`${total.scope}|${total.periodId}`, String(total.charge), String(total.tokens), String(total.byok)]);
-      await call('totals', accountId, [String(seq), complete ? run : '', String(totals.length), ...rows, ...requestIds]);
+      return (await call('totals', accountId, [String(seq), complete ? run : '', String(previousSeq), String(totals.length), ...rows, ...requestIds])) === 1;
     },
+    openAccounts,
+    overdue: async (accountId, ageMs, limit) => (await call('overdue', accountId, [String(ageMs), String(limit)])) as readonly string[],
     show: async (accountId) => {
       const [at = '0', walls = '', ...rows] = (await call('show', accountId, [])) as readonly string[];
       const buckets = new Map<string, Bucket>();

@@ -6,7 +6,7 @@
 import { BUCKET_MEMORY_MS, ENDED_GENERATION_MS, LEASE_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/admission';
 
 // Packed forms: bucket = 10 doubles in the order of Bucket; hold = amount tokens byok dispatched lease reservedAt, key day week month plan walls;
-// finished = charge tokens byok reservedAt, key day week month plan; window = head sum, then one count a slot.
+// finished = charge tokens byok at, key day week month plan; window = head sum, then one count a slot.
 const PRELUDE = `
 local Q,H,F,E=KEYS[1],KEYS[2],KEYS[3],KEYS[4]
 local call,floor,pack,unp,fmt,max,min=redis.call,math.floor,struct.pack,struct.unpack,string.format,math.max,math.min
@@ -70,7 +70,7 @@ local function held(h,a,t) change(h.key,h.p,0,0,0,a,t,h.b==1 and t or 0) end
 local function drop(req,h) held(h,-h.a,-h.t) call('HDEL',H,req) end
 local function finished_of(s)
   local c,t,b,at,key,day,week,month,plan=unp(FF,s)
-  return {c=c,t=t,b=b,key=key,p={day,week,month,plan,at}}
+  return {c=c,t=t,b=b,at=at,key=key,p={day,week,month,plan,at}}
 end
 local function booked(f,sign) change(f.key,f.p,sign*f.c,sign*f.t,f.b==1 and sign*f.t or 0,0,0,0) end
 local GEN=floor(now/${ENDED_GENERATION_MS})
@@ -230,6 +230,7 @@ if s then h=hold_of(s) else
   h={a=0,t=0,b=0,d=1,l=now,key='',p=ids(now,0,len),walls=''}
 end
 h.d=1
+h.l=now+${LEASE_MS}
 local a,t=max(0,to_a-h.a),max(0,to_t-h.t)
 for scope,kind,meter,limit in h.walls:gmatch('(%a)(%a)(%a)(%d+);') do
   local grow=meter=='c' and a or t
@@ -255,20 +256,20 @@ local p
 if ARGV[7]~='' then p={ARGV[7],ARGV[8],ARGV[9],ARGV[10],tonumber(ARGV[11])}
 elseif h then p=h.p elseif before then p=before.p else p=ids(now,0,tonumber(ARGV[12])) end
 local f={c=tonumber(ARGV[3]),t=tonumber(ARGV[4]),b=tonumber(ARGV[5]),key=ARGV[6],p=p}
-call('HSET',F,req,pack(FF,f.c,f.t,f.b,p[5],f.key,p[1],p[2],p[3],p[4]))
+call('HSET',F,req,pack(FF,f.c,f.t,f.b,before and before.at or now,f.key,p[1],p[2],p[3],p[4]))
 booked(f,1)
 return 1
 `;
 
 const TOTALS = `
-local seq,loaded,n=tonumber(ARGV[2]),ARGV[3],tonumber(ARGV[4])
+local seq,loaded,prev,n=tonumber(ARGV[2]),ARGV[3],tonumber(ARGV[4]),tonumber(ARGV[5])
 for i=1,n do
-  local at=5+4*(i-1)
+  local at=6+4*(i-1)
   local name='b:'..ARGV[at]
   local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,call('HGET',Q,name) or ZERO)
   if seq>=s then call('HSET',Q,name,pack(BF,seq,tonumber(ARGV[at+1]),tonumber(ARGV[at+2]),tonumber(ARGV[at+3]),c2,t2,b2,c3,t3,b3)) end
 end
-for i=5+4*n,#ARGV do
+for i=6+4*n,#ARGV do
   local req=ARGV[i]
   local s=call('HGET',H,req)
   if s then drop(req,hold_of(s)) end
@@ -277,7 +278,23 @@ for i=5+4*n,#ARGV do
   mark(req)
 end
 if loaded~='' then call('HSET',Q,'ok',loaded) end
-return 1
+local known=tonumber(call('HGET',Q,'n') or '0')
+if loaded=='' and prev>known then return 1 end
+if seq>known then call('HSET',Q,'n',int(seq)) end
+return 0
+`;
+
+const OVERDUE = `
+local age,limit=tonumber(ARGV[2]),tonumber(ARGV[3])
+local out={}
+local all=call('HGETALL',F)
+for i=1,#all,2 do if #out<limit and finished_of(all[i+1]).at<=now-age then out[#out+1]=all[i] end end
+all=call('HGETALL',H)
+for i=1,#all,2 do if #out<limit then
+  local h=hold_of(all[i+1])
+  if h.d==1 and h.l<=now then out[#out+1]=all[i] end
+end end
+return out
 `;
 
 const SHOW = `
@@ -321,6 +338,7 @@ export const SCRIPTS = {
   heartbeat: PRELUDE + HEARTBEAT,
   finish: PRELUDE + FINISH,
   totals: PRELUDE + TOTALS,
+  overdue: PRELUDE + OVERDUE,
   show: PRELUDE + SHOW,
   sweep: PRELUDE + SWEEP,
 } as const;

@@ -112,6 +112,45 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     expect(verdict(await store.admit(account, { ...asked, amount: 4n }))).toMatchObject({ decision: 'admitted', rate: { remaining: 0 } });
   });
 
+  test('says of every totals message that one before it was missed, until it has complete totals', async () => {
+    const account = fresh();
+    const totals = (previousSeq: bigint, seq: bigint) => ({ seq, previousSeq, totals: [{ scope: 'account', periodId: 'total', charge: seq, tokens: 0n, byok: 0n }], requestIds: [] });
+    expect(await store.applyTotals(account, totals(0n, 2n), false)).toBe(false);
+    expect(await store.applyTotals(account, totals(2n, 5n), false)).toBe(false);
+    expect(await store.applyTotals(account, totals(0n, 2n), false)).toBe(false);
+    expect(await store.applyTotals(account, totals(7n, 9n), false)).toBe(true);
+    expect(await store.applyTotals(account, totals(9n, 11n), false)).toBe(true);
+    expect((await store.show(account)).buckets.get('account|total')?.charge).toBe(11n);
+    expect(await store.applyTotals(account, totals(0n, 11n), true)).toBe(false);
+    expect(await store.applyTotals(account, totals(11n, 14n), false)).toBe(false);
+  });
+
+  test('names what the ledger should have by now: finished long ago, or dispatched and no longer kept alive', async () => {
+    const account = fresh();
+    const others = fresh();
+    await store.admit(account, command('waiting', { amount: 1n }));
+    for (const id of ['live', 'left', 'done']) {
+      await store.admit(account, command(id, { amount: 1n }));
+      await store.heartbeat(account, id, 0n, 0n);
+    }
+    const done = { requestId: 'done', charge: 1n, tokens: 0n, byok: false, keyId: 'key_1', periods: undefined };
+    await store.finish(account, done);
+    expect(await store.overdue(account, 15_000, 10)).toEqual([]);
+    skew += 20_000;
+    await store.heartbeat(account, 'live', 0n, 0n);
+    await store.finish(account, done);
+    expect(await store.overdue(account, 15_000, 10)).toEqual(['done']);
+    skew += 11_000;
+    expect([...(await store.overdue(account, 15_000, 10))].sort()).toEqual(['done', 'left']);
+    expect(await store.overdue(account, 15_000, 1)).toHaveLength(1);
+    expect(await store.openAccounts()).toContain(account);
+    expect(await store.openAccounts()).not.toContain(others);
+    await store.sweep(account);
+    await store.applyTotals(account, { seq: 1n, totals: [], requestIds: ['done', 'left', 'live'] }, false);
+    expect(await store.overdue(account, 0, 10)).toEqual([]);
+    expect(await store.openAccounts()).not.toContain(account);
+  });
+
   test('a hard allotment is a wall of tokens and BYOK tokens have their own', async () => {
     const account = fresh();
     const walls = [cap(10n, { period: 'plan', meter: 'byok' })];

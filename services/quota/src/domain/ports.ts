@@ -12,12 +12,16 @@ export interface QuotaStore {
   /** False = the growth of the hold was refused. */
   heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint): Promise<boolean>;
   finish(accountId: string, command: FinishCommand): Promise<void>;
-  /** `complete`: all totals of the account as the ledger has them now; admissions that need them may go on. */
-  applyTotals(accountId: string, command: TotalsCommand, complete: boolean): Promise<void>;
+  /** `complete`: all totals of the account as the ledger has them now; admissions that need them may go on. True = totals told before these were missed: ask for all of them. */
+  applyTotals(accountId: string, command: TotalsCommand, complete: boolean): Promise<boolean>;
+  /** Accounts with holds or finished charges. */
+  openAccounts(): Promise<readonly string[]>;
+  /** Requests that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a heartbeat for longer than a lease. At most `limit`. */
+  overdue(accountId: string, ageMs: number, limit: number): Promise<readonly string[]>;
   show(accountId: string): Promise<AccountView>;
   /** Ends leases that ran out; answers how many. */
   sweep(accountId: string): Promise<number>;
 }
 
-/** The ledger's absolute totals of an account; throws a Fault when billing is away. */
-export type AskTotals = (accountId: string) => Promise<TotalsCommand>;
+/** The ledger's absolute totals of an account. Named are the requests charged last, and those of `requestIds` that are charged. Throws a Fault when billing is away. */
+export type AskTotals = (accountId: string, requestIds: readonly string[]) => Promise<TotalsCommand>;

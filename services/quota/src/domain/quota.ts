@@ -10,38 +10,62 @@ export interface Quota {
   release(accountId: string, requestId: string): Promise<void>;
   heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint): Promise<boolean>;
   finish(accountId: string, command: FinishCommand): Promise<void>;
+  /** Asks the ledger when totals before these were missed; throws a Fault `quota_unavailable` when it cannot, and the next totals say so again. */
   applyTotals(accountId: string, command: TotalsCommand): Promise<void>;
   show(accountId: string): Promise<AccountView>;
   /** Ends leases of the accounts seen by this process; answers how many. Faults of the store end it early. */
   sweep(): Promise<number>;
+  /** Asks the ledger about requests of any account that are open for longer than `ageMs`, since totals are announced at most once. Answers how many were settled. Faults end it early. */
+  reconcile(ageMs: number): Promise<number>;
 }
 
 /** Accounts remembered for the sweep; each admission of an account sweeps its own too. */
 const SEEN_MAX = 100_000;
+/** Requests in one question to the ledger. */
+const ASKED_MAX = 1_000;
 
 export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
   const seen = new Set<string>();
-  const loading = new Map<string, Promise<void>>();
 
   const touch = (accountId: string): void => {
     if (seen.size < SEEN_MAX) seen.add(accountId);
   };
-  // One question an account, however many requests wait for it.
-  const load = (accountId: string): Promise<void> => {
-    let running = loading.get(accountId);
-    if (running === undefined) {
-      running = (async () => {
-        let totals: TotalsCommand;
-        try {
-          totals = await askTotals(accountId);
-        } catch (error) {
-          throw new Fault('quota_unavailable', 'the ledger did not tell its totals', { cause: error });
-        }
-        await store.applyTotals(accountId, totals, true);
-      })().finally(() => loading.delete(accountId));
-      loading.set(accountId, running);
+  const ask = async (accountId: string, requestIds: readonly string[]): Promise<ReadonlySet<string>> => {
+    let totals: TotalsCommand;
+    try {
+      totals = await askTotals(accountId, requestIds);
+    } catch (error) {
+      throw new Fault('quota_unavailable', 'the ledger did not tell its totals', { cause: error });
     }
-    return running;
+    await store.applyTotals(accountId, totals, true);
+    return new Set(totals.requestIds);
+  };
+  /** Work that is done once for an account, however many wait for it. */
+  const once = (work: (accountId: string) => Promise<unknown>): ((accountId: string) => Promise<void>) => {
+    const running = new Map<string, Promise<void>>();
+    return (accountId) => {
+      let current = running.get(accountId);
+      if (current === undefined) {
+        current = work(accountId)
+          .then(() => undefined)
+          .finally(() => running.delete(accountId));
+        running.set(accountId, current);
+      }
+      return current;
+    };
+  };
+  const load = once((accountId) => ask(accountId, []));
+  const catchUp = once(async (accountId) => ask(accountId, await store.overdue(accountId, 0, ASKED_MAX)));
+  /** Settles what the ledger has of the requests that are open for longer than `ageMs`. */
+  const settle = async (accountId: string, ageMs: number): Promise<number> => {
+    for (let settled = 0; ; ) {
+      const asked = await store.overdue(accountId, ageMs, ASKED_MAX);
+      if (asked.length === 0) return settled;
+      const charged = await ask(accountId, asked);
+      const found = asked.filter((requestId) => charged.has(requestId)).length;
+      settled += found;
+      if (asked.length < ASKED_MAX || found === 0) return settled;
+    }
   };
 
   return {
@@ -62,7 +86,9 @@ export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
       return store.heartbeat(accountId, requestId, toAmount, toTokens);
     },
     finish: (accountId, command) => store.finish(accountId, command),
-    applyTotals: (accountId, command) => store.applyTotals(accountId, command, false),
+    applyTotals: async (accountId, command) => {
+      if (await store.applyTotals(accountId, command, false)) await catchUp(accountId);
+    },
     show: async (accountId) => {
       const view = await store.show(accountId);
       if (view.buckets.size > 0) return view;
@@ -73,6 +99,11 @@ export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
       let ended = 0;
       for (const accountId of [...seen]) ended += await store.sweep(accountId);
       return ended;
+    },
+    reconcile: async (ageMs) => {
+      let settled = 0;
+      for (const accountId of await store.openAccounts()) settled += await settle(accountId, ageMs);
+      return settled;
     },
   };
 }

@@ -1,0 +1,74 @@
+import { expect, test } from '@jest/globals';
+import type { TotalsCommand } from '@signalbox/ledger-core/admission';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { createMemoryStore } from '../adapters/memory-store.js';
+import { createQuota } from './quota.js';
+
+const ACCOUNT = 'acct_1';
+
+/** Quota beside a ledger that has charged `charged`, one nano each, and counts the questions. */
+function beside(charged: readonly string[]) {
+  const clock = createFakeClock();
+  const ledger = { charged: new Set(charged), isAway: false, asked: [] as (readonly string[])[] };
+  const total = (): TotalsCommand['totals'] => [{ scope: 'account', periodId: 'total', charge: BigInt(ledger.charged.size), tokens: 0n, byok: 0n }];
+  const quota = createQuota(createMemoryStore({ clock }), (_, requestIds) => {
+    ledger.asked.push(requestIds);
+    if (ledger.isAway) return Promise.reject(new Error('away'));
+    return Promise.resolve({ seq: BigInt(ledger.charged.size), totals: total(), requestIds: requestIds.filter((id) => ledger.charged.has(id)) });
+  });
+  const finish = (requestId: string) => quota.finish(ACCOUNT, { requestId, charge: 1n, tokens: 0n, byok: false, keyId: 'key_1', periods: undefined });
+  const settled = async (): Promise<bigint> => {
+    const bucket = (await quota.show(ACCOUNT)).buckets.get('account|total');
+    return (bucket?.charge ?? 0n) + (bucket?.finishedCharge ?? 0n);
+  };
+  const announce = (previousSeq: bigint, requestIds: readonly string[]) => quota.applyTotals(ACCOUNT, { seq: BigInt(ledger.charged.size), previousSeq, totals: total(), requestIds });
+  return { clock, ledger, quota, finish, settled, announce };
+}
+
+test('totals that were never heard are asked for as soon as the next ones come', async () => {
+  const { ledger, finish, settled, announce } = beside([]);
+  for (const id of ['a', 'b', 'c']) await finish(id);
+  ledger.charged.add('a').add('b');
+  // Nobody heard of a and b; now c is announced.
+  ledger.charged.add('c');
+  await announce(2n, ['c']);
+  expect(await settled()).toBe(3n);
+  expect(ledger.asked).toEqual([['a', 'b']]);
+  ledger.charged.add('d');
+  await announce(3n, ['d']);
+  expect(ledger.asked).toHaveLength(1);
+});
+
+test('a ledger that is away is asked again at the next totals', async () => {
+  const { ledger, finish, settled, announce } = beside(['a', 'b']);
+  await finish('a');
+  ledger.isAway = true;
+  await expect(announce(1n, ['b'])).rejects.toThrow(/^quota_unavailable/);
+  expect(await settled()).toBe(3n);
+  ledger.isAway = false;
+  ledger.charged.add('c');
+  await announce(2n, ['c']);
+  expect(await settled()).toBe(3n);
+});
+
+test('without any more totals, what is open for too long is asked about, and only what the ledger has is settled', async () => {
+  const { clock, ledger, quota, finish, settled } = beside(['a', 'b']);
+  for (const id of ['a', 'b', 'open']) await finish(id);
+  expect(await quota.reconcile(15_000)).toBe(0);
+  expect(ledger.asked).toEqual([]);
+  clock.advance(15_000);
+  await finish('fresh');
+  expect(await quota.reconcile(15_000)).toBe(2);
+  expect(ledger.asked).toEqual([['a', 'b', 'open']]);
+  // Two of the ledger, and two that it does not have yet.
+  expect(await settled()).toBe(4n);
+});
+
+test('more than one question holds is settled in one round', async () => {
+  const ids = Array.from({ length: 2_500 }, (_, i) => `r${i}`);
+  const { ledger, quota, finish, settled } = beside(ids);
+  for (const id of ids) await finish(id);
+  expect(await quota.reconcile(0)).toBe(2_500);
+  expect(ledger.asked.map((each) => each.length)).toEqual([1_000, 1_000, 500]);
+  expect(await settled()).toBe(2_500n);
+});
