@@ -4,12 +4,12 @@ import type { DispatchEvent, DispatchRequest__Output, Failed } from '@signalbox/
 import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
+import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { completionTokens, type PriceCard } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
-import { createCardReader } from './cards.js';
 import { BYTES_PER_TOKEN, chargeOf, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
 import type { Credential, CredentialPool } from './credentials.js';
@@ -51,12 +51,12 @@ interface Terms {
   readonly periods: PeriodSet__Output;
 }
 
-function readTerms(request: DispatchRequest__Output, cardOf: (card: PriceCard__Output) => PriceCard): Terms {
+function readTerms(request: DispatchRequest__Output): Terms {
   const { card, referenceCard, periods } = request;
   if (card === null || periods === null || request.requestId === '' || request.attempt < 1) throw new Fault('bad_message', 'dispatch without id, attempt, card or periods');
   const referenceMessage = referenceCard === null || referenceCard.id === '' ? null : referenceCard;
   try {
-    return { card: cardOf(card), reference: referenceMessage === null ? undefined : cardOf(referenceMessage), cardMessage: card, referenceMessage, periods };
+    return { card: priceCardOf(card), reference: referenceMessage === null ? undefined : priceCardOf(referenceMessage), cardMessage: card, referenceMessage, periods };
   } catch (cause) {
     throw new Fault('bad_message', 'price card', { cause });
   }
@@ -97,7 +97,6 @@ function finishReasonOf(ending: Ending, attempt: Attempt): string {
 
 export function createDispatcher(options: DispatchOptions): Dispatcher {
   const { adapter, upstream, credentials, journal, observations, metrics, clock } = options;
-  const cardOf = createCardReader();
   let inFlight = 0;
   let draining = 0;
   const idleWaiters = new Set<() => void>();
@@ -153,7 +152,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   };
 
   const run = async (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void> => {
-    const terms = readTerms(request, cardOf);
+    const terms = readTerms(request);
     let credential: Credential | undefined;
     let secret: Secret | undefined;
     if (request.byok) {

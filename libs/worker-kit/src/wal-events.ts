@@ -2,8 +2,8 @@
 import type { AttemptEnded, AttemptEnded__Output, OutcomeTold, OutcomeTold__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import { ZERO_NANO_USD } from '@signalbox/kernel/money';
+import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { completionTokens, costOf, NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
-import { cardOf } from './cards.js';
 import type { AttemptEnd, AttemptStart, ToldOutcome } from './journal.js';
 import type { FinishedHold } from './settlement.js';
 
@@ -78,8 +78,8 @@ export function withPrompt(delivered: TokenCounts, promptTokens: number): TokenC
 export function orphanEvent(event: AttemptEvent, nowMs: number): void {
   const delivered = event.tokens ?? NO_TOKENS;
   const hasOutput = completionTokens(delivered) > 0;
-  const card = event.card === null || !hasOutput ? undefined : cardOf(event.card);
-  const reference = event.referenceCard === null || event.referenceCard.id === '' || card === undefined ? undefined : cardOf(event.referenceCard);
+  const card = event.card === null || !hasOutput ? undefined : priceCardOf(event.card);
+  const reference = event.referenceCard === null || event.referenceCard.id === '' || card === undefined ? undefined : priceCardOf(event.referenceCard);
   const cost = card === undefined ? ZERO_NANO_USD : costOf(delivered, card);
   event.tokens = hasOutput ? delivered : NO_TOKENS;
   event.costNanoUsd = String(cost);
