@@ -1,4 +1,5 @@
 /** What an attempt cost: provider's figures first, else what was seen, at the card it was sent with. */
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { asNanoUsd, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
 import { completionTokens, costOf, NO_TOKENS, promptTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { Usage } from '@signalbox/wires/canonical';
@@ -26,8 +27,17 @@ export interface Charge {
   readonly savingsNanoUsd: NanoUsd;
 }
 
-export function estimatedTokens(promptEstimate: number, outputBytes: number): TokenCounts {
-  return { inputUncached: promptEstimate, cacheRead: 0, cacheWrite: 0, outputText: Math.ceil(outputBytes / BYTES_PER_TOKEN), outputReasoning: 0, audio: 0, image: 0 };
+/** Output tokens that the provider was asked for at most, all choices together; Infinity without a bound. */
+export function outputTokensMax({ maxTokens, fields }: Pick<DispatchRequest__Output, 'maxTokens' | 'fields'>): number {
+  if (maxTokens === undefined) return Infinity;
+  const choices = Number(fields.find(({ name }) => name === 'n')?.value.toString() ?? 1);
+  return maxTokens * (choices >= 1 ? choices : 1);
+}
+
+/** Long tokens have more bytes than most: nobody is charged for more tokens than were asked for, and held. */
+export function estimatedTokens(promptEstimate: number, outputBytes: number, outputMax: number): TokenCounts {
+  const outputText = Math.min(Math.ceil(outputBytes / BYTES_PER_TOKEN), outputMax);
+  return { inputUncached: promptEstimate, cacheRead: 0, cacheWrite: 0, outputText, outputReasoning: 0, audio: 0, image: 0 };
 }
 
 function isFarOff(told: number, own: number): boolean {
@@ -35,8 +45,8 @@ function isFarOff(told: number, own: number): boolean {
 }
 
 /** Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING, section 5). */
-export function chargeOf(seen: Seen, card: PriceCard, reference: PriceCard | undefined): Charge {
-  const own = seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes) : NO_TOKENS;
+export function chargeOf(seen: Seen, card: PriceCard, reference: PriceCard | undefined, outputMax: number): Charge {
+  const own = seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes, outputMax) : NO_TOKENS;
   const tokens = seen.usage?.tokens ?? own;
   const flags: string[] = [];
   if (seen.usage === undefined && seen.isAnswered) flags.push('estimated');

@@ -4,7 +4,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import { Attempt, type AttemptSinks, type ChunkEvent, type Ending } from './attempt.js';
-import { BYTES_PER_TOKEN, estimatedTokens } from './charge.js';
+import { BYTES_PER_TOKEN, estimatedTokens, outputTokensMax } from './charge.js';
 import type { Journal } from './journal.js';
 import type { ProviderAdapter, UpstreamRequest } from './provider.js';
 import type { Upstream } from './upstream.js';
@@ -82,7 +82,7 @@ export class Conversation implements AttemptSinks {
     this.checkpointAt = nowMs;
     this.checkpointBytes = outputBytes;
     const { journal, request } = this.options;
-    journal.checkpoint(request.requestId, request.attempt, estimatedTokens(request.promptTokens, outputBytes));
+    journal.checkpoint(request.requestId, request.attempt, estimatedTokens(request.promptTokens, outputBytes, outputTokensMax(request)));
   }
 
   /** False when there is no room for more; true when it does not matter any more. */

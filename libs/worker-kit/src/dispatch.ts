@@ -10,7 +10,7 @@ import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
-import { BYTES_PER_TOKEN, chargeOf, type Charge, type Seen } from './charge.js';
+import { BYTES_PER_TOKEN, chargeOf, outputTokensMax, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
 import type { Credential, CredentialPool } from './credentials.js';
 import type { Journal } from './journal.js';
@@ -202,7 +202,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const { attempt } = conversation;
     learn(ending, credential, request.providerModelId);
     const seen = seenOf(ending, attempt, request.promptTokens);
-    const charge = chargeOf(seen, terms.card, terms.reference);
+    const charge = chargeOf(seen, terms.card, terms.reference, outputTokensMax(request));
     const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;
     const failureClass = reason?.class ?? 'FAILURE_CLASS_UNSPECIFIED';
     const totalMs = Math.round(clock.monotonicMs() - startedAt);

@@ -104,6 +104,8 @@ export function createShipping(options: ShippingOptions): Shipping {
   let isBehind = false;
   let isRegistered = false;
   let shipped = 0;
+  /** Times that the log was sent again: the bus would take what it lost, or what the ledger lost, for a double. */
+  let resends = 0;
   let ledger = 0;
   let progressAtMs = clock.monotonicMs();
   let isShipping = false;
@@ -137,7 +139,7 @@ export function createShipping(options: ShippingOptions): Shipping {
         // Starts at the end of the range carry nothing to book but belong to the sequence.
         const last = batch.length === waiting.length && !isBehind ? options.lastSeq() : newest.seq;
         const first = shipped + 1;
-        await bus.publish(subject, joinUsage({ writer, firstSeq: first, lastSeq: last }, batch), { messageId: `${writer}:${String(last)}` });
+        await bus.publish(subject, joinUsage({ writer, firstSeq: first, lastSeq: last }, batch), { messageId: resends === 0 ? `${writer}:${last}` : `${writer}:${last}:${resends}` });
         if (isClosed) return;
         backoffMs = BACKOFF_MIN_MS;
         // A watermark that went back meanwhile has moved `shipped`: start again from there.
@@ -159,6 +161,7 @@ export function createShipping(options: ShippingOptions): Shipping {
   }
 
   function resend(): void {
+    resends += 1;
     shipped = ledger;
     waiting = [];
     isBehind = true;

@@ -113,3 +113,27 @@ export class OutcomeEntry implements LogEntry {
     this.book.notTold(this.attempt, this.outcome);
   }
 }
+
+/** An outcome that came before the end: kept for the case that this process does not live to write both. */
+export class EarlyOutcomeEntry implements LogEntry {
+  readonly kind = FRAME.outcome;
+
+  constructor(
+    private readonly attempt: LiveAttempt,
+    private readonly outcome: Told,
+  ) {}
+
+  payload(seq: number): Buffer {
+    const { requestId, attempt, accountId } = this.attempt.event;
+    const { outcome, byEdge } = this.outcome;
+    return outcomeCodec.encode({ seq, requestId, attempt, accountId, outcome, toldByEdge: byEdge });
+  }
+
+  written(): void {
+    // It is written again with the end.
+  }
+
+  failed(): void {
+    // It is written with the end.
+  }
+}

@@ -39,6 +39,11 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     const told = outcomeCodec.decode(payload);
     const key = attemptKey(told.requestId, told.attempt);
     const attempt = open.get(key);
+    if (attempt !== undefined && attempt.endedAtMs === undefined) {
+      // Its end is not written yet: the word is kept until then.
+      if (told.outcome !== 'OUTCOME_UNSPECIFIED') attempt.early = { outcome: told.outcome, byEdge: told.toldByEdge };
+      return;
+    }
     open.delete(key);
     concluded.delete(key);
     if (attempt === undefined || told.toldByEdge || told.outcome === 'OUTCOME_UNSPECIFIED') return;

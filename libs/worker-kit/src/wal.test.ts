@@ -14,7 +14,7 @@ import { createFakeClock } from '@signalbox/testkit/clock';
 import type { AttemptEnd, AttemptStart } from './journal.js';
 import { usageCodec } from './shipping.js';
 import { openJournal } from './wal.js';
-import { FRAME, FrameBuffer, type FrameKind } from './wal-frame.js';
+import { FRAME, FrameBuffer, readFrames, type FrameKind } from './wal-frame.js';
 import { listSegments } from './wal-segment.js';
 
 const directories: string[] = [];
@@ -56,7 +56,8 @@ async function world() {
     else alive.push(...(request.holds ?? []).map(({ requestId }) => requestId));
     return {};
   });
-  return { clock, directory, bus, usage, finished, alive, connection, open: () => openJournal({ directory, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
+  const restoreLedger = (): void => void (mark = 0n);
+  return { clock, directory, bus, usage, finished, alive, connection, restoreLedger, open: () => openJournal({ directory, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
 }
 
 const price = '1000000';
@@ -208,4 +209,41 @@ test('what edge tells of a dead process is kept until billing knows its successo
   expect(w.usage.flatMap((event) => event.ended)).toMatchObject([{ requestId: 'r1', source: 'ORPHAN', costNanoUsd: '12' }]);
   expect(outcomesIn(w.usage)).toEqual(['r1 SUPERSEDED true']);
   await successor.close();
+});
+
+test('an outcome that came before the end survives a kill between both', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  journal.outcome('r1', 1, 'DISCARDED', true);
+  await journal.end('r1', 1, end);
+  // As a kill leaves it: the end is written, what follows from it is not.
+  const { path } = listSegments(w.directory).at(-1) ?? { path: '' };
+  const kept: Buffer[] = [];
+  let hasEnded = false;
+  readFrames(readFileSync(path), ({ kind, seq, payload }) => {
+    if (!hasEnded) kept.push(Buffer.from(frame(kind as FrameKind, seq, payload)));
+    hasEnded ||= kind === FRAME.end;
+  });
+  await journal.close();
+  writeFileSync(path, Buffer.concat(kept));
+  const successor = await w.open();
+  await w.clock.advanceAsync(3_000);
+  expect(w.usage.flatMap((event) => event.outcomes).map(({ outcome, toldByEdge }) => ({ outcome, toldByEdge }))).not.toContainEqual(expect.objectContaining({ outcome: 'DELIVERED' }));
+  expect(w.finished).not.toContainEqual(expect.objectContaining({ chargeNanoUsd: '7' }));
+  await successor.close();
+});
+
+test('a ledger that went back is sent its records again, though the bus remembers that it had them', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  await journal.end('r1', 1, end);
+  journal.outcome('r1', 1, 'DELIVERED', true);
+  await w.clock.advanceAsync(3_000);
+  w.restoreLedger();
+  await w.clock.advanceAsync(20_000);
+  expect(w.usage.flatMap((event) => event.ended).map(({ requestId }) => requestId)).toEqual(['r1', 'r1']);
+  expect(journal.state().ledgerSeq).toBe(3);
+  await journal.close();
 });

@@ -16,7 +16,7 @@ import { createShipping, type Shipping } from './shipping.js';
 import { attemptKey, LiveAttempt, type Told } from './wal-attempt.js';
 import { GroupCommit } from './wal-commit.js';
 import { localDisk, type WalDisk } from './wal-disk.js';
-import { CheckEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
+import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
 import { completeEvent, concludedOutcome, finishedHold, orphanEvent, startedEvent, withPrompt } from './wal-events.js';
 import { LogFiles } from './wal-files.js';
 import { replayLog, type Replayed } from './wal-replay.js';
@@ -136,7 +136,11 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (attempt === undefined) return;
     const told: Told = { outcome, byEdge };
     if (attempt.endedAtMs === undefined || !this.isKnown) {
-      if (attempt.early === undefined || (byEdge && !attempt.early.byEdge)) attempt.early = told;
+      if (attempt.early === undefined || (byEdge && !attempt.early.byEdge)) {
+        attempt.early = told;
+        // Whoever reads the log after a kill would conclude that it was delivered.
+        if (this.isKnown && byEdge && outcome !== 'DELIVERED') this.commit.add(new EarlyOutcomeEntry(attempt, told));
+      }
     } else if (attempt.told === undefined) this.writeOutcome(attempt, told);
     else if (byEdge && !attempt.told.byEdge) {
       this.concluded.delete(key);
