@@ -8,6 +8,7 @@ import { detailToFault, toUint32 } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
 import { ITEM, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
+import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
 
 export interface LinkClientOptions {
@@ -40,7 +41,7 @@ export class LinkClient implements CallCarrier {
   private readonly client: Client;
   private readonly stream: ClientDuplexStream<Buffer, Buffer>;
   private readonly outbox: Outbox;
-  private readonly entries = new Map<number, Entry>();
+  private readonly entries = new LiveCalls<Entry>();
   private readonly connectTimer: Timer;
   private nextId = 1;
 
@@ -66,7 +67,7 @@ export class LinkClient implements CallCarrier {
   }
 
   start(call: ClientCall): void {
-    while (this.entries.has(this.nextId)) this.advance();
+    while (this.entries.get(this.nextId) !== undefined) this.advance();
     const id = this.nextId;
     this.advance();
     const open = new LinkItem(id, ITEM.open);
@@ -76,7 +77,7 @@ export class LinkClient implements CallCarrier {
     open.traceparent = call.traceparent;
     const entry: Entry = { id, call, open, sender: new CreditedSender(this.outbox), receiver: new CreditedReceiver(this.outbox, id) };
     if (call.isPaused) entry.receiver.pause();
-    this.entries.set(id, entry);
+    this.entries.add(entry);
     call.linkId = id;
     call.carrier = this;
     sendAll(entry.sender, open, ITEM.message, call.request);
@@ -115,8 +116,7 @@ export class LinkClient implements CallCarrier {
     this.connectTimer.cancel();
     this.outbox.close();
     const unsent: ClientCall[] = [];
-    const entries = [...this.entries.values()];
-    this.entries.clear();
+    const entries = this.entries.takeAll();
     this.stream.cancel();
     this.client.close();
     const fault = new Fault('link_lost', 'the link broke during the call');
@@ -186,7 +186,7 @@ export class LinkClient implements CallCarrier {
   }
 
   private forget(entry: Entry): void {
-    this.entries.delete(entry.id);
+    this.entries.remove(entry.id);
     entry.sender.discard();
     entry.call.carrier = undefined;
   }

@@ -8,6 +8,7 @@ import { faultToDetail } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
 import { CREDIT_BYTES, ITEM, LinkItem, LIVE_CALLS_MAX, MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
+import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
 import { ServedCall } from './served-call.js';
 
@@ -133,7 +134,7 @@ function servedMethods({ methods, handlers }: LinkServerOptions): ReadonlyMap<st
 export class LinkServer {
   private readonly outbox: Outbox;
   private readonly served: ReadonlyMap<string, Served>;
-  private readonly calls = new Map<number, LinkCall>();
+  private readonly calls = new LiveCalls<LinkCall>();
   private unarmed: LinkCall[] = [];
   /** Answered calls whose last items still wait for credit. */
   private readonly tails = new Map<number, LinkCall>();
@@ -178,8 +179,7 @@ export class LinkServer {
     this.isFinished = true;
     this.outbox.close();
     const fault = new Fault('link_lost', 'the connection of the caller broke');
-    for (const call of this.calls.values()) call.finish(fault);
-    this.calls.clear();
+    for (const call of this.calls.takeAll()) call.finish(fault);
     this.tails.clear();
   }
 
@@ -225,12 +225,12 @@ export class LinkServer {
       this.refuse(item.call, new Fault('overloaded', 'too many live calls on a link'));
       return;
     }
-    if (this.calls.has(item.call)) {
+    if (this.calls.get(item.call) !== undefined) {
       this.refuse(item.call, new Fault('bad_message', 'the call is open already'));
       return;
     }
     const call = new LinkCall(this, this.outbox, item.call, served, item, this.options.clock);
-    this.calls.set(item.call, call);
+    this.calls.add(call);
     if (item.deadlineMs > 0) this.unarmed.push(call);
     this.receivePart(call, item);
   }
@@ -316,7 +316,7 @@ export class LinkServer {
 
   private close(call: LinkCall): void {
     this.releaseHeld(call);
-    this.calls.delete(call.id);
+    this.calls.remove(call.id);
   }
 
   private finishIfDone(): void {
