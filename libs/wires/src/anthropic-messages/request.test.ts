@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../canonical.js';
+import { mayUnwrap } from '../json-tool.js';
 import type { FetchedMedia } from '../media.js';
 import { Unsendable } from '../unsendable.js';
 import { claudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
-import { ANTHROPIC, draftMessages, mayUnwrap, MINIMAX, VERTEX, type MessagesQuirks } from './request.js';
+import { ANTHROPIC, draftMessages, MINIMAX, VERTEX, type MessagesQuirks } from './request.js';
 
 const PNG = `iVBORw0KGgo${'A'.repeat(9)}`;
 const PDF = `JVBERi0x${'A'.repeat(8)}`;

@@ -1,7 +1,8 @@
 /** The client's request as a body of the Messages API. */
-import { isObject, type JsonObject } from '../canonical.js';
+import type { JsonObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
 import { mediaReferences } from '../chat-turns.js';
+import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { writeJson } from '../raw-json.js';
 import { claudeTraits, type ClaudeTraits } from './claude.js';
@@ -39,17 +40,15 @@ export interface MessagesInput extends ChatInput {
   readonly maxOutputTokens: number;
 }
 
+/** Of the wire, whatever host it is spoken to. */
+const TEMPERATURE_MAX = 1;
 /** Limit for a model whose own is unknown. */
 const MAX_TOKENS_DEFAULT = 8_192;
-/** Name of the tool that stands for a JSON answer; it never reaches the client. */
-export const JSON_TOOL = 'signalbox_json_answer';
 const USER_ID_MAX = 256;
 /** Mail addresses and telephone numbers are refused there. */
 const PERSONAL = /@|^\+\d[\d\s().-]{5,}$|^\(?\d{3}\)?[\s.-]\d{3}[\s.-]\d{4}$/;
 
 type JsonMode = 'none' | 'native' | 'tool' | 'instruction';
-
-const isObjectSchema = (schema: JsonObject): boolean => schema['type'] === 'object' || (schema['type'] === undefined && isObject(schema['properties']));
 
 /** How the answer is made to be JSON: the wire's own setting, else a tool that must be called, else words. */
 function jsonModeOf({ format, tools, reasoningEffort }: Chat, traits: ClaudeTraits, quirks: MessagesQuirks): JsonMode {
@@ -59,16 +58,6 @@ function jsonModeOf({ format, tools, reasoningEffort }: Chat, traits: ClaudeTrai
   const mayForce = quirks.forcesTools && tools.length === 0 && (reasoningEffort === '' || reasoningEffort === 'none' || traits.thinking === 'none');
   // A model that cannot stop thinking cannot be made to call a tool either.
   return mayForce && isObjectSchema(format.schema) && (!traits.thinksByDefault || traits.canStopThinking) ? 'tool' : 'instruction';
-}
-
-/** True when the answer's JSON comes as the input of `JSON_TOOL`, if it does: only then can a tool of that name be ours. */
-export function mayUnwrap({ fields }: Pick<ChatInput, 'fields'>): boolean {
-  let hasFormat = false;
-  for (const { name } of fields) {
-    if (name === 'tools') return false;
-    hasFormat ||= name === 'response_format';
-  }
-  return hasFormat;
 }
 
 /** Tools that earlier turns called and this request no longer names: the wire wants each defined. */
@@ -118,7 +107,7 @@ export interface MessagesDraft {
 
 /** Throws Unsendable on media that are not what they say. */
 export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): MessagesDraft {
-  const chat = readChat(input);
+  const chat = readChat({ fields: input.fields, temperatureMax: Math.min(input.temperatureMax || TEMPERATURE_MAX, TEMPERATURE_MAX) });
   return { media: mediaReferences(chat.turns).filter(({ url }) => !isSentAsUrl(url, quirks.takesUrls)), body: (fetched) => composeBody(input, chat, quirks, fetched) };
 }
 

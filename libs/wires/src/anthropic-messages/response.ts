@@ -3,9 +3,9 @@ import { failure, isObject, type AnswerResult, type JsonObject } from '../canoni
 import { answerOf } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
 import { sourceOf } from '../json-source.js';
+import { JSON_TOOL } from '../json-tool.js';
 import { classifyMessagesError } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
-import { JSON_TOOL } from './request.js';
 import { redactedDetail, thinkingDetails } from './thinking.js';
 import { readFigures, usageOf } from './usage.js';
 

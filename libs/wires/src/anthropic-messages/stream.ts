@@ -1,10 +1,10 @@
 /** The Messages API's stream: events in, canonical chunks out. */
 import { failure, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
+import { JSON_TOOL } from '../json-tool.js';
 import { createSseJsonTransducer } from '../sse-json.js';
 import { classifyMessagesError } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
-import { JSON_TOOL } from './request.js';
 import { redactedDetail, thinkingDetails } from './thinking.js';
 import { laterFigures, readFigures, usageOf, type UsageFigures } from './usage.js';
 

@@ -1,4 +1,5 @@
 /** The conversation as the Messages API has it: system apart, two roles in turn, tool results first in the user's. */
+import { createCallIds } from '../call-ids.js';
 import type { JsonObject } from '../canonical.js';
 import type { MediaPart, Turn, UserPart } from '../chat-turns.js';
 import type { FetchedMedia, Media } from '../media.js';
@@ -35,23 +36,6 @@ export function isSentAsUrl(url: string, takesUrls: boolean): boolean {
   return takesUrls && url.startsWith('https://');
 }
 
-/** Ids that the provider takes, the same for a call and its result. */
-function createIds(): (id: string) => string {
-  const told = new Map<string, string>();
-  const taken = new Set<string>();
-  return (id) => {
-    let own = told.get(id);
-    if (own === undefined) {
-      const base = id.replace(/[^A-Za-z0-9_-]/g, '_') || 'call';
-      own = base;
-      for (let copy = 1; taken.has(own); copy += 1) own = `${base}_${String(copy)}`;
-      taken.add(own);
-      told.set(id, own);
-    }
-    return own;
-  };
-}
-
 /** Text without a word is refused there. */
 function textBlocks(text: string, isCacheEnd = false): Block[] {
   return text.trim() === '' ? [] : [{ said: { type: 'text', text }, isCacheEnd }];
@@ -83,7 +67,7 @@ function mediaOf(part: MediaPart, fetched: FetchedMedia, takesUrls: boolean): Js
 }
 
 /** Arguments are an object there; what is none is kept in one. */
-function inputOf(args: string): RawJson | JsonObject {
+export function inputOf(args: string): RawJson | JsonObject {
   return rawObject(args) ?? (args.trim() === '' ? {} : { arguments: args });
 }
 
@@ -102,7 +86,7 @@ function resultBlock(id: string, text: string): Block {
 
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
 function join(turns: readonly Turn[], fetched: FetchedMedia, takesUrls: boolean): Message[] {
-  const idOf = createIds();
+  const idOf = createCallIds();
   const messages: Message[] = [];
   let results = 0;
   const messageOf = (role: Message['role']): Message => {

@@ -48,6 +48,7 @@ function factsOf(raw: unknown): ErrorFacts | undefined {
 export function publicSentence(message: string): string {
   const clean = message
     .replace(/https?:\/\/\S+/gi, '')
+    .replace(/\barn:aws[\w-]*:\S+/gi, '[redacted]')
     .replace(/\bBearer\s+\S+/gi, '[redacted]')
     .replace(/\b(?:sk|gsk|pk|rk|xai|key|org|proj|csk|fw|tgp|pplx)[-_][\w*.-]{4,}/gi, '[redacted]')
     .replace(/\bAIza[\w-]{8,}/g, '[redacted]')

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import type { StreamEvent, StreamSummary } from '../canonical.js';
+import { everySplit } from '../testing/replay.js';
 import { readChatAnswer } from './response.js';
 import { createChatTransducer } from './stream.js';
 
@@ -71,8 +73,7 @@ describe('streams as hosts write them', () => {
   test.each(table.map(([name]) => name))('%s is the same however its bytes are split', (name) => {
     const bytes = fixture(name);
     const whole = told([bytes]);
-    for (let at = 1; at < bytes.length; at += 1) expect(told([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole);
-    expect(told(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(whole);
+    expect(everySplit(bytes).filter((parts) => !isDeepStrictEqual(told(parts), whole))).toEqual([]);
   });
 
   const chunk = (delta: object, finish: string | null, more: object = {}): Buffer => Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`);

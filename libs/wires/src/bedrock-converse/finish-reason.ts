@@ -1,0 +1,19 @@
+/** Stop reasons of Converse, as ours. */
+import type { FinishReason } from '../canonical.js';
+
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  tool_use: 'tool_calls',
+  guardrail_intervened: 'content_filter',
+  content_filtered: 'content_filter',
+  malformed_model_output: 'error',
+  malformed_tool_use: 'error',
+};
+
+/** Unknown reasons are `stop`. */
+export function mapStopReason(reason: string): FinishReason {
+  return (Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined) ?? 'stop';
+}

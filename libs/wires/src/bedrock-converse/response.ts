@@ -1,0 +1,71 @@
+/** A whole answer of Converse to a canonical one. */
+import { redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
+import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { answerOf } from '../canonical-answer.js';
+import type { CallParts } from '../choice-parts.js';
+import { sourceOf } from '../json-source.js';
+import { JSON_TOOL } from '../json-tool.js';
+import { classifyConverseException } from './errors.js';
+import { mapStopReason } from './finish-reason.js';
+import { readUsage } from './usage.js';
+
+const stringOf = (object: JsonObject, name: string): string => (typeof object[name] === 'string' ? object[name] : '');
+
+interface Gathered {
+  content: string;
+  reasoning: string;
+  readonly calls: CallParts[];
+  readonly details: JsonObject[];
+}
+
+function gatherReasoning(block: JsonObject, gathered: Gathered): void {
+  const { details } = gathered;
+  if (typeof block['redactedContent'] === 'string') details.push(redactedDetail(block['redactedContent'], details.length));
+  const told = block['reasoningText'];
+  if (!isObject(told)) return;
+  gathered.reasoning += stringOf(told, 'text');
+  details.push(...thinkingDetails(stringOf(told, 'text'), stringOf(told, 'signature'), details.length));
+}
+
+/** Text with the sources it was taken from: only the text is ours to give. */
+function citedText(block: JsonObject): string {
+  const parts = block['content'];
+  return Array.isArray(parts) ? (parts as readonly unknown[]).map((part) => (isObject(part) ? stringOf(part, 'text') : '')).join('') : '';
+}
+
+/** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
+export function readConverseAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    parsed = undefined;
+  }
+  if (!isObject(parsed)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const usage = readUsage(parsed['usage']);
+  const message = isObject(parsed['output']) ? parsed['output']['message'] : undefined;
+  if (!isObject(message) || typeof parsed['stopReason'] !== 'string') {
+    const isError = typeof parsed['__type'] === 'string';
+    return { ok: false, failure: isError ? classifyConverseException(stringOf(parsed, '__type'), parsed) : failure('EMPTY', true, 200), usage };
+  }
+  const gathered: Gathered = { content: '', reasoning: '', calls: [], details: [] };
+  const blocks: readonly unknown[] = Array.isArray(message['content']) ? message['content'] : [];
+  blocks.forEach((block, index) => {
+    if (!isObject(block)) return;
+    const { toolUse, reasoningContent, citationsContent } = block;
+    gathered.content += stringOf(block, 'text');
+    if (isObject(citationsContent)) gathered.content += citedText(citationsContent);
+    if (isObject(reasoningContent)) gatherReasoning(reasoningContent, gathered);
+    if (!isObject(toolUse)) return;
+    const input = sourceOf(text, ['output', 'message', 'content', index, 'toolUse', 'input']) ?? '{}';
+    if (isUnwrapped && toolUse['name'] === JSON_TOOL) gathered.content += input;
+    else gathered.calls.push({ id: stringOf(toolUse, 'toolUseId'), name: stringOf(toolUse, 'name'), arguments: input });
+  });
+  const { content, reasoning, calls, details } = gathered;
+  return answerOf(
+    [{ content, reasoning, calls, images: [], reasoningDetails: details, extra: undefined, logprobs: null, reason: mapStopReason(parsed['stopReason']) }],
+    { usage, isUnreadable: usage === undefined && isObject(parsed['usage']) },
+    seed,
+  );
+}

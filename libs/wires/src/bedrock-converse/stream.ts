@@ -1,0 +1,150 @@
+/** The stream of ConverseStream: binary events in, canonical chunks out. */
+import { redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
+import { failure, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { createCanonicalStream } from '../canonical-stream.js';
+import { createEventStreamParser, type EventMessage } from '../event-stream.js';
+import { JSON_TOOL } from '../json-tool.js';
+import { classifyConverseException } from './errors.js';
+import { mapStopReason } from './finish-reason.js';
+import { readUsage } from './usage.js';
+
+interface OpenBlock {
+  /** Position of a call among the answer's; undefined = no call, -1 = the JSON answer, which is content. */
+  readonly call: number | undefined;
+  hasInput: boolean;
+  thinking: string;
+  signature: string;
+}
+
+const stringOf = (object: JsonObject, name: string): string => (typeof object[name] === 'string' ? object[name] : '');
+const objectOf = (object: JsonObject, name: string): JsonObject | undefined => (isObject(object[name]) ? object[name] : undefined);
+
+/** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. */
+export function createConverseTransducer(seed: string, isUnwrapped: boolean): StreamTransducer {
+  const stream = createCanonicalStream(seed);
+  const blocks = new Map<unknown, OpenBlock>();
+  let details = 0;
+  let hasStarted = false;
+  let hasStopped = false;
+  const garbage = (): void => stream.fail(failure('GARBAGE', true, 200));
+
+  const open = (index: unknown, call?: number): OpenBlock => {
+    const block: OpenBlock = { call, hasInput: false, thinking: '', signature: '' };
+    blocks.set(index, block);
+    return block;
+  };
+
+  const giveInput = (block: OpenBlock, text: string): void => {
+    if (block.call === undefined || text === '') return;
+    block.hasInput = true;
+    if (block.call === -1) stream.content(0, text);
+    else stream.callArguments(0, block.call, text);
+  };
+
+  const addReasoning = (block: OpenBlock, delta: JsonObject): void => {
+    const text = stringOf(delta, 'text');
+    block.thinking += text;
+    block.signature += stringOf(delta, 'signature');
+    stream.reasoning(0, text);
+    const redacted = stringOf(delta, 'redactedContent');
+    if (redacted === '') return;
+    stream.reasoningDetails(0, [redactedDetail(redacted, details)]);
+    details += 1;
+  };
+
+  const close = (block: OpenBlock): void => {
+    // A tool without arguments is called with none: the arguments of a call always parse.
+    if (!block.hasInput) giveInput(block, '{}');
+    const told = thinkingDetails(block.thinking, block.signature, details);
+    stream.reasoningDetails(0, told);
+    details += told.length;
+  };
+
+  const onBlockStart = (event: JsonObject): void => {
+    const use = objectOf(objectOf(event, 'start') ?? {}, 'toolUse');
+    if (use === undefined) return;
+    const name = stringOf(use, 'name');
+    if (name === '') garbage();
+    else open(event['contentBlockIndex'], isUnwrapped && name === JSON_TOOL ? -1 : stream.openCall(0, { id: stringOf(use, 'toolUseId'), name, arguments: '' }));
+  };
+
+  const onBlockDelta = (event: JsonObject): void => {
+    const delta = objectOf(event, 'delta');
+    if (delta === undefined) return;
+    // Blocks of text and thought may begin with their first piece.
+    const block = blocks.get(event['contentBlockIndex']) ?? open(event['contentBlockIndex']);
+    stream.content(0, stringOf(delta, 'text'));
+    giveInput(block, stringOf(objectOf(delta, 'toolUse') ?? {}, 'input'));
+    addReasoning(block, objectOf(delta, 'reasoningContent') ?? {});
+  };
+
+  const stop = (reason: string): void => {
+    if (hasStopped) return;
+    hasStopped = true;
+    for (const block of blocks.values()) close(block);
+    blocks.clear();
+    stream.flush();
+    stream.finish(0, mapStopReason(reason));
+  };
+
+  const onEvent = (type: string, event: JsonObject): void => {
+    switch (type) {
+      case 'messageStart':
+        hasStarted = true;
+        break;
+      case 'contentBlockStart':
+        onBlockStart(event);
+        break;
+      case 'contentBlockDelta':
+        onBlockDelta(event);
+        break;
+      case 'contentBlockStop': {
+        const block = blocks.get(event['contentBlockIndex']);
+        blocks.delete(event['contentBlockIndex']);
+        if (block !== undefined) close(block);
+        break;
+      }
+      case 'messageStop':
+        stop(stringOf(event, 'stopReason'));
+        break;
+      case 'metadata':
+        if (isObject(event['usage'])) stream.usage(readUsage(event['usage']));
+        if (hasStopped) stream.end();
+        break;
+    }
+  };
+
+  const onMessage = ({ headers, payload }: EventMessage): void => {
+    if (stream.isOver()) return;
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(payload.toString('utf8'));
+    } catch {
+      parsed = undefined;
+    }
+    const kind = headers.get(':message-type');
+    if (kind === 'exception') stream.fail(classifyConverseException(headers.get(':exception-type') ?? '', parsed));
+    else if (kind === 'error') stream.fail(classifyConverseException(headers.get(':error-code') ?? '', { message: headers.get(':error-message') }));
+    else if (isObject(parsed)) onEvent(headers.get(':event-type') ?? '', parsed);
+    else garbage();
+    stream.flush();
+  };
+
+  const parser = createEventStreamParser(onMessage);
+  return {
+    push: (bytes) => {
+      if (stream.isOver()) return [];
+      if (!parser.push(bytes)) garbage();
+      return stream.take();
+    },
+    close: () => {
+      if (stream.isOver()) return [];
+      // What was cut off behind the stop reason was usage: the answer is whole.
+      if (!hasStopped && (hasStarted || !parser.close())) stream.fail(failure('DISCONNECTED', true, 200));
+      else stream.end();
+      return stream.take();
+    },
+    finishOpen: (reason) => stream.finishOpen(reason),
+    summary: () => stream.summary(),
+  };
+}

@@ -1,0 +1,49 @@
+/** Reasoning: effort to each maker's setting, thought of earlier turns back to the model that had it. */
+import { thinkingBlocks, thinkingSettings } from '../anthropic-messages/thinking.js';
+import type { JsonObject } from '../canonical.js';
+import type { Chat } from '../chat-request.js';
+import type { BedrockModel } from './models.js';
+
+export interface Reasoning {
+  /** For `additionalModelRequestFields`. */
+  readonly fields: JsonObject;
+  /** The model will or may think in a way that fixes its sampling. */
+  readonly isExclusive: boolean;
+  /** Tokens that the answer may have where the client sets no limit; undefined = the model's own default. */
+  readonly maxTokens: number | undefined;
+}
+
+const NOVA_EFFORTS: Readonly<Record<string, string>> = { minimal: 'low', low: 'low', medium: 'medium', high: 'high', xhigh: 'high', max: 'high' };
+
+/** At its highest effort Nova takes no limit; the client's holds. */
+function novaFields(effort: string, isLimited: boolean): JsonObject {
+  if (effort === 'none') return { reasoningConfig: { type: 'disabled' } };
+  const known = NOVA_EFFORTS[effort];
+  return known === undefined ? {} : { reasoningConfig: { type: 'enabled', maxReasoningEffort: known === 'high' && isLimited ? 'medium' : known } };
+}
+
+/** `maxTokens`: what the answer may have, told or known. */
+export function reasoningOf(chat: Chat, model: BedrockModel, maxTokens: number, isLimited: boolean, isToolForced: boolean): Reasoning {
+  const { reasoningEffort: effort, turns } = chat;
+  switch (model.reasoning) {
+    case 'none':
+      return { fields: {}, isExclusive: false, maxTokens: undefined };
+    case 'effort':
+      return { fields: effort === '' ? {} : { reasoning_effort: effort }, isExclusive: false, maxTokens: undefined };
+    case 'nova': {
+      const fields = effort === '' ? {} : novaFields(effort, isLimited);
+      return { fields, isExclusive: effort !== '' && effort !== 'none', maxTokens: undefined };
+    }
+    case 'claude': {
+      if (model.claude === undefined) return { fields: {}, isExclusive: false, maxTokens: undefined };
+      const told = thinkingSettings(model.claude, { effort, maxTokens, isToolForced, turns });
+      const fields = { ...(told.thinking === undefined ? {} : { thinking: told.thinking }), ...(told.effort === undefined ? {} : { output_config: { effort: told.effort } }) };
+      return { fields, isExclusive: told.isThinking && model.claude.isThinkingExclusive, maxTokens: told.thinking === undefined ? undefined : maxTokens };
+    }
+  }
+}
+
+/** Blocks of Claude's thought in an earlier turn; those of other providers stay out. */
+export function thoughtBlocks(message: JsonObject): readonly object[] {
+  return thinkingBlocks(message).map(({ type, data, thinking, signature }) => ({ reasoningContent: type === 'redacted_thinking' ? { redactedContent: data } : { reasoningText: { text: thinking, signature } } }));
+}

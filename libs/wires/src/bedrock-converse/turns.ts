@@ -1,0 +1,121 @@
+/** The conversation as Converse has it: system apart, two roles in turn, tool results first in the user's. */
+import { inputOf } from '../anthropic-messages/turns.js';
+import { createCallIds } from '../call-ids.js';
+import type { Turn, TurnCall, UserPart } from '../chat-turns.js';
+import type { FetchedMedia } from '../media.js';
+import { badInput } from '../unsendable.js';
+import { createFileNames, mediaBlock } from './media.js';
+import { thoughtBlocks } from './thinking.js';
+
+const CALL_ID_CHARS_MAX = 64;
+/** Points of the prompt cache that one request may have. */
+const CACHE_POINTS_MAX = 4;
+const CACHE_POINT = { cachePoint: { type: 'default' } };
+
+export interface ConversationOptions {
+  /** The request defines tools. Without them calls and results of earlier turns are refused, so they are told in words. */
+  readonly hasTools: boolean;
+  readonly takesCachePoints: boolean;
+}
+
+interface Block {
+  readonly json: object;
+  readonly isCacheEnd: boolean;
+}
+
+interface Message {
+  readonly role: 'user' | 'assistant';
+  readonly blocks: Block[];
+}
+
+/** For writeJson. */
+export interface Conversation {
+  readonly system: readonly object[];
+  readonly messages: readonly object[];
+}
+
+const plain = (json: object): Block => ({ json, isCacheEnd: false });
+
+/** Text without a word is refused there. */
+function textBlocks(text: string, isCacheEnd = false): Block[] {
+  return text.trim() === '' ? [] : [{ json: { text }, isCacheEnd }];
+}
+
+interface Renderer {
+  call(call: TurnCall): Block[];
+  result(turn: Turn & { readonly role: 'tool' }): Block[];
+}
+
+const IN_WORDS: Renderer = {
+  call: ({ name, arguments: args }) => textBlocks(`[I called the tool ${name} with ${args.trim() === '' ? '{}' : args}]`),
+  result: ({ name, text }) => textBlocks(`[The tool ${name} answered: ${text}]`),
+};
+
+function asTools(): Renderer {
+  const idOf = createCallIds(CALL_ID_CHARS_MAX);
+  return {
+    call: ({ id, name, arguments: args }) => [plain({ toolUse: { toolUseId: idOf(id), name, input: inputOf(args) } })],
+    result: ({ callId, text }) => [plain({ toolResult: { toolUseId: idOf(callId), content: textBlocks(text).map(({ json }) => json) } })],
+  };
+}
+
+function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, nameOf: (name: string) => string): Block[] {
+  return parts.flatMap((part) => (part.type === 'text' ? textBlocks(part.text, part.isCacheEnd) : [{ json: mediaBlock(part, fetched, nameOf), isCacheEnd: part.isCacheEnd }]));
+}
+
+/** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
+function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools }: ConversationOptions): Message[] {
+  const renderer = hasTools ? asTools() : IN_WORDS;
+  const nameOf = createFileNames();
+  const messages: Message[] = [];
+  let results = 0;
+  const say = (role: Message['role'], blocks: readonly Block[], isResult = false): void => {
+    if (blocks.length === 0) return;
+    let message = messages.at(-1);
+    if (message?.role !== role) {
+      message = { role, blocks: [] };
+      messages.push(message);
+      results = 0;
+    }
+    if (isResult) {
+      message.blocks.splice(results, 0, ...blocks);
+      results += blocks.length;
+    } else message.blocks.push(...blocks);
+  };
+  for (const turn of turns) {
+    if (turn.role === 'user') say('user', userBlocks(turn.parts, fetched, nameOf));
+    else if (turn.role === 'tool') say('user', renderer.result(turn), true);
+    else if (turn.role === 'assistant') say('assistant', [...(hasTools || turn.calls.length === 0 ? thoughtBlocks(turn.message).map(plain) : []), ...textBlocks(turn.text), ...turn.calls.flatMap((call) => renderer.call(call))]);
+  }
+  return messages;
+}
+
+/** A document must not stand alone there. */
+function withWords({ role, blocks }: Message): Message {
+  const isMute = blocks.some(({ json }) => 'document' in json) && !blocks.some(({ json }) => 'text' in json);
+  return isMute ? { role, blocks: [...blocks, plain({ text: 'The file is attached.' })] } : { role, blocks };
+}
+
+/** A prefill that ends in white space is refused there. */
+function trimPrefill(turns: readonly Turn[]): readonly Turn[] {
+  const last = turns.at(-1);
+  return last?.role === 'assistant' && last.calls.length === 0 ? [...turns.slice(0, -1), { ...last, text: last.text.trimEnd() }] : turns;
+}
+
+/** Throws Unsendable. Words of the system alone become the user's: there must be someone to answer. */
+export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, options: ConversationOptions): Conversation {
+  let system = turns.flatMap((turn) => (turn.role === 'system' ? textBlocks(turn.text, turn.isCacheEnd) : []));
+  let messages = join(trimPrefill(turns), fetched, options).map(withWords);
+  if (messages.length === 0) {
+    messages = [{ role: 'user', blocks: system.slice(-1) }];
+    system = system.slice(0, -1);
+  }
+  const [first] = messages;
+  if (first === undefined || first.blocks.length === 0) throw badInput('messages', 'There is nothing to answer.');
+  // The user speaks first there.
+  if (first.role === 'assistant') messages.unshift({ role: 'user', blocks: [plain({ text: 'Continue.' })] });
+  const ends = options.takesCachePoints ? [system, ...messages.map(({ blocks }) => blocks)].flat().filter(({ isCacheEnd }) => isCacheEnd) : [];
+  const points = new Set(ends.slice(-CACHE_POINTS_MAX));
+  const write = (blocks: readonly Block[]): object[] => blocks.flatMap((block) => (points.has(block) ? [block.json, CACHE_POINT] : [block.json]));
+  return { system: write(system), messages: messages.map(({ role, blocks }) => ({ role, content: write(blocks) })) };
+}
