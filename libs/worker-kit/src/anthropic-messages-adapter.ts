@@ -2,11 +2,12 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import { classifyMessagesRefusal } from '@signalbox/wires/anthropic-messages/errors';
-import { draftMessages, mayUnwrap, type MessagesQuirks } from '@signalbox/wires/anthropic-messages/request';
+import { draftMessages, type MessagesQuirks } from '@signalbox/wires/anthropic-messages/request';
 import { readMessagesAnswer } from '@signalbox/wires/anthropic-messages/response';
 import { createMessagesTransducer } from '@signalbox/wires/anthropic-messages/stream';
 import { FETCHED_TYPES } from '@signalbox/wires/anthropic-messages/turns';
 import type { Failure } from '@signalbox/wires/canonical';
+import { mayUnwrap } from '@signalbox/wires/json-tool';
 import type { MediaLoader } from './media-loader.js';
 import type { Composed, ProviderAdapter } from './provider.js';
 

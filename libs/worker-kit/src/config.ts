@@ -1,4 +1,5 @@
 /** Settings that every worker has. */
+import { createAllowList, type AllowList } from '@signalbox/net-guard/allow-list';
 import { ConfigError, loadConfig, logLevelField, portField, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
 import { z } from 'zod';
@@ -8,6 +9,19 @@ const addressesField = (fallback: string) =>
     .string()
     .default(fallback)
     .transform((text) => text.split(',').map((address) => address.trim()).filter((address) => address !== ''));
+
+const allowListField = () =>
+  z
+    .string()
+    .default('')
+    .transform((text, context): AllowList => {
+      try {
+        return createAllowList(text.split(',').filter((entry) => entry.trim() !== ''));
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is no list of hosts' });
+        return z.NEVER;
+      }
+    });
 
 const schema = z.object({
   /** Address to listen on. Loopback: the doors between services carry no authentication of their own. */
@@ -32,6 +46,8 @@ const schema = z.object({
     .transform((text) => text.split(',').map((key) => key.trim()).filter((key) => key !== '').map((key) => new Secret(key))),
   /** Provider's address, path included; `/chat/completions` and the like are appended. */
   BASE_URL: z.url(),
+  /** What clients' images and files may be fetched from beside the public internet, with commas: hosts, host:port, ranges such as 10.1.0.0/16. */
+  FETCH_ALLOW: allowListField(),
 });
 
 export type WorkerConfig = Readonly<z.infer<typeof schema>>;

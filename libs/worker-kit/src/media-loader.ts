@@ -1,5 +1,8 @@
 /** Composing for wires that take files, not addresses: what a client's message points at is fetched first, guarded. */
-import type { FetchFile } from '@signalbox/net-guard/fetcher';
+import type { Clock } from '@signalbox/kernel/clock';
+import type { AllowList } from '@signalbox/net-guard/allow-list';
+import { createDialer } from '@signalbox/net-guard/dialer';
+import { createFetchFile, type FetchFile } from '@signalbox/net-guard/fetcher';
 import type { Failure } from '@signalbox/wires/canonical';
 import type { FetchedMedia, Media, MediaKind, MediaReference } from '@signalbox/wires/media';
 import { badInput, Unsendable } from '@signalbox/wires/unsendable';
@@ -82,4 +85,9 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
       }
     },
   };
+}
+
+/** The loader of a service: what it fetches goes through the one guarded dialer. */
+export function createGuardedMediaLoader(allow: AllowList, clock: Clock): MediaLoader {
+  return createMediaLoader(createFetchFile({ dialer: createDialer({ allow }), clock }));
 }

@@ -12,6 +12,8 @@ export interface UpstreamRequest {
   /** Names in lower case and values, in turn; dispatch adds `x-request-id` itself. */
   readonly headers: readonly string[];
   readonly body: Uint8Array;
+  /** Where this wire of the provider is, when that is not the adapter's origin. */
+  readonly origin?: string;
 }
 
 export type Composed = UpstreamRequest | Failure;

@@ -72,13 +72,24 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamCall {
 }
 
 export function createUpstream(origin: string): Upstream {
-  const pool = new Pool(origin, { connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
+  const open = (at: string): Pool => new Pool(at, { connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
+  const pool = open(origin);
+  /** By origin: those that an adapter names beside its own, a handful. */
+  const others = new Map<string, Pool>();
+  const poolOf = (at: string): Pool => {
+    let other = others.get(at);
+    if (other === undefined) others.set(at, (other = open(at)));
+    return other;
+  };
   return {
-    post: ({ path, headers, body }, requestId, listener) => {
+    post: ({ path, headers, body, origin: other }, requestId, listener) => {
       const exchange = new Exchange(listener);
-      pool.dispatch({ path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body }, exchange);
+      const at = other === undefined || other === origin ? pool : poolOf(other);
+      at.dispatch({ path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body }, exchange);
       return exchange;
     },
-    close: () => pool.destroy(),
+    close: async () => {
+      await Promise.all([pool, ...others.values()].map((each) => each.destroy()));
+    },
   };
 }

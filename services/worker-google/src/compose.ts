@@ -1,10 +1,8 @@
 /** Composition root of worker-google. */
 import type { Bus } from '@signalbox/bus/bus';
-import { createDialer } from '@signalbox/net-guard/dialer';
-import { createFetchFile } from '@signalbox/net-guard/fetcher';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import type { Journal } from '@signalbox/worker-kit/journal';
-import { createMediaLoader } from '@signalbox/worker-kit/media-loader';
+import { createGuardedMediaLoader } from '@signalbox/worker-kit/media-loader';
 import { serveWorker } from '@signalbox/worker-kit/serve';
 import { createAccessTokens } from './access-tokens.js';
 import type { WorkerGoogleConfig } from './config.js';
@@ -16,7 +14,7 @@ import { createVertexAdapter } from './vertex-adapter.js';
 export function composeWorkerGoogle(config: WorkerGoogleConfig, surroundings: Surroundings, options: { readonly bus?: Bus; readonly journal?: Journal } = {}): Service {
   const { clock } = surroundings;
   const { PROVIDER: provider, BASE_URL: baseUrl } = config;
-  const media = createMediaLoader(createFetchFile({ dialer: createDialer(), clock }));
+  const media = createGuardedMediaLoader(config.FETCH_ALLOW, clock);
   const adapter =
     provider === 'google-vertex'
       ? createVertexAdapter({ baseUrl, tokens: createAccessTokens(exchangeAssertion, clock), media })
