@@ -1,0 +1,37 @@
+/** Settings of worker-bedrock: the AWS variables or AWS_BEARER_TOKEN_BEDROCK, BEDROCK_BASE_URL and those of every worker. */
+import { loadConfig, type Environment } from '@signalbox/runtime/config';
+import { loadWorkerConfig, type WorkerConfig } from '@signalbox/worker-kit/config';
+import { z } from 'zod';
+
+const region = z.string().regex(/^[a-z]{2}(?:-[a-z]+)+-\d$/, 'must be a region such as eu-central-1');
+
+const schema = z.object({
+  /** Bedrock API key; counts before the key pair. */
+  AWS_BEARER_TOKEN_BEDROCK: z.string().optional(),
+  AWS_ACCESS_KEY_ID: z.string().optional(),
+  AWS_SECRET_ACCESS_KEY: z.string().optional(),
+  /** Only of temporary key pairs, which are not renewed here. */
+  AWS_SESSION_TOKEN: z.string().optional(),
+  /** Where requests are sent and what they are signed for. Default: AWS_DEFAULT_REGION, else us-east-1. */
+  AWS_REGION: region.default('us-east-1'),
+});
+
+export type WorkerBedrockConfig = WorkerConfig & { readonly AWS_REGION: string };
+
+/** Whether an environment has a credential for Bedrock. */
+export function isBedrockWanted(environment: Environment): boolean {
+  const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
+  return isSet('AWS_BEARER_TOKEN_BEDROCK') || (isSet('AWS_ACCESS_KEY_ID') && isSet('AWS_SECRET_ACCESS_KEY'));
+}
+
+/** Throws ConfigError. The credential is one text: an API key, or a key pair as `id:secret` or `id:secret:session`. */
+export function loadWorkerBedrockConfig(environment: Environment): WorkerBedrockConfig {
+  const own = loadConfig(schema, { ...environment, AWS_REGION: environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] });
+  const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN: session } = own;
+  const pair = id === undefined || secret === undefined ? undefined : [id, secret, session].filter((part) => part !== undefined).join(':');
+  const config = loadWorkerConfig(
+    { ...environment, BEDROCK_CREDENTIAL: own.AWS_BEARER_TOKEN_BEDROCK ?? pair },
+    { credentials: ['BEDROCK_CREDENTIAL'], baseUrl: 'BEDROCK_BASE_URL', defaultBaseUrl: `https://bedrock-runtime.${own.AWS_REGION}.amazonaws.com` },
+  );
+  return Object.freeze({ ...config, AWS_REGION: own.AWS_REGION });
+}
