@@ -1,0 +1,37 @@
+/** Settings of worker-azure: AZURE_API_KEY, AZURE_RESOURCE_NAME or AZURE_BASE_URL, and those of every worker. */
+import { loadConfig, type Environment } from '@signalbox/runtime/config';
+import { loadWorkerConfig, type WorkerConfig } from '@signalbox/worker-kit/config';
+import { z } from 'zod';
+
+const pairs = (text: string): ReadonlyMap<string, string> => new Map(text.split(',').flatMap((pair) => (pair.trim() === '' ? [] : [[pair.slice(0, pair.indexOf('=')).trim(), pair.slice(pair.indexOf('=') + 1).trim()] as const])));
+
+const schema = z.object({
+  /** Name of the resource: `https://<name>.openai.azure.com/openai` is its address. Not used where AZURE_BASE_URL is set. */
+  AZURE_RESOURCE_NAME: z
+    .string()
+    .regex(/^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}$/, 'must be the name of a resource, without its domain')
+    .optional(),
+  /** `api-version` of each call. Default: a version that knows reasoning models, or none where the address ends in `/v1`. */
+  AZURE_API_VERSION: z.string().regex(/^[\w.-]+$/).optional(),
+  /** `model=deployment` pairs with commas, for deployments that are not named like the model. */
+  AZURE_DEPLOYMENTS: z
+    .string()
+    .default('')
+    .refine((text) => text.split(',').every((pair) => pair.trim() === '' || /^[^=]+=[^=]+$/.test(pair)), 'must be model=deployment pairs with commas')
+    .transform(pairs),
+});
+
+export type WorkerAzureConfig = WorkerConfig & Readonly<z.infer<typeof schema>>;
+
+/** Whether an environment says where Azure is, and with what key. */
+export function isAzureWanted(environment: Environment): boolean {
+  const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
+  return isSet('AZURE_API_KEY') && (isSet('AZURE_BASE_URL') || isSet('AZURE_RESOURCE_NAME'));
+}
+
+/** Throws ConfigError. */
+export function loadWorkerAzureConfig(environment: Environment): WorkerAzureConfig {
+  const own = loadConfig(schema, environment);
+  const defaultBaseUrl = own.AZURE_RESOURCE_NAME === undefined ? '' : `https://${own.AZURE_RESOURCE_NAME}.openai.azure.com/openai`;
+  return Object.freeze({ ...loadWorkerConfig(environment, { credentials: ['AZURE_API_KEY'], baseUrl: 'AZURE_BASE_URL', defaultBaseUrl }), ...own });
+}
