@@ -17,6 +17,10 @@ import { createLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
 import { composeWorkerAnthropic } from '@signalbox/worker-anthropic/compose';
 import { loadWorkerAnthropicConfig } from '@signalbox/worker-anthropic/config';
+import { composeWorkerAzure } from '@signalbox/worker-azure/compose';
+import { loadWorkerAzureConfig } from '@signalbox/worker-azure/config';
+import { composeWorkerBedrock } from '@signalbox/worker-bedrock/compose';
+import { loadWorkerBedrockConfig } from '@signalbox/worker-bedrock/config';
 import { composeWorkerCohere } from '@signalbox/worker-cohere/compose';
 import { loadWorkerCohereConfig } from '@signalbox/worker-cohere/config';
 import { composeWorkerGoogle } from '@signalbox/worker-google/compose';
@@ -130,6 +134,10 @@ function startWorkers(
     switch (service) {
       case 'worker-anthropic':
         return composeWorkerAnthropic(loadWorkerAnthropicConfig({ ...own, PROVIDER: provider }), surroundings(`worker-${provider}`), { bus });
+      case 'worker-azure':
+        return composeWorkerAzure(loadWorkerAzureConfig(own), surroundings(service), { bus });
+      case 'worker-bedrock':
+        return composeWorkerBedrock(loadWorkerBedrockConfig(own), surroundings(service), { bus });
       case 'worker-cohere':
         return composeWorkerCohere(loadWorkerCohereConfig(own), surroundings(service), { bus });
       case 'worker-google':

@@ -1,4 +1,6 @@
 /** Which workers an environment asks for: one for each provider whose credential is set, else the simulator. */
+import { isAzureWanted } from '@signalbox/worker-azure/config';
+import { isBedrockWanted } from '@signalbox/worker-bedrock/config';
 import { GOOGLE_PROVIDERS, isGoogleProviderWanted, type GoogleProvider } from '@signalbox/worker-google/config';
 import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from '@signalbox/worker-openai-compatible/presets';
 
@@ -14,6 +16,8 @@ type OwnWorker = (typeof OWN_WORKERS)[number];
 
 export type WantedWorker =
   | Pick<OwnWorker, 'service' | 'provider'>
+  | { readonly service: 'worker-azure'; readonly provider: 'azure-openai' }
+  | { readonly service: 'worker-bedrock'; readonly provider: 'amazon-bedrock' }
   | { readonly service: 'worker-google'; readonly provider: GoogleProvider }
   | { readonly service: 'worker-openai-compatible'; readonly provider: PresetId }
   | { readonly service: 'worker-sim'; readonly provider: 'simulator' };
@@ -25,6 +29,8 @@ const isSet = (environment: Environment, name: string): boolean => (environment[
 export function wantedWorkers(environment: Environment): readonly WantedWorker[] {
   const wanted: WantedWorker[] = [];
   for (const { service, provider, credentials } of OWN_WORKERS) if (credentials.some((name) => isSet(environment, name))) wanted.push({ service, provider });
+  if (isAzureWanted(environment)) wanted.push({ service: 'worker-azure', provider: 'azure-openai' });
+  if (isBedrockWanted(environment)) wanted.push({ service: 'worker-bedrock', provider: 'amazon-bedrock' });
   for (const provider of GOOGLE_PROVIDERS) if (isGoogleProviderWanted(provider, environment)) wanted.push({ service: 'worker-google', provider });
   for (const provider of Object.keys(PRESETS).filter(isPresetId)) {
     if (isConfigured(presetOf(provider), environment)) wanted.push({ service: 'worker-openai-compatible', provider });
@@ -34,8 +40,12 @@ export function wantedWorkers(environment: Environment): readonly WantedWorker[]
   return wanted;
 }
 
-/** Settings of providers whose names do not end as those of the others do. */
-const OTHER_SETTINGS: ReadonlySet<string> = new Set(['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_LOCATION', 'GOOGLE_VERTEX_PROJECT']);
+/** Settings of workers whose names do not end as those of the others do. */
+const OTHER_SETTINGS: ReadonlySet<string> = new Set([
+  ...['AWS_ACCESS_KEY_ID', 'AWS_BEARER_TOKEN_BEDROCK', 'AWS_DEFAULT_REGION', 'AWS_REGION', 'AWS_SECRET_ACCESS_KEY'],
+  ...['AZURE_API_VERSION', 'AZURE_DEPLOYMENTS', 'AZURE_RESOURCE_NAME', 'FETCH_ALLOW'],
+  ...['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_LOCATION', 'GOOGLE_VERTEX_PROJECT'],
+]);
 
 const isProviderSetting = (name: string): boolean => OTHER_SETTINGS.has(name) || (/_(API_KEY|API_TOKEN|TOKEN|BASE_URL)$/.test(name) && name !== 'ADMIN_TOKEN');
 

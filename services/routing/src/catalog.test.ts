@@ -23,12 +23,12 @@ async function load(providers: readonly string[], withSimulator = false): Promis
 
 describe('the shipped catalog', () => {
   test('is sound, and every endpoint that is served has a price, a built wire and the chat API', async () => {
-    const catalog = await load(['cohere', 'google-ai-studio', 'google-vertex', 'openai', 'groq', 'mistral', 'vllm', 'anthropic', 'openrouter']);
+    const catalog = await load(['cohere', 'google-ai-studio', 'google-vertex', 'openai', 'groq', 'mistral', 'vllm', 'anthropic', 'openrouter', 'azure-openai', 'amazon-bedrock']);
     const served = catalog.endpoints.filter((endpoint) => endpoint.isServable && endpoint.hasManagedCredential);
     expect(served.length).toBeGreaterThan(150);
     for (const endpoint of served) {
       expect(endpoint.prices.length).toBeGreaterThan(0);
-      expect(['anthropic-messages', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral']).toContain(endpoint.wireProtocol);
+      expect(['anthropic-messages', 'azure-openai', 'bedrock-converse', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral']).toContain(endpoint.wireProtocol);
       expect(['vllm']).not.toContain(endpoint.provider);
     }
   });

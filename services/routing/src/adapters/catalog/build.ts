@@ -8,11 +8,15 @@ import { unsupportedParams } from './tuning-params.js';
 
 export const SIMULATOR_PROVIDER = 'simulator';
 /** Wires whose worker is built. */
-const BUILT_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral']);
+const BUILT_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'azure-openai', 'bedrock-converse', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral']);
 /** Providers known to take `n` above 1. */
 const CHOICES_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'mistral', 'together', 'fireworks', 'deepinfra', 'vllm', SIMULATOR_PROVIDER]);
 /** Hosts that refuse `logprobs` or answer them in a shape of their own, whatever the model could. */
 const NO_LOGPROBS_PROVIDERS: ReadonlySet<string> = new Set(['groq', 'mistral', 'perplexity', 'together', 'xiaomi', 'zai']);
+/** Wires that have no words for logprobs, sound or more than one choice. */
+const NO_LOGPROBS_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
+const NO_AUDIO_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
+const ONE_CHOICE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages']);
 /** Hosts where the model alone decides whether a tool is called. */
 const AUTO_TOOL_CHOICE_PROVIDERS: ReadonlySet<string> = new Set(['moonshot', 'zai']);
 // 10 s × model factor (FAILURES): models that think before the first token get six times as long.
@@ -89,9 +93,9 @@ function capabilitiesOf(model: ModelRow, endpoint: EndpointRow): Capabilities {
     jsonSchema,
     vision: of.vision === true,
     fileInput: of.file_input === true,
-    audioInput: of.audio_input === true,
-    logprobs: of.logprobs === true && !NO_LOGPROBS_PROVIDERS.has(endpoint.provider),
-    choices: CHOICES_PROVIDERS.has(endpoint.provider),
+    audioInput: of.audio_input === true && !NO_AUDIO_WIRES.has(endpoint.wire_protocol),
+    logprobs: of.logprobs === true && !NO_LOGPROBS_PROVIDERS.has(endpoint.provider) && !NO_LOGPROBS_WIRES.has(endpoint.wire_protocol),
+    choices: CHOICES_PROVIDERS.has(endpoint.provider) && !ONE_CHOICE_WIRES.has(endpoint.wire_protocol),
   };
 }
 

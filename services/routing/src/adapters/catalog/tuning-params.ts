@@ -8,7 +8,8 @@ const MAKER_ONLY = ['service_tier', 'verbosity', 'metadata', 'modalities'] as co
 const MAKER_FIELDS_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator']);
 /** Fields that a wire has no words for. */
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
-  'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias'],
+  'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed'],
+  'bedrock-converse': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'user'],
   'cohere-v2': ['logit_bias', 'top_logprobs', 'user'],
   'google-generate-content': ['logit_bias', 'user'],
   mistral: ['logit_bias', 'user'],
