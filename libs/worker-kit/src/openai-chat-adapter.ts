@@ -1,22 +1,28 @@
 /** Adapter of every host that speaks the OpenAI chat wire. */
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import { assert } from '@signalbox/kernel/assert';
 import type { Secret } from '@signalbox/runtime/secret';
+import { draftChatBody, FETCHED_TYPES } from '@signalbox/wires/openai-chat/draft';
 import { classifyRefusal } from '@signalbox/wires/openai-chat/errors';
 import { NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
 import { composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { readChatAnswer } from '@signalbox/wires/openai-chat/response';
 import { createChatTransducer } from '@signalbox/wires/openai-chat/stream';
-import type { ProviderAdapter } from './provider.js';
+import type { MediaLoader } from './media-loader.js';
+import type { Composed, ProviderAdapter, UpstreamRequest } from './provider.js';
 
 export interface OpenAiChatAdapterOptions {
   readonly provider: string;
   /** Path included; `/chat/completions` is appended. */
   readonly baseUrl: string;
   readonly quirks?: ChatQuirks;
+  /** Fetches what a host with the quirk `inlinesImages` is not given the address of; needed for such a host. */
+  readonly media?: MediaLoader;
   /** Sent with each request, lower-case names. */
   readonly extraHeaders?: Readonly<Record<string, string>>;
 }
 
-export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS, extraHeaders = {} }: OpenAiChatAdapterOptions): ProviderAdapter {
+export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS, media, extraHeaders = {} }: OpenAiChatAdapterOptions): ProviderAdapter {
   const url = new URL(baseUrl);
   const path = `${url.pathname.replace(/\/+$/, '')}/chat/completions${url.search}`;
   const headersOf = (accept: string, secret: Secret | undefined): readonly string[] => [
@@ -35,10 +41,18 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
     return headers;
   };
   const seedOf = (requestId: string): string => requestId.slice(-16);
+  const send = (request: DispatchRequest__Output, secret: Secret | undefined, body: Buffer): UpstreamRequest => ({ path, headers: request.stream ? preparedFor(secret).stream : preparedFor(secret).whole, body });
+  const loader = quirks.inlinesImages ? media : undefined;
+  assert(!quirks.inlinesImages || loader !== undefined, 'A host that is given no addresses needs a media loader.');
+  const composeInline = (loads: MediaLoader, request: DispatchRequest__Output, secret: Secret | undefined): Composed | Promise<Composed> => {
+    const body = loads.compose(() => draftChatBody(request, quirks), FETCHED_TYPES);
+    if (body instanceof Promise) return body.then((loaded) => (Buffer.isBuffer(loaded) ? send(request, secret, loaded) : loaded));
+    return Buffer.isBuffer(body) ? send(request, secret, body) : body;
+  };
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret) => ({ path, headers: request.stream ? preparedFor(secret).stream : preparedFor(secret).whole, body: composeChatBody(request, quirks) }),
+    compose: (request, secret) => (loader === undefined ? send(request, secret, composeChatBody(request, quirks)) : composeInline(loader, request, secret)),
     createTransducer: (request) => createChatTransducer(seedOf(request.requestId)),
     readAnswer: (body, request) => readChatAnswer(body, seedOf(request.requestId)),
     classifyRefusal,

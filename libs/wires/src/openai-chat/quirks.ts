@@ -28,6 +28,8 @@ export interface ChatQuirks {
   readonly thinking: 'effort' | 'switch' | 'budget';
   /** Stop sequences the host takes; more are cut off. */
   readonly stopMax: number;
+  /** A client's address is not passed on: the host would follow it from inside the operator's network, or follows none. Images are sent inline. */
+  readonly inlinesImages: boolean;
 }
 
 /** Sequences that the contract allows. */
@@ -43,6 +45,7 @@ export const NO_QUIRKS: ChatQuirks = {
   shortToolCallIds: false,
   thinking: 'effort',
   stopMax: STOP_MAX,
+  inlinesImages: false,
 };
 
 /** Tokens of thought for the efforts that mean less than all it takes. */
