@@ -1,5 +1,5 @@
 /** JSON inside JSON: what a client or model wrote goes on as it was written, so that numbers keep every digit. */
-import { isObject } from './canonical.js';
+import { isObject, parsedObject, type JsonObject } from './canonical.js';
 
 /** Text that JSON.parse takes; written as it is. */
 export class RawJson {
@@ -8,11 +8,12 @@ export class RawJson {
 
 /** The text itself when it is one JSON object; undefined else. */
 export function rawObject(text: string): RawJson | undefined {
-  try {
-    return isObject(JSON.parse(text)) ? new RawJson(text) : undefined;
-  } catch {
-    return undefined;
-  }
+  return parsedObject(text) === undefined ? undefined : new RawJson(text);
+}
+
+/** A call's arguments for wires that have an object there: what a model wrote is none now and then, and is kept in one. */
+export function argumentsObject(text: string): RawJson | JsonObject {
+  return rawObject(text) ?? (text.trim() === '' ? {} : { arguments: text });
 }
 
 /** Like JSON.stringify, with RawJson anywhere in plain objects and arrays. */

@@ -1,5 +1,5 @@
 /** A whole answer of the Messages API to a canonical one. */
-import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { failure, isObject, parsedObject, type AnswerResult, type JsonObject } from '../canonical.js';
 import { answerOf } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
 import { sourceOf } from '../json-source.js';
@@ -14,13 +14,8 @@ const stringOf = (block: JsonObject, name: string): string => (typeof block[name
 /** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
 export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
-  let message: unknown;
-  try {
-    message = JSON.parse(text);
-  } catch {
-    message = undefined;
-  }
-  if (!isObject(message)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const message = parsedObject(text);
+  if (message === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const figures = readFigures(message['usage']);
   const usage = usageOf(figures);
   if (message['type'] === 'error' || isObject(message['error'])) return { ok: false, failure: classifyMessagesError(message['error']), usage };

@@ -3,7 +3,7 @@ import { createCallIds } from '../call-ids.js';
 import type { JsonObject } from '../canonical.js';
 import type { MediaPart, Turn, UserPart } from '../chat-turns.js';
 import type { FetchedMedia, Media } from '../media.js';
-import { rawObject, type RawJson } from '../raw-json.js';
+import { argumentsObject } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 import { thinkingBlocks } from './thinking.js';
 
@@ -66,17 +66,12 @@ function mediaOf(part: MediaPart, fetched: FetchedMedia, takesUrls: boolean): Js
   return kind === 'image' ? imageOf(part, media) : documentOf(part, media);
 }
 
-/** Arguments are an object there; what is none is kept in one. */
-export function inputOf(args: string): RawJson | JsonObject {
-  return rawObject(args) ?? (args.trim() === '' ? {} : { arguments: args });
-}
-
 function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, takesUrls: boolean): Block[] {
   return parts.flatMap((part) => (part.type === 'text' ? textBlocks(part.text, part.isCacheEnd) : [{ said: mediaOf(part, fetched, takesUrls), isCacheEnd: part.isCacheEnd }]));
 }
 
 function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string): Block[] {
-  const calls = turn.calls.map((call) => ({ type: 'tool_use', id: idOf(call.id), name: call.name, input: inputOf(call.arguments) }));
+  const calls = turn.calls.map((call) => ({ type: 'tool_use', id: idOf(call.id), name: call.name, input: argumentsObject(call.arguments) }));
   return [...thinkingBlocks(turn.message).map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text), ...calls.map((said) => ({ said, isCacheEnd: false }))];
 }
 

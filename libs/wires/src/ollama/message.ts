@@ -1,0 +1,36 @@
+/** What one message of Ollama's adds to an answer. */
+import { isObject, type JsonObject } from '../canonical.js';
+import type { CallParts } from '../choice-parts.js';
+import { sourceOf } from '../json-source.js';
+
+export interface MessageParts {
+  readonly content: string;
+  readonly reasoning: string;
+  readonly calls: readonly CallParts[];
+  /** Canonical `logprobs`; null = none. */
+  readonly logprobs: unknown;
+}
+
+const stringOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+function callOf(call: unknown, at: number, text: string): readonly CallParts[] {
+  const called = isObject(call) ? call['function'] : undefined;
+  if (!isObject(call) || !isObject(called) || typeof called['name'] !== 'string' || called['name'] === '') return [];
+  // An object by rights; some hosts between write it as text.
+  const told = called['arguments'];
+  const args = typeof told === 'string' ? told : (sourceOf(text, ['message', 'tool_calls', at, 'function', 'arguments']) ?? '{}');
+  return [{ id: stringOf(call['id']), name: called['name'], arguments: args === '' || args === 'null' ? '{}' : args }];
+}
+
+/** `text` is the JSON that `frame` was read from. */
+export function readMessage(frame: JsonObject, text: string): MessageParts {
+  const message = isObject(frame['message']) ? frame['message'] : {};
+  const calls = Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]).flatMap((call, at) => callOf(call, at, text)) : [];
+  const logprobs = frame['logprobs'];
+  return {
+    content: stringOf(message['content']),
+    reasoning: stringOf(message['thinking']) || stringOf(message['reasoning_content']),
+    calls,
+    logprobs: Array.isArray(logprobs) && logprobs.length > 0 ? { content: logprobs, refusal: null } : null,
+  };
+}
