@@ -6,10 +6,9 @@ import { draftMessages, type MessagesQuirks } from '@signalbox/wires/anthropic-m
 import { readMessagesAnswer } from '@signalbox/wires/anthropic-messages/response';
 import { createMessagesTransducer } from '@signalbox/wires/anthropic-messages/stream';
 import { FETCHED_TYPES } from '@signalbox/wires/anthropic-messages/turns';
-import type { Failure } from '@signalbox/wires/canonical';
 import { mayUnwrap } from '@signalbox/wires/json-tool';
 import type { MediaLoader } from './media-loader.js';
-import type { Composed, ProviderAdapter } from './provider.js';
+import type { ProviderAdapter } from './provider.js';
 
 export interface AnthropicMessagesAdapterOptions {
   readonly provider: string;
@@ -36,15 +35,10 @@ export function createAnthropicMessagesAdapter({ provider, baseUrl, quirks, auth
     ...(secret === undefined ? [] : auth === 'bearer' ? ['authorization', `Bearer ${secret.unwrap()}`] : ['x-api-key', secret.unwrap()]),
   ];
   const seedOf = (requestId: string): string => requestId.slice(-16);
-  const send = (request: DispatchRequest__Output, secret: Secret | undefined, body: Buffer | Failure): Composed =>
-    Buffer.isBuffer(body) ? { path: pathOf(request), headers: headersOf(request.stream, secret), body } : body;
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret) => {
-      const body = media.compose(() => draftMessages(request, quirks), FETCHED_TYPES);
-      return body instanceof Promise ? body.then((loaded) => send(request, secret, loaded)) : send(request, secret, body);
-    },
+    compose: (request, secret) => media.compose(() => draftMessages(request, quirks), FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body })),
     createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request)),
     readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request)),
     classifyRefusal: classifyMessagesRefusal,

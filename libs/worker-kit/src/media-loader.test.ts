@@ -13,7 +13,7 @@ const never: FetchFile = () => Promise.reject(new Error('fetched'));
 
 describe('media loader', () => {
   test('a request without addresses is put together at once', () => {
-    expect(String(createMediaLoader(never).compose(() => draft(0), TYPES))).toBe('[]');
+    expect(String(createMediaLoader(never).compose(() => draft(0), TYPES, String))).toBe('[]');
   });
 
   test('files are fetched as the wire takes them, and handed over in base64', async () => {
@@ -22,17 +22,17 @@ describe('media loader', () => {
       asked.push([url, limits.mediaTypes]);
       return Promise.resolve(found);
     });
-    expect(JSON.parse(String(await loader.compose(() => draft(2), TYPES)))).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, { mediaType: 'image/png', base64: 'cG5n' }]));
+    expect(JSON.parse(String(await loader.compose(() => draft(2), TYPES, String)))).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, { mediaType: 'image/png', base64: 'cG5n' }]));
     expect(asked).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, ['image/png']]));
   });
 
   test('an address that is refused names its part, and nothing of our network', async () => {
     const loader = createMediaLoader((url) => Promise.resolve(url.endsWith('1') ? { ok: false, refusal: refusal('unresolved') } : found));
-    expect(await loader.compose(() => draft(2), TYPES)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
+    expect(await loader.compose(() => draft(2), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
   });
 
   test('too many addresses are refused before any is followed', async () => {
-    expect(await createMediaLoader(never).compose(() => draft(17), TYPES)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
+    expect(await createMediaLoader(never).compose(() => draft(17), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
   });
 
   test('what cannot be said on the wire is an answer, and a bug is not', () => {
@@ -43,14 +43,14 @@ describe('media loader', () => {
     const broken = (): never => {
       throw new Error('bug');
     };
-    expect(loader.compose(unsendable, TYPES)).toMatchObject({ class: 'BAD_REQUEST', publicMessage: 'No.' });
-    expect(() => loader.compose(broken, TYPES)).toThrow('bug');
+    expect(loader.compose(unsendable, TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicMessage: 'No.' });
+    expect(() => loader.compose(broken, TYPES, String)).toThrow('bug');
   });
 
   test('of all requests together only so many files are under way', async () => {
     const answers: ((file: Fetched) => void)[] = [];
     const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
-    const composing = [loader.compose(() => draft(6), TYPES), loader.compose(() => draft(6), TYPES)];
+    const composing = [loader.compose(() => draft(6), TYPES, String), loader.compose(() => draft(6), TYPES, String)];
     const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     await settled();
     expect(answers).toHaveLength(8);

@@ -19,8 +19,8 @@ export interface Draft {
 export type MediaTypes = Readonly<Record<MediaKind, readonly string[]>>;
 
 export interface MediaLoader {
-  /** The body, or why the request cannot be sent. A promise only where something has to be fetched; `draft` may throw Unsendable. */
-  compose(draft: () => Draft, mediaTypes: MediaTypes): Buffer | Failure | Promise<Buffer | Failure>;
+  /** What `send` makes of the body, or why the request cannot be sent. A promise only where something has to be fetched; `draft` may throw Unsendable. */
+  compose<Sent>(draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent): Sent | Failure | Promise<Sent | Failure>;
 }
 
 const FILE_BYTES_MAX = 8_388_608;
@@ -64,22 +64,20 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     }
   };
 
-  const loadAll = async ({ media, body }: Draft, mediaTypes: MediaTypes): Promise<Buffer | Failure> => {
-    try {
-      const tooMany = media[FILES_MAX];
-      if (tooMany !== undefined) throw badInput(tooMany.param, `At most ${String(FILES_MAX)} files are fetched for one request.`);
-      const loaded = await Promise.all(media.map(async (reference) => [reference.url, await load(reference, mediaTypes)] as const));
-      return body(new Map(loaded));
-    } catch (error) {
-      return failureOf(error);
-    }
+  const loadAll = async ({ media }: Draft, mediaTypes: MediaTypes): Promise<FetchedMedia> => {
+    const tooMany = media[FILES_MAX];
+    if (tooMany !== undefined) throw badInput(tooMany.param, `At most ${String(FILES_MAX)} files are fetched for one request.`);
+    return new Map(await Promise.all(media.map(async (reference) => [reference.url, await load(reference, mediaTypes)] as const)));
   };
 
   return {
-    compose: (make, mediaTypes) => {
+    compose: (make, mediaTypes, send) => {
       try {
         const draft = make();
-        return draft.media.length === 0 ? draft.body(NOTHING) : loadAll(draft, mediaTypes);
+        if (draft.media.length === 0) return send(draft.body(NOTHING));
+        return loadAll(draft, mediaTypes)
+          .then((fetched) => send(draft.body(fetched)))
+          .catch(failureOf);
       } catch (error) {
         return failureOf(error);
       }

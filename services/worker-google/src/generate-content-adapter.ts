@@ -41,11 +41,7 @@ export function createGenerateContentAdapter({ provider, baseUrl, auth, withCall
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret) => {
-      const send = (body: Awaited<ReturnType<MediaLoader['compose']>>) => (Buffer.isBuffer(body) ? { path: pathOf(request), headers: headersOf(request.stream, secret), body } : body);
-      const body = media.compose(() => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES);
-      return body instanceof Promise ? body.then(send) : send(body);
-    },
+    compose: (request, secret) => media.compose(() => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body })),
     createTransducer: (request) => createGenerateContentTransducer(seedOf(request.requestId)),
     readAnswer: (body, request) => readGenerateContentAnswer(body, seedOf(request.requestId)),
     classifyRefusal: classifyGoogleRefusal,
