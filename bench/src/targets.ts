@@ -80,6 +80,7 @@ export async function startSignalbox({ mode, provider, kept, profileDir }: Signa
     environment: {
       LOG_LEVEL: 'error',
       SIMULATOR: 'off',
+      OLLAMA: 'off',
       DATA_DIR: dataDir,
       PORT: '0',
       ADMIN_PORT: '0',

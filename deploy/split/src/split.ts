@@ -5,6 +5,7 @@ import { quietPort } from '@signalbox/local-stores/ports';
 import { systemClock } from '@signalbox/runtime/clock';
 import { createLog } from '@signalbox/runtime/log';
 import { openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
+import { findOllama, offeredModels } from '@signalbox/standalone/find-ollama';
 import { makeFirstKey } from '@signalbox/standalone/first-key';
 import { recoverLeftDirectories } from '@signalbox/standalone/recover';
 import { providerSettings, wantedWorkers, type Environment } from '@signalbox/standalone/wanted-workers';
@@ -126,16 +127,18 @@ async function startAll(
     const addresses = await start(`worker-${provider}`, service, { ...workerSettings, ...own }, (replica) => ({ WAL_DIR: join(walDir, String(replica)) }));
     for (const address of addresses.split(',')) workers.push(`${provider}=${address}`);
   };
+  const ollama = await findOllama(environment);
+  const ollamaSettings = ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl };
   await Promise.all(
-    wantedWorkers(environment).map(({ service, provider }) =>
-      startWorker(provider, service, service === 'worker-sim' ? {} : { ...providerSettings(environment), PROVIDER: provider }),
+    wantedWorkers(environment, ollama !== undefined).map(({ service, provider }) =>
+      startWorker(provider, service, service === 'worker-sim' ? {} : { ...providerSettings(environment), ...ollamaSettings, PROVIDER: provider }),
     ),
   );
 
   await recover(walDir, quota, billing, stores.natsUrl, environment['LOG_LEVEL'] || 'warn');
 
   const providers = [...new Set(workers.map((worker) => worker.split('=')[0] ?? ''))].join(',');
-  const routing = await start('routing', 'routing', { PROVIDERS: providers, ...pick(environment, ['SIMULATOR', 'CATALOG_DIR']) });
+  const routing = await start('routing', 'routing', { PROVIDERS: providers, OFFERED_MODELS: offeredModels(ollama), ...pick(environment, ['SIMULATOR', 'CATALOG_DIR']) });
   const host = environment['HOST'] || '127.0.0.1';
   await start(
     'edge',

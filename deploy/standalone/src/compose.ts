@@ -25,6 +25,8 @@ import { composeWorkerCohere } from '@signalbox/worker-cohere/compose';
 import { loadWorkerCohereConfig } from '@signalbox/worker-cohere/config';
 import { composeWorkerGoogle } from '@signalbox/worker-google/compose';
 import { loadWorkerGoogleConfig } from '@signalbox/worker-google/config';
+import { composeWorkerOllama } from '@signalbox/worker-ollama/compose';
+import { loadWorkerOllamaConfig } from '@signalbox/worker-ollama/config';
 import { composeWorkerOpenaiCompatible } from '@signalbox/worker-openai-compatible/compose';
 import { loadWorkerOpenaiCompatibleConfig } from '@signalbox/worker-openai-compatible/config';
 import { composeWorkerOpenai } from '@signalbox/worker-openai/compose';
@@ -34,6 +36,7 @@ import { loadWorkerSimConfig } from '@signalbox/worker-sim/config';
 import { resolve } from 'node:path';
 import { openDataDir } from './data-dir.js';
 import type { EmbeddedStore } from './embedded-store.js';
+import { findOllama, offeredModels, type FoundOllama } from './find-ollama.js';
 import { makeFirstKey } from './first-key.js';
 import { recoverLeftDirectories } from './recover.js';
 import { providerSettings, wantedWorkers, type Environment, type WantedWorker } from './wanted-workers.js';
@@ -79,6 +82,8 @@ export async function startStandalone(environment: Environment, opening: Promise
     return { service, address: `127.0.0.1:${service.ports()['grpc'] ?? 0}` };
   };
 
+  // Asked while the store opens.
+  const findingOllama = findOllama(environment);
   try {
     store = await opening;
     const stores = { ...common, DATABASE_URL: store.databaseUrl };
@@ -90,11 +95,12 @@ export async function startStandalone(environment: Environment, opening: Promise
     ]);
     const quota = await start(composeQuota(loadQuotaConfig({ ...common, QUOTA_STORE: 'memory', BILLING_ADDRS: billing.address }), surroundings('quota'), { bus }));
 
-    const workers = await startWorkers(environment, { ...common, WAL_DIR: walDir, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address }, surroundings, start, bus);
+    const ollama = await findingOllama;
+    const workers = await startWorkers(environment, ollama, { ...common, WAL_DIR: walDir, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address }, surroundings, start, bus);
     await recoverLeftDirectories({ walDir, quotaAddress: quota.address, billingAddress: billing.address, bus, log: createLog({ service: 'recovery', level }) });
 
     const providers = workers.map(([provider]) => provider).join(',');
-    const routing = await start(composeRouting(loadRoutingConfig({ ...common, PROVIDERS: providers, SIMULATOR: environment['SIMULATOR'], CATALOG_DIR: environment['CATALOG_DIR'] }), surroundings('routing'), { bus }));
+    const routing = await start(composeRouting(loadRoutingConfig({ ...common, PROVIDERS: providers, SIMULATOR: environment['SIMULATOR'], CATALOG_DIR: environment['CATALOG_DIR'], OFFERED_MODELS: offeredModels(ollama) }), surroundings('routing'), { bus }));
 
     const edgeConfig = loadEdgeConfig({
       ...common,
@@ -124,12 +130,13 @@ function hostInUrl(host: string): string {
 /** One worker for each provider that the environment asks for. */
 function startWorkers(
   environment: Environment,
+  ollama: FoundOllama | undefined,
   settings: Environment,
   surroundings: (service: string) => Surroundings,
   start: (service: Service) => Promise<Started>,
   bus: Bus,
 ): Promise<readonly (readonly [string, Started])[]> {
-  const own = { ...settings, ...providerSettings(environment) };
+  const own = { ...settings, ...providerSettings(environment), ...(ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl }) };
   const compose = ({ service, provider }: WantedWorker): Service => {
     switch (service) {
       case 'worker-anthropic':
@@ -142,6 +149,8 @@ function startWorkers(
         return composeWorkerCohere(loadWorkerCohereConfig(own), surroundings(service), { bus });
       case 'worker-google':
         return composeWorkerGoogle(loadWorkerGoogleConfig({ ...own, PROVIDER: provider }), surroundings(`worker-${provider}`), { bus });
+      case 'worker-ollama':
+        return composeWorkerOllama(loadWorkerOllamaConfig(own), surroundings(service), { bus });
       case 'worker-openai':
         return composeWorkerOpenai(loadWorkerOpenaiConfig(own), surroundings(service), { bus });
       case 'worker-openai-compatible':
@@ -150,5 +159,5 @@ function startWorkers(
         return composeWorkerSim(loadWorkerSimConfig(settings), surroundings(service), { bus });
     }
   };
-  return Promise.all(wantedWorkers(environment).map(async (wanted) => [wanted.provider, await start(compose(wanted))] as const));
+  return Promise.all(wantedWorkers(environment, ollama !== undefined).map(async (wanted) => [wanted.provider, await start(compose(wanted))] as const));
 }

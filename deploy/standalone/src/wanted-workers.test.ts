@@ -14,6 +14,13 @@ test.each([
   expect(providersOf(environment)).toEqual(expected);
 });
 
+test.each([
+  ['one that was come upon leaves the simulator', {}, ['worker-ollama/ollama', 'worker-sim/simulator']],
+  ['one that the operator named takes its place', { OLLAMA_BASE_URL: 'http://x' }, ['worker-ollama/ollama']],
+])('Ollama: %s', (_what, environment, expected) => {
+  expect(wantedWorkers(environment, true).map(({ service, provider }) => `${service}/${provider}`)).toEqual(expected);
+});
+
 test('workers get what is a provider\'s, and nothing else of the environment', () => {
   const given = { GEMINI_API_KEY: 'a', GEMINI_BASE_URL: 'http://x', VERTEX_ACCESS_TOKEN: 'b', GOOGLE_APPLICATION_CREDENTIALS: '/k', GOOGLE_VERTEX_PROJECT: 'p' };
   expect(providerSettings({ ...given, ADMIN_TOKEN: 'secret', KEY_PEPPER: 'secret', DATABASE_URL: 'secret', COHERE_API_KEY: '' })).toEqual(given);

@@ -19,6 +19,7 @@ export type WantedWorker =
   | { readonly service: 'worker-azure'; readonly provider: 'azure-openai' }
   | { readonly service: 'worker-bedrock'; readonly provider: 'amazon-bedrock' }
   | { readonly service: 'worker-google'; readonly provider: GoogleProvider }
+  | { readonly service: 'worker-ollama'; readonly provider: 'ollama' }
   | { readonly service: 'worker-openai-compatible'; readonly provider: PresetId }
   | { readonly service: 'worker-sim'; readonly provider: 'simulator' };
 
@@ -26,7 +27,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const isSet = (environment: Environment, name: string): boolean => (environment[name] ?? '') !== '';
 
-export function wantedWorkers(environment: Environment): readonly WantedWorker[] {
+/** `hasOllama`: it answers, or the operator says where it is. One that was only come upon leaves the simulator in its place. */
+export function wantedWorkers(environment: Environment, hasOllama = false): readonly WantedWorker[] {
   const wanted: WantedWorker[] = [];
   for (const { service, provider, credentials } of OWN_WORKERS) if (credentials.some((name) => isSet(environment, name))) wanted.push({ service, provider });
   if (isAzureWanted(environment)) wanted.push({ service: 'worker-azure', provider: 'azure-openai' });
@@ -36,7 +38,9 @@ export function wantedWorkers(environment: Environment): readonly WantedWorker[]
     if (isConfigured(presetOf(provider), environment)) wanted.push({ service: 'worker-openai-compatible', provider });
   }
   const simulator = environment['SIMULATOR'] ?? '';
-  if (simulator === 'on' || (wanted.length === 0 && simulator !== 'off')) wanted.push({ service: 'worker-sim', provider: 'simulator' });
+  const isAnyConfigured = wanted.length > 0 || isSet(environment, 'OLLAMA_BASE_URL');
+  if (hasOllama) wanted.push({ service: 'worker-ollama', provider: 'ollama' });
+  if (simulator === 'on' || (!isAnyConfigured && simulator !== 'off')) wanted.push({ service: 'worker-sim', provider: 'simulator' });
   return wanted;
 }
 
@@ -45,6 +49,7 @@ const OTHER_SETTINGS: ReadonlySet<string> = new Set([
   ...['AWS_ACCESS_KEY_ID', 'AWS_BEARER_TOKEN_BEDROCK', 'AWS_DEFAULT_REGION', 'AWS_REGION', 'AWS_SECRET_ACCESS_KEY'],
   ...['AZURE_API_VERSION', 'AZURE_DEPLOYMENTS', 'AZURE_RESOURCE_NAME', 'FETCH_ALLOW'],
   ...['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_LOCATION', 'GOOGLE_VERTEX_PROJECT'],
+  ...['OLLAMA_KEEP_ALIVE', 'OLLAMA_NUM_CTX'],
 ]);
 
 const isProviderSetting = (name: string): boolean => OTHER_SETTINGS.has(name) || (/_(API_KEY|API_TOKEN|TOKEN|BASE_URL)$/.test(name) && name !== 'ADMIN_TOKEN');

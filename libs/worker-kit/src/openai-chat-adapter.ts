@@ -44,11 +44,8 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
   const send = (request: DispatchRequest__Output, secret: Secret | undefined, body: Buffer): UpstreamRequest => ({ path, headers: request.stream ? preparedFor(secret).stream : preparedFor(secret).whole, body });
   const loader = quirks.inlinesImages ? media : undefined;
   assert(!quirks.inlinesImages || loader !== undefined, 'A host that is given no addresses needs a media loader.');
-  const composeInline = (loads: MediaLoader, request: DispatchRequest__Output, secret: Secret | undefined): Composed | Promise<Composed> => {
-    const body = loads.compose(() => draftChatBody(request, quirks), FETCHED_TYPES);
-    if (body instanceof Promise) return body.then((loaded) => (Buffer.isBuffer(loaded) ? send(request, secret, loaded) : loaded));
-    return Buffer.isBuffer(body) ? send(request, secret, body) : body;
-  };
+  const composeInline = (loads: MediaLoader, request: DispatchRequest__Output, secret: Secret | undefined): Composed | Promise<Composed> =>
+    loads.compose(() => draftChatBody(request, quirks), FETCHED_TYPES, (body) => send(request, secret, body));
   return {
     provider,
     origin: url.origin,

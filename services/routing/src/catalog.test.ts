@@ -6,16 +6,17 @@ import { fileURLToPath } from 'node:url';
 import { findModel, type Catalog } from '@signalbox/router-core/catalog';
 import { decide } from '@signalbox/router-core/decide';
 import { plainRequest } from '@signalbox/router-core/request';
+import { offersOf } from './adapters/catalog/build.js';
 import { createCatalogFiles } from './adapters/catalog/files.js';
 import { createCatalogHolder } from './domain/catalog-holder.js';
 
 const SHIPPED = fileURLToPath(new URL('../catalog', import.meta.url));
 const clock = { nowMs: () => 1_795_200_000_123, monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) };
-const source = (providers: readonly string[], directory = '', withSimulator = false) =>
-  createCatalogFiles({ directory, withSimulator, terms: { managedProviders: new Set(providers), byokProviders: new Set(), zdrAgreements: new Set() } });
+const source = (providers: readonly string[], directory = '', withSimulator = false, offered: readonly string[] = []) =>
+  createCatalogFiles({ directory, withSimulator, terms: { managedProviders: new Set(providers), byokProviders: new Set(), zdrAgreements: new Set(), offeredModels: offersOf(offered) } });
 
-async function load(providers: readonly string[], withSimulator = false): Promise<Catalog> {
-  const { problems, loaded } = await source(providers, '', withSimulator).read('2026-11-21');
+async function load(providers: readonly string[], withSimulator = false, offered: readonly string[] = []): Promise<Catalog> {
+  const { problems, loaded } = await source(providers, '', withSimulator, offered).read('2026-11-21');
   expect(problems).toEqual([]);
   if (loaded === undefined) throw new Error('no catalog');
   return loaded.catalog;
@@ -31,6 +32,18 @@ describe('the shipped catalog', () => {
       expect(['anthropic-messages', 'azure-openai', 'bedrock-converse', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral']).toContain(endpoint.wireProtocol);
       expect(['vllm']).not.toContain(endpoint.provider);
     }
+  });
+
+  test.each([
+    ['all it may hold', [], 8],
+    ['what it says it holds, in its own names', ['ollama/gpt-oss:20b', 'ollama/llama3.1:8b', 'ollama/no-such-model'], 2],
+    ['nothing', ['ollama/'], 0],
+  ])('a server of the operator’s own serves %s, at no price', async (_what, offered, count) => {
+    const catalog = await load(['ollama', 'groq'], false, offered);
+    const served = catalog.endpoints.filter((endpoint) => endpoint.isServable && endpoint.provider === 'ollama');
+    expect(served).toHaveLength(count);
+    for (const { prices } of served) expect(prices[0]?.card).toMatchObject({ inputUncached: 0n, outputText: 0n, requestNanoUsd: 0n });
+    expect(catalog.endpoints.some((endpoint) => endpoint.isServable && endpoint.provider === 'groq')).toBe(true);
   });
 
   test('resolves full, bare and dated names, and prices exactly', async () => {

@@ -9,7 +9,7 @@ import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { listenToAttempts } from './adapters/attempt-events.js';
-import { SIMULATOR_PROVIDER } from './adapters/catalog/build.js';
+import { offersOf, SIMULATOR_PROVIDER } from './adapters/catalog/build.js';
 import { createCatalogFiles } from './adapters/catalog/files.js';
 import type { RoutingConfig } from './config.js';
 import { createCatalogHolder } from './domain/catalog-holder.js';
@@ -35,6 +35,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       managedProviders: new Set(withSimulator ? [...config.PROVIDERS, SIMULATOR_PROVIDER] : config.PROVIDERS),
       byokProviders: new Set(config.BYOK_PROVIDERS),
       zdrAgreements: new Set(config.ZDR_AGREEMENTS),
+      offeredModels: offersOf(config.OFFERED_MODELS),
     },
   });
   const holder = createCatalogHolder(source, clock);

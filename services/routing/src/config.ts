@@ -22,6 +22,8 @@ const schema = z.object({
   PROVIDERS: listField(),
   /** Further providers whose worker runs: served only to accounts with a credential of their own. */
   BYOK_PROVIDERS: listField(),
+  /** `provider/model` of providers that hold only some of their models, such as a server of the operator's: others are not served. A provider without a model offers none. */
+  OFFERED_MODELS: listField(),
   /** Providers with which the operator has a zero-retention agreement for the credential in use. */
   ZDR_AGREEMENTS: listField(),
   /** The built-in provider: `auto` = only when PROVIDERS names no other. */

@@ -79,7 +79,7 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
     provider: 'amazon-bedrock',
     origin: url.origin,
     compose: async (request, secret) => {
-      const body = await media.compose(() => draftConverse(request), FETCHED_TYPES);
+      const body = await media.compose(() => draftConverse(request), FETCHED_TYPES, (bytes) => bytes);
       return Buffer.isBuffer(body) ? send(request, secret, body) : body;
     },
     createTransducer: (request) => createConverseTransducer(seedOf(request.requestId), mayUnwrap(request)),

@@ -72,7 +72,7 @@ export async function startGateway({ mode, environment = {}, dataDir = mkdtempSy
   const main = join(ROOT, mode === 'standalone' ? 'deploy/standalone/dist/main.js' : 'deploy/split/dist/main.js');
   const child = spawn(process.execPath, [main, ...(mode === 'split' ? ['--json', ...(replicas === undefined ? [] : ['--replicas', replicas])] : [])], {
     cwd: dataDir,
-    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', ...PATIENCE, ...stores, ...environment },
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', OLLAMA: 'off', ...PATIENCE, ...stores, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let complaints = '';

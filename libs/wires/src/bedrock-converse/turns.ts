@@ -1,8 +1,8 @@
 /** The conversation as Converse has it: system apart, two roles in turn, tool results first in the user's. */
-import { inputOf } from '../anthropic-messages/turns.js';
 import { createCallIds } from '../call-ids.js';
 import type { Turn, TurnCall, UserPart } from '../chat-turns.js';
 import type { FetchedMedia } from '../media.js';
+import { argumentsObject } from '../raw-json.js';
 import { badInput } from '../unsendable.js';
 import { createFileNames, mediaBlock } from './media.js';
 import { thoughtBlocks } from './thinking.js';
@@ -54,7 +54,7 @@ const IN_WORDS: Renderer = {
 function asTools(): Renderer {
   const idOf = createCallIds(CALL_ID_CHARS_MAX);
   return {
-    call: ({ id, name, arguments: args }) => [plain({ toolUse: { toolUseId: idOf(id), name, input: inputOf(args) } })],
+    call: ({ id, name, arguments: args }) => [plain({ toolUse: { toolUseId: idOf(id), name, input: argumentsObject(args) } })],
     result: ({ callId, text }) => [plain({ toolResult: { toolUseId: idOf(callId), content: textBlocks(text).map(({ json }) => json) } })],
   };
 }

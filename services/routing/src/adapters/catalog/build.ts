@@ -8,20 +8,22 @@ import { unsupportedParams } from './tuning-params.js';
 
 export const SIMULATOR_PROVIDER = 'simulator';
 /** Wires whose worker is built. */
-const BUILT_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'azure-openai', 'bedrock-converse', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral']);
+const BUILT_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'azure-openai', 'bedrock-converse', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral', 'ollama']);
 /** Providers known to take `n` above 1. */
 const CHOICES_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'mistral', 'together', 'fireworks', 'deepinfra', 'vllm', SIMULATOR_PROVIDER]);
 /** Hosts that refuse `logprobs` or answer them in a shape of their own, whatever the model could. */
 const NO_LOGPROBS_PROVIDERS: ReadonlySet<string> = new Set(['groq', 'mistral', 'perplexity', 'together', 'xiaomi', 'zai']);
 /** Wires that have no words for logprobs, sound or more than one choice. */
 const NO_LOGPROBS_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
-const NO_AUDIO_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
-const ONE_CHOICE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages']);
+const NO_AUDIO_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse', 'ollama']);
+const ONE_CHOICE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'ollama']);
 /** Hosts where the model alone decides whether a tool is called. */
 const AUTO_TOOL_CHOICE_PROVIDERS: ReadonlySet<string> = new Set(['moonshot', 'zai']);
-// 10 s × model factor (FAILURES): models that think before the first token get six times as long.
+// 10 s × model factor (FAILURES): models that think before the first token, or have to be loaded first, get six times as long.
 const FIRST_BYTE_TIMEOUT_MS = 10_000;
-const REASONING_FACTOR = 6;
+const SLOW_FACTOR = 6;
+/** Servers of the operator's own: nobody bills for them, unless a row of the operator's says so. */
+const FREE_PROVIDERS: ReadonlySet<string> = new Set(['ollama']);
 /** A P75 from a P50, where the catalog has only the latter. */
 const P75_OVER_P50 = 1.3;
 
@@ -29,6 +31,8 @@ export interface OperatorTerms {
   readonly managedProviders: ReadonlySet<string>;
   readonly byokProviders: ReadonlySet<string>;
   readonly zdrAgreements: ReadonlySet<string>;
+  /** Models in the provider's own names, of providers that hold only some. */
+  readonly offeredModels: ReadonlyMap<string, ReadonlySet<string>>;
   /** ISO date of today, for shut-down dates. */
   readonly today: string;
 }
@@ -40,6 +44,17 @@ interface PriceRow {
   readonly cache_write?: number | null | undefined;
   readonly reasoning?: number | null | undefined;
   readonly audio_input?: number | null | undefined;
+}
+
+/** From `provider/model` each; a provider without a model offers none. */
+export function offersOf(names: readonly string[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const offers = new Map<string, Set<string>>();
+  for (const name of names) {
+    const [provider = '', ...model] = name.split('/');
+    const models = offers.get(provider) ?? new Set();
+    offers.set(provider, models.add(model.join('/')));
+  }
+  return offers;
 }
 
 function toPrice(usd: number): NanoUsdPerMillionTokens {
@@ -69,7 +84,9 @@ function stepOf(endpointId: string, row: PriceRow, base: PriceRow, requestUsd: n
 function pricesOf(row: EndpointRow): PriceStep[] {
   const { pricing } = row;
   const request = pricing.request ?? 0;
-  const first = stepOf(row.id, pricing, pricing, request, 0);
+  const isFree = row.status === 'placeholder' && FREE_PROVIDERS.has(row.provider);
+  const base = isFree ? { ...pricing, input: pricing.input ?? 0, output: pricing.output ?? 0 } : pricing;
+  const first = stepOf(row.id, base, base, request, 0);
   if (first === undefined) return [];
   const steps = [first];
   const tiers = [...(pricing.long_context_tiers ?? [])].sort((left, right) => left.min_context_tokens - right.min_context_tokens);
@@ -109,6 +126,11 @@ function hasPassed(date: string | null | undefined, today: string): boolean {
   return date !== null && date !== undefined && date <= today;
 }
 
+/** A provider that does not say what it holds has it all. */
+function isOffered({ provider, provider_model_id: model }: EndpointRow, { offeredModels }: OperatorTerms): boolean {
+  return offeredModels.get(provider)?.has(model) ?? true;
+}
+
 function endpointOf(index: number, modelIndex: number, model: ModelRow, row: EndpointRow, provider: ProviderRow, terms: OperatorTerms): Endpoint {
   const prices = pricesOf(row);
   const policy = provider.data_policy;
@@ -135,8 +157,8 @@ function endpointOf(index: number, modelIndex: number, model: ModelRow, row: End
     quantizationBits: quantizationBitsOf(model, row, provider),
     temperatureMax: provider.temperature_max ?? 0,
     needsUserId: provider.requires_user_id === true,
-    firstByteTimeoutMs: FIRST_BYTE_TIMEOUT_MS * (isReasoning ? REASONING_FACTOR : 1),
-    isServable: row.status === 'active' && row.upstream_api === 'chat' && BUILT_WIRES.has(row.wire_protocol) && prices.length > 0 && !isShutDown,
+    firstByteTimeoutMs: FIRST_BYTE_TIMEOUT_MS * (isReasoning || provider.kind === 'self_hosted' ? SLOW_FACTOR : 1),
+    isServable: (row.status === 'active' || FREE_PROVIDERS.has(row.provider)) && isOffered(row, terms) && row.upstream_api === 'chat' && BUILT_WIRES.has(row.wire_protocol) && prices.length > 0 && !isShutDown,
     hasManagedCredential: terms.managedProviders.has(row.provider),
     takesByok: terms.managedProviders.has(row.provider) || terms.byokProviders.has(row.provider),
     priorLatencyMsP75: row.priors?.ttft_ms_p75 ?? (median === null ? null : median * P75_OVER_P50),
@@ -217,6 +239,6 @@ export function buildCatalog(rows: CatalogRows, terms: OperatorTerms): { readonl
       listPrices: own[maker]?.prices ?? [],
     };
   });
-  const fingerprint = createHash('sha256').update(JSON.stringify([rows.digest, [...terms.managedProviders].sort(), [...terms.byokProviders].sort(), [...terms.zdrAgreements].sort(), terms.today])).digest('hex');
+  const fingerprint = createHash('sha256').update(JSON.stringify([rows.digest, [...terms.managedProviders].sort(), [...terms.byokProviders].sort(), [...terms.zdrAgreements].sort(), [...terms.offeredModels].map(([provider, held]) => [provider, ...[...held].sort()]).sort(), terms.today])).digest('hex');
   return { catalog: { id: `cat_${fingerprint.slice(0, 16)}`, models, endpoints, names: indexNames(models) }, problems: [] };
 }

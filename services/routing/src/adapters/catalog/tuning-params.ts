@@ -13,6 +13,7 @@ const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
   'cohere-v2': ['logit_bias', 'top_logprobs', 'user'],
   'google-generate-content': ['logit_bias', 'user'],
   mistral: ['logit_bias', 'user'],
+  ollama: ['logit_bias', 'user'],
 };
 
 /** Contract names of the fields to drop. An unknown `seed` is dropped; an unknown `stop` is sent. */
