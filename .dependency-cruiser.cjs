@@ -63,6 +63,14 @@ module.exports = {
       from: { path: '^libs/(kernel|ledger-core|router-core|wires)/src/', pathNot: TESTS },
       to: { dependencyTypes: ['core'], pathNot: '^(node:)?(crypto|buffer|util|string_decoder|zlib)$' },
     },
+    {
+      name: 'simulation-by-proof',
+      comment: 'The simulation takes of a service what its proof.ts names, and nobody else does.',
+      severity: 'error',
+      from: { path: '^sim/' },
+      to: { path: '^services/', pathNot: '^services/[^/]+/(src|dist)/proof\\.ts$' },
+    },
+    { name: 'proof-for-the-simulation', severity: 'error', from: { path: '^(services|libs|deploy|bench)/' }, to: { path: '/src/proof\\.ts$' } },
     { name: 'nats-in-one-file', severity: 'error', from: { pathNot: '^libs/bus/src/jetstream(\\.test)?\\.ts$' }, to: { path: '(^|/)node_modules/nats/' } },
     {
       name: 'store-clients-in-adapters',

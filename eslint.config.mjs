@@ -14,7 +14,7 @@ const all = Object.values(restricted);
 const without = (...left) => ['error', ...all.filter((rule) => !left.includes(rule))];
 const { environment, now, newDate, timers, random } = restricted;
 
-const outside = ['**/*.test.ts', '**/test/**', '**/testing/**', 'tests/**', 'bench/**', 'deploy/**', 'libs/testkit/**', 'libs/local-stores/**'];
+const outside = ['**/*.test.ts', '**/test/**', '**/testing/**', 'tests/**', 'bench/**', 'sim/**', 'deploy/**', 'libs/testkit/**', 'libs/local-stores/**'];
 
 export default tseslint.config(
   { ignores: ['**/dist/**', '**/node_modules/**', '**/coverage/**', '**/*.mjs', '**/*.cjs', '**/*.js', '**/*.d.mts', '**/*.d.ts', 'libs/contracts/src/gen/**', 'dashboard/**'] },

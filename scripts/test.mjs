@@ -21,7 +21,7 @@ process.on('SIGTERM', interrupt);
 
 // Tests of whole gateways start a dozen processes each: one at a time, so that they do not starve each other.
 const given = process.argv.slice(2);
-const PASSES = given.length > 0 ? [given] : [['libs', 'services', 'deploy', 'bench'].map((dir) => join(root, dir)), ['--runInBand', join(root, 'tests')]];
+const PASSES = given.length > 0 ? [given] : [['libs', 'services', 'deploy', 'bench', 'sim'].map((dir) => join(root, dir)), ['--runInBand', join(root, 'tests')]];
 
 function runJest(environment, resultFile, passArguments) {
   return new Promise((resolve) => {

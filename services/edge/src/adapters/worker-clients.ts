@@ -4,9 +4,10 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import type { WorkersPort } from '../domain/ports.js';
 
 const OUTCOME_DEADLINE_MS = 2_000;
-/** An outcome is told again while its worker restarts; after that the worker's own conclusion stands. */
-const OUTCOME_TRIES_MAX = 6;
+/** An outcome is told again for a minute, while its worker restarts: what a dead worker never hears of it charges as delivered. */
+const OUTCOME_TRIES_MAX = 8;
 const OUTCOME_RETRY_MS = 500;
+const OUTCOME_RETRY_MS_MAX = 16_000;
 const OUTCOMES_WAITING_MAX = 10_000;
 
 /** One client for each provider. */
@@ -17,7 +18,7 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
       if (attemptsLeft <= 1 || waiting >= OUTCOMES_WAITING_MAX) return;
       waiting += 1;
       clock.setTimer(
-        OUTCOME_RETRY_MS,
+        Math.min(OUTCOME_RETRY_MS * 2 ** (OUTCOME_TRIES_MAX - attemptsLeft), OUTCOME_RETRY_MS_MAX),
         () => {
           waiting -= 1;
           tell(client, request, attemptsLeft - 1);

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { TotalsCommand } from '@signalbox/ledger-core/admission';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createMemoryStore } from '../adapters/memory-store.js';
+import type { QuotaStore } from './ports.js';
 import { createQuota } from './quota.js';
 
 const ACCOUNT = 'acct_1';
@@ -71,4 +72,16 @@ test('more than one question holds is settled in one round', async () => {
   expect(await quota.reconcile(0)).toBe(2_500);
   expect(ledger.asked.map((each) => each.length)).toEqual([1_000, 1_000, 500]);
   expect(await settled()).toBe(2_500n);
+});
+
+test('announced totals that the store did not take are asked for in the next round, though nothing is open', async () => {
+  const store = createMemoryStore({ clock: createFakeClock() });
+  let isAway = true;
+  const flaky: QuotaStore = { ...store, applyTotals: (...args) => (isAway ? Promise.reject(new Error('away')) : store.applyTotals(...args)) };
+  const totals: TotalsCommand = { seq: 2n, totals: [{ scope: 'account', periodId: 'total', charge: 7n, tokens: 0n, byok: 0n }], requestIds: [] };
+  const quota = createQuota(flaky, () => Promise.resolve(totals));
+  await expect(quota.applyTotals(ACCOUNT, totals)).rejects.toThrow('away');
+  isAway = false;
+  await quota.reconcile(15_000);
+  expect((await store.show(ACCOUNT)).buckets.get('account|total')?.charge).toBe(7n);
 });

@@ -27,6 +27,9 @@ const ASKED_MAX = 1_000;
 export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
   const seen = new Set<string>();
 
+  /** Accounts whose announced totals the store did not take: nothing that is open may tell of them. */
+  const behind = new Set<string>();
+
   const touch = (accountId: string): void => {
     if (seen.size < SEEN_MAX) seen.add(accountId);
   };
@@ -87,7 +90,9 @@ export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
     },
     finish: (accountId, command) => store.finish(accountId, command),
     applyTotals: async (accountId, command) => {
+      if (behind.size < SEEN_MAX) behind.add(accountId);
       if (await store.applyTotals(accountId, command, false)) await catchUp(accountId);
+      behind.delete(accountId);
     },
     show: async (accountId) => {
       const view = await store.show(accountId);
@@ -102,6 +107,10 @@ export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
     },
     reconcile: async (ageMs) => {
       let settled = 0;
+      for (const accountId of [...behind]) {
+        await catchUp(accountId);
+        behind.delete(accountId);
+      }
       for (const accountId of await store.openAccounts()) settled += await settle(accountId, ageMs);
       return settled;
     },

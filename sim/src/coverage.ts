@@ -1,0 +1,34 @@
+/** Which transitions and faults a batch of runs went through. */
+
+/** BILLING, section 3, and the ways into and out of it. A batch that never took one of them proves nothing about it. */
+export const TRANSITIONS = [
+  'new → reserved', 'new → 402', 'new → blocked by live holds', 'new → 503',
+  'reserved → released', 'reserved → lease over', 'reserved → dispatched', 'dispatched → streaming',
+  'ended: provider', 'ended: estimated', 'ended: orphan',
+  'outcome: delivered', 'outcome: superseded', 'outcome: discarded', 'outcome: concluded by the worker',
+  'settled', 'settled at 0', 'settled on being asked', 'adjusted', 'failed over',
+  'client: answered', 'client: cut', 'client: refused', 'client: left', 'client: reset',
+] as const;
+export type Transition = (typeof TRANSITIONS)[number];
+
+export class Coverage {
+  readonly transitions = new Map<Transition, number>();
+  readonly faults = new Map<string, number>();
+
+  took(transition: Transition, times = 1): void {
+    if (times > 0) this.transitions.set(transition, (this.transitions.get(transition) ?? 0) + times);
+  }
+
+  struck(fault: string): void {
+    this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1);
+  }
+
+  add(other: { readonly transitions: Iterable<readonly [Transition, number]>; readonly faults: Iterable<readonly [string, number]> }): void {
+    for (const [transition, times] of other.transitions) this.took(transition, times);
+    for (const [fault, times] of other.faults) this.faults.set(fault, (this.faults.get(fault) ?? 0) + times);
+  }
+
+  missing(): readonly Transition[] {
+    return TRANSITIONS.filter((transition) => !this.transitions.has(transition));
+  }
+}

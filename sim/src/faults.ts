@@ -1,0 +1,118 @@
+/** What goes wrong in a run, when, and for how long. */
+import type { KillAt } from './disk.js';
+import type { Random } from './random.js';
+import type { World } from './world.js';
+
+type Strike = (world: World, random: Random) => () => void;
+
+const NOTHING = (): void => undefined;
+const WHERE: readonly KillAt[] = ['before', 'torn', 'after'];
+
+/** Each answers how it is ended; some end by themselves. */
+const FAULTS: Readonly<Record<string, Strike>> = {
+  'kill edge': (world, random) => {
+    world.killEdge(random.int(0, 1));
+    return NOTHING;
+  },
+  'kill worker': (world, random) => {
+    world.killWorker(random.int(0, 1));
+    return NOTHING;
+  },
+  'kill worker at a write': (world, random) => {
+    world.disk(random.int(0, 1)).killAtWrite = { left: random.int(1, 6), where: random.pick(WHERE) };
+    return NOTHING;
+  },
+  'kill quota': (world, random) => {
+    world.killQuota(random.int(0, 1));
+    return NOTHING;
+  },
+  'kill billing': (world) => {
+    world.killBilling();
+    return NOTHING;
+  },
+  'freeze a process': (world, random) => {
+    const life = random.pick(world.lives());
+    life.freeze();
+    return () => life.thaw();
+  },
+  'cut the links of a worker': (world, random) => {
+    world.cutWorker(random.int(0, 1));
+    return NOTHING;
+  },
+  'lossy links': ({ network }, random) => {
+    network.weather = { loss: 0.05 + random.next() * 0.4, copy: 0.2, delayMs: 20 };
+    return () => network.calm();
+  },
+  'slow links': ({ network }, random) => {
+    network.weather = { loss: 0, copy: 0.1, delayMs: random.int(50, 600) };
+    return () => network.calm();
+  },
+  'counters away': ({ counters }) => {
+    counters.isUp = false;
+    return () => counters.calm();
+  },
+  'counters lose replies': ({ counters }) => {
+    counters.lostReply = 0.4;
+    return () => counters.calm();
+  },
+  'counters wiped': ({ counters }) => {
+    counters.wipe();
+    return NOTHING;
+  },
+  'counters rolled back': ({ counters }) => {
+    counters.rollBack();
+    return NOTHING;
+  },
+  'bus away': ({ bus }) => {
+    bus.isUp = false;
+    return () => bus.calm();
+  },
+  'bus wiped': ({ bus }) => {
+    bus.wipe();
+    return NOTHING;
+  },
+  'bus doubles and forgets': ({ bus }) => {
+    bus.copy = 0.4;
+    bus.lostAcknowledgement = 0.3;
+    bus.lostAnnouncement = 0.4;
+    return () => bus.calm();
+  },
+  'ledger away': ({ ledger }) => {
+    ledger.isUp = false;
+    return () => ledger.calm();
+  },
+  'ledger loses replies': ({ ledger }) => {
+    ledger.lostReply = 0.5;
+    return () => ledger.calm();
+  },
+  'ledger restored from a backup': (world) => {
+    world.restoreLedger();
+    return NOTHING;
+  },
+  'disk full': (world, random) => {
+    const disk = world.disk(random.int(0, 1));
+    disk.isFull = true;
+    return () => {
+      disk.isFull = false;
+    };
+  },
+};
+export const FAULT_NAMES = Object.keys(FAULTS);
+
+/** From 3 to 9 faults within `spanMs`, most of them short. */
+export function plan(world: World, random: Random, spanMs: number): void {
+  const count = random.int(3, 9);
+  for (let i = 0; i < count; i += 1) {
+    const name = random.pick(FAULT_NAMES);
+    const lastsMs = random.chance(0.15) ? random.int(5_000, 45_000) : random.int(20, 3_000);
+    world.scheduler.at(random.next() * spanMs, () => {
+      world.coverage.struck(name);
+      world.scheduler.say(() => `FAULT ${name} for ${lastsMs} ms`);
+      const end = FAULTS[name]?.(world, random) ?? NOTHING;
+      world.scheduler.at(lastsMs, end);
+    });
+  }
+  // What a roll-back goes back to.
+  world.scheduler.at(random.next() * spanMs, () => world.counters.save());
+  world.scheduler.at(random.next() * spanMs, () => world.ledger.takeBackup());
+}

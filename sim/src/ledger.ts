@@ -1,0 +1,182 @@
+/** The ledger's store in memory: what Postgres keeps, booked by billing's own domain code. */
+import {
+  book, keptRows, mergeRanges, NEW_HEAD, requestsOf,
+  type AccountHead, type AccountTotals, type CheckedAttempt, type CheckedOutcome, type CommittedBatch, type DeadEvent, type LedgerEntry, type LedgerStore, type Progress,
+  type RequestState, type ScopeTotals, type StoredRow,
+} from '@signalbox/billing/proof';
+import { Fault } from '@signalbox/kernel/fault';
+import type { Life } from './life.js';
+import type { Random } from './random.js';
+import type { Scheduler } from './scheduler.js';
+
+interface Writer {
+  readonly provider: string;
+  readonly lastSeq: bigint;
+  readonly progress: Progress;
+}
+
+interface Tables {
+  readonly rows: Map<string, readonly LedgerEntry[]>;
+  readonly heads: Map<string, AccountHead>;
+  /** By request: its rows of the ledger, and the outcomes that no row tells. */
+  readonly stored: Map<string, readonly StoredRow[]>;
+  readonly totals: Map<string, ScopeTotals & { readonly accountId: string }>;
+  readonly writers: Map<string, Writer>;
+  readonly dead: DeadEvent[];
+}
+
+const NOTHING: Progress = { watermark: 0n, beyond: [] };
+
+function emptyTables(): Tables {
+  return { rows: new Map(), heads: new Map(), stored: new Map(), totals: new Map(), writers: new Map(), dead: [] };
+}
+
+function copyOf({ rows, heads, stored, totals, writers, dead }: Tables): Tables {
+  return { rows: new Map(rows), heads: new Map(heads), stored: new Map(stored), totals: new Map(totals), writers: new Map(writers), dead: [...dead] };
+}
+
+export class SimLedger {
+  isUp = true;
+  /** Chance that a commit is done and its answer lost. */
+  lostReply = 0;
+  /** Called after each commit. */
+  onCommit: () => void = () => undefined;
+  private tables = emptyTables();
+  private backup = emptyTables();
+
+  /** `isUnique` false: the mutant without unique keys. */
+  constructor(
+    private readonly scheduler: Scheduler,
+    private readonly random: Random,
+    private readonly isUnique: boolean,
+  ) {}
+
+  calm(): void {
+    this.isUp = true;
+    this.lostReply = 0;
+  }
+
+  takeBackup(): void {
+    this.backup = copyOf(this.tables);
+  }
+
+  /** Back to the latest backup: what was committed since is gone. */
+  restore(): void {
+    this.scheduler.say(() => 'ledger restored');
+    this.tables = copyOf(this.backup);
+  }
+
+  rowsOf(accountId: string): readonly LedgerEntry[] {
+    return this.tables.rows.get(accountId) ?? [];
+  }
+
+  /** As the table of totals has it. */
+  totalOf(accountId: string, scope = 'account', periodId = 'total'): ScopeTotals | undefined {
+    return this.tables.totals.get(`${accountId}|${scope}|${periodId}`);
+  }
+
+  allTotals(): ReadonlyMap<string, ScopeTotals & { readonly accountId: string }> {
+    return this.tables.totals;
+  }
+
+  requestOf(requestId: string): RequestState | undefined {
+    return requestsOf(this.tables.stored.get(requestId) ?? []).get(requestId);
+  }
+
+  /** Attempts that the latest row about the request's charge counts. */
+  chargedAttempts(requestId: string): readonly number[] {
+    const latest = this.tables.stored.get(requestId)?.findLast(({ kind }) => kind === 'charge' || kind === 'adjustment');
+    return latest === undefined || latest.kind === 'attempt' ? [] : latest.detail.charged;
+  }
+
+  writers(): ReadonlyMap<string, Writer> {
+    return this.tables.writers;
+  }
+
+  dead(): readonly DeadEvent[] {
+    return this.tables.dead;
+  }
+
+  /** One transaction. */
+  commitNow(ranges: Parameters<LedgerStore['commit']>[0], dead: readonly DeadEvent[], nowMs: number): CommittedBatch {
+    const { tables } = this;
+    for (const { writer, range } of ranges) {
+      const known = tables.writers.get(writer) ?? { provider: '', lastSeq: 0n, progress: NOTHING };
+      tables.writers.set(writer, { ...known, progress: mergeRanges(known.progress, [range]) });
+    }
+    const attempts: readonly CheckedAttempt[] = ranges.flatMap((range) => range.attempts);
+    const outcomes: readonly CheckedOutcome[] = ranges.flatMap((range) => range.outcomes);
+    const booking = book({ attempts, outcomes, requests: this.isUnique ? this.statesOf([...attempts, ...outcomes]) : new Map(), heads: tables.heads, nowMs });
+    for (const row of booking.rows) {
+      tables.rows.set(row.accountId, [...(tables.rows.get(row.accountId) ?? []), row]);
+      this.store(keptRows([row], []));
+    }
+    for (const outcome of booking.outcomes) this.store(keptRows([], [outcome]));
+    tables.dead.push(...dead);
+    const accounts: AccountTotals[] = [];
+    for (const { accountId, head, previousTotalsSeq, deltas, chargedRequestIds } of booking.accounts) {
+      tables.heads.set(accountId, head);
+      const sums = deltas.map((delta) => {
+        const key = `${accountId}|${delta.scope}|${delta.periodId}`;
+        const known = tables.totals.get(key);
+        const sum = {
+          accountId, scope: delta.scope, periodId: delta.periodId,
+          chargeNanoUsd: (known?.chargeNanoUsd ?? 0n) + delta.chargeNanoUsd, tokens: (known?.tokens ?? 0n) + delta.tokens, byokTokens: (known?.byokTokens ?? 0n) + delta.byokTokens,
+        };
+        tables.totals.set(key, sum);
+        return sum;
+      });
+      if (chargedRequestIds.length > 0) accounts.push({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, totals: sums, requestIds: chargedRequestIds });
+    }
+    this.scheduler.say(() => `ledger commits ${ranges.map(({ writer, range }) => `${writer} ${range.first}–${range.last}`).join(', ')}: ${booking.rows.map(({ kind, requestId, attempt, amountNanoUsd, source }) => `${kind} ${requestId}/${attempt} ${amountNanoUsd} ${source}`).join('; ')}`);
+    this.onCommit();
+    const count = (kind: string): number => booking.rows.filter((row) => row.kind === kind).length;
+    return { accounts, rows: { attempt: count('attempt'), charge: count('charge'), adjustment: count('adjustment') }, refused: booking.refused.length };
+  }
+
+  /** The store as one process of billing sees it. */
+  openFor(life: Life): LedgerStore {
+    return {
+      commit: (ranges, dead, nowMs) => this.ask(life, () => this.commitNow(ranges, dead, nowMs), this.lostReply),
+      register: (writer, provider, lastSeq) =>
+        this.ask(life, () => {
+          const known = this.tables.writers.get(writer) ?? { provider, lastSeq, progress: NOTHING };
+          this.tables.writers.set(writer, { ...known, lastSeq: known.lastSeq > lastSeq ? known.lastSeq : lastSeq });
+          return known.progress.watermark;
+        }),
+      watermarks: () => this.ask(life, () => [...this.tables.writers].map(([writer, { provider, lastSeq, progress }]) => ({ writer, provider, lastSeq, ledgerSeq: progress.watermark, gaps: BigInt(progress.beyond.length) }))),
+      totals: (accountId, asked) => this.ask(life, () => this.totalsOf(accountId, asked)),
+      // The invariants are checked on the rows themselves.
+      ledger: () => Promise.resolve([]),
+    };
+  }
+
+  private store(rows: readonly StoredRow[]): void {
+    for (const row of rows) this.tables.stored.set(row.requestId, [...(this.tables.stored.get(row.requestId) ?? []), row]);
+  }
+
+  private statesOf(facts: readonly { readonly requestId: string }[]): Map<string, RequestState> {
+    return requestsOf([...new Set(facts.map(({ requestId }) => requestId))].flatMap((requestId) => this.tables.stored.get(requestId) ?? []));
+  }
+
+  private totalsOf(accountId: string, asked: readonly string[]): AccountTotals {
+    const requestIds = this.rowsOf(accountId).filter(({ kind, requestId }) => kind === 'charge' && (asked.length === 0 || asked.includes(requestId))).map(({ requestId }) => requestId);
+    return { accountId, ledgerSeq: (this.tables.heads.get(accountId) ?? NEW_HEAD).seq, previousSeq: 0n, totals: [...this.tables.totals.values()].filter((total) => total.accountId === accountId), requestIds };
+  }
+
+  private ask<Answer>(life: Life, work: () => Answer, lostReply = 0): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.scheduler.at(0.2 + this.random.next() * 2, () => {
+        if (life.isDead) return;
+        const away = new Fault('store_unavailable', 'the ledger');
+        if (!this.isUp) {
+          life.run(() => reject(away));
+          return;
+        }
+        const answer = work();
+        const isLost = this.random.chance(lostReply);
+        this.scheduler.at(0.2 + this.random.next(), () => life.run(() => (isLost ? reject(away) : resolve(answer))));
+      });
+    });
+  }
+}

@@ -1,0 +1,51 @@
+/** Broken variants of the worker's log, for the mutation run. */
+import type { Bus } from '@signalbox/bus/bus';
+import type { UsageRecorded__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import type { AttemptStart, Journal } from '@signalbox/worker-kit/journal';
+import { FRAME, readFrames } from '@signalbox/worker-kit/proof';
+import type { SimDisk } from './disk.js';
+
+const usageCodec = messageCodec<object, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
+
+/** No write-ahead: the start is written when the attempt has ended. */
+export function writeLate(journal: Journal): Journal {
+  const begun = new Map<string, AttemptStart>();
+  return {
+    start: (record) => {
+      begun.set(`${record.requestId} ${record.attempt}`, record);
+      return Promise.resolve();
+    },
+    checkpoint: () => undefined,
+    end: async (requestId, attempt, end) => {
+      const record = begun.get(`${requestId} ${attempt}`);
+      if (record !== undefined) await journal.start(record);
+      await journal.end(requestId, attempt, end);
+    },
+    outcome: (requestId, attempt, outcome, toldByEdge) => journal.outcome(requestId, attempt, outcome, toldByEdge),
+    state: () => journal.state(),
+  };
+}
+
+/** The log is cut at the bus's acknowledgement: what it acknowledged is gone from the disk. */
+export function cutAtBus(bus: Bus, disk: SimDisk): Bus {
+  return {
+    ...bus,
+    publish: async (subject, payload, options) => {
+      await bus.publish(subject, payload, options);
+      const { lastSeq } = usageCodec.decode(payload);
+      for (const segment of disk.segments.values()) segment.bytes = without(segment.bytes, Number(lastSeq));
+    },
+  };
+}
+
+function without(bytes: Buffer, lastSeq: number): Buffer {
+  const kept: Buffer[] = [];
+  let at = 0;
+  readFrames(bytes, ({ kind, seq, payload }) => {
+    const end = payload.byteOffset - bytes.byteOffset + payload.length;
+    if (seq > lastSeq || kind === FRAME.start || kind === FRAME.head) kept.push(bytes.subarray(at, end));
+    at = end;
+  });
+  return Buffer.concat(kept);
+}

@@ -1,0 +1,251 @@
+/** A provider that speaks the OpenAI wire, misbehaves, and keeps a bill of its own. */
+import type { NanoUsd } from '@signalbox/kernel/money';
+import { costOf, NO_TOKENS, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
+import type { Upstream, UpstreamCall, UpstreamListener } from '@signalbox/worker-kit/proof';
+import type { Life } from './life.js';
+import type { Random } from './random.js';
+import type { Scheduler } from './scheduler.js';
+
+/** `whole`: as asked; the others break in one way each. */
+export type Conduct = 'whole' | 'refuse' | 'unconnected' | 'silent' | 'cut' | 'stall' | 'early-cut';
+export type UsageConduct = 'told' | 'missing' | 'twice' | 'absurd' | 'zero';
+
+/** One line of the provider's own bill. */
+export interface BillLine {
+  /** `request/attempt`. */
+  readonly id: string;
+  readonly provider: string;
+  readonly conduct: Conduct;
+  readonly usage: UsageConduct;
+  /** Of the prompt, as the provider counts it. */
+  readonly promptTokens: number;
+  /** Output tokens generated so far. */
+  generated: number;
+  /** Bytes of text sent. */
+  sentBytes: number;
+  /** What the provider bills, as far as it was told or generated. */
+  cost: NanoUsd;
+  /** A final figure was sent. */
+  isTold: boolean;
+}
+
+interface Script {
+  readonly conduct: Conduct;
+  readonly usage: UsageConduct;
+  readonly outputTokens: number;
+  readonly chunkTokens: number;
+  readonly bytesPerToken: number;
+  readonly pauseMs: number;
+  readonly breakAfterChunks: number;
+}
+
+/** A client names no bound: the model's own. */
+const MODEL_OUTPUT_MAX = 8_192;
+const REFUSALS = [429, 500, 503, 400] as const;
+
+const sse = (value: unknown): Buffer => Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
+const DONE = Buffer.from('data: [DONE]\n\n');
+const chunkOf = (delta: object, finishReason: string | null): Buffer => sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] });
+const usageOf = (prompt: number, completion: number): object => ({ prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion });
+
+export class SimProvider {
+  readonly bill = new Map<string, BillLine>();
+  /** Asked twice for one attempt. */
+  readonly doubles: string[] = [];
+  isCalm = false;
+
+  constructor(
+    readonly name: string,
+    readonly card: PriceCard,
+    private readonly scheduler: Scheduler,
+    private readonly random: Random,
+  ) {}
+
+  /** The way to the provider from one process. */
+  upstreamFor(life: Life): Upstream {
+    return {
+      post: (request, requestId, listener) => {
+        const call = new Call(this, this.scheduler, this.random, life, listener);
+        if (!life.isDead) this.scheduler.at(1 + this.random.next() * 5, () => this.arrive(requestId, request.body, call));
+        return call;
+      },
+      close: () => Promise.resolve(),
+    };
+  }
+
+  costOf(tokens: TokenCounts): NanoUsd {
+    return costOf(tokens, this.card);
+  }
+
+  private arrive(id: string, body: Uint8Array, call: Call): void {
+    if (call.isOver) return;
+    const { stream = false, max_tokens: asked, prompt_bytes: promptBytes = 0 } = readAsk(body);
+    const { random } = this;
+    const script = this.scriptOf(asked);
+    if (script.conduct === 'unconnected') {
+      call.tell((listener) => listener.onError('connect'));
+      return;
+    }
+    if (this.bill.has(id)) this.doubles.push(id);
+    const promptTokens = random.int(1, Math.max(1, promptBytes));
+    const line: BillLine = { id, provider: this.name, conduct: script.conduct, usage: script.usage, promptTokens, generated: 0, sentBytes: 0, cost: this.costOf(NO_TOKENS), isTold: false };
+    this.bill.set(id, line);
+    this.scheduler.say(() => `${this.name} gets ${id}: ${script.conduct}, usage ${script.usage}, ${script.outputTokens} of ${asked ?? '∞'} tokens`);
+    call.begin(line, script, stream);
+  }
+
+  private scriptOf(asked: number | undefined): Script {
+    const { random, isCalm } = this;
+    const conduct = isCalm || random.chance(0.62) ? 'whole' : random.pick<Conduct>(['refuse', 'refuse', 'unconnected', 'silent', 'cut', 'cut', 'stall', 'early-cut']);
+    const usage = random.chance(0.7) ? 'told' : random.pick<UsageConduct>(['missing', 'missing', 'twice', 'absurd', 'zero']);
+    const outputTokens = Math.min(random.int(1, 400), asked ?? MODEL_OUTPUT_MAX);
+    return { conduct, usage, outputTokens, chunkTokens: Math.max(1, Math.ceil(outputTokens / random.int(1, 5))), bytesPerToken: random.int(2, 7), pauseMs: random.int(1, 400), breakAfterChunks: random.int(1, 3) };
+  }
+}
+
+function readAsk(body: Uint8Array): { readonly stream?: boolean; readonly max_tokens?: number; readonly prompt_bytes?: number } {
+  const parsed = JSON.parse(Buffer.from(body).toString('utf8')) as { stream?: boolean; max_tokens?: number; messages?: readonly { content: string }[] };
+  return { ...parsed, prompt_bytes: parsed.messages?.[0]?.content.length ?? 0 };
+}
+
+class Call implements UpstreamCall {
+  isOver = false;
+  private isPaused = false;
+  private onResume: (() => void) | undefined;
+
+  constructor(
+    private readonly provider: SimProvider,
+    private readonly scheduler: Scheduler,
+    private readonly random: Random,
+    private readonly life: Life,
+    private readonly listener: UpstreamListener,
+  ) {
+    life.onDeath(() => this.abort());
+  }
+
+  pause(): void {
+    this.isPaused = true;
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    const { onResume } = this;
+    this.onResume = undefined;
+    if (onResume !== undefined) this.scheduler.at(0.1, onResume);
+  }
+
+  /** The provider notices a little later, and bills what it made until then. */
+  abort(): void {
+    this.scheduler.at(this.random.next(), () => {
+      this.isOver = true;
+    });
+    this.isGone = true;
+  }
+
+  private isGone = false;
+
+  begin(line: BillLine, script: Script, isStream: boolean): void {
+    const { conduct } = script;
+    if (conduct === 'silent') {
+      // A worker waits ten minutes for a whole answer: the connection breaks first.
+      if (!isStream) this.scheduler.at(this.random.int(1_000, 20_000), () => this.tell((listener) => listener.onError('disconnected')));
+      return;
+    }
+    if (conduct === 'refuse') {
+      const status = this.random.pick(REFUSALS);
+      this.tell((listener) => {
+        listener.onHead(status, status === 429 ? { 'retry-after': '1' } : {});
+        listener.onData(Buffer.from('{"error":{"message":"no"}}'));
+        listener.onEnd();
+      });
+      this.isOver = true;
+      return;
+    }
+    this.tell((listener) => listener.onHead(200, {}));
+    if (conduct === 'early-cut') {
+      this.tell((listener) => listener.onError('disconnected'));
+      this.isOver = true;
+      return;
+    }
+    if (isStream) {
+      this.tell((listener) => listener.onData(chunkOf({ role: 'assistant', content: '' }, null)));
+      this.generate(line, script, 0);
+    } else this.scheduler.at(script.pauseMs * 3, () => this.answer(line, script));
+  }
+
+  tell(say: (listener: UpstreamListener) => void): void {
+    this.life.run(() => {
+      if (!this.isGone) say(this.listener);
+    });
+  }
+
+  private add(line: BillLine, tokens: number): void {
+    line.generated += tokens;
+    line.cost = this.provider.costOf({ ...NO_TOKENS, inputUncached: line.promptTokens, outputText: line.generated });
+  }
+
+  private generate(line: BillLine, script: Script, made: number): void {
+    if (this.isOver) return;
+    if (this.isPaused) {
+      this.onResume = () => this.generate(line, script, made);
+      return;
+    }
+    if (script.conduct !== 'whole' && made >= script.breakAfterChunks) {
+      if (script.conduct === 'cut') this.tell((listener) => listener.onError('disconnected'));
+      if (script.conduct === 'cut') this.isOver = true;
+      // A stall lasts until the worker has enough of it.
+      return;
+    }
+    const tokens = Math.min(script.chunkTokens, script.outputTokens - line.generated);
+    if (tokens <= 0) {
+      this.finish(line, script);
+      return;
+    }
+    this.add(line, tokens);
+    const text = 'x'.repeat(tokens * script.bytesPerToken);
+    line.sentBytes += text.length;
+    this.tell((listener) => listener.onData(chunkOf({ content: text }, null)));
+    this.scheduler.at(script.pauseMs, () => this.generate(line, script, made + 1));
+  }
+
+  private finish(line: BillLine, script: Script): void {
+    this.isOver = true;
+    const told = this.told(line, script);
+    this.tell((listener) => {
+      listener.onData(chunkOf({}, 'stop'));
+      for (const usage of told) listener.onData(sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage }));
+      listener.onData(DONE);
+      listener.onEnd();
+    });
+  }
+
+  private answer(line: BillLine, script: Script): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.add(line, script.outputTokens);
+    if (script.conduct !== 'whole') {
+      this.tell((listener) => listener.onError('disconnected'));
+      return;
+    }
+    const text = 'x'.repeat(script.outputTokens * script.bytesPerToken);
+    line.sentBytes += text.length;
+    const usage = this.told(line, script).at(-1);
+    const body = { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }], ...(usage === undefined ? {} : { usage }) };
+    this.tell((listener) => {
+      listener.onData(Buffer.from(JSON.stringify(body)));
+      listener.onEnd();
+    });
+  }
+
+  /** The usage frames that are sent; the last one is what is billed. */
+  private told(line: BillLine, { usage }: Script): readonly object[] {
+    if (usage === 'missing') return [];
+    line.isTold = true;
+    const { promptTokens, generated } = line;
+    if (usage === 'twice') return [usageOf(promptTokens, 1), usageOf(promptTokens, generated)];
+    if (usage === 'told') return [usageOf(promptTokens, generated)];
+    const tokens = usage === 'zero' ? NO_TOKENS : { ...NO_TOKENS, inputUncached: promptTokens * 7, outputText: generated * 9 };
+    line.cost = this.provider.costOf(tokens);
+    return [usageOf(tokens.inputUncached, tokens.outputText)];
+  }
+}

@@ -1,0 +1,65 @@
+/** One run of one seed: traffic under faults, then rest, then every invariant. */
+import { checkBooks, checkCaps, isAtRest, observe, restlessness } from './check.js';
+import type { Coverage } from './coverage.js';
+import { plan } from './faults.js';
+import type { Mutant } from './mutants.js';
+import { Random } from './random.js';
+import { trafficOf } from './traffic.js';
+import { World } from './world.js';
+
+export interface Run {
+  readonly seed: number;
+  /** Events fired. */
+  readonly steps: number;
+  readonly faults: number;
+  readonly violations: readonly string[];
+  readonly coverage: Coverage;
+}
+
+export const STEPS_MIN = 200;
+export const FAULTS_MIN = 3;
+const LOAD_MS = 9_000;
+/** What was struck last ends by itself within this. */
+const HEAL_MS = LOAD_MS + 6_000;
+/** Processes come back, and what was announced to nobody is asked for. */
+const PROBE_MS = HEAL_MS + 40_000;
+const LOOK_MS = 5_000;
+/** Two windows of the bus for message ids, and some. */
+const REST_MS = 600_000;
+
+/** Never rejects for a violation; `trace` hears what happens. The same seed and mutant give the same run. */
+export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: string) => void): Promise<Run> {
+  const random = new Random(seed);
+  const world = new World(random, mutant, trace);
+  const { scheduler } = world;
+  world.ledger.onCommit = () => checkCaps(world);
+  plan(world, random, LOAD_MS);
+  const requests = random.int(8, 14);
+  for (let i = 0; i < requests; i += 1) {
+    const traffic = trafficOf(i, random);
+    // Several at once now and then: caps are broken by those who come together.
+    scheduler.at(200 + Math.floor(random.next() * 12) * (LOAD_MS / 12) + random.next() * 30, () => world.ask(traffic));
+  }
+  await scheduler.runUntil(HEAL_MS);
+  world.heal();
+  await scheduler.runUntil(PROBE_MS);
+  world.isCalm = true;
+  // After the faults the gateway serves: one plain request for each account opens whatever is still closed.
+  for (const account of world.callers.keys()) {
+    const traffic = { ...trafficOf(1_000 + account, random), account, leavesAfterMs: undefined, slowAfterMs: undefined };
+    scheduler.at(0, () => world.ask(traffic));
+  }
+  for (let atMs = PROBE_MS + LOOK_MS; atMs <= PROBE_MS + REST_MS; atMs += LOOK_MS) {
+    await scheduler.runUntil(atMs);
+    if (isAtRest(world)) break;
+    scheduler.say(() => `RESTLESS ${restlessness(world) ?? ""}`);
+  }
+  const restless = restlessness(world);
+  if (restless !== undefined) world.violate(`no rest: ${restless}`);
+  for (const probe of world.clients.slice(-world.callers.length)) if (probe.refusal?.kind === 'fault') world.violate(`${probe.requestId} got a ${probe.refusal.fault.code} after all faults had ended`);
+  checkBooks(world);
+  observe(world);
+  const faults = [...world.coverage.faults.values()].reduce((a, b) => a + b, 0);
+  if (scheduler.steps < STEPS_MIN || faults < FAULTS_MIN) world.violate(`too short: ${scheduler.steps} steps, ${faults} faults`);
+  return { seed, steps: scheduler.steps, faults, violations: world.violations, coverage: world.coverage };
+}

@@ -1,0 +1,35 @@
+import { describe, expect, test } from '@jest/globals';
+import { runBatch } from './batch.js';
+import { MUTANT_NAMES } from './mutants.js';
+import { FAULTS_MIN, runSeed, STEPS_MIN } from './run.js';
+
+const SEEDS = 100;
+/** Enough for the rarest to show itself. */
+const MUTANT_SEEDS = 60;
+const MUTANT_STEP = 10;
+
+describe('the money protocol under faults', () => {
+  test('every invariant holds in every run, and every run is long and rough enough', async () => {
+    const { failures, stepsMin, faultsMin } = await runBatch({ from: 1, count: SEEDS, mutant: undefined });
+    expect(failures).toEqual([]);
+    expect(stepsMin).toBeGreaterThanOrEqual(STEPS_MIN);
+    expect(faultsMin).toBeGreaterThanOrEqual(FAULTS_MIN);
+  }, 60_000);
+
+  test('a seed replays step by step', async () => {
+    const told = async (): Promise<readonly string[]> => {
+      const lines: string[] = [];
+      await runSeed(7, undefined, (line) => lines.push(line));
+      return lines;
+    };
+    const first = await told();
+    expect(first.length).toBeGreaterThan(50);
+    expect(await told()).toEqual(first);
+  });
+
+  test.each(MUTANT_NAMES)('the checker catches the broken variant %s', async (mutant) => {
+    let caught = 0;
+    for (let from = 1; caught === 0 && from < MUTANT_SEEDS; from += MUTANT_STEP) caught = (await runBatch({ from, count: MUTANT_STEP, mutant })).failures.length;
+    expect(caught).toBeGreaterThan(0);
+  });
+});

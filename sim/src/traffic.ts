@@ -1,0 +1,93 @@
+/** Who asks for what: accounts with and without caps, and requests of all kinds. */
+import type { PriceCard__Output } from '@signalbox/contracts/common';
+import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
+import type { Caller, ChatRequest } from '@signalbox/edge/proof';
+import type { PriceCard } from '@signalbox/kernel/tokens';
+import type { Random } from './random.js';
+
+export interface Traffic {
+  readonly requestId: string;
+  readonly edge: number;
+  readonly account: number;
+  readonly stream: boolean;
+  readonly maxTokens: number | undefined;
+  readonly promptBytes: number;
+  /** Positions of the providers to try, in order. */
+  readonly route: readonly number[];
+  readonly leavesAfterMs: number | undefined;
+  readonly slowAfterMs: number | undefined;
+  readonly slowForMs: number;
+}
+
+export function trafficOf(number: number, random: Random): Traffic {
+  const first = random.int(0, 1);
+  return {
+    requestId: `chatcmpl-${String(number).padStart(10, '0')}`,
+    edge: random.int(0, 1),
+    account: random.pick([0, 0, 0, 1, 1, 2]),
+    stream: random.chance(0.65),
+    maxTokens: random.chance(0.25) ? undefined : random.int(16, 900),
+    promptBytes: random.int(20, 900),
+    route: [first, 1 - first, first].slice(0, random.pick([1, 2, 3, 3])),
+    leavesAfterMs: random.chance(0.18) ? random.int(1, 2_500) : undefined,
+    slowAfterMs: random.chance(0.08) ? random.int(1, 400) : undefined,
+    slowForMs: random.chance(0.2) ? 90_000 : random.int(10, 3_000),
+  };
+}
+
+/** A thousandth of a USD for a thousand tokens or so; some providers take a fee per request. */
+export function cardOf(provider: string, random: Random): PriceCard__Output {
+  const input = random.int(200, 2_000) * 1_000_000 + random.int(0, 999_999);
+  const output = random.int(1_000, 9_000) * 1_000_000 + random.int(0, 999_999);
+  return {
+    id: `card_${provider}`, inputUncached: String(input), cacheRead: String(Math.floor(input / 2)), cacheWrite: String(input), outputText: String(output), outputReasoning: String(output),
+    audio: '0', image: '0', requestNanoUsd: random.chance(0.2) ? String(random.int(1, 5_000)) : '0',
+  };
+}
+
+const messageOf = (card: PriceCard): PriceCard__Output => ({
+  id: card.id, inputUncached: String(card.inputUncached), cacheRead: String(card.cacheRead), cacheWrite: String(card.cacheWrite), outputText: String(card.outputText),
+  outputReasoning: String(card.outputReasoning), audio: String(card.audio), image: String(card.image), requestNanoUsd: String(card.requestNanoUsd),
+});
+
+/** Account 0 has a cap, account 1 another and a key with one, account 2 none. */
+export function callerOf(index: number, random: Random): Caller {
+  const cap = (): string => String(random.int(1_000_000, 25_000_000));
+  const costCaps = index === 2 ? [] : [{ period: 'total', capNanoUsd: cap() }];
+  return {
+    variant: 'A',
+    account: {
+      id: `acct_${index}`, name: 'simulated', tier: 'business', variant: '', suspended: false, hardCap: false, costCaps, baselineModel: '', allowModels: [], denyModels: [], allowProviders: [],
+      denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: '1',
+    },
+    key: {
+      id: `key_${index}`, accountId: `acct_${index}`, name: 'simulated', prefix: 'sbx_live_abcd', status: 'active', scopes: ['inference'], createdAt: '1',
+      limits: index === 1 ? { costCapNanoUsd: cap(), costCapPeriod: 'total', allowedModels: [] } : null,
+    },
+  };
+}
+
+export function planOf({ route }: Traffic, cards: readonly PriceCard[]): DecideResponse__Output {
+  const attempts = route.flatMap((position): PlannedAttempt__Output[] => {
+    const card = cards[position];
+    if (card === undefined) return [];
+    const provider = card.id.slice('card_'.length);
+    return [
+      {
+        endpointId: `${provider}/m`, provider, model: 'maker/m', providerModelId: 'm', wireProtocol: 'openai-chat', card: messageOf(card), maxTokensParam: 'max_tokens', maxOutputTokens: 8_192,
+        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, needsUserId: false,
+      },
+    ];
+  });
+  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0 };
+}
+
+export function requestOf({ stream, maxTokens, promptBytes }: Traffic): ChatRequest {
+  return {
+    model: 'auto', models: [], stream, includeUsage: false, maxTokens, choices: 1,
+    fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'p'.repeat(promptBytes) }])) }],
+    needs: {}, messageCount: 1, promptBytes, promptTokens: Math.ceil(promptBytes / 4), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
+    preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: [], pluginOptions: {}, sessionId: undefined, user: undefined, ignoredParams: [],
+    conversationKey: 'c',
+  };
+}

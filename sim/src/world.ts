@@ -1,0 +1,357 @@
+/** A whole gateway in one process: the real edge, quota, workers and billing on stores and links that fail. */
+import { createBillingMetrics, createConsumer, createHandlers as createBillingHandlers } from '@signalbox/billing/proof';
+import type { TotalsPublished__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { DispatchRequest__Output, OutcomeRequest__Output, DispatchEvent } from '@signalbox/contracts/worker';
+import { createQuotaClient, createWorkerClients, conduct, type Caller, type Neighbours } from '@signalbox/edge/proof';
+import { Fault } from '@signalbox/kernel/fault';
+import { priceCardOf } from '@signalbox/kernel/price-cards';
+import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals } from '@signalbox/quota/proof';
+import type { CallInfo, Emitter } from '@signalbox/rpc/call';
+import { silentLog } from '@signalbox/runtime/log';
+import { createMetrics } from '@signalbox/runtime/metrics';
+import { Secret } from '@signalbox/runtime/secret';
+import { createOpenAiChatAdapter } from '@signalbox/worker-kit/openai-chat-adapter';
+import { createCredentialPool, createDispatcher, createObservations, createWorkerMetrics, openJournal, type Dispatcher, type OpenJournal } from '@signalbox/worker-kit/proof';
+import { SimBus } from './bus.js';
+import { SimClient } from './client.js';
+import { SimCounters } from './counters.js';
+import { Coverage } from './coverage.js';
+import { SimDisk } from './disk.js';
+import { SimLedger } from './ledger.js';
+import { Life } from './life.js';
+import { cutAtBus, writeLate } from './mutant-journal.js';
+import type { Mutant } from './mutants.js';
+import { Network, type Door } from './network.js';
+import { SimProvider } from './provider.js';
+import type { Random } from './random.js';
+import { Scheduler } from './scheduler.js';
+import { callerOf, cardOf, planOf, requestOf, type Traffic } from './traffic.js';
+
+const PROVIDERS = ['alpha', 'beta'] as const;
+/** As quota's and edge's composition have them. */
+const SWEEP_MS = 5_000;
+const RECONCILE_MS = 10_000;
+const OVERDUE_MS = 15_000;
+const RECONCILE_DEADLINE_MS = 5_000;
+const NEIGHBOUR_DEADLINE_MS = 2_000;
+const TOTALS_DEADLINE_MS = 100;
+const ADMIT_DEADLINE_MS = 150;
+const ATTEMPT_DEADLINE_MS = 600_000;
+const RESTART_MS_MAX = 4_000;
+
+const totalsCodec = messageCodec<object, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
+// Counted once for all runs of this thread: nobody reads them.
+const billingMetrics = createBillingMetrics(false);
+const quotaMetrics = createQuotaMetrics(false);
+const workerMetrics = createWorkerMetrics(createMetrics({ service: 'worker', withProcessMetrics: false }));
+const SECRET = new Secret('sk-simulated');
+
+interface Worker {
+  readonly provider: SimProvider;
+  readonly disk: SimDisk;
+  readonly door: Door;
+  journal: OpenJournal | undefined;
+  dispatcher: Dispatcher | undefined;
+}
+
+interface Edge {
+  life: Life;
+  neighbours: Neighbours;
+  readonly clients: Set<SimClient>;
+}
+
+/** A refusal by a limit, and which requests of its account there had been. */
+export interface SeenRefusal {
+  readonly accountId: string;
+  readonly spend: bigint;
+  readonly before: number;
+}
+
+export class World {
+  readonly violations: string[] = [];
+  /** Faults are over for so long that every refusal must be right. */
+  isCalm = false;
+  readonly coverage = new Coverage();
+  readonly scheduler: Scheduler;
+  readonly network: Network;
+  readonly bus: SimBus;
+  readonly ledger: SimLedger;
+  readonly counters: SimCounters;
+  readonly clients: SimClient[] = [];
+  readonly callers: readonly Caller[];
+  readonly workers: readonly Worker[];
+  /** Most that was ever held, by request. */
+  readonly held = new Map<string, bigint>();
+  readonly refusals: SeenRefusal[] = [];
+  /** By account: what was under way when the counters were lost, which no hold stands for afterwards. */
+  readonly forgotten = new Map<string, bigint>();
+  private readonly quotas: readonly Door[] = [{ life: undefined, handlers: undefined }, { life: undefined, handlers: undefined }];
+  private readonly billing: Door = { life: undefined, handlers: undefined };
+  private readonly edges: readonly Edge[];
+
+  constructor(
+    readonly random: Random,
+    private readonly mutant: Mutant | undefined,
+    trace?: (line: string) => void,
+  ) {
+    const scheduler = (this.scheduler = new Scheduler((error) => this.bug(error), trace));
+    const onBug = (error: unknown): void => this.bug(error);
+    this.network = new Network(scheduler, random, onBug);
+    this.bus = new SimBus(scheduler, random);
+    this.ledger = new SimLedger(scheduler, random, mutant !== 'no-unique-key');
+    this.counters = new SimCounters(
+      scheduler,
+      random,
+      {
+        held: (_accountId, requestId, amount) => {
+          if (amount > (this.held.get(requestId) ?? 0n)) this.held.set(requestId, amount);
+        },
+        decided: (accountId, _requestId, decision, spend) => this.decided(accountId, decision, spend),
+        lost: () => this.lost(),
+      },
+      mutant === 'counters' || mutant === 'check-then-spend' || mutant === 'no-rebuild' ? mutant : undefined,
+    );
+    this.callers = [0, 1, 2].map((index) => callerOf(index, random));
+    this.workers = PROVIDERS.map((name, index): Worker => {
+      const provider = new SimProvider(name, priceCardOf(cardOf(name, random)), scheduler, random);
+      return { provider, disk: new SimDisk(name, () => this.killWorker(index)), door: { life: undefined, handlers: undefined }, journal: undefined, dispatcher: undefined };
+    });
+    this.edges = [0, 1].map((index) => this.makeEdge(index));
+    this.startBilling();
+    for (const index of this.quotas.keys()) this.startQuota(index);
+    for (const index of this.workers.keys()) this.startWorker(index);
+  }
+
+  /** Journals that are open now. */
+  journals(): readonly OpenJournal[] {
+    return this.workers.flatMap(({ journal }) => (journal === undefined ? [] : [journal]));
+  }
+
+  lives(): readonly Life[] {
+    return [...this.edges.map(({ life }) => life), ...[...this.quotas, this.billing, ...this.workers.map(({ door }) => door)].flatMap(({ life }) => (life === undefined ? [] : [life]))].filter((life) => !life.isDead);
+  }
+
+  disk(index: number): SimDisk {
+    return this.workerAt(index).disk;
+  }
+
+  /** One request of a client, from now on. */
+  ask(traffic: Traffic): void {
+    const edge = this.edges[traffic.edge];
+    const caller = this.callers[traffic.account];
+    if (edge === undefined || caller === undefined) throw new RangeError('traffic names an edge and an account');
+    const client = new SimClient(traffic.requestId, caller.account.id, caller.key.id);
+    this.clients.push(client);
+    this.scheduler.say(() => `client asks edge ${traffic.edge}: ${JSON.stringify(traffic)}`);
+    const { life, neighbours } = edge;
+    if (life.isDead) {
+      client.reset();
+      return;
+    }
+    edge.clients.add(client);
+    const plan = planOf(traffic, this.workers.map(({ provider }) => provider.card));
+    const own: Neighbours = { ...neighbours, routing: { decide: (): Promise<DecideResponse__Output> => Promise.resolve(plan) } };
+    life.run(() => void conduct(own, { requestId: traffic.requestId, caller, request: requestOf(traffic), answer: client }).catch((error: unknown) => this.bug(error)));
+    if (traffic.leavesAfterMs !== undefined) this.scheduler.at(traffic.leavesAfterMs, () => life.run(() => client.leave()));
+    if (traffic.slowAfterMs !== undefined) {
+      this.scheduler.at(traffic.slowAfterMs, () => life.run(() => client.slow()));
+      this.scheduler.at(traffic.slowAfterMs + traffic.slowForMs, () => life.run(() => client.drain()));
+    }
+  }
+
+  killEdge(index: number): void {
+    const edge = this.edges[index];
+    if (edge === undefined || edge.life.isDead) return;
+    edge.life.kill();
+    for (const client of edge.clients) client.reset();
+    edge.clients.clear();
+    this.later(() => Object.assign(edge, this.edgeParts(index)));
+  }
+
+  killWorker(index: number): void {
+    const worker = this.workerAt(index);
+    if (worker.door.life?.isDead !== false) return;
+    worker.door.life.kill();
+    worker.journal = undefined;
+    worker.dispatcher = undefined;
+    this.later(() => this.startWorker(index));
+  }
+
+  cutWorker(index: number): void {
+    const { life } = this.workerAt(index).door;
+    if (life !== undefined) this.network.cut(life);
+  }
+
+  killQuota(index: number): void {
+    const life = this.quotas[index]?.life;
+    if (life?.isDead !== false) return;
+    life.kill();
+    this.later(() => this.startQuota(index));
+  }
+
+  killBilling(): void {
+    if (this.billing.life?.isDead !== false) return;
+    this.billing.life.kill();
+    this.later(() => this.startBilling());
+  }
+
+  /** As an operator does it: the ledger goes back to a backup, and the counters, which know more than it does, are emptied. */
+  restoreLedger(): void {
+    const before = this.callers.map(({ account }) => this.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n);
+    this.ledger.restore();
+    // Until the logs have been sent again the ledger tells less than was spent.
+    for (const [index, { account }] of this.callers.entries()) this.forget(account.id, (before[index] ?? 0n) - (this.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n));
+    this.counters.wipe();
+  }
+
+  /** All faults end; what is down comes back by itself. */
+  heal(): void {
+    this.network.calm();
+    this.counters.calm();
+    this.bus.calm();
+    this.ledger.calm();
+    for (const { disk, provider } of this.workers) {
+      disk.isFull = false;
+      disk.killAtWrite = undefined;
+      provider.isCalm = true;
+    }
+    for (const life of this.lives()) life.thaw();
+  }
+
+  violate(text: string): void {
+    if (this.violations.length < 8) this.violations.push(text);
+  }
+
+  private bug(error: unknown): void {
+    this.violate(`a bug: ${error instanceof Error ? (error.stack ?? error.message) : 'unknown'}`);
+  }
+
+  private forget(accountId: string, amount: bigint): void {
+    if (amount > 0n) this.forgotten.set(accountId, (this.forgotten.get(accountId) ?? 0n) + amount);
+  }
+
+  private lost(): void {
+    for (const client of this.clients) if (this.ledger.requestOf(client.requestId)?.booked === undefined) this.forget(client.accountId, this.held.get(client.requestId) ?? 0n);
+  }
+
+  private decided(accountId: string, decision: string, spend: bigint): void {
+    this.coverage.took(decision === 'admitted' ? 'new → reserved' : decision === 'blocked' ? 'new → blocked by live holds' : 'new → 402');
+    if (decision === 'wall' && this.isCalm) this.refusals.push({ accountId, spend, before: this.clients.length });
+  }
+
+  private workerAt(index: number): Worker {
+    const worker = this.workers[index];
+    if (worker === undefined) throw new RangeError('there is no such worker');
+    return worker;
+  }
+
+  private later(start: () => void): void {
+    this.scheduler.at(50 + this.random.next() * RESTART_MS_MAX, start);
+  }
+
+  private newLife(name: string): Life {
+    return new Life(name, this.scheduler, this.random.int(-2_000, 2_000));
+  }
+
+  private makeEdge(index: number): Edge {
+    return { ...this.edgeParts(index), clients: new Set() };
+  }
+
+  private edgeParts(index: number): { readonly life: Life; readonly neighbours: Neighbours } {
+    const life = this.newLife(`edge ${index}`);
+    const quota = createQuotaClient(this.network.client({ from: life, area: 'quota', doors: this.quotas, deadlineMs: ADMIT_DEADLINE_MS }), ADMIT_DEADLINE_MS);
+    const clients = new Map(this.workers.map(({ provider, door }) => [provider.name, this.network.client({ from: life, area: 'worker', doors: [door], deadlineMs: ATTEMPT_DEADLINE_MS })]));
+    const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')) };
+    return { life, neighbours: { routing, quota, workers: createWorkerClients(clients, life.clock, ATTEMPT_DEADLINE_MS), clock: life.clock, heartbeatMs: 15_000 } };
+  }
+
+  private startQuota(index: number): void {
+    const door = this.quotas[index];
+    if (door === undefined) return;
+    const life = this.newLife(`quota ${index}`);
+    const store = this.counters.openFor(life);
+    const billing = this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: TOTALS_DEADLINE_MS });
+    const quota = createQuota(store, async (accountId, requestIds) => {
+      const deadlineMs = requestIds.length === 0 ? TOTALS_DEADLINE_MS : RECONCILE_DEADLINE_MS;
+      return readTotals(await billing.unary<object, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
+    });
+    const handlers = createQuotaHandlers({ quota, metrics: quotaMetrics, periodSeconds: undefined });
+    Object.assign(door, { life, handlers: { ...handlers, unary: { ...handlers.unary, Release: this.counting(handlers.unary['Release']) } } });
+    void this.bus.openFor(life).listen('totals.v1.>', ({ payload }) => {
+      const message = totalsCodec.decode(payload);
+      quota.applyTotals(message.accountId, readTotals(message)).catch(() => undefined);
+    });
+    const repeat = (delayMs: number, work: () => Promise<void>): void => {
+      life.clock.setTimer(delayMs, () => void work().catch(() => undefined).finally(() => repeat(delayMs, work)));
+    };
+    repeat(SWEEP_MS, async () => this.coverage.took('reserved → lease over', await quota.sweep()));
+    const reconcile = async (ageMs: number): Promise<void> => this.coverage.took('settled on being asked', await quota.reconcile(ageMs));
+    reconcile(0).catch(() => undefined);
+    repeat(RECONCILE_MS, () => reconcile(OVERDUE_MS));
+  }
+
+  private counting(release: ((request: never, call: CallInfo) => unknown) | undefined): (request: never, call: CallInfo) => Promise<object> {
+    return async (request, call) => {
+      this.coverage.took('reserved → released');
+      return (await release?.(request, call)) as object;
+    };
+  }
+
+  private startBilling(): void {
+    const life = this.newLife('billing');
+    const store = this.ledger.openFor(life);
+    const bus = this.bus.openFor(life);
+    const { clock } = life;
+    const consumer = createConsumer({ store, clock, log: silentLog, metrics: billingMetrics, announce: (subject, payload) => bus.announce(subject, payload) });
+    void bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 64, batchWaitMs: 20 }, consumer);
+    Object.assign(this.billing, { life, handlers: createBillingHandlers({ store, clock }) });
+  }
+
+  private startWorker(index: number): void {
+    const worker = this.workerAt(index);
+    const { provider, disk, door } = worker;
+    const life = this.newLife(`worker ${provider.name}`);
+    const { clock } = life;
+    Object.assign(door, { life, handlers: undefined });
+    const quota = this.network.client({ from: life, area: 'quota', doors: this.quotas, deadlineMs: NEIGHBOUR_DEADLINE_MS });
+    const billing = this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: NEIGHBOUR_DEADLINE_MS });
+    const ownBus = this.bus.openFor(life);
+    const bus = this.mutant === 'cut-at-bus' ? cutAtBus(ownBus, disk) : ownBus;
+    const afterTurn = (callback: () => void): void => void this.scheduler.at(0, () => life.run(callback));
+    openJournal({ directory: provider.name, provider: provider.name, clock, randomBytes: this.random.bytes, log: silentLog, bus, quota, billing, disk: disk.openFor(life), afterTurn }).then(
+      (journal) => {
+        if (life.isDead) return;
+        worker.journal = journal;
+        const book = this.mutant === 'no-write-ahead' ? writeLate(journal) : journal;
+        const dispatcher = createDispatcher({
+          adapter: createOpenAiChatAdapter({ provider: provider.name, baseUrl: `http://${provider.name}.invalid/v1` }),
+          upstream: provider.upstreamFor(life),
+          credentials: createCredentialPool([SECRET], clock),
+          journal: book,
+          observations: createObservations(ownBus, provider.name, clock),
+          metrics: workerMetrics,
+          clock,
+          log: silentLog,
+        });
+        worker.dispatcher = dispatcher;
+        door.handlers = {
+          unary: {
+            Outcome: ({ requestId, attempt, outcome }: OutcomeRequest__Output) => {
+              if (outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
+              book.outcome(requestId, attempt, outcome, true);
+              return {};
+            },
+          },
+          stream: { Dispatch: (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>) => dispatcher.dispatch(request, call, emit) },
+        };
+      },
+      () => {
+        // The keeper starts it again until the disk takes it.
+        life.kill();
+        this.later(() => this.startWorker(index));
+      },
+    );
+  }
+}
