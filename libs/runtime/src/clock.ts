@@ -1,12 +1,20 @@
 /** The only real clock and timers. */
-import type { Clock } from '@signalbox/kernel/clock';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+
+class SystemTimer implements Timer {
+  constructor(private readonly timeout: NodeJS.Timeout) {}
+
+  cancel(): void {
+    clearTimeout(this.timeout);
+  }
+}
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   setTimer: (delayMs, fire, options) => {
-    const timer = setTimeout(fire, delayMs);
-    if (options?.unref === true) timer.unref();
-    return { cancel: () => clearTimeout(timer) };
+    const timeout = setTimeout(fire, delayMs);
+    if (options?.unref === true) timeout.unref();
+    return new SystemTimer(timeout);
   },
 };

@@ -63,23 +63,31 @@ class Count implements Tally {
   }
 }
 
+/** Counts by the values of their labels, one level of maps for each label: a joined key would have to be hashed each time. */
+interface Level {
+  readonly count: Count;
+  readonly next: Map<string, Level>;
+}
+
+const newLevel = (): Level => ({ count: new Count(), next: new Map() });
+
 function createCounter<Label extends string>(registry: Registry, name: string, help: string, labelNames: readonly Label[]): Counter<Label> {
-  const counts = new Map<string, { readonly labels: LabelValues<Label>; readonly count: Count }>();
-  const [first, ...others] = labelNames;
-  const keyOf = (labels: LabelValues<Label>): string => {
-    if (first === undefined) return '';
-    let key: string = labels[first];
-    for (const label of others) key += `\n${labels[label]}`;
-    return key;
-  };
-  const countOf = (labels: LabelValues<Label>): Count => {
-    const key = keyOf(labels);
-    let found = counts.get(key);
-    if (found === undefined) counts.set(key, (found = { labels, count: new Count() }));
-    return found.count;
-  };
+  const root = newLevel();
+  const shown: { readonly labels: LabelValues<Label>; readonly count: Count }[] = [];
   // A counter without labels shows its zero.
-  if (first === undefined) countOf({} as LabelValues<Label>);
+  if (labelNames.length === 0) shown.push({ labels: {} as LabelValues<Label>, count: root.count });
+  const countOf = (labels: LabelValues<Label>): Count => {
+    let level = root;
+    for (const label of labelNames) {
+      let next = level.next.get(labels[label]);
+      if (next === undefined) {
+        level.next.set(labels[label], (next = newLevel()));
+        if (label === labelNames.at(-1)) shown.push({ labels, count: next.count });
+      }
+      level = next;
+    }
+    return level.count;
+  };
   new PromCounter({
     name,
     help,
@@ -87,7 +95,7 @@ function createCounter<Label extends string>(registry: Registry, name: string, h
     registers: [registry],
     collect() {
       this.reset();
-      for (const { labels, count } of counts.values()) this.inc(labels, count.total);
+      for (const { labels, count } of shown) this.inc(labels, count.total);
     },
   });
   return { inc: (labels, by = 1) => countOf(labels).inc(by), labels: countOf };
