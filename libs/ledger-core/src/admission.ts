@@ -5,6 +5,7 @@
  */
 import { Fault } from '@signalbox/kernel/fault';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
+import { bucketOf, NO_BUCKET, readBucket, tallyOf, type Bucket, type Buckets, type Scope } from './buckets.js';
 import { IdSet } from './id-set.js';
 import { periodsAt, qualifiedPeriodId, type PeriodKind, type Periods } from './periods.js';
 import { addToWindow, advanceWindow, drainMs, emptyWindow, MINUTE_WINDOW, SECOND_WINDOW, type RateWindow, type WindowShape } from './rate-window.js';
@@ -28,38 +29,11 @@ export type Meter = 'charge' | 'tokens' | 'byok';
 
 /** A limit that refuses: what a scope may use of a meter in a period. */
 export interface Wall {
-  readonly scope: 'account' | 'key';
+  readonly scope: Scope;
   readonly period: PeriodKind;
   readonly meter: Meter;
   /** Nano-USD or tokens, 0 to 9e15. */
   readonly limit: bigint;
-}
-
-export interface Bucket {
-  /** Ledger sequence of the settled figures. */
-  seq: bigint;
-  /** Settled by the ledger, absolute. */
-  charge: bigint;
-  tokens: bigint;
-  byok: bigint;
-  /** Finished, on the way to the ledger. */
-  finishedCharge: bigint;
-  finishedTokens: bigint;
-  finishedByok: bigint;
-  /** Held by live requests. */
-  heldCharge: bigint;
-  heldTokens: bigint;
-  heldByok: bigint;
-}
-
-/** The buckets in which every request of one key counts while its periods last. */
-export interface Tally {
-  readonly periods: Periods;
-  readonly account: Readonly<Record<PeriodKind, Bucket>>;
-  /** Of the key itself; undefined for requests without a key. */
-  readonly key: Readonly<Record<Exclude<PeriodKind, 'plan'>, Bucket>> | undefined;
-  /** All of them. */
-  readonly buckets: readonly Bucket[];
 }
 
 export interface Hold {
@@ -85,19 +59,15 @@ export interface FinishedCharge {
 }
 
 /** All of one account. Sums in `buckets` can be computed again from `holds` and `finished`. */
-export interface AccountState {
+export interface AccountState extends Buckets {
   /** Store generation whose settled totals were asked of the ledger; empty = not yet. */
   loaded: string;
   readonly windows: Map<string, RateWindow>;
   /** Ledger sequence up to which no totals were missed. */
   totalsSeq: bigint;
-  /** By `scope|qualified period id`. */
-  readonly buckets: Map<string, Bucket>;
   readonly holds: Map<string, Hold>;
   readonly finished: Map<string, FinishedCharge>;
   readonly ended: Map<number, IdSet>;
-  /** By key id: where its requests of the latest periods count. Points into `buckets`, which alone is the state. */
-  readonly tallies: Map<string, Tally>;
   /** Next look for ended leases; undefined = nothing can end. */
   nextSweepMs: number | undefined;
   /** Account's own charge walls as last seen, for `show`. */
@@ -177,46 +147,6 @@ export function checkAmount(amount: bigint): bigint {
 }
 
 const NO_WALLS: readonly Wall[] = [];
-
-function emptyBucket(): Bucket {
-  return { seq: 0n, charge: 0n, tokens: 0n, byok: 0n, finishedCharge: 0n, finishedTokens: 0n, finishedByok: 0n, heldCharge: 0n, heldTokens: 0n, heldByok: 0n };
-}
-
-/** Read where nothing was counted yet; never written to. */
-const NO_BUCKET: Readonly<Bucket> = Object.freeze(emptyBucket());
-
-function bucketOf(state: AccountState, name: string): Bucket {
-  let bucket = state.buckets.get(name);
-  if (bucket === undefined) state.buckets.set(name, (bucket = emptyBucket()));
-  return bucket;
-}
-
-function isSamePeriods(a: Periods, b: Periods): boolean {
-  return a.day === b.day && a.plan === b.plan && a.month === b.month && a.week === b.week;
-}
-
-/** Where a request counts; makes the buckets that are not there yet. */
-function tallyOf(state: AccountState, keyId: string, periods: Periods): Tally {
-  let tally = state.tallies.get(keyId);
-  if (tally === undefined || !isSamePeriods(tally.periods, periods)) {
-    const at = (scope: string, kind: PeriodKind): Bucket => bucketOf(state, `${scope}|${qualifiedPeriodId(kind, periods)}`);
-    const account = { day: at('account', 'day'), week: at('account', 'week'), month: at('account', 'month'), plan: at('account', 'plan'), total: at('account', 'total') };
-    const key = keyId === '' ? undefined : { day: at(keyId, 'day'), week: at(keyId, 'week'), month: at(keyId, 'month'), total: at(keyId, 'total') };
-    tally = { periods, account, key, buckets: [...Object.values(account), ...Object.values(key ?? {})] };
-    state.tallies.set(keyId, tally);
-  }
-  return tally;
-}
-
-/** One bucket for reading; makes none. */
-function readBucket(state: AccountState, scope: Wall['scope'], kind: PeriodKind, keyId: string, periods: Periods): Readonly<Bucket> {
-  const tally = state.tallies.get(keyId);
-  if (tally !== undefined && isSamePeriods(tally.periods, periods)) {
-    if (scope === 'account') return tally.account[kind];
-    if (kind !== 'plan' && tally.key !== undefined) return tally.key[kind];
-  }
-  return state.buckets.get(`${scope === 'account' ? scope : keyId}|${qualifiedPeriodId(kind, periods)}`) ?? NO_BUCKET;
-}
 
 function changeHeld(state: AccountState, hold: Hold, amount: bigint, tokens: bigint): void {
   for (const bucket of tallyOf(state, hold.keyId, hold.periods).buckets) {

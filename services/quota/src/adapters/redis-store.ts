@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import { remainingOf, type AdmitAnswer, type AdmitDecision, type Bucket, type Wall } from '@signalbox/ledger-core/admission';
+import { remainingOf, type AdmitAnswer, type AdmitDecision, type Wall } from '@signalbox/ledger-core/admission';
+import type { Bucket } from '@signalbox/ledger-core/buckets';
 import { periodsAt, type PeriodKind } from '@signalbox/ledger-core/periods';
 import type { Log } from '@signalbox/runtime/log';
 import { Redis } from 'ioredis';

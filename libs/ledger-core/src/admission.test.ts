@@ -1,0 +1,51 @@
+import { describe, expect, test } from '@jest/globals';
+import { admit, BUCKET_MEMORY_MS, finish, newAccountState, release, sweep, type AccountState, type AdmitCommand, type AdmitVerdict, type Wall } from './admission.js';
+
+const NOON = Date.parse('2026-11-21T12:00:00Z');
+const DAY_MS = 86_400_000;
+const BEFORE_MIDNIGHT = Date.parse('2026-11-21T23:59:50Z');
+const AFTER_MIDNIGHT = BEFORE_MIDNIGHT + 15_000;
+
+const command = (requestId: string, more: Partial<AdmitCommand> = {}): AdmitCommand => ({
+  requestId, keyId: 'key_1', counter: 'chat', amount: 10n, minAmount: 0n, tokens: 1n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined,
+  keyRequestsPerMinute: undefined, walls: [], anchorDay: 0, periodSeconds: undefined, needsTotals: false, ...more,
+});
+const verdict = (state: AccountState, asked: AdmitCommand, nowMs: number): AdmitVerdict => {
+  const answer = admit(state, asked, '', nowMs);
+  if (typeof answer === 'string') throw new Error(`expected a verdict, not ${answer}`);
+  return answer;
+};
+
+describe('where a request counts', () => {
+  test('each key and day by itself, the account over both', () => {
+    const state = newAccountState();
+    const walls: Wall[] = [{ scope: 'key', period: 'day', meter: 'charge', limit: 15n }, { scope: 'account', period: 'total', meter: 'charge', limit: 45n }];
+    const ask = (requestId: string, keyId: string, nowMs: number): string => verdict(state, command(requestId, { keyId, walls }), nowMs).decision;
+    expect(ask('a', 'key_1', BEFORE_MIDNIGHT)).toBe('admitted');
+    expect(ask('b', 'key_2', BEFORE_MIDNIGHT)).toBe('admitted');
+    expect(ask('c', 'key_1', BEFORE_MIDNIGHT)).toBe('blocked');
+    expect(ask('d', 'key_1', AFTER_MIDNIGHT)).toBe('admitted');
+    expect(ask('e', 'key_1', AFTER_MIDNIGHT)).toBe('blocked');
+    expect(ask('f', 'key_2', AFTER_MIDNIGHT)).toBe('admitted');
+    expect(ask('g', 'key_3', AFTER_MIDNIGHT)).toBe('blocked');
+  });
+
+  test('a fact of a period that was forgotten counts in it anew', () => {
+    const state = newAccountState();
+    const { periods } = verdict(state, command('a'), NOON);
+    release(state, 'a', NOON);
+    sweep(state, NOON + BUCKET_MEMORY_MS + 40 * DAY_MS);
+    expect(state.buckets.has('account|day:2026-11-21')).toBe(false);
+    finish(state, { requestId: 'late', charge: 7n, tokens: 1n, byok: false, keyId: 'key_1', periods }, NOON + BUCKET_MEMORY_MS + 40 * DAY_MS);
+    expect(['account|day:2026-11-21', 'key_1|day:2026-11-21', 'account|total', 'key_1|total'].map((name) => state.buckets.get(name)?.finishedCharge)).toEqual([7n, 7n, 7n, 7n]);
+  });
+});
+
+test('the tightest rate is shown, with the time until all of it is free', () => {
+  const state = newAccountState();
+  const limits = { requestsPerMinute: 10, keyRequestsPerMinute: 3 };
+  verdict(state, command('a', limits), NOON);
+  expect(verdict(state, command('b', limits), NOON + 5_000).rate).toEqual({ limit: 3, remaining: 1, resetMs: 61_000 });
+  expect(verdict(state, command('c', { requestsPerMinute: 10 }), NOON + 30_000).rate).toEqual({ limit: 10, remaining: 7, resetMs: 61_000 });
+  expect(verdict(state, command('d', limits), NOON + 66_000).rate).toEqual({ limit: 3, remaining: 2, resetMs: 61_000 });
+});
