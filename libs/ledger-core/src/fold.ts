@@ -53,12 +53,14 @@ function weight(fact: OutcomeFact): number {
 
 /** Facts with one more attempt; the same facts object when it is known already (the first one counts). */
 export function addAttempt(facts: RequestFacts, fact: AttemptFact): RequestFacts {
+  if (facts.attempts.length === 0) return { attempts: [fact], outcomes: facts.outcomes };
   if (facts.attempts.some((known) => known.attempt === fact.attempt)) return facts;
   return { attempts: [...facts.attempts, fact].sort((a, b) => a.attempt - b.attempt), outcomes: facts.outcomes };
 }
 
 /** Facts with one more outcome; the same facts object when it says nothing new. */
 export function addOutcome(facts: RequestFacts, fact: OutcomeFact): RequestFacts {
+  if (facts.outcomes.length === 0) return { attempts: facts.attempts, outcomes: [fact] };
   const known = facts.outcomes.find((other) => other.attempt === fact.attempt);
   if (known !== undefined && weight(known) >= weight(fact)) return facts;
   const others = facts.outcomes.filter((other) => other.attempt !== fact.attempt);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
-import { brokenLink, canonicalText, CHAIN_START, chainHash, type ChainedRow } from './hash-chain.js';
+import { brokenLink, CHAIN_START, chainHash, type ChainedRow } from './hash-chain.js';
 import { sumDeltas, totalDeltas } from './totals.js';
 
 const row = (seq: bigint, amount: bigint): ChainedRow => ({
@@ -18,22 +17,17 @@ function chain(rows: readonly ChainedRow[]) {
 }
 
 describe('the hash chain', () => {
+  test('never changes its hash of a row', () => {
+    expect(chainHash(CHAIN_START, row(1n, 5n))).toBe('985b5641c6e07620a6b6ef9a885b8d5c65297849346ee8bc165a2fa141509dfb');
+  });
+
+
   test('verifies as written and shows a changed amount, a missing row and a swapped row', () => {
     const rows = chain([row(1n, 5n), row(2n, 6n), row(3n, 7n)]);
     expect(brokenLink(rows)).toBeUndefined();
     expect(brokenLink(rows.map((each, i) => (i === 1 ? { ...each, amountNanoUsd: 5n } : each)))).toBe(1);
     expect(brokenLink(rows.filter((_, i) => i !== 1))).toBe(1);
     expect(brokenLink(rows.toReversed())).toBe(0);
-  });
-
-  test('covers the text that JSON writes of the row, whatever its texts hold', () => {
-    const text = fc.string({ unit: fc.constantFrom('a', '"', '\\', '\n', '\u0000', 'ü', '\ud800', '\udc00', '😀', '/') });
-    fc.assert(
-      fc.property(text, text, fc.array(text, { maxLength: 2 }), fc.bigInt(), (requestId, cardId, flags, amountNanoUsd) => {
-        const strange = { ...row(1n, amountNanoUsd), requestId, cardId, flags };
-        expect(canonicalText(strange)).toBe(JSON.stringify(['acct_1', '1', 'charge', requestId, 0, String(amountNanoUsd), '3', '0', 'provider', flags, 'sim', '2026-11', '1', '', cardId]));
-      }),
-    );
   });
 });
 

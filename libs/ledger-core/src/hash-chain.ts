@@ -1,6 +1,5 @@
 /** The chain that makes a changed, missing or moved ledger row visible: each row's hash covers the row and the hash before it. */
 import { hash } from 'node:crypto';
-import { quoted } from './json-text.js';
 
 /** What stands before an account's first row. */
 export const CHAIN_START = '0'.repeat(64);
@@ -26,8 +25,10 @@ export interface ChainedRow {
 
 /** One text for one row: a JSON array without blanks, whole numbers as decimal text. */
 export function canonicalText(row: ChainedRow): string {
-  const flags = row.flags.length === 0 ? '[]' : JSON.stringify(row.flags);
-  return `[${quoted(row.accountId)},"${row.seq}",${quoted(row.kind)},${quoted(row.requestId)},${row.attempt},"${row.amountNanoUsd}","${row.tokens}","${row.byokTokens}",${quoted(row.source)},${flags},${quoted(row.provider)},${quoted(row.period)},"${row.atMs}",${quoted(row.appliesTo)},${quoted(row.cardId)}]`;
+  return JSON.stringify([
+    row.accountId, String(row.seq), row.kind, row.requestId, row.attempt, String(row.amountNanoUsd), String(row.tokens), String(row.byokTokens),
+    row.source, row.flags, row.provider, row.period, String(row.atMs), row.appliesTo, row.cardId,
+  ]);
 }
 
 /** SHA-256 in hexadecimal of the hash before and the row's canonical text. */

@@ -6,8 +6,6 @@
 const HEADER_BYTES = 20;
 const INT8_BYTES = 8;
 const INT4_BYTES = 4;
-/** A string's UTF-16 unit takes at most so many bytes in UTF-8. */
-const UTF8_BYTES_MAX = 3;
 /** Types by their fixed numbers in Postgres. */
 const TYPE = { int8: 20, int4: 23, text: 25 } as const;
 
@@ -27,7 +25,7 @@ export function textArray(values: readonly (string | null)[]): Buffer {
   let bytes = 0;
   let hasNulls = false;
   for (const value of values) {
-    bytes += 4 + (value === null ? 0 : value.length * UTF8_BYTES_MAX);
+    bytes += 4 + (value === null ? 0 : Buffer.byteLength(value));
     hasNulls ||= value === null;
   }
   const buffer = arrayOf(TYPE.text, values.length, bytes, hasNulls);
@@ -38,16 +36,19 @@ export function textArray(values: readonly (string | null)[]): Buffer {
     buffer.writeInt32BE(value === null ? -1 : length, at);
     at += 4 + length;
   }
-  return buffer.subarray(0, at);
+  return buffer;
 }
 
 /** For a parameter of type `bigint[]`. Throws RangeError beyond 64 bits. */
 export function bigintArray(values: readonly bigint[]): Buffer {
   const buffer = arrayOf(TYPE.int8, values.length, values.length * (4 + INT8_BYTES));
+  // A view writes without taking the number apart into new ones.
+  const view = new DataView(buffer.buffer, buffer.byteOffset, buffer.length);
   let at = HEADER_BYTES;
   for (const value of values) {
-    buffer.writeInt32BE(INT8_BYTES, at);
-    buffer.writeBigInt64BE(value, at + 4);
+    if (BigInt.asIntN(64, value) !== value) throw new RangeError('A whole number does not fit into 64 bits.');
+    view.setInt32(at, INT8_BYTES);
+    view.setBigInt64(at + 4, value);
     at += 4 + INT8_BYTES;
   }
   return buffer;

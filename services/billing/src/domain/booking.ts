@@ -2,7 +2,7 @@
 import { assert } from '@signalbox/kernel/assert';
 import { addAttempt, addOutcome, correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
-import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type LedgerEntry, type NewRow } from './open-account.js';
+import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type DraftEntry, type LedgerEntry } from './open-account.js';
 import { chargeDetail, newRequest, withAttempt, type RequestState } from './request.js';
 
 export interface Booking {
@@ -56,7 +56,7 @@ export function book({ attempts, outcomes, requests, heads, nowMs }: BookingInpu
       continue;
     }
     const facts = addAttempt(state.facts, attempt.fact);
-    if (facts !== state.facts) touch(attempt.requestId, withAttempt(state, facts, attempt.fact.attempt, attempt.keyId, attempt.periods, attempt)).attempts.push(attempt);
+    if (facts !== state.facts) touch(attempt.requestId, withAttempt(state, facts, attempt.keyId, attempt.periods, attempt)).attempts.push(attempt);
   }
   for (const outcome of outcomes) {
     const state = stateOf(outcome);
@@ -78,12 +78,12 @@ export function book({ attempts, outcomes, requests, heads, nowMs }: BookingInpu
   return { rows, outcomes: unrecorded, accounts: [...accounts.values()].map((account) => account.booked()), refused };
 }
 
-function attemptRow(attempt: CheckedAttempt): NewRow {
+function attemptRow(attempt: CheckedAttempt): DraftEntry {
   const { fact } = attempt;
   const tokens = BigInt(fact.tokens);
   return {
-    kind: 'attempt', requestId: attempt.requestId, attempt: fact.attempt, amountNanoUsd: fact.costNanoUsd, tokens: fact.byok ? 0n : tokens, byokTokens: fact.byok ? tokens : 0n, source: attempt.source,
-    flags: attempt.flags, provider: attempt.provider, period: attempt.periods.month, atMs: attempt.endedAtMs, appliesTo: '', cardId: attempt.cardId, keyId: attempt.keyId, detail: attempt.detail,
+    accountId: attempt.accountId, seq: 0n, kind: 'attempt', requestId: attempt.requestId, attempt: fact.attempt, amountNanoUsd: fact.costNanoUsd, tokens: fact.byok ? 0n : tokens, byokTokens: fact.byok ? tokens : 0n, source: attempt.source,
+    flags: attempt.flags, provider: attempt.provider, period: attempt.periods.month, atMs: attempt.endedAtMs, appliesTo: '', cardId: attempt.cardId, keyId: attempt.keyId, detail: attempt.detail, hash: '',
   };
 }
 
@@ -95,15 +95,15 @@ function charge(account: OpenAccount, requestId: string, state: RequestState, no
   assert((state.booked?.chargeNanoUsd ?? 0n) + correction.amountNanoUsd >= 0n, 'A charge is never below 0.');
   const charged = right?.chargedAttempts ?? [];
   const attempt = charged.at(-1) ?? state.facts.attempts.at(-1)?.attempt ?? 0;
-  const source = state.sources.get(attempt);
+  const source = state.sources.find(({ fact }) => fact.attempt === attempt);
   const isCharge = correction.kind === 'charge';
   const tokens = BigInt(correction.tokens);
   const byokTokens = BigInt(correction.byokTokens);
   account.append({
-    kind: correction.kind, requestId, attempt, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags: NO_FLAGS, provider: source?.provider ?? '',
+    accountId: state.accountId, seq: 0n, kind: correction.kind, requestId, attempt, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags: NO_FLAGS, provider: source?.provider ?? '',
     period: state.periods.month, atMs: isCharge ? source?.endedAtMs ?? BigInt(nowMs) : BigInt(nowMs), appliesTo: isCharge ? '' : 'charge', cardId: source?.cardId ?? '', keyId: state.keyId,
-    detail: chargeDetail(state.facts, charged),
+    detail: chargeDetail(state.facts, charged), hash: '',
   });
-  account.charge(requestId, state, correction.amountNanoUsd, tokens, byokTokens);
+  account.charge(requestId, state, correction);
   return true;
 }

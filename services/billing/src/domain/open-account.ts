@@ -1,5 +1,6 @@
 /** An account's end of the ledger while a batch adds to it: sequence, hash chain, sums. */
 import { chainHash, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
+import type { Correction } from '@signalbox/ledger-core/fold';
 import { sumDeltas, totalDeltas, type ChargePeriods, type TotalDelta } from '@signalbox/ledger-core/totals';
 import type { RequestState } from './request.js';
 
@@ -35,18 +36,19 @@ interface Group {
   readonly keyId: string;
   readonly periods: ChargePeriods;
   chargeNanoUsd: bigint;
-  tokens: bigint;
-  byokTokens: bigint;
+  tokens: number;
+  byokTokens: number;
 }
 
-export type NewRow = Omit<LedgerEntry, 'accountId' | 'seq' | 'hash'>;
+/** A row whose place in the chain is not known yet: `append` sets `seq` and `hash`. */
+export type DraftEntry = Omit<LedgerEntry, 'seq' | 'hash'> & { seq: bigint; hash: string };
 
 /** An account's chain and sums while rows are added to it. */
 export class OpenAccount {
   readonly #accountId: string;
   readonly #rows: LedgerEntry[];
   readonly #start: AccountHead;
-  readonly #groups = new Map<string, Group>();
+  readonly #groups = new Map<string, Group[]>();
   readonly #charged: string[] = [];
   #seq: bigint;
   #hash: string;
@@ -59,25 +61,26 @@ export class OpenAccount {
     this.#hash = start.hash;
   }
 
-  append(row: NewRow): void {
-    this.#seq += 1n;
-    // Field by field: a spread of so many costs more than the hash.
-    const entry = {
-      accountId: this.#accountId, seq: this.#seq, kind: row.kind, requestId: row.requestId, attempt: row.attempt, amountNanoUsd: row.amountNanoUsd, tokens: row.tokens, byokTokens: row.byokTokens,
-      source: row.source, flags: row.flags, provider: row.provider, period: row.period, atMs: row.atMs, appliesTo: row.appliesTo, cardId: row.cardId, keyId: row.keyId, detail: row.detail, hash: '',
-    };
-    entry.hash = this.#hash = chainHash(this.#hash, entry);
-    this.#rows.push(entry);
+  append(draft: DraftEntry): void {
+    draft.seq = this.#seq += 1n;
+    draft.hash = this.#hash = chainHash(this.#hash, draft);
+    this.#rows.push(draft);
   }
 
-  charge(requestId: string, { keyId, periods }: RequestState, chargeNanoUsd: bigint, tokens: bigint, byokTokens: bigint): void {
+  charge(requestId: string, { keyId, periods }: RequestState, { amountNanoUsd, tokens, byokTokens }: Correction): void {
     this.#charged.push(requestId);
-    const name = `${keyId} ${periods.day} ${periods.week} ${periods.month} ${periods.plan}`;
-    let group = this.#groups.get(name);
-    if (group === undefined) this.#groups.set(name, (group = { keyId, periods, chargeNanoUsd: 0n, tokens: 0n, byokTokens: 0n }));
-    group.chargeNanoUsd += chargeNanoUsd;
+    const group = this.#groupOf(keyId, periods);
+    group.chargeNanoUsd += amountNanoUsd;
     group.tokens += tokens;
     group.byokTokens += byokTokens;
+  }
+
+  #groupOf(keyId: string, periods: ChargePeriods): Group {
+    let groups = this.#groups.get(keyId);
+    if (groups === undefined) this.#groups.set(keyId, (groups = []));
+    let group = groups.find((known) => known.periods.day === periods.day && known.periods.week === periods.week && known.periods.month === periods.month && known.periods.plan === periods.plan);
+    if (group === undefined) groups.push((group = { keyId, periods, chargeNanoUsd: 0n, tokens: 0, byokTokens: 0 }));
+    return group;
   }
 
   booked(): BookedAccount {
@@ -86,7 +89,7 @@ export class OpenAccount {
       accountId: this.#accountId,
       head: { seq: this.#seq, hash: this.#hash, totalsSeq },
       previousTotalsSeq: this.#start.totalsSeq,
-      deltas: sumDeltas([...this.#groups.values()].flatMap(totalDeltas)),
+      deltas: sumDeltas([...this.#groups.values()].flat().flatMap((group) => totalDeltas({ ...group, tokens: BigInt(group.tokens), byokTokens: BigInt(group.byokTokens) }))),
       chargedRequestIds: this.#charged,
     };
   }

@@ -1,10 +1,11 @@
 /** What the ledger knows of a request: read back from its own rows, which are the only state there is. */
 import { asNanoUsd } from '@signalbox/kernel/money';
-import { addAttempt, addOutcome, NO_FACTS, type Booked, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
+import { addAttempt, addOutcome, NO_FACTS, type AttemptFact, type Booked, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 
 /** What a charge row repeats of the attempt it stands for. */
 export interface AttemptSource {
+  readonly fact: Pick<AttemptFact, 'attempt'>;
   readonly source: string;
   readonly provider: string;
   readonly cardId: string;
@@ -17,8 +18,8 @@ export interface RequestState {
   readonly facts: RequestFacts;
   readonly booked: Booked | undefined;
   readonly periods: ChargePeriods;
-  /** By attempt. */
-  readonly sources: ReadonlyMap<number, AttemptSource>;
+  /** One an attempt. */
+  readonly sources: readonly AttemptSource[];
 }
 
 /** The part of an attempt row's detail that booking needs again; what is empty or false is left out. */
@@ -68,18 +69,18 @@ export type StoredRow = {
 const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
 
 export function newRequest(accountId: string): RequestState {
-  return { accountId, keyId: '', facts: NO_FACTS, booked: undefined, periods: NO_PERIODS, sources: new Map() };
+  return { accountId, keyId: '', facts: NO_FACTS, booked: undefined, periods: NO_PERIODS, sources: [] };
 }
 
 /** The state with one more attempt, whose fact is in `facts` already. The first attempt's key and periods are the request's. */
-export function withAttempt(state: RequestState, facts: RequestFacts, attempt: number, keyId: string, periods: ChargePeriods, source: AttemptSource): RequestState {
+export function withAttempt(state: RequestState, facts: RequestFacts, keyId: string, periods: ChargePeriods, source: AttemptSource): RequestState {
   return {
     accountId: state.accountId,
     keyId: state.keyId === '' ? keyId : state.keyId,
     facts,
     booked: state.booked,
     periods: state.periods.month === '' ? periods : state.periods,
-    sources: new Map(state.sources).set(attempt, source),
+    sources: [...state.sources, source],
   };
 }
 
@@ -87,7 +88,7 @@ function withRow(state: RequestState, row: StoredRow): RequestState {
   if (row.kind === 'attempt') {
     const { retry_of: retryOf = [], byok = false, day = '', week = '', plan = '' } = row.detail;
     const fact = { attempt: row.attempt, retryOf, costNanoUsd: asNanoUsd(row.amountNanoUsd), tokens: Number(byok ? row.byokTokens : row.tokens), byok };
-    return withAttempt(state, addAttempt(state.facts, fact), row.attempt, row.keyId, { day, week, month: row.period, plan }, { source: row.source, provider: row.provider, cardId: row.cardId, endedAtMs: row.atMs });
+    return withAttempt(state, addAttempt(state.facts, fact), row.keyId, { day, week, month: row.period, plan }, { fact, source: row.source, provider: row.provider, cardId: row.cardId, endedAtMs: row.atMs });
   }
   let { facts } = state;
   for (const [attempt, outcome, toldByEdge] of row.detail.outcomes) facts = addOutcome(facts, { attempt, outcome, toldByEdge });
