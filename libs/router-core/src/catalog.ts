@@ -1,6 +1,7 @@
 /** The catalog as routing sees it: immutable values, indexed once when they are loaded. */
 import { createHash } from 'node:crypto';
 import type { PriceCard } from '@signalbox/kernel/tokens';
+import type { QualityPredictor } from './quality.js';
 
 /** Precision names of the contract, by bits (CONTRACT, section 11). */
 export const QUANTIZATION_BITS: Readonly<Record<string, number>> = { fp32: 32, fp16: 16, bf16: 16, fp8: 8, int8: 8, int4: 4 };
@@ -124,6 +125,8 @@ export interface Snapshot {
   readonly catalog: Catalog;
   /** By endpoint id; absent = no samples, closed. */
   readonly live: ReadonlyMap<string, EndpointLive>;
+  /** Judges prompts for the catalog's models, in their order; undefined = abilities decide. */
+  readonly quality?: { readonly id: string; readonly predict: QualityPredictor } | undefined;
 }
 
 /** The card in force for a prompt of that many tokens; undefined without a price. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { ATTEMPTS_MAX } from './auto.js';
 import type { Endpoint, Snapshot } from './catalog.js';
-import { ATTEMPTS_MAX, decide } from './decide.js';
+import { decide } from './decide.js';
 import { pricesOf, requests, snapshots } from './random-catalog.js';
 import type { RouteRequest } from './request.js';
 

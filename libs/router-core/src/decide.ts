@@ -1,14 +1,13 @@
 /** `decide(request, snapshot, seed)`: pure; the same inputs give the same plan (ROUTING). */
 import type { PriceCard } from '@signalbox/kernel/tokens';
+import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
 import { cardFor, findModel, type Endpoint, type Model, type Snapshot } from './catalog.js';
 import { CONTEXT_LENGTH_BIT, createEndpointFilter, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
-import { expectedCost, hashText, orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
+import type { ModelGroup } from './model-group.js';
+import type { Prediction } from './quality.js';
+import { orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
 import { isAuto, type RouteRequest } from './request.js';
 
-/** Attempts of one plan at most. */
-export const ATTEMPTS_MAX = 3;
-/** How far below the best ability `auto` may go, by the account's policy. */
-const ABILITY_MARGIN = { quality: 0.01, balanced: 0.03, economy: 0.1, '': 0.03 } as const;
 const FALLBACK_MODELS_MAX = 3;
 /** A whole answer takes longer to begin than the first token of a stream. */
 const WHOLE_ANSWER_EXTRA_MS = 120_000;
@@ -27,6 +26,8 @@ export interface Plan {
   readonly attempts: readonly Attempt[];
   /** What savings are measured against; undefined = nothing to compare with. */
   readonly reference: { readonly model: string; readonly card: PriceCard } | undefined;
+  /** How `auto` chose; undefined when no model was left to us. */
+  readonly auto: AutoChoice | undefined;
 }
 
 export type Refusal =
@@ -47,8 +48,8 @@ interface Pool {
   readonly contextLimit: number | undefined;
 }
 
-/** Answers a plan or the reason there is none. `seed` settles every draw. */
-export function decide(request: RouteRequest, snapshot: Snapshot, seed: number): Plan | Refusal {
+/** Answers a plan or the reason there is none. `seed` settles every draw; a given `prediction` is taken instead of a new one. */
+export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, prediction?: Prediction): Plan | Refusal {
   const filter = createEndpointFilter(request);
   const names = request.model === '' ? request.models : [request.model, ...request.models];
   const pools: Pool[] = [];
@@ -56,6 +57,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number):
   const asked = new Set<string>();
   let reference: Plan['reference'];
   let retired: Model | undefined;
+  let auto: AutoChoice | undefined;
   for (const name of names) {
     const viaAuto = isAuto(name);
     const model = viaAuto ? undefined : findModel(snapshot.catalog, name);
@@ -70,9 +72,14 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number):
     const pool = gather(model === undefined ? snapshot.catalog.models : [model], request, snapshot, filter, isAllowed);
     pools.push(pool);
     if (pool.eligible.length === 0) continue;
-    const eligible = viaAuto ? withoutSimulated(pool.eligible, snapshot) : pool.eligible;
-    reference ??= model === undefined ? autoReference(eligible, request, snapshot) : listPrice(model, request);
-    lists.push(viaAuto ? rankForAuto(eligible, request, snapshot, seed) : rankPinned(eligible, request, snapshot, seed));
+    if (model === undefined) {
+      auto = chooseForAuto(pool.eligible, request, snapshot, seed, prediction);
+      reference ??= autoReference(auto, request, snapshot);
+      lists.push([...auto.ordered]);
+    } else {
+      reference ??= listPrice(model, request);
+      lists.push(rankPinned(pool.eligible, request, snapshot, seed));
+    }
   }
   if (lists.length === 0) return refusalOf(pools, retired, snapshot);
   const attempts: Attempt[] = [];
@@ -80,7 +87,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number):
     const attempt = attemptOf(candidate.endpoint, request);
     if (attempt !== undefined) attempts.push(attempt);
   }
-  return { kind: 'plan', attempts, reference };
+  return { kind: 'plan', attempts, reference, auto };
 }
 
 function gather(models: readonly Model[], request: RouteRequest, snapshot: Snapshot, filter: EndpointFilter, isAllowed: (model: Model) => boolean): Pool {
@@ -129,74 +136,6 @@ function rankPinned(eligible: readonly Endpoint[], request: RouteRequest, snapsh
   return orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot, seed)), request);
 }
 
-/** Simulated models count only where nothing real is left. */
-function withoutSimulated(eligible: readonly Endpoint[], snapshot: Snapshot): readonly Endpoint[] {
-  const real = eligible.filter((endpoint) => snapshot.catalog.models[endpoint.modelIndex]?.isSimulated !== true);
-  return real.length > 0 ? real : eligible;
-}
-
-interface ModelGroup {
-  readonly model: Model;
-  readonly candidates: Candidate[];
-  orderPosition: number;
-  tier: number;
-  cost: number;
-}
-
-/** All eligible endpoints: models within the margin of the best ability, cheapest first; then the rest by ability. */
-function rankForAuto(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number): Candidate[] {
-  const models = snapshot.catalog.models;
-  const groups = new Map<number, ModelGroup>();
-  for (const endpoint of eligible) {
-    const model = models[endpoint.modelIndex];
-    if (model === undefined) continue;
-    let group = groups.get(endpoint.modelIndex);
-    if (group === undefined) {
-      group = { model, candidates: [], orderPosition: Infinity, tier: Infinity, cost: Infinity };
-      groups.set(endpoint.modelIndex, group);
-    }
-    const candidate = scoreEndpoint(endpoint, request, snapshot, seed);
-    group.candidates.push(candidate);
-    const listed = request.provider.order.indexOf(endpoint.provider);
-    const position = listed < 0 ? request.provider.order.length : listed;
-    if (position < group.orderPosition || (position === group.orderPosition && (candidate.tier < group.tier || (candidate.tier === group.tier && candidate.effectiveCost < group.cost)))) {
-      group.orderPosition = position;
-      group.tier = candidate.tier;
-      group.cost = candidate.effectiveCost;
-    }
-  }
-  const best = Math.max(...[...groups.values()].map((group) => group.model.ability));
-  const floor = best - ABILITY_MARGIN[request.mode];
-  const ranked = [...groups.values()].sort((left, right) => {
-    const leftIn = left.model.ability >= floor;
-    if (leftIn !== right.model.ability >= floor) return leftIn ? -1 : 1;
-    if (!leftIn) return right.model.ability - left.model.ability || left.model.index - right.model.index;
-    return left.orderPosition - right.orderPosition || left.tier - right.tier || left.cost - right.cost || hashText(left.model.id, seed) - hashText(right.model.id, seed);
-  });
-  const ordered: Candidate[] = [];
-  const providers = new Set<string>();
-  for (const group of ranked) {
-    // Only the head of the list can be picked: a full plan and a second provider are enough.
-    if (ordered.length >= ATTEMPTS_MAX && providers.size > 1) break;
-    for (const candidate of orderCandidates(group.candidates, request)) {
-      ordered.push(candidate);
-      providers.add(candidate.endpoint.provider);
-    }
-  }
-  return spanTwoProviders(ordered);
-}
-
-/** Puts the first endpoint of another provider in the last place of the plan when the plan has but one provider. */
-function spanTwoProviders(ordered: Candidate[]): Candidate[] {
-  const first = ordered[0];
-  if (first === undefined) return ordered;
-  const other = ordered.findIndex((candidate) => candidate.endpoint.provider !== first.endpoint.provider);
-  if (other < ATTEMPTS_MAX) return ordered;
-  const [moved] = ordered.splice(other, 1);
-  if (moved !== undefined) ordered.splice(ATTEMPTS_MAX - 1, 0, moved);
-  return ordered;
-}
-
 /** At most ATTEMPTS_MAX; each further model the client lists keeps a place while there is one. */
 function pickAttempts(lists: readonly Candidate[][], request: RouteRequest): Candidate[] {
   const limit = request.provider.allowFallbacks || request.provider.order.length > 0 ? ATTEMPTS_MAX : 1;
@@ -232,20 +171,14 @@ function listPrice(model: Model, request: RouteRequest): Plan['reference'] {
 }
 
 /** The account's baseline, else the ablest of the models that passed this request's filters at its cheapest endpoint. */
-function autoReference(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot): Plan['reference'] {
+function autoReference(choice: AutoChoice, request: RouteRequest, snapshot: Snapshot): Plan['reference'] {
   if (request.baselineModel !== '') {
     const baseline = findModel(snapshot.catalog, request.baselineModel);
     const declared = baseline === undefined ? undefined : listPrice(baseline, request);
     if (declared !== undefined) return declared;
   }
-  let best: { readonly model: Model; readonly endpoint: Endpoint; readonly cost: number } | undefined;
-  for (const endpoint of eligible) {
-    const model = snapshot.catalog.models[endpoint.modelIndex];
-    if (model === undefined) continue;
-    const cost = expectedCost(endpoint, request);
-    if (best === undefined || model.ability > best.model.ability || (model.ability === best.model.ability && cost < best.cost)) best = { model, endpoint, cost };
-  }
-  if (best === undefined) return undefined;
-  const card = cardFor(best.endpoint.prices, request.promptTokens);
-  return card === undefined ? undefined : { model: best.model.id, card };
+  const ablest = choice.groups.reduce<ModelGroup | undefined>((best, group) => (best === undefined || group.model.ability > best.model.ability ? group : best), undefined);
+  const cheapest = ablest?.candidates.reduce((best, candidate) => (candidate.cost < best.cost ? candidate : best));
+  const card = cheapest === undefined ? undefined : cardFor(cheapest.endpoint.prices, request.promptTokens);
+  return ablest === undefined || card === undefined ? undefined : { model: ablest.model.id, card };
 }

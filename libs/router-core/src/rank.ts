@@ -4,7 +4,8 @@ import type { RouteRequest } from './request.js';
 
 /** Samples at which a prior from the catalog stops counting, and its weight until then. */
 const PRIOR_SAMPLES = 20;
-const EXPECTED_OUTPUT_TOKENS = 400;
+/** Of an answer, where nothing better is known. */
+export const EXPECTED_OUTPUT_TOKENS = 400;
 /** Reasoning that is not shown multiplies what an answer costs. */
 const HIDDEN_REASONING_FACTOR = 3;
 const SUCCESS_SHARE_PRIOR = 0.98;
@@ -15,10 +16,14 @@ export interface Candidate {
   readonly endpoint: Endpoint;
   /** 0 = meets every wish; each missed wish adds 1. */
   readonly tier: number;
-  /** Expected nano-USD of this request with the price of failing. A score for ordering, never an amount of money. */
+  /** Expected nano-USD of this request. */
+  readonly cost: number;
+  /** The same with the price of failing. A score for ordering, never an amount of money. */
   readonly effectiveCost: number;
   readonly latencyMs: number | undefined;
   readonly throughputTps: number | undefined;
+  /** Share of calls that succeed. */
+  readonly successShare: number;
   /** Ascending order of the weighted draw. */
   readonly drawKey: number;
 }
@@ -39,7 +44,7 @@ export function hashText(text: string, seed: number): number {
 }
 
 /** Uniform in (0, 1), fixed by text and seed. */
-function fractionOf(text: string, seed: number): number {
+export function fractionOf(text: string, seed: number): number {
   return (hashText(text, seed) + 0.5) / 4_294_967_296;
 }
 
@@ -57,29 +62,38 @@ function expectedLatency(endpoint: Endpoint, live: EndpointLive | undefined, isS
   return blend(live?.totalMsP75, live?.totalSamples ?? 0, priorTotal);
 }
 
-/** Scores one endpoint for one request. Its price moves only its own score, so a dearer endpoint never rises. */
-export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot, seed: number): Candidate {
+/**
+ * Scores one endpoint for one request. Its price moves only its own score, so a dearer endpoint never rises.
+ * `outputTokens` is what an answer of its model is expected to take.
+ */
+export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot, seed: number, outputTokens = EXPECTED_OUTPUT_TOKENS): Candidate {
   const live = snapshot.live.get(endpoint.id);
   const latencyMs = expectedLatency(endpoint, live, request.needs.streaming);
   const throughputTps = blend(live?.throughputTpsP50, live?.throughputSamples ?? 0, endpoint.priorThroughputTpsP50);
   const isLate = request.preferredMaxLatency !== undefined && latencyMs !== undefined && latencyMs > request.preferredMaxLatency;
   const isSlow = request.preferredMinThroughput !== undefined && throughputTps !== undefined && throughputTps < request.preferredMinThroughput;
   const successShare = live?.successShare ?? SUCCESS_SHARE_PRIOR;
-  const cost = expectedCost(endpoint, request);
-  const effectiveCost = Math.max(COST_FLOOR, cost * (2 - successShare));
+  const cost = expectedCost(endpoint, request, outputTokens);
+  const effectiveCost = effectiveCostOf(cost, successShare);
   const weight = successShare ** 4 / effectiveCost ** 2;
   // Weighted rendezvous: each endpoint draws by itself, so the draw needs no order and a session keeps its endpoint.
   const draw = request.session === '' ? fractionOf(endpoint.id, seed) : fractionOf(endpoint.id, hashText(request.session, 0));
-  return { endpoint, tier: Number(isLate) + Number(isSlow), effectiveCost, latencyMs, throughputTps, drawKey: -Math.log(draw) / weight };
+  return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, successShare, drawKey: -Math.log(draw) / weight };
 }
 
-/** Expected nano-USD at list price; a score for ordering, never an amount of money. */
-export function expectedCost(endpoint: Endpoint, request: Pick<RouteRequest, 'promptTokens' | 'maxTokens'>): number {
+/** With the price of failing: what fails is asked again at about the same price. */
+export function effectiveCostOf(cost: number, successShare: number): number {
+  return Math.max(COST_FLOOR, cost * (2 - successShare));
+}
+
+/** Expected nano-USD at list price, `cachedTokens` of the prompt at the price of cached ones; a score for ordering, never an amount of money. */
+export function expectedCost(endpoint: Endpoint, request: Pick<RouteRequest, 'promptTokens' | 'maxTokens'>, outputTokens = EXPECTED_OUTPUT_TOKENS, cachedTokens = 0): number {
   const card = cardFor(endpoint.prices, request.promptTokens);
   if (card === undefined) return Infinity;
-  const shown = Math.min(EXPECTED_OUTPUT_TOKENS, request.maxTokens ?? EXPECTED_OUTPUT_TOKENS);
+  const shown = Math.min(outputTokens, request.maxTokens ?? outputTokens);
   const output = endpoint.hiddenReasoning ? Math.min(shown * HIDDEN_REASONING_FACTOR, request.maxTokens ?? Infinity) : shown;
-  return (request.promptTokens * Number(card.inputUncached) + output * Number(card.outputText)) / 1e6 + Number(card.requestNanoUsd);
+  const cached = Math.min(cachedTokens, request.promptTokens);
+  return ((request.promptTokens - cached) * Number(card.inputUncached) + cached * Number(card.cacheRead) + output * Number(card.outputText)) / 1e6 + Number(card.requestNanoUsd);
 }
 
 /** Unknown comes after everything known. */

@@ -55,10 +55,25 @@ export interface RouteRequest {
   readonly allowProviders: readonly string[];
   readonly denyProviders: readonly string[];
   readonly mode: '' | 'quality' | 'balanced' | 'economy';
+  /** λ: predicted quality given up for a USD, at least 0; takes the place of `mode`. Undefined = by `mode`. */
+  readonly costWeight: number | undefined;
   readonly baselineModel: string;
   /** Requests of one session draw alike; empty = none. */
   readonly session: string;
   readonly byokProviders: readonly string[];
+  /** What `auto` looks at: the last user turn and a window of the rest, at most 8 KB. Empty = abilities decide. */
+  readonly promptText: string;
+  /** Who served the conversation's last turn; undefined = nobody, or unknown. */
+  readonly held: HeldConversation | undefined;
+  /** Nano-USD that trying another model may cost this request beyond the best choice; undefined = no exploration. */
+  readonly explorationRoomNanoUsd: number | undefined;
+}
+
+/** Where a conversation is at home: its prompt cache is probably still warm there. */
+export interface HeldConversation {
+  readonly endpointId: string;
+  /** Tokens of this prompt that the endpoint has probably cached. */
+  readonly cachedTokens: number;
 }
 
 export const NO_NEEDS: Needs = { tools: false, forcedToolChoice: false, parallelToolCalls: false, responseFormat: '', vision: false, fileInput: false, audioInput: false, streaming: false, logprobs: false, choices: 1, params: [] };
@@ -69,7 +84,8 @@ export function plainRequest(model: string): RouteRequest {
   return {
     model, models: [], needs: NO_NEEDS, promptTokens: 0, maxTokens: undefined, denyDataCollection: false, zdr: false,
     preferredMaxLatency: undefined, preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: NO_WISHES,
-    allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], mode: '', baselineModel: '', session: '', byokProviders: [],
+    allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], mode: '', costWeight: undefined, baselineModel: '', session: '', byokProviders: [],
+    promptText: '', held: undefined, explorationRoomNanoUsd: undefined,
   };
 }
 

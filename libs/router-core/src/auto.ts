@@ -1,0 +1,153 @@
+/** `auto`: models by predicted quality, then expected cost, with a price on moving a conversation (ROUTING, sections 3 and 5). */
+import type { Endpoint, Snapshot } from './catalog.js';
+import { drawExploration } from './exploration.js';
+import type { ModelGroup } from './model-group.js';
+import type { Prediction } from './quality.js';
+import { effectiveCostOf, EXPECTED_OUTPUT_TOKENS, expectedCost, hashText, orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
+import type { RouteRequest } from './request.js';
+
+/** Attempts of one plan at most. */
+export const ATTEMPTS_MAX = 3;
+/** ε: how far below the best predicted quality `auto` may go, by the account's policy. */
+export const QUALITY_MARGIN = { quality: 0.01, balanced: 0.03, economy: 0.1, '': 0.03 } as const;
+/** What moving a conversation must gain beyond its lost prompt cache: of quality, or as a share of the cost. */
+const MOVING_GAIN_MIN = 0.02;
+/** Log-odds; a model that nobody judged is as uncertain as an unmeasured one. */
+const DEVIATION_UNJUDGED = 1;
+const NANO_USD = 1e9;
+
+export interface AutoChoice {
+  /** Undefined where abilities decided. */
+  readonly prediction: Prediction | undefined;
+  /** Every model with an eligible endpoint, best first. */
+  readonly groups: readonly ModelGroup[];
+  /** The quality below which a model comes after all others; 0 when λ weighs quality against cost. */
+  readonly floor: number;
+  /** Why the first model is first. */
+  readonly reason: 'best' | 'stayed' | 'explored';
+  /** Endpoints to try, best first: enough for a plan. */
+  readonly ordered: readonly Candidate[];
+}
+
+/** `eligible` has passed every filter and is not empty. */
+export function chooseForAuto(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number, given?: Prediction): AutoChoice {
+  const prediction = given ?? (request.promptText === '' ? undefined : snapshot.quality?.predict(request.promptText, settingOf(request)));
+  const groups = groupByModel(withoutSimulated(eligible, snapshot), request, snapshot, seed, prediction);
+  const floor = request.costWeight === undefined ? Math.max(...groups.map((group) => group.quality)) - QUALITY_MARGIN[request.mode] : 0;
+  groups.sort((left, right) => compareGroups(left, right, floor, request) || hashText(left.model.id, seed) - hashText(right.model.id, seed) || left.model.index - right.model.index);
+  const [best] = groups;
+  const held = request.held === undefined ? undefined : findHeld(groups, request.held.endpointId);
+  if (best !== undefined && held !== undefined && shouldStay(held, best, floor, request)) return { prediction, floor, reason: 'stayed', groups: toFront(groups, held.group), ordered: orderOf(toFront(groups, held.group), request, held.candidate) };
+  const explored = best === undefined || held !== undefined ? undefined : drawExploration(peersOf(groups, floor, request), request, seed);
+  const chosen = explored === undefined ? groups : toFront(groups, explored);
+  return { prediction, floor, reason: explored === undefined ? 'best' : 'explored', groups: chosen, ordered: orderOf(chosen, request, undefined) };
+}
+
+function settingOf(request: RouteRequest): Parameters<NonNullable<Snapshot['quality']>['predict']>[1] {
+  return { hasTools: request.needs.tools, wantsJson: request.needs.responseFormat !== '', promptTokens: request.promptTokens };
+}
+
+/** Simulated models count only where nothing real is left. */
+function withoutSimulated(eligible: readonly Endpoint[], snapshot: Snapshot): readonly Endpoint[] {
+  const real = eligible.filter((endpoint) => snapshot.catalog.models[endpoint.modelIndex]?.isSimulated !== true);
+  return real.length > 0 ? real : eligible;
+}
+
+function groupByModel(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number, prediction: Prediction | undefined): ModelGroup[] {
+  const byModel = new Map<number, Endpoint[]>();
+  for (const endpoint of eligible) {
+    const list = byModel.get(endpoint.modelIndex);
+    if (list === undefined) byModel.set(endpoint.modelIndex, [endpoint]);
+    else list.push(endpoint);
+  }
+  const groups: ModelGroup[] = [];
+  for (const [index, endpoints] of byModel) {
+    const model = snapshot.catalog.models[index];
+    if (model === undefined) continue;
+    const outputTokens = prediction?.outputTokens[index] ?? EXPECTED_OUTPUT_TOKENS;
+    const candidates = endpoints.map((endpoint) => scoreEndpoint(endpoint, request, snapshot, seed, outputTokens));
+    let best: { readonly orderPosition: number; readonly tier: number; readonly cost: number } | undefined;
+    for (const { endpoint, tier, effectiveCost } of candidates) {
+      const listed = request.provider.order.indexOf(endpoint.provider);
+      const orderPosition = listed < 0 ? request.provider.order.length : listed;
+      if (best === undefined || (orderPosition - best.orderPosition || tier - best.tier || effectiveCost - best.cost) < 0) best = { orderPosition, tier, cost: effectiveCost };
+    }
+    if (best !== undefined) groups.push({ model, candidates, ...best, quality: prediction?.quality[index] ?? model.ability, deviation: prediction?.deviation[index] ?? DEVIATION_UNJUDGED, outputTokens });
+  }
+  return groups;
+}
+
+/** What λ makes of quality and cost (nano-USD). */
+export function utilityOf(quality: number, cost: number, costWeight: number): number {
+  return quality - (costWeight * cost) / NANO_USD;
+}
+
+/** By λ: client's order, tier, utility. By margin: those above the floor by order, tier and cost; then the others by quality. */
+function compareGroups(left: ModelGroup, right: ModelGroup, floor: number, { costWeight }: RouteRequest): number {
+  const leftIn = left.quality >= floor;
+  if (leftIn !== right.quality >= floor) return leftIn ? -1 : 1;
+  if (!leftIn) return right.quality - left.quality;
+  const byWishes = left.orderPosition - right.orderPosition || left.tier - right.tier;
+  if (byWishes !== 0) return byWishes;
+  return costWeight === undefined ? left.cost - right.cost : utilityOf(right.quality, right.cost, costWeight) - utilityOf(left.quality, left.cost, costWeight);
+}
+
+interface Held {
+  readonly group: ModelGroup;
+  readonly candidate: Candidate;
+}
+
+function findHeld(groups: readonly ModelGroup[], endpointId: string): Held | undefined {
+  for (const group of groups) {
+    const candidate = group.candidates.find((entry) => entry.endpoint.id === endpointId);
+    if (candidate !== undefined) return { group, candidate };
+  }
+  return undefined;
+}
+
+/** Moving has a price: the prompt cache. A conversation stays unless what it gains elsewhere is more than that and a little. */
+function shouldStay(held: Held, best: ModelGroup, floor: number, request: RouteRequest): boolean {
+  const listed = request.provider.order.indexOf(held.candidate.endpoint.provider);
+  const orderPosition = listed < 0 ? request.provider.order.length : listed;
+  if (orderPosition > best.orderPosition || (orderPosition === best.orderPosition && held.candidate.tier > best.tier)) return false;
+  const stayingCost = effectiveCostOf(expectedCost(held.candidate.endpoint, request, held.group.outputTokens, request.held?.cachedTokens ?? 0), held.candidate.successShare);
+  if (request.costWeight !== undefined) return utilityOf(held.group.quality, stayingCost, request.costWeight) >= utilityOf(best.quality, best.cost, request.costWeight) - MOVING_GAIN_MIN;
+  return held.group.quality >= floor - MOVING_GAIN_MIN && stayingCost <= best.cost * (1 + MOVING_GAIN_MIN);
+}
+
+/** The models that may take the first one's place: above the floor, and as good by the client's wishes. */
+function peersOf(groups: readonly ModelGroup[], floor: number, request: RouteRequest): readonly ModelGroup[] {
+  const best = groups[0];
+  if (best === undefined || request.costWeight !== undefined) return [];
+  return groups.filter((group) => group.quality >= floor && group.orderPosition === best.orderPosition && group.tier === best.tier);
+}
+
+function toFront(groups: readonly ModelGroup[], first: ModelGroup): ModelGroup[] {
+  return [first, ...groups.filter((group) => group !== first)];
+}
+
+function orderOf(groups: readonly ModelGroup[], request: RouteRequest, first: Candidate | undefined): readonly Candidate[] {
+  const ordered: Candidate[] = first === undefined ? [] : [first];
+  const providers = new Set(ordered.map((candidate) => candidate.endpoint.provider));
+  for (const group of groups) {
+    // Only the head of the list can be picked: a full plan and a second provider are enough.
+    if (ordered.length >= ATTEMPTS_MAX && providers.size > 1) break;
+    for (const candidate of orderCandidates(group.candidates, request)) {
+      if (candidate === first) continue;
+      ordered.push(candidate);
+      providers.add(candidate.endpoint.provider);
+    }
+  }
+  return spanTwoProviders(ordered);
+}
+
+/** Puts the first endpoint of another provider in the last place of the plan when the plan has but one provider. */
+function spanTwoProviders(ordered: Candidate[]): Candidate[] {
+  const first = ordered[0];
+  if (first === undefined) return ordered;
+  const other = ordered.findIndex((candidate) => candidate.endpoint.provider !== first.endpoint.provider);
+  if (other < ATTEMPTS_MAX) return ordered;
+  const [moved] = ordered.splice(other, 1);
+  if (moved !== undefined) ordered.splice(ATTEMPTS_MAX - 1, 0, moved);
+  return ordered;
+}

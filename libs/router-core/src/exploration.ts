@@ -1,0 +1,67 @@
+/** Trying other good models now and then, so that what is believed of them can be corrected (ROUTING, section 5). */
+import type { ModelGroup } from './model-group.js';
+import { fractionOf } from './rank.js';
+import type { RouteRequest } from './request.js';
+
+/** Share of requests that may explore. */
+export const EXPLORATION_SHARE = 0.02;
+/** Share of an account's cost that exploration may add. */
+export const EXPLORATION_COST_SHARE = 0.01;
+const DRAWS_FOR_PROPENSITY = 128;
+
+type Explorable = Pick<RouteRequest, 'zdr' | 'denyDataCollection' | 'explorationRoomNanoUsd'>;
+
+/** Nano-USD an account may still spend on exploring, of what it spent in all; never negative. */
+export function explorationRoom(spentNanoUsd: number, spentExploringNanoUsd: number): number {
+  return Math.max(0, spentNanoUsd * EXPLORATION_COST_SHARE - spentExploringNanoUsd);
+}
+
+/** Whether this request may serve to learn at all: never one whose data must not be used. */
+export function mayExplore(request: Explorable): boolean {
+  return request.explorationRoomNanoUsd !== undefined && !request.zdr && !request.denyDataCollection;
+}
+
+/** Standard normal, fixed by text and seed. */
+function normal(text: string, seed: number): number {
+  return Math.sqrt(-2 * Math.log(fractionOf(`${text}#radius`, seed))) * Math.cos(2 * Math.PI * fractionOf(`${text}#angle`, seed));
+}
+
+/** The peer with the highest draw of its ability (Thompson). `peers` is not empty. */
+function thompson(peers: readonly ModelGroup[], seed: number): ModelGroup | undefined {
+  let best: ModelGroup | undefined;
+  let bestDraw = -Infinity;
+  for (const peer of peers) {
+    const quality = Math.min(1 - 1e-6, Math.max(1e-6, peer.quality));
+    const draw = Math.log(quality / (1 - quality)) + peer.deviation * normal(peer.model.id, seed);
+    if (draw > bestDraw) {
+      bestDraw = draw;
+      best = peer;
+    }
+  }
+  return best;
+}
+
+/** Those whose extra cost over the first is within the room. */
+function affordable(peers: readonly ModelGroup[], room: number): readonly ModelGroup[] {
+  const first = peers[0];
+  return first === undefined ? [] : peers.filter((peer) => peer.cost - first.cost <= room);
+}
+
+/** The model to try instead of the first of `peers`, or undefined: mostly undefined. */
+export function drawExploration(peers: readonly ModelGroup[], request: Explorable, seed: number): ModelGroup | undefined {
+  if (!mayExplore(request) || fractionOf('explore', seed) >= EXPLORATION_SHARE) return undefined;
+  const chosen = thompson(affordable(peers, request.explorationRoomNanoUsd ?? 0), seed);
+  return chosen === peers[0] ? undefined : chosen;
+}
+
+/** Probability with which each of `peers` is chosen: what learning from the outcome must be weighed by. Sums to 1. */
+export function propensities(peers: readonly ModelGroup[], request: Explorable): number[] {
+  if (!mayExplore(request)) return peers.map((_, i) => (i === 0 ? 1 : 0));
+  const within = affordable(peers, request.explorationRoomNanoUsd ?? 0);
+  const wins = new Map<ModelGroup, number>();
+  for (let draw = 0; draw < DRAWS_FOR_PROPENSITY; draw += 1) {
+    const winner = thompson(within, draw);
+    if (winner !== undefined) wins.set(winner, (wins.get(winner) ?? 0) + 1);
+  }
+  return peers.map((peer, i) => (i === 0 ? 1 - EXPLORATION_SHARE : 0) + (EXPLORATION_SHARE * (wins.get(peer) ?? 0)) / DRAWS_FOR_PROPENSITY);
+}

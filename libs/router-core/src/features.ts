@@ -1,0 +1,264 @@
+/**
+ * Features of a prompt: one pass over at most 8 KB of text, no dictionary, no network.
+ *
+ * Words, their first four letters and pairs of words are hashed into buckets; a few counts describe the text's shape.
+ * All runs of four characters, instead of a word's first, cost three times as much and predicted no better.
+ * Training and serving both call this, so what is learnt is what is seen. A change of meaning raises FEATURE_SCHEMA.
+ */
+import { clusterOf, type Cluster, type PromptSetting } from './clusters.js';
+
+export const FEATURE_SCHEMA = 1;
+export const BUCKETS = 65_536;
+/** Characters looked at. */
+export const TEXT_MAX = 8_192;
+/** Names of `shape`, in order. */
+export const SHAPE = [
+  'length', 'length-squared', 'numbers', 'options-length', 'options', 'is-exam', 'many-options', 'digits-in-options', 'symbols', 'negation',
+  'blank', 'ends-as-question', 'statements', 'word-length', 'many-lines', 'non-latin',
+] as const;
+
+/** Views into buffers of the extractor: valid until its next call. */
+export interface PromptFeatures {
+  readonly cluster: Cluster;
+  /** Distinct buckets of words, beginnings of words, and pairs. */
+  readonly buckets: Uint16Array;
+  /** Hashes of the words, for novelty; repeated words repeat. */
+  readonly words: Uint32Array;
+  /** In the order of SHAPE. */
+  readonly shape: Float64Array;
+}
+
+export type FeatureExtractor = (text: string, setting: PromptSetting) => PromptFeatures;
+
+const FNV_START = 0x811c9dc5;
+const FNV_PRIME = 0x01000193;
+const SEED_WORD = 0x9e3779b1;
+const SEED_PAIR = 0x85ebca77;
+const SEED_STEM = 0xc2b2ae3d;
+
+const DIGIT = 48;
+const NEW_LINE = 10;
+const UNDERSCORE = 95;
+const BACKSLASH = 92;
+const DOLLAR = 36;
+const BACKTICK = 96;
+const FIRST_NON_LATIN = 0x250;
+/** From here on a character is a word. */
+const FIRST_IDEOGRAPH = 0x2e80;
+/** First letters of a longer word: its relatives share them. */
+const STEM_LENGTH = 4;
+/** Numbers of four digits and more are alike. */
+const NUMBER_LENGTH_MAX = 4;
+const OPTIONS_MAX = 10;
+const STAMP_MAX = 0xffff_ffff;
+const ANSWER_CUE = /\n\s*answer:\s*$/i;
+
+function mix(value: number): number {
+  let hash = value;
+  hash ^= hash >>> 16;
+  hash = Math.imul(hash, 0x7feb352d);
+  hash ^= hash >>> 15;
+  hash = Math.imul(hash, 0x846ca68b);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+function wordHash(word: string): number {
+  let hash = FNV_START;
+  for (let i = 0; i < word.length; i += 1) hash = Math.imul(hash ^ word.charCodeAt(i), FNV_PRIME);
+  return hash >>> 0;
+}
+
+function hashes(words: string): ReadonlySet<number> {
+  return new Set(words.split(' ').map(wordHash));
+}
+
+type Cue = 'negation' | 'statement' | 'code' | 'quantity' | 'number' | 'translation' | 'json';
+
+const isSpace = (code: number): boolean => code === 32 || (code >= 9 && code <= 13) || code === 0xa0;
+const isDigit = (code: number): boolean => code >= 48 && code <= 57;
+const isLetter = (code: number): boolean => (code >= 97 && code <= 122) || code >= 0xc0;
+/** $ * + / < = > \ ^ */
+const isMathSymbol = (code: number): boolean => code === 36 || code === 42 || code === 43 || code === 47 || (code >= 60 && code <= 62) || code === 92 || code === 94;
+
+/** A lettered answer at the start of a line: `A. ` or `A) `, in order from A to J. */
+function isOptionAt(text: string, at: number, expected: number): boolean {
+  if (text.charCodeAt(at) !== 65 + expected) return false;
+  const mark = text.charCodeAt(at + 1);
+  return (mark === 46 || mark === 41) && isSpace(text.charCodeAt(at + 2));
+}
+
+/** What a word may say of the kind of task, by its hash. */
+const CUES: ReadonlyMap<number, Cue> = new Map([
+  ...[...hashes('not except least never')].map((hash) => [hash, 'negation'] as const),
+  ...[...hashes('statement statements')].map((hash) => [hash, 'statement'] as const),
+  ...[...hashes('def return import print const function class var let public void int str null elif self async await lambda struct python javascript typescript sql select')].map((hash) => [hash, 'code'] as const),
+  ...[...hashes('how many much total')].map((hash) => [hash, 'quantity'] as const),
+  ...[...hashes('one two three four five six seven eight nine ten twice half double triple third quarter dozen')].map((hash) => [hash, 'number'] as const),
+  ...[...hashes('translate translation')].map((hash) => [hash, 'translation'] as const),
+  ...[...hashes('json yaml xml')].map((hash) => [hash, 'json'] as const),
+]);
+
+interface WordCounts {
+  readonly length: number;
+  readonly letters: number;
+  readonly cues: Readonly<Record<Cue, number>>;
+}
+
+/** Buffers are reused from call to call; the result depends on the arguments alone. */
+export function createFeatureExtractor(): FeatureExtractor {
+  const codes = new Uint16Array(TEXT_MAX);
+  const seen = new Uint32Array(BUCKETS);
+  const buckets = new Uint16Array(TEXT_MAX * 3);
+  const words = new Uint32Array(TEXT_MAX);
+  let stamp = 0;
+
+  /** Words with their first four letters, and pairs of neighbours; numbers count by their length, any other character by itself. */
+  const addTokens = (length: number): { readonly bucketCount: number; readonly words: WordCounts } => {
+    const cues: Record<Cue, number> = { negation: 0, statement: 0, code: 0, quantity: 0, number: 0, translation: 0, json: 0 };
+    const codeWords = new Set<number>();
+    let count = 0;
+    let wordCount = 0;
+    let letters = 0;
+    let previous = 0;
+    let i = 0;
+    while (i < length) {
+      const code = codes[i] ?? 0;
+      if (isSpace(code)) {
+        i += 1;
+        continue;
+      }
+      let hash = Math.imul(FNV_START ^ code, FNV_PRIME);
+      let end = i + 1;
+      let stem = 0;
+      if (isDigit(code)) {
+        while (end < length && isDigit(codes[end] ?? 0)) end += 1;
+        hash = Math.imul(FNV_START ^ DIGIT, FNV_PRIME) ^ Math.min(end - i, NUMBER_LENGTH_MAX);
+      } else if (isLetter(code)) {
+        while (end < length && isLetter(codes[end] ?? 0) && code < FIRST_IDEOGRAPH) {
+          hash = Math.imul(hash ^ (codes[end] ?? 0), FNV_PRIME);
+          end += 1;
+          if (end - i === STEM_LENGTH) stem = hash;
+        }
+        if (end - i === STEM_LENGTH) stem = 0;
+        words[wordCount] = hash;
+        wordCount += 1;
+        letters += end - i;
+        const cue = CUES.get(hash >>> 0);
+        if (cue === 'code') codeWords.add(hash);
+        else if (cue !== undefined) cues[cue] += 1;
+      }
+      i = end;
+      const single = mix(hash ^ SEED_WORD) & (BUCKETS - 1);
+      if (seen[single] !== stamp) {
+        seen[single] = stamp;
+        buckets[count] = single;
+        count += 1;
+      }
+      if (stem !== 0) {
+        const bucket = mix(stem ^ SEED_STEM) & (BUCKETS - 1);
+        if (seen[bucket] !== stamp) {
+          seen[bucket] = stamp;
+          buckets[count] = bucket;
+          count += 1;
+        }
+      }
+      if (previous !== 0) {
+        const pair = mix(Math.imul(previous, SEED_PAIR) ^ hash) & (BUCKETS - 1);
+        if (seen[pair] !== stamp) {
+          seen[pair] = stamp;
+          buckets[count] = pair;
+          count += 1;
+        }
+      }
+      previous = hash;
+    }
+    cues.code = codeWords.size;
+    return { bucketCount: count, words: { length: wordCount, letters, cues } };
+  };
+
+  return (whole, setting) => {
+    const text = (whole.length > TEXT_MAX ? whole.slice(0, TEXT_MAX) : whole).replace(ANSWER_CUE, '');
+    stamp += 1;
+    if (stamp === STAMP_MAX) {
+      seen.fill(0);
+      stamp = 1;
+    }
+    for (let i = 0; i < text.length; i += 1) {
+      const code = text.charCodeAt(i);
+      codes[i] = code >= 65 && code <= 90 ? code + 32 : code;
+    }
+    const marks = countMarks(text);
+    const tokens = addTokens(text.length);
+    const { cues, letters, length: wordCount } = tokens.words;
+    const endsAsQuestion = text.slice(Math.max(0, marks.bodyLength - 8), marks.bodyLength).trimEnd().endsWith('?');
+    return {
+      cluster: clusterOf(setting, {
+        options: marks.options, numbers: marks.numbers + cues.number, notation: marks.notation, codeCues: cues.code, codeFences: marks.codeFences,
+        quantityCues: cues.quantity, translationCues: cues.translation, jsonCues: cues.json, endsAsQuestion,
+      }),
+      buckets: buckets.subarray(0, tokens.bucketCount),
+      words: words.subarray(0, wordCount),
+      shape: shapeOf(text.length, marks, cues, letters, wordCount, endsAsQuestion),
+    };
+  };
+}
+
+/** Counts of the text before its lettered answers, unless a name says otherwise. */
+interface Marks {
+  readonly bodyLength: number;
+  readonly options: number;
+  readonly optionDigits: number;
+  readonly numbers: number;
+  readonly symbols: number;
+  readonly notation: number;
+  readonly codeFences: number;
+  readonly blanks: number;
+  readonly lines: number;
+  readonly nonLatin: number;
+}
+
+function countMarks(text: string): Marks {
+  let bodyEnd = -1;
+  let options = 0;
+  let optionDigits = 0;
+  let numbers = 0;
+  let symbols = 0;
+  let notation = 0;
+  let codeFences = 0;
+  let blanks = 0;
+  let lines = 1;
+  let nonLatin = 0;
+  let previous = NEW_LINE;
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (previous === NEW_LINE && options < OPTIONS_MAX && isOptionAt(text, i, options)) {
+      if (options === 0) bodyEnd = i;
+      options += 1;
+    }
+    if (code >= FIRST_NON_LATIN) nonLatin += 1;
+    else if (bodyEnd >= 0) {
+      if (isDigit(code)) optionDigits += 1;
+    } else if (isDigit(code)) {
+      if (!isDigit(previous)) numbers += 1;
+    } else if (code === NEW_LINE) lines += 1;
+    else if (code === UNDERSCORE && previous === UNDERSCORE) blanks += 1;
+    else if (isMathSymbol(code)) {
+      symbols += 1;
+      if (code === BACKSLASH || (code === DOLLAR && !isDigit(text.charCodeAt(i + 1)))) notation += 1;
+    } else if (code === BACKTICK && previous === BACKTICK && text.charCodeAt(i + 1) === BACKTICK) codeFences += 1;
+    previous = code;
+  }
+  return { bodyLength: bodyEnd < 0 ? text.length : bodyEnd, options, optionDigits, numbers, symbols, notation, codeFences, blanks, lines, nonLatin };
+}
+
+/** Values in the order of SHAPE, each of the order of 1. */
+function shapeOf(textLength: number, marks: Marks, cues: Readonly<Record<Cue, number>>, letters: number, words: number, endsAsQuestion: boolean): Float64Array {
+  const { bodyLength, options } = marks;
+  const optionsLength = textLength - bodyLength;
+  const length = Math.log(1 + bodyLength) / 5;
+  return Float64Array.of(
+    length, length ** 2, Math.log(1 + marks.numbers) / 3, Math.log(1 + optionsLength) / 5, options / OPTIONS_MAX, Number(options > 0), Number(options > 5),
+    marks.optionDigits / (1 + optionsLength), (5 * marks.symbols) / (1 + bodyLength), Number(cues.negation > 0), Number(marks.blanks > 0), Number(endsAsQuestion), Number(cues.statement > 0),
+    letters / (1 + words) / 10, Number(marks.lines > 3), marks.nonLatin / (1 + textLength),
+  );
+}

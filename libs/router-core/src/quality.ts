@@ -1,0 +1,159 @@
+/**
+ * Predicted quality: log-odds `a[m,k] − d(x) + g·δ_m(x)` (ROUTING, section 3).
+ *
+ * `a` is the measured ability of a model in the prompt's cluster, `d` a difficulty shared by all models, `δ` what sets one
+ * model apart on this prompt. A cluster's own columns fade where the words are unknown; general ones, which hold on
+ * subjects left out of training, remain; and a model without measurements stands on its general ability.
+ */
+import type { Cluster, PromptSetting } from './clusters.js';
+import { createFeatureExtractor, SHAPE, type PromptFeatures } from './features.js';
+import { GENERAL_COLUMNS, GENERAL_DIFFICULTY, GENERAL_NEED, WORD_BITS, type ClusterTerms, type MeasuredModel, type QualityArtefact } from './quality-artefact.js';
+
+/** A model to be judged: by measurements of that name, else by an ability on the catalog's scale. */
+export interface JudgedModel {
+  readonly measured: string | undefined;
+  /** In [0, 1]. */
+  readonly ability: number;
+}
+
+/** What is expected of each judged model, in their order. */
+export interface Prediction {
+  readonly cluster: Cluster;
+  /** Log-odds that the prompt takes from every model. */
+  readonly difficulty: number;
+  /** 1 = the cluster's own columns count in full, 0 = only general ones. */
+  readonly familiarity: number;
+  /** Probability of a good answer, in [0, 1]. */
+  readonly quality: readonly number[];
+  /** Standard deviation of a model's log-odds, for exploration. */
+  readonly deviation: readonly number[];
+  /** Expected tokens of an answer. */
+  readonly outputTokens: readonly number[];
+}
+
+export type QualityPredictor = (text: string, setting: PromptSetting) => Prediction;
+
+/** Standardised shape beyond this is cut: no count by itself carries a prompt away. */
+const SHAPE_MAX = 3;
+const WORDS_MIN = 8;
+const DEVIATION_OF_UNMEASURED = 1;
+const STANDING_MAX = 1;
+/** Log-odds of ability for one step of standing. */
+export const ABILITY_PER_STANDING = 2.5;
+
+const sigmoid = (value: number): number => 1 / (1 + Math.exp(-value));
+const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));
+
+/** Position of a word's bit in the set of known words. */
+export function wordBit(hash: number): number {
+  return (Math.imul(hash, 0x9e3779b1) >>> 0) % WORD_BITS;
+}
+
+/** Where an ability stands among the measured ones. */
+export function standingOf(ability: number, middle: number): number {
+  return clamp((ability - middle) / ABILITY_PER_STANDING, -STANDING_MAX, STANDING_MAX);
+}
+
+/** Share of the words that training met; few words count as unknown. */
+export function knownShare(words: Uint32Array, knownWords: Uint8Array): number {
+  let known = 0;
+  for (const word of words) {
+    const bit = wordBit(word);
+    if (((knownWords[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0) known += 1;
+  }
+  return known / Math.max(words.length, WORDS_MIN);
+}
+
+/** Standardised and cut to ±SHAPE_MAX. */
+export function standardised(shape: Float64Array, mean: readonly number[], deviation: readonly number[]): Float64Array {
+  const values = new Float64Array(SHAPE.length);
+  for (let i = 0; i < values.length; i += 1) values[i] = clamp(((shape[i] ?? 0) - (mean[i] ?? 0)) / (deviation[i] || 1), -SHAPE_MAX, SHAPE_MAX);
+  return values;
+}
+
+/** Prepares the judging of `models`. The predictor reuses buffers but answers from its arguments alone. */
+export function createQualityPredictor(artefact: QualityArtefact, models: readonly JudgedModel[]): QualityPredictor {
+  const extract = createFeatureExtractor();
+  const judge = createJudge(artefact, models);
+  return (text, setting) => judge(extract(text, setting));
+}
+
+interface Panel {
+  readonly abilities: Float64Array;
+  /** models × directions. */
+  readonly directions: Float64Array;
+  readonly deviations: readonly number[];
+  readonly outputTokens: Float64Array;
+}
+
+/** From features to a prediction. */
+export function createJudge({ header, weights, bucketWeights, knownWords }: QualityArtefact, models: readonly JudgedModel[]): (features: PromptFeatures) => Prediction {
+  const byName = new Map(header.models.map((model) => [model.name, model]));
+  const measured = models.map((model) => (model.measured === undefined ? undefined : byName.get(model.measured)));
+  const middle = header.models.reduce((sum, model) => sum + model.ability, 0) / header.models.length;
+  const general = models.map((model, index) => measured[index]?.ability ?? header.catalogAbility.offset + header.catalogAbility.slope * model.ability);
+  const standings = measured.map((model, index) => model?.standing ?? standingOf(general[index] ?? middle, middle));
+  const panelOf = (terms: ClusterTerms | undefined): Panel => buildPanel(terms, measured, general, header.elsewhere.outputTokens);
+  const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }]));
+  const unmeasured = panelOf(undefined);
+  const stride = header.columns.length;
+  const sums = new Float64Array(stride);
+
+  return ({ cluster, buckets, words, shape }) => {
+    const entry = panels.get(cluster);
+    const terms = entry?.terms;
+    const panel = entry?.panel ?? unmeasured;
+    const firstOwn = terms?.firstColumn ?? 0;
+    const ownColumns = terms === undefined ? 0 : terms.directions + 1;
+    sums.fill(0);
+    let squares = 0;
+    for (const bucket of buckets) {
+      const weight = bucketWeights[bucket] ?? 0;
+      if (weight === 0) continue;
+      squares += weight * weight;
+      const row = bucket * stride;
+      for (let column = 0; column < GENERAL_COLUMNS; column += 1) sums[column] = (sums[column] ?? 0) + (weights[row + column] ?? 0);
+      for (let column = firstOwn; column < firstOwn + ownColumns; column += 1) sums[column] = (sums[column] ?? 0) + (weights[row + column] ?? 0);
+    }
+    const norm = Math.max(Math.sqrt(squares), header.normMin);
+    const standard = standardised(shape, header.shapeMean, header.shapeDeviation);
+    const valueOf = (column: number): number => {
+      const { scale, shape: shapeWeights } = header.columns[column] ?? { scale: 0, shape: [] };
+      let value = ((sums[column] ?? 0) * scale) / norm;
+      for (let i = 0; i < standard.length; i += 1) value += (shapeWeights[i] ?? 0) * (standard[i] ?? 0);
+      return value;
+    };
+    const familiarity = terms === undefined ? 0 : clamp((knownShare(words, knownWords) - terms.knownFloor) / (terms.knownFull - terms.knownFloor), 0, 1);
+    const generalDifficulty = (terms ?? header.elsewhere).generalDifficulty * valueOf(GENERAL_DIFFICULTY);
+    const need = (terms ?? header.elsewhere).need * valueOf(GENERAL_NEED);
+    const difficulty = generalDifficulty + (terms === undefined ? 0 : terms.difficulty * familiarity * valueOf(terms.firstColumn));
+    const own: number[] = [];
+    let lengthFactor = 1;
+    if (terms !== undefined) {
+      for (let i = 1; i < ownColumns; i += 1) own.push(terms.specific * familiarity * valueOf(firstOwn + i));
+      lengthFactor = Math.exp(terms.lengthShape.reduce((sum, weight, i) => sum + weight * (standard[i] ?? 0), 0));
+    }
+    const quality: number[] = new Array<number>(models.length);
+    const outputTokens: number[] = new Array<number>(models.length);
+    for (let model = 0; model < models.length; model += 1) {
+      let logOdds = (panel.abilities[model] ?? 0) - difficulty + need * (standings[model] ?? 0);
+      for (let i = 0; i < own.length; i += 1) logOdds += (panel.directions[model * own.length + i] ?? 0) * (own[i] ?? 0);
+      quality[model] = sigmoid(logOdds);
+      outputTokens[model] = (panel.outputTokens[model] ?? 0) * lengthFactor;
+    }
+    return { cluster, difficulty, familiarity, quality, deviation: panel.deviations, outputTokens };
+  };
+}
+
+function buildPanel(terms: ClusterTerms | undefined, measured: readonly (MeasuredModel | undefined)[], general: readonly number[], outputTokens: number): Panel {
+  const directions = terms?.directions ?? 0;
+  const panel = { abilities: new Float64Array(measured.length), directions: new Float64Array(measured.length * directions), deviations: new Array<number>(measured.length).fill(DEVIATION_OF_UNMEASURED), outputTokens: new Float64Array(measured.length) };
+  measured.forEach((model, index) => {
+    const cell = model?.cells.find((candidate) => candidate.cluster === terms?.cluster);
+    panel.abilities[index] = cell?.ability ?? (general[index] ?? 0) + (terms?.offset ?? 0);
+    panel.deviations[index] = cell?.deviation ?? DEVIATION_OF_UNMEASURED;
+    panel.outputTokens[index] = cell?.outputTokens ?? model?.outputTokens ?? outputTokens;
+    if (cell !== undefined) panel.directions.set(cell.directions, index * directions);
+  });
+  return panel;
+}

@@ -1,0 +1,103 @@
+/** What the regressions learn: how hard a prompt is, and how each model departs from that. */
+import { ABILITY_PER_STANDING } from '@signalbox/router-core/quality';
+import { additiveAbilities, type Additive, type CellMean } from './abilities.js';
+import type { ModelsFile } from './outcomes.js';
+import type { Prompt } from './prompts.js';
+
+/** Outcomes by which a prompt's own difficulty is held at the middle. */
+const DIFFICULTY_HOLD = 1;
+const VARIANCE_MIN = 0.04;
+/** Keeps the slope over standing finite where all measured models stand alike. */
+const STANDING_HOLD = 0.02;
+
+interface Cell {
+  readonly mean: number;
+  /** Variance of one outcome: how far a step of log-odds moves the mean. */
+  readonly variance: number;
+}
+
+export interface RowTargets {
+  /** Log-odds taken from every model beyond its data set's level. */
+  readonly difficulty: number;
+  /** Mean level of the data set within the scope. */
+  readonly level: number;
+  /** By model: outcome minus what ability and difficulty explain. */
+  readonly residuals: ReadonlyMap<string, number>;
+  /** How much more an abler model gained here than usual, in log-odds per step of standing, and the weight of that figure. */
+  readonly need: number;
+  readonly needWeight: number;
+}
+
+export interface Scope {
+  readonly additive: Additive;
+  readonly rows: readonly RowTargets[];
+  /** Mean variance of a model's outcomes. */
+  readonly variances: ReadonlyMap<string, number>;
+}
+
+/** Outcomes of a prompt that were measured, by model. */
+export function measuredOf({ outcome }: Prompt, models: ModelsFile): [string, number][] {
+  const names = models.datasets[outcome.dataset]?.models ?? [];
+  return names.flatMap((name, i): [string, number][] => {
+    const value = outcome.quality[i];
+    return value === null || value === undefined ? [] : [[name, value]];
+  });
+}
+
+export function cellMeans(prompts: readonly Prompt[], models: ModelsFile): CellMean[] {
+  const sums = new Map<string, { model: string; group: string; right: number; samples: number }>();
+  for (const prompt of prompts) {
+    for (const [model, value] of measuredOf(prompt, models)) {
+      const key = `${model}|${prompt.outcome.dataset}`;
+      const cell = sums.get(key) ?? { model, group: prompt.outcome.dataset, right: 0, samples: 0 };
+      sums.set(key, cell);
+      cell.right += value;
+      cell.samples += 1;
+    }
+  }
+  // One right and one wrong answer more: no cell is certain.
+  return [...sums.values()].map(({ model, group, right, samples }) => ({ model, group, mean: (right + 1) / (samples + 2), samples }));
+}
+
+/** Targets of the prompts of one scope (a cluster, or all). `standing` is by model. */
+export function targetsOf(prompts: readonly Prompt[], models: ModelsFile, standing: ReadonlyMap<string, number>): Scope {
+  const means = cellMeans(prompts, models);
+  const cells = new Map(means.map(({ model, group, mean }): [string, Cell] => [`${model}|${group}`, { mean, variance: Math.max(VARIANCE_MIN, mean * (1 - mean)) }]));
+  const additive = additiveAbilities(means);
+  const rows = prompts.map((prompt): RowTargets => {
+    const { dataset } = prompt.outcome;
+    const outcomes = measuredOf(prompt, models).map(([model, value]) => ({ model, value, cell: cells.get(`${model}|${dataset}`) ?? { mean: 0.5, variance: 0.25 }, standing: standing.get(model) ?? 0 }));
+    const count = outcomes.length;
+    const meanVariance = outcomes.reduce((sum, { cell }) => sum + cell.variance, 0) / Math.max(1, count);
+    const shortfall = outcomes.reduce((sum, { value, cell }) => sum + cell.mean - value, 0) / (count + DIFFICULTY_HOLD);
+    const difficulty = shortfall / (meanVariance || 0.25);
+    const middle = outcomes.reduce((sum, entry) => sum + entry.standing, 0) / Math.max(1, count);
+    let product = 0;
+    let square = 0;
+    for (const { value, cell, standing: at } of outcomes) {
+      product += (at - middle) * (value - cell.mean);
+      square += (at - middle) ** 2;
+    }
+    return {
+      difficulty,
+      level: additive.level.get(dataset) ?? 0,
+      residuals: new Map(outcomes.map(({ model, value, cell }) => [model, value - cell.mean + cell.variance * difficulty])),
+      need: product / (square + STANDING_HOLD) / (meanVariance || 0.25),
+      needWeight: square / (square + STANDING_HOLD),
+    };
+  });
+  const variances = new Map<string, number>();
+  for (const model of new Set(means.map((cell) => cell.model))) {
+    const own = means.filter((cell) => cell.model === model);
+    const samples = own.reduce((sum, cell) => sum + cell.samples, 0);
+    variances.set(model, own.reduce((sum, cell) => sum + cell.samples * Math.max(VARIANCE_MIN, cell.mean * (1 - cell.mean)), 0) / samples);
+  }
+  return { additive, rows, variances };
+}
+
+/** Standing of every model by its ability over all data sets. */
+export function standings(additive: Additive): Map<string, number> {
+  const values = [...additive.ability.values()];
+  const middle = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return new Map([...additive.ability].map(([model, value]) => [model, Math.min(1, Math.max(-1, (value - middle) / ABILITY_PER_STANDING))]));
+}
