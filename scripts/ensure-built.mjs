@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const modules = join(root, 'node_modules');
-const BUILT = ['libs', 'services', 'deploy', 'tests', 'bench'];
+const BUILT = ['libs', 'services', 'deploy', 'tests', 'bench', 'training'];
 
 function sourceFiles(dir) {
   const found = [];

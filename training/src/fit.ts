@@ -181,7 +181,7 @@ function fitCluster(cluster: Cluster, rows: readonly number[], around: Surroundi
   const factors = Object.fromEntries(FACTORS.map((name, i) => [name, own.factors[i] ?? 0])) as Record<(typeof FACTORS)[number], number>;
   const offset = names.reduce((sum, name, i) => sum + (own.abilities[i] ?? 0) - (overall.get(name) ?? 0), 0) / names.length;
   return {
-    terms: { cluster, directions: basis.length, ...factors, offset, knownFloor: knownFull - FAMILIAR_SPAN, knownFull, lengthShape: lengthShape(prompts, models, around.vocabulary) },
+    terms: { cluster, directions: basis.length, ...factors, offset, knownFloor: knownFull - FAMILIAR_SPAN, knownFull, lengthShape: lengthShape(prompts, around.vocabulary) },
     general: { generalDifficulty, need },
     weights: project(columns.weights, basis, names.length),
     cells: cellsOf(cluster, names, own, basis, variances, samples, prompts, models),
@@ -266,7 +266,7 @@ function meanOutputTokens(prompts: readonly Prompt[], models: ModelsFile, name: 
 }
 
 /** How the length of answers follows the prompt's shape, in logs. */
-function lengthShape(prompts: readonly Prompt[], models: ModelsFile, vocabulary: Vocabulary): number[] {
+function lengthShape(prompts: readonly Prompt[], vocabulary: Vocabulary): number[] {
   const counted = prompts.filter(({ outcome }) => outcome.hasCountedOutput);
   if (counted.length < PROMPTS_MIN) return SHAPE.map(() => 0);
   const logs = counted.map(({ outcome }) => outcome.outputTokens.reduce((sum, tokens) => sum + Math.log(1 + tokens), 0) / outcome.outputTokens.length);
@@ -282,7 +282,6 @@ function lengthShape(prompts: readonly Prompt[], models: ModelsFile, vocabulary:
     return (logs[i] ?? 0) - (group === undefined ? 0 : group.sum / group.count);
   });
   const matrix = sparseRows(counted.map(({ features }) => [...standardised(features.shape, vocabulary.shapeMean, vocabulary.shapeDeviation)].map((value, i) => [i, value] as const)), SHAPE.length);
-  void models;
   return [...ridge(matrix, y, new Float64Array(counted.length).fill(1), 1, [LENGTH_PENALTY])];
 }
 

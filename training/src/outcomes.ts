@@ -63,12 +63,17 @@ interface Line {
   readonly out_tok?: readonly number[];
 }
 
+/** Names and prices of the models. */
+export function loadModels(directory = DATA_DIR): ModelsFile {
+  return JSON.parse(readFileSync(`${directory}/models.json`, 'utf8')) as ModelsFile;
+}
+
 /** Reads all data sets named in models.json. Throws when a file is missing. */
 export function loadOutcomes(directory = DATA_DIR): Outcomes {
   const hash = createHash('sha256');
   const modelsText = readFileSync(`${directory}/models.json`, 'utf8');
   hash.update(modelsText);
-  const models = JSON.parse(modelsText) as ModelsFile;
+  const models = loadModels(directory);
   const rows: Outcome[] = [];
   for (const dataset of Object.keys(models.datasets)) {
     const text = gunzipSync(readFileSync(`${directory}/${dataset}.jsonl.gz`)).toString('utf8');

@@ -55,8 +55,7 @@ export function judgeSplit(prompts: readonly Prompt[], models: ModelsFile, split
   return groups.flatMap((group) => {
     onGroup(group);
     const held = prompts.filter(({ outcome }) => split.groupOf(outcome) === group);
-    // A data set left out may share questions with another one that stays: those are left out only for fields and folds,
-    // where the rows themselves would be known; for whole benchmarks the other outcomes of a question are fair knowledge to lack too.
+    // Other rows of the same questions go too: a benchmark must be new in its questions, not in its name.
     const stems = new Set(held.map(({ outcome }) => outcome.stem));
     const artefact = trained(prompts.filter(({ outcome }) => split.groupOf(outcome) !== group && !stems.has(outcome.stem)), models, options);
     return judgeAll(held, models, artefact).map((entry) => ({ ...entry, group }));

@@ -33,6 +33,12 @@ function toWishes(message: DecideRequest__Output['provider']): ProviderWishes {
   };
 }
 
+function costWeightOf(value: number | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  if (!Number.isFinite(value) || value < 0) throw new Fault('bad_message', 'cost_weight must be at least 0.');
+  return value;
+}
+
 /** Throws a Fault `bad_message` for words the contract does not have. */
 export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
   return {
@@ -56,6 +62,10 @@ export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
     baselineModel: message.baselineModel,
     session: message.session,
     byokProviders: message.byokProviders,
+    promptText: message.promptText,
+    costWeight: costWeightOf(message.costWeight),
+    held: undefined,
+    explorationRoomNanoUsd: undefined,
   };
 }
 

@@ -43,4 +43,6 @@ export interface ChatRequest {
   readonly ignoredParams: readonly string[];
   /** Of the system and first user turn, for affinity of a conversation. */
   readonly conversationKey: string;
+  /** Where the choice of a model is left to us: what it is chosen by (8,192 characters at most). Empty otherwise. Never stored. */
+  readonly promptText: string;
 }

@@ -126,6 +126,7 @@ function decideRequest({ requestId, caller, request }: Turn): DecideRequest {
     session: request.sessionId ?? request.conversationKey,
     seed: seedOf(requestId),
     byokProviders: [],
+    promptText: request.promptText,
   };
   if (request.maxTokens !== undefined) question.maxTokens = request.maxTokens;
   if (request.preferredMaxLatency !== undefined) question.preferredMaxLatency = request.preferredMaxLatency;

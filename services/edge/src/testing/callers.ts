@@ -91,6 +91,7 @@ export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {
     user: undefined,
     ignoredParams: [],
     conversationKey: 'c',
+    promptText: '',
     ...over,
   };
 }

@@ -132,6 +132,8 @@ export function writeDecideRequest(w: Writer, m: DecideRequest): void {
   if (m.session !== undefined && m.session !== '') { w.uint32(170); w.string(m.session); }
   if (m.seed !== undefined && m.seed !== 0) { w.uint32(176); w.uint32(m.seed); }
   if (m.byokProviders !== undefined) for (const one of m.byokProviders) { w.uint32(186); w.string(one); }
+  if (m.promptText !== undefined && m.promptText !== '') { w.uint32(194); w.string(m.promptText); }
+  if (m.costWeight !== undefined && m.costWeight !== null) { w.uint32(201); w.double(m.costWeight); }
 }
 export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v1: string = '';
@@ -157,6 +159,8 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v21: string = '';
   let v22: number = 0;
   const v23: string[] = [];
+  let v24: string = '';
+  let v25: number | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -183,11 +187,13 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
       case 170: v21 = r.string(end); break;
       case 176: v22 = r.uint32(); break;
       case 186: v23.push(r.string(end)); break;
+      case 194: v24 = r.string(end); break;
+      case 201: v25 = r.double(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23 } as DecideRequestOut;
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25 } as DecideRequestOut;
 }
 
 export function writePlannedAttempt(w: Writer, m: PlannedAttempt): void {

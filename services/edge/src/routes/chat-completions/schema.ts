@@ -4,9 +4,11 @@ import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
+import { isAutoModelId } from '../../wire/models.js';
 import { asArray, asBoolean, asInteger, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages } from './messages.js';
 import { readPlugins, readPositive, readProvider, readQuantization } from './preferences.js';
+import { promptWindow } from './prompt-window.js';
 
 export type ChatRequestResult = { readonly kind: 'ok'; readonly request: ChatRequest } | { readonly kind: 'invalid'; readonly error: ApiError };
 
@@ -191,7 +193,13 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     user: typeof user === 'string' ? user : undefined,
     ignoredParams,
     conversationKey: hash('sha256', messages.opening, 'hex').slice(0, 32),
+    promptText: choosesModel(model, models) ? promptWindow(own(ours, 'messages')) : '',
   };
+}
+
+/** Whether the choice of a model is left to us. */
+function choosesModel(model: string, models: unknown): boolean {
+  return isAutoModelId(model) || (Array.isArray(models) && models.some((name) => typeof name === 'string' && isAutoModelId(name)));
 }
 
 interface Split {

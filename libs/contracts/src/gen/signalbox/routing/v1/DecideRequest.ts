@@ -28,9 +28,12 @@ export interface DecideRequest {
   'session'?: (string);
   'seed'?: (number);
   'byokProviders'?: (string)[];
+  'promptText'?: (string);
+  'costWeight'?: (number | string);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";
+  '_costWeight'?: "costWeight";
 }
 
 export interface DecideRequest__Output {
@@ -57,7 +60,10 @@ export interface DecideRequest__Output {
   'session': (string);
   'seed': (number);
   'byokProviders': (string)[];
+  'promptText': (string);
+  'costWeight'?: (number);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";
+  '_costWeight'?: "costWeight";
 }

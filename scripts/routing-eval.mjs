@@ -1,0 +1,8 @@
+// npm run routing:eval: builds what is stale, then prints the figures of `auto` or judges a file of prompts.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ensureBuilt, root } from './ensure-built.mjs';
+
+await ensureBuilt();
+const { evaluate } = await import(pathToFileURL(join(root, 'training/dist/evaluate.js')).href);
+evaluate(process.argv.slice(2), (line) => process.stdout.write(`${line}\n`));

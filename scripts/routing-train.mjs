@@ -1,0 +1,8 @@
+// npm run routing:train: builds what is stale, then trains the artefact of `auto`.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ensureBuilt, root } from './ensure-built.mjs';
+
+await ensureBuilt();
+const { train } = await import(pathToFileURL(join(root, 'training/dist/train.js')).href);
+train(process.argv.slice(2), (line) => process.stdout.write(`${line}\n`));

@@ -1,0 +1,44 @@
+/** What routing looks at when it chooses the model: never stored, never logged. */
+import { isObject, own } from './checks.js';
+
+/** Characters in all. */
+const WINDOW_MAX = 8_192;
+/** Of a last turn that is longer than the window, this much is its end. */
+const END_MAX = 2_048;
+/** Of all other turns together, and of each of them. */
+const REST_MAX = 2_048;
+const REST_EACH_MAX = 512;
+
+/** The last user turn, then beginnings of the turns around it, latest first. `messages` has been checked. */
+export function promptWindow(messages: unknown): string {
+  if (!Array.isArray(messages)) return '';
+  const texts = (messages as readonly unknown[]).map((message) => (isObject(message) ? { isUser: own(message, 'role') === 'user', content: own(message, 'content') } : { isUser: false, content: undefined }));
+  const lastUser = texts.findLastIndex((message) => message.isUser);
+  let window = bothEnds(textOf(texts[lastUser]?.content, WINDOW_MAX));
+  let room = Math.min(REST_MAX, WINDOW_MAX - window.length);
+  for (let i = texts.length - 1; i >= 0 && room > 1; i -= 1) {
+    if (i === lastUser) continue;
+    const text = textOf(texts[i]?.content, REST_EACH_MAX).slice(0, Math.min(REST_EACH_MAX, room - 1));
+    if (text === '') continue;
+    window += `\n${text}`;
+    room -= text.length + 1;
+  }
+  return window;
+}
+
+function bothEnds(text: string): string {
+  return text.length <= WINDOW_MAX ? text : `${text.slice(0, WINDOW_MAX - END_MAX)}${text.slice(-END_MAX)}`;
+}
+
+/** Text of a message; of parts, as many as reach `enough` characters. */
+function textOf(content: unknown, enough: number): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  let text = '';
+  for (const part of content as readonly unknown[]) {
+    if (text.length > enough) break;
+    const value = isObject(part) ? own(part, 'text') : undefined;
+    if (typeof value === 'string') text += text === '' ? value : `\n${value}`;
+  }
+  return text;
+}

@@ -1,0 +1,31 @@
+/** `npm run routing:train`: validates, trains on everything and writes the artefact that the routing service ships. */
+import { writeFileSync } from 'node:fs';
+import { encodeArtefact } from '@signalbox/router-core/quality-artefact';
+import { additiveAbilities } from './abilities.js';
+import { catalogScale } from './catalog-scale.js';
+import { fit } from './fit.js';
+import { loadOutcomes } from './outcomes.js';
+import { preparePrompts } from './prompts.js';
+import { metricsOf, tableOf } from './report.js';
+import { ARTEFACT_PATH } from './shipped.js';
+import { cellMeans } from './targets.js';
+import { BY_QUESTION, judgeSplit, setFigures } from './validate.js';
+
+/** `--no-validation` leaves out the cross-validation, whose figures the artefact carries. */
+export function train(argv: readonly string[], say: (line: string) => void): void {
+  const { hash, models, rows } = loadOutcomes();
+  const prompts = preparePrompts(rows);
+  const catalogAbility = catalogScale(additiveAbilities(cellMeans(prompts, models)).ability);
+  const options = { dataHash: hash, catalogAbility, metrics: {} };
+  let metrics: Record<string, Record<string, number>> = {};
+  if (!argv.includes('--no-validation')) {
+    const judged = judgeSplit(prompts, models, BY_QUESTION, options, (group) => say(`validating, fold ${group}`));
+    const sets = Object.keys(models.datasets).map((name) => setFigures(name, judged.filter(({ prompt }) => prompt.outcome.dataset === name), models));
+    say(tableOf(sets));
+    metrics = Object.fromEntries(sets.map((set) => [set.name, metricsOf(set)]));
+  }
+  say('training on all prompts');
+  const bytes = encodeArtefact(fit(prompts, models, { ...options, metrics }));
+  writeFileSync(ARTEFACT_PATH, bytes);
+  say(`wrote ${String(bytes.length)} bytes`);
+}
