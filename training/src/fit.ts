@@ -88,6 +88,7 @@ export function fit(prompts: readonly Prompt[], models: ModelsFile, options: Tra
       elsewhere: {
         generalDifficulty: mean(clusters.map((entry) => entry.general.generalDifficulty)),
         need: mean(clusters.map((entry) => entry.general.need)),
+        offset: Math.min(0, ...clusters.map((entry) => entry.terms.offset)),
         outputTokens: mean(measured.map((model) => model.outputTokens)),
       },
       catalogAbility: options.catalogAbility,

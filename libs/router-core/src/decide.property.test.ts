@@ -75,7 +75,7 @@ describe('decide, over random catalogs', () => {
       const dearer = { ...chosen, prices: pricesOf(chosen.id, card.inputUncached + more, card.outputText + more) };
       const swap = (endpoint: Endpoint): Endpoint => (endpoint.id === chosen.id ? dearer : endpoint);
       const changed: Snapshot = {
-        live: snapshot.live,
+        ...snapshot,
         catalog: { ...snapshot.catalog, endpoints: snapshot.catalog.endpoints.map(swap), models: snapshot.catalog.models.map((model) => ({ ...model, endpoints: model.endpoints.map(swap) })) },
       };
       const rank = (ids: readonly string[]): number => (ids.includes(chosen.id) ? ids.indexOf(chosen.id) : Infinity);
@@ -91,5 +91,34 @@ describe('decide, over random catalogs', () => {
       if (result.kind !== 'plan' || providers.size < 2) return;
       expect(new Set(result.attempts.map((attempt) => attempt.endpoint.provider)).size).toBeGreaterThan(1);
     }), { numRuns: 400 });
+  });
+
+  test('a larger weight of cost never raises the expected cost of the choice', () => {
+    const costOf = (request: RouteRequest, snapshot: Snapshot, seed: number): number => {
+      const result = decide(request, snapshot, seed);
+      return result.kind === 'plan' ? (result.auto?.groups[0]?.cost ?? 0) : 0;
+    };
+    fc.assert(fc.property(snapshots, requests, seeds, fc.double({ min: 0, max: 1e5, noNaN: true }), fc.double({ min: 0, max: 1e5, noNaN: true }), (snapshot, base, seed, weight, more) => {
+      const request = { ...base, model: 'auto', models: [], promptText: 'a prompt' };
+      const before = costOf({ ...request, costWeight: weight }, snapshot, seed);
+      const after = costOf({ ...request, costWeight: weight + more }, snapshot, seed);
+      expect(after).toBeLessThanOrEqual(before * (1 + 1e-9));
+    }), { numRuns: 600 });
+  });
+
+  test('exploring chooses only among models above the floor and in the best tier, within its room', () => {
+    fc.assert(fc.property(snapshots, requests, seeds, fc.double({ min: 0, max: 1e9, noNaN: true }), (snapshot, base, seed, room) => {
+      const request = { ...base, model: 'auto', models: [], promptText: 'a prompt', costWeight: undefined };
+      const plain = decide(request, snapshot, seed);
+      const exploring = decide({ ...request, explorationRoomNanoUsd: room }, snapshot, seed);
+      if (plain.kind !== 'plan' || exploring.kind !== 'plan') return;
+      const [best, tried] = [plain.auto?.groups[0], exploring.auto?.groups[0]];
+      if (best === undefined || tried === undefined || best.model === tried.model) return;
+      expect(exploring.auto?.reason).toBe('explored');
+      expect(request.zdr || request.denyDataCollection).toBe(false);
+      expect(tried.quality).toBeGreaterThanOrEqual(exploring.auto?.floor ?? Infinity);
+      expect([tried.tier, tried.orderPosition]).toEqual([best.tier, best.orderPosition]);
+      expect(tried.cost - best.cost).toBeLessThanOrEqual(room);
+    }), { numRuns: 2_000 });
   });
 });

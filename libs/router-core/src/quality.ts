@@ -7,7 +7,7 @@
  */
 import type { Cluster, PromptSetting } from './clusters.js';
 import { createFeatureExtractor, SHAPE, type PromptFeatures } from './features.js';
-import { GENERAL_COLUMNS, GENERAL_DIFFICULTY, GENERAL_NEED, WORD_BITS, type ClusterTerms, type MeasuredModel, type QualityArtefact } from './quality-artefact.js';
+import { GENERAL_COLUMNS, GENERAL_DIFFICULTY, GENERAL_NEED, WORD_BITS, type ClusterTerms, type MeasuredModel, type QualityArtefact, type QualityHeader } from './quality-artefact.js';
 
 /** A model to be judged: by measurements of that name, else by an ability on the catalog's scale. */
 export interface JudgedModel {
@@ -93,7 +93,7 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
   const middle = header.models.reduce((sum, model) => sum + model.ability, 0) / header.models.length;
   const general = models.map((model, index) => measured[index]?.ability ?? header.catalogAbility.offset + header.catalogAbility.slope * model.ability);
   const standings = measured.map((model, index) => model?.standing ?? standingOf(general[index] ?? middle, middle));
-  const panelOf = (terms: ClusterTerms | undefined): Panel => buildPanel(terms, measured, general, header.elsewhere.outputTokens);
+  const panelOf = (terms: ClusterTerms | undefined): Panel => buildPanel(terms, measured, general, header.elsewhere);
   const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }]));
   const unmeasured = panelOf(undefined);
   const stride = header.columns.length;
@@ -145,14 +145,14 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
   };
 }
 
-function buildPanel(terms: ClusterTerms | undefined, measured: readonly (MeasuredModel | undefined)[], general: readonly number[], outputTokens: number): Panel {
+function buildPanel(terms: ClusterTerms | undefined, measured: readonly (MeasuredModel | undefined)[], general: readonly number[], elsewhere: QualityHeader['elsewhere']): Panel {
   const directions = terms?.directions ?? 0;
   const panel = { abilities: new Float64Array(measured.length), directions: new Float64Array(measured.length * directions), deviations: new Array<number>(measured.length).fill(DEVIATION_OF_UNMEASURED), outputTokens: new Float64Array(measured.length) };
   measured.forEach((model, index) => {
     const cell = model?.cells.find((candidate) => candidate.cluster === terms?.cluster);
-    panel.abilities[index] = cell?.ability ?? (general[index] ?? 0) + (terms?.offset ?? 0);
+    panel.abilities[index] = cell?.ability ?? (general[index] ?? 0) + (terms ?? elsewhere).offset;
     panel.deviations[index] = cell?.deviation ?? DEVIATION_OF_UNMEASURED;
-    panel.outputTokens[index] = cell?.outputTokens ?? model?.outputTokens ?? outputTokens;
+    panel.outputTokens[index] = cell?.outputTokens ?? model?.outputTokens ?? elsewhere.outputTokens;
     if (cell !== undefined) panel.directions.set(cell.directions, index * directions);
   });
   return panel;

@@ -65,8 +65,15 @@ function liveOf(part: { readonly samples: number; readonly ms: number; readonly 
   return { samples: part.samples, latencyMsP75: part.ms, totalMsP75: part.ms * 3, totalSamples: part.samples, throughputTpsP50: 20_000 / part.ms, throughputSamples: part.samples, successShare: part.share, breaker: part.breaker };
 }
 
+/** A predictor that says the same of every prompt. */
+export function constantQuality(quality: readonly number[], deviation = 0.5): NonNullable<Snapshot['quality']> {
+  return { id: 'qua_test', predict: () => ({ cluster: 'chat', difficulty: 0, familiarity: 0, quality, deviation: quality.map(() => deviation), outputTokens: quality.map(() => 300) }) };
+}
+
+const predicted = fc.option(fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 8, maxLength: 8 }).map((quality) => constantQuality(quality)), { nil: undefined });
+
 /** A snapshot of up to eight models with up to five endpoints each. */
-export const snapshots: fc.Arbitrary<Snapshot> = fc.array(fc.record({ ability: fc.double({ min: 0, max: 1, noNaN: true }), endpoints: fc.array(fc.tuple(endpointPart, fc.option(live, { nil: undefined })), { minLength: 1, maxLength: 5 }) }), { minLength: 1, maxLength: 8 }).map((parts) => {
+export const snapshots: fc.Arbitrary<Snapshot> = fc.tuple(predicted, fc.array(fc.record({ ability: fc.double({ min: 0, max: 1, noNaN: true }), endpoints: fc.array(fc.tuple(endpointPart, fc.option(live, { nil: undefined })), { minLength: 1, maxLength: 5 }) }), { minLength: 1, maxLength: 8 })).map(([quality, parts]) => {
   const stats = new Map<string, EndpointLive>();
   const models = parts.map((part, modelIndex) => {
     const model = `maker/m${String(modelIndex)}`;
@@ -80,7 +87,7 @@ export const snapshots: fc.Arbitrary<Snapshot> = fc.array(fc.record({ ability: f
       }),
     };
   });
-  return { catalog: catalogOf(models), live: stats };
+  return { catalog: catalogOf(models), live: stats, quality };
 });
 
 /** Requests, half of them `auto`, with any mixture of needs and policies. */
@@ -96,6 +103,8 @@ export const requests: fc.Arbitrary<RouteRequest> = fc.record({
   maxQuantization: fc.constantFrom('', '', 'bf16'),
   ignore: fc.subarray([...PROVIDERS], { maxLength: 1 }),
   session: fc.constantFrom('', 'session-1'),
+  promptText: fc.constantFrom('', 'a prompt'),
+  costWeight: fc.option(fc.double({ min: 0, max: 1_000, noNaN: true }), { nil: undefined }),
 }).map(({ needs, ignore, ...rest }) => {
   const plain = plainRequest(rest.model);
   return { ...plain, ...rest, needs: { ...plain.needs, ...needs } as RouteRequest['needs'], provider: { ...NO_WISHES, ignore } };

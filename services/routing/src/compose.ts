@@ -11,9 +11,12 @@ import { createMetrics } from '@signalbox/runtime/metrics';
 import { listenToAttempts } from './adapters/attempt-events.js';
 import { offersOf, SIMULATOR_PROVIDER } from './adapters/catalog/build.js';
 import { createCatalogFiles } from './adapters/catalog/files.js';
+import { createQualityFile } from './adapters/quality-file.js';
 import type { RoutingConfig } from './config.js';
 import { createCatalogHolder } from './domain/catalog-holder.js';
+import { createConversations } from './domain/conversations.js';
 import { createLiveStats } from './domain/live-stats.js';
+import { createQualityHolder } from './domain/quality-holder.js';
 import { createRoutingMetrics } from './metrics.js';
 import { createRoutingHandlers } from './server.js';
 
@@ -39,9 +42,10 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     },
   });
   const holder = createCatalogHolder(source, clock);
+  const quality = createQualityHolder(createQualityFile(config.QUALITY_FILE));
   const live = createLiveStats(clock, (endpointId) => holder.current()?.catalog.endpoints.some((endpoint) => endpoint.id === endpointId) === true);
   const metrics = createMetrics({ service: 'routing', withProcessMetrics });
-  const handlers = createRoutingHandlers({ holder, live, clock, makeId: createIdSource(clock, randomBytes), log, metrics: createRoutingMetrics(metrics), location: source.location });
+  const handlers = createRoutingHandlers({ holder, quality, conversations: createConversations(clock), live, clock, makeId: createIdSource(clock, randomBytes), log, metrics: createRoutingMetrics(metrics), location: source.location });
   const server = createRpcServer({ area: 'routing', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log });
   let isStarted = false;
   const isReady = (): boolean => isStarted && holder.current() !== undefined;
@@ -70,6 +74,8 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     start: async () => {
       const { problems } = await holder.reload();
       if (problems.length > 0) throw new ConfigError(`The catalog has mistakes:\n${problems.join('\n')}`);
+      const refused = await quality.reload();
+      if (refused.length > 0) throw new ConfigError(refused.join('\n'));
       if (neighbours.bus !== undefined) subscription = await listenToAttempts(neighbours.bus, live, log);
       else if (config.NATS_URL !== '') void connectBus();
       const grpc = await server.start();

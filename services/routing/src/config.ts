@@ -18,6 +18,8 @@ const schema = z.object({
   LOG_LEVEL: logLevelField(),
   /** Directory with models.json and providers.json; the shipped catalog by default. */
   CATALOG_DIR: z.string().default(''),
+  /** Quality artefact of `auto`; the shipped one by default. */
+  QUALITY_FILE: z.string().default(''),
   /** Providers with a running worker and the operator's credential, separated by commas. */
   PROVIDERS: listField(),
   /** Further providers whose worker runs: served only to accounts with a credential of their own. */

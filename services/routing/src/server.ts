@@ -7,14 +7,18 @@ import { decide } from '@signalbox/router-core/decide';
 import type { Handlers } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import type { CatalogHolder } from './domain/catalog-holder.js';
+import type { Conversations } from './domain/conversations.js';
 import type { LiveStats } from './domain/live-stats.js';
 import { listModels, modelDetail } from './domain/model-list.js';
 import type { LoadedCatalog } from './domain/ports.js';
+import type { QualityHolder } from './domain/quality-holder.js';
 import type { RoutingMetrics } from './metrics.js';
 import { decideResponse, toRouteRequest } from './wire.js';
 
 export interface RoutingDoors {
   readonly holder: CatalogHolder;
+  readonly quality: QualityHolder;
+  readonly conversations: Conversations;
   readonly live: LiveStats;
   readonly clock: Clock;
   readonly makeId: IdSource;
@@ -24,7 +28,7 @@ export interface RoutingDoors {
 }
 
 /** Handlers of RoutingService. A service without a catalog answers a Fault `routing_unavailable`. */
-export function createRoutingHandlers({ holder, live, clock, makeId, log, metrics, location }: RoutingDoors): Handlers {
+export function createRoutingHandlers({ holder, quality, conversations, live, clock, makeId, log, metrics, location }: RoutingDoors): Handlers {
   const loaded = (): LoadedCatalog => {
     const current = holder.current();
     if (current === undefined) throw new Fault('routing_unavailable', 'No catalog is loaded.');
@@ -34,10 +38,16 @@ export function createRoutingHandlers({ holder, live, clock, makeId, log, metric
   const decideOne = (message: DecideRequest__Output): DecideResponse => {
     const startedMs = clock.monotonicMs();
     const { catalog } = loaded();
-    const result = decide(toRouteRequest(message), { catalog, live: live.view() }, message.seed);
+    const request = toRouteRequest(message);
+    // Of requests whose data must not be kept nothing is remembered, not even where they went.
+    const isRemembered = !request.zdr && !request.denyDataCollection && request.promptText !== '';
+    const held = isRemembered ? conversations.find(message.accountId, request.session) : undefined;
+    const result = decide(held === undefined ? request : { ...request, held }, { catalog, live: live.view(), quality: quality.for(catalog) }, message.seed);
     if (result.kind === 'plan') {
       const view = live.view();
       for (const { endpoint } of result.attempts) if (view.get(endpoint.id)?.breaker === 'half-open') live.noteProbe(endpoint.id);
+      const [first] = result.attempts;
+      if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
     return decideResponse(result, { decisionId: makeId('decision'), snapshotId: catalog.id });
@@ -71,18 +81,19 @@ export function createRoutingHandlers({ holder, live, clock, makeId, log, metric
   };
 
   const reload = async (): Promise<CatalogReloadResponse> => {
-    const { problems, warnings } = await holder.reload();
+    const { problems: catalogProblems, warnings } = await holder.reload();
+    const problems = [...catalogProblems, ...(await quality.reload())];
     const isLoaded = problems.length === 0;
     metrics.reloaded(isLoaded ? 'loaded' : 'refused');
     if (isLoaded) log.info('The catalog was loaded.', { snapshot_id: holder.current()?.catalog.id });
-    else log.warn('The catalog was refused; the last good one stays.', { problems });
+    else log.warn('The catalog or the quality artefact was refused; the last good one stays.', { problems });
     if (warnings.length > 0) log.warn('Prices moved by more than a factor of two.', { warnings });
     return { loaded: isLoaded, snapshotId: holder.current()?.catalog.id ?? '', problems: [...problems] };
   };
 
   const check = async (): Promise<CatalogCheckResponse> => {
     const { problems, warnings } = await holder.check();
-    return { problems: [...problems], warnings: [...warnings] };
+    return { problems: [...problems, ...(await quality.check())], warnings: [...warnings] };
   };
 
   const providers = (): ProvidersResponse => {

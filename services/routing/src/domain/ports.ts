@@ -1,5 +1,6 @@
 /** What the domain needs of the world. */
 import type { Catalog } from '@signalbox/router-core/catalog';
+import type { ParsedArtefact } from '@signalbox/router-core/quality-artefact';
 
 export interface LoadedCatalog {
   readonly catalog: Catalog;
@@ -11,4 +12,9 @@ export interface CatalogSource {
   readonly location: string;
   /** The catalog as of that day (ISO date), or what is wrong with it; all or nothing. Never rejects. */
   read(today: string): Promise<{ readonly problems: readonly string[]; readonly loaded?: LoadedCatalog }>;
+}
+
+export interface QualitySource {
+  /** The artefact, or why there is none; all or nothing. Never rejects. */
+  read(): Promise<ParsedArtefact>;
 }

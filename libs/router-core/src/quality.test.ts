@@ -1,0 +1,41 @@
+import { describe, expect, test } from '@jest/globals';
+import { PLAIN_SETTING } from './clusters.js';
+import { createQualityPredictor, type Prediction } from './quality.js';
+import { EXAM, smallArtefact } from './small-artefact.js';
+
+const WORDS = ['which', 'one', 'red', 'blue', 'green', 'none', 'a', 'b', 'c', 'd'];
+const known = (changes: Parameters<typeof smallArtefact>[0] = {}): Parameters<typeof smallArtefact>[0] => ({ ...Object.fromEntries(WORDS.map((word) => [word, {}])), ...changes });
+const MODELS = [{ measured: 'strong', ability: 0 }, { measured: 'weak', ability: 0 }, { measured: undefined, ability: 0.9 }, { measured: 'nobody', ability: 0.1 }];
+const predict = (text: string, words: Parameters<typeof smallArtefact>[0] = known()): Prediction => createQualityPredictor(smallArtefact(words), MODELS)(text, PLAIN_SETTING);
+const logOdds = (share: number | undefined): number => Math.log((share ?? 0) / (1 - (share ?? 0)));
+
+describe('predicted quality', () => {
+  test('is measured ability where a kind of task was measured, and the catalog’s scale elsewhere', () => {
+    const { cluster, familiarity, quality, outputTokens } = predict(EXAM);
+    expect([cluster, familiarity]).toEqual(['exam', 1]);
+    expect(quality.map(logOdds).map((value) => Number(value.toFixed(6)))).toEqual([1.5, 0, 1.1, -2.1]);
+    expect(outputTokens).toEqual([100, 50, 200, 200]);
+    expect(predict('Tell me a story.').quality.map(logOdds).map((value) => Number(value.toFixed(6)))).toEqual([1, -1, 0.6, -2.6]);
+  });
+
+  test('falls for all models with difficulty, and apart with what sets one of them apart', () => {
+    const plain = predict(EXAM);
+    const hard = predict(EXAM, known({ red: { difficulty: 50 } }));
+    expect(hard.difficulty).toBeCloseTo(0.5);
+    hard.quality.forEach((value, i) => expect(logOdds(value)).toBeCloseTo(logOdds(plain.quality[i]) - 0.5));
+    const apart = predict(EXAM, known({ red: { direction: 20 } }));
+    expect(apart.quality.map((value, i) => Number((logOdds(value) - logOdds(plain.quality[i])).toFixed(6)))).toEqual([0.2, -0.2, 0, 0]);
+  });
+
+  test('leaves out what it learnt of words where the other words are unknown', () => {
+    const strange = 'Zxqv wkpt jrmn?\nA. red\nB. hgfd\nC. mnbv\nD. lkjh';
+    const { familiarity, quality } = predict(strange, { red: { difficulty: 100, direction: 100 } });
+    expect(familiarity).toBe(0);
+    expect(quality.map(logOdds).slice(0, 2).map((value) => Number(value.toFixed(6)))).toEqual([1.5, 0]);
+  });
+
+  test('knows no certainty, however many words agree', () => {
+    const { quality } = predict(EXAM, known(Object.fromEntries(WORDS.map((word) => [word, { difficulty: -127 }]))));
+    for (const value of quality) expect(value < 1 && value > 0).toBe(true);
+  });
+});

@@ -1,0 +1,35 @@
+/** Reads the quality artefact of `auto`. */
+import { open } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { ARTEFACT_BYTES_MAX, parseArtefact } from '@signalbox/router-core/quality-artefact';
+import type { QualitySource } from '../domain/ports.js';
+
+const SHIPPED_FILE = fileURLToPath(new URL('../../quality/quality.bin', import.meta.url));
+
+/** `path` empty = the shipped artefact. */
+export function createQualityFile(path: string): QualitySource {
+  const from = path === '' ? SHIPPED_FILE : path;
+  return {
+    read: async () => {
+      let bytes: Buffer;
+      try {
+        bytes = await readAtMost(from, ARTEFACT_BYTES_MAX + 1);
+      } catch {
+        return { kind: 'refused', problem: 'The quality artefact cannot be read.' };
+      }
+      return parseArtefact(bytes);
+    },
+  };
+}
+
+async function readAtMost(path: string, bytesMax: number): Promise<Buffer> {
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    const buffer = Buffer.alloc(Math.min(size, bytesMax));
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
