@@ -89,5 +89,6 @@ export function requestOf({ stream, maxTokens, promptBytes }: Traffic): ChatRequ
     needs: {}, messageCount: 1, promptBytes, promptTokens: Math.ceil(promptBytes / 4), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
     preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: [], pluginOptions: {}, sessionId: undefined, user: undefined, ignoredParams: [],
     conversationKey: 'c',
+    promptText: '',
   };
 }
