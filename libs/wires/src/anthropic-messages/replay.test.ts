@@ -31,6 +31,18 @@ describe('stream', () => {
     for (const parts of everySplit(bytes)) expect(JSON.stringify(replay(create, parts))).toBe(JSON.stringify(whole));
   });
 
+  test.each(['text', 'tools', 'thinking-crlf', 'json-tool'])('%s cut off at any byte ends as a failure, with nothing that was not said', (name) => {
+    const bytes = fixture(`${name}.sse`);
+    const whole = gather(replay(create, [bytes]).events);
+    for (let length = 0; length < bytes.length; length += 1) {
+      const cut = replay(create, [bytes.subarray(0, length)]);
+      expect(brokenInvariants(cut)).toEqual([]);
+      // Nothing but the end of the stream itself may be missing.
+      if (cut.events.at(-1)?.type === 'done') expect(gather(cut.events)).toEqual(whole);
+      expect(whole.get(0)?.content.startsWith(gather(cut.events).get(0)?.content ?? '')).toBe(true);
+    }
+  });
+
   test('text, its finish, and input told at the start with output told at the end', () => {
     const { events, summary } = replay(create, [fixture('text.sse')]);
     expect(gather(events).get(0)).toMatchObject({ content: '4 °C "in" 東京 é!\n', reasons: ['length'] });

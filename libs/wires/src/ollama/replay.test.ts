@@ -25,6 +25,18 @@ describe('stream', () => {
     for (const parts of everySplit(bytes)) expect(JSON.stringify(replay(make, parts))).toBe(JSON.stringify(whole));
   });
 
+  test.each(['text', 'thinking-tools', 'logprobs-crlf'])('%s cut off at any byte ends as a failure, with nothing that was not said', (name) => {
+    const bytes = fixture(name);
+    const whole = gather(replay(create, [bytes]).events);
+    for (let length = 0; length < bytes.length; length += 1) {
+      const cut = replay(create, [bytes.subarray(0, length)]);
+      expect(brokenInvariants(cut)).toEqual([]);
+      if (cut.events.at(-1)?.type === 'done') expect(gather(cut.events)).toEqual(whole);
+      else expect(cut.events.at(-1)).toMatchObject({ type: 'failed', failure: { class: length === 0 ? 'EMPTY' : 'DISCONNECTED' } });
+      expect(whole.get(0)?.content.startsWith(gather(cut.events).get(0)?.content ?? '')).toBe(true);
+    }
+  });
+
   test('text, its finish and its usage', () => {
     const { events, summary } = replay(create, [fixture('text')]);
     expect(gather(events).get(0)).toMatchObject({ content: '4 °C "in" 東京 é!\n', reasons: ['length'] });

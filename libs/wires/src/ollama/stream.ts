@@ -13,6 +13,8 @@ export function createOllamaTransducer(seed: string, isForced: boolean): StreamT
   const stream = createCanonicalStream(seed);
   let held = '';
   let hasCalls = false;
+  /** The line that is no JSON began as if it were. */
+  let isObjectBegun = false;
 
   const release = (): void => {
     const call = hasCalls ? undefined : readForcedCall(held);
@@ -26,7 +28,10 @@ export function createOllamaTransducer(seed: string, isForced: boolean): StreamT
     const text = line.toString('utf8').trim();
     if (text === '') return true;
     const frame = parsedObject(text);
-    if (frame === undefined) return false;
+    if (frame === undefined) {
+      isObjectBegun = text.startsWith('{');
+      return false;
+    }
     if (frame['error'] !== undefined) {
       stream.fail(classifyOllamaError(frame['error']));
       return true;
@@ -55,14 +60,14 @@ export function createOllamaTransducer(seed: string, isForced: boolean): StreamT
   };
 
   const lines = createLineSplitter(onLine);
-  const garbage = (): void => stream.fail(failure('GARBAGE', true, 200));
   return {
     push: (bytes) => {
-      if (!stream.isOver() && !lines.push(bytes)) garbage();
+      if (!stream.isOver() && !lines.push(bytes)) stream.fail(failure('GARBAGE', true, 200));
       return stream.take();
     },
     close: () => {
-      if (!stream.isOver() && !lines.close()) garbage();
+      // What is left is the last line without its line feed, or one that broke off.
+      if (!stream.isOver() && !lines.close()) stream.fail(failure(isObjectBegun ? 'DISCONNECTED' : 'GARBAGE', true, 200));
       if (!stream.isOver()) stream.end();
       return stream.take();
     },
