@@ -1,8 +1,7 @@
 /** What a refusal of the Messages API means, and what of it a client may read. */
 import { failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
-import { publicSentence, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
+import { failureOf, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
-const BODY_BYTES_MAX = 65_536;
 const CLASSES: Readonly<Record<string, FailureClass>> = {
   invalid_request_error: 'BAD_REQUEST',
   request_too_large: 'CONTEXT_LENGTH',
@@ -20,12 +19,9 @@ const STATUS_CLASSES: Readonly<Record<number, FailureClass>> = { 400: 'BAD_REQUE
 const FRAME_STATUSES: Readonly<Record<string, number>> = { rate_limit_error: 429, overloaded_error: 529, api_error: 500, timeout_error: 504 };
 const CONTEXT = /prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|input is too long/i;
 const NO_CREDIT = /credit balance|spend limit|insufficient (?:funds|quota|balance)|usage limits/i;
-const POLICY = /content filtering policy|usage policy|safety/i;
+const POLICY = /content filtering policy|usage policy/i;
 /** One model's or host's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) support(?:ed)?\b|not available/i;
-
-const FINAL: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY']);
-const PUBLIC: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY', 'CONTEXT_LENGTH']);
 
 function textOf(error: JsonObject, name: string): string {
   const value = error[name];
@@ -43,26 +39,15 @@ function classify(error: JsonObject, byStatus: FailureClass, status: number, ret
   const type = textOf(error, 'type');
   const message = textOf(error, 'message');
   const told = refine((Object.hasOwn(CLASSES, type) ? CLASSES[type] : undefined) ?? byStatus, message);
-  return {
-    class: told,
-    status,
-    retryAfterMs,
-    publicMessage: PUBLIC.has(told) ? publicSentence(message) : '',
-    publicParam: '',
-    retryable: !FINAL.has(told) || (told === 'BAD_REQUEST' && LACK.test(message)),
-  };
+  const reason = failureOf(told, status, retryAfterMs, message, '');
+  return told === 'BAD_REQUEST' && LACK.test(message) ? { ...reason, retryable: true } : reason;
 }
 
 /** The error object of `{"type":"error","error":{…}}`, or of a list of one as Google wraps it. */
 function errorOf(body: Uint8Array): JsonObject | undefined {
-  if (body.length > BODY_BYTES_MAX) return undefined;
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
-    const outer: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
-    return isObject(outer) && isObject(outer['error']) ? outer['error'] : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = readRefusalJson(body);
+  const outer: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
+  return isObject(outer) && isObject(outer['error']) ? outer['error'] : undefined;
 }
 
 /** Classifies an answer that is not 2xx. A 4xx without the wire's error comes from something in between. */

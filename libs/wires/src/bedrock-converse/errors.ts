@@ -1,6 +1,6 @@
 /** What a refusal of Bedrock means, and what of it a client may read. */
 import { failure, isObject, type Failure, type FailureClass } from '../canonical.js';
-import { publicSentence, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
+import { failureOf, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
 /** By the exception's name without `Exception`, lower case. */
 const CLASSES: Readonly<Record<string, FailureClass>> = {
@@ -39,9 +39,6 @@ const POLICY = /content filter|guardrail|usage policy|blocked by/i;
 /** One model's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) (?:currently )?support|not available/i;
 
-const FINAL: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY']);
-const PUBLIC: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY', 'CONTEXT_LENGTH']);
-
 /** `ThrottlingException:http://…` and `throttlingException` alike are `throttling`. */
 function nameOf(type: string): string {
   const bare = type.split(':')[0]?.split('#').at(-1) ?? '';
@@ -57,14 +54,8 @@ function refine(told: FailureClass, message: string): FailureClass {
 
 function classify(name: string, byStatus: FailureClass, message: string, status: number, retryAfterMs: number): Failure {
   const told = refine((Object.hasOwn(CLASSES, name) ? CLASSES[name] : undefined) ?? byStatus, message);
-  return {
-    class: told,
-    status,
-    retryAfterMs,
-    publicMessage: PUBLIC.has(told) ? publicSentence(message) : '',
-    publicParam: '',
-    retryable: !FINAL.has(told) || (told === 'BAD_REQUEST' && LACK.test(message)),
-  };
+  const reason = failureOf(told, status, retryAfterMs, message, '');
+  return told === 'BAD_REQUEST' && LACK.test(message) ? { ...reason, retryable: true } : reason;
 }
 
 function messageOf(body: unknown): string {

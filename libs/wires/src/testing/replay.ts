@@ -91,6 +91,18 @@ const isJson = (text: string): boolean => {
   }
 };
 
+/** What a stream that is cut off at any of its bytes does wrong, in words; empty = nothing. All but its very end makes a failure of it. */
+export function brokenCuts(create: () => StreamTransducer, bytes: Uint8Array): readonly string[] {
+  const whole = gather(replay(create, [bytes]).events);
+  return Array.from({ length: bytes.length }, (_, length) => length).flatMap((length) => {
+    const cut = replay(create, [bytes.subarray(0, length)]);
+    const said = gather(cut.events);
+    const isInvented = [...said].some(([index, choice]) => whole.get(index)?.content.startsWith(choice.content) !== true);
+    const isLost = cut.events.at(-1)?.type === 'done' && JSON.stringify([...said]) !== JSON.stringify([...whole]);
+    return [...brokenInvariants(cut), ...(isInvented ? ['something was said that was not'] : []), ...(isLost ? ['it ended well, and something is missing'] : [])].map((wrong) => `cut at ${String(length)}: ${wrong}`);
+  });
+}
+
 /** What is wrong with the events of a stream, in words; empty = nothing. Holds for every wire and every input. */
 export function brokenInvariants({ events, summary }: Replayed): readonly string[] {
   const wrong: string[] = [];
