@@ -12,8 +12,8 @@ import { bigintArray, integerArray, textArray } from './arrays.js';
 import { packRows } from './packed-rows.js';
 import { ADD_DEAD, ADD_HEADS, ADD_OUTCOMES, ADD_WRITERS, LOCK_HEADS, LOCK_WRITERS, READ_ROWS, WRITE_BATCH } from './statements.js';
 
-function unique(values: Iterable<string>): string[] {
-  return [...new Set(values)].sort();
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)];
 }
 
 function column<Row>(rows: readonly Row[], pick: (row: Row) => string): Buffer {
