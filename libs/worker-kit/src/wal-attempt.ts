@@ -10,6 +10,8 @@ export interface Told {
 
 export class LiveAttempt {
   readonly key: string;
+  /** Its start is in the log. */
+  isStarted = false;
   /** Its end is on the way to the log, or there. */
   isEnding = false;
   /** Monotonic milliseconds when its end was written; undefined until then. */

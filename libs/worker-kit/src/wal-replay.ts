@@ -55,6 +55,7 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     if (kind === FRAME.start) {
       const event = endedCodec.decode(payload);
       const attempt = new LiveAttempt(event, event.tokens?.inputUncached ?? 0, segment);
+      attempt.isStarted = true;
       open.set(attempt.key, attempt);
     } else if (kind === FRAME.check) check(endedCodec.decode(payload));
     else if (kind === FRAME.end) end(endedCodec.decode(payload));

@@ -138,8 +138,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (attempt.endedAtMs === undefined || !this.isKnown) {
       if (attempt.early === undefined || (byEdge && !attempt.early.byEdge)) {
         attempt.early = told;
-        // Whoever reads the log after a kill would conclude that it was delivered.
-        if (this.isKnown && byEdge && outcome !== 'DELIVERED') this.commit.add(new EarlyOutcomeEntry(attempt, told));
+        if (attempt.isStarted) this.keepEarly(attempt);
       }
     } else if (attempt.told === undefined) this.writeOutcome(attempt, told);
     else if (byEdge && !attempt.told.byEdge) {
@@ -185,8 +184,11 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.opened.unlock();
   }
 
-  started({ event }: LiveAttempt): void {
+  started(attempt: LiveAttempt): void {
+    const { event } = attempt;
+    attempt.isStarted = true;
     this.settlement.live(event.accountId, event.requestId);
+    this.keepEarly(attempt);
   }
 
   notStarted(attempt: LiveAttempt): void {
@@ -234,6 +236,12 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const entry = new OutcomeEntry(this, attempt, told);
     if (isForeseen) this.commit.addLazily(entry);
     else this.commit.add(entry);
+  }
+
+  /** Whoever reads the log after a kill would conclude that it was delivered. */
+  private keepEarly(attempt: LiveAttempt): void {
+    const { early } = attempt;
+    if (this.isKnown && early?.byEdge === true && early.outcome !== 'DELIVERED') this.commit.add(new EarlyOutcomeEntry(attempt, early));
   }
 
   private remember(attempt: LiveAttempt): void {

@@ -152,6 +152,20 @@ describe('invalidation', () => {
     expect(await ask()).toBe('revoked');
   });
 
+  test('a lost connection outdates every key, however many there are, and ends', async () => {
+    const { ask, accounts, bus, key, clock } = await bench();
+    const other = makeApiKey(randomBytes);
+    accounts.add(other, { key: keyWith({ id: 'key_2' }), account: accountWith() });
+    expect([await ask(key), await ask(other)]).toEqual(['caller', 'caller']);
+    const before = accounts.lookUps;
+    bus.setConnected(false);
+    bus.setConnected(true);
+    await clock.settle();
+    expect([await ask(key), await ask(other)]).toEqual(['caller', 'caller']);
+    await clock.settle();
+    expect(accounts.lookUps).toBe(before + 2);
+  });
+
   test('lost with the bus is made good within a second', async () => {
     const { ask, accounts, key, bus, clock } = await bench();
     await ask();

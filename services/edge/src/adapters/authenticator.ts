@@ -214,7 +214,8 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
       // Events may have been missed while the connection was away.
       unwatch = bus.onConnectionChange(() => {
         outdateRunning();
-        cache.forEach((entry, digest) => cache.set(digest, { ...entry, fetchedAtMs: Math.min(entry.fetchedAtMs, clock.monotonicMs() - RECHECK_LIVE_MS) }));
+        // A copy: setting an entry moves it to where the cache is read next, for ever.
+        for (const [digest, entry] of [...cache.entries()]) cache.set(digest, { ...entry, fetchedAtMs: Math.min(entry.fetchedAtMs, clock.monotonicMs() - RECHECK_LIVE_MS) });
       });
     },
     stop: async () => {
