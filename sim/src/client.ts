@@ -11,6 +11,8 @@ export class SimClient implements Answer {
   costTold: string | undefined;
   refusal: Refusal | undefined;
   admission: string | undefined;
+  /** Its edge died during the request or after it: what edge still had to tell is lost. */
+  lostItsEdge = false;
   private listener: ClientListener | undefined;
 
   constructor(
@@ -85,6 +87,7 @@ export class SimClient implements Answer {
 
   /** Its edge died. */
   reset(): void {
+    this.lostItsEdge = true;
     if (!this.isOver) this.state = 'reset';
   }
 

@@ -43,6 +43,7 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   await scheduler.runUntil(HEAL_MS);
   world.heal();
   await scheduler.runUntil(PROBE_MS);
+  world.emptyCounters();
   world.isCalm = true;
   // After the faults the gateway serves: one plain request for each account opens whatever is still closed.
   for (const account of world.callers.keys()) {
