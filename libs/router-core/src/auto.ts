@@ -23,6 +23,8 @@ export interface AutoChoice {
   readonly groups: readonly ModelGroup[];
   /** The quality below which a model comes after all others; 0 when λ weighs quality against cost. */
   readonly floor: number;
+  /** Models that exploration may choose among, the best first; empty where none may be. */
+  readonly peers: readonly ModelGroup[];
   /** Why the first model is first. */
   readonly reason: 'best' | 'stayed' | 'explored';
   /** Endpoints to try, best first: enough for a plan. */
@@ -32,15 +34,19 @@ export interface AutoChoice {
 /** `eligible` has passed every filter and is not empty. */
 export function chooseForAuto(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number, given?: Prediction): AutoChoice {
   const prediction = given ?? (request.promptText === '' ? undefined : snapshot.quality?.predict(request.promptText, settingOf(request)));
-  const groups = groupByModel(withoutSimulated(eligible, snapshot), request, snapshot, seed, prediction);
+  const groups = groupByModel(withoutSimulated(eligible, snapshot), request, snapshot, prediction);
   const floor = request.costWeight === undefined ? Math.max(...groups.map((group) => group.quality)) - QUALITY_MARGIN[request.mode] : 0;
   groups.sort((left, right) => compareGroups(left, right, floor, request) || hashText(left.model.id, seed) - hashText(right.model.id, seed) || left.model.index - right.model.index);
   const [best] = groups;
   const held = request.held === undefined ? undefined : findHeld(groups, request.held.endpointId);
-  if (best !== undefined && held !== undefined && shouldStay(held, best, floor, request)) return { prediction, floor, reason: 'stayed', groups: toFront(groups, held.group), ordered: orderOf(toFront(groups, held.group), request, held.candidate) };
-  const explored = best === undefined || held !== undefined ? undefined : drawExploration(peersOf(groups, floor, request), request, seed);
+  if (best !== undefined && held !== undefined && shouldStay(held, best, floor, request)) {
+    const stayed = toFront(groups, held.group);
+    return { prediction, floor, peers: [], reason: 'stayed', groups: stayed, ordered: orderOf(stayed, request, seed, held.candidate) };
+  }
+  const peers = held === undefined ? peersOf(groups, floor, request) : groups.slice(0, 1);
+  const explored = drawExploration(peers, request, seed);
   const chosen = explored === undefined ? groups : toFront(groups, explored);
-  return { prediction, floor, reason: explored === undefined ? 'best' : 'explored', groups: chosen, ordered: orderOf(chosen, request, undefined) };
+  return { prediction, floor, peers, reason: explored === undefined ? 'best' : 'explored', groups: chosen, ordered: orderOf(chosen, request, seed) };
 }
 
 function settingOf(request: RouteRequest): Parameters<NonNullable<Snapshot['quality']>['predict']>[1] {
@@ -53,7 +59,7 @@ function withoutSimulated(eligible: readonly Endpoint[], snapshot: Snapshot): re
   return real.length > 0 ? real : eligible;
 }
 
-function groupByModel(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number, prediction: Prediction | undefined): ModelGroup[] {
+function groupByModel(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, prediction: Prediction | undefined): ModelGroup[] {
   const byModel = new Map<number, Endpoint[]>();
   for (const endpoint of eligible) {
     const list = byModel.get(endpoint.modelIndex);
@@ -65,7 +71,7 @@ function groupByModel(eligible: readonly Endpoint[], request: RouteRequest, snap
     const model = snapshot.catalog.models[index];
     if (model === undefined) continue;
     const outputTokens = prediction?.outputTokens[index] ?? EXPECTED_OUTPUT_TOKENS;
-    const candidates = endpoints.map((endpoint) => scoreEndpoint(endpoint, request, snapshot, seed, outputTokens));
+    const candidates = endpoints.map((endpoint) => scoreEndpoint(endpoint, request, snapshot, outputTokens));
     let best: { readonly orderPosition: number; readonly tier: number; readonly cost: number } | undefined;
     for (const { endpoint, tier, effectiveCost } of candidates) {
       const listed = request.provider.order.indexOf(endpoint.provider);
@@ -118,7 +124,8 @@ function shouldStay(held: Held, best: ModelGroup, floor: number, request: RouteR
 /** The models that may take the first one's place: above the floor, and as good by the client's wishes. */
 function peersOf(groups: readonly ModelGroup[], floor: number, request: RouteRequest): readonly ModelGroup[] {
   const best = groups[0];
-  if (best === undefined || request.costWeight !== undefined) return [];
+  if (best === undefined) return [];
+  if (request.costWeight !== undefined) return [best];
   return groups.filter((group) => group.quality >= floor && group.orderPosition === best.orderPosition && group.tier === best.tier);
 }
 
@@ -126,13 +133,13 @@ function toFront(groups: readonly ModelGroup[], first: ModelGroup): ModelGroup[]
   return [first, ...groups.filter((group) => group !== first)];
 }
 
-function orderOf(groups: readonly ModelGroup[], request: RouteRequest, first: Candidate | undefined): readonly Candidate[] {
+function orderOf(groups: readonly ModelGroup[], request: RouteRequest, seed: number, first?: Candidate): readonly Candidate[] {
   const ordered: Candidate[] = first === undefined ? [] : [first];
   const providers = new Set(ordered.map((candidate) => candidate.endpoint.provider));
   for (const group of groups) {
     // Only the head of the list can be picked: a full plan and a second provider are enough.
     if (ordered.length >= ATTEMPTS_MAX && providers.size > 1) break;
-    for (const candidate of orderCandidates(group.candidates, request)) {
+    for (const candidate of orderCandidates(group.candidates, request, seed)) {
       if (candidate === first) continue;
       ordered.push(candidate);
       providers.add(candidate.endpoint.provider);

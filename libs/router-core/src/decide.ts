@@ -133,7 +133,7 @@ function successorsOf(retired: Model, snapshot: Snapshot): string[] {
 }
 
 function rankPinned(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number): Candidate[] {
-  return orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot, seed)), request);
+  return orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot)), request, seed);
 }
 
 /** At most ATTEMPTS_MAX; each further model the client lists keeps a place while there is one. */

@@ -51,7 +51,11 @@ const STEM_LENGTH = 4;
 const NUMBER_LENGTH_MAX = 4;
 const OPTIONS_MAX = 10;
 const STAMP_MAX = 0xffff_ffff;
+/** Bits of a word's hash that rule most words out as cues. */
+const CUE_MASK = 4_095;
+/** Looked for in the last characters alone: over the whole text, blank lines would cost their square. */
 const ANSWER_CUE = /\n\s*answer:\s*$/i;
+const ANSWER_CUE_MAX = 32;
 
 function mix(value: number): number {
   let hash = value;
@@ -110,6 +114,8 @@ export function createFeatureExtractor(): FeatureExtractor {
   const seen = new Uint32Array(BUCKETS);
   const buckets = new Uint16Array(TEXT_MAX * 3);
   const words = new Uint32Array(TEXT_MAX);
+  const mayBeCue = new Uint8Array(CUE_MASK + 1);
+  for (const hash of CUES.keys()) mayBeCue[hash & CUE_MASK] = 1;
   let stamp = 0;
 
   /** Words with their first four letters, and pairs of neighbours; numbers count by their length, any other character by itself. */
@@ -143,7 +149,7 @@ export function createFeatureExtractor(): FeatureExtractor {
         words[wordCount] = hash;
         wordCount += 1;
         letters += end - i;
-        const cue = CUES.get(hash >>> 0);
+        const cue = mayBeCue[hash & CUE_MASK] === 1 ? CUES.get(hash >>> 0) : undefined;
         if (cue === 'code') codeWords.add(hash);
         else if (cue !== undefined) cues[cue] += 1;
       }
@@ -177,7 +183,7 @@ export function createFeatureExtractor(): FeatureExtractor {
   };
 
   return (whole, setting) => {
-    const text = (whole.length > TEXT_MAX ? whole.slice(0, TEXT_MAX) : whole).replace(ANSWER_CUE, '');
+    const text = withoutAnswerCue(whole.length > TEXT_MAX ? whole.slice(0, TEXT_MAX) : whole);
     stamp += 1;
     if (stamp === STAMP_MAX) {
       seen.fill(0);
@@ -187,7 +193,7 @@ export function createFeatureExtractor(): FeatureExtractor {
       const code = text.charCodeAt(i);
       codes[i] = code >= 65 && code <= 90 ? code + 32 : code;
     }
-    const marks = countMarks(text);
+    const marks = countMarks(text, codes);
     const tokens = addTokens(text.length);
     const { cues, letters, length: wordCount } = tokens.words;
     const endsAsQuestion = text.slice(Math.max(0, marks.bodyLength - 8), marks.bodyLength).trimEnd().endsWith('?');
@@ -201,6 +207,11 @@ export function createFeatureExtractor(): FeatureExtractor {
       shape: shapeOf(text.length, marks, cues, letters, wordCount, endsAsQuestion),
     };
   };
+}
+
+function withoutAnswerCue(text: string): string {
+  const cue = ANSWER_CUE.exec(text.slice(-ANSWER_CUE_MAX));
+  return cue === null ? text : text.slice(0, text.length - cue[0].length);
 }
 
 /** Counts of the text before its lettered answers, unless a name says otherwise. */
@@ -217,7 +228,7 @@ interface Marks {
   readonly nonLatin: number;
 }
 
-function countMarks(text: string): Marks {
+function countMarks(text: string, codes: Uint16Array): Marks {
   let bodyEnd = -1;
   let options = 0;
   let optionDigits = 0;
@@ -230,7 +241,7 @@ function countMarks(text: string): Marks {
   let nonLatin = 0;
   let previous = NEW_LINE;
   for (let i = 0; i < text.length; i += 1) {
-    const code = text.charCodeAt(i);
+    const code = codes[i] ?? 0;
     if (previous === NEW_LINE && options < OPTIONS_MAX && isOptionAt(text, i, options)) {
       if (options === 0) bodyEnd = i;
       options += 1;
@@ -244,8 +255,8 @@ function countMarks(text: string): Marks {
     else if (code === UNDERSCORE && previous === UNDERSCORE) blanks += 1;
     else if (isMathSymbol(code)) {
       symbols += 1;
-      if (code === BACKSLASH || (code === DOLLAR && !isDigit(text.charCodeAt(i + 1)))) notation += 1;
-    } else if (code === BACKTICK && previous === BACKTICK && text.charCodeAt(i + 1) === BACKTICK) codeFences += 1;
+      if (code === BACKSLASH || (code === DOLLAR && !isDigit(i + 1 < text.length ? (codes[i + 1] ?? 0) : 0))) notation += 1;
+    } else if (code === BACKTICK && previous === BACKTICK && i + 1 < text.length && codes[i + 1] === BACKTICK) codeFences += 1;
     previous = code;
   }
   return { bodyLength: bodyEnd < 0 ? text.length : bodyEnd, options, optionDigits, numbers, symbols, notation, codeFences, blanks, lines, nonLatin };

@@ -1,4 +1,5 @@
 /** Order among endpoints: tiers of soft preferences, expected cost, seeded weighted draw (ROUTING, sections 2 and 4). */
+import type { PriceCard } from '@signalbox/kernel/tokens';
 import { cardFor, type Endpoint, type EndpointLive, type Snapshot } from './catalog.js';
 import type { RouteRequest } from './request.js';
 
@@ -24,8 +25,8 @@ export interface Candidate {
   readonly throughputTps: number | undefined;
   /** Share of calls that succeed. */
   readonly successShare: number;
-  /** Ascending order of the weighted draw. */
-  readonly drawKey: number;
+  /** Share of the draw among its like. */
+  readonly weight: number;
 }
 
 /** 32-bit FNV-1a with a final mix. */
@@ -66,7 +67,7 @@ function expectedLatency(endpoint: Endpoint, live: EndpointLive | undefined, isS
  * Scores one endpoint for one request. Its price moves only its own score, so a dearer endpoint never rises.
  * `outputTokens` is what an answer of its model is expected to take.
  */
-export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot, seed: number, outputTokens = EXPECTED_OUTPUT_TOKENS): Candidate {
+export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot, outputTokens = EXPECTED_OUTPUT_TOKENS): Candidate {
   const live = snapshot.live.get(endpoint.id);
   const latencyMs = expectedLatency(endpoint, live, request.needs.streaming);
   const throughputTps = blend(live?.throughputTpsP50, live?.throughputSamples ?? 0, endpoint.priorThroughputTpsP50);
@@ -75,10 +76,7 @@ export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapsho
   const successShare = live?.successShare ?? SUCCESS_SHARE_PRIOR;
   const cost = expectedCost(endpoint, request, outputTokens);
   const effectiveCost = effectiveCostOf(cost, successShare);
-  const weight = successShare ** 4 / effectiveCost ** 2;
-  // Weighted rendezvous: each endpoint draws by itself, so the draw needs no order and a session keeps its endpoint.
-  const draw = request.session === '' ? fractionOf(endpoint.id, seed) : fractionOf(endpoint.id, hashText(request.session, 0));
-  return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, successShare, drawKey: -Math.log(draw) / weight };
+  return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, successShare, weight: successShare ** 4 / effectiveCost ** 2 };
 }
 
 /** With the price of failing: what fails is asked again at about the same price. */
@@ -93,7 +91,27 @@ export function expectedCost(endpoint: Endpoint, request: Pick<RouteRequest, 'pr
   const shown = Math.min(outputTokens, request.maxTokens ?? outputTokens);
   const output = endpoint.hiddenReasoning ? Math.min(shown * HIDDEN_REASONING_FACTOR, request.maxTokens ?? Infinity) : shown;
   const cached = Math.min(cachedTokens, request.promptTokens);
-  return ((request.promptTokens - cached) * Number(card.inputUncached) + cached * Number(card.cacheRead) + output * Number(card.outputText)) / 1e6 + Number(card.requestNanoUsd);
+  const price = scorePrices(card);
+  return ((request.promptTokens - cached) * price.input + cached * price.cacheRead + output * price.output) / 1e6 + price.request;
+}
+
+interface ScorePrices {
+  readonly input: number;
+  readonly cacheRead: number;
+  readonly output: number;
+  readonly request: number;
+}
+
+/** Cards never change: each is turned into numbers once. */
+const pricesForScores = new WeakMap<PriceCard, ScorePrices>();
+
+function scorePrices(card: PriceCard): ScorePrices {
+  let prices = pricesForScores.get(card);
+  if (prices === undefined) {
+    prices = { input: Number(card.inputUncached), cacheRead: Number(card.cacheRead), output: Number(card.outputText), request: Number(card.requestNanoUsd) };
+    pricesForScores.set(card, prices);
+  }
+  return prices;
 }
 
 /** Unknown comes after everything known. */
@@ -121,13 +139,21 @@ function orderPosition(candidate: Candidate, order: readonly string[]): number {
   return position < 0 ? order.length : position;
 }
 
+/** Ascending order of the weighted draw. Each endpoint draws by itself, so the draw needs no order and a session keeps its endpoint. */
+function drawKey({ endpoint, weight }: Candidate, seed: number): number {
+  return -Math.log(fractionOf(endpoint.id, seed)) / weight;
+}
+
 /** Sorts by the client's order, then tier, then its sort, then the draw. Loses none. */
-export function orderCandidates(candidates: readonly Candidate[], request: RouteRequest): Candidate[] {
+export function orderCandidates(candidates: readonly Candidate[], request: RouteRequest, seed: number): Candidate[] {
+  if (candidates.length < 2) return [...candidates];
   const { order, sort } = request.provider;
+  const drawSeed = request.session === '' ? seed : hashText(request.session, 0);
+  const keys = new Map(candidates.map((candidate) => [candidate, drawKey(candidate, drawSeed)]));
   return [...candidates].sort((left, right) =>
     (order.length === 0 ? 0 : orderPosition(left, order) - orderPosition(right, order))
     || left.tier - right.tier
     || compareInTier(left, right, sort)
-    || left.drawKey - right.drawKey
+    || (keys.get(left) ?? 0) - (keys.get(right) ?? 0)
     || left.endpoint.index - right.endpoint.index);
 }

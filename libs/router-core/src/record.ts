@@ -1,0 +1,204 @@
+/**
+ * Decision records: why a request went where it went, and enough to decide it again (ROUTING, section 7).
+ *
+ * A record holds no prompt and no features, only what was predicted from them. It is plain JSON.
+ */
+import { utilityOf, type AutoChoice } from './auto.js';
+import type { Catalog, EndpointLive, Snapshot } from './catalog.js';
+import { decide, type Plan, type Refusal } from './decide.js';
+import { propensities } from './exploration.js';
+import { createEndpointFilter, isReachable, modelListFilter, reasonNames, type Reason } from './filters.js';
+import type { Prediction } from './quality.js';
+import { isAuto, type RouteRequest } from './request.js';
+
+const CONSIDERED_MAX = 5;
+
+/** The request without its prompt, amounts of money as decimal strings. */
+export type RecordedRequest = Omit<RouteRequest, 'promptText' | 'provider'> & {
+  readonly provider: Omit<RouteRequest['provider'], 'maxPricePrompt' | 'maxPriceCompletion'> & { readonly maxPricePrompt: string | undefined; readonly maxPriceCompletion: string | undefined };
+};
+
+export interface RecordedPrediction extends Pick<Prediction, 'cluster' | 'difficulty' | 'familiarity'> {
+  /** By model id: quality, deviation, expected tokens of an answer. */
+  readonly models: Readonly<Record<string, readonly [number, number, number]>>;
+}
+
+/** One of the models that were weighed, at its best endpoint. */
+export interface Considered {
+  readonly model: string;
+  readonly endpoint: string;
+  readonly quality: number;
+  /** Nano-USD with the price of failing; a score. */
+  readonly effectiveCost: number;
+  readonly latencyMsP75: number | null;
+  readonly successShare: number;
+  readonly tier: number;
+  /** Quality minus weighted cost; null where a margin decided. */
+  readonly utility: number | null;
+  readonly propensity: number;
+}
+
+export interface DecisionRecord {
+  readonly snapshotId: string;
+  /** null = abilities decided. */
+  readonly artefactId: string | null;
+  readonly seed: number;
+  readonly request: RecordedRequest;
+  readonly prediction: RecordedPrediction | null;
+  /** Statistics in force, by endpoint id. */
+  readonly live: Readonly<Record<string, EndpointLive>>;
+  /** Endpoints by reason of rejection; one may have several. */
+  readonly rejected: Readonly<Partial<Record<Reason | 'breaker', number>>>;
+  readonly considered: readonly Considered[];
+  /** null = no floor: a model was pinned, or λ decides. */
+  readonly floor: number | null;
+  readonly reason: AutoChoice['reason'] | null;
+  /** Endpoint ids in order; empty = refused. */
+  readonly attempts: readonly string[];
+  readonly reference: string | null;
+  /** Why, in one plain sentence. */
+  readonly sentence: string;
+}
+
+/** The record of a decision, or undefined for a request whose data must not be kept. */
+export function recordOf(request: RouteRequest, snapshot: Snapshot, seed: number, result: Plan | Refusal): DecisionRecord | undefined {
+  if (request.zdr || request.denyDataCollection) return undefined;
+  const auto = result.kind === 'plan' ? result.auto : undefined;
+  const { promptText: _, provider, ...rest } = request;
+  return {
+    snapshotId: snapshot.catalog.id,
+    artefactId: auto?.prediction === undefined ? null : (snapshot.quality?.id ?? null),
+    seed,
+    request: { ...rest, provider: { ...provider, maxPricePrompt: provider.maxPricePrompt?.toString(), maxPriceCompletion: provider.maxPriceCompletion?.toString() } },
+    prediction: auto?.prediction === undefined ? null : recordedPrediction(auto.prediction, auto),
+    live: liveOf(request, snapshot),
+    rejected: rejectedOf(request, snapshot),
+    considered: auto === undefined ? [] : consideredOf(auto, request),
+    floor: auto === undefined || request.costWeight !== undefined ? null : auto.floor,
+    reason: auto?.reason ?? null,
+    attempts: result.kind === 'plan' ? result.attempts.map(({ endpoint }) => endpoint.id) : [],
+    reference: result.kind === 'plan' ? (result.reference?.model ?? null) : null,
+    sentence: sentenceOf(result, request),
+  };
+}
+
+function recordedPrediction({ cluster, difficulty, familiarity, quality, deviation, outputTokens }: Prediction, { groups }: AutoChoice): RecordedPrediction {
+  const models = Object.fromEntries(groups.map(({ model: { id, index } }) => [id, [quality[index] ?? 0, deviation[index] ?? 0, outputTokens[index] ?? 0] as const]));
+  return { cluster, difficulty, familiarity, models };
+}
+
+/** Statistics of the endpoints this account could reach. */
+function liveOf(request: RouteRequest, { catalog, live }: Snapshot): Record<string, EndpointLive> {
+  const kept: Record<string, EndpointLive> = {};
+  for (const [id, stats] of live) {
+    const endpoint = catalog.endpoints.find((candidate) => candidate.id === id);
+    if (endpoint !== undefined && isReachable(endpoint, request.byokProviders)) kept[id] = stats;
+  }
+  return kept;
+}
+
+function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot): DecisionRecord['rejected'] {
+  const counts: Partial<Record<Reason | 'breaker', number>> = {};
+  const count = (reason: Reason | 'breaker'): void => {
+    counts[reason] = (counts[reason] ?? 0) + 1;
+  };
+  const filter = createEndpointFilter(request);
+  const names = [request.model, ...request.models];
+  const viaAuto = names.some(isAuto);
+  const isAllowed = modelListFilter(catalog, request, viaAuto);
+  const asked = new Set(names.flatMap((name) => catalog.names.get(name) ?? []));
+  for (const model of catalog.models) {
+    if (model.isRetired || (!viaAuto && !asked.has(model.index))) continue;
+    for (const endpoint of model.endpoints) {
+      if (!isReachable(endpoint, request.byokProviders)) continue;
+      const mask = filter(endpoint, isAllowed(model));
+      for (const reason of reasonNames(mask)) count(reason);
+      if (mask === 0 && live.get(endpoint.id)?.breaker === 'open') count('breaker');
+    }
+  }
+  return counts;
+}
+
+function consideredOf(auto: AutoChoice, request: RouteRequest): Considered[] {
+  const shares = propensities(auto.peers, request);
+  return auto.groups.slice(0, CONSIDERED_MAX).flatMap((group): Considered[] => {
+    const best = group.candidates.reduce((top, candidate) => (candidate.tier < top.tier || (candidate.tier === top.tier && candidate.effectiveCost < top.effectiveCost) ? candidate : top));
+    const propensity = auto.reason === 'stayed' ? Number(group === auto.groups[0]) : (shares[auto.peers.indexOf(group)] ?? 0);
+    return [{
+      model: group.model.id,
+      endpoint: best.endpoint.id,
+      quality: group.quality,
+      effectiveCost: best.effectiveCost,
+      latencyMsP75: best.latencyMs ?? null,
+      successShare: best.successShare,
+      tier: best.tier,
+      utility: request.costWeight === undefined ? null : utilityOf(group.quality, group.cost, request.costWeight),
+      propensity,
+    }];
+  });
+}
+
+function sentenceOf(result: Plan | Refusal, request: RouteRequest): string {
+  if (result.kind !== 'plan') return `Refused: ${result.kind.replaceAll('-', ' ')}.`;
+  const [first] = result.attempts;
+  const { auto } = result;
+  const [chosen, ...others] = auto?.groups ?? [];
+  if (first === undefined) return 'No endpoint has a price.';
+  if (auto === undefined || chosen === undefined) return `${request.model} was asked for and is served by ${first.endpoint.provider}.`;
+  if (auto.reason === 'stayed') return `The conversation stays with ${chosen.model.id}: moving it would lose more than it gains.`;
+  if (auto.reason === 'explored') return `${chosen.model.id} was tried to learn how good it is; it is above the floor.`;
+  const ablest = others.reduce<(typeof others)[number] | undefined>((top, group) => (group.quality > (top?.quality ?? chosen.quality) ? group : top), undefined);
+  if (ablest === undefined) return `${chosen.model.id} has the best predicted quality of all that may serve this request.`;
+  const points = ((ablest.quality - chosen.quality) * 100).toFixed(1);
+  const times = ablest.cost / chosen.cost;
+  return times >= 1 ? `${ablest.model.id} is ${times.toFixed(1)}× dearer for +${points} points of predicted quality, so ${chosen.model.id} was taken.` : `${chosen.model.id} was taken for the client's wishes; ${ablest.model.id} has +${points} points of predicted quality.`;
+}
+
+/** What changes in a rerun of stored decisions. */
+export type Changes = Partial<Pick<RouteRequest, 'mode' | 'costWeight' | 'baselineModel' | 'allowModels' | 'denyModels' | 'allowProviders' | 'denyProviders'>>;
+
+function requestOf(record: DecisionRecord): RouteRequest {
+  const { provider, ...rest } = record.request;
+  const amount = (text: string | undefined): bigint | undefined => (text === undefined ? undefined : BigInt(text));
+  return { ...UNSET, ...rest, promptText: '', provider: { ...provider, maxPricePrompt: amount(provider.maxPricePrompt), maxPriceCompletion: amount(provider.maxPriceCompletion) } };
+}
+
+/** JSON leaves out what is undefined. */
+const UNSET = { maxTokens: undefined, preferredMaxLatency: undefined, preferredMinThroughput: undefined, costWeight: undefined, held: undefined, explorationRoomNanoUsd: undefined } as const;
+/** A model that was not eligible then has no prediction: it gets what the catalog says of it. */
+const DEVIATION_UNKNOWN = 1;
+
+function predictionOf(record: DecisionRecord, catalog: Catalog): Prediction | undefined {
+  const { prediction } = record;
+  if (prediction === null) return undefined;
+  const known = Object.values(prediction.models);
+  const outputTokens = known.reduce((sum, [, , tokens]) => sum + tokens, 0) / Math.max(1, known.length);
+  const of = (id: string, ability: number): readonly [number, number, number] => prediction.models[id] ?? [ability, DEVIATION_UNKNOWN, outputTokens];
+  const rows = catalog.models.map((model) => of(model.id, model.ability));
+  return { cluster: prediction.cluster, difficulty: prediction.difficulty, familiarity: prediction.familiarity, quality: rows.map(([quality]) => quality), deviation: rows.map(([, deviation]) => deviation), outputTokens: rows.map(([, , tokens]) => tokens) };
+}
+
+/** Decides a recorded request again. With the catalog of its snapshot and no changes the plan is the same, bit for bit. */
+export function replay(record: DecisionRecord, catalog: Catalog, changes: Changes = {}): Plan | Refusal {
+  const stillHeld = Object.keys(changes).length === 0;
+  const request = { ...requestOf(record), ...changes };
+  // Another policy would have led the conversation elsewhere before: where it was at home then says nothing.
+  return decide(stillHeld ? request : { ...request, held: undefined }, { catalog, live: new Map(Object.entries(record.live)) }, record.seed, predictionOf(record, catalog));
+}
+
+/** One side of a comparison; all undefined when the request is refused. Nano-USD are expectations, never billed. */
+export interface Expected {
+  readonly model: string | undefined;
+  readonly quality: number | undefined;
+  readonly cost: number | undefined;
+  /** Cost of the reference minus cost. */
+  readonly savings: number | undefined;
+}
+
+/** What a plan for `auto` is expected to bring; undefined fields for a pinned model or a refusal. */
+export function expectedOf(result: Plan | Refusal): Expected {
+  const chosen = result.kind === 'plan' ? result.auto?.groups[0] : undefined;
+  if (chosen === undefined || result.kind !== 'plan') return { model: undefined, quality: undefined, cost: undefined, savings: undefined };
+  const reference = result.auto?.groups.find((group) => group.model.id === result.reference?.model);
+  return { model: chosen.model.id, quality: chosen.quality, cost: chosen.cost, savings: reference === undefined ? undefined : reference.cost - chosen.cost };
+}
