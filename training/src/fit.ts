@@ -42,7 +42,8 @@ export interface TrainingOptions {
 
 interface ClusterFit {
   readonly terms: Omit<ClusterTerms, 'firstColumn'>;
-  readonly general: { readonly generalDifficulty: number; readonly need: number };
+  /** Factor of general need where nothing else is known. */
+  readonly needAlone: number;
   /** MATRIX_COLUMNS × (1 + directions). */
   readonly weights: Float64Array;
   readonly cells: ReadonlyMap<string, ModelCell>;
@@ -55,7 +56,7 @@ export function fit(prompts: readonly Prompt[], models: ModelsFile, options: Tra
   const standing = standings(overall);
   const folds = Int32Array.from(prompts, ({ outcome }) => foldOf(outcome.stem, INNER_FOLDS, 'calibration'));
 
-  const scope = targetsOf(prompts, models, standing);
+  const scope = targetsOf(prompts, models);
   const general = learnColumns(matrix, folds, generalTargets(scope), GENERAL_COLUMNS, [GENERAL_PENALTY, GENERAL_PENALTY]);
   const clusters = CLUSTERS.flatMap((cluster) => {
     const rows = prompts.flatMap((prompt, row) => (prompt.cluster === cluster ? [row] : []));
@@ -86,8 +87,7 @@ export function fit(prompts: readonly Prompt[], models: ModelsFile, options: Tra
       columns: packed.columns,
       clusters: terms,
       elsewhere: {
-        generalDifficulty: mean(clusters.map((entry) => entry.general.generalDifficulty)),
-        need: mean(clusters.map((entry) => entry.general.need)),
+        need: mean(clusters.map((entry) => entry.needAlone)),
         offset: Math.min(0, ...clusters.map((entry) => entry.terms.offset)),
         outputTokens: mean(measured.map((model) => model.outputTokens)),
       },
@@ -112,8 +112,8 @@ function generalTargets(scope: Scope): Targets {
   const values = new Float64Array(scope.rows.length * GENERAL_COLUMNS);
   const weights = new Float64Array(values.length);
   scope.rows.forEach((row, i) => {
-    values.set([row.difficulty, row.need], i * GENERAL_COLUMNS);
-    weights.set([1, row.needWeight], i * GENERAL_COLUMNS);
+    values.set([row.difficulty, row.need ?? 0], i * GENERAL_COLUMNS);
+    weights.set([1, row.need === undefined ? 0 : 1], i * GENERAL_COLUMNS);
   });
   return { values, weights };
 }
@@ -152,7 +152,7 @@ function fitCluster(cluster: Cluster, rows: readonly number[], around: Surroundi
   const matrix = matrixOf(prompts, around.vocabulary);
   const folds = Int32Array.from(rows, (row) => around.folds[row] ?? 0);
   const general = Float64Array.from(rows.flatMap((row) => [around.general[row * GENERAL_COLUMNS] ?? 0, around.general[row * GENERAL_COLUMNS + 1] ?? 0]));
-  const scope = targetsOf(prompts, models, standing);
+  const scope = targetsOf(prompts, models);
   const samples = new Map<string, number>();
   for (const prompt of prompts) for (const [model] of measuredOf(prompt, models)) samples.set(model, (samples.get(model) ?? 0) + 1);
   const names = [...samples].filter(([, count]) => count >= MODEL_SAMPLES_MIN).map(([name]) => name);
@@ -174,16 +174,16 @@ function fitCluster(cluster: Cluster, rows: readonly number[], around: Surroundi
       basis.forEach((direction, i) => (specific += ((direction[model] ?? 0) * (held[row * count + 1 + i] ?? 0)) / (variances[model] ?? 0.25)));
       const needed = (standing.get(name) ?? 0) * (general[row * GENERAL_COLUMNS + 1] ?? 0);
       const hardness = -(general[row * GENERAL_COLUMNS] ?? 0);
-      return { model, outcome, weight: 1 / Math.sqrt(outcomes.length), factors: isOwn ? [-(held[row * count] ?? 0), hardness, specific, needed] : [hardness, needed] };
+      return { model, outcome, weight: 1 / Math.sqrt(outcomes.length), factors: isOwn ? [-(held[row * count] ?? 0), hardness, specific, needed] : [needed] };
     });
   });
   const own = calibrate(observations(true), prior, FACTORS.length);
-  const [generalDifficulty = 0, need = 0] = calibrate(observations(false), prior, 2).factors;
+  const [needAlone = 0] = calibrate(observations(false), prior, 1).factors;
   const factors = Object.fromEntries(FACTORS.map((name, i) => [name, own.factors[i] ?? 0])) as Record<(typeof FACTORS)[number], number>;
   const offset = names.reduce((sum, name, i) => sum + (own.abilities[i] ?? 0) - (overall.get(name) ?? 0), 0) / names.length;
   return {
     terms: { cluster, directions: basis.length, ...factors, offset, knownFloor: knownFull - FAMILIAR_SPAN, knownFull, lengthShape: lengthShape(prompts, around.vocabulary) },
-    general: { generalDifficulty, need },
+    needAlone,
     weights: project(columns.weights, basis, names.length),
     cells: cellsOf(cluster, names, own, basis, variances, samples, prompts, models),
   };

@@ -7,8 +7,6 @@ import type { Prompt } from './prompts.js';
 /** Outcomes by which a prompt's own difficulty is held at the middle. */
 const DIFFICULTY_HOLD = 1;
 const VARIANCE_MIN = 0.04;
-/** Keeps the slope over standing finite where all measured models stand alike. */
-const STANDING_HOLD = 0.02;
 
 interface Cell {
   readonly mean: number;
@@ -23,9 +21,8 @@ export interface RowTargets {
   readonly level: number;
   /** By model: outcome minus what ability and difficulty explain. */
   readonly residuals: ReadonlyMap<string, number>;
-  /** How much more an abler model gained here than usual, in log-odds per step of standing, and the weight of that figure. */
-  readonly need: number;
-  readonly needWeight: number;
+  /** What the strong model of the data set's pair gained over the weak one, beyond the mean; undefined = not measured. */
+  readonly need: number | undefined;
 }
 
 export interface Scope {
@@ -59,31 +56,26 @@ export function cellMeans(prompts: readonly Prompt[], models: ModelsFile): CellM
   return [...sums.values()].map(({ model, group, right, samples }) => ({ model, group, mean: (right + 1) / (samples + 2), samples }));
 }
 
-/** Targets of the prompts of one scope (a cluster, or all). `standing` is by model. */
-export function targetsOf(prompts: readonly Prompt[], models: ModelsFile, standing: ReadonlyMap<string, number>): Scope {
+/** Targets of the prompts of one scope: a cluster, or all. */
+export function targetsOf(prompts: readonly Prompt[], models: ModelsFile): Scope {
   const means = cellMeans(prompts, models);
   const cells = new Map(means.map(({ model, group, mean }): [string, Cell] => [`${model}|${group}`, { mean, variance: Math.max(VARIANCE_MIN, mean * (1 - mean)) }]));
   const additive = additiveAbilities(means);
   const rows = prompts.map((prompt): RowTargets => {
     const { dataset } = prompt.outcome;
-    const outcomes = measuredOf(prompt, models).map(([model, value]) => ({ model, value, cell: cells.get(`${model}|${dataset}`) ?? { mean: 0.5, variance: 0.25 }, standing: standing.get(model) ?? 0 }));
+    const outcomes = measuredOf(prompt, models).map(([model, value]) => ({ model, value, cell: cells.get(`${model}|${dataset}`) ?? { mean: 0.5, variance: 0.25 } }));
     const count = outcomes.length;
     const meanVariance = outcomes.reduce((sum, { cell }) => sum + cell.variance, 0) / Math.max(1, count);
     const shortfall = outcomes.reduce((sum, { value, cell }) => sum + cell.mean - value, 0) / (count + DIFFICULTY_HOLD);
     const difficulty = shortfall / (meanVariance || 0.25);
-    const middle = outcomes.reduce((sum, entry) => sum + entry.standing, 0) / Math.max(1, count);
-    let product = 0;
-    let square = 0;
-    for (const { value, cell, standing: at } of outcomes) {
-      product += (at - middle) * (value - cell.mean);
-      square += (at - middle) ** 2;
-    }
+    const pair = models.datasets[dataset]?.pair;
+    const strong = outcomes.find(({ model }) => model === pair?.strong);
+    const weak = outcomes.find(({ model }) => model === pair?.weak);
     return {
       difficulty,
       level: additive.level.get(dataset) ?? 0,
       residuals: new Map(outcomes.map(({ model, value, cell }) => [model, value - cell.mean + cell.variance * difficulty])),
-      need: product / (square + STANDING_HOLD) / (meanVariance || 0.25),
-      needWeight: square / (square + STANDING_HOLD),
+      need: strong === undefined || weak === undefined ? undefined : strong.value - weak.value - (strong.cell.mean - weak.cell.mean),
     };
   });
   const variances = new Map<string, number>();

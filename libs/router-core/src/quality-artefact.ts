@@ -82,8 +82,11 @@ export interface QualityHeader {
   readonly normMin: number;
   readonly columns: readonly Column[];
   readonly clusters: readonly ClusterTerms[];
-  /** Where no cluster was measured: factors of general difficulty and need, and an `offset` as of the hardest cluster measured. */
-  readonly elsewhere: { readonly generalDifficulty: number; readonly need: number; readonly offset: number; readonly outputTokens: number };
+  /**
+   * Where no cluster was measured: the factor of general need, and an `offset` as of the hardest cluster measured. Difficulty
+   * stays out: whether a harder prompt widens or narrows the gap between models depends on a level that nobody measured.
+   */
+  readonly elsewhere: { readonly need: number; readonly offset: number; readonly outputTokens: number };
   /** From the catalog's ability in [0, 1] to log-odds: `offset + slope × ability`. */
   readonly catalogAbility: { readonly slope: number; readonly offset: number };
   readonly models: readonly MeasuredModel[];
@@ -169,7 +172,7 @@ function problemOf(header: unknown): string | undefined {
   if (header['featureSchema'] !== FEATURE_SCHEMA) return 'The artefact was trained with another feature schema.';
   const { columns, clusters, models, normMin } = header;
   const hasParts = typeof header['dataHash'] === 'string' && isNumbers(header['shapeMean'], SHAPE.length) && isNumbers(header['shapeDeviation'], SHAPE.length)
-    && typeof normMin === 'number' && normMin > 0 && hasNumbers(header['elsewhere'], ['generalDifficulty', 'need', 'offset', 'outputTokens'])
+    && typeof normMin === 'number' && normMin > 0 && hasNumbers(header['elsewhere'], ['need', 'offset', 'outputTokens'])
     && hasNumbers(header['catalogAbility'], ['slope', 'offset']) && isObject(header['metrics']);
   if (!hasParts || !Array.isArray(columns) || !Array.isArray(clusters) || !Array.isArray(models)) return 'A part of the header of the artefact is missing.';
   if (columns.length < GENERAL_COLUMNS || !columns.every((column) => hasNumbers(column, ['scale']) && isNumbers((column as Column).shape, SHAPE.length))) return 'A column of the artefact is incomplete.';

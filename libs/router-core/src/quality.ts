@@ -124,7 +124,7 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
       return value;
     };
     const familiarity = terms === undefined ? 0 : clamp((knownShare(words, knownWords) - terms.knownFloor) / (terms.knownFull - terms.knownFloor), 0, 1);
-    const generalDifficulty = (terms ?? header.elsewhere).generalDifficulty * valueOf(GENERAL_DIFFICULTY);
+    const generalDifficulty = terms === undefined ? 0 : terms.generalDifficulty * valueOf(GENERAL_DIFFICULTY);
     const need = (terms ?? header.elsewhere).need * valueOf(GENERAL_NEED);
     const difficulty = generalDifficulty + (terms === undefined ? 0 : terms.difficulty * familiarity * valueOf(terms.firstColumn));
     const own: number[] = [];

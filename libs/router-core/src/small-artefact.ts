@@ -16,7 +16,7 @@ export const SMALL_HEADER: QualityHeader = {
   normMin: 100,
   columns: [{ scale: 1, shape: zeros }, { scale: 1, shape: zeros }, { scale: 1, shape: zeros }, { scale: 1, shape: zeros }],
   clusters: [{ cluster: 'exam', firstColumn: 2, directions: 1, difficulty: 1, generalDifficulty: 0, specific: 1, need: 1, offset: -0.5, knownFloor: 0.2, knownFull: 0.6, lengthShape: zeros }],
-  elsewhere: { generalDifficulty: 1, need: 1, offset: -1, outputTokens: 200 },
+  elsewhere: { need: 1, offset: -1, outputTokens: 200 },
   catalogAbility: { slope: 4, offset: -2 },
   models: [
     { name: 'strong', ability: 2, standing: 0.5, outputTokens: 300, cells: [{ cluster: 'exam', ability: 1.5, deviation: 0.1, directions: [1], outputTokens: 100, samples: 1_000 }] },
