@@ -1,6 +1,6 @@
 // The import rule of ARCHITECTURE.md: each layer imports only from layers below it. Tests beside the code may use testkit and local-stores.
 // Tests, and the support code that stands beside them in a folder named for it.
-const TESTS = '(\\.test\\.ts|-suite\\.ts)$|/test/|/testing/';
+const TESTS = '(\\.(test|battery)\\.ts|-suite\\.ts)$|/test/|/testing/';
 
 // Lowest first; `also` names peers of the same layer that may be imported.
 const layers = [
@@ -49,18 +49,18 @@ module.exports = {
     },
     {
       name: 'domain-is-pure',
-      comment: 'domain/ imports kernel, the cores, contract types, Secret (a pure value) and itself.',
+      comment: 'domain/ imports kernel, the cores, plugin-kit, contract types, Secret (a pure value) and itself.',
       severity: 'error',
       from: { path: '^services/([^/]+)/src/domain/', pathNot: TESTS },
       to: {
         path: '^(libs|services|deploy|tests|bench)/',
-        pathNot: [libs(['kernel', 'ledger-core', 'router-core', 'contracts']), '^libs/runtime/src/secret\\.ts$', '^services/$1/src/domain/'],
+        pathNot: [libs(['kernel', 'ledger-core', 'router-core', 'contracts', 'plugin-kit']), '^libs/runtime/src/secret\\.ts$', '^services/$1/src/domain/'],
       },
     },
     {
       name: 'cores-and-wires-do-no-io',
       severity: 'error',
-      from: { path: '^libs/(kernel|ledger-core|router-core|wires)/src/', pathNot: TESTS },
+      from: { path: '^libs/(kernel|ledger-core|router-core|wires|plugin-kit)/src/', pathNot: TESTS },
       to: { dependencyTypes: ['core'], pathNot: '^(node:)?(crypto|buffer|util|string_decoder|zlib)$' },
     },
     {

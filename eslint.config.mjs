@@ -14,12 +14,12 @@ const all = Object.values(restricted);
 const without = (...left) => ['error', ...all.filter((rule) => !left.includes(rule))];
 const { environment, now, newDate, timers, random } = restricted;
 
-const outside = ['**/*.test.ts', '**/test/**', '**/testing/**', 'tests/**', 'bench/**', 'sim/**', 'deploy/**', 'libs/testkit/**', 'libs/local-stores/**'];
+const outside = ['**/*.test.ts', '**/test/**', '**/testing/**', 'tests/**', 'bench/**', 'sim/**', 'deploy/**', 'libs/testkit/**', 'libs/local-stores/**', 'services/dashboard/**'];
 
 export default tseslint.config(
   { ignores: ['**/dist/**', '**/node_modules/**', '**/coverage/**', '**/*.mjs', '**/*.cjs', '**/*.js', '**/*.d.mts', '**/*.d.ts', 'libs/contracts/src/gen/**', 'dashboard/**'] },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     languageOptions: { parser: tseslint.parser, parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     plugins: { '@typescript-eslint': tseslint.plugin },
     linterOptions: { reportUnusedDisableDirectives: 'error' },

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ensureDashboard } from './build-dashboard.mjs';
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const modules = join(root, 'node_modules');
@@ -53,4 +54,5 @@ export async function ensureBuilt({ quiet = false } = {}) {
     run(process.execPath, [join(modules, 'typescript/bin/tsc'), '-b'], quiet);
     writeFileSync(buildStamp, sources);
   }
+  ensureDashboard({ quiet });
 }

@@ -5,12 +5,12 @@ import protobuf from 'protobufjs';
 import { join } from 'node:path';
 
 const SCALARS = {
-  string: { tag: 2, isSet: (v) => `${v} !== undefined && ${v} !== ''`, write: (v) => `w.string(${v});`, read: 'r.string(end)', fallback: `''`, type: 'string' },
-  bytes: { tag: 2, isSet: (v) => `${v} !== undefined && ${v}.length > 0`, write: (v) => `w.bytes(${v});`, read: 'r.bytes(end)', fallback: 'NO_BYTES', type: 'Buffer' },
-  int64: { tag: 0, isSet: (v) => `${v} !== undefined && !isZero(${v})`, write: (v) => `w.int64(${v});`, read: 'r.int64()', fallback: `'0'`, type: 'string' },
-  uint32: { tag: 0, isSet: (v) => `${v} !== undefined && ${v} !== 0`, write: (v) => `w.uint32(${v});`, read: 'r.uint32()', fallback: '0', type: 'number' },
-  bool: { tag: 0, isSet: (v) => `${v} === true`, write: (v) => `w.bool(${v});`, read: 'r.bool()', fallback: 'false', type: 'boolean' },
-  double: { tag: 1, isSet: (v) => `${v} !== undefined && Number(${v}) !== 0`, write: (v) => `w.double(${v});`, read: 'r.double()', fallback: '0', type: 'number' },
+  string: { tag: 2, isSet: (v) => `${v} !== undefined && ${v} !== ''`, write: (v) => `w.string(${v});`, read: 'r.string(end)', copy: (v) => v, fallback: `''`, type: 'string' },
+  bytes: { tag: 2, isSet: (v) => `${v} !== undefined && ${v}.length > 0`, write: (v) => `w.bytes(${v});`, read: 'r.bytes(end)', copy: (v) => `copyBytes(${v})`, fallback: 'NO_BYTES', type: 'Buffer' },
+  int64: { tag: 0, isSet: (v) => `${v} !== undefined && !isZero(${v})`, write: (v) => `w.int64(${v});`, read: 'r.int64()', copy: (v) => `copyInt64(${v})`, fallback: `'0'`, type: 'string' },
+  uint32: { tag: 0, isSet: (v) => `${v} !== undefined && ${v} !== 0`, write: (v) => `w.uint32(${v});`, read: 'r.uint32()', copy: (v) => `${v} >>> 0`, fallback: '0', type: 'number' },
+  bool: { tag: 0, isSet: (v) => `${v} === true`, write: (v) => `w.bool(${v});`, read: 'r.bool()', copy: (v) => v, fallback: 'false', type: 'boolean' },
+  double: { tag: 1, isSet: (v) => `${v} !== undefined && Number(${v}) !== 0`, write: (v) => `w.double(${v});`, read: 'r.double()', copy: (v) => `Number(${v})`, fallback: '0', type: 'number' },
 };
 
 const dotted = (type) => type.fullName.replace(/^\./, '');
@@ -43,7 +43,8 @@ function describeField(area, field) {
     const scalar = SCALARS[field.type];
     if (scalar === undefined) throw new Error(`${field.fullName}: type ${field.type} has no codec; add it to scripts/generate-codecs.mjs.`);
     if (field.type === 'bytes') area.runtime.add('NO_BYTES');
-    if (field.type === 'int64') area.runtime.add('isZero');
+    if (field.type === 'bytes') area.runtime.add('copyBytes');
+    if (field.type === 'int64') for (const name of ['isZero', 'copyInt64']) area.runtime.add(name);
     return { ...scalar, isMessage: false };
   }
   if (type instanceof protobuf.Enum) {
@@ -56,6 +57,7 @@ function describeField(area, field) {
       isSet: (v) => `${v} !== undefined && ${v} !== '${first}' && ${v} !== 0`,
       write: (v) => `w.uint32(${area.use(type, 'numberOf')}(${v}));`,
       read: `${area.use(type, 'nameOf')}(r.uint32())`,
+      copy: (v) => `${area.use(type, 'copy')}(${v})`,
       fallback: `'${first}'`,
       type: `${type.name}Name`,
     };
@@ -66,6 +68,7 @@ function describeField(area, field) {
     isSet: (v) => `${v} !== undefined && ${v} !== null`,
     write: (v) => `{ const at = w.open(); ${area.use(type, 'write')}(w, ${v}); w.close(at); }`,
     read: `${area.use(type, 'read')}(r, r.delimited(end))`,
+    copy: (v) => `${area.use(type, 'copy')}(${v})`,
     fallback: 'null',
     type: `${type.name}Out`,
   };
@@ -121,6 +124,29 @@ function readFunction(area, type) {
   return lines;
 }
 
+/** What `read` makes of the bytes that `write` makes of a message, without the bytes. */
+function copyFunction(area, type) {
+  const fields = [...type.fieldsArray].sort((a, b) => a.id - b.id);
+  if (fields.length === 0) return [`function copy${type.name}(_m: ${type.name}): ${type.name}Out { return {} as ${type.name}Out; }`];
+  const oneofs = type.oneofsArray.filter((oneof) => !oneof.fieldsArray.every((field) => field.options?.proto3_optional));
+  const lines = [`function copy${type.name}(m: ${type.name}): ${type.name}Out {`];
+  const isGiven = (v) => `${v} !== undefined && ${v} !== null`;
+  for (const field of fields) {
+    const f = describeField(area, field);
+    const v = `m.${field.name}`;
+    const absent = field.partOf !== null ? 'undefined' : f.fallback;
+    const value = field.repeated ? `${v} === undefined ? [] : Array.from(${v}, (one) => ${f.copy('one')})` : `${isGiven(v)} ? ${f.copy(v)} : ${absent}`;
+    lines.push(`  const v${field.id} = ${value};`);
+  }
+  for (const { name, fieldsArray } of oneofs) {
+    // The last of the wire wins.
+    const last = [...fieldsArray].sort((a, b) => b.id - a.id);
+    lines.push(`  const ${name} = ${last.map((field) => `v${field.id} !== undefined ? '${field.name}' : `).join('')}undefined;`);
+  }
+  const members = [...fields.map((field) => `${field.name}: v${field.id}`), ...oneofs.map(({ name }) => name)];
+  return [...lines, `  return { ${members.join(', ')} } as ${type.name}Out;`, '}'];
+}
+
 function enumTable(type) {
   const names = Object.entries(type.values);
   const first = type.valuesById[0];
@@ -130,6 +156,7 @@ function enumTable(type) {
     `const numbers${type.name}: Readonly<Record<string, number>> = { ${names.map(([name, id]) => `${name}: ${id}`).join(', ')} };`,
     `/** A number of a newer peer reads as ${first}. */`,
     `export function nameOf${type.name}(id: number): ${type.name}Name { return names${type.name}[id] ?? '${first}'; }`,
+    `export function copy${type.name}(name: ${type.name}Name | number): ${type.name}Name { return nameOf${type.name}(numberOf${type.name}(name)); }`,
     `export function numberOf${type.name}(name: ${type.name}Name | number): number { return typeof name === 'number' ? name : (numbers${type.name}[name] ?? 0); }`,
   ];
 }
@@ -149,9 +176,9 @@ export function generateCodecs(protoDir, areas, header) {
     const body = [];
     for (const type of enums) body.push(...enumTable(type), '');
     for (const type of types) {
-      body.push(`export ${writeFunction(area, type).join('\n')}`, `export ${readFunction(area, type).join('\n')}`, '');
+      body.push(`export ${writeFunction(area, type).join('\n')}`, `export ${readFunction(area, type).join('\n')}`, `export ${copyFunction(area, type).join('\n')}`, '');
     }
-    body.push(`export const codecs = {`, ...types.map((type) => `  ${type.name}: messageCodec(write${type.name}, read${type.name}),`), '};', '');
+    body.push(`export const codecs = {`, ...types.map((type) => `  ${type.name}: messageCodec(write${type.name}, read${type.name}, copy${type.name}),`), '};', '');
     if (service !== undefined) {
       body.push('/** RPCs of the area but Link, by name. */', 'export const rpcs: Readonly<Record<string, Rpc>> = {');
       for (const method of service.methodsArray.filter((one) => one.name !== 'Link')) {

@@ -3,11 +3,13 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { ensureDashboard } from './build-dashboard.mjs';
 import { build, ensureInstalled, root } from './install.mjs';
 
 const say = (line) => process.stdout.write(`${line}\n`);
 const VARIABLES = { postgres: 'TEST_DATABASE_URL', redis: 'TEST_REDIS_URL', nats: 'TEST_NATS_URL' };
 const requireReal = process.env.REQUIRE_REAL_STORES === '1';
+const requireBrowser = process.env.REQUIRE_BROWSER === '1';
 let stores;
 let jest;
 let interrupted = false;
@@ -67,12 +69,18 @@ async function main() {
     // The stores' starter is needed to go on.
     build(['libs/local-stores']);
   }
+  // Tests of its pages say so when it is missing.
+  ensureDashboard();
   const { findStores } = await import('../libs/local-stores/dist/find.js');
   stores = await findStores({ databaseUrl: process.env.TEST_DATABASE_URL, redisUrl: process.env.TEST_REDIS_URL, natsUrl: process.env.TEST_NATS_URL });
   say(stores.missing.length === 0 ? `Real stores: ${stores.summary}.` : `WARNING: NOT COVERED: tests of ${stores.missing.join(', ')} need a real store that is not here. ${stores.summary}.`);
+  const { findChromium } = await import('../libs/local-stores/dist/chromium.js');
+  const chromium = findChromium({ given: process.env.CHROMIUM_PATH, mayDownload: requireBrowser });
+  say(chromium === undefined ? 'WARNING: NOT COVERED: tests of the dashboard need Chromium, which is not here. Set CHROMIUM_PATH.' : `Chromium: ${chromium.origin}.`);
   if (interrupted) return { passed: 0, failed: 1, skipped: 0 };
   const environment = { ...process.env, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning`.trim() };
   for (const [store, { url }] of Object.entries(stores.stores)) environment[VARIABLES[store]] = url;
+  if (chromium !== undefined) Object.assign(environment, { CHROMIUM_PATH: chromium.executable, CHROMIUM_ENVIRONMENT: JSON.stringify(chromium.environment) });
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-jest-'));
   try {
     const counts = { passed: 0, failed: 0, skipped: 0 };
@@ -87,6 +95,10 @@ async function main() {
     if (!isBuilt) counts.failed += 1;
     if (requireReal && stores.missing.length > 0) {
       say(`REQUIRE_REAL_STORES=1, and ${stores.missing.join(', ')} is missing: counted as a failure.`);
+      counts.failed += 1;
+    }
+    if (requireBrowser && chromium === undefined) {
+      say('REQUIRE_BROWSER=1, and Chromium is missing: counted as a failure.');
       counts.failed += 1;
     }
     // jest failed for a reason of its own, such as a worker that crashed or an interruption.

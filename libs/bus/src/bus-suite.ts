@@ -47,6 +47,27 @@ export function busSuite(name: string, open: () => Promise<Bus>): void {
       expect(seen).toEqual(['a', 'b', 'c']);
     });
 
+    test('says how many messages wait, those in work included', async () => {
+      const at = fresh('lag');
+      let release: (() => void) | undefined;
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      let isInWork = false;
+      const subscription = await consume(at, async (messages) => {
+        isInWork = true;
+        await held;
+        return messages.map(() => 'done');
+      }, 1);
+      for (const value of ['a', 'b', 'c']) await bus.publish(at.subject, bytes(value));
+      await until(() => isInWork);
+      expect(await subscription.lag?.()).toBe(3);
+      release?.();
+      let left = await subscription.lag?.();
+      while (left !== 0) left = await subscription.lag?.();
+      expect(left).toBe(0);
+    });
+
     test('delivers a message again until it is done, counting deliveries', async () => {
       const at = fresh('again');
       const deliveries: number[] = [];

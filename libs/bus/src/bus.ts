@@ -10,6 +10,8 @@ export interface BusMessage {
 export interface Subscription {
   /** Stops delivery; a batch in work is finished first. Safe to call twice. */
   stop(): Promise<void>;
+  /** Of `consume`: messages that are stored and not yet acknowledged under the durable name. Rejects when the server does not say. */
+  lag?(): Promise<number>;
 }
 
 export interface ConsumeOptions {

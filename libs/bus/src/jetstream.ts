@@ -193,6 +193,10 @@ class JetStreamBus implements Bus {
     const stopping = new AbortController();
     const work = this.#pull(stream, options, handler, isStopped, stopping.signal);
     const subscription: Subscription = {
+      lag: async () => {
+        const { num_pending: waiting, num_ack_pending: inWork } = await this.#manager.consumers.info(stream, options.durable);
+        return waiting + inWork;
+      },
       stop: async () => {
         stopped = true;
         stopping.abort();

@@ -141,12 +141,15 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
     consume: (options, handler) => {
       const group = groupOf(options);
       let stopped = false;
+      /** Messages of the batch in work. */
+      let inHand = 0;
       let busy: Promise<void> | undefined;
       let gathering: { cancel(): void } | undefined;
 
       const takeBatch = async (): Promise<void> => {
         const batch = group.queue.splice(0, options.batchMessagesMax);
         if (batch.length === 0) return;
+        inHand = batch.length;
         for (const message of batch) message.deliveries += 1;
         let verdicts: readonly Verdict[] = [];
         try {
@@ -154,6 +157,7 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
         } catch {
           // A rejected handler means `again` for the whole batch.
         }
+        inHand = 0;
         settle(group, batch, verdicts);
       };
       const begin = (): void => {
@@ -177,6 +181,7 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
       group.waiters.add(look);
       look();
       const subscription: Subscription = {
+        lag: () => Promise.resolve(group.queue.length + inHand),
         stop: async () => {
           stopped = true;
           group.waiters.delete(look);

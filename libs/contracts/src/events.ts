@@ -3,8 +3,12 @@
 export type { AttemptEnded, AttemptEnded__Output } from './gen/signalbox/events/v1/AttemptEnded.js';
 export type { AttemptObserved, AttemptObserved__Output } from './gen/signalbox/events/v1/AttemptObserved.js';
 export type { AttemptsObserved, AttemptsObserved__Output } from './gen/signalbox/events/v1/AttemptsObserved.js';
+export type { DecisionMade, DecisionMade__Output } from './gen/signalbox/events/v1/DecisionMade.js';
+export type { DecisionsMade, DecisionsMade__Output } from './gen/signalbox/events/v1/DecisionsMade.js';
+export type { HoldsFreed, HoldsFreed__Output } from './gen/signalbox/events/v1/HoldsFreed.js';
 export type { KeyInvalidated, KeyInvalidated__Output } from './gen/signalbox/events/v1/KeyInvalidated.js';
 export type { OutcomeTold, OutcomeTold__Output } from './gen/signalbox/events/v1/OutcomeTold.js';
+export type { RoutingControl, RoutingControl__Output } from './gen/signalbox/events/v1/RoutingControl.js';
 export type { ScopeTotal, ScopeTotal__Output } from './gen/signalbox/events/v1/ScopeTotal.js';
 export type { TotalsPublished, TotalsPublished__Output } from './gen/signalbox/events/v1/TotalsPublished.js';
 export type { UsageRecorded, UsageRecorded__Output } from './gen/signalbox/events/v1/UsageRecorded.js';

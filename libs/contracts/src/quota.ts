@@ -12,7 +12,9 @@ export type { HeartbeatRequest, HeartbeatRequest__Output } from './gen/signalbox
 export type { HeartbeatResponse, HeartbeatResponse__Output } from './gen/signalbox/quota/v1/HeartbeatResponse.js';
 export type { HoldUpdate, HoldUpdate__Output } from './gen/signalbox/quota/v1/HoldUpdate.js';
 export type { Limits, Limits__Output } from './gen/signalbox/quota/v1/Limits.js';
+export type { LiveHold, LiveHold__Output } from './gen/signalbox/quota/v1/LiveHold.js';
 export type { Period, Period__Output } from './gen/signalbox/quota/v1/Period.js';
 export type { ReleaseRequest, ReleaseRequest__Output } from './gen/signalbox/quota/v1/ReleaseRequest.js';
+export type { ReregisterRequest, ReregisterRequest__Output } from './gen/signalbox/quota/v1/ReregisterRequest.js';
 export type { ShowRequest, ShowRequest__Output } from './gen/signalbox/quota/v1/ShowRequest.js';
 export type { ShowResponse, ShowResponse__Output } from './gen/signalbox/quota/v1/ShowResponse.js';

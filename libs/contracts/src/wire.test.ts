@@ -6,7 +6,7 @@ import { loaderOptions } from '../loader-options.mjs';
 import { messageCodec } from './load.js';
 
 const PROTO_DIR = fileURLToPath(new URL('../../../proto', import.meta.url));
-const AREAS = ['common', 'link', 'quota', 'routing', 'accounts', 'billing', 'worker', 'events'];
+const AREAS = ['common', 'link', 'quota', 'routing', 'accounts', 'billing', 'worker', 'events', 'sandbox', 'plugins'];
 const root = new protobuf.Root();
 root.resolvePath = (_origin, target) => `${PROTO_DIR}/${target}`;
 root.loadSync(AREAS.map((area) => `${area}/v1/${area}.proto`)).resolveAll();
@@ -70,6 +70,7 @@ describe('every message of proto/', () => {
         const expected = withoutMarkers(type.toObject(type.decode(theirs), loaderOptions));
         expect(withoutMarkers(codec.decode(theirs))).toEqual(expected);
         expect(withoutMarkers(type.toObject(type.decode(codec.encode(message)), loaderOptions))).toEqual(expected);
+        expect(codec.copy(message)).toEqual(codec.decode(codec.encode(message)));
       }),
       { numRuns: 12 },
     );
@@ -98,7 +99,11 @@ describe('the writer', () => {
     const codec = messageCodec<{ name: string; value: Buffer }, { name: string; value: Buffer }>('signalbox.worker.v1.Field');
     const written = Array.from({ length: 300 }, (_, i) => ({ name: `field ${i}`, value: Buffer.alloc((i * 977) % 70_000, i % 256) }));
     const encoded = written.map((message) => codec.encode(message));
-    encoded.forEach((bytes, i) => expect(codec.decode(bytes)).toEqual(written[i]));
+    encoded.forEach((bytes, i) => {
+      const { name, value } = codec.decode(bytes);
+      expect(name).toBe(written[i]?.name);
+      expect(value.equals(written[i]?.value ?? Buffer.alloc(0))).toBe(true);
+    });
   });
 
   test('refuses an integer that does not fit, and goes on with the next message', () => {
@@ -108,9 +113,18 @@ describe('the writer', () => {
     expect(codec.decode(codec.encode({ reservedAtMs: '7' }))).toEqual({ day: '', week: '', month: '', plan: '', reservedAtMs: '7' });
   });
 
+  test('refuses a 32-bit field that holds more, instead of cutting it down', () => {
+    const codec = messageCodec<object, { outputText: number }>('signalbox.common.v1.TokenCounts');
+    const [tag = 0] = codec.encode({ outputText: 1 });
+    const of = (...varint: number[]): Buffer => Buffer.from([tag, ...varint]);
+    expect(codec.decode(of(0xff, 0xff, 0xff, 0xff, 0x0f)).outputText).toBe(0xffffffff);
+    expect(() => codec.decode(of(0x80, 0x80, 0x80, 0x80, 0x10))).toThrow(RangeError);
+    expect(() => codec.decode(of(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10))).toThrow(RangeError);
+  });
+
   test('passes over fields of a newer peer', () => {
     const codec = messageCodec<object, object>('signalbox.common.v1.FaultDetail');
-    const bytes = Buffer.concat([codec.encode({ code: 'x' }), Buffer.from([0xa5, 0x06, 1, 2, 3, 4]), Buffer.from([0xa1, 0x06, 1, 2, 3, 4, 5, 6, 7, 8])]);
+    const bytes = Buffer.concat([codec.encode({ code: 'x' }), Buffer.from([0xa5, 0x06, 1, 2, 3, 4]), Buffer.from([0xa1, 0x06, 1, 2, 3, 4, 5, 6, 7, 8]), Buffer.from([0xa0, 0x06, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01])]);
     expect(codec.decode(bytes)).toEqual({ code: 'x', message: '', retryAfterMs: 0 });
   });
 });

@@ -190,6 +190,8 @@ export class Reader {
     for (let shift = 7; shift < 70; shift += 7) {
       const byte = data[this.at] ?? fail();
       this.at += 1;
+      // What does not fit is refused, not cut down: it may be money.
+      if (shift > 28 ? (byte & 0x7f) !== 0 : shift === 28 && (byte & 0x70) !== 0) fail();
       if (shift < 32) value |= (byte & 0x7f) << shift;
       if (byte < 0x80) return value >>> 0;
     }
@@ -256,7 +258,7 @@ export class Reader {
   skip(tag: number, end: number): void {
     switch (tag & 7) {
       case 0:
-        this.uint32();
+        this.int64();
         break;
       case 1:
         this.at += 8;
@@ -278,6 +280,21 @@ export class Reader {
   }
 }
 
+/** The text that a reader makes of a 64-bit integer. Throws as `Writer.int64`. */
+export function copyInt64(value: Int64): string {
+  const text = typeof value === 'string' ? value : value.toString();
+  if (smallNatural(text) >= 0) return text.length === 1 || text.charCodeAt(0) !== 0x30 ? text : String(smallNatural(text));
+  const wide = BigInt(text);
+  if (BigInt.asIntN(64, wide) !== wide) throw new RangeError('An integer does not fit into 64 bits.');
+  return wide.toString();
+}
+
+/** The same bytes as a Buffer: nobody changes what is sent. */
+export function copyBytes(bytes: Uint8Array | string): Buffer {
+  if (typeof bytes === 'string') throw new TypeError('Bytes are not given as text.');
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
 function fail(): never {
   throw new RangeError('These bytes are no such message.');
 }
@@ -292,12 +309,14 @@ export interface MessageCodec<Message, Output> {
   encode(message: Message): Buffer;
   /** Throws on bytes that are not such a message. Fields of bytes are views of the input. */
   decode(bytes: Uint8Array): Output;
+  /** What `decode` makes of what `encode` makes of it, for a reader in this process; bytes are shared. Throws as `encode`. */
+  copy(message: Message): Output;
 }
 
 const writer = new Writer();
 
-/** A codec of the two halves of one message type. */
-export function messageCodec<Message, Output>(write: (w: Writer, message: Message) => void, read: (r: Reader, end: number) => Output): MessageCodec<Message, Output> {
+/** A codec of the parts of one message type. */
+export function messageCodec<Message, Output>(write: (w: Writer, message: Message) => void, read: (r: Reader, end: number) => Output, copy: (message: Message) => Output): MessageCodec<Message, Output> {
   return {
     encode: (message) => {
       try {
@@ -312,6 +331,7 @@ export function messageCodec<Message, Output>(write: (w: Writer, message: Messag
       const data = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       return read(new Reader(data), data.length);
     },
+    copy,
   };
 }
 
@@ -324,6 +344,8 @@ export interface Rpc {
   readonly requestDeserialize: (bytes: Buffer) => object;
   readonly responseSerialize: (message: object) => Buffer;
   readonly responseDeserialize: (bytes: Buffer) => object;
+  readonly requestCopy: (message: object) => object;
+  readonly responseCopy: (message: object) => object;
 }
 
 export function rpc<Request extends object, RequestOut extends object, Response extends object, ResponseOut extends object>(path: string, request: MessageCodec<Request, RequestOut>, response: MessageCodec<Response, ResponseOut>, responseStream: boolean): Rpc {
@@ -336,5 +358,7 @@ export function rpc<Request extends object, RequestOut extends object, Response 
     requestDeserialize: request.decode,
     responseSerialize: response.encode as (message: object) => Buffer,
     responseDeserialize: response.decode,
+    requestCopy: (message) => request.copy(message as Request),
+    responseCopy: (message) => response.copy(message as Response),
   };
 }

@@ -7,6 +7,8 @@ export interface TierTerms {
   /** null = unlimited until set on the account. */
   readonly requestsPerMinute: number | null;
   readonly burstPerSecond: number | null;
+  /** Fee of a calendar month; null = agreed with the customer, not billed from here. */
+  readonly subscriptionNanoUsd: bigint | null;
   /** Tokens included in a calendar month; null = no allotment. */
   readonly includedTokens: bigint | null;
   /** Price of tokens beyond the allotment, nano-USD per 1,000,000; null = not offered. */
@@ -19,13 +21,13 @@ export interface TierTerms {
   readonly isPaid: boolean;
 }
 
-const NONE = { includedTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, byokTokens: null } as const;
+const NONE = { subscriptionNanoUsd: null, includedTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, byokTokens: null } as const;
 
 const TERMS: Record<Variant, Record<Tier, TierTerms>> = {
   A: {
-    free: { ...NONE, requestsPerMinute: 60, burstPerSecond: 5, trialCreditNanoUsd: 5_000_000_000n, byokTokens: 100_000n, isPaid: false },
-    team: { ...NONE, requestsPerMinute: 600, burstPerSecond: 30, includedTokens: 10_000_000n, overageNanoUsdPerMillion: 400_000_000n, isPaid: true },
-    business: { ...NONE, requestsPerMinute: 3_000, burstPerSecond: 150, includedTokens: 50_000_000n, overageNanoUsdPerMillion: 300_000_000n, isPaid: true },
+    free: { ...NONE, subscriptionNanoUsd: 0n, requestsPerMinute: 60, burstPerSecond: 5, trialCreditNanoUsd: 5_000_000_000n, byokTokens: 100_000n, isPaid: false },
+    team: { ...NONE, subscriptionNanoUsd: 99_000_000_000n, requestsPerMinute: 600, burstPerSecond: 30, includedTokens: 10_000_000n, overageNanoUsdPerMillion: 400_000_000n, isPaid: true },
+    business: { ...NONE, subscriptionNanoUsd: 499_000_000_000n, requestsPerMinute: 3_000, burstPerSecond: 150, includedTokens: 50_000_000n, overageNanoUsdPerMillion: 300_000_000n, isPaid: true },
     enterprise: { ...NONE, requestsPerMinute: null, burstPerSecond: null, isPaid: true },
     // `pro` exists in variant B only; an account of that tier served under variant A keeps B's rates.
     pro: { ...NONE, requestsPerMinute: 1_000, burstPerSecond: 50, isPaid: true },

@@ -7,7 +7,7 @@ const BEFORE_MIDNIGHT = Date.parse('2026-11-21T23:59:50Z');
 const AFTER_MIDNIGHT = BEFORE_MIDNIGHT + 15_000;
 
 const command = (requestId: string, more: Partial<AdmitCommand> = {}): AdmitCommand => ({
-  requestId, keyId: 'key_1', counter: 'chat', amount: 10n, minAmount: 0n, tokens: 1n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined,
+  requestId, keyId: 'key_1', counter: 'chat', amount: 10n, minAmount: 0n, tokens: 1n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined,
   keyRequestsPerMinute: undefined, walls: [], anchorDay: 0, periodSeconds: undefined, needsTotals: false, ...more,
 });
 const verdict = (state: AccountState, asked: AdmitCommand, nowMs: number): AdmitVerdict => {
@@ -39,6 +39,20 @@ describe('where a request counts', () => {
     finish(state, { requestId: 'late', charge: 7n, tokens: 1n, byok: false, keyId: 'key_1', periods }, NOON + BUCKET_MEMORY_MS + 40 * DAY_MS);
     expect(['account|day:2026-11-21', 'key_1|day:2026-11-21', 'account|total', 'key_1|total'].map((name) => state.buckets.get(name)?.finishedCharge)).toEqual([7n, 7n, 7n, 7n]);
   });
+});
+
+test('tokens over own credentials never count against the allotment of tokens, from the hold to the ledger', () => {
+  const state = newAccountState();
+  const hard: Wall[] = [{ scope: 'account', period: 'plan', meter: 'tokens', limit: 10n }];
+  const own: Wall[] = [{ scope: 'account', period: 'plan', meter: 'byok', limit: 10n }];
+  const ask = (requestId: string, byok: boolean, tokens: bigint): string => verdict(state, command(requestId, { byok, tokens, amount: 0n, walls: byok ? own : hard }), NOON).decision;
+  expect([ask('a', true, 10n), ask('b', false, 10n)]).toEqual(['admitted', 'admitted']);
+  expect([ask('c', true, 1n), ask('d', false, 1n)]).toEqual(['blocked', 'blocked']);
+  finish(state, { requestId: 'a', charge: 0n, tokens: 9n, byok: true, keyId: 'key_1', periods: undefined }, NOON);
+  finish(state, { requestId: 'b', charge: 0n, tokens: 9n, byok: false, keyId: 'key_1', periods: undefined }, NOON);
+  expect([ask('e', true, 2n), ask('f', false, 2n)]).toEqual(['wall', 'wall']);
+  const plan = verdict(state, command('g', { tokens: 1n, amount: 0n, walls: hard }), NOON);
+  expect([plan.decision, plan.planTokens]).toEqual(['admitted', 10n]);
 });
 
 test('the tightest rate is shown, with the time until all of it is free', () => {

@@ -18,6 +18,8 @@ export const ENDED_GENERATION_MS = 600_000;
 export const SWEEP_INTERVAL_MS = 1_000;
 /** What a caller blocked by live holds should wait. */
 const BLOCKED_RETRY_MS = 1_000;
+/** After an admission was blocked by live holds, those that end are worth a notice for so long: callers wait 2 s at most. */
+export const BLOCKED_NOTICE_MS = 2_500;
 /** Settled periods that ended before this long ago are forgotten; the ledger keeps them. */
 export const BUCKET_MEMORY_MS = 40 * 86_400_000;
 
@@ -72,6 +74,8 @@ export interface AccountState extends Buckets {
   nextSweepMs: number | undefined;
   /** Account's own charge walls as last seen, for `show`. */
   accountWalls: readonly Wall[];
+  /** Until then somebody may wait for live holds to end. */
+  blockedUntilMs: number;
 }
 
 export interface AdmitCommand {
@@ -82,6 +86,8 @@ export interface AdmitCommand {
   /** Least amount worth holding; 0 = indivisible. */
   readonly minAmount: bigint;
   readonly tokens: bigint;
+  /** Least tokens worth holding; 0 = indivisible. */
+  readonly minTokens: bigint;
   readonly byok: boolean;
   readonly requestsPerMinute: number | undefined;
   readonly burstPerSecond: number | undefined;
@@ -112,7 +118,16 @@ export interface AdmitVerdict {
   /** Of the wall that refused or blocked: its index in `walls`. */
   readonly wall: { readonly index: number; readonly spend: bigint; readonly reserved: bigint } | undefined;
   readonly held: bigint;
+  readonly heldTokens: bigint;
+  /** What the tightest wall leaves of each kind of amount, live holds not counted, this one included; undefined = no wall, or not admitted. */
+  readonly room: Room;
   readonly periods: Periods;
+}
+
+export interface Room {
+  /** Nano-USD. */
+  readonly charge: bigint | undefined;
+  readonly tokens: bigint | undefined;
 }
 
 /** `ended`: the id was used up before. `unloaded`: ask the ledger first, nothing was counted. */
@@ -137,7 +152,7 @@ export interface TotalsCommand {
 }
 
 export function newAccountState(): AccountState {
-  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new Map(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, accountWalls: [] };
+  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new Map(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, accountWalls: [], blockedUntilMs: 0 };
 }
 
 /** Amounts are doubles in Redis Lua: throws a Fault `bad_message` outside of 0 to 9e15. */
@@ -147,12 +162,18 @@ export function checkAmount(amount: bigint): bigint {
 }
 
 const NO_WALLS: readonly Wall[] = [];
+const NO_ROOM: Room = { charge: undefined, tokens: undefined };
+
+/** Where a hold counts. */
+export function bucketsOfHold(state: AccountState, hold: Hold): readonly Bucket[] {
+  return tallyOf(state, hold.keyId, hold.periods).buckets;
+}
 
 function changeHeld(state: AccountState, hold: Hold, amount: bigint, tokens: bigint): void {
   for (const bucket of tallyOf(state, hold.keyId, hold.periods).buckets) {
     bucket.heldCharge += amount;
-    bucket.heldTokens += tokens;
     if (hold.byok) bucket.heldByok += tokens;
+    else bucket.heldTokens += tokens;
   }
 }
 
@@ -161,8 +182,8 @@ function changeFinished(state: AccountState, item: FinishedCharge, sign: 1n | -1
   const tokens = sign * item.tokens;
   for (const bucket of tallyOf(state, item.keyId, item.periods).buckets) {
     bucket.finishedCharge += charge;
-    bucket.finishedTokens += tokens;
     if (item.byok) bucket.finishedByok += tokens;
+    else bucket.finishedTokens += tokens;
   }
 }
 
@@ -170,7 +191,8 @@ function endedGeneration(nowMs: number): number {
   return Math.floor(nowMs / ENDED_GENERATION_MS);
 }
 
-function hasEnded(state: AccountState, requestId: string, nowMs: number): boolean {
+/** True for an id that was used up in the last ten minutes or more. */
+export function hasEnded(state: AccountState, requestId: string, nowMs: number): boolean {
   const generation = endedGeneration(nowMs);
   return state.ended.get(generation)?.has(requestId) === true || state.ended.get(generation - 1)?.has(requestId) === true;
 }
@@ -185,7 +207,7 @@ function markEnded(state: AccountState, requestId: string, nowMs: number): void 
   ids.add(requestId);
 }
 
-function dropHold(state: AccountState, requestId: string, hold: Hold): void {
+export function dropHold(state: AccountState, requestId: string, hold: Hold): void {
   changeHeld(state, hold, -hold.amount, -hold.tokens);
   state.holds.delete(requestId);
 }
@@ -200,7 +222,10 @@ function usedAt(state: AccountState, wall: Wall, keyId: string, periods: Periods
   return used(readBucket(state, wall.scope, wall.period, keyId, periods), wall.meter);
 }
 
-/** Ends leases whose time has come, when it is due. */
+/**
+ * Ends leases whose time has come, when it is due. Whoever held one may have been dispatched, charged and never heard of,
+ * so the ledger is asked for its totals again before limits on money or tokens admit another.
+ */
 function sweepLeases(state: AccountState, nowMs: number): string[] {
   const gone: string[] = [];
   if (state.nextSweepMs === undefined || state.nextSweepMs > nowMs) return gone;
@@ -210,6 +235,7 @@ function sweepLeases(state: AccountState, nowMs: number): string[] {
     if (hold.leaseEndMs <= nowMs) {
       dropHold(state, requestId, hold);
       markEnded(state, requestId, nowMs);
+      state.loaded = '';
       gone.push(requestId);
     } else if (next === undefined || hold.leaseEndMs < next) next = hold.leaseEndMs;
   }
@@ -256,32 +282,58 @@ function applies(wall: Wall, command: AdmitCommand): boolean {
 }
 
 interface WallsAnswer {
-  /** What is held: all that was asked, or as much as the charge walls leave of a divisible amount. */
+  /** What is held: all that was asked, or as much as the walls leave of a divisible amount. */
   readonly held: bigint;
+  readonly heldTokens: bigint;
   readonly stop: { readonly decision: 'wall' | 'blocked'; readonly wall: NonNullable<AdmitVerdict['wall']> } | undefined;
+}
+
+function leastOf(amount: bigint, least: bigint): bigint {
+  return least > 0n && least < amount ? least : amount;
 }
 
 /** A wall refuses by what is settled and finished; one that only live holds would break blocks. */
 function meetWalls(state: AccountState, command: AdmitCommand, periods: Periods): WallsAnswer {
-  const { walls, keyId, amount, minAmount, tokens } = command;
-  const least = minAmount > 0n && minAmount < amount ? minAmount : amount;
-  let held = amount;
+  const { walls, keyId } = command;
+  const leastCharge = leastOf(command.amount, command.minAmount);
+  const leastTokens = leastOf(command.tokens, command.minTokens);
+  let held = command.amount;
+  let heldTokens = command.tokens;
+  const stopAt = (decision: 'wall' | 'blocked', index: number, spend: bigint, reserved: bigint): WallsAnswer => ({ held: 0n, heldTokens: 0n, stop: { decision, wall: { index, spend, reserved } } });
   for (const [index, wall] of walls.entries()) {
     if (!applies(wall, command)) continue;
     const { spend, reserved } = usedAt(state, wall, keyId, periods);
-    if (spend + (wall.meter === 'charge' ? least : tokens) > wall.limit) return { held: 0n, stop: { decision: 'wall', wall: { index, spend, reserved } } };
-    if (wall.meter === 'charge' && spend + held > wall.limit) held = wall.limit - spend;
+    const isCharge = wall.meter === 'charge';
+    if (spend + (isCharge ? leastCharge : leastTokens) > wall.limit) return stopAt('wall', index, spend, reserved);
+    const left = wall.limit - spend;
+    if (isCharge && held > left) held = left;
+    else if (!isCharge && heldTokens > left) heldTokens = left;
   }
   for (const [index, wall] of walls.entries()) {
     if (!applies(wall, command)) continue;
     const { spend, reserved } = usedAt(state, wall, keyId, periods);
-    if (spend + reserved + (wall.meter === 'charge' ? held : tokens) > wall.limit) return { held: 0n, stop: { decision: 'blocked', wall: { index, spend, reserved } } };
+    if (spend + reserved + (wall.meter === 'charge' ? held : heldTokens) > wall.limit) return stopAt('blocked', index, spend, reserved);
   }
-  return { held, stop: undefined };
+  return { held, heldTokens, stop: undefined };
+}
+
+/** What the walls leave when live holds are not counted, never below 0. */
+function roomAt(state: AccountState, command: AdmitCommand, periods: Periods): Room {
+  if (command.walls.length === 0) return NO_ROOM;
+  let charge: bigint | undefined;
+  let tokens: bigint | undefined;
+  for (const wall of command.walls) {
+    if (!applies(wall, command)) continue;
+    const { spend } = usedAt(state, wall, command.keyId, periods);
+    const left = wall.limit > spend ? wall.limit - spend : 0n;
+    if (wall.meter !== 'charge') tokens = tokens === undefined || left < tokens ? left : tokens;
+    else charge = charge === undefined || left < charge ? left : charge;
+  }
+  return { charge, tokens };
 }
 
 /**
- * Decides and counts one request at `nowMs`, once per request id. A refusal changes nothing.
+ * Decides and counts one request at `nowMs`, once per request id. A refusal counts nothing.
  * `generation` names the store's present life: totals loaded in an earlier one do not count.
  */
 export function admit(state: AccountState, command: AdmitCommand, generation: string, nowMs: number): AdmitAnswer {
@@ -290,43 +342,51 @@ export function admit(state: AccountState, command: AdmitCommand, generation: st
   const perMinute = gate(state, MINUTE_GATES[counter], MINUTE_WINDOW, command.requestsPerMinute, nowMs);
   const perSecond = gate(state, SECOND_GATES[counter], SECOND_WINDOW, command.burstPerSecond, nowMs);
   const keyPerMinute = command.keyRequestsPerMinute === undefined ? undefined : gate(state, `${MINUTE_GATES[counter]}:${keyId}`, MINUTE_WINDOW, command.keyRequestsPerMinute, nowMs);
-  const verdict = (decision: AdmitDecision, periods: Periods, retryAfterMs: number, held: bigint, wall: AdmitVerdict['wall']): AdmitVerdict => {
+  const verdict = (decision: AdmitDecision, periods: Periods, retryAfterMs: number, held: bigint, heldTokens: bigint, wall: AdmitVerdict['wall']): AdmitVerdict => {
     const plan = readBucket(state, 'account', 'plan', keyId, periods);
-    return { decision, retryAfterMs, wall, held, rate: rateFigures(perMinute, keyPerMinute, nowMs), planTokens: plan.tokens + plan.finishedTokens + plan.heldTokens, periods };
+    const room = decision === 'admitted' ? roomAt(state, command, periods) : NO_ROOM;
+    return { decision, retryAfterMs, wall, held, heldTokens, room, rate: rateFigures(perMinute, keyPerMinute, nowMs), planTokens: plan.tokens + plan.finishedTokens + plan.heldTokens, periods };
   };
   const known = state.holds.get(requestId);
-  if (known !== undefined) return verdict('admitted', known.periods, 0, known.amount, undefined);
+  if (known !== undefined) return verdict('admitted', known.periods, 0, known.amount, known.tokens, undefined);
   const periods = periodsAt(nowMs, command);
   if (state.finished.has(requestId)) return 'ended';
-  if (hasEnded(state, requestId, nowMs)) return counter === 'control' ? verdict('admitted', periods, 0, 0n, undefined) : 'ended';
+  if (hasEnded(state, requestId, nowMs)) return counter === 'control' ? verdict('admitted', periods, 0, 0n, 0n, undefined) : 'ended';
   if (command.needsTotals && state.loaded !== generation) return 'unloaded';
 
-  if (perSecond !== undefined && isFull(perSecond)) return verdict('burst', periods, waitAt(perSecond, nowMs), 0n, undefined);
-  if (perMinute !== undefined && isFull(perMinute)) return verdict('rate', periods, waitAt(perMinute, nowMs), 0n, undefined);
-  if (keyPerMinute !== undefined && isFull(keyPerMinute)) return verdict('rate', periods, waitAt(keyPerMinute, nowMs), 0n, undefined);
-  const { held, stop } = meetWalls(state, command, periods);
-  if (stop !== undefined) return verdict(stop.decision, periods, stop.decision === 'blocked' ? BLOCKED_RETRY_MS : 0, 0n, stop.wall);
+  if (perSecond !== undefined && isFull(perSecond)) return verdict('burst', periods, waitAt(perSecond, nowMs), 0n, 0n, undefined);
+  if (perMinute !== undefined && isFull(perMinute)) return verdict('rate', periods, waitAt(perMinute, nowMs), 0n, 0n, undefined);
+  if (keyPerMinute !== undefined && isFull(keyPerMinute)) return verdict('rate', periods, waitAt(keyPerMinute, nowMs), 0n, 0n, undefined);
+  const { held, heldTokens, stop } = meetWalls(state, command, periods);
+  if (stop !== undefined) {
+    if (stop.decision === 'blocked') state.blockedUntilMs = nowMs + BLOCKED_NOTICE_MS;
+    return verdict(stop.decision, periods, stop.decision === 'blocked' ? BLOCKED_RETRY_MS : 0, 0n, 0n, stop.wall);
+  }
 
   for (const item of [perMinute, perSecond, keyPerMinute]) if (item !== undefined) addToWindow(item.window, item.shape);
   if (counter === 'control') {
     // Holds nothing: the id alone is remembered, so that a repeated call counts once.
     markEnded(state, requestId, nowMs);
-    return verdict('admitted', periods, 0, 0n, undefined);
+    return verdict('admitted', periods, 0, 0n, 0n, undefined);
   }
-  const hold: Hold = { amount: held, tokens: command.tokens, byok: command.byok, dispatched: false, leaseEndMs: nowMs + LEASE_MS, keyId, periods, walls: command.walls };
+  const hold: Hold = { amount: held, tokens: heldTokens, byok: command.byok, dispatched: false, leaseEndMs: nowMs + LEASE_MS, keyId, periods, walls: command.walls };
   state.holds.set(requestId, hold);
   state.nextSweepMs ??= hold.leaseEndMs;
   state.accountWalls = command.walls.length === 0 ? NO_WALLS : command.walls.filter((wall) => wall.scope === 'account' && wall.meter === 'charge');
-  changeHeld(state, hold, held, command.tokens);
-  return verdict('admitted', periods, 0, held, undefined);
+  changeHeld(state, hold, held, heldTokens);
+  return verdict('admitted', periods, 0, held, heldTokens, undefined);
 }
 
-/** Frees the hold of a request that never was dispatched; afterwards its id is used up. No-op once dispatched or finished. */
-export function release(state: AccountState, requestId: string, nowMs: number): void {
+/**
+ * Frees the hold of a request that never was dispatched; afterwards its id is used up. No-op once dispatched or finished.
+ * True = room was freed that somebody may wait for.
+ */
+export function release(state: AccountState, requestId: string, nowMs: number): boolean {
   const hold = state.holds.get(requestId);
-  if (hold?.dispatched === true || state.finished.has(requestId)) return;
+  if (hold?.dispatched === true || state.finished.has(requestId)) return false;
   if (hold !== undefined) dropHold(state, requestId, hold);
   markEnded(state, requestId, nowMs);
+  return hold !== undefined && nowMs < state.blockedUntilMs;
 }
 
 /**
@@ -359,10 +419,10 @@ export function heartbeat(state: AccountState, requestId: string, toAmount: bigi
   return true;
 }
 
-/** The hold becomes the charge until totals name the request; a no-op when they already did. */
-export function finish(state: AccountState, command: FinishCommand, nowMs: number, periodSeconds?: number): void {
+/** The hold becomes the charge until totals name the request; a no-op when they already did. True = room was freed that somebody may wait for. */
+export function finish(state: AccountState, command: FinishCommand, nowMs: number, periodSeconds?: number): boolean {
   const { requestId } = command;
-  if (hasEnded(state, requestId, nowMs)) return;
+  if (hasEnded(state, requestId, nowMs)) return false;
   const hold = state.holds.get(requestId);
   const before = state.finished.get(requestId);
   if (hold !== undefined) dropHold(state, requestId, hold);
@@ -371,6 +431,7 @@ export function finish(state: AccountState, command: FinishCommand, nowMs: numbe
   const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods, atMs: before?.atMs ?? nowMs };
   state.finished.set(requestId, item);
   changeFinished(state, item, 1n);
+  return hold !== undefined && nowMs < state.blockedUntilMs;
 }
 
 /**
@@ -408,6 +469,11 @@ export function overdue(state: AccountState, ageMs: number, limit: number, nowMs
   return found;
 }
 
+/** Something is held or finished in it that the ledger has not settled. */
+function isOpen(bucket: Readonly<Bucket>): boolean {
+  return bucket.heldCharge !== 0n || bucket.heldTokens !== 0n || bucket.heldByok !== 0n || bucket.finishedCharge !== 0n || bucket.finishedTokens !== 0n || bucket.finishedByok !== 0n;
+}
+
 /** Ends leases that ran out and forgets periods long gone. Answers the requests whose holds it freed. Safe at any time. */
 export function sweep(state: AccountState, nowMs: number): string[] {
   const gone = sweepLeases(state, nowMs);
@@ -416,7 +482,7 @@ export function sweep(state: AccountState, nowMs: number): string[] {
   for (const [name, bucket] of state.buckets) {
     const [kind, id] = name.slice(name.indexOf('|') + 1).split(':');
     if ((kind !== 'day' && kind !== 'week' && kind !== 'month' && kind !== 'plan') || id === undefined || id.startsWith('p') || id >= old[kind]) continue;
-    if (bucket.heldCharge === 0n && bucket.heldTokens === 0n && bucket.finishedCharge === 0n && bucket.finishedTokens === 0n) state.buckets.delete(name);
+    if (!isOpen(bucket)) state.buckets.delete(name);
   }
   if (state.buckets.size < before) state.tallies.clear();
   return gone;

@@ -3,6 +3,7 @@ import { qualifiedPeriodId, type PeriodKind, type Periods } from './periods.js';
 
 export type Scope = 'account' | 'key';
 
+/** Tokens over the account's own credentials count as `byok` alone, never as `tokens`, from the hold to the ledger. */
 export interface Bucket {
   /** Ledger sequence of the settled figures. */
   seq: bigint;

@@ -1,4 +1,5 @@
 /** Periods of limits and bills, in UTC. The period of a request is fixed when it is admitted and travels with it. */
+import { assert } from '@signalbox/kernel/assert';
 
 /** Ids of the periods an instant falls in; the same fields as the contract's PeriodSet. */
 export interface Periods {
@@ -92,4 +93,30 @@ export function periodEndMs(kind: PeriodKind, ms: number, { anchorDay, periodSec
 /** Id as totals name it: `day:2026-11-21`, `plan:2026-11`, `total`. */
 export function qualifiedPeriodId(kind: PeriodKind, periods: Periods): string {
   return kind === 'total' ? 'total' : `${kind}:${periods[kind]}`;
+}
+
+/** A bill's period: half open, in milliseconds since the epoch. */
+export interface PeriodSpan {
+  readonly id: string;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** Where a month's id begins and ends: `2026-11`, or `p<index>` when months have a set length. Undefined when the id is of the other kind or none. */
+export function periodSpan(id: string, periodSeconds?: number): PeriodSpan | undefined {
+  if (periodSeconds !== undefined) {
+    const index = /^p(\d{1,12})$/.exec(id)?.[1];
+    const length = periodSeconds * 1_000;
+    return index === undefined ? undefined : { id, startMs: Number(index) * length, endMs: (Number(index) + 1) * length };
+  }
+  const [, year, month] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(id) ?? [];
+  return year === undefined || month === undefined ? undefined : { id, startMs: Date.UTC(Number(year), Number(month) - 1, 1), endMs: Date.UTC(Number(year), Number(month), 1) };
+}
+
+/** The bill's period around an instant. */
+export function periodAt(ms: number, periodSeconds?: number): PeriodSpan {
+  const id = periodsAt(ms, { anchorDay: 0, periodSeconds }).month;
+  const span = periodSpan(id, periodSeconds);
+  assert(span !== undefined, 'A period that was made can be read.');
+  return span;
 }

@@ -57,6 +57,8 @@ export interface Endpoint {
   readonly trainsOnData: boolean | null;
   /** A formal guarantee that nothing is kept. */
   readonly zdr: boolean;
+  /** Keeps nothing without any agreement: holds for an account's own credential too. */
+  readonly zdrByDefault: boolean;
   /** null = unknown, which fails every bound. */
   readonly quantizationBits: number | null;
   /** Largest temperature the provider takes; 0 = unbounded. */

@@ -63,6 +63,18 @@ describe('refusals', () => {
     expect(planned(single(changes), asked)).toEqual(['alpha:maker/one']);
   });
 
+  test('a policy belongs to the credential: the operator’s agreement does not cover an account’s own', () => {
+    const zdr = request({ zdr: true, byokProviders: ['alpha'] });
+    const byAgreement = { zdr: true, zdrByDefault: false };
+    expect(planned(single(byAgreement), request({ zdr: true }))).toEqual(['alpha:maker/one']);
+    expect(decide(zdr, single(byAgreement), 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['zdr'] });
+    expect(planned(single(byAgreement), { ...zdr, byokZdrProviders: ['alpha'] })).toEqual(['alpha:maker/one']);
+    expect(planned(single({ zdr: false, zdrByDefault: false }), { ...zdr, byokZdrProviders: ['alpha'] })).toEqual(['alpha:maker/one']);
+    expect(planned(single({ zdr: true, zdrByDefault: true }), zdr)).toEqual(['alpha:maker/one']);
+    // Nor does the account's agreement cover the operator's credential.
+    expect(decide(request({ zdr: true, byokZdrProviders: ['alpha'] }), single({ zdr: false, zdrByDefault: false }), 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['zdr'] });
+  });
+
   test('tells the window when one token more than it is asked for', () => {
     expect(decide(request({ promptTokens: 127_000, maxTokens: 1_001 }), single({}), 1)).toEqual({ kind: 'context-length-exceeded', contextLimit: 128_000, excludedBy: ['context_length'] });
   });
@@ -112,6 +124,14 @@ describe('order', () => {
   ])('sorts %s', (_how, wishes, ids) => {
     const asked = { ...withWishes(wishes), promptTokens: 1_000, needs: { ...NO_NEEDS, streaming: true } };
     expect(planned(three(), asked)).toEqual(ids);
+  });
+
+  test('an account’s own credentials come first, and who pays never changes within a plan', () => {
+    expect(planned(three(), request({ byokProviders: ['alpha', 'gamma'] })).sort()).toEqual(['a', 'c']);
+    expect(planned(three(), { ...request({ byokProviders: ['alpha'] }), provider: { ...NO_WISHES, order: ['beta'] } })[0]).toBe('b');
+    expect(planned(three(), { ...request({ byokProviders: ['alpha'] }), provider: { ...NO_WISHES, order: ['beta'] } })).not.toContain('a');
+    const plan = decide(request({ byokProviders: ['alpha'] }), three(), 1);
+    expect(plan.kind === 'plan' && plan.attempts.map(({ byok }) => byok)).toEqual([true]);
   });
 
   test('plans one attempt when fallbacks are not allowed', () => {

@@ -2,7 +2,7 @@
 import type { PriceCard } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
 import { cardFor, findModel, type Endpoint, type Model, type Snapshot } from './catalog.js';
-import { CONTEXT_LENGTH_BIT, createEndpointFilter, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
+import { CONTEXT_LENGTH_BIT, createEndpointFilter, isOnOwnCredential, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
 import { orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
@@ -18,6 +18,8 @@ export interface Attempt {
   /** Tuning fields of the request that this endpoint does not take. */
   readonly dropParams: readonly string[];
   readonly firstByteTimeoutMs: number;
+  /** On the account's own credential: all attempts of a plan, or none. */
+  readonly byok: boolean;
 }
 
 export interface Plan {
@@ -83,7 +85,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
   }
   if (lists.length === 0) return refusalOf(pools, retired, snapshot);
   const attempts: Attempt[] = [];
-  for (const candidate of pickAttempts(lists, request)) {
+  for (const candidate of pickAttempts(ofOneCredential(lists, request), request)) {
     const attempt = attemptOf(candidate.endpoint, request);
     if (attempt !== undefined) attempts.push(attempt);
   }
@@ -136,6 +138,17 @@ function rankPinned(eligible: readonly Endpoint[], request: RouteRequest, snapsh
   return orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot)), request, seed);
 }
 
+/**
+ * A request that begins on the account's own credentials stays on them, and one on the operator's stays there: who pays
+ * never changes on the way.
+ */
+function ofOneCredential(lists: readonly Candidate[][], { byokProviders }: RouteRequest): readonly Candidate[][] {
+  const first = lists[0]?.[0];
+  if (byokProviders.length === 0 || first === undefined) return lists;
+  const isOwn = isOnOwnCredential(first.endpoint, byokProviders);
+  return lists.map((list) => list.filter(({ endpoint }) => isOnOwnCredential(endpoint, byokProviders) === isOwn)).filter((list) => list.length > 0);
+}
+
 /** At most ATTEMPTS_MAX; each further model the client lists keeps a place while there is one. */
 function pickAttempts(lists: readonly Candidate[][], request: RouteRequest): Candidate[] {
   const limit = request.provider.allowFallbacks || request.provider.order.length > 0 ? ATTEMPTS_MAX : 1;
@@ -162,6 +175,7 @@ function attemptOf(endpoint: Endpoint, request: RouteRequest): Attempt | undefin
     card,
     dropParams: request.needs.params.filter((name) => endpoint.unsupportedParams.has(name)),
     firstByteTimeoutMs: endpoint.firstByteTimeoutMs + (request.needs.streaming ? 0 : WHOLE_ANSWER_EXTRA_MS),
+    byok: isOnOwnCredential(endpoint, request.byokProviders),
   };
 }
 

@@ -45,9 +45,19 @@ export function modelListFilter(catalog: Catalog, request: Pick<RouteRequest, 'a
   return (model) => !isDenied(model) && (onlyAuto ? viaAuto : request.allowModels.length === 0 || isNamed(model));
 }
 
+/** True when the account's own credential is used there. */
+export function isOnOwnCredential(endpoint: Endpoint, byokProviders: readonly string[]): boolean {
+  return byokProviders.length > 0 && endpoint.takesByok && byokProviders.includes(endpoint.provider);
+}
+
+/** A policy belongs to the credential: the operator's agreement says nothing of the account's own, nor the other way. */
+function keepsNothing(endpoint: Endpoint, { byokProviders, byokZdrProviders }: RouteRequest): boolean {
+  return isOnOwnCredential(endpoint, byokProviders) ? endpoint.zdrByDefault || byokZdrProviders.includes(endpoint.provider) : endpoint.zdr;
+}
+
 /** True when a credential for the endpoint exists for this account: without one it does not exist at all. */
 export function isReachable(endpoint: Endpoint, byokProviders: readonly string[]): boolean {
-  return endpoint.isServable && (endpoint.hasManagedCredential || (endpoint.takesByok && byokProviders.includes(endpoint.provider)));
+  return endpoint.isServable && (endpoint.hasManagedCredential || isOnOwnCredential(endpoint, byokProviders));
 }
 
 export type EndpointFilter = (endpoint: Endpoint, isModelAllowed: boolean) => number;
@@ -74,7 +84,7 @@ export function createEndpointFilter(request: RouteRequest): EndpointFilter {
     if (endpoint.contextWindow !== null && wantedTokens > endpoint.contextWindow) mask |= BIT.context_length;
     if (endpoint.maxOutputTokens !== null && request.maxTokens !== undefined && request.maxTokens > endpoint.maxOutputTokens) mask |= BIT.context_length;
     if (request.denyDataCollection && endpoint.trainsOnData !== false) mask |= BIT.data_collection;
-    if (request.zdr && !endpoint.zdr) mask |= BIT.zdr;
+    if (request.zdr && !keepsNothing(endpoint, request)) mask |= BIT.zdr;
     if (minimumBits !== undefined && (endpoint.quantizationBits === null || endpoint.quantizationBits < minimumBits)) mask |= BIT.quantization;
     if (maximumBits !== undefined && (endpoint.quantizationBits === null || endpoint.quantizationBits > maximumBits)) mask |= BIT.quantization;
     if ((provider.only.length > 0 && !provider.only.includes(endpoint.provider)) || provider.ignore.includes(endpoint.provider) || (listedOnly && !provider.order.includes(endpoint.provider))) mask |= BIT.provider_preferences;

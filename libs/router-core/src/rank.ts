@@ -1,6 +1,7 @@
 /** Order among endpoints: tiers of soft preferences, expected cost, seeded weighted draw (ROUTING, sections 2 and 4). */
 import type { PriceCard } from '@signalbox/kernel/tokens';
 import { cardFor, type Endpoint, type EndpointLive, type Snapshot } from './catalog.js';
+import { isOnOwnCredential } from './filters.js';
 import type { RouteRequest } from './request.js';
 
 /** Samples at which a prior from the catalog stops counting, and its weight until then. */
@@ -144,14 +145,16 @@ function drawKey({ endpoint, weight }: Candidate, seed: number): number {
   return -Math.log(fractionOf(endpoint.id, seed)) / weight;
 }
 
-/** Sorts by the client's order, then tier, then its sort, then the draw. Loses none. */
+/** Sorts by the client's order, then the account's own credentials, then tier, then the client's sort, then the draw. Loses none. */
 export function orderCandidates(candidates: readonly Candidate[], request: RouteRequest, seed: number): Candidate[] {
   if (candidates.length < 2) return [...candidates];
   const { order, sort } = request.provider;
   const drawSeed = request.session === '' ? seed : hashText(request.session, 0);
+  const own = (candidate: Candidate): number => Number(isOnOwnCredential(candidate.endpoint, request.byokProviders));
   const keys = new Map(candidates.map((candidate) => [candidate, drawKey(candidate, drawSeed)]));
   return [...candidates].sort((left, right) =>
     (order.length === 0 ? 0 : orderPosition(left, order) - orderPosition(right, order))
+    || (request.byokProviders.length === 0 ? 0 : own(right) - own(left))
     || left.tier - right.tier
     || compareInTier(left, right, sort)
     || (keys.get(left) ?? 0) - (keys.get(right) ?? 0)

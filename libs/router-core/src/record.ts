@@ -4,7 +4,7 @@
  * A record holds no prompt and no features, only what was predicted from them. It is plain JSON.
  */
 import { utilityOf, type AutoChoice } from './auto.js';
-import type { Catalog, EndpointLive, Snapshot } from './catalog.js';
+import { findModel, type Catalog, type EndpointLive, type Model, type Snapshot } from './catalog.js';
 import { decide, type Plan, type Refusal } from './decide.js';
 import { propensities } from './exploration.js';
 import { createEndpointFilter, isReachable, modelListFilter, reasonNames, type Reason } from './filters.js';
@@ -60,9 +60,18 @@ export interface DecisionRecord {
   readonly sentence: string;
 }
 
+/** False for a request whose data must not be kept: nothing of it is stored, not even what was predicted. */
+export function mayKeep(request: Pick<RouteRequest, 'zdr' | 'denyDataCollection'>): boolean {
+  return !request.zdr && !request.denyDataCollection;
+}
+
 /** The record of a decision, or undefined for a request whose data must not be kept. */
 export function recordOf(request: RouteRequest, snapshot: Snapshot, seed: number, result: Plan | Refusal): DecisionRecord | undefined {
-  if (request.zdr || request.denyDataCollection) return undefined;
+  return mayKeep(request) ? describe(request, snapshot, seed, result) : undefined;
+}
+
+/** What a record would say, of any request: to be shown to its client, and kept only where `mayKeep`. */
+export function describe(request: RouteRequest, snapshot: Snapshot, seed: number, result: Plan | Refusal): DecisionRecord {
   const auto = result.kind === 'plan' ? result.auto : undefined;
   const { promptText: _, provider, ...rest } = request;
   return {
@@ -87,14 +96,24 @@ function recordedPrediction({ cluster, difficulty, familiarity, quality, deviati
   return { cluster, difficulty, familiarity, models };
 }
 
-/** Statistics of the endpoints this account could reach. */
+/** Statistics of the endpoints that this account could reach and the request could go to. */
 function liveOf(request: RouteRequest, { catalog, live }: Snapshot): Record<string, EndpointLive> {
   const kept: Record<string, EndpointLive> = {};
-  for (const [id, stats] of live) {
-    const endpoint = catalog.endpoints.find((candidate) => candidate.id === id);
-    if (endpoint !== undefined && isReachable(endpoint, request.byokProviders)) kept[id] = stats;
+  if (live.size === 0) return kept;
+  for (const model of modelsOf(request, catalog)) {
+    for (const endpoint of model.endpoints) {
+      const stats = live.get(endpoint.id);
+      if (stats !== undefined && isReachable(endpoint, request.byokProviders)) kept[endpoint.id] = stats;
+    }
   }
   return kept;
+}
+
+/** The models a request leaves open: all for `auto`, else those it names. */
+function modelsOf(request: RouteRequest, catalog: Catalog): readonly Model[] {
+  const names = [request.model, ...request.models];
+  if (names.some(isAuto)) return catalog.models;
+  return [...new Set(names.flatMap((name) => findModel(catalog, name) ?? []))];
 }
 
 function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot): DecisionRecord['rejected'] {
@@ -103,12 +122,9 @@ function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot): Decisio
     counts[reason] = (counts[reason] ?? 0) + 1;
   };
   const filter = createEndpointFilter(request);
-  const names = [request.model, ...request.models];
-  const viaAuto = names.some(isAuto);
-  const isAllowed = modelListFilter(catalog, request, viaAuto);
-  const asked = new Set(names.flatMap((name) => catalog.names.get(name) ?? []));
-  for (const model of catalog.models) {
-    if (model.isRetired || (!viaAuto && !asked.has(model.index))) continue;
+  const isAllowed = modelListFilter(catalog, request, [request.model, ...request.models].some(isAuto));
+  for (const model of modelsOf(request, catalog)) {
+    if (model.isRetired) continue;
     for (const endpoint of model.endpoints) {
       if (!isReachable(endpoint, request.byokProviders)) continue;
       const mask = filter(endpoint, isAllowed(model));

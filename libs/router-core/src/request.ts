@@ -60,7 +60,10 @@ export interface RouteRequest {
   readonly baselineModel: string;
   /** Requests of one session draw alike; empty = none. */
   readonly session: string;
+  /** Where the account has a credential of its own: what runs there runs on that one. */
   readonly byokProviders: readonly string[];
+  /** Those of them where the account itself has a zero-retention agreement. */
+  readonly byokZdrProviders: readonly string[];
   /** What `auto` looks at: the last user turn and a window of the rest, at most 8 KB. Empty = abilities decide. */
   readonly promptText: string;
   /** Who served the conversation's last turn; undefined = nobody, or unknown. */
@@ -84,7 +87,7 @@ export function plainRequest(model: string): RouteRequest {
   return {
     model, models: [], needs: NO_NEEDS, promptTokens: 0, maxTokens: undefined, denyDataCollection: false, zdr: false,
     preferredMaxLatency: undefined, preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: NO_WISHES,
-    allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], mode: '', costWeight: undefined, baselineModel: '', session: '', byokProviders: [],
+    allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], mode: '', costWeight: undefined, baselineModel: '', session: '', byokProviders: [], byokZdrProviders: [],
     promptText: '', held: undefined, explorationRoomNanoUsd: undefined,
   };
 }

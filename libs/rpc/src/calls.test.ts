@@ -21,11 +21,12 @@ interface Pair {
   readonly server: RpcServer;
 }
 
-async function connect(door: 'link' | 'unary', area: ServiceArea, handlers: Handlers): Promise<Pair> {
-  const server = createRpcServer({ area, handlers, host: '127.0.0.1', port: 0, clock: systemClock, log: silentLog });
+async function connect(door: 'link' | 'unary' | 'in-process', area: ServiceArea, handlers: Handlers): Promise<Pair> {
+  const doors = door === 'in-process' ? new Map<string, object>() : undefined;
+  const server = createRpcServer({ area, handlers, host: '127.0.0.1', port: 0, clock: systemClock, log: silentLog, doors });
   const port = await server.start();
   open.push(() => server.stop(0));
-  const client = createRpcClient({ area, addresses: [`127.0.0.1:${String(port)}`], door, clock: systemClock, randomBytes, defaultDeadlineMs: 10_000 });
+  const client = createRpcClient({ area, addresses: [`127.0.0.1:${String(port)}`], door: door === 'unary' ? door : 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 10_000, doors });
   open.push(() => client.close());
   return { client, server };
 }
@@ -58,7 +59,7 @@ const untilAborted = (call: CallInfo): Promise<Fault> => new Promise((resolve) =
 
 const chunk = (bytes: Buffer): DispatchEvent => ({ chunk: { choices: bytes } });
 
-describe.each(['link', 'unary'] as const)('through the %s door', (door) => {
+describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (door) => {
   test('answers a unary call with what the handler returns', async () => {
     const { client } = await connect(door, 'quota', admitting((request) => ({ decision: 'ADMITTED', heldNanoUsd: request.amountNanoUsd, limitSource: request.accountId })));
     const answer = await admit(client, { accountId: 'acct_ü', amountNanoUsd: '9007199254740993' });
@@ -186,7 +187,7 @@ describe.each(['link', 'unary'] as const)('through the %s door', (door) => {
       for (let i = 0; i < 2_000; i += 1) {
         written += 10_000;
         if (!emit.write(chunk(Buffer.alloc(10_000)))) {
-          if (written > 300_000 || door === 'link') stalled();
+          if (written > 300_000 || door !== 'unary') stalled();
           await emit.drained();
         }
       }

@@ -5,14 +5,14 @@ import type { CallOptions } from './call.js';
 import type { Method } from './channel.js';
 
 export interface CallSink {
-  onBytes(payload: Buffer): void;
+  onMessage(message: object): void;
   onEnd(fault: Fault | undefined): void;
 }
 
 /** What carries a call once it is started; told when the call ends early. */
 export interface CallCarrier {
-  /** The call ended at the caller: tell the peer, forget it. */
-  abandon(call: ClientCall): void;
+  /** The call ended at the caller with `fault`: tell the peer, forget it. */
+  abandon(call: ClientCall, fault: Fault): void;
   pause(call: ClientCall): void;
   resume(call: ClientCall): void;
 }
@@ -35,6 +35,7 @@ export class ClientCall {
     private readonly clock: Clock,
     readonly name: string,
     readonly method: Method,
+    /** Empty for a call that stays in this process. */
     readonly request: Buffer,
     private readonly sink: CallSink,
     options: CallOptions | undefined,
@@ -54,11 +55,23 @@ export class ClientCall {
     return Math.max(0, this.deadlineAtMs - this.clock.monotonicMs());
   }
 
-  /** A bug in the listener ends this call only. */
   deliver(payload: Buffer): void {
     if (this.isOver) return;
+    let message: object;
     try {
-      this.sink.onBytes(payload);
+      message = this.method.responseDeserialize(payload);
+    } catch {
+      this.fail(new Fault('bad_message', 'the answer cannot be read'));
+      return;
+    }
+    this.deliverMessage(message);
+  }
+
+  /** A bug in the listener ends this call only. */
+  deliverMessage(message: object): void {
+    if (this.isOver) return;
+    try {
+      this.sink.onMessage(message);
     } catch (error) {
       this.fail(error instanceof Fault ? error : new Fault('internal_error', 'a listener threw', { cause: error }));
     }
@@ -76,7 +89,7 @@ export class ClientCall {
   /** The caller's side ended the call. */
   fail(fault: Fault): void {
     if (this.isOver) return;
-    this.carrier?.abandon(this);
+    this.carrier?.abandon(this, fault);
     this.settle(fault);
   }
 

@@ -5,8 +5,11 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { CallOptions, RpcClient, StreamCall } from './call.js';
 import { DEFAULT_KEEPALIVE, linkPath, methodsOf, type Keepalive, type Method } from './channel.js';
 import { ClientCall, type CallSink } from './client-call.js';
-import { MESSAGE_BYTES_MAX } from './link-item.js';
+import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
+import { InProcessServer } from './in-process.js';
+import { MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
 import { LinkPool } from './link-pool.js';
+import type { RpcObserver } from './metrics.js';
 import { PlainClient } from './plain-client.js';
 
 export interface RpcClientOptions {
@@ -22,6 +25,11 @@ export interface RpcClientOptions {
   readonly links?: number;
   /** 10 s and 5 s by default. */
   readonly keepalive?: Keepalive;
+  /** The doors of this process: a peer found here is called without a socket, the others as `door` says. */
+  readonly doors?: ProcessDoors | undefined;
+  /** Counts this client's calls, under `peer` or else its area. */
+  readonly observer?: RpcObserver | undefined;
+  readonly peer?: string | undefined;
 }
 
 const DEADLINE_MS_MAX = 2 ** 31 - 1;
@@ -35,7 +43,20 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   const { area, addresses, clock, randomBytes, door } = options;
   const methods = methodsOf(area);
   const keepalive = options.keepalive ?? DEFAULT_KEEPALIVE;
+  const owner = {};
+  const peerHere = (): InProcessServer | undefined => {
+    if (options.doors === undefined) return undefined;
+    for (const address of addresses) {
+      const peer = options.doors.get(address);
+      if (peer instanceof InProcessServer) return peer;
+    }
+    return undefined;
+  };
   const carrier = door === 'link' ? new LinkPool({ addresses, path: linkPath(area), links: options.links ?? 2, clock, randomBytes, keepalive }) : new PlainClient({ addresses, clock, keepalive });
+
+  let calls = 0;
+  let faults = 0;
+  options.observer?.watch(options.peer ?? area, () => ({ calls, faults, ...(peerHere() === undefined ? carrier.stats() : { links: 0, linksReady: 0, waiting: 0, linksLost: 0 }) }));
 
   const methodNamed = (name: string, isStream: boolean): Method => {
     const method = methods.get(name);
@@ -44,10 +65,21 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   };
 
   const begin = (name: string, method: Method, request: object, sink: CallSink, callOptions: CallOptions | undefined): ClientCall => {
+    calls += 1;
+    const asked = callOptions?.deadlineMs ?? 0;
+    const deadlineMs = Math.min(asked > 0 ? asked : options.defaultDeadlineMs, DEADLINE_MS_MAX);
+    const peer = peerHere();
+    if (peer !== undefined) {
+      // Copied now: the caller may change its message afterwards.
+      const copy = method.requestCopy(request);
+      const call = new ClientCall(clock, name, method, NO_BYTES, sink, callOptions, deadlineMs);
+      if (callOptions?.signal?.aborted === true) call.cancel();
+      else peer.start(call, copy, owner);
+      return call;
+    }
     const bytes = method.requestSerialize(request);
     if (bytes.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
-    const asked = callOptions?.deadlineMs ?? 0;
-    const call = new ClientCall(clock, name, method, bytes, sink, callOptions, Math.min(asked > 0 ? asked : options.defaultDeadlineMs, DEADLINE_MS_MAX));
+    const call = new ClientCall(clock, name, method, bytes, sink, callOptions, deadlineMs);
     if (callOptions?.signal?.aborted === true) call.cancel();
     else carrier.start(call);
     return call;
@@ -57,19 +89,22 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     unary: <Request extends object, Response>(name: string, request: Request, callOptions?: CallOptions) =>
       new Promise<Response>((resolve, reject) => {
         const method = methodNamed(name, false);
-        let response: { readonly value: object } | undefined;
+        let response: object | undefined;
         begin(
           name,
           method,
           request,
           {
-            onBytes: (payload) => {
-              response = { value: parseResponse(method, payload) };
+            onMessage: (message) => {
+              response = message;
             },
             onEnd: (fault) => {
-              if (fault !== undefined) reject(fault);
+              if (fault !== undefined) {
+                faults += 1;
+                reject(fault);
+              }
               else if (response === undefined) reject(new Fault('bad_message', 'the peer answered nothing'));
-              else resolve(response.value as Response);
+              else resolve(response as Response);
             },
           },
           callOptions,
@@ -83,8 +118,11 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
         request,
         {
           // The contract's types are checked where the call is written.
-          onBytes: (payload) => listener.onMessage(parseResponse(method, payload) as Parameters<typeof listener.onMessage>[0]),
-          onEnd: (fault) => listener.onEnd(fault),
+          onMessage: (message) => listener.onMessage(message as Parameters<typeof listener.onMessage>[0]),
+          onEnd: (fault) => {
+            if (fault !== undefined) faults += 1;
+            listener.onEnd(fault);
+          },
         },
         callOptions,
       );
@@ -100,18 +138,11 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
         },
       };
     },
-    isConnected: () => carrier.isConnected(),
+    isConnected: () => peerHere() !== undefined || carrier.isConnected(),
     close: () => {
+      peerHere()?.cutCallsOf(owner);
       carrier.close();
       return Promise.resolve();
     },
   };
-}
-
-function parseResponse(method: Method, payload: Buffer): object {
-  try {
-    return method.responseDeserialize(payload);
-  } catch {
-    throw new Fault('bad_message', 'the answer cannot be read');
-  }
 }

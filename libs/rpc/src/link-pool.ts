@@ -36,6 +36,7 @@ export class LinkPool implements CallCarrier {
   private next = 0;
   /** The link that took the latest call. */
   private gathering: LinkClient | undefined;
+  private linksLost = 0;
   private isStarted = false;
   private isClosed = false;
 
@@ -47,6 +48,12 @@ export class LinkPool implements CallCarrier {
   isConnected(): boolean {
     this.begin();
     return this.slots.some((slot) => slot.link?.state === 'ready');
+  }
+
+  stats(): { readonly links: number; readonly linksReady: number; readonly waiting: number; readonly linksLost: number } {
+    let linksReady = 0;
+    for (const { link } of this.slots) if (link?.state === 'ready') linksReady += 1;
+    return { links: this.slots.length, linksReady, waiting: this.waiting.size, linksLost: this.linksLost };
   }
 
   start(call: ClientCall): void {
@@ -120,7 +127,10 @@ export class LinkPool implements CallCarrier {
       },
       onClosed: (link, unsent) => {
         this.links.delete(link);
-        if (slot.link === link) this.reconnect(slot);
+        if (slot.link === link) {
+          if (!this.isClosed) this.linksLost += 1;
+          this.reconnect(slot);
+        }
         for (const call of unsent) this.start(call);
       },
     });

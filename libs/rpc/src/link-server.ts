@@ -2,7 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
-import type { AnyStreamHandler, AnyUnaryHandler, Emitter, Handlers } from './call.js';
+import type { Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
 import { faultToDetail } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
@@ -11,6 +11,7 @@ import { CREDIT_BYTES, ITEM, LinkItem, LIVE_CALLS_MAX, MESSAGE_BYTES_MAX, NO_BYT
 import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
 import { ServedCall } from './served-call.js';
+import { servedMethods, type Served } from './served-methods.js';
 
 export interface LinkServerOptions {
   readonly methods: ReadonlyMap<string, Method>;
@@ -113,24 +114,6 @@ class LinkCall extends ServedCall implements Emitter<object> {
   }
 }
 
-/** A method with the handler that answers it. */
-interface Served {
-  readonly name: string;
-  readonly method: Method;
-  readonly unary: AnyUnaryHandler | undefined;
-  readonly stream: AnyStreamHandler | undefined;
-}
-
-function servedMethods({ methods, handlers }: LinkServerOptions): ReadonlyMap<string, Served> {
-  const served = new Map<string, Served>();
-  for (const [name, method] of methods) {
-    const unary = Object.hasOwn(handlers.unary, name) ? handlers.unary[name] : undefined;
-    const stream = handlers.stream !== undefined && Object.hasOwn(handlers.stream, name) ? handlers.stream[name] : undefined;
-    if (unary !== undefined || stream !== undefined) served.set(name, { name, method, unary, stream });
-  }
-  return served;
-}
-
 export class LinkServer {
   private readonly outbox: Outbox;
   private readonly served: ReadonlyMap<string, Served>;
@@ -144,7 +127,7 @@ export class LinkServer {
 
   constructor(private readonly options: LinkServerOptions) {
     this.outbox = new Outbox(options.write);
-    this.served = servedMethods(options);
+    this.served = servedMethods(options.methods, options.handlers);
   }
 
   /** Calls in work. */

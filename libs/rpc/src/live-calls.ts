@@ -45,9 +45,13 @@ export class LiveCalls<Call extends Numbered> {
     } else this.others.delete(id);
   }
 
+  all(): Call[] {
+    return [...this.slots.filter((call) => call !== undefined), ...this.others.values()];
+  }
+
   /** All of them, out of the table. */
   takeAll(): Call[] {
-    const all = [...this.slots.filter((call) => call !== undefined), ...this.others.values()];
+    const all = this.all();
     this.slots.fill(undefined);
     this.others.clear();
     this.inSlots = 0;

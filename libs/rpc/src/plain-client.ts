@@ -31,6 +31,11 @@ export class PlainClient implements CallCarrier {
     return this.clients.some((client) => client.getChannel().getConnectivityState(true) === READY);
   }
 
+  /** Plain connections are kept by grpc itself: none is known to be lost. */
+  stats(): { readonly links: number; readonly linksReady: number; readonly waiting: number; readonly linksLost: number } {
+    return { links: this.clients.length, linksReady: this.clients.filter((client) => client.getChannel().getConnectivityState(false) === READY).length, waiting: 0, linksLost: 0 };
+  }
+
   start(call: ClientCall): void {
     call.carrier = this;
     const client = this.pick();

@@ -3,10 +3,12 @@ import { Metadata, Server, type MethodDefinition, type ServerDuplexStream, type 
 import type { ServiceArea } from '@signalbox/contracts/load';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
+import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Log } from '@signalbox/runtime/log';
 import type { Handlers } from './call.js';
 import { asBytes, linkPath, methodsOf, serverCredentials, serverOptions } from './channel.js';
 import { faultToStatus } from './fault-status.js';
+import { InProcessServer } from './in-process.js';
 import { LinkServer } from './link-server.js';
 import { plainStream, plainUnary } from './plain-door.js';
 
@@ -19,6 +21,8 @@ export interface RpcServerOptions {
   readonly port: number;
   readonly clock: Clock;
   readonly log: Log;
+  /** Where services of this process find this one without a socket. */
+  readonly doors?: ProcessDoors | undefined;
 }
 
 export interface RpcServer {
@@ -84,16 +88,21 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   }
   server.addService(served, implementation);
 
+  const inProcess = new InProcessServer({ methods, handlers, clock, log });
+  let address = '';
   let stopped: Promise<void> | undefined;
   const stop = async (graceMs: number): Promise<void> => {
     isStopping = true;
+    options.doors?.delete(address);
     for (const link of links) link.goAway();
     await new Promise<void>((resolve) => {
       const timer = clock.setTimer(graceMs, () => {
+        inProcess.cut();
         server.forceShutdown();
         resolve();
       });
-      server.tryShutdown(() => {
+      const shut = new Promise<void>((done) => server.tryShutdown(() => done()));
+      void Promise.all([shut, inProcess.drain()]).then(() => {
         timer.cancel();
         resolve();
       });
@@ -104,8 +113,13 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     start: () =>
       new Promise((resolve, reject) => {
         server.bindAsync(`${options.host}:${String(options.port)}`, serverCredentials(), (error, port) => {
-          if (error === null) resolve(port);
-          else reject(error);
+          if (error !== null) {
+            reject(error);
+            return;
+          }
+          address = `${options.host}:${String(port)}`;
+          options.doors?.set(address, inProcess);
+          resolve(port);
         });
       }),
     stop: (graceMs) => (stopped ??= stop(graceMs)),

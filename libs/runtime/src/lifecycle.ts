@@ -10,7 +10,12 @@ export interface Surroundings {
   readonly log: Log;
   /** True for one service of a process: process metrics are collected once. */
   readonly withProcessMetrics: boolean;
+  /** Given when several services share the process: they call each other through it. */
+  readonly doors?: ProcessDoors;
 }
+
+/** The rpc doors of a process by `host:port`; what stands behind one is known to libs/rpc only. */
+export type ProcessDoors = Map<string, object>;
 
 export interface Service {
   /** Name as in the table of services, such as `quota` or `worker-openai`. */

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createMetrics } from './metrics.js';
+import { createMetrics, LABEL_VALUES_MAX } from './metrics.js';
 
 const lines = async (metrics: ReturnType<typeof createMetrics>): Promise<string[]> => (await metrics.registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 
@@ -15,6 +15,29 @@ test('a scrape shows counters by label, each time the same until something is co
   expect(await lines(metrics)).toEqual(shown);
   none.inc({});
   expect(await lines(metrics)).toContain('n_total{service="s"} 1');
+});
+
+test('junk in a label fills no store of metrics: past the bound it counts as other, and nothing is lost', async () => {
+  const metrics = createMetrics({ service: 's', withProcessMetrics: false });
+  const counter = metrics.counter('junk_total', 'j', ['model', 'result']);
+  for (let i = 0; i < 10_000; i += 1) counter.inc({ model: `model-${i}`, result: 'ok' });
+  counter.inc({ model: 'model-3', result: 'ok' }, 5);
+  const shown = await lines(metrics);
+  expect(shown).toHaveLength(LABEL_VALUES_MAX + 1);
+  expect(shown).toContain('junk_total{model="model-3",result="ok",service="s"} 6');
+  expect(shown).toContain(`junk_total{model="other",result="ok",service="s"} ${10_000 - LABEL_VALUES_MAX}`);
+});
+
+test('what is observed is read at each scrape; what cannot be read is left out, and the rest is shown', async () => {
+  const metrics = createMetrics({ service: 's', withProcessMetrics: false });
+  let level = 3;
+  metrics.observed('gauge', 'level', 'l', [], () => (level < 0 ? Promise.reject(new Error('away')) : [{ labels: {}, value: level }]));
+  metrics.observed('counter', 'seen_total', 's', ['a'], () => [{ labels: { a: 'x' }, value: 7 }]);
+  expect(await lines(metrics)).toEqual(['level{service="s"} 3', 'seen_total{a="x",service="s"} 7']);
+  level = 5;
+  expect(await lines(metrics)).toEqual(['level{service="s"} 5', 'seen_total{a="x",service="s"} 7']);
+  level = -1;
+  expect(await lines(metrics)).toEqual(['seen_total{a="x",service="s"} 7']);
 });
 
 test('a gauge shows what was set last', async () => {

@@ -7,11 +7,20 @@ export interface Metrics {
   readonly registry: Registry;
   counter<Label extends string>(name: string, help: string, labelNames: readonly Label[]): Counter<Label>;
   gauge(name: string, help: string): Gauge;
+  /** What is looked at when it is scraped and costs nothing before. `read` gives each combination of labels once; what it throws leaves the metric out of that scrape. */
+  observed<Label extends string>(kind: 'gauge' | 'counter', name: string, help: string, labelNames: readonly Label[], read: () => Observed<Label> | Promise<Observed<Label>>): void;
   /** Buckets in the metric's base unit (seconds, bytes), ascending. */
   histogram(name: string, help: string, buckets: readonly number[]): Histogram;
 }
 
 export type LabelValues<Label extends string> = Readonly<Record<Label, string>>;
+
+/** Values by their labels. */
+export type Observed<Label extends string> = readonly { readonly labels: LabelValues<Label>; readonly value: number }[];
+
+/** Values of one label at most; what comes later is counted as `other`, so that no input can fill a store of metrics. */
+export const LABEL_VALUES_MAX = 100;
+const OTHER = 'other';
 
 /** The count of one combination of labels. */
 export interface Tally {
@@ -47,6 +56,7 @@ export function createMetrics({ service, withProcessMetrics }: MetricsOptions): 
     registry,
     counter: (name, help, labelNames) => createCounter(registry, name, help, labelNames),
     gauge: (name, help) => createGauge(registry, name, help),
+    observed: (kind, name, help, labelNames, read) => observe(registry, kind, name, help, labelNames, read),
     histogram: (name, help, buckets) => {
       const tally = new HistogramTally(buckets);
       registry.registerMetric(new TalliedHistogram(name, help, tally));
@@ -76,14 +86,27 @@ function createCounter<Label extends string>(registry: Registry, name: string, h
   const shown: { readonly labels: LabelValues<Label>; readonly count: Count }[] = [];
   // A counter without labels shows its zero.
   if (labelNames.length === 0) shown.push({ labels: {} as LabelValues<Label>, count: root.count });
+  const newCountOf = (labels: LabelValues<Label>): Count => {
+    const kept: Record<string, string> = {};
+    let level = root;
+    let isNew = false;
+    for (const label of labelNames) {
+      const isRoomless = !level.next.has(labels[label]) && level.next.size >= LABEL_VALUES_MAX;
+      const value = isRoomless ? OTHER : labels[label];
+      kept[label] = value;
+      let next = level.next.get(value);
+      isNew = next === undefined;
+      if (next === undefined) level.next.set(value, (next = newLevel()));
+      level = next;
+    }
+    if (isNew) shown.push({ labels: kept as LabelValues<Label>, count: level.count });
+    return level.count;
+  };
   const countOf = (labels: LabelValues<Label>): Count => {
     let level = root;
     for (const label of labelNames) {
-      let next = level.next.get(labels[label]);
-      if (next === undefined) {
-        level.next.set(labels[label], (next = newLevel()));
-        if (label === labelNames.at(-1)) shown.push({ labels, count: next.count });
-      }
+      const next = level.next.get(labels[label]);
+      if (next === undefined) return newCountOf(labels);
       level = next;
     }
     return level.count;
@@ -99,6 +122,32 @@ function createCounter<Label extends string>(registry: Registry, name: string, h
     },
   });
   return { inc: (labels, by = 1) => countOf(labels).inc(by), labels: countOf };
+}
+
+function observe<Label extends string>(registry: Registry, kind: 'gauge' | 'counter', name: string, help: string, labelNames: readonly Label[], read: () => Observed<Label> | Promise<Observed<Label>>): void {
+  const collect = async (metric: { reset(): void; remove(): void }, put: (labels: LabelValues<Label>, value: number) => void): Promise<void> => {
+    const values = await Promise.resolve().then(read).catch(() => []);
+    metric.reset();
+    // Gauges and counters without labels are set to zero by a reset: what could not be read is not zero.
+    if (labelNames.length === 0 && values.length === 0) metric.remove();
+    for (const { labels, value } of values) put(labels, value);
+  };
+  const shape = { name, help, labelNames: [...labelNames], registers: [registry] };
+  if (kind === 'gauge') {
+    new PromGauge({
+      ...shape,
+      collect() {
+        return collect(this, (labels, value) => this.set(labels, value));
+      },
+    });
+    return;
+  }
+  new PromCounter({
+    ...shape,
+    collect() {
+      return collect(this, (labels, value) => this.inc(labels, value));
+    },
+  });
 }
 
 function createGauge(registry: Registry, name: string, help: string): Gauge {

@@ -1,5 +1,5 @@
-/** A provider of the OpenAI wire for tests: answers what it was told to, remembers what it was asked. */
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+/** A provider for tests: answers what it was told to, remembers what it was asked. */
+import { createServer, request as ask, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 
 export interface ScriptedAnswer {
   /** 200 by default. */
@@ -25,14 +25,22 @@ export interface RecordedRequest {
   readonly wasAborted: () => boolean;
 }
 
+export interface FakeProviderOptions {
+  /** Origin that answers, in this one's place, whatever nothing was scripted for. */
+  readonly forwardTo?: string;
+}
+
 export interface FakeProvider {
+  readonly origin: string;
   /** With `/v1`. */
   readonly baseUrl: string;
   readonly requests: readonly RecordedRequest[];
   /** Tokens by X-Request-Id of what was answered. */
   readonly bill: ReadonlyMap<string, number>;
-  /** Answers in order; an empty queue answers 500. */
+  /** Answers in order; an empty queue answers 500, or what the other origin does. */
   enqueue(...answers: readonly ScriptedAnswer[]): void;
+  /** Forgets answers that nobody has asked for yet. */
+  clear(): void;
   stop(): Promise<void>;
 }
 
@@ -53,7 +61,16 @@ async function play(response: ServerResponse, answer: ScriptedAnswer): Promise<v
   else if (answer.hang !== true) response.end(answer.body === undefined ? '' : isText ? answer.body : JSON.stringify(answer.body));
 }
 
-export async function startFakeProvider(): Promise<FakeProvider> {
+function forward(request: IncomingMessage, body: Buffer, response: ServerResponse, origin: string): void {
+  const outgoing = ask(new URL(request.url ?? '/', origin), { method: request.method, headers: { ...request.headers, host: new URL(origin).host } }, (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.headers);
+    answer.pipe(response);
+  });
+  outgoing.on('error', () => response.destroy());
+  outgoing.end(body);
+}
+
+export async function startFakeProvider({ forwardTo }: FakeProviderOptions = {}): Promise<FakeProvider> {
   const queue: ScriptedAnswer[] = [];
   const requests: RecordedRequest[] = [];
   const bill = new Map<string, number>();
@@ -61,8 +78,14 @@ export async function startFakeProvider(): Promise<FakeProvider> {
     const parts: Buffer[] = [];
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {
-      requests.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(parts).toString('utf8'), wasAborted: () => response.destroyed && !response.writableFinished });
-      const answer: ScriptedAnswer = queue.shift() ?? { status: 500, body: { error: { message: 'Nothing scripted.' } } };
+      const body = Buffer.concat(parts);
+      requests.push({ path: request.url ?? '', headers: request.headers, body: body.toString('utf8'), wasAborted: () => response.destroyed && !response.writableFinished });
+      const scripted = queue.shift();
+      if (scripted === undefined && forwardTo !== undefined) {
+        forward(request, body, response, forwardTo);
+        return;
+      }
+      const answer: ScriptedAnswer = scripted ?? { status: 500, body: { error: { message: 'Nothing scripted.' } } };
       if (answer.billedTokens !== undefined) bill.set(String(request.headers['x-request-id']), answer.billedTokens);
       play(response, answer).catch(() => response.destroy());
     });
@@ -74,10 +97,13 @@ export async function startFakeProvider(): Promise<FakeProvider> {
       resolve(typeof address === 'object' && address !== null ? address.port : 0);
     });
   });
+  const origin = `http://127.0.0.1:${String(port)}`;
   return {
-    baseUrl: `http://127.0.0.1:${String(port)}/v1`,
+    origin,
+    baseUrl: `${origin}/v1`,
     requests,
     bill,
+    clear: () => void queue.splice(0),
     enqueue: (...answers) => {
       queue.push(...answers);
     },

@@ -1,5 +1,5 @@
 /** Builds a whole canonical answer for wires other than OpenAI's. */
-import { failure, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
+import { CALLS_MAX, failure, isGarbage, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
 export interface ChoiceParts {
@@ -31,10 +31,21 @@ function hasContent({ content, reasoning, calls, images }: ChoiceParts): boolean
   return content !== '' || reasoning !== '' || calls.length > 0 || images.length > 0;
 }
 
+/** What `read` gives, or GARBAGE where it cannot be read at all. */
+export function readSafely(read: () => AnswerResult): AnswerResult {
+  try {
+    return read();
+  } catch (error) {
+    if (!isGarbage(error)) throw error;
+    return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  }
+}
+
 /** An answer, or the failure that the parts amount to: none at all, a broken one, one that the provider's policy emptied. */
 export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable }: TotalUsage, seed: string): AnswerResult {
   const [first] = choices;
   if (first === undefined) return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  if (choices.some(({ calls }) => calls.length > CALLS_MAX)) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
   if (choices.some((choice) => choice.reason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
   if (choices.every((choice) => choice.reason === 'content_filter' && !hasContent(choice))) {
     return { ok: false, failure: { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' }, usage };
@@ -64,6 +75,7 @@ export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable 
       usageUnreadable: isUnreadable,
       finishReason: told[0]?.finish_reason ?? 'stop',
       outputBytes: choices.reduce((sum, choice) => sum + bytesOf(choice), 0),
+      thoughtBytes: choices.reduce((sum, { reasoning }) => sum + Buffer.byteLength(reasoning), 0),
     },
   };
 }

@@ -1,5 +1,5 @@
 /** Builds canonical chunks for wires other than OpenAI's: they say what came, this says it in OpenAI's shape, once and in order. */
-import { failure, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
+import { CALLS_MAX, failure, Garbage, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
 type Known = { -readonly [Name in keyof StreamSummary]: StreamSummary[Name] };
@@ -65,7 +65,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
   let events: StreamEvent[] = [];
   let isOver = false;
   const callIds = new Set<string>();
-  const known: Known = { usage: undefined, usageUnreadable: false, finishReason: '', outputBytes: 0, contentSeen: false, isFinished: false, systemFingerprint: '', serviceTier: '' };
+  const known: Known = { usage: undefined, usageUnreadable: false, finishReason: '', outputBytes: 0, thoughtBytes: 0, contentSeen: false, isFinished: false, systemFingerprint: '', serviceTier: '' };
 
   const choiceOf = (index: number): Choice | undefined => {
     let choice = choices.get(index);
@@ -160,7 +160,9 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       const choice = text === '' ? undefined : choiceOf(index);
       if (choice === undefined) return;
       pendingOf(choice).reasoning += text;
-      known.outputBytes += Buffer.byteLength(text);
+      const bytes = Buffer.byteLength(text);
+      known.outputBytes += bytes;
+      known.thoughtBytes += bytes;
     },
     images: (index, items) => {
       const choice = items.length === 0 ? undefined : choiceOf(index);
@@ -182,6 +184,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       const choice = choiceOf(index);
       if (choice === undefined) return -1;
       const position = choice.callCount;
+      if (position >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
       choice.callCount += 1;
       const id = call.id === '' || callIds.has(call.id) ? madeCallId(seed, index, position) : call.id;
       callIds.add(id);

@@ -77,6 +77,8 @@ export interface StreamSummary {
   readonly finishReason: FinishReason | '';
   /** Bytes of generated text, names and arguments seen so far: about four a token. */
   readonly outputBytes: number;
+  /** Those of them that are thoughts shown to the client. */
+  readonly thoughtBytes: number;
   readonly contentSeen: boolean;
   /** Every choice seen has its finish reason. */
   readonly isFinished: boolean;
@@ -106,9 +108,22 @@ export interface Answer {
   readonly usageUnreadable: boolean;
   readonly finishReason: FinishReason;
   readonly outputBytes: number;
+  /** Those of them that are thoughts shown to the client. */
+  readonly thoughtBytes: number;
 }
 
 export type AnswerResult = { readonly ok: true; readonly answer: Answer } | { readonly ok: false; readonly failure: Failure; readonly usage: Usage | undefined };
+
+/** Thrown inside a wire where what came cannot be an answer of it; never leaves the wire. */
+export class Garbage extends Error {}
+
+/** Calls that one answer may hold: none makes as many, and each is looked for among the others. */
+export const CALLS_MAX = 128;
+
+/** JSON that nests without end exhausts the stack of whoever reads or writes it; anything else that is thrown is a bug. */
+export function isGarbage(error: unknown): boolean {
+  return error instanceof Garbage || error instanceof RangeError;
+}
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 

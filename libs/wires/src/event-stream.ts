@@ -1,8 +1,8 @@
 /** Messages of `application/vnd.amazon.eventstream`: bytes in, whole messages out, both checksums checked. */
 import { crc32 } from 'node:zlib';
 
-/** A message of any wire here is a few kilobytes; memory stays bounded. */
-export const EVENT_MESSAGE_BYTES_MAX = 1_048_576;
+/** A message of any wire here is a few kilobytes, one with an image a few megabytes; memory stays bounded. */
+export const EVENT_MESSAGE_BYTES_MAX = 8_388_608;
 const HEADER_BYTES_MAX = 131_072;
 /** Total length, length of the headers, and the checksum of both. */
 const PRELUDE_BYTES = 12;

@@ -63,6 +63,21 @@ function childOf(text: string, at: number, step: string | number): readonly [num
   return found;
 }
 
+/** Texts of the elements of the list at `path`, found in one pass; none when there is no list. `text` must have passed JSON.parse. */
+export function elementsOf(text: string, path: readonly (string | number)[]): readonly string[] {
+  const list = sourceOf(text, path);
+  if (list?.charAt(0) !== '[') return [];
+  const elements: string[] = [];
+  let index = skipSpace(list, 1);
+  while (list.charAt(index) !== ']') {
+    const end = endOfValue(list, index);
+    elements.push(list.slice(index, end));
+    index = skipSpace(list, end);
+    if (list.charCodeAt(index) === COMMA) index = skipSpace(list, index + 1);
+  }
+  return elements;
+}
+
 /** `text` must have passed JSON.parse; undefined when nothing is at `path`. */
 export function sourceOf(text: string, path: readonly (string | number)[]): string | undefined {
   let start = skipSpace(text, 0);

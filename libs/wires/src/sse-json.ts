@@ -1,5 +1,5 @@
 /** Streams whose events are JSON objects in SSE frames. */
-import { failure, isObject, type JsonObject } from './canonical.js';
+import { failure, isGarbage, isObject, type JsonObject } from './canonical.js';
 import type { CanonicalStream } from './canonical-stream.js';
 import { createSseParser } from './sse.js';
 import type { StreamTransducer } from './canonical.js';
@@ -31,8 +31,13 @@ export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWi
       garbage();
       return;
     }
-    wire.onFrame(frame, frame === parsed ? text : JSON.stringify(frame));
-    stream.flush();
+    try {
+      wire.onFrame(frame, frame === parsed ? text : JSON.stringify(frame));
+      stream.flush();
+    } catch (error) {
+      if (!isGarbage(error)) throw error;
+      garbage();
+    }
   });
 
   return {

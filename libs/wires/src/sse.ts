@@ -1,13 +1,14 @@
 /** Server-sent events, strictly and in pieces: bytes in, the `data` of whole events out. */
 
-/** Longer lines are no event of any wire; memory stays bounded. */
-export const SSE_LINE_BYTES_MAX = 1_048_576;
+/** Longer events are of no wire: a picture that a model draws comes in one, of a few megabytes. Memory stays bounded. */
+export const SSE_EVENT_BYTES_MAX = 8_388_608;
+/** Lines that one event's data may be spread over. */
+const DATA_LINES_MAX = 1_024;
 
 const LF = 10;
 const CR = 13;
 const COLON = 58;
 const SPACE = 32;
-const NO_LINES: readonly Buffer[] = [];
 
 /** An event's data: `bytes` from `from` up to `to`, which stay as they are. */
 export type OnData = (bytes: Buffer, from: number, to: number) => void;
@@ -21,11 +22,12 @@ export interface SseParser {
 
 /** LF and CRLF end lines; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF. */
 export function createSseParser(onData: OnData): SseParser {
-  let pieces = NO_LINES;
+  let pieces: Buffer[] = [];
   let pieceBytes = 0;
   let data: Buffer | undefined;
   let dataFrom = 0;
   let dataTo = 0;
+  let dataLines = 0;
   let atStart = true;
 
   const dispatch = (): void => {
@@ -53,26 +55,29 @@ export function createSseParser(onData: OnData): SseParser {
       data = bytes;
       dataFrom = at;
       dataTo = to;
+      dataLines = 1;
     } else {
+      dataLines += 1;
+      if (dataLines > DATA_LINES_MAX) return false;
       data = Buffer.concat([data.subarray(dataFrom, dataTo), Buffer.from('\n'), bytes.subarray(at, to)]);
       dataFrom = 0;
       dataTo = data.length;
     }
-    return dataTo - dataFrom <= SSE_LINE_BYTES_MAX;
+    return dataTo - dataFrom <= SSE_EVENT_BYTES_MAX;
   };
 
   const keep = (rest: Buffer): boolean => {
-    pieces = [...pieces, rest];
+    pieces.push(rest);
     pieceBytes += rest.length;
-    return pieceBytes <= SSE_LINE_BYTES_MAX;
+    return pieceBytes <= SSE_EVENT_BYTES_MAX;
   };
 
   /** The line that earlier pieces began and `last` completes. */
   const joined = (last: Buffer): boolean => {
     const whole = Buffer.concat([...pieces, last]);
-    pieces = NO_LINES;
+    pieces = [];
     pieceBytes = 0;
-    return whole.length <= SSE_LINE_BYTES_MAX && line(whole, 0, whole.length);
+    return whole.length <= SSE_EVENT_BYTES_MAX && line(whole, 0, whole.length);
   };
 
   return {
@@ -84,7 +89,7 @@ export function createSseParser(onData: OnData): SseParser {
         if (end === -1) return from === bytes.length || keep(from === 0 ? bytes : bytes.subarray(from));
         if (pieceBytes > 0) {
           if (!joined(bytes.subarray(from, end))) return false;
-        } else if (end - from > SSE_LINE_BYTES_MAX || !line(bytes, from, end)) return false;
+        } else if (end - from > SSE_EVENT_BYTES_MAX || !line(bytes, from, end)) return false;
         from = end + 1;
       }
     },

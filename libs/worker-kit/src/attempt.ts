@@ -2,6 +2,7 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
+import type { HoldGrowth } from './hold-growth.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
 import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 
@@ -19,6 +20,8 @@ const DRAIN_MS = 60_000;
 /** No tokenizer averages more bytes a token over a long text. */
 const ENDLESS_BYTES_PER_TOKEN = 16;
 const ENDLESS_BYTES_MARGIN = 65_536;
+/** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
+const HELD_READ_BYTES = 2_048;
 
 const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, abort: () => undefined };
 const NO_HEADERS: ResponseHeaders = {};
@@ -49,6 +52,8 @@ export interface AttemptOptions {
   readonly request: DispatchRequest__Output;
   readonly upstreamRequest: UpstreamRequest;
   readonly sinks: AttemptSinks;
+  /** Given when the hold does not cover the whole answer. */
+  readonly growth?: HoldGrowth | undefined;
 }
 
 export class Attempt implements UpstreamListener {
@@ -74,6 +79,12 @@ export class Attempt implements UpstreamListener {
   private finishedAt: number | undefined;
   private timer: Timer | undefined;
   private drainTimer: Timer | undefined;
+  /** Of a growing hold: read, but not looked at while an extension is awaited. */
+  private backlog: Buffer[] = [];
+  private isAwaiting = false;
+  private isStopped = false;
+  /** How the source ended while there was a backlog. */
+  private sourceEnd: 'end' | 'connect' | 'disconnected' | undefined;
 
   /** `start` sends the request. */
   constructor(private readonly options: AttemptOptions) {
@@ -92,7 +103,8 @@ export class Attempt implements UpstreamListener {
   }
 
   start(): void {
-    const { upstream, upstreamRequest, request } = this.options;
+    const { upstream, upstreamRequest, request, growth } = this.options;
+    growth?.attend(() => this.readOn());
     this.call = upstream.post(upstreamRequest, `${request.requestId}/${String(request.attempt)}`, this);
     if (!this.isOver) this.watch(this.firstByteMs);
   }
@@ -107,6 +119,11 @@ export class Attempt implements UpstreamListener {
     return this.firstDataMs;
   }
 
+  /** The answer was stopped because its hold did not grow. */
+  get isStoppedByHold(): boolean {
+    return this.isStopped;
+  }
+
   summary(): StreamSummary | undefined {
     return this.transducer?.summary();
   }
@@ -117,7 +134,7 @@ export class Attempt implements UpstreamListener {
     this.lastDataAt = this.clock.monotonicMs();
     this.timer?.cancel();
     this.watch(this.finishedAt === undefined ? this.idleMs : AFTER_FINISH_MS);
-    this.call.resume();
+    if (!this.isAwaiting) this.call.resume();
   }
 
   /** The caller went away: stop the provider now. */
@@ -145,8 +162,13 @@ export class Attempt implements UpstreamListener {
       this.fail(failure('GARBAGE', true, this.httpStatus));
       return;
     }
-    if (this.isSuccess() && this.transducer !== undefined) this.onStreamData(bytes, this.transducer);
-    else {
+    if (this.isSuccess() && this.transducer !== undefined) {
+      if (this.options.growth === undefined) this.onStreamData(bytes, this.transducer);
+      else {
+        this.backlog.push(bytes);
+        this.readBacklog(this.transducer, this.options.growth);
+      }
+    } else {
       this.body.push(bytes);
       if (!this.isSuccess() && this.received > REFUSAL_BYTES_MAX) this.refuse();
     }
@@ -154,6 +176,10 @@ export class Attempt implements UpstreamListener {
 
   onEnd(): void {
     if (this.isOver) return;
+    if (this.backlog.length > 0) {
+      this.sourceEnd = 'end';
+      return;
+    }
     if (!this.isSuccess()) {
       this.refuse();
       return;
@@ -170,10 +196,63 @@ export class Attempt implements UpstreamListener {
   }
 
   onError(kind: 'connect' | 'disconnected'): void {
+    if (this.backlog.length > 0) {
+      this.sourceEnd = kind;
+      return;
+    }
     if (kind === 'connect') this.fail(failure('CONNECT'));
     else if (this.finishedAt !== undefined) this.end({ kind: 'stream', cut: undefined });
     else if (this.httpStatus !== 0 && !this.isSuccess()) this.refuse();
     else this.fail(failure('DISCONNECTED', true, this.httpStatus));
+  }
+
+  private readBacklog(transducer: StreamTransducer, growth: HoldGrowth): void {
+    while (!this.isAwaiting && !this.isOver) {
+      const [bytes] = this.backlog;
+      if (bytes === undefined) break;
+      if (bytes.length > HELD_READ_BYTES) this.backlog[0] = bytes.subarray(HELD_READ_BYTES);
+      else this.backlog.shift();
+      this.onStreamData(bytes.subarray(0, HELD_READ_BYTES), transducer);
+      if (this.isOver || this.finishedAt !== undefined) continue;
+      const verdict = growth.after(transducer.summary().outputBytes);
+      if (verdict === 'wait') {
+        this.isAwaiting = true;
+        this.call.pause();
+      } else if (verdict === 'stop') {
+        this.isStopped = true;
+        this.finish(transducer);
+      }
+    }
+  }
+
+  /** An extension was answered. */
+  private readOn(): void {
+    const { growth } = this.options;
+    if (this.isOver || !this.isAwaiting || this.transducer === undefined || growth === undefined) return;
+    this.isAwaiting = false;
+    this.lastDataAt = this.clock.monotonicMs();
+    const verdict = growth.after(this.transducer.summary().outputBytes);
+    if (verdict === 'wait') {
+      this.isAwaiting = true;
+      return;
+    }
+    if (verdict === 'stop') {
+      this.isStopped = true;
+      this.finish(this.transducer);
+      return;
+    }
+    this.readBacklog(this.transducer, growth);
+    if (this.isOver || this.isAwaiting) return;
+    if (this.sourceEnd === 'end') this.onEnd();
+    else if (this.sourceEnd !== undefined) this.onError(this.sourceEnd);
+    else if (this.pausedAt === undefined) this.call.resume();
+  }
+
+  /** Ends the answer for its length. */
+  private finish(transducer: StreamTransducer): void {
+    const closing = transducer.finishOpen('length');
+    if (closing !== undefined) this.give(closing, transducer);
+    this.end({ kind: 'stream', cut: undefined });
   }
 
   private onStreamData(bytes: Buffer, transducer: StreamTransducer): void {
@@ -182,13 +261,16 @@ export class Attempt implements UpstreamListener {
     const summary = transducer.summary();
     if (this.isContentGiven) this.options.sinks.onProgress(summary.outputBytes, this.lastDataAt);
     if (summary.outputBytes > this.outputBytesMax) {
-      const closing = transducer.finishOpen('length');
-      if (closing !== undefined) this.give(closing, transducer);
-      this.end({ kind: 'stream', cut: undefined });
+      this.finish(transducer);
     } else if (summary.isFinished && this.finishedAt === undefined) {
       this.finishedAt = this.lastDataAt;
       this.timer?.cancel();
       this.watch(AFTER_FINISH_MS);
+    } else if (!summary.isFinished && this.finishedAt !== undefined) {
+      // Of several choices one was over before the next began.
+      this.finishedAt = undefined;
+      this.timer?.cancel();
+      this.watch(this.idleMs);
     }
   }
 
@@ -237,6 +319,7 @@ export class Attempt implements UpstreamListener {
     this.timer?.cancel();
     this.drainTimer?.cancel();
     this.body = [];
+    this.backlog = [];
     this.call.abort();
     this.settle(ending);
   }

@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
+import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { chargeOf, outputTokensMax } from './charge.js';
 
 const price = asPrice('1000000');
 const CARD = { id: 'c', inputUncached: price, cacheRead: price, cacheWrite: price, outputText: price, outputReasoning: price, audio: price, image: price, requestNanoUsd: asNanoUsd(0n) };
-const seen = { usage: undefined, usageUnreadable: false, outputBytes: 400, isAnswered: true, promptTokens: 10 };
+const seen = { usage: undefined, usageUnreadable: false, outputBytes: 400, thoughtBytes: 0, isAnswered: true, promptTokens: 10 };
 const n = (value: string): { name: string; value: Buffer }[] => [{ name: 'n', value: Buffer.from(value) }];
 
 test('an estimate from bytes is never above the output that was asked for: that is what was held', () => {
@@ -17,4 +18,20 @@ test('the bound counts every choice; without max_tokens there is none', () => {
   expect(outputTokensMax({ maxTokens: 50, fields: n('3') })).toBe(150);
   expect(outputTokensMax({ maxTokens: 50, fields: n('null') })).toBe(50);
   expect(outputTokensMax({ fields: n('3') })).toBe(Infinity);
+});
+
+const told = (outputText: number, outputReasoning: number) => ({ tokens: { ...NO_TOKENS, inputUncached: 10, outputText, outputReasoning }, cachedKnown: false, reasoningKnown: outputReasoning > 0, isSuspect: false });
+
+test.each([
+  ['text only', told(100, 0), 400, 0, false],
+  ['three times the text and more', told(301, 0), 400, 0, true],
+  ['less than a third of the text', told(30, 0), 400, 0, true],
+  ['thoughts that are not shown, told apart', told(100, 5_000), 400, 0, false],
+  ['thoughts shown whole, told apart', told(100, 1_000), 4_400, 4_000, false],
+  ['thoughts shown whole, told within the rest', told(1_100, 0), 4_400, 4_000, false],
+  ['thoughts shown in short, told within the rest', told(5_000, 0), 800, 400, false],
+  ['shown thoughts, and less than a third of the text', told(30, 0), 800, 400, true],
+  ['thoughts told apart, and three times the text', told(400, 100), 800, 400, true],
+])('usage of an answer with %s', (_name, usage, outputBytes, thoughtBytes, isSuspect) => {
+  expect(chargeOf({ ...seen, usage, outputBytes, thoughtBytes }, CARD, undefined, Infinity).flags).toEqual(isSuspect ? ['suspect'] : []);
 });

@@ -13,6 +13,8 @@ export interface Seen {
   readonly usage: Usage | undefined;
   readonly usageUnreadable: boolean;
   readonly outputBytes: number;
+  /** Those of them that are thoughts shown to the client. */
+  readonly thoughtBytes: number;
   /** False when the provider gave no answer: nothing is estimated then. */
   readonly isAnswered: boolean;
   /** Estimate of the prompt. */
@@ -44,13 +46,21 @@ function isFarOff(told: number, own: number): boolean {
   return Math.max(told, own) >= COMPARED_TOKENS_MIN && (told > own * 3 || told * 3 < own);
 }
 
+/** Whether the told output cannot be what came. Thoughts may be shown whole, in short or not at all, and told apart or within the rest. */
+function isOutputFarOff(tokens: TokenCounts, { outputBytes, thoughtBytes }: Seen, outputMax: number): boolean {
+  const told = completionTokens(tokens);
+  const text = Math.min(Math.ceil((outputBytes - thoughtBytes) / BYTES_PER_TOKEN), outputMax);
+  if (tokens.outputReasoning > 0 || thoughtBytes === 0) return isFarOff(told - tokens.outputReasoning, text);
+  return told < text && isFarOff(told, text);
+}
+
 /** Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING, section 5). */
 export function chargeOf(seen: Seen, card: PriceCard, reference: PriceCard | undefined, outputMax: number): Charge {
   const own = seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes, outputMax) : NO_TOKENS;
   const tokens = seen.usage?.tokens ?? own;
   const flags: string[] = [];
   if (seen.usage === undefined && seen.isAnswered) flags.push('estimated');
-  if (seen.usage === undefined ? seen.usageUnreadable : seen.usage.isSuspect || isFarOff(promptTokens(tokens), own.inputUncached) || isFarOff(completionTokens(tokens) - tokens.outputReasoning, own.outputText)) {
+  if (seen.usage === undefined ? seen.usageUnreadable : seen.usage.isSuspect || isFarOff(promptTokens(tokens), own.inputUncached) || isOutputFarOff(tokens, seen, outputMax)) {
     flags.push('suspect');
   }
   // A refused attempt costs nothing, the fee per request included.

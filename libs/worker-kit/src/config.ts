@@ -1,5 +1,5 @@
 /** Settings that every worker has. */
-import { createAllowList, type AllowList } from '@signalbox/net-guard/allow-list';
+import { allowListField } from '@signalbox/net-guard/allow-list-field';
 import { ConfigError, loadConfig, logLevelField, portField, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
 import { z } from 'zod';
@@ -9,19 +9,6 @@ const addressesField = (fallback: string) =>
     .string()
     .default(fallback)
     .transform((text) => text.split(',').map((address) => address.trim()).filter((address) => address !== ''));
-
-const allowListField = () =>
-  z
-    .string()
-    .default('')
-    .transform((text, context): AllowList => {
-      try {
-        return createAllowList(text.split(',').filter((entry) => entry.trim() !== ''));
-      } catch (error) {
-        context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is no list of hosts' });
-        return z.NEVER;
-      }
-    });
 
 const schema = z.object({
   /** Address to listen on. Loopback: the doors between services carry no authentication of their own. */
@@ -37,6 +24,8 @@ const schema = z.object({
   QUOTA_ADDRS: addressesField('127.0.0.1:9102'),
   /** host:port of the replicas of billing, with commas. */
   BILLING_ADDRS: addressesField('127.0.0.1:9104'),
+  /** host:port of the replicas of accounts, with commas: where credentials of accounts are asked for. */
+  ACCOUNTS_ADDRS: addressesField('127.0.0.1:9101'),
   /** NATS server; not used when the composer hands a bus in. */
   NATS_URL: z.string().default('nats://127.0.0.1:4222'),
   /** Provider's credentials, with commas: each is used in turn. */
@@ -46,7 +35,7 @@ const schema = z.object({
     .transform((text) => text.split(',').map((key) => key.trim()).filter((key) => key !== '').map((key) => new Secret(key))),
   /** Provider's address, path included; `/chat/completions` and the like are appended. */
   BASE_URL: z.url(),
-  /** What clients' images and files may be fetched from beside the public internet, with commas: hosts, host:port, ranges such as 10.1.0.0/16. */
+  /** What clients' images and files may be fetched from, and provider addresses of accounts' own be, beside the public internet, with commas: hosts, host:port, ranges such as 10.1.0.0/16. */
   FETCH_ALLOW: allowListField(),
 });
 

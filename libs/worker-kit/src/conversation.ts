@@ -4,7 +4,9 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import { Attempt, type AttemptSinks, type ChunkEvent, type Ending } from './attempt.js';
+import { Gatherer } from '@signalbox/wires/gather';
 import { BYTES_PER_TOKEN, estimatedTokens, outputTokensMax } from './charge.js';
+import type { HoldGrowth } from './hold-growth.js';
 import type { Journal } from './journal.js';
 import type { ProviderAdapter, UpstreamRequest } from './provider.js';
 import type { Upstream } from './upstream.js';
@@ -29,10 +31,12 @@ export interface ConversationOptions {
   readonly upstreamRequest: UpstreamRequest;
   readonly call: CallInfo;
   readonly emit: Emitter<DispatchEvent>;
+  readonly growth?: HoldGrowth | undefined;
 }
 
 export class Conversation implements AttemptSinks {
   readonly attempt: Attempt;
+  private readonly gatherer: Gatherer | undefined;
   private isStarted = false;
   private isLeft = false;
   private isHungUp = false;
@@ -40,9 +44,10 @@ export class Conversation implements AttemptSinks {
   private checkpointBytes = 0;
 
   constructor(private readonly options: ConversationOptions) {
-    const { adapter, upstream, clock, request, upstreamRequest } = options;
+    const { adapter, upstream, clock, request, upstreamRequest, growth } = options;
+    this.gatherer = request.gather ? new Gatherer() : undefined;
     this.checkpointAt = clock.monotonicMs();
-    this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, sinks: this });
+    this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, sinks: this, growth });
   }
 
   /** Resolves once the provider is done with, which may be after the caller left. */
@@ -71,13 +76,24 @@ export class Conversation implements AttemptSinks {
     this.write({ head: { systemFingerprint, serviceTier } });
   }
 
+  /** The whole of a streamed answer whose client takes no stream. */
+  gathered(): Buffer | undefined {
+    return this.gatherer?.whole();
+  }
+
   onChunk(event: ChunkEvent): boolean {
+    if (this.gatherer !== undefined) {
+      this.gatherer.add(event.choices);
+      return true;
+    }
     const hasRoom = this.write({ chunk: event });
     if (!hasRoom) this.options.emit.drained().then(() => this.attempt.resume(), this.leave);
     return hasRoom;
   }
 
   onProgress(outputBytes: number, nowMs: number): void {
+    // A checkpoint says what was delivered: of a body that is still being gathered, nothing.
+    if (this.gatherer !== undefined) return;
     if (this.isLeft || (outputBytes - this.checkpointBytes < CHECKPOINT_BYTES && nowMs - this.checkpointAt < CHECKPOINT_MS)) return;
     this.checkpointAt = nowMs;
     this.checkpointBytes = outputBytes;

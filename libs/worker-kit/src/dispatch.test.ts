@@ -2,14 +2,17 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryBus } from '@signalbox/bus/memory';
 import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { silentLog } from '@signalbox/runtime/log';
+import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import { systemClock } from '@signalbox/runtime/clock';
 import { sse, startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { createCredentialPool } from './credentials.js';
 import { createDispatcher, type Dispatcher } from './dispatch.js';
+import { createEndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, Journal } from './journal.js';
 import { createWorkerMetrics } from './metrics.js';
 import { createObservations } from './observations.js';
@@ -26,8 +29,9 @@ function requestOf(over: Partial<DispatchRequest__Output> = {}): DispatchRequest
   return {
     requestId: 'chatcmpl-01JD8Z6T9M3W5R7V2K4X6B8N0Q', attempt: 1, retryOf: [], accountId: 'acct_1', keyId: 'key_1', endpointId: 'e1', model: 'm', provider: 'fake',
     providerModelId: 'fake-1', wireProtocol: 'openai-chat', card: CARD, referenceCard: null, periods: { day: '', week: '', month: '', plan: '', reservedAtMs: '0' }, heldNanoUsd: '0',
-    byok: false, stream: true, maxTokensParam: '', temperatureMax: 2, fields: [{ name: 'messages', value: Buffer.from('[{"role":"user","content":"hi"}]') }], promptTokens: 10,
-    firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000, responseFormat: '', routedFrom: '', decisionId: '', clientStream: true, maxOutputTokens: 0, ...over,
+    byok: false, byokHandle: '', stream: true, maxTokensParam: '', temperatureMax: 2, fields: [{ name: 'messages', value: Buffer.from('[{"role":"user","content":"hi"}]') }], promptTokens: 10,
+    firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000, responseFormat: '', routedFrom: '', decisionId: '', clientStream: true, maxOutputTokens: 0,
+    gather: false, heldOutputTokens: 0, heldTokens: '0', outputPriceMax: '0', wholeNanoUsd: '0', shortened: false, holdEpoch: '', rounds: false, earlierNanoUsd: '0', earlierTokens: '0', ...over,
   };
 }
 
@@ -36,18 +40,29 @@ const text = (content: string): string => chunk([{ index: 0, delta: { content },
 
 describe('dispatch', () => {
   let provider: FakeProvider;
+  /** Of the breakers alone. */
+  let clock: FakeClock;
   let upstream: Upstream;
   let dispatcher: Dispatcher;
+  let createOn: (time: Clock) => Dispatcher;
   let log: string[];
   let ends: AttemptEnd[];
+  let checkpoints: string[];
+  let extended: string[];
+  /** Answers of quota in order; the last one stays. */
+  let grants: (boolean | Promise<boolean>)[];
 
   beforeEach(async () => {
     provider = await startFakeProvider();
+    clock = createFakeClock();
     log = [];
     ends = [];
+    checkpoints = [];
+    extended = [];
+    grants = [true];
     const journal: Journal = {
       start: (record) => Promise.resolve(void log.push(`start ${String(record.attempt)} after ${String(provider.requests.length)} requests`)),
-      checkpoint: () => undefined,
+      checkpoint: (requestId) => void checkpoints.push(requestId),
       end: (_id, _attempt, end) => Promise.resolve(void (log.push('end'), ends.push(end))),
       outcome: (_id, _attempt, outcome, told) => void log.push(`${outcome} ${String(told)}`),
       state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
@@ -55,12 +70,18 @@ describe('dispatch', () => {
     const ordinary = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
     const adapter: ProviderAdapter = { ...ordinary, compose: (request, secret) => (request.providerModelId === 'unsendable' ? UNSENDABLE : ordinary.compose(request, secret)) };
     upstream = createUpstream(adapter.origin);
-    dispatcher = createDispatcher({
-      adapter, upstream, journal, clock: systemClock, log: silentLog,
+    createOn = (time) => createDispatcher({
+      adapter, upstream, journal, clock: time, log: silentLog,
       credentials: createCredentialPool([new Secret('sk-secret-one')], systemClock),
+      breakers: createEndpointBreakers(clock),
+      extendHold: async (_account, _request, toNanoUsd, toTokens) => {
+        extended.push(`${String(toNanoUsd)} ${String(toTokens)}`);
+        return (await (grants.length > 1 ? grants.shift() : grants[0])) ?? false;
+      },
       observations: createObservations(createMemoryBus({ clock: systemClock }), 'fake', systemClock),
       metrics: createWorkerMetrics(createMetrics({ service: 'worker-fake', withProcessMetrics: false })),
     });
+    dispatcher = createOn(systemClock);
   });
   afterEach(async () => {
     await upstream.close();
@@ -93,6 +114,25 @@ describe('dispatch', () => {
     expect(provider.requests[0]?.headers['x-request-id']).toBe('chatcmpl-01JD8Z6T9M3W5R7V2K4X6B8N0Q/1');
     expect(provider.requests[0]?.headers.authorization).toBe('Bearer sk-secret-one');
     expect(JSON.parse(provider.requests[0]?.body ?? '')).toMatchObject({ model: 'fake-1', stream: true, stream_options: { include_usage: true } });
+  });
+
+  test('asks a provider that cuts its streams no more than its breaker allows: five in a row, then one in 30 s until one is whole', async () => {
+    const half = { chunks: [text('half')], cut: true };
+    const whole = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
+    provider.enqueue(half, half, half, half, half, half, whole, whole);
+    const nth = (n: number): DispatchRequest__Output => requestOf({ requestId: `chatcmpl-${String(n)}` });
+    for (let n = 0; n < 9; n += 1) await run(nth(n));
+    expect(provider.requests.length).toBe(5);
+    const started = log.filter((line) => line.startsWith('start')).length;
+    expect(await run(nth(10))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0, retryable: true, retryAfterMs: 30_000 } }]);
+    expect(log.filter((line) => line.startsWith('start')).length).toBe(started);
+    clock.advance(30_000);
+    await Promise.all([run(nth(11)), run(nth(12)), run(nth(13))]);
+    expect(provider.requests.length).toBe(6);
+    clock.advance(30_000);
+    await run(nth(14));
+    await run(nth(15));
+    expect(provider.requests.length).toBe(8);
   });
 
   test('answers a whole body with its cost', async () => {
@@ -190,6 +230,136 @@ describe('dispatch', () => {
     expect((await run(requestOf())).at(-1)?.failed).toMatchObject({ class: 'CREDENTIAL' });
     expect((await run(requestOf({ attempt: 2 }))).at(-1)?.failed).toMatchObject({ class: 'NO_CREDENTIAL' });
     expect(provider.requests).toHaveLength(1);
+  });
+
+  describe('with a hold that covers the first tranche', () => {
+    const FINISH = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]);
+    /** 100 tokens as they are counted: 300 bytes. */
+    const hundreds = (count: number): string[] => Array.from({ length: count }, () => text('abc '.repeat(75)));
+    const held = (over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output => requestOf({ maxTokens: 5_000, heldNanoUsd: '1000', heldTokens: '1100', heldOutputTokens: 1_024, outputPriceMax: '2000000', wholeNanoUsd: '9000', ...over });
+    const deltasOf = (events: readonly DispatchEvent[]) => events.flatMap((event) => (event.chunk === undefined ? [] : (JSON.parse(String(event.chunk?.choices)) as { delta: { content?: string }; finish_reason: string | null }[])));
+
+    test('asks for another when three quarters are used, at the price of its output, and gives the whole answer', async () => {
+      provider.enqueue({ chunks: [...hundreds(20), FINISH, chunk([], { usage: { ...USAGE, completion_tokens: 2_000 } }), sse('[DONE]')] });
+      const events = await run(held());
+      expect(deltasOf(events).reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0)).toBe(6_000);
+      expect(extended).toEqual(['3048 2124', '5096 3148']);
+      expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '', source: 'PROVIDER', tokens: { outputText: 2_000 } });
+    });
+
+    test('never asks for more than the whole answer', async () => {
+      provider.enqueue({ chunks: [...hundreds(10), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+      await run(held({ maxTokens: 1_030, wholeNanoUsd: '1011' }));
+      expect(extended).toEqual(['1011 1106']);
+    });
+
+    test('stops 64 tokens before its end when no more is granted, finished for its length, and charges what was given', async () => {
+      grants = [false];
+      provider.enqueue({ chunks: hundreds(40), hang: true });
+      const events = await run(held());
+      const deltas = deltasOf(events);
+      const bytes = deltas.reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0);
+      // 960 tokens, and what the read in which they were reached brought.
+      expect(bytes).toBeGreaterThanOrEqual(960 * 3);
+      expect(bytes).toBeLessThanOrEqual(960 * 3 + 2_048);
+      expect(deltas.at(-1)?.finish_reason).toBe('length');
+      expect(events.at(-1)?.end).toMatchObject({ finishReason: 'length', stoppedBy: 'cost_cap', source: 'ESTIMATED' });
+      expect(Number(ends[0]?.tokens.outputText)).toBeLessThanOrEqual(1_024);
+      expect(extended.length).toBeGreaterThan(1);
+    });
+
+    test('waits for the answer to its question, however fast the provider is', async () => {
+      let answer: (isGranted: boolean) => void = () => undefined;
+      grants = [new Promise((resolve) => (answer = resolve)), true];
+      provider.enqueue({ chunks: [[...hundreds(20), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')].join('')] });
+      let given = 0;
+      const done = run(held(), (event) => {
+        given += event.chunk?.choices?.length ?? 0;
+      });
+      while (extended.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setImmediate(resolve));
+      const before = given;
+      expect(before).toBeLessThan(1_024 * 3 + 4_096);
+      answer(true);
+      const events = await done;
+      expect(given).toBeGreaterThan(before);
+      expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+    });
+
+    test('goes on when a refusal is followed by a grant', async () => {
+      grants = [false, true];
+      provider.enqueue({ chunks: [...hundreds(12), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+      expect((await run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+    });
+
+    test('an answer that ends by itself in the read that reaches the stop is not stopped', async () => {
+      grants = [false];
+      provider.enqueue({ chunks: [...hundreds(9), `${text('abc '.repeat(50))}${FINISH}${chunk([], { usage: USAGE })}${sse('[DONE]')}`] });
+      expect((await run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+    });
+
+    test('a shortened answer that the provider ends for its length says what shortened it', async () => {
+      provider.enqueue({ chunks: [text('abc'), chunk([{ index: 0, delta: {}, finish_reason: 'length' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
+      expect((await run(requestOf({ maxTokens: 70, shortened: true }))).at(-1)?.end).toMatchObject({ finishReason: 'length', stoppedBy: 'cost_cap' });
+    });
+  });
+
+  describe('gathered for a client without a stream', () => {
+    test('one body says what all chunks said', async () => {
+      const call = (more: object) => chunk([{ index: 0, delta: { tool_calls: [{ index: 0, ...more }] }, finish_reason: null }]);
+      provider.enqueue({
+        chunks: [
+          chunk([{ index: 0, delta: { role: 'assistant', reasoning_content: 'Hm' }, logprobs: null, finish_reason: null }]), text('Hel'), text('lo'), chunk([{ index: 1, delta: { content: 'You' }, finish_reason: null }]),
+          call({ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a"' } }), call({ function: { arguments: ':1}' } }),
+          chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }]), chunk([{ index: 1, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]'),
+        ],
+      });
+      const events = await run(requestOf({ clientStream: false, gather: true }));
+      expect(events.map((event) => Object.keys(event)[0])).toEqual(['head', 'body', 'end']);
+      expect(JSON.parse(String(events[1]?.body?.choices))).toEqual([
+        { index: 0, message: { role: 'assistant', content: 'Hello', refusal: null, reasoning_content: 'Hm', tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }].map(({ index, ...rest }) => (index === 0 ? rest : {})) }, logprobs: null, finish_reason: 'tool_calls' },
+        { index: 1, message: { role: 'assistant', content: 'You', refusal: null }, logprobs: null, finish_reason: 'stop' },
+      ]);
+      expect(events[2]?.end).toMatchObject({ costNanoUsd: '20000', finishReason: 'tool_calls' });
+    });
+
+    test('no checkpoint says that anything was delivered before the body is', async () => {
+      const long = { chunks: [text('x'.repeat(8_192)), text('y'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), sse('[DONE]')] };
+      provider.enqueue(long, long);
+      await run(requestOf({ maxTokens: 9_000 }));
+      expect(checkpoints).not.toEqual([]);
+      checkpoints = [];
+      await run(requestOf({ maxTokens: 9_000, clientStream: false, gather: true }));
+      expect(checkpoints).toEqual([]);
+    });
+
+    test('a stream that breaks gives no body, so that another attempt may answer', async () => {
+      provider.enqueue({ chunks: [text('Hel')], cut: true });
+      const events = await run(requestOf({ clientStream: false, gather: true }));
+      expect(events.map((event) => Object.keys(event)[0])).toEqual(['head', 'end']);
+      expect(events[1]?.end).toMatchObject({ cut: { class: 'DISCONNECTED' } });
+    });
+  });
+
+  test('a choice that begins after another has finished is waited for', async () => {
+    const time = createFakeClock();
+    dispatcher = createOn(time);
+    let goOn: () => void = () => undefined;
+    const told = new Promise<void>((resolve) => (goOn = resolve));
+    const of = (index: number, delta: object, reason: string | null): string => chunk([{ index, delta, finish_reason: reason }]);
+    provider.enqueue({
+      chunks: [of(0, { content: 'one' }, null), of(0, {}, 'stop'), of(1, { content: 'two' }, null), () => told, of(1, { content: ' and more' }, null), of(1, {}, 'stop'), chunk([], { usage: USAGE }), sse('[DONE]')],
+    });
+    const events = await run(requestOf(), (event) => {
+      if (event.chunk?.choices?.toString().includes('two') !== true) return;
+      // Its own end is 2 s after the finish of all that there was.
+      setImmediate(() => {
+        time.advance(3_000);
+        goOn();
+      });
+    });
+    expect(events.map((event) => event.chunk?.choices?.toString() ?? '').join('')).toContain('and more');
+    expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
   });
 
   test('fails on the first byte timer when the provider says nothing', async () => {

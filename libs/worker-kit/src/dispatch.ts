@@ -1,5 +1,4 @@
 /** Dispatch: one attempt, journaled before it starts and before its last event leaves. */
-import type { Secret } from '@signalbox/runtime/secret';
 import type { DispatchEvent, DispatchRequest__Output, Failed } from '@signalbox/contracts/worker';
 import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -13,9 +12,12 @@ import type { Attempt, Ending } from './attempt.js';
 import { BYTES_PER_TOKEN, chargeOf, outputTokensMax, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
 import type { Credential, CredentialPool } from './credentials.js';
+import { HoldGrowth, type ExtendHold } from './hold-growth.js';
+import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import type { Journal } from './journal.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
+import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import type { ProviderAdapter } from './provider.js';
 import type { Upstream } from './upstream.js';
 
@@ -27,12 +29,18 @@ export interface DispatchOptions {
   readonly credentials: CredentialPool;
   readonly journal: Journal;
   readonly observations: Observations;
+  /** Undefined: nothing stands between plans and the provider. */
+  readonly breakers?: EndpointBreakers;
   readonly metrics: WorkerMetrics;
   readonly clock: Clock;
   readonly log: Log;
-  /** Secret of the account's own key at this provider. Without it BYOK attempts fail with NO_CREDENTIAL: never on the operator's key. */
-  readonly byokSecret?: (accountId: string, provider: string) => Promise<Secret | undefined>;
+  /** Accounts' own credentials. Without them BYOK attempts fail with NO_CREDENTIAL: never on the operator's key. */
+  readonly ownCredentials?: Pick<OwnCredentials, 'resolve'>;
+  /** Makes holds grow; without it none does. */
+  readonly extendHold?: ExtendHold;
 }
+
+const NEVER_EXTENDS: ExtendHold = () => Promise.resolve(false);
 
 export interface Dispatcher {
   /** Emits the events of the attempt; settles once the attempt is journaled, which may be after the caller left. Faults: `bad_message`, those of the journal. */
@@ -62,6 +70,13 @@ function readTerms(request: DispatchRequest__Output): Terms {
   }
 }
 
+/** The hold as it is told after a loss of quota's store: whole, since its limits are lost and it does not grow any more. */
+function wholeHold(request: DispatchRequest__Output): { readonly amountNanoUsd: string; readonly tokens: string } {
+  const { heldNanoUsd, heldTokens, heldOutputTokens, wholeNanoUsd } = request;
+  if (heldOutputTokens === 0) return { amountNanoUsd: heldNanoUsd, tokens: heldTokens };
+  return { amountNanoUsd: BigInt(wholeNanoUsd) > BigInt(heldNanoUsd) ? wholeNanoUsd : heldNanoUsd, tokens: String(BigInt(heldTokens) + BigInt(Math.max(0, outputTokensMax(request) - heldOutputTokens))) };
+}
+
 function failedMessage(reason: Failure): Failed {
   return { class: reason.class, status: reason.status, retryAfterMs: reason.retryAfterMs, publicMessage: reason.publicMessage, publicParam: reason.publicParam, retryable: reason.retryable };
 }
@@ -74,15 +89,16 @@ function seenOf(ending: Ending, attempt: Attempt, promptTokens: number): Seen {
   const summary = attempt.summary();
   switch (ending.kind) {
     case 'answer':
-      return { usage: ending.answer.usage, usageUnreadable: ending.answer.usageUnreadable, outputBytes: ending.answer.outputBytes, isAnswered: true, promptTokens };
+      return { usage: ending.answer.usage, usageUnreadable: ending.answer.usageUnreadable, outputBytes: ending.answer.outputBytes, thoughtBytes: ending.answer.thoughtBytes, isAnswered: true, promptTokens };
     case 'failed':
-      return { usage: ending.usage, usageUnreadable: false, outputBytes: 0, isAnswered: false, promptTokens };
+      return { usage: ending.usage, usageUnreadable: false, outputBytes: 0, thoughtBytes: 0, isAnswered: false, promptTokens };
     case 'stream':
     case 'abandoned':
       return {
         usage: summary?.usage,
         usageUnreadable: summary?.usageUnreadable ?? false,
         outputBytes: summary?.outputBytes ?? 0,
+        thoughtBytes: summary?.thoughtBytes ?? 0,
         isAnswered: ending.kind === 'stream' || (attempt.status >= 200 && attempt.status < 300),
         promptTokens,
       };
@@ -96,7 +112,7 @@ function finishReasonOf(ending: Ending, attempt: Attempt): string {
 }
 
 export function createDispatcher(options: DispatchOptions): Dispatcher {
-  const { adapter, upstream, credentials, journal, observations, metrics, clock } = options;
+  const { upstream, journal, observations, metrics, clock } = options;
   let inFlight = 0;
   let draining = 0;
   const idleWaiters = new Set<() => void>();
@@ -116,21 +132,32 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   const noCredential = (request: DispatchRequest__Output, emit: Emitter<DispatchEvent>, isResting: boolean, retryAfterMs: number): void => {
     const reason = { ...failure(isResting ? 'RATE_LIMITED' : 'NO_CREDENTIAL'), retryAfterMs };
     metrics.attempt(reason.class, 0, 0);
-    observations.observe({ endpointId: request.endpointId, ok: false, failure: reason.class, stream: request.stream, retryAfterMs, atMs: clock.nowMs() });
+    // An account's own credential says nothing about the endpoint to anybody else.
+    if (!request.byok) observations.observe({ endpointId: request.endpointId, ok: false, failure: reason.class, stream: request.stream, retryAfterMs, atMs: clock.nowMs() });
     emit.write({ failed: failedMessage(reason) });
   };
 
-  const learn = (ending: Ending, credential: Credential | undefined, model: string): void => {
-    if (credential === undefined) return;
+  /** The account's own credential, or undefined when it cannot be had. */
+  const ownOf = async ({ accountId, byokHandle, requestId }: DispatchRequest__Output): Promise<OwnCredential | undefined> => {
+    try {
+      return byokHandle === '' ? undefined : await options.ownCredentials?.resolve(accountId, byokHandle);
+    } catch (error) {
+      options.log.warn('A credential of an account could not be asked for.', { provider: options.adapter.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
+      return undefined;
+    }
+  };
+
+  const learn = (ending: Ending, credentials: CredentialPool, credential: Credential, model: string, isOwn: boolean): void => {
     if (ending.kind === 'answer' || ending.kind === 'stream') credentials.succeeded(credential);
     if (!isFailed(ending)) return;
     if (ending.failure.class === 'CREDENTIAL') {
       credentials.refused(credential);
-      options.log.warn('The provider refused a credential; it is benched.', { provider: adapter.provider, status: ending.failure.status });
+      // One of an account's is that account's to mend, and would fill the log at its will.
+      if (!isOwn) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status: ending.failure.status });
     } else if (ending.failure.class === 'RATE_LIMITED') credentials.rest(credential, model, ending.failure.retryAfterMs);
   };
 
-  const lastEvents = (ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined): readonly DispatchEvent[] => {
+  const lastEvents = (request: DispatchRequest__Output, conversation: Conversation, ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined): readonly DispatchEvent[] => {
     if (ending.kind === 'failed') return [{ failed: failedMessage(ending.failure) }];
     const end: DispatchEvent = {
       end: {
@@ -143,39 +170,50 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         ...(ending.kind === 'stream' && ending.cut !== undefined ? { cut: failedMessage(ending.cut) } : {}),
         cachedKnown: usageKnown?.cachedKnown ?? false,
         reasoningKnown: usageKnown?.reasoningKnown ?? false,
-        stoppedBy: '',
+        stoppedBy: conversation.attempt.isStoppedByHold || (request.shortened && finishReason === 'length') ? 'cost_cap' : '',
       },
     };
-    if (ending.kind !== 'answer') return [end];
+    if (ending.kind !== 'answer') {
+      const choices = ending.kind === 'stream' && ending.cut === undefined ? conversation.gathered() : undefined;
+      const summary = conversation.attempt.summary();
+      return choices === undefined ? [end] : [{ body: { choices, systemFingerprint: summary?.systemFingerprint ?? '', serviceTier: summary?.serviceTier ?? '' } }, end];
+    }
     const { choices, systemFingerprint, serviceTier } = ending.answer;
     return [{ body: { choices, systemFingerprint, serviceTier } }, end];
   };
 
   const run = async (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void> => {
     const terms = readTerms(request);
-    let credential: Credential | undefined;
-    let secret: Secret | undefined;
-    if (request.byok) {
-      secret = await options.byokSecret?.(request.accountId, adapter.provider);
-      if (secret === undefined) {
-        noCredential(request, emit, false, 0);
-        return;
-      }
-    } else {
-      const taken = credentials.take(request.providerModelId);
-      if (!taken.ok) {
-        noCredential(request, emit, taken.isResting, taken.retryAfterMs);
-        return;
-      }
-      credential = taken.credential;
-      secret = credential.secret;
+    const own = request.byok ? await ownOf(request) : undefined;
+    if (request.byok && own === undefined) {
+      noCredential(request, emit, false, 0);
+      return;
     }
-    const composing = adapter.compose(request, secret);
-    const upstreamRequest = composing instanceof Promise ? await composing : composing;
+    const credentials = own?.pool ?? options.credentials;
+    const adapter = own?.adapter ?? options.adapter;
+    const taken = credentials.take(request.providerModelId);
+    if (!taken.ok) {
+      noCredential(request, emit, taken.isResting, taken.retryAfterMs);
+      return;
+    }
+    const { credential } = taken;
+    const composing = adapter.compose(request, credential.secret);
+    const composed = composing instanceof Promise ? await composing : composing;
+    const upstreamRequest = own?.isAtOwnAddress === true && !('class' in composed) ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
     if ('class' in upstreamRequest) {
       // It says nothing about the endpoint, so it is not observed.
       metrics.attempt(upstreamRequest.class, 0, 0);
       emit.write({ failed: failedMessage(upstreamRequest) });
+      return;
+    }
+    // One account's credential neither waits for what others met nor speaks for them.
+    const breakers = own === undefined ? options.breakers : undefined;
+    const waitMs = breakers?.admit(request.endpointId) ?? 0;
+    if (waitMs > 0) {
+      // Its failures have been observed; being refused is none.
+      const reason = { ...failure('RATE_LIMITED'), retryAfterMs: waitMs };
+      metrics.attempt(reason.class, 0, 0);
+      emit.write({ failed: failedMessage(reason) });
       return;
     }
     const startedAt = clock.monotonicMs();
@@ -196,11 +234,14 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       decisionId: request.decisionId,
       startedAtMs: clock.nowMs(),
       promptTokens: request.promptTokens,
+      held: wholeHold(request),
+      holdEpoch: request.holdEpoch,
+      ...(request.rounds ? { rounds: { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } } : {}),
     });
-    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit });
+    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS) });
     const ending = await conversation.hold();
     const { attempt } = conversation;
-    learn(ending, credential, request.providerModelId);
+    learn(ending, credentials, credential, request.providerModelId, own !== undefined);
     const seen = seenOf(ending, attempt, request.promptTokens);
     const charge = chargeOf(seen, terms.card, terms.reference, outputTokensMax(request));
     const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;
@@ -224,12 +265,15 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     if (conversation.isCancelled) journal.outcome(request.requestId, request.attempt, 'DELIVERED', false);
     metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.ttftMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
+    metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);
     if (charge.flags.includes('suspect')) {
       metrics.suspect();
       options.log.warn('Usage figures are hard to believe.', { provider: adapter.provider, request_id: request.requestId, told_output: completionTokens(charge.tokens), own_output: Math.ceil(seen.outputBytes / BYTES_PER_TOKEN) });
     }
-    // An attempt that the caller gave up says nothing about the endpoint.
-    if (ending.kind !== 'abandoned') {
+    // An attempt that the caller gave up says nothing about the endpoint; nor does what an account's own credential or address fails at.
+    const tells = own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;
+    if (ending.kind !== 'abandoned' && tells) {
+      breakers?.record(request.endpointId, reason?.class);
       observations.observe({
         endpointId: request.endpointId,
         ok: reason === undefined,
@@ -243,7 +287,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       });
     }
     if (conversation.isGone || ending.kind === 'abandoned') return;
-    for (const event of lastEvents(ending, charge, finishReason, seen.usage)) emit.write(event);
+    for (const event of lastEvents(request, conversation, ending, charge, finishReason, seen.usage)) emit.write(event);
   };
 
   return {

@@ -9,6 +9,12 @@ import type { TokenCounts } from '@signalbox/kernel/tokens';
 
 export type ToldOutcome = Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>;
 
+/** What the rounds of a request before this one are charged. */
+export interface EarlierRounds {
+  readonly earlierNanoUsd: bigint;
+  readonly earlierTokens: bigint;
+}
+
 export interface AttemptStart {
   readonly requestId: string;
   /** From 1; a pair of request and attempt is never started twice. */
@@ -27,8 +33,14 @@ export interface AttemptStart {
   readonly routedFrom: string;
   readonly decisionId: string;
   readonly startedAtMs: number;
+  /** Of a request that is asked in rounds: what those before are charged. The hold ends with all of it together. */
+  readonly rounds?: EarlierRounds | undefined;
   /** Estimate, charged when the process dies before the provider told usage and something was delivered. */
   readonly promptTokens: number;
+  /** What quota holds for the request, as decimal text; absent = nothing is known of it. */
+  readonly held?: { readonly amountNanoUsd: string; readonly tokens: string };
+  /** Life of quota's store in which that is held: a start is refused with a Fault `quota_unavailable` when it is over. Absent or empty = it does not matter. */
+  readonly holdEpoch?: string;
 }
 
 export interface AttemptEnd {
@@ -63,7 +75,7 @@ export interface Journal {
   checkpoint(requestId: string, attempt: number, tokens: TokenCounts): void;
   /** Resolves when written: only then may the last byte go to edge. */
   end(requestId: string, attempt: number, end: AttemptEnd): Promise<void>;
-  /** What became of an ended attempt. The first one counts; unknown attempts are ignored. An outcome that arrives before `end` is kept until then. */
-  outcome(requestId: string, attempt: number, outcome: Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>, toldByEdge: boolean): void;
+  /** What became of an ended attempt. The first one counts; unknown attempts are ignored. An outcome that arrives before `end` is kept until then. `isFollowed`: a later round of the request ends its hold. */
+  outcome(requestId: string, attempt: number, outcome: Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>, toldByEdge: boolean, isFollowed?: boolean): void;
   state(): JournalState;
 }

@@ -1,12 +1,16 @@
-/** Metrics of a worker. Labels are closed sets: classes, sources, buckets. */
+/** Metrics of a worker. Labels are closed sets: classes, sources, buckets. Money is exact until it is scraped; the ledger is what counts. */
 import type { FailureClass__Output } from '@signalbox/contracts/worker';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import type { Metrics } from '@signalbox/runtime/metrics';
+import type { EndpointBreakers } from './endpoint-breakers.js';
+import type { OpenJournal } from './wal.js';
 
 export interface WorkerMetrics {
   /** `ok`, or the class of the failure. */
   attempt(outcome: 'ok' | 'abandoned' | FailureClass__Output, ttftMs: number, totalMs: number): void;
   tokens(tokens: TokenCounts, source: string): void;
+  /** What an attempt costs by its card, and how much less than the reference. Savings may be negative. */
+  charged(payer: 'gateway' | 'byok', costNanoUsd: bigint, savingsNanoUsd: bigint): void;
   suspect(): void;
   inFlight(count: number): void;
   draining(count: number): void;
@@ -21,6 +25,15 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
   const total = metrics.histogram('signalbox_worker_attempt_seconds', 'From the request to the end of the answer.', SECONDS);
   const tokens = metrics.counter('signalbox_worker_tokens_total', 'Tokens booked.', ['bucket', 'source']);
   const suspects = metrics.counter('signalbox_worker_suspect_usage_total', 'Attempts whose usage figures are hard to believe.', []);
+  const costs = { gateway: 0n, byok: 0n };
+  const saved = { gateway: 0n, byok: 0n };
+  const byPayer = (sums: typeof costs) => [
+    { labels: { payer: 'gateway' }, value: Number(sums.gateway) },
+    { labels: { payer: 'byok' }, value: Number(sums.byok) },
+  ];
+  metrics.observed('counter', 'signalbox_worker_cost_nano_usd_total', 'Cost of attempts at the card they were sent with, in nano-dollars, by who pays the provider.', ['payer'], () => byPayer(costs));
+  // A single attempt may cost more than the reference: no counter.
+  metrics.observed('gauge', 'signalbox_worker_savings_nano_usd', 'Cost of the reference model less the cost, in nano-dollars, since the start.', ['payer'], () => byPayer(saved));
   const inFlight = metrics.gauge('signalbox_worker_in_flight', 'Attempts under way.');
   const draining = metrics.gauge('signalbox_worker_draining', 'Attempts under way whose client is gone.');
   return {
@@ -32,8 +45,44 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
     tokens: (counts, source) => {
       for (const bucket of BUCKETS) if (counts[bucket] > 0) tokens.inc({ bucket, source }, counts[bucket]);
     },
+    charged: (payer, costNanoUsd, savingsNanoUsd) => {
+      costs[payer] += costNanoUsd;
+      saved[payer] += savingsNanoUsd;
+    },
     suspect: () => suspects.inc({}),
     inFlight: (count) => inFlight.set(count),
     draining: (count) => draining.set(count),
   };
+}
+
+/** The write-ahead log: what waits on this disk is money that the ledger does not know yet. */
+export function observeJournal(metrics: Metrics, journal: Pick<OpenJournal, 'state' | 'isRegistered'>): void {
+  const one = (value: number) => [{ labels: {}, value }];
+  metrics.observed('gauge', 'signalbox_worker_wal_unshipped_records', 'Records written that the bus has not taken.', [], () => {
+    const { lastSeq, shippedSeq } = journal.state();
+    return one(lastSeq - shippedSeq);
+  });
+  metrics.observed('gauge', 'signalbox_worker_wal_unbooked_records', 'Records written that the ledger has not committed.', [], () => {
+    const { lastSeq, ledgerSeq } = journal.state();
+    return one(lastSeq - ledgerSeq);
+  });
+  metrics.observed('counter', 'signalbox_worker_wal_records_total', 'Records written since the log began.', [], () => one(journal.state().lastSeq));
+  metrics.observed('gauge', 'signalbox_worker_wal_registered', '1 once billing knows this writer; a worker takes no work before.', [], () => one(journal.isRegistered() ? 1 : 0));
+}
+
+export function observeBreakers(metrics: Metrics, breakers: EndpointBreakers): void {
+  metrics.observed('gauge', 'signalbox_worker_breakers', 'Endpoints that were asked, by the state of the breaker in front of them.', ['state'], () => {
+    const counts = breakers.states();
+    return Object.entries(counts).map(([state, value]) => ({ labels: { state }, value }));
+  });
+}
+
+export function observeCredentials(metrics: Metrics, views: () => readonly { readonly benched: boolean }[]): void {
+  metrics.observed('gauge', 'signalbox_worker_credentials', 'Credentials of the operator, by whether they may be used now.', ['state'], () => {
+    const benched = views().filter((view) => view.benched).length;
+    return [
+      { labels: { state: 'benched' }, value: benched },
+      { labels: { state: 'usable' }, value: views().length - benched },
+    ];
+  });
 }

@@ -14,6 +14,8 @@ export interface UpstreamRequest {
   readonly body: Uint8Array;
   /** Where this wire of the provider is, when that is not the adapter's origin. */
   readonly origin?: string;
+  /** The origin was given by a client: connections to it go through the guarded dialer. */
+  readonly isGuarded?: boolean;
 }
 
 export type Composed = UpstreamRequest | Failure;

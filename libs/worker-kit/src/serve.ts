@@ -2,21 +2,27 @@
 import { join } from 'node:path';
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
+import { observeBus } from '@signalbox/bus/metrics';
 import type { DispatchEvent, DispatchRequest__Output, OutcomeRequest__Output, StatusResponse } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
-import type { CallInfo, Emitter } from '@signalbox/rpc/call';
+import type { HeartbeatRequest, HeartbeatResponse__Output } from '@signalbox/contracts/quota';
+import type { CallInfo, Emitter, RpcClient } from '@signalbox/rpc/call';
+import { createDialer } from '@signalbox/net-guard/dialer';
 import { createRpcClient } from '@signalbox/rpc/client';
+import { createRpcObserver } from '@signalbox/rpc/metrics';
 import { createRpcServer } from '@signalbox/rpc/server';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
-import type { Secret } from '@signalbox/runtime/secret';
 import type { WorkerConfig } from './config.js';
 import { createCredentialPool } from './credentials.js';
 import { createDispatcher, type Dispatcher } from './dispatch.js';
+import type { ExtendHold } from './hold-growth.js';
+import { createEndpointBreakers } from './endpoint-breakers.js';
 import type { Journal } from './journal.js';
-import { createWorkerMetrics } from './metrics.js';
+import { createWorkerMetrics, observeBreakers, observeCredentials, observeJournal } from './metrics.js';
 import { createObservations } from './observations.js';
+import { createOwnCredentials } from './own-credentials.js';
 import type { ProviderAdapter } from './provider.js';
 import { createUpstream } from './upstream.js';
 import { openJournal } from './wal.js';
@@ -36,7 +42,8 @@ export interface WorkerOptions {
   readonly bus?: Bus;
   /** For tests; else the write-ahead log in WAL_DIR/<provider>. */
   readonly journal?: Journal;
-  readonly byokSecret?: (accountId: string, provider: string) => Promise<Secret | undefined>;
+  /** The same provider at the address of an account's own; without it such credentials are not served. */
+  readonly adapterAt?: (baseUrl: string) => ProviderAdapter;
 }
 
 interface Running {
@@ -47,9 +54,18 @@ interface Running {
   readonly isReady: () => boolean;
 }
 
+/** A heartbeat that asks for more; a quota that does not answer has granted nothing. */
+function extendingAt(quota: RpcClient, writer: string): ExtendHold {
+  return async (accountId, requestId, toNanoUsd, toTokens) => {
+    const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId, extendToNanoUsd: toNanoUsd.toString(), extendToTokens: toTokens.toString() }] };
+    const { refusedRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);
+    return !refusedRequestIds.includes(requestId);
+  };
+}
+
 export function serveWorker(options: WorkerOptions): Service {
   const { config, surroundings, adapter, name } = options;
-  const { clock, randomBytes, log } = surroundings;
+  const { clock, randomBytes, log, doors } = surroundings;
   let running: Running | undefined;
   let isStopping = false;
   let stopped: Promise<void> | undefined;
@@ -62,37 +78,52 @@ export function serveWorker(options: WorkerOptions): Service {
     try {
       const bus = options.bus ?? (await connectNatsBus({ url: config.NATS_URL, clock, log, name }));
       if (options.bus === undefined) closers.push(() => bus.close());
+      const metrics = createMetrics({ service: name, withProcessMetrics: surroundings.withProcessMetrics });
+      const observer = createRpcObserver(metrics);
+      observeBus(metrics, () => bus);
       let journal = options.journal;
+      let extendHold: ExtendHold | undefined;
       let isJournalReady = (): boolean => true;
       if (journal === undefined) {
-        const client = { door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS } as const;
+        const client = { door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer } as const;
         const quota = createRpcClient({ ...client, area: 'quota', addresses: config.QUOTA_ADDRS });
         closers.push(() => quota.close());
         const billing = createRpcClient({ ...client, area: 'billing', addresses: config.BILLING_ADDRS });
         closers.push(() => billing.close());
         const opened = await openJournal({ directory: join(config.WAL_DIR, adapter.provider), provider: adapter.provider, clock, randomBytes, log, bus, quota, billing });
         closers.push(() => opened.close());
+        observeJournal(metrics, opened);
         isJournalReady = () => opened.isRegistered();
         journal = opened;
+        extendHold = extendingAt(quota, opened.state().writer);
       }
       const book = journal;
       const secrets = config.API_KEYS.length === 0 && options.isCredentialOptional === true ? [undefined] : config.API_KEYS;
       const credentials = createCredentialPool(secrets, clock);
-      const metrics = createMetrics({ service: name, withProcessMetrics: surroundings.withProcessMetrics });
-      const upstream = createUpstream(adapter.origin);
+      observeCredentials(metrics, () => credentials.views());
+      const accounts = createRpcClient({ area: 'accounts', addresses: config.ACCOUNTS_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer });
+      closers.push(() => accounts.close());
+      const ownCredentials = createOwnCredentials({ accounts, bus, clock, adapter, adapterAt: options.adapterAt });
+      await ownCredentials.start();
+      closers.push(() => ownCredentials.stop());
+      const upstream = createUpstream(adapter.origin, createDialer({ allow: config.FETCH_ALLOW }));
       closers.push(() => upstream.close());
       const observations = createObservations(bus, adapter.provider, clock);
       closers.push(() => Promise.resolve(observations.flush()));
+      const breakers = createEndpointBreakers(clock);
+      observeBreakers(metrics, breakers);
       const dispatcher = createDispatcher({
         adapter,
         upstream,
         credentials,
         journal: book,
         observations,
+        breakers,
         metrics: createWorkerMetrics(metrics),
         clock,
         log,
-        ...(options.byokSecret === undefined ? {} : { byokSecret: options.byokSecret }),
+        ...(extendHold === undefined ? {} : { extendHold }),
+        ownCredentials,
       });
       const server = createRpcServer({
         area: 'worker',
@@ -100,11 +131,12 @@ export function serveWorker(options: WorkerOptions): Service {
         port: config.GRPC_PORT,
         clock,
         log,
+        doors,
         handlers: {
           unary: {
             Outcome: (request: OutcomeRequest__Output) => {
               if (request.outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
-              book.outcome(request.requestId, request.attempt, request.outcome, true);
+              book.outcome(request.requestId, request.attempt, request.outcome, true, request.followed);
               return {};
             },
             Status: (): StatusResponse => {

@@ -1,14 +1,17 @@
 /**
  * Tells quota what becomes of holds: they live, or they have turned into a charge. Batched, repeated until
- * acknowledged or until the ledger has the fact; losing one is harmless since the ledger's totals follow.
+ * acknowledged or until the ledger has the fact; losing one is harmless since the ledger's totals follow. When quota's
+ * store was lost, all that is under way and all that the ledger does not have yet is told again.
  */
 import type { PeriodSet__Output } from '@signalbox/contracts/common';
-import type { FinishRequest, HeartbeatRequest } from '@signalbox/contracts/quota';
+import type { FinishRequest, HeartbeatRequest, HeartbeatResponse__Output, LiveHold, ReregisterRequest } from '@signalbox/contracts/quota';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 
 /** 10 s: a third of the hold's lease of 30 s. */
 const HEARTBEAT_MS = 10_000;
+/** 2 s: so long accounts with limits stay closed after a loss of quota's store; an idle worker asks after it, too. */
+const PRESENCE_MS = 2_000;
 /** 250 ms: a request that is over by then needs no heartbeat, its charge says it all. */
 const FIRST_HEARTBEAT_MS = 250;
 /** 10 ms: gathers what a busy worker finishes. */
@@ -16,7 +19,7 @@ const GATHER_MS = 10;
 const RETRY_MS = 500;
 const BATCH_MAX = 512;
 /** At the limit the oldest is dropped; the ledger's totals correct quota. */
-const FINISHED_MAX = 50_000;
+export const FINISHED_MAX = 50_000;
 
 /** A hold that has turned into a charge, as quota's contract tells it. */
 export interface FinishedHold {
@@ -38,34 +41,85 @@ export interface Settlement {
   released(requestId: string): void;
   /** `seq` is that of the outcome in the log. */
   finished(hold: FinishedHold, seq: number): void;
+  /** As `finished`, by an earlier process: quota is told only after a loss. */
+  finishedBefore(hold: FinishedHold, seq: number): void;
   /** The ledger has everything up to `seq`: what is still queued below need not be told. */
   committed(seq: number): void;
+  /** From now on what is known here is complete, and is told whenever quota's store begins a new life. */
+  begin(): void;
+  /** True when `epoch` is the life of quota's store that was heard of last. */
+  isPresent(epoch: string): boolean;
+  /** Asks quota whether the request has a hold, in that life of its store. Rejects with the fault of the call. */
+  confirm(accountId: string, requestId: string, epoch: string): Promise<boolean>;
   close(): void;
 }
 
-interface LiveHold {
+interface LiveUse {
   readonly accountId: string;
   readonly requestId: string;
   /** Attempts that use it. */
   uses: number;
 }
 
-export function createSettlement({ writer, quota, clock }: { readonly writer: string; readonly quota: RpcClient; readonly clock: Clock }): Settlement {
-  const holds = new Map<string, LiveHold>();
-  let fresh: LiveHold[] = [];
+export interface SettlementOptions {
+  readonly writer: string;
+  readonly quota: RpcClient;
+  readonly clock: Clock;
+  /** Every attempt between its start and its outcome, started or about to be. */
+  liveHolds(): readonly LiveHold[];
+}
+
+export function createSettlement({ writer, quota, clock, liveHolds }: SettlementOptions): Settlement {
+  const holds = new Map<string, LiveUse>();
+  let fresh: LiveUse[] = [];
   let queue: { readonly seq: number; readonly hold: FinishedHold }[] = [];
   let isSending = false;
   let isClosed = false;
+  /** Finished, and not known to be in the ledger. */
+  let unbooked: { readonly seq: number; readonly hold: FinishedHold }[] = [];
+  /** Up to here facts were dropped from `unbooked`: until the ledger has them nothing complete can be told. */
+  let droppedSeq = 0;
+  let ledgerSeq = 0;
+  /** Life of quota's store that was told everything, or is being told; empty = not known. */
+  let epoch = '';
+  let isComplete = false;
+  let beats = 0;
   let gather: Timer | undefined;
   let firstBeat: Timer | undefined;
   let beat: Timer | undefined;
 
-  const heartbeat = (live: readonly LiveHold[]): void => {
-    for (let i = 0; i < live.length; i += BATCH_MAX) {
-      const request: HeartbeatRequest = { writer, holds: live.slice(i, i + BATCH_MAX).map(({ accountId, requestId }) => ({ accountId, requestId })) };
-      // A lost heartbeat is made good by the next one.
-      quota.unary('Heartbeat', request).catch(() => undefined);
+  const sendBeat = async (live: readonly LiveUse[]): Promise<string> => {
+    const request: HeartbeatRequest = { writer, holds: live.map(({ accountId, requestId }) => ({ accountId, requestId })) };
+    const { epoch: present } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);
+    learn(present);
+    return present;
+  };
+  const heartbeat = (live: readonly LiveUse[]): void => {
+    // A lost heartbeat is made good by the next one.
+    for (let i = 0; i < live.length; i += BATCH_MAX) sendBeat(live.slice(i, i + BATCH_MAX)).catch(() => undefined);
+  };
+
+  /** From the moment its life is known here, a hold of another one is no longer taken for held. */
+  const learn = (present: string): void => {
+    if (isClosed || !isComplete || present === '' || present === epoch || droppedSeq > ledgerSeq) return;
+    epoch = present;
+    report(present).catch(() => {
+      // Told again with the next heartbeat.
+      if (epoch === present) epoch = '';
+    });
+  };
+  const report = async (present: string): Promise<void> => {
+    const live = liveHolds();
+    const finished = unbooked.map(({ hold }) => hold);
+    for (let i = 0; ; i += BATCH_MAX) {
+      const last = i + BATCH_MAX >= Math.max(live.length, finished.length);
+      await quota.unary<ReregisterRequest, object>('Reregister', { writer, epoch: present, live: live.slice(i, i + BATCH_MAX), finished: finished.slice(i, i + BATCH_MAX), last });
+      if (last) return;
     }
+  };
+  const keepUnbooked = (hold: FinishedHold, seq: number): void => {
+    if (unbooked.length >= FINISHED_MAX) droppedSeq = unbooked.shift()?.seq ?? 0;
+    unbooked.push({ seq, hold });
   };
 
   const beatFirst = (): void => {
@@ -76,8 +130,10 @@ export function createSettlement({ writer, quota, clock }: { readonly writer: st
   };
 
   const armBeat = (): void => {
-    beat = clock.setTimer(HEARTBEAT_MS, () => {
-      heartbeat([...holds.values()]);
+    beat = clock.setTimer(PRESENCE_MS, () => {
+      beats += 1;
+      if ((beats * PRESENCE_MS) % HEARTBEAT_MS === 0 && holds.size > 0) heartbeat([...holds.values()]);
+      else if (isComplete) sendBeat([]).catch(() => undefined);
       armBeat();
     }, { unref: true });
   };
@@ -128,11 +184,27 @@ export function createSettlement({ writer, quota, clock }: { readonly writer: st
     finished: (hold, seq) => {
       if (queue.length >= FINISHED_MAX) queue.shift();
       queue.push({ seq, hold });
+      keepUnbooked(hold, seq);
       schedule(GATHER_MS);
+    },
+    finishedBefore: keepUnbooked,
+    begin: () => {
+      isComplete = true;
+      sendBeat([]).catch(() => undefined);
+    },
+    isPresent: (asked) => asked === epoch,
+    confirm: async (accountId, requestId, asked) => {
+      const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId }], confirm: true };
+      const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);
+      learn(present);
+      return present === asked && unheldRequestIds.length === 0;
     },
     committed: (seq) => {
       const [oldest] = queue;
       if (oldest !== undefined && oldest.seq <= seq) queue = queue.filter((entry) => entry.seq > seq);
+      ledgerSeq = seq;
+      const [first] = unbooked;
+      if (first !== undefined && first.seq <= seq) unbooked = unbooked.filter((entry) => entry.seq > seq);
     },
     close: () => {
       isClosed = true;

@@ -40,6 +40,8 @@ export interface ShippingOptions {
   readonly log: Log;
   /** Newest sequence that is written. */
   lastSeq(): number;
+  /** When the oldest attempt without an end was reserved, in milliseconds since the epoch; 0 = there is none. */
+  openSinceMs(): number;
   /** Ended attempts and outcomes with `after` < seq, ascending, at most `limit`: from the files. */
   read(after: number, limit: number): readonly ShippedRecord[];
   /** The ledger answered for the first time, with its watermark. */
@@ -187,7 +189,7 @@ export function createShipping(options: ShippingOptions): Shipping {
 
   async function poll(): Promise<void> {
     try {
-      const request: WatermarkRequest = { writer, lastSeq: String(options.lastSeq()) };
+      const request: WatermarkRequest = { writer, lastSeq: String(options.lastSeq()), openSinceMs: String(options.openSinceMs()) };
       const answer = await billing.unary<WatermarkRequest, WatermarkResponse__Output>('Watermark', request);
       seen(Number(answer.ledgerSeq));
     } catch {

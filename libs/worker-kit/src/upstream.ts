@@ -1,9 +1,13 @@
 /** HTTP towards one provider: undici's dispatch with one pool, no redirects, no retries of its own. */
+import type { Dialer } from '@signalbox/net-guard/dialer';
 import { Pool, type Dispatcher } from 'undici';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
 const CONNECTIONS_MAX = 1_024;
+/** To an address that a client gave. */
+const GUARDED_CONNECTIONS_MAX = 64;
+const GUARDED_POOLS_MAX = 256;
 
 export interface UpstreamListener {
   onHead(status: number, headers: ResponseHeaders): void;
@@ -71,7 +75,8 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamCall {
   }
 }
 
-export function createUpstream(origin: string): Upstream {
+/** `dialer` connects to origins that clients gave; without one, requests to those fail to connect. */
+export function createUpstream(origin: string, dialer?: Dialer): Upstream {
   const open = (at: string): Pool => new Pool(at, { connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
   const pool = open(origin);
   /** By origin: those that an adapter names beside its own, a handful. */
@@ -81,15 +86,35 @@ export function createUpstream(origin: string): Upstream {
     if (other === undefined) others.set(at, (other = open(at)));
     return other;
   };
+  /** By origin, the one used longest ago first. */
+  const guarded = new Map<string, Pool>();
+  const guardedPoolOf = (at: string): Pool | undefined => {
+    if (dialer === undefined) return undefined;
+    const pool = guarded.get(at) ?? new Pool(at, { connections: GUARDED_CONNECTIONS_MAX, connect: dialer.connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
+    guarded.delete(at);
+    guarded.set(at, pool);
+    const oldest = guarded.size > GUARDED_POOLS_MAX ? guarded.entries().next().value : undefined;
+    if (oldest !== undefined) {
+      guarded.delete(oldest[0]);
+      // What runs on it is let run out.
+      oldest[1].close().catch(() => undefined);
+    }
+    return pool;
+  };
   return {
-    post: ({ path, headers, body, origin: other }, requestId, listener) => {
+    post: ({ path, headers, body, origin: other, isGuarded }, requestId, listener) => {
       const exchange = new Exchange(listener);
-      const at = other === undefined || other === origin ? pool : poolOf(other);
+      // Also where the origin is the provider's own: its pool would not look at the address.
+      const at = isGuarded === true ? guardedPoolOf(other ?? origin) : other === undefined || other === origin ? pool : poolOf(other);
+      if (at === undefined) {
+        exchange.onResponseError();
+        return exchange;
+      }
       at.dispatch({ path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body }, exchange);
       return exchange;
     },
     close: async () => {
-      await Promise.all([pool, ...others.values()].map((each) => each.destroy()));
+      await Promise.all([pool, ...others.values(), ...guarded.values()].map((each) => each.destroy()));
     },
   };
 }

@@ -1,12 +1,21 @@
 /** What the log knows of one attempt between its start and its last outcome. */
 import type { AttemptEvent } from './wal-events.js';
-import type { ToldOutcome } from './journal.js';
+import type { EarlierRounds, ToldOutcome } from './journal.js';
 
 export interface Told {
   readonly outcome: ToldOutcome;
   /** False when the worker concluded it by itself. */
   readonly byEdge: boolean;
+  /** A later round of the request ends its hold. */
+  readonly isFollowed?: boolean;
 }
+
+export interface Held {
+  readonly amountNanoUsd: string;
+  readonly tokens: string;
+}
+
+const NOTHING_HELD: Held = { amountNanoUsd: '0', tokens: '0' };
 
 export class LiveAttempt {
   readonly key: string;
@@ -16,6 +25,8 @@ export class LiveAttempt {
   isEnding = false;
   /** Monotonic milliseconds when its end was written; undefined until then. */
   endedAtMs: number | undefined;
+  /** What quota holds for it: nano-USD and tokens as decimal text. */
+  held = NOTHING_HELD;
   /** Told before it could be written. */
   early: Told | undefined;
   /** The outcome that is on the way to the log, or there. */
@@ -27,6 +38,8 @@ export class LiveAttempt {
     readonly promptTokens: number,
     /** Number of the segment that its start is in, or of an earlier one. */
     readonly segment: number,
+    /** Given for a request that is asked in rounds. */
+    readonly rounds?: EarlierRounds | undefined,
   ) {
     this.key = attemptKey(event.requestId, event.attempt);
   }
@@ -34,4 +47,14 @@ export class LiveAttempt {
 
 export function attemptKey(requestId: string, attempt: number): string {
   return `${requestId} ${String(attempt)}`;
+}
+
+/** When the oldest of them was reserved, in milliseconds since the epoch; 0 when there is none. */
+export function oldestReservationMs(attempts: Iterable<LiveAttempt>): number {
+  let oldest = 0;
+  for (const { event } of attempts) {
+    const reservedAtMs = Number(event.periods?.reservedAtMs ?? 0) || Number(event.startedAtMs);
+    if (oldest === 0 || reservedAtMs < oldest) oldest = reservedAtMs;
+  }
+  return oldest;
 }

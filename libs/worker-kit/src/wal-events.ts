@@ -4,7 +4,7 @@ import { messageCodec } from '@signalbox/contracts/load';
 import { ZERO_NANO_USD } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { completionTokens, costOf, NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
-import type { AttemptEnd, AttemptStart, ToldOutcome } from './journal.js';
+import type { AttemptEnd, AttemptStart, EarlierRounds, ToldOutcome } from './journal.js';
 import type { FinishedHold } from './settlement.js';
 
 export const endedCodec = messageCodec<AttemptEnded, AttemptEnded__Output>('signalbox.events.v1.AttemptEnded');
@@ -97,16 +97,16 @@ export function concludedOutcome(event: AttemptEvent): 'DELIVERED' | 'DISCARDED'
   return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole ? 'DELIVERED' : 'DISCARDED';
 }
 
-/** What quota is told at once; undefined when another attempt answers. */
-export function finishedHold(event: AttemptEvent, outcome: ToldOutcome): FinishedHold | undefined {
+/** What quota is told at once; undefined when another attempt answers. The rounds before are part of what was delivered. */
+export function finishedHold(event: AttemptEvent, outcome: ToldOutcome, rounds?: EarlierRounds): FinishedHold | undefined {
   if (outcome === 'SUPERSEDED') return undefined;
   const isDelivered = outcome === 'DELIVERED';
   return {
     accountId: event.accountId,
     keyId: event.keyId,
     requestId: event.requestId,
-    chargeNanoUsd: isDelivered && !event.byok ? event.costNanoUsd : '0',
-    tokens: String(isDelivered ? totalTokens(event.tokens ?? NO_TOKENS) : 0),
+    chargeNanoUsd: !isDelivered || event.byok ? '0' : rounds === undefined ? event.costNanoUsd : String(BigInt(event.costNanoUsd) + rounds.earlierNanoUsd),
+    tokens: String(isDelivered ? BigInt(totalTokens(event.tokens ?? NO_TOKENS)) + (rounds?.earlierTokens ?? 0n) : 0),
     byok: event.byok,
     periods: event.periods,
   };

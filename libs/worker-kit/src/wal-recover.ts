@@ -26,22 +26,22 @@ function writerDirectories(root: string): readonly string[] {
  * Resolves with the writers that were read; those in use by a living process are left alone. Safe to call again.
  */
 export async function recoverDirectories(walRoot: string, options: Omit<JournalOptions, 'directory' | 'provider'>): Promise<readonly string[]> {
-  const recovered: string[] = [];
-  for (const directory of writerDirectories(walRoot)) {
-    if (isDirectoryInUse(directory)) continue;
+  const recover = async (directory: string): Promise<string | undefined> => {
+    if (isDirectoryInUse(directory)) return undefined;
     let journal: OpenJournal;
     try {
       journal = await openJournal({ ...options, directory, provider: 'unknown' });
     } catch (error) {
       options.log.warn('A write-ahead log was left alone.', { reason: error instanceof Error ? error.message : 'unknown' });
-      continue;
+      return undefined;
     }
     try {
       await journal.recover();
-      recovered.push(journal.state().writer);
+      return journal.state().writer;
     } finally {
       await journal.close();
     }
-  }
-  return recovered;
+  };
+  const writers = await Promise.all(writerDirectories(walRoot).map(recover));
+  return writers.filter((writer) => writer !== undefined);
 }

@@ -1,7 +1,8 @@
 /** Reads what earlier processes wrote: which attempts they left open, and how far the sequence came. */
 import type { Log } from '@signalbox/runtime/log';
 import { attemptKey, LiveAttempt } from './wal-attempt.js';
-import { endedCodec, outcomeCodec, withPrompt, type AttemptEvent } from './wal-events.js';
+import { FINISHED_MAX, type FinishedHold } from './settlement.js';
+import { endedCodec, finishedHold, outcomeCodec, withPrompt, type AttemptEvent } from './wal-events.js';
 import { coldSequences } from './wal-files.js';
 import type { WalDisk } from './wal-disk.js';
 import { FRAME, type Frame } from './wal-frame.js';
@@ -11,6 +12,8 @@ export interface Replayed {
   readonly open: Map<string, LiveAttempt>;
   /** Outcomes that the worker concluded by itself: edge's word may still come. */
   readonly concluded: Map<string, LiveAttempt>;
+  /** What outcomes made of holds, in order: those that the ledger may not have yet, the newest at most. */
+  readonly finished: readonly { readonly seq: number; readonly hold: FinishedHold }[];
   /** Newest sequence of each segment, by number. */
   readonly newest: Map<number, number>;
   readonly lastSeq: number;
@@ -22,6 +25,7 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
   const newest = coldSequences(disk, files);
   const open = new Map<string, LiveAttempt>();
   const concluded = new Map<string, LiveAttempt>();
+  let finished: { seq: number; hold: FinishedHold }[] = [];
   let lastSeq = Math.max(0, ...newest.values());
 
   const end = (event: AttemptEvent): void => {
@@ -35,7 +39,7 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     const attempt = open.get(attemptKey(requestId, number));
     if (attempt !== undefined && tokens !== null) attempt.event.tokens = withPrompt(tokens, attempt.promptTokens);
   };
-  const outcome = (payload: Buffer): void => {
+  const outcome = (payload: Buffer, seq: number): void => {
     const told = outcomeCodec.decode(payload);
     const key = attemptKey(told.requestId, told.attempt);
     const attempt = open.get(key);
@@ -44,6 +48,10 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
       if (told.outcome !== 'OUTCOME_UNSPECIFIED') attempt.early = { outcome: told.outcome, byEdge: told.toldByEdge };
       return;
     }
+    const known = attempt ?? concluded.get(key);
+    const hold = known === undefined || told.outcome === 'OUTCOME_UNSPECIFIED' ? undefined : finishedHold(known.event, told.outcome);
+    if (hold !== undefined) finished.push({ seq, hold });
+    if (finished.length > 2 * FINISHED_MAX) finished = finished.slice(-FINISHED_MAX);
     open.delete(key);
     concluded.delete(key);
     if (attempt === undefined || told.toldByEdge || told.outcome === 'OUTCOME_UNSPECIFIED') return;
@@ -59,7 +67,7 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
       open.set(attempt.key, attempt);
     } else if (kind === FRAME.check) check(endedCodec.decode(payload));
     else if (kind === FRAME.end) end(endedCodec.decode(payload));
-    else if (kind === FRAME.outcome) outcome(payload);
+    else if (kind === FRAME.outcome) outcome(payload, seq);
   };
 
   for (const file of files) {
@@ -68,5 +76,5 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     if (damaged > 0) log.warn('A segment of the write-ahead log holds damaged places.', { segment: file.number, damaged });
     newest.set(file.number, lastSeq);
   }
-  return { open, concluded, newest, lastSeq };
+  return { open, concluded, finished, newest, lastSeq };
 }

@@ -32,6 +32,8 @@ async function world() {
   const finished: unknown[] = [];
   const alive: string[] = [];
   const connection = { isBillingUp: true };
+  const told: unknown[] = [];
+  const store = { epoch: 'life 1', unheld: [] as string[] };
   let mark = 0n;
   await bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, async (messages) => {
     for (const message of messages) {
@@ -52,14 +54,19 @@ async function world() {
     return { ledgerSeq: String(mark) };
   });
   const quota = client((method, request: { finished?: unknown[]; holds?: { requestId: string }[] }) => {
+    if (method === 'Reregister') {
+      told.push(request);
+      return {};
+    }
     if (method === 'Finish') finished.push(...(request.finished ?? []));
     else alive.push(...(request.holds ?? []).map(({ requestId }) => requestId));
-    return {};
+    return { epoch: store.epoch, unheldRequestIds: store.unheld };
   });
   const restoreLedger = (): void => void (mark = 0n);
-  return { clock, directory, bus, usage, finished, alive, connection, restoreLedger, open: () => openJournal({ directory, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
+  return { clock, directory, bus, usage, finished, alive, connection, told, store, restoreLedger, open: () => openJournal({ directory, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
 }
 
+const outcomesIn = (usage: readonly UsageRecorded__Output[]): string[] => usage.flatMap((event) => event.outcomes).map(({ requestId, outcome, toldByEdge }) => `${requestId} ${outcome} ${String(toldByEdge)}`);
 const price = '1000000';
 const start = (requestId: string): AttemptStart => ({
   requestId, attempt: 1, retryOf: [], accountId: 'acct', keyId: 'key', model: 'm', provider: 'sim', endpointId: 'e',
@@ -86,6 +93,24 @@ test('a settled attempt reaches the ledger in one contiguous range, and quota is
   await journal.close();
 });
 
+test('rounds of one request end its hold together: the last with the sum, those before without a word to quota', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start({ ...start('r1'), rounds: { earlierNanoUsd: 0n, earlierTokens: 0n } });
+  await journal.end('r1', 1, end);
+  await journal.start({ ...start('r1'), attempt: 2, rounds: { earlierNanoUsd: 7n, earlierTokens: 7n } });
+  await journal.end('r1', 2, end);
+  // Longer than an ordinary attempt is waited for.
+  await w.clock.advanceAsync(60_000);
+  expect(outcomesIn(w.usage)).toEqual([]);
+  journal.outcome('r1', 1, 'DELIVERED', true, true);
+  journal.outcome('r1', 2, 'DELIVERED', true, false);
+  await w.clock.advanceAsync(3_000);
+  expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED true', 'r1 DELIVERED true']);
+  expect(w.finished).toMatchObject([{ requestId: 'r1', chargeNanoUsd: '14', tokens: '14' }]);
+  await journal.close();
+});
+
 test('a process that died is booked at its last checkpoint, and at 0 when nothing was delivered, despite a torn tail', async () => {
   const w = await world();
   const journal = await w.open();
@@ -100,8 +125,28 @@ test('a process that died is booked at its last checkpoint, and at 0 when nothin
   expect(successor.state().writer).toBe(journal.state().writer);
   const ended = w.usage.flatMap((event) => event.ended);
   expect(ended).toMatchObject([{ requestId: 'r1', source: 'ORPHAN', costNanoUsd: '12' }, { requestId: 'r2', source: 'ORPHAN', costNanoUsd: '0' }]);
-  expect(w.usage.flatMap((event) => event.outcomes).map(({ outcome }) => outcome)).toEqual(['DELIVERED', 'DISCARDED']);
-  await successor.recover();
+  expect(outcomesIn(w.usage)).toEqual([]);
+  const recovered = successor.recover();
+  await w.clock.advanceAsync(3_000);
+  await recovered;
+  expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED false', 'r2 DISCARDED false']);
+  await successor.close();
+});
+
+test('after a restart edge has 30 s to tell of an attempt, whose hold stays in use until then', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  await journal.start(start('r2'));
+  await journal.close();
+  const successor = await w.open();
+  await w.clock.advanceAsync(29_000);
+  expect(w.finished).toEqual([]);
+  expect(w.alive).toEqual(['r1', 'r2', 'r1', 'r2', 'r1', 'r2']);
+  successor.outcome('r1', 1, 'SUPERSEDED', true);
+  await w.clock.advanceAsync(4_000);
+  expect(outcomesIn(w.usage)).toEqual(['r1 SUPERSEDED true', 'r2 DISCARDED false']);
+  expect(w.finished).toMatchObject([{ requestId: 'r2', chargeNanoUsd: '0' }]);
   await successor.close();
 });
 
@@ -158,8 +203,6 @@ test('a long request is kept alive until its outcome, a short one needs no heart
   expect(w.finished).toHaveLength(2);
   await journal.close();
 });
-
-const outcomesIn = (usage: readonly UsageRecorded__Output[]): string[] => usage.flatMap((event) => event.outcomes).map(({ requestId, outcome, toldByEdge }) => `${requestId} ${outcome} ${String(toldByEdge)}`);
 
 test('an attempt that edge says nothing of is concluded after 30 s, and not before', async () => {
   const w = await world();
@@ -245,5 +288,38 @@ test('a ledger that went back is sent its records again, though the bus remember
   await w.clock.advanceAsync(20_000);
   expect(w.usage.flatMap((event) => event.ended).map(({ requestId }) => requestId)).toEqual(['r1', 'r1']);
   expect(journal.state().ledgerSeq).toBe(3);
+  await journal.close();
+});
+
+test('a new life of the counters is told all that is under way and all that the ledger does not have, also by a successor', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  expect(w.told).toMatchObject([{ epoch: 'life 1', live: [], finished: [], last: true }]);
+  w.bus.setConnected(false);
+  await journal.start({ ...start('done'), held: { amountNanoUsd: '90', tokens: '9' } });
+  await journal.end('done', 1, end);
+  journal.outcome('done', 1, 'DELIVERED', true);
+  await journal.start({ ...start('live'), held: { amountNanoUsd: '80', tokens: '8' }, holdEpoch: 'life 1' });
+  w.store.epoch = 'life 2';
+  await w.clock.advanceAsync(2_500);
+  expect(w.told[1]).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'live', amountNanoUsd: '80', tokens: '8', started: true }], finished: [{ requestId: 'done', chargeNanoUsd: '7' }], last: true });
+  await journal.close();
+  const successor = await w.open();
+  await w.clock.advanceAsync(100);
+  expect(w.told[2]).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'live', amountNanoUsd: '0' }], finished: [{ requestId: 'done' }], last: true });
+  await successor.close();
+});
+
+test('what was held in an earlier life of the counters does not start, nor a retry whose hold is gone', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  await expect(journal.start({ ...start('r1'), holdEpoch: 'life 0' })).rejects.toThrow(/^quota_unavailable/);
+  await journal.start({ ...start('r2'), attempt: 2, holdEpoch: 'life 1' });
+  w.store.unheld = ['r3'];
+  await expect(journal.start({ ...start('r3'), attempt: 2, holdEpoch: 'life 1' })).rejects.toThrow(/^quota_unavailable/);
+  await journal.start({ ...start('r4'), holdEpoch: '' });
+  expect(journal.state().lastSeq).toBe(2);
   await journal.close();
 });

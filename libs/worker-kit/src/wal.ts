@@ -7,13 +7,14 @@
 import type { Bus } from '@signalbox/bus/bus';
 import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import type { TokenCounts } from '@signalbox/kernel/tokens';
+import type { LiveHold } from '@signalbox/contracts/quota';
+import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import type { AttemptEnd, AttemptStart, Journal, JournalState, ToldOutcome } from './journal.js';
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
-import { attemptKey, LiveAttempt, type Told } from './wal-attempt.js';
+import { attemptKey, LiveAttempt, oldestReservationMs, type Told } from './wal-attempt.js';
 import { GroupCommit } from './wal-commit.js';
 import { localDisk, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
@@ -41,7 +42,11 @@ export interface JournalOptions {
 export interface OpenJournal extends Journal {
   /** True once billing knows the writer; stays true when billing goes away later. */
   isRegistered(): boolean;
-  /** Resolves when all that is in the log is in the ledger; waits for billing and the bus as long as it takes, rejects with a Fault `cancelled` at `close`. */
+  /**
+   * For callers who know that no edge of before is left: concludes at once what an earlier process left open, instead of
+   * after 30 s. Resolves when all that is in the log is in the ledger; waits for billing and the bus as long as it takes,
+   * rejects with a Fault `cancelled` at `close`.
+   */
   recover(): Promise<void>;
   /** Writes what is waiting, makes it durable and hands it to the bus if that is there. */
   flush(): Promise<void>;
@@ -51,13 +56,20 @@ export interface OpenJournal extends Journal {
 
 /** 5 s: below the first-byte time-out of every caller. */
 const REGISTRATION_WAIT_MS = 5_000;
-/** 30 s without a word of edge after an end: edge died before it told, and the outcome is concluded, as at recovery. */
+/**
+ * 30 s without a word of edge after an end, or after the start of this process: edge died before it told, and the outcome
+ * is concluded. Sooner, a 0 for an attempt that edge has moved on from would free the hold that the next one draws on.
+ */
 const CONCLUDE_MS = 30_000;
+/** 10 min: rounds of one request are told of together, once the last has ended. */
+const CONCLUDE_ROUND_MS = 600_000;
 const CONCLUDE_SWEEP_MS = 1_000;
 /** 30 min: no request of edge lasts longer, so no word of it comes later. */
 const CONCLUDED_KEPT_MS = 1_800_000;
 const CONCLUDED_MAX = 10_000;
 const COOL_MS = 60_000;
+/** A lease lasts 30 s; clocks may differ by some. */
+const FRESH_MS = 15_000;
 
 interface Opened {
   readonly writer: string;
@@ -83,6 +95,8 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   private readonly registrationWaiters = new Set<() => void>();
   private recoveryWaiters: { resolve: () => void; reject: (fault: Fault) => void }[] = [];
   private isKnown = false;
+  /** No edge can tell of leftovers any more. */
+  private isAlone = false;
   private isClosed = false;
   private lastCoolMs: number;
   private sweepTimer: Timer | undefined;
@@ -100,10 +114,12 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.concluded = replayed.concluded;
     this.leftovers = new Set(replayed.open.values());
     this.lastCoolMs = clock.monotonicMs();
-    this.settlement = createSettlement({ writer, quota, clock });
+    this.settlement = createSettlement({ writer, quota, clock, liveHolds: () => this.liveHolds() });
+    for (const { hold, seq } of replayed.finished) this.settlement.finishedBefore(hold, seq);
     this.shipping = createShipping({
       writer, provider, bus, billing, clock, log,
       lastSeq: () => files.lastSeq,
+      openSinceMs: () => oldestReservationMs(this.open.values()),
       read: (after, limit) => files.read(after, limit),
       onRegistered: (ledgerSeq) => this.registered(ledgerSeq),
       onLedger: (ledgerSeq) => this.booked(ledgerSeq),
@@ -114,7 +130,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   }
 
   start(record: AttemptStart): Promise<void> {
-    return this.isKnown ? this.begin(record) : this.waitForRegistration().then(() => this.begin(record));
+    return this.isKnown ? this.beginHeld(record) : this.waitForRegistration().then(() => this.beginHeld(record));
   }
 
   checkpoint(requestId: string, attemptNumber: number, tokens: TokenCounts): void {
@@ -130,11 +146,11 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     return this.writeEnd(attempt);
   }
 
-  outcome(requestId: string, attemptNumber: number, outcome: ToldOutcome, byEdge: boolean): void {
+  outcome(requestId: string, attemptNumber: number, outcome: ToldOutcome, byEdge: boolean, isFollowed = false): void {
     const key = attemptKey(requestId, attemptNumber);
     const attempt = this.open.get(key) ?? this.concluded.get(key);
     if (attempt === undefined) return;
-    const told: Told = { outcome, byEdge };
+    const told: Told = { outcome, byEdge, isFollowed };
     if (attempt.endedAtMs === undefined || !this.isKnown) {
       if (attempt.early === undefined || (byEdge && !attempt.early.byEdge)) {
         attempt.early = told;
@@ -159,6 +175,8 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   recover(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.recoveryWaiters.push({ resolve, reject });
+      this.isAlone = true;
+      if (this.isKnown) this.concludeLeftovers();
       this.checkRecovered();
     });
   }
@@ -205,7 +223,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (this.open.delete(key)) this.settlement.released(event.requestId);
     this.leftovers.delete(attempt);
     if (!told.byEdge && attempt.told === told) this.remember(attempt);
-    const hold = finishedHold(event, told.outcome);
+    const hold = told.isFollowed === true ? undefined : finishedHold(event, told.outcome, attempt.rounds);
     if (hold !== undefined) this.settlement.finished(hold, seq);
   }
 
@@ -213,8 +231,38 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (attempt.told === told) attempt.told = undefined;
   }
 
+  /**
+   * What quota has forgotten does not start: a limit may have no room for it any more. Quota is asked when its store has
+   * another life, when a lease may have ended before the request came here, and after an attempt that may have been concluded.
+   */
+  private beginHeld(record: AttemptStart): Promise<void> {
+    const { holdEpoch = '', attempt, accountId, requestId, periods } = record;
+    if (holdEpoch === '') return this.begin(record);
+    const isFresh = attempt === 1 && this.clock.nowMs() - Number(periods.reservedAtMs) < FRESH_MS;
+    if (isFresh && this.settlement.isPresent(holdEpoch)) return this.begin(record);
+    const forgotten = new Fault('quota_unavailable', 'The hold of this request was lost.');
+    return this.settlement.confirm(accountId, requestId, holdEpoch).then(
+      (isHeld) => (isHeld ? this.begin(record) : Promise.reject(forgotten)),
+      () => Promise.reject(forgotten),
+    );
+  }
+
+  private liveHolds(): LiveHold[] {
+    return [...this.open.values()].map(({ event, held, isStarted }) => ({
+      accountId: event.accountId,
+      keyId: event.keyId,
+      requestId: event.requestId,
+      amountNanoUsd: event.byok ? '0' : held.amountNanoUsd,
+      tokens: held.tokens,
+      byok: event.byok,
+      periods: event.periods,
+      started: isStarted,
+    }));
+  }
+
   private begin(record: AttemptStart): Promise<void> {
-    const attempt = new LiveAttempt(startedEvent(record), record.promptTokens, this.files.openSegment);
+    const attempt = new LiveAttempt(startedEvent(record), record.promptTokens, this.files.openSegment, record.rounds);
+    if (record.held !== undefined) attempt.held = record.held;
     if (this.open.has(attempt.key) || this.concluded.has(attempt.key)) return Promise.reject(new Fault('bad_message', 'This attempt was started before.'));
     this.open.set(attempt.key, attempt);
     return new Promise((resolve, reject) => {
@@ -258,21 +306,36 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     }
     this.isKnown = true;
     this.bookLeftovers();
+    this.settlement.committed(ledgerSeq);
+    this.settlement.begin();
     for (const resolve of this.registrationWaiters) resolve();
     this.registrationWaiters.clear();
     this.checkRecovered();
   }
 
-  /** Ends and outcomes for what an earlier process left open. */
+  /** Ends for what an earlier process left open; outcomes only where edge told one. Its holds stay in use until then. */
   private bookLeftovers(): void {
     for (const attempt of this.leftovers) {
-      if (attempt.endedAtMs !== undefined) this.writeOutcome(attempt, attempt.early ?? { outcome: concludedOutcome(attempt.event), byEdge: false });
-      else {
+      const { event } = attempt;
+      this.settlement.live(event.accountId, event.requestId);
+      if (attempt.endedAtMs !== undefined) {
+        if (attempt.early !== undefined) this.writeOutcome(attempt, attempt.early);
+      } else if (!attempt.isEnding) {
         orphanEvent(attempt.event, this.clock.nowMs());
-        attempt.early ??= { outcome: concludedOutcome(attempt.event), byEdge: false };
-        // The end is written in this turn or retried; the outcome follows from it.
+        // The end is written in this turn or retried; an outcome that was told follows from it.
         void this.writeEnd(attempt).catch(() => undefined);
       }
+      // What its process held for it is not in the log; it will not cost more than this.
+      attempt.held = { amountNanoUsd: event.costNanoUsd, tokens: String(totalTokens(event.tokens ?? NO_TOKENS)) };
+    }
+    if (this.isAlone) this.concludeLeftovers();
+  }
+
+  private concludeLeftovers(): void {
+    for (const attempt of this.leftovers) {
+      const told: Told = attempt.early ?? { outcome: concludedOutcome(attempt.event), byEdge: false };
+      if (attempt.endedAtMs === undefined) attempt.early = told;
+      else if (attempt.told === undefined) this.writeOutcome(attempt, told);
     }
   }
 
@@ -308,8 +371,8 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const nowMs = this.clock.monotonicMs();
     if (this.isKnown) {
       for (const attempt of this.open.values()) {
-        const { endedAtMs, told, event } = attempt;
-        if (told === undefined && endedAtMs !== undefined && nowMs - endedAtMs > CONCLUDE_MS) this.writeOutcome(attempt, { outcome: concludedOutcome(event), byEdge: false });
+        const { endedAtMs, told, event, rounds } = attempt;
+        if (told === undefined && endedAtMs !== undefined && nowMs - endedAtMs > (rounds === undefined ? CONCLUDE_MS : CONCLUDE_ROUND_MS)) this.writeOutcome(attempt, { outcome: concludedOutcome(event), byEdge: false });
       }
     }
     for (const { key, endedAtMs } of this.concluded.values()) {

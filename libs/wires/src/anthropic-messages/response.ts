@@ -1,8 +1,8 @@
 /** A whole answer of the Messages API to a canonical one. */
 import { failure, isObject, parsedObject, type AnswerResult, type JsonObject } from '../canonical.js';
-import { answerOf } from '../canonical-answer.js';
+import { answerOf, readSafely } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
-import { sourceOf } from '../json-source.js';
+import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyMessagesError } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
@@ -13,6 +13,10 @@ const stringOf = (block: JsonObject, name: string): string => (typeof block[name
 
 /** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
 export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
+  return readSafely(() => readBody(body, seed, isUnwrapped));
+}
+
+function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   const message = parsedObject(text);
   if (message === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
@@ -24,6 +28,7 @@ export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: 
   let reasoning = '';
   const calls: CallParts[] = [];
   const details: JsonObject[] = [];
+  let sources: readonly string[] | undefined;
   (message['content'] as readonly unknown[]).forEach((block, index) => {
     if (!isObject(block)) return;
     switch (block['type']) {
@@ -38,7 +43,8 @@ export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: 
         details.push(redactedDetail(stringOf(block, 'data'), details.length));
         break;
       case 'tool_use': {
-        const input = sourceOf(text, ['content', index, 'input']) ?? '{}';
+        sources ??= elementsOf(text, ['content']);
+        const input = sourceOf(sources[index] ?? '{}', ['input']) ?? '{}';
         if (isUnwrapped && block['name'] === JSON_TOOL) content += input;
         else calls.push({ id: stringOf(block, 'id'), name: stringOf(block, 'name'), arguments: input });
         break;

@@ -1,9 +1,9 @@
 /** A whole answer of Converse to a canonical one. */
 import { redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
 import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
-import { answerOf } from '../canonical-answer.js';
+import { answerOf, readSafely } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
-import { sourceOf } from '../json-source.js';
+import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyConverseException } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
@@ -35,6 +35,10 @@ function citedText(block: JsonObject): string {
 
 /** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
 export function readConverseAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
+  return readSafely(() => readBody(body, seed, isUnwrapped));
+}
+
+function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   let parsed: unknown;
   try {
@@ -50,6 +54,7 @@ export function readConverseAnswer(body: Uint8Array, seed: string, isUnwrapped: 
     return { ok: false, failure: isError ? classifyConverseException(stringOf(parsed, '__type'), parsed) : failure('EMPTY', true, 200), usage };
   }
   const gathered: Gathered = { content: '', reasoning: '', calls: [], details: [] };
+  let sources: readonly string[] | undefined;
   const blocks: readonly unknown[] = Array.isArray(message['content']) ? message['content'] : [];
   blocks.forEach((block, index) => {
     if (!isObject(block)) return;
@@ -58,7 +63,8 @@ export function readConverseAnswer(body: Uint8Array, seed: string, isUnwrapped: 
     if (isObject(citationsContent)) gathered.content += citedText(citationsContent);
     if (isObject(reasoningContent)) gatherReasoning(reasoningContent, gathered);
     if (!isObject(toolUse)) return;
-    const input = sourceOf(text, ['output', 'message', 'content', index, 'toolUse', 'input']) ?? '{}';
+    sources ??= elementsOf(text, ['output', 'message', 'content']);
+    const input = sourceOf(sources[index] ?? '{}', ['toolUse', 'input']) ?? '{}';
     if (isUnwrapped && toolUse['name'] === JSON_TOOL) gathered.content += input;
     else gathered.calls.push({ id: stringOf(toolUse, 'toolUseId'), name: stringOf(toolUse, 'name'), arguments: input });
   });

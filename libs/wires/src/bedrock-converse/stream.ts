@@ -1,6 +1,6 @@
 /** The stream of ConverseStream: binary events in, canonical chunks out. */
 import { redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
-import { failure, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { failure, isGarbage, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createEventStreamParser, type EventMessage } from '../event-stream.js';
 import { JSON_TOOL } from '../json-tool.js';
@@ -130,7 +130,14 @@ export function createConverseTransducer(seed: string, isUnwrapped: boolean): St
     stream.flush();
   };
 
-  const parser = createEventStreamParser(onMessage);
+  const parser = createEventStreamParser((message) => {
+    try {
+      onMessage(message);
+    } catch (error) {
+      if (!isGarbage(error)) throw error;
+      garbage();
+    }
+  });
   return {
     push: (bytes) => {
       if (stream.isOver()) return [];

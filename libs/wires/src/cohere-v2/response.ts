@@ -1,6 +1,6 @@
 /** A whole answer of Cohere's v2 chat to a canonical choice. */
 import { failure, isObject, type AnswerResult } from '../canonical.js';
-import { answerOf } from '../canonical-answer.js';
+import { answerOf, readSafely } from '../canonical-answer.js';
 import { readCall, readLogprobs, readText } from './content.js';
 import { classifyErrorFrame } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
@@ -8,6 +8,10 @@ import { readUsage } from './usage.js';
 
 /** `seed` makes ids for tool calls that came without one. Never throws. */
 export function readCohereAnswer(body: Uint8Array, seed: string): AnswerResult {
+  return readSafely(() => readBody(body, seed));
+}
+
+function readBody(body: Uint8Array, seed: string): AnswerResult {
   let parsed: unknown;
   try {
     parsed = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));

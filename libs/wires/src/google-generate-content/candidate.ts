@@ -1,7 +1,7 @@
 /** One candidate, of a whole answer or of one event of a stream: both have the same shape. */
-import { isObject, type FinishReason, type JsonObject } from '../canonical.js';
+import { CALLS_MAX, isObject, type FinishReason, type JsonObject } from '../canonical.js';
 import type { CallParts } from '../choice-parts.js';
-import { sourceOf } from '../json-source.js';
+import { elementsOf, sourceOf } from '../json-source.js';
 import { mapFinishReason } from './finish-reason.js';
 
 export interface Candidate {
@@ -56,18 +56,24 @@ function logprobsOf(raw: unknown): object | undefined {
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
-function readCandidate(raw: JsonObject, position: number, text: string): Candidate {
+/** `textOf` gives the candidate's JSON text. */
+function readCandidate(raw: JsonObject, position: number, textOf: () => string): Candidate {
   const content = isObject(raw['content']) ? raw['content'] : {};
   let said = '';
   let reasoning = '';
   let extra: JsonObject | undefined;
   const calls: CallParts[] = [];
   const images: object[] = [];
+  let sources: readonly string[] | undefined;
   listOf(content['parts']).forEach((part, at) => {
     if (!isObject(part)) return;
     const call = part['functionCall'];
     if (isObject(call)) {
-      const read = callOf(call, part, () => sourceOf(text, ['candidates', position, 'content', 'parts', at, 'functionCall', 'args']));
+      // One too many is enough to know that this is no answer.
+      if (calls.length > CALLS_MAX) return;
+      sources ??= elementsOf(textOf(), ['content', 'parts']);
+      const source = sources[at] ?? '{}';
+      const read = callOf(call, part, () => sourceOf(source, ['functionCall', 'args']));
       // Nobody can answer a call without a name.
       if (read.name !== '') calls.push(read);
       return;
@@ -95,7 +101,9 @@ function readCandidate(raw: JsonObject, position: number, text: string): Candida
 
 /** Candidates of an answer or event, read from `text`; one without an index has its place. Never throws. */
 export function candidatesOf(response: JsonObject, text: string): readonly Candidate[] {
-  return listOf(response['candidates']).flatMap((raw, position) => (isObject(raw) ? [readCandidate(raw, position, text)] : []));
+  let sources: readonly string[] | undefined;
+  const textOf = (position: number): string => (sources ??= elementsOf(text, ['candidates']))[position] ?? '{}';
+  return listOf(response['candidates']).flatMap((raw, position) => (isObject(raw) ? [readCandidate(raw, position, () => textOf(position))] : []));
 }
 
 /** True when the prompt itself was refused: there are no candidates then. */

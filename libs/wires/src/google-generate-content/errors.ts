@@ -7,6 +7,8 @@ const OURS = /^(?:API_KEY_|ACCESS_TOKEN_|CONSUMER_|SERVICE_DISABLED|BILLING_DISA
 const CONTEXT = /token count.{0,40}exceeds|maximum number of tokens/i;
 const POLICY = /responsible ai|prohibited (?:use|content)|violates? (?:our|google)/i;
 const NO_CREDIT = /credits? (?:is|are|has been|have been) depleted|billing account|location is not supported/i;
+/** One model's lack, not a mistake of the client's. */
+const LACK = /(?:not|n't) (?:enabled|supported|available) (?:for|in|by|on)\b|does(?: not|n't) support/i;
 const OVERLOADED: ReadonlySet<string> = new Set(['CANCELLED', 'UNKNOWN', 'DEADLINE_EXCEEDED', 'ABORTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS']);
 
 interface GoogleError {
@@ -61,7 +63,8 @@ function classOf(status: number, error: GoogleError | undefined): FailureClass {
 /** Classifies an answer that is not 2xx. */
 export function classifyGoogleRefusal({ status, headers, body, nowMs }: Refusal): Failure {
   const error = errorOf(readRefusalJson(body));
-  return failureOf(classOf(status, error), status, readRetryAfter(headers, nowMs) || (error?.retryAfterMs ?? 0), error?.message ?? '', '');
+  const reason = failureOf(classOf(status, error), status, readRetryAfter(headers, nowMs) || (error?.retryAfterMs ?? 0), error?.message ?? '', '');
+  return reason.class === 'BAD_REQUEST' && LACK.test(error?.message ?? '') ? { ...reason, retryable: true } : reason;
 }
 
 /** Classifies an error that came inside a 200. */

@@ -195,6 +195,7 @@ describe('errors', () => {
     [403, { error: { code: 403, message: 'Permission denied.', status: 'PERMISSION_DENIED', details: [info('SERVICE_DISABLED')] } }, 'CREDENTIAL', true],
     [400, { error: { code: 400, message: 'The input token count (1048600) exceeds the maximum number of tokens allowed (1048576).', status: 'INVALID_ARGUMENT' } }, 'CONTEXT_LENGTH', true],
     [400, { error: { code: 400, message: 'The prompt could not be submitted: it violates our Responsible AI practices.', status: 'INVALID_ARGUMENT' } }, 'CONTENT_POLICY', false],
+    [400, { error: { code: 400, message: 'Multiple candidates is not enabled for this model', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],
     [400, { error: { code: 400, message: 'Invalid value at generation_config.top_p.', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', false],
     [404, { error: { code: 404, message: 'models/x is not found for API version v1beta.', status: 'NOT_FOUND' } }, 'NOT_FOUND', true],
     [429, { error: { code: 429, message: 'You exceeded your current quota, please check your plan and billing details.', status: 'RESOURCE_EXHAUSTED' } }, 'RATE_LIMITED', true],

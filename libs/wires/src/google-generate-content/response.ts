@@ -1,12 +1,16 @@
 /** A whole answer of generateContent to canonical choices. */
 import { failure, isObject, type AnswerResult } from '../canonical.js';
-import { answerOf } from '../canonical-answer.js';
+import { answerOf, readSafely } from '../canonical-answer.js';
 import { candidatesOf, isPromptBlocked } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
 import { readUsage } from './usage.js';
 
 /** `seed` makes ids for tool calls that came without one. Never throws. */
 export function readGenerateContentAnswer(body: Uint8Array, seed: string): AnswerResult {
+  return readSafely(() => readBody(body, seed));
+}
+
+function readBody(body: Uint8Array, seed: string): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   let parsed: unknown;
   try {

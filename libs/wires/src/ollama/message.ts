@@ -1,7 +1,7 @@
 /** What one message of Ollama's adds to an answer. */
 import { isObject, type JsonObject } from '../canonical.js';
 import type { CallParts } from '../choice-parts.js';
-import { sourceOf } from '../json-source.js';
+import { elementsOf, sourceOf } from '../json-source.js';
 
 export interface MessageParts {
   readonly content: string;
@@ -13,19 +13,22 @@ export interface MessageParts {
 
 const stringOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-function callOf(call: unknown, at: number, text: string): readonly CallParts[] {
+/** `textOf` gives the call's JSON text. */
+function callOf(call: unknown, textOf: () => string): readonly CallParts[] {
   const called = isObject(call) ? call['function'] : undefined;
   if (!isObject(call) || !isObject(called) || typeof called['name'] !== 'string' || called['name'] === '') return [];
   // An object by rights; some hosts between write it as text.
   const told = called['arguments'];
-  const args = typeof told === 'string' ? told : (sourceOf(text, ['message', 'tool_calls', at, 'function', 'arguments']) ?? '{}');
+  const args = typeof told === 'string' ? told : (sourceOf(textOf(), ['function', 'arguments']) ?? '{}');
   return [{ id: stringOf(call['id']), name: called['name'], arguments: args === '' || args === 'null' ? '{}' : args }];
 }
 
 /** `text` is the JSON that `frame` was read from. */
 export function readMessage(frame: JsonObject, text: string): MessageParts {
   const message = isObject(frame['message']) ? frame['message'] : {};
-  const calls = Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]).flatMap((call, at) => callOf(call, at, text)) : [];
+  let sources: readonly string[] | undefined;
+  const textOf = (at: number): string => (sources ??= elementsOf(text, ['message', 'tool_calls']))[at] ?? '{}';
+  const calls = Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]).flatMap((call, at) => callOf(call, () => textOf(at))) : [];
   const logprobs = frame['logprobs'];
   return {
     content: stringOf(message['content']),

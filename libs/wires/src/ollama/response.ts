@@ -1,6 +1,6 @@
 /** A whole answer of Ollama's to a canonical one. */
 import { failure, isObject, parsedObject, type AnswerResult } from '../canonical.js';
-import { answerOf } from '../canonical-answer.js';
+import { answerOf, readSafely } from '../canonical-answer.js';
 import { classifyOllamaError } from './errors.js';
 import { isNoAnswer, mapDoneReason } from './finish-reason.js';
 import { readForcedCall } from './forced-call.js';
@@ -9,6 +9,10 @@ import { isUsageUnreadable, readUsage } from './usage.js';
 
 /** `isForced`: the content is a call that had to be made. `seed` makes ids for calls without one. Never throws. */
 export function readOllamaAnswer(body: Uint8Array, seed: string, isForced: boolean): AnswerResult {
+  return readSafely(() => readBody(body, seed, isForced));
+}
+
+function readBody(body: Uint8Array, seed: string, isForced: boolean): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   const frame = parsedObject(text);
   if (frame === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };

@@ -1,5 +1,5 @@
 /** Ollama's stream: lines of JSON in, canonical chunks out. */
-import { failure, parsedObject, type StreamTransducer } from '../canonical.js';
+import { failure, isGarbage, parsedObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createLineSplitter } from '../lines.js';
 import { classifyOllamaError } from './errors.js';
@@ -59,7 +59,14 @@ export function createOllamaTransducer(seed: string, isForced: boolean): StreamT
     return true;
   };
 
-  const lines = createLineSplitter(onLine);
+  const lines = createLineSplitter((line) => {
+    try {
+      return onLine(line);
+    } catch (error) {
+      if (!isGarbage(error)) throw error;
+      return false;
+    }
+  });
   return {
     push: (bytes) => {
       if (!stream.isOver() && !lines.push(bytes)) stream.fail(failure('GARBAGE', true, 200));

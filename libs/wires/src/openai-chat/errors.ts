@@ -127,11 +127,16 @@ export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Fail
   return build(classifyFacts(status, facts), status, readRetryAfter(headers, nowMs), facts);
 }
 
+/** The error that a 200's body or frame holds: under `error`, or as the whole of it (Mistral, vLLM). undefined = none. */
+export function errorIn(frame: JsonObject): unknown {
+  return frame['error'] ?? (frame['object'] === 'error' ? frame : undefined);
+}
+
 /** Classifies an error object that came inside a 200: in a stream's frame or as the body. */
 export function classifyErrorFrame(raw: unknown): Failure {
   const facts = factsOf({ error: raw });
-  const code = isObject(raw) ? Number(raw['status'] ?? raw['code']) : NaN;
-  if (Number.isInteger(code) && code >= 400 && code < 600) return build(classifyFacts(code, facts), code, 0, facts);
+  const code = isObject(raw) ? [raw['status'], raw['code']].map(Number).find((told) => Number.isInteger(told) && told >= 400 && told < 600) : undefined;
+  if (code !== undefined) return build(classifyFacts(code, facts), code, 0, facts);
   const text = facts?.text ?? '';
   if (OVERLOAD.test(text)) return build('PROVIDER_ERROR', 200, 0, facts);
   if (NO_CREDIT.test(text) || BAD_KEY.test(text)) return build('CREDENTIAL', 200, 0, facts);

@@ -1,5 +1,6 @@
 /** Finish reasons of hosts that speak the OpenAI wire, as ours. */
 import type { FinishReason } from '../canonical.js';
+import { finishWithCalls } from '../choice-parts.js';
 
 const REASONS: Readonly<Record<string, FinishReason>> = {
   stop: 'stop',
@@ -24,9 +25,8 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   error: 'error',
 };
 
-/** Unknown reasons are `stop`; `stop` after tool calls is `tool_calls` (some hosts say stop for both). */
+/** Unknown reasons are `stop`; `stop` after tool calls is `tool_calls` (some hosts say stop for both), and `tool_calls` without any is `stop`. */
 export function mapFinishReason(reason: string, hasToolCalls: boolean): FinishReason {
   const mapped = Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined;
-  const ours = mapped ?? 'stop';
-  return ours === 'stop' && hasToolCalls ? 'tool_calls' : ours;
+  return finishWithCalls(mapped ?? 'stop', hasToolCalls ? 1 : 0);
 }

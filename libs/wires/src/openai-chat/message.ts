@@ -36,12 +36,17 @@ export function argumentsText(raw: unknown): string {
   return raw === undefined || raw === null ? '' : JSON.stringify(raw);
 }
 
-/** UTF-8 bytes of generated text in a delta's or message's fields. */
+function bytesIn(fields: JsonObject, name: string): number {
+  const value = fields[name];
+  return typeof value === 'string' ? Buffer.byteLength(value) : 0;
+}
+
+/** UTF-8 bytes of generated text in a delta's or message's fields, thoughts apart. */
 export function textBytes(fields: JsonObject): number {
-  let bytes = 0;
-  for (const name of ['content', 'refusal', 'reasoning', 'reasoning_content'] as const) {
-    const value = fields[name];
-    if (typeof value === 'string') bytes += Buffer.byteLength(value);
-  }
-  return bytes;
+  return bytesIn(fields, 'content') + bytesIn(fields, 'refusal');
+}
+
+/** UTF-8 bytes of thoughts in a delta's or message's fields: hosts that send them under both names send the same twice. */
+export function thoughtBytes(fields: JsonObject): number {
+  return Math.max(bytesIn(fields, 'reasoning'), bytesIn(fields, 'reasoning_content'));
 }

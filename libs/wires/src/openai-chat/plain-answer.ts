@@ -20,6 +20,7 @@ export interface PlainAnswer {
   readonly fields: JsonObject;
   readonly finishReason: FinishReason;
   readonly outputBytes: number;
+  readonly thoughtBytes: number;
 }
 
 const OPENING = Buffer.from('[{"index":0,"message":{"role":"assistant","content":"');
@@ -46,7 +47,7 @@ export function readPlainAnswer(body: Buffer): PlainAnswer | undefined {
   OPENING.copy(choices);
   body.copy(choices, OPENING.length, textFrom, textTo);
   choices.write(end, OPENING.length + textTo - textFrom, 'latin1');
-  return { choices, fields, finishReason, outputBytes: decodedBytes(body, textFrom, textTo) };
+  return { choices, fields, finishReason, outputBytes: decodedBytes(body, textFrom, textTo), thoughtBytes: 0 };
 }
 
 /** The object of the fields before and after `choices`; undefined when it is no JSON, or says `choices` again. */

@@ -32,6 +32,24 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', content: null, refusal: null, reasoning_content: 'r', tool_calls: [call('call_1')] }] },
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'a', arguments: '{}' } }] }] },
     ],
+    [
+      'the thought and state of another vendor’s model, for a host that takes neither',
+      {},
+      { messages: [{ role: 'user', content: 'x', reasoning: 'mine' }, { role: 'assistant', content: 'a', reasoning: 'r', reasoning_content: 'r', reasoning_details: [{ signature: 's' }], extra_content: { google: {} }, tool_calls: [call('call_1')] }] },
+      { messages: [{ role: 'user', content: 'x', reasoning: 'mine' }, { role: 'assistant', content: 'a', tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'a', arguments: '{}' } }] }] },
+    ],
+    [
+      'thought, for a host that goes on from it',
+      { thoughtFields: ['reasoning_content'] },
+      { messages: [{ role: 'assistant', content: 'a', reasoning_content: 'r', reasoning_details: [{ signature: 's' }] }] },
+      { messages: [{ role: 'assistant', content: 'a', reasoning_content: 'r' }] },
+    ],
+    [
+      'a file, where it is a document',
+      { filePart: 'document_url' },
+      { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi' } }] }] },
+      { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'document_url', document_url: 'data:application/pdf;base64,JVBERi', document_name: 'a.pdf' }] }] },
+    ],
     ['effort none on a switch', { thinking: 'switch' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     ['effort high on a switch', { thinking: 'switch' }, { reasoning_effort: 'high' }, { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
     ['effort none as a budget', { thinking: 'budget' }, { reasoning_effort: 'none' }, { enable_thinking: false }],
@@ -46,6 +64,11 @@ describe('quirks of hosts', () => {
 
   test('without quirks the bytes of every field are those that came', () => {
     const fields = [{ name: 'messages', value: Buffer.from('[ {"role" : "developer"} ]') }, { name: 'stop', value: Buffer.from('["a"]') }];
+    expect(adaptFields(fields, NO_QUIRKS)).toBe(fields);
+  });
+
+  test('a whole conversation without a thought keeps its bytes', () => {
+    const fields = [{ name: 'messages', value: Buffer.from('[ {"role":"user","content":"q"}, {"role":"assistant","content":"a"} ]') }];
     expect(adaptFields(fields, NO_QUIRKS)).toBe(fields);
   });
 

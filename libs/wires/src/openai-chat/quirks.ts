@@ -22,6 +22,10 @@ export interface ChatQuirks {
   readonly toolChoice: 'native' | 'any' | 'auto-only';
   /** Fields of a message that the host takes; a message with another one is refused. undefined = any. */
   readonly messageFields: readonly string[] | undefined;
+  /** Fields of an assistant's message in which the host takes back what a model thought. Others hold state of another vendor's, or of none, and are not passed on. */
+  readonly thoughtFields: readonly string[];
+  /** The host's word for a part that is a file. */
+  readonly filePart: 'file' | 'document_url';
   /** Ids of tool calls must be nine letters or digits: others are mapped, the same id always alike. */
   readonly shortToolCallIds: boolean;
   /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, or `enable_thinking` with a budget instead of it. */
@@ -42,6 +46,8 @@ export const NO_QUIRKS: ChatQuirks = {
   renameFields: {},
   toolChoice: 'native',
   messageFields: undefined,
+  thoughtFields: [],
+  filePart: 'file',
   shortToolCallIds: false,
   thinking: 'effort',
   stopMax: STOP_MAX,
@@ -80,25 +86,45 @@ function picked(source: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(source).filter(([name]) => names.includes(name)));
 }
 
+/** What clients send back of a model's thought and of a provider's own state. */
+const THOUGHT_FIELDS = ['reasoning', 'reasoning_content', 'reasoning_details', 'extra_content'] as const;
+const THOUGHT_MARKS = ['"reasoning', '"extra_content"'] as const;
+
+function isKept(name: string, { messageFields, thoughtFields }: ChatQuirks): boolean {
+  const isThought = THOUGHT_FIELDS.some((field) => field === name) && !thoughtFields.includes(name);
+  return messageFields === undefined ? !isThought : messageFields.includes(name);
+}
+
 function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(call)) return call;
-  const kept = quirks.messageFields === undefined ? call : picked(call, ['id', 'type', 'function']);
+  const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
   return quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept;
+}
+
+function adaptPart(part: unknown): unknown {
+  const file = isObject(part) && part['type'] === 'file' ? part['file'] : undefined;
+  if (!isObject(file) || typeof file['file_data'] !== 'string') return part;
+  return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
 }
 
 function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(message)) return message;
-  const adapted: Record<string, unknown> = quirks.messageFields === undefined ? { ...message } : { ...picked(message, quirks.messageFields) };
+  const isAssistant = message['role'] === 'assistant';
+  const adapted: Record<string, unknown> = Object.fromEntries(Object.entries(message).filter(([name]) => (quirks.messageFields === undefined && !isAssistant) || isKept(name, quirks)));
   if (quirks.developerAsSystem && adapted['role'] === 'developer') adapted['role'] = 'system';
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
   if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
+  if (quirks.filePart !== 'file' && Array.isArray(adapted['content'])) adapted['content'] = (adapted['content'] as readonly unknown[]).map(adaptPart);
   return adapted;
 }
 
 /** Words that must stand in the messages for a quirk to matter: they may be megabytes, and few hold any. */
 function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
+  const hasAssistant = messages.includes('"assistant"');
+  if (hasAssistant && THOUGHT_MARKS.some((mark) => messages.includes(mark))) return true;
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
-  return (quirks.messageFields !== undefined || quirks.shortToolCallIds) && (messages.includes('"assistant"') || messages.includes('"tool"') || messages.includes('"name"'));
+  if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
+  return (quirks.messageFields !== undefined || quirks.shortToolCallIds) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
 
 function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
@@ -145,9 +171,16 @@ function adaptStop(value: Uint8Array, stopMax: number): Uint8Array {
   return Array.isArray(stop) && stop.length > stopMax ? json(stop.slice(0, stopMax)) : value;
 }
 
+/** The same list where nothing of the messages has to change, as for nearly every request. */
+function withMessages(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
+  const messages = fields.find(({ name }) => name === 'messages');
+  const value = messages === undefined ? undefined : adaptMessages(messages.value, quirks);
+  return value === undefined || value === messages?.value ? fields : fields.map((field) => (field === messages ? { ...field, value } : field));
+}
+
 /** The fields as the host takes them, in no particular order. Untouched values stay the bytes that the client sent. */
 export function adaptFields(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
-  if (quirks === NO_QUIRKS) return fields;
+  if (quirks === NO_QUIRKS) return withMessages(fields, quirks);
   const find = (name: string): ChatRequestField | undefined => fields.find((field) => field.name === name);
   const { tools, choice } = adaptTooling({ tools: find('tools'), choice: find('tool_choice') }, quirks);
   const others = fields.flatMap((field): readonly ChatRequestField[] => {

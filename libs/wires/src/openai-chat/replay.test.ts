@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { completionTokens, costOf, promptTokens } from '@signalbox/kernel/tokens';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import type { StreamEvent } from '../canonical.js';
+import { SSE_EVENT_BYTES_MAX } from '../sse.js';
 import { publicSentence, readRetryAfter } from './errors.js';
 import { NO_QUIRKS } from './quirks.js';
 import { composeChatBody } from './request.js';
@@ -94,8 +95,8 @@ describe('openai-chat stream', () => {
     expect(replay([frame({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason: null }] })]).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'DISCONNECTED' } });
   });
 
-  test('a line beyond a megabyte is GARBAGE', () => {
-    expect(replay([Buffer.alloc(1_100_000, 97)]).events).toMatchObject([{ type: 'failed', failure: { class: 'GARBAGE' } }]);
+  test('a line beyond the limit is GARBAGE', () => {
+    expect(replay([Buffer.alloc(SSE_EVENT_BYTES_MAX + 1, 97)]).events).toMatchObject([{ type: 'failed', failure: { class: 'GARBAGE' } }]);
   });
 
   test('the role stands in the first delta of each choice only', () => {

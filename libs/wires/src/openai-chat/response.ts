@@ -1,8 +1,9 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { emptiedByPolicy, failure, isObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
-import { classifyErrorFrame } from './errors.js';
+import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { readSafely } from '../canonical-answer.js';
+import { classifyErrorFrame, errorIn } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
-import { argumentsText, keptFields, readContent, textBytes } from './message.js';
+import { argumentsText, keptFields, readContent, textBytes, thoughtBytes } from './message.js';
 import { readPlainAnswer } from './plain-answer.js';
 import { readUsage } from './usage.js';
 
@@ -10,17 +11,25 @@ interface ReadChoice {
   readonly canonical: object;
   readonly finishReason: FinishReason;
   readonly bytes: number;
+  /** Bytes of those that are thoughts. */
+  readonly thoughts: number;
 }
 
 function readToolCalls(raw: unknown, seed: string): object[] {
   if (!Array.isArray(raw)) return [];
   const calls: object[] = [];
+  const ids = new Set<string>();
   for (const call of raw as readonly unknown[]) {
-    if (!isObject(call)) continue;
-    const fn = isObject(call['function']) ? call['function'] : {};
-    const id = typeof call['id'] === 'string' && call['id'] !== '' ? call['id'] : `call_${seed}${String(calls.length)}`;
+    const fn = isObject(call) && isObject(call['function']) ? call['function'] : {};
+    const { name } = fn;
+    // Nobody can answer a call without a name.
+    if (!isObject(call) || typeof name !== 'string' || name === '') continue;
+    const id = typeof call['id'] === 'string' && call['id'] !== '' && !ids.has(call['id']) ? call['id'] : `call_${seed}${String(calls.length)}`;
+    ids.add(id);
+    if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
     const extra = call['extra_content'] === undefined ? {} : { extra_content: call['extra_content'] };
-    calls.push({ id, type: 'function', function: { name: typeof fn['name'] === 'string' ? fn['name'] : '', arguments: argumentsText(fn['arguments']) }, ...extra });
+    const args = argumentsText(fn['arguments']);
+    calls.push({ id, type: 'function', function: { name, arguments: args.trim() === '' ? '{}' : args }, ...extra });
   }
   return calls;
 }
@@ -39,7 +48,8 @@ function readChoice(raw: JsonObject, position: number, seed: string): ReadChoice
       finish_reason: finishReason,
     },
     finishReason,
-    bytes: textBytes(fields) + (toolCalls.length > 0 ? Buffer.byteLength(JSON.stringify(toolCalls)) : 0),
+    thoughts: thoughtBytes(fields),
+    bytes: textBytes(fields) + thoughtBytes(fields) + (toolCalls.length > 0 ? Buffer.byteLength(JSON.stringify(toolCalls)) : 0),
   };
 }
 
@@ -52,7 +62,7 @@ function parse(body: Buffer): JsonObject | undefined {
   }
 }
 
-function answerOf(fields: JsonObject, usage: Usage | undefined, said: Pick<Answer, 'choices' | 'finishReason' | 'outputBytes'>): AnswerResult {
+function answerOf(fields: JsonObject, usage: Usage | undefined, said: Pick<Answer, 'choices' | 'finishReason' | 'outputBytes' | 'thoughtBytes'>): AnswerResult {
   if (said.finishReason === 'content_filter' && said.outputBytes === 0) return { ok: false, failure: emptiedByPolicy(), usage };
   const answer: Answer = {
     choices: said.choices,
@@ -62,18 +72,24 @@ function answerOf(fields: JsonObject, usage: Usage | undefined, said: Pick<Answe
     usageUnreadable: usage === undefined && isObject(fields['usage']),
     finishReason: said.finishReason,
     outputBytes: said.outputBytes,
+    thoughtBytes: said.thoughtBytes,
   };
   return { ok: true, answer };
 }
 
 /** `seed` makes ids for tool calls that came without one. Never throws. */
 export function readChatAnswer(bytes: Uint8Array, seed: string): AnswerResult {
+  return readSafely(() => readBody(bytes, seed));
+}
+
+function readBody(bytes: Uint8Array, seed: string): AnswerResult {
   const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const plain = readPlainAnswer(body);
   const fields = plain?.fields ?? parse(body);
   if (fields === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(fields['usage']);
-  if (fields['error'] !== undefined && fields['error'] !== null) return { ok: false, failure: classifyErrorFrame(fields['error']), usage };
+  const error = errorIn(fields);
+  if (error !== undefined) return { ok: false, failure: classifyErrorFrame(error), usage };
   if (plain !== undefined) return answerOf(fields, usage, plain);
   const choices = Array.isArray(fields['choices']) ? (fields['choices'] as readonly unknown[]).filter(isObject) : [];
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
@@ -83,5 +99,6 @@ export function readChatAnswer(bytes: Uint8Array, seed: string): AnswerResult {
     choices: Buffer.from(JSON.stringify(read.map((choice) => choice.canonical))),
     finishReason: read[0]?.finishReason ?? 'stop',
     outputBytes: read.reduce((sum, choice) => sum + choice.bytes, 0),
+    thoughtBytes: read.reduce((sum, choice) => sum + choice.thoughts, 0),
   });
 }

@@ -1,11 +1,11 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { emptiedByPolicy, failure, isObject, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
+import { emptiedByPolicy, failure, isGarbage, isObject, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
-import { classifyErrorFrame } from './errors.js';
+import { classifyErrorFrame, errorIn } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
 import { decodedBytes } from './json-text.js';
-import { keptFields, readContent, textBytes } from './message.js';
+import { keptFields, readContent, textBytes, thoughtBytes } from './message.js';
 import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js';
 import { readUsage } from './usage.js';
 
@@ -26,6 +26,7 @@ class Told implements StreamSummary {
   usageUnreadable = false;
   finishReason: FinishReason | '' = '';
   outputBytes = 0;
+  thoughtBytes = 0;
   contentSeen = false;
   isFinished = false;
   systemFingerprint = '';
@@ -73,8 +74,9 @@ class ChatTransducer implements StreamTransducer {
     for (const [index, choice] of this.choices) {
       if (choice.isFinished) continue;
       const ours = mapFinishReason(reason, hasCalls(choice));
+      const calls = closedCalls(choice, ours);
       this.finishChoice(index, choice, ours);
-      closing.push({ index, delta: {}, logprobs: null, finish_reason: ours });
+      closing.push({ index, delta: calls.length > 0 ? { tool_calls: calls } : {}, logprobs: null, finish_reason: ours });
     }
     return closing.length === 0 ? undefined : { type: 'chunk', choices: Buffer.from(JSON.stringify(closing)), content: false, finish: true };
   }
@@ -123,6 +125,10 @@ class ChatTransducer implements StreamTransducer {
     }
     const text = bytes.toString('utf8', from, to).trim();
     if (text === '') return;
+    if (text === '[DONE]') {
+      this.finishStream();
+      return;
+    }
     let frame: unknown;
     try {
       frame = JSON.parse(text);
@@ -134,7 +140,12 @@ class ChatTransducer implements StreamTransducer {
       return;
     }
     this.hasFrames = true;
-    this.readFrame(frame);
+    try {
+      this.readFrame(frame);
+    } catch (error) {
+      if (!isGarbage(error)) throw error;
+      this.fail('GARBAGE');
+    }
   }
 
   /** A chunk in the known envelope. */
@@ -196,9 +207,10 @@ class ChatTransducer implements StreamTransducer {
     }
     const raw = Array.isArray(frame['choices']) ? (frame['choices'] as readonly unknown[]).filter(isObject) : [];
     const isErrorFinish = raw.some((choice) => typeof choice['finish_reason'] === 'string' && mapFinishReason(choice['finish_reason'], false) === 'error');
-    if ((frame['error'] !== undefined && frame['error'] !== null) || isErrorFinish) {
+    const error = errorIn(frame);
+    if (error !== undefined || isErrorFinish) {
       this.isOver = true;
-      this.give({ type: 'failed', failure: classifyErrorFrame(frame['error'] ?? {}) });
+      this.give({ type: 'failed', failure: classifyErrorFrame(error ?? {}) });
       return;
     }
     const mapped = raw.map((choice, position) => this.mapChoice(choice, position)).filter((choice) => choice !== undefined);
@@ -218,13 +230,16 @@ class ChatTransducer implements StreamTransducer {
     if (choice.isFinished) return undefined;
     const source = isObject(raw['delta']) ? raw['delta'] : isObject(raw['message']) ? raw['message'] : {};
     const { content, reasoning } = readContent(source['content']);
-    const toolCalls = this.mapCalls(index, choice, source['tool_calls']);
+    const mapped = this.mapCalls(index, choice, source['tool_calls']);
     const told: Record<string, unknown> = { ...(content === undefined || content === null ? {} : { content }), ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...keptFields(source) };
     const reason = typeof raw['finish_reason'] === 'string' && raw['finish_reason'] !== '' ? mapFinishReason(raw['finish_reason'], hasCalls(choice)) : undefined;
+    const toolCalls = reason === undefined ? mapped : [...mapped, ...closedCalls(choice, reason)];
     const isFirst = !choice.hasRole;
-    const bytes = textBytes(told) + toolCalls.reduce<number>((sum, call) => sum + Buffer.byteLength(JSON.stringify('function' in call ? call.function : '')), 0);
+    const thoughts = thoughtBytes(told);
+    const bytes = textBytes(told) + thoughts + toolCalls.reduce<number>((sum, call) => sum + Buffer.byteLength(JSON.stringify('function' in call ? call.function : '')), 0);
     const hasContent = bytes > 0 || Object.keys(told).some((name) => name !== 'content' && told[name] !== '');
     this.told.outputBytes += bytes;
+    this.told.thoughtBytes += thoughts;
     if (reason === undefined && !isFirst && !hasContent && (raw['logprobs'] === undefined || raw['logprobs'] === null)) return undefined;
     choice.hasRole = true;
     const head = isFirst ? { role: 'assistant', ...(told['content'] === undefined && reason === undefined ? { content: toolCalls.length > 0 ? null : '' } : {}) } : {};
@@ -262,6 +277,11 @@ class ChatTransducer implements StreamTransducer {
 
 function hasCalls({ calls }: OpenChoice): boolean {
   return calls !== undefined && calls.count() > 0;
+}
+
+/** A call that the limit cut short stays as it is. */
+function closedCalls({ calls }: OpenChoice, reason: FinishReason): readonly object[] {
+  return calls === undefined || reason === 'length' ? [] : calls.close();
 }
 
 /** `seed` makes ids for tool calls that came without one. */

@@ -1,60 +1,111 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
-import { isObject, type JsonObject } from '../canonical.js';
+import { CALLS_MAX, Garbage, isObject, type JsonObject } from '../canonical.js';
 import { argumentsText } from './message.js';
 
 interface OpenCall {
-  id: string;
+  /** Position among the calls that were told; -1 while the name is awaited. */
+  index: number;
+  /** The host's; empty = none. */
+  readonly id: string;
   readonly upstreamIndex: number | undefined;
-  hasName: boolean;
-  hasArguments: boolean;
+  name: string;
+  /** All that came so far. */
+  arguments: string;
+  extra: unknown;
+}
+
+/** One item of a host's `delta.tool_calls`. */
+interface Piece {
+  readonly id: string;
+  readonly upstreamIndex: number | undefined;
+  readonly name: string;
+  readonly arguments: string;
+  readonly extra: unknown;
 }
 
 export interface ToolCallNumbering {
-  /** Canonical `delta.tool_calls` of a host's; empty when nothing of it is a call. */
+  /** Canonical `delta.tool_calls` of a host's; empty when nothing of it can be told yet. Throws Garbage. */
   map(raw: unknown): readonly object[];
+  /** Canonical items for calls that came without arguments: those of a whole call always parse. */
+  close(): readonly object[];
+  /** Calls told. One that never gets a name is not: nobody could answer it. */
   count(): number;
+}
+
+function pieceOf(raw: JsonObject): Piece {
+  const fn = isObject(raw['function']) ? raw['function'] : {};
+  return {
+    id: typeof raw['id'] === 'string' ? raw['id'] : '',
+    upstreamIndex: typeof raw['index'] === 'number' ? raw['index'] : undefined,
+    name: typeof fn['name'] === 'string' ? fn['name'] : '',
+    arguments: argumentsText(fn['arguments']),
+    extra: raw['extra_content'],
+  };
+}
+
+function isWhole(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** `seed` makes ids for calls that came without one. */
 export function createToolCallNumbering(seed: string): ToolCallNumbering {
   const calls: OpenCall[] = [];
+  const ids = new Set<string>();
+  let told = 0;
 
-  const find = (id: string, upstreamIndex: number | undefined, startsAnew: boolean): number => {
+  /** The call that a piece goes on with. Hosts that number every call 0 are told apart by ids, and where there are none by names. */
+  const find = ({ id, upstreamIndex, name }: Piece): OpenCall | undefined => {
+    const isPlace = (call: OpenCall): boolean => upstreamIndex === undefined || call.upstreamIndex === undefined || call.upstreamIndex === upstreamIndex;
     if (id !== '') {
-      const known = calls.findIndex((call) => call.id === id);
-      if (known !== -1) return known;
+      const known = calls.findLast((call) => call.id === id && isPlace(call)) ?? (name === '' ? calls.findLast((call) => call.id === id) : undefined);
+      // Some hosts give each piece an id of its own: only the first one has the name.
+      return known ?? (name === '' && upstreamIndex !== undefined ? calls.findLast((call) => call.upstreamIndex === upstreamIndex) : undefined);
     }
-    // Without an id the newest call of that index goes on; hosts that number every call 0 are told apart by ids.
-    if (id === '' && !startsAnew) {
-      for (let at = calls.length - 1; at >= 0; at -= 1) if (upstreamIndex === undefined || calls[at]?.upstreamIndex === upstreamIndex) return at;
-    }
-    return -1;
+    const last = calls.findLast((call) => upstreamIndex === undefined || call.upstreamIndex === upstreamIndex);
+    if (last === undefined || name === '' || last.name === '' || last.arguments === '') return last;
+    return name === last.name && upstreamIndex !== undefined && !isWhole(last.arguments) ? last : undefined;
   };
 
-  const mapOne = (raw: JsonObject): object => {
-    const fn = isObject(raw['function']) ? raw['function'] : {};
-    const id = typeof raw['id'] === 'string' ? raw['id'] : '';
-    const upstreamIndex = typeof raw['index'] === 'number' ? raw['index'] : undefined;
-    const name = typeof fn['name'] === 'string' ? fn['name'] : '';
-    const args = argumentsText(fn['arguments']);
-    const extra = raw['extra_content'] === undefined ? {} : { extra_content: raw['extra_content'] };
-    const candidate = find(id, upstreamIndex, false);
-    const open = calls[candidate];
-    const startsAnew = id === '' && name !== '' && open !== undefined && open.hasName && open.hasArguments;
-    if (open !== undefined && !startsAnew) {
-      open.hasArguments ||= args !== '';
-      const isLateName = name !== '' && !open.hasName;
-      open.hasName ||= name !== '';
-      return { index: candidate, function: { ...(isLateName ? { name } : {}), arguments: args }, ...extra };
+  const tell = (call: OpenCall): object => {
+    call.index = told;
+    told += 1;
+    const id = call.id === '' || ids.has(call.id) ? `call_${seed}${String(call.index)}` : call.id;
+    ids.add(id);
+    return { index: call.index, id, type: 'function', function: { name: call.name, arguments: call.arguments }, ...(call.extra === undefined ? {} : { extra_content: call.extra }) };
+  };
+
+  const mapOne = (raw: JsonObject): readonly object[] => {
+    const piece = pieceOf(raw);
+    const open = find(piece);
+    if (open === undefined) {
+      if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
+      const call: OpenCall = { ...piece, index: -1 };
+      calls.push(call);
+      return call.name === '' ? [] : [tell(call)];
     }
-    const index = calls.length;
-    const ownId = id === '' ? `call_${seed}${String(index)}` : id;
-    calls.push({ id: ownId, upstreamIndex, hasName: name !== '', hasArguments: args !== '' });
-    return { index, id: ownId, type: 'function', function: { name, arguments: args }, ...extra };
+    open.arguments += piece.arguments;
+    if (open.index === -1) {
+      open.name = piece.name;
+      open.extra ??= piece.extra;
+      return open.name === '' ? [] : [tell(open)];
+    }
+    return [{ index: open.index, function: { arguments: piece.arguments }, ...(piece.extra === undefined ? {} : { extra_content: piece.extra }) }];
   };
 
   return {
-    map: (raw) => (Array.isArray(raw) ? (raw as readonly unknown[]).filter(isObject).map(mapOne) : []),
-    count: () => calls.length,
+    map: (raw) => (Array.isArray(raw) ? (raw as readonly unknown[]).filter(isObject).flatMap(mapOne) : []),
+    close: () =>
+      calls
+        .filter((call) => call.index !== -1 && call.arguments.trim() === '')
+        .map((call) => {
+          call.arguments = '{}';
+          return { index: call.index, function: { arguments: '{}' } };
+        }),
+    count: () => told,
   };
 }

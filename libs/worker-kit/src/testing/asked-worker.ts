@@ -39,8 +39,9 @@ export async function startAskedWorker(compose: (around: WorkerSurroundings) => 
   return {
     ask: (fields, over = {}) => {
       asked += 1;
+      // An endpoint of its own each time: failures that a test asks for open no breaker before the next one.
       const request: DispatchRequest = {
-        requestId: `chatcmpl-asked-worker-${String(asked)}`, attempt: 1, accountId: 'acct_1', keyId: 'key_1', endpointId: 'e', model: 'm', provider: 'p', providerModelId: 'm',
+        requestId: `chatcmpl-asked-worker-${String(asked)}`, attempt: 1, accountId: 'acct_1', keyId: 'key_1', endpointId: `endpoint-${String(asked)}`, model: 'm', provider: 'p', providerModelId: 'm',
         card: { id: 'c', inputUncached: '1000000', cacheRead: '500000', outputText: '2000000', outputReasoning: '2000000' }, periods: { day: '2026-01-01' }, heldNanoUsd: '0',
         stream: true, clientStream: true, promptTokens: 20, maxOutputTokens: 4_096, firstByteTimeoutMs: 60_000,
         fields: Object.entries(fields).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })),

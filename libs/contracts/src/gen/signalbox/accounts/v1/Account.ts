@@ -2,6 +2,7 @@
 // Original file: proto/accounts/v1/accounts.proto
 
 import type { CostCapSetting as _signalbox_accounts_v1_CostCapSetting, CostCapSetting__Output as _signalbox_accounts_v1_CostCapSetting__Output } from '../../../signalbox/accounts/v1/CostCapSetting.js';
+import type { ProviderKey as _signalbox_accounts_v1_ProviderKey, ProviderKey__Output as _signalbox_accounts_v1_ProviderKey__Output } from '../../../signalbox/accounts/v1/ProviderKey.js';
 import type { Long } from '@grpc/proto-loader';
 
 export interface Account {
@@ -25,11 +26,22 @@ export interface Account {
   'routingMode'?: (string);
   'billingAnchorDay'?: (number);
   'createdAt'?: (number | string | Long);
+  'policyCostCaps'?: (_signalbox_accounts_v1_CostCapSetting)[];
+  'policyHardCap'?: (boolean);
+  'costWeight'?: (number | string);
+  'providerKeys'?: (_signalbox_accounts_v1_ProviderKey)[];
+  'byokTokens'?: (number | string | Long);
+  'policyBaselineModel'?: (string);
+  'storeAnswers'?: (boolean);
+  'policyStoreAnswers'?: (boolean);
   '_requestsPerMinute'?: "requestsPerMinute";
   '_burstPerSecond'?: "burstPerSecond";
   '_includedTokens'?: "includedTokens";
   '_overageNanoUsdPerMillion'?: "overageNanoUsdPerMillion";
   '_trialCreditNanoUsd'?: "trialCreditNanoUsd";
+  '_costWeight'?: "costWeight";
+  '_byokTokens'?: "byokTokens";
+  '_policyStoreAnswers'?: "policyStoreAnswers";
 }
 
 export interface Account__Output {
@@ -53,9 +65,20 @@ export interface Account__Output {
   'routingMode': (string);
   'billingAnchorDay': (number);
   'createdAt': (string);
+  'policyCostCaps': (_signalbox_accounts_v1_CostCapSetting__Output)[];
+  'policyHardCap': (boolean);
+  'costWeight'?: (number);
+  'providerKeys': (_signalbox_accounts_v1_ProviderKey__Output)[];
+  'byokTokens'?: (string);
+  'policyBaselineModel': (string);
+  'storeAnswers': (boolean);
+  'policyStoreAnswers'?: (boolean);
   '_requestsPerMinute'?: "requestsPerMinute";
   '_burstPerSecond'?: "burstPerSecond";
   '_includedTokens'?: "includedTokens";
   '_overageNanoUsdPerMillion'?: "overageNanoUsdPerMillion";
   '_trialCreditNanoUsd'?: "trialCreditNanoUsd";
+  '_costWeight'?: "costWeight";
+  '_byokTokens'?: "byokTokens";
+  '_policyStoreAnswers'?: "policyStoreAnswers";
 }

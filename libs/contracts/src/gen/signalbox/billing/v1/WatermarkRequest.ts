@@ -6,9 +6,11 @@ import type { Long } from '@grpc/proto-loader';
 export interface WatermarkRequest {
   'writer'?: (string);
   'lastSeq'?: (number | string | Long);
+  'openSinceMs'?: (number | string | Long);
 }
 
 export interface WatermarkRequest__Output {
   'writer': (string);
   'lastSeq': (string);
+  'openSinceMs': (string);
 }

@@ -9,6 +9,7 @@ export interface WriterMark {
   'lastSeq'?: (number | string | Long);
   'ledgerSeq'?: (number | string | Long);
   'gaps'?: (number | string | Long);
+  'lost'?: (boolean);
 }
 
 export interface WriterMark__Output {
@@ -17,4 +18,5 @@ export interface WriterMark__Output {
   'lastSeq': (string);
   'ledgerSeq': (string);
   'gaps': (string);
+  'lost': (boolean);
 }

@@ -15,6 +15,7 @@ export interface AdmitRequest {
   'tokens'?: (number | string | Long);
   'byok'?: (boolean);
   'minAmountNanoUsd'?: (number | string | Long);
+  'minTokens'?: (number | string | Long);
 }
 
 export interface AdmitRequest__Output {
@@ -27,4 +28,5 @@ export interface AdmitRequest__Output {
   'tokens': (string);
   'byok': (boolean);
   'minAmountNanoUsd': (string);
+  'minTokens': (string);
 }

@@ -21,6 +21,10 @@ export interface AdmitResponse {
   'resetsAtMs'?: (number | string | Long);
   'periods'?: (_signalbox_common_v1_PeriodSet | null);
   'heldNanoUsd'?: (number | string | Long);
+  'heldTokens'?: (number | string | Long);
+  'roomNanoUsd'?: (number | string | Long);
+  'roomTokens'?: (number | string | Long);
+  'epoch'?: (string);
   '_limitRequests'?: "limitRequests";
   '_remainingRequests'?: "remainingRequests";
   '_resetRequestsMs'?: "resetRequestsMs";
@@ -28,6 +32,8 @@ export interface AdmitResponse {
   '_remainingTokens'?: "remainingTokens";
   '_resetTokensMs'?: "resetTokensMs";
   '_resetsAtMs'?: "resetsAtMs";
+  '_roomNanoUsd'?: "roomNanoUsd";
+  '_roomTokens'?: "roomTokens";
 }
 
 export interface AdmitResponse__Output {
@@ -46,6 +52,10 @@ export interface AdmitResponse__Output {
   'resetsAtMs'?: (string);
   'periods': (_signalbox_common_v1_PeriodSet__Output | null);
   'heldNanoUsd': (string);
+  'heldTokens': (string);
+  'roomNanoUsd'?: (string);
+  'roomTokens'?: (string);
+  'epoch': (string);
   '_limitRequests'?: "limitRequests";
   '_remainingRequests'?: "remainingRequests";
   '_resetRequestsMs'?: "resetRequestsMs";
@@ -53,4 +63,6 @@ export interface AdmitResponse__Output {
   '_remainingTokens'?: "remainingTokens";
   '_resetTokensMs'?: "resetTokensMs";
   '_resetsAtMs'?: "resetsAtMs";
+  '_roomNanoUsd'?: "roomNanoUsd";
+  '_roomTokens'?: "roomTokens";
 }

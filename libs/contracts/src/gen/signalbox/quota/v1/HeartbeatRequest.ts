@@ -6,9 +6,11 @@ import type { HoldUpdate as _signalbox_quota_v1_HoldUpdate, HoldUpdate__Output a
 export interface HeartbeatRequest {
   'writer'?: (string);
   'holds'?: (_signalbox_quota_v1_HoldUpdate)[];
+  'confirm'?: (boolean);
 }
 
 export interface HeartbeatRequest__Output {
   'writer': (string);
   'holds': (_signalbox_quota_v1_HoldUpdate__Output)[];
+  'confirm': (boolean);
 }

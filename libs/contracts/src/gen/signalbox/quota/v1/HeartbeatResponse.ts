@@ -4,8 +4,12 @@
 
 export interface HeartbeatResponse {
   'refusedRequestIds'?: (string)[];
+  'epoch'?: (string);
+  'unheldRequestIds'?: (string)[];
 }
 
 export interface HeartbeatResponse__Output {
   'refusedRequestIds': (string)[];
+  'epoch': (string);
+  'unheldRequestIds': (string)[];
 }

@@ -5,9 +5,11 @@
 export interface CatalogCheckResponse {
   'problems'?: (string)[];
   'warnings'?: (string)[];
+  'notices'?: (string)[];
 }
 
 export interface CatalogCheckResponse__Output {
   'problems': (string)[];
   'warnings': (string)[];
+  'notices': (string)[];
 }

@@ -30,6 +30,8 @@ export interface DecideRequest {
   'byokProviders'?: (string)[];
   'promptText'?: (string);
   'costWeight'?: (number | string);
+  'byokZdrProviders'?: (string)[];
+  'explain'?: (boolean);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";
@@ -62,6 +64,8 @@ export interface DecideRequest__Output {
   'byokProviders': (string)[];
   'promptText': (string);
   'costWeight'?: (number);
+  'byokZdrProviders': (string)[];
+  'explain': (boolean);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";

@@ -15,6 +15,7 @@ export interface DecideResponse {
   'snapshotId'?: (string);
   'fallbackModels'?: (string)[];
   'contextLimit'?: (number);
+  'explanationJson'?: (Buffer | Uint8Array | string);
 }
 
 export interface DecideResponse__Output {
@@ -27,4 +28,5 @@ export interface DecideResponse__Output {
   'snapshotId': (string);
   'fallbackModels': (string)[];
   'contextLimit': (number);
+  'explanationJson': (Buffer);
 }

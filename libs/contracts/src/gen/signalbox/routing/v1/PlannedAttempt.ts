@@ -18,6 +18,7 @@ export interface PlannedAttempt {
   'temperatureMax'?: (number | string);
   'firstByteTimeoutMs'?: (number);
   'needsUserId'?: (boolean);
+  'byok'?: (boolean);
 }
 
 export interface PlannedAttempt__Output {
@@ -35,4 +36,5 @@ export interface PlannedAttempt__Output {
   'temperatureMax': (number);
   'firstByteTimeoutMs': (number);
   'needsUserId': (boolean);
+  'byok': (boolean);
 }

@@ -35,6 +35,17 @@ export interface DispatchRequest {
   'decisionId'?: (string);
   'clientStream'?: (boolean);
   'maxOutputTokens'?: (number);
+  'gather'?: (boolean);
+  'heldOutputTokens'?: (number);
+  'heldTokens'?: (number | string | Long);
+  'outputPriceMax'?: (number | string | Long);
+  'shortened'?: (boolean);
+  'wholeNanoUsd'?: (number | string | Long);
+  'byokHandle'?: (string);
+  'rounds'?: (boolean);
+  'earlierNanoUsd'?: (number | string | Long);
+  'earlierTokens'?: (number | string | Long);
+  'holdEpoch'?: (string);
   '_maxTokens'?: "maxTokens";
 }
 
@@ -67,5 +78,16 @@ export interface DispatchRequest__Output {
   'decisionId': (string);
   'clientStream': (boolean);
   'maxOutputTokens': (number);
+  'gather': (boolean);
+  'heldOutputTokens': (number);
+  'heldTokens': (string);
+  'outputPriceMax': (string);
+  'shortened': (boolean);
+  'wholeNanoUsd': (string);
+  'byokHandle': (string);
+  'rounds': (boolean);
+  'earlierNanoUsd': (string);
+  'earlierTokens': (string);
+  'holdEpoch': (string);
   '_maxTokens'?: "maxTokens";
 }

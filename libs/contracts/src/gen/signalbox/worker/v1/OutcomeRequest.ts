@@ -8,6 +8,7 @@ export interface OutcomeRequest {
   'attempt'?: (number);
   'accountId'?: (string);
   'outcome'?: (_signalbox_worker_v1_Outcome);
+  'followed'?: (boolean);
 }
 
 export interface OutcomeRequest__Output {
@@ -15,4 +16,5 @@ export interface OutcomeRequest__Output {
   'attempt': (number);
   'accountId': (string);
   'outcome': (_signalbox_worker_v1_Outcome__Output);
+  'followed': (boolean);
 }

@@ -1,0 +1,53 @@
+/** What workers know of an account whose counters were lost (BILLING, section 6). */
+import { bucketsOfHold, dropHold, hasEnded, LEASE_MS, type AccountState, type Wall } from './admission.js';
+import type { Periods } from './periods.js';
+
+export interface ReregisterCommand {
+  readonly requestId: string;
+  readonly keyId: string;
+  readonly amount: bigint;
+  readonly tokens: bigint;
+  readonly byok: boolean;
+  readonly periods: Periods;
+  /** False: it may come to nothing. */
+  readonly isStarted: boolean;
+}
+
+/** The limits of its admission are lost: a hold that was written down anew does not grow. */
+export const NO_GROWTH: readonly Wall[] = [
+  { scope: 'account', period: 'total', meter: 'charge', limit: 0n },
+  { scope: 'account', period: 'plan', meter: 'tokens', limit: 0n },
+];
+
+/** A hold in use is written down anew, or raised to what its worker knows; no limit is looked at. A no-op for requests that are over. */
+export function reregister(state: AccountState, command: ReregisterCommand, nowMs: number): void {
+  const { requestId, keyId, amount, tokens, byok, periods, isStarted } = command;
+  if (state.finished.has(requestId) || hasEnded(state, requestId, nowMs)) return;
+  let hold = state.holds.get(requestId);
+  // A heartbeat that asked for growth came first: it knows less.
+  if (hold !== undefined && hold.keyId === '' && keyId !== '') {
+    dropHold(state, requestId, hold);
+    hold = undefined;
+  }
+  if (hold === undefined) {
+    hold = { amount: 0n, tokens: 0n, byok, dispatched: false, leaseEndMs: nowMs, keyId, periods, walls: NO_GROWTH };
+    state.holds.set(requestId, hold);
+  }
+  hold.dispatched ||= isStarted;
+  hold.leaseEndMs = nowMs + LEASE_MS;
+  if (!hold.dispatched) state.nextSweepMs ??= hold.leaseEndMs;
+  const moreAmount = amount > hold.amount ? amount - hold.amount : 0n;
+  const moreTokens = tokens > hold.tokens ? tokens - hold.tokens : 0n;
+  hold.amount += moreAmount;
+  hold.tokens += moreTokens;
+  for (const bucket of bucketsOfHold(state, hold)) {
+    bucket.heldCharge += moreAmount;
+    if (hold.byok) bucket.heldByok += moreTokens;
+    else bucket.heldTokens += moreTokens;
+  }
+}
+
+/** The writers that have not told yet what they have under way, ascending: accounts with limits stay closed for them. */
+export function unheard(writers: readonly { readonly writer: string; readonly isLost: boolean }[], heard: ReadonlySet<string>): readonly string[] {
+  return writers.flatMap(({ writer, isLost }) => (isLost || heard.has(writer) ? [] : [writer])).sort();
+}

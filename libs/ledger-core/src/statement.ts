@@ -1,0 +1,135 @@
+/** What an account owes for a period: a pure function of the ledger's sums and the terms that held at its close. */
+import { asNanoUsd, attemptCost, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
+
+/** Terms of one account, frozen when a period closes. */
+export interface BillingTerms {
+  readonly tier: string;
+  readonly variant: string;
+  /** null = agreed with the customer, not billed from here. */
+  readonly subscriptionNanoUsd: bigint | null;
+  /** Tokens included in a period; null = no allotment, so no overage. */
+  readonly includedTokens: bigint | null;
+  /** Price of 1,000,000 tokens beyond the allotment; null = none is sold. */
+  readonly overageNanoUsdPerMillion: bigint | null;
+  /** The allotment is a wall: nothing beyond it is sold. */
+  readonly hardCap: boolean;
+  /** One-time credit against model spend; null = none. */
+  readonly trialCreditNanoUsd: bigint | null;
+}
+
+/** One account's sums of one period for one model at one provider; all but the adjustments ≥ 0. */
+export interface SpendSum {
+  readonly model: string;
+  readonly provider: string;
+  readonly requests: bigint;
+  /** Tokens over the gateway's credentials and over the account's own keys; adjustments included, so they may be negative for one model. */
+  readonly tokens: bigint;
+  readonly byokTokens: bigint;
+  /** Σ charge rows. */
+  readonly chargeNanoUsd: bigint;
+}
+
+/** An adjustment row that changes what the account is charged; its amount may be negative. */
+export interface AdjustmentRow {
+  readonly requestId: string;
+  readonly amountNanoUsd: bigint;
+  /** Period of the reservation when that was closed already, else empty. */
+  readonly latePeriod: string;
+}
+
+export interface StatementInput {
+  readonly terms: BillingTerms;
+  readonly sums: readonly SpendSum[];
+  readonly adjustments: readonly AdjustmentRow[];
+  /** Charged in earlier periods, adjustments included: what the trial credit has paid already. */
+  readonly chargedBeforeNanoUsd: bigint;
+}
+
+export const LINE_KINDS = ['subscription', 'included', 'overage', 'model_spend', 'plugin', 'adjustment', 'trial_credit'] as const;
+export type LineKind = (typeof LINE_KINDS)[number];
+
+export interface StatementLine {
+  readonly kind: LineKind;
+  readonly description: string;
+  readonly model: string;
+  readonly provider: string;
+  readonly requestId: string;
+  /** Tokens, where the line counts any. */
+  readonly tokens: bigint;
+  readonly requests: bigint;
+  readonly amountNanoUsd: NanoUsd;
+}
+
+export interface Statement {
+  readonly subscriptionNanoUsd: NanoUsd;
+  readonly includedTokens: bigint | null;
+  readonly usedTokens: bigint;
+  readonly overageTokens: bigint;
+  readonly overageNanoUsd: NanoUsd;
+  readonly modelSpendNanoUsd: NanoUsd;
+  readonly pluginsNanoUsd: NanoUsd;
+  readonly adjustmentsNanoUsd: NanoUsd;
+  /** ≤ 0. */
+  readonly trialCreditNanoUsd: NanoUsd;
+  /** Σ lines. */
+  readonly totalNanoUsd: NanoUsd;
+  readonly lines: readonly StatementLine[];
+}
+
+/** Plugins spend through workers under models of this name. */
+const PLUGIN_PREFIX = 'plugin/';
+
+/** Tokens beyond the allotment and their price, rounded once, half up. Never incremental: the same sums give the same bill. */
+export function overageOf(tokens: bigint, { includedTokens, overageNanoUsdPerMillion, hardCap }: Pick<BillingTerms, 'includedTokens' | 'overageNanoUsdPerMillion' | 'hardCap'>): { readonly tokens: bigint; readonly amountNanoUsd: NanoUsd } {
+  if (includedTokens === null || tokens <= includedTokens) return { tokens: 0n, amountNanoUsd: ZERO_NANO_USD };
+  const beyond = tokens - includedTokens;
+  return { tokens: beyond, amountNanoUsd: hardCap || overageNanoUsdPerMillion === null ? ZERO_NANO_USD : attemptCost(beyond * overageNanoUsdPerMillion) };
+}
+
+const NO_LINE = { model: '', provider: '', requestId: '', tokens: 0n, requests: 0n };
+
+const total = (lines: readonly StatementLine[], ...kinds: readonly LineKind[]): NanoUsd =>
+  asNanoUsd(lines.reduce((sum, line) => (kinds.length === 0 || kinds.includes(line.kind) ? sum + line.amountNanoUsd : sum), 0n));
+
+/** Lines in the order of LINE_KINDS, spend by model and provider. Every total is the sum of its lines. */
+export function statementOf({ terms, sums, adjustments, chargedBeforeNanoUsd }: StatementInput): Statement {
+  const lines: StatementLine[] = [];
+  const add = (kind: LineKind, description: string, amountNanoUsd: bigint, more: Partial<StatementLine> = {}): void => {
+    lines.push({ ...NO_LINE, ...more, kind, description, amountNanoUsd: asNanoUsd(amountNanoUsd) });
+  };
+  const usedTokens = sums.reduce((sum, { tokens, byokTokens }) => sum + tokens + byokTokens, 0n);
+  const overage = overageOf(usedTokens, terms);
+  if (terms.subscriptionNanoUsd !== null) add('subscription', `Subscription ${terms.tier}`, terms.subscriptionNanoUsd);
+  if (terms.includedTokens !== null) {
+    add('included', 'Tokens included', 0n, { tokens: usedTokens < terms.includedTokens ? usedTokens : terms.includedTokens });
+    add('overage', 'Tokens beyond those included', overage.amountNanoUsd, { tokens: overage.tokens });
+  }
+  const sorted = sums.filter(({ requests, chargeNanoUsd }) => requests !== 0n || chargeNanoUsd !== 0n).sort((a, b) => (a.model === b.model ? (a.provider < b.provider ? -1 : 1) : a.model < b.model ? -1 : 1));
+  const isPlugin = ({ model }: SpendSum): boolean => model.startsWith(PLUGIN_PREFIX);
+  const spend = (kind: LineKind, { model, provider, requests, tokens, byokTokens, chargeNanoUsd }: SpendSum): void =>
+    add(kind, model === '' ? 'Requests without an answer' : model, chargeNanoUsd, { model, provider, requests, tokens: tokens + byokTokens });
+  for (const sum of sorted) if (!isPlugin(sum)) spend('model_spend', sum);
+  for (const sum of sorted) if (isPlugin(sum)) spend('plugin', sum);
+  for (const { requestId, amountNanoUsd, latePeriod } of adjustments) {
+    add('adjustment', latePeriod === '' ? 'Correction of a charge' : `Correction of a charge of ${latePeriod}`, amountNanoUsd, { requestId });
+  }
+  const charged = total(lines, 'model_spend', 'plugin', 'adjustment');
+  if (terms.trialCreditNanoUsd !== null) {
+    const left = terms.trialCreditNanoUsd - chargedBeforeNanoUsd;
+    const paid = charged < left ? charged : left;
+    if (paid > 0n) add('trial_credit', 'Trial credit', -paid);
+  }
+  return {
+    subscriptionNanoUsd: total(lines, 'subscription'),
+    includedTokens: terms.includedTokens,
+    usedTokens,
+    overageTokens: overage.tokens,
+    overageNanoUsd: overage.amountNanoUsd,
+    modelSpendNanoUsd: total(lines, 'model_spend'),
+    pluginsNanoUsd: total(lines, 'plugin'),
+    adjustmentsNanoUsd: total(lines, 'adjustment'),
+    trialCreditNanoUsd: total(lines, 'trial_credit'),
+    totalNanoUsd: total(lines),
+    lines,
+  };
+}

@@ -1,0 +1,112 @@
+/** What a plugin is to the service that runs it. */
+import type { Conversation } from './conversation.js';
+import type { OptionSpecs, OptionValues, PluginManifest } from './manifest.js';
+
+/** The data policy of a request: it binds plugins as it binds providers. */
+export interface DataPolicy {
+  /** Nothing of the request may be kept. */
+  readonly zdr: boolean;
+  /** Nothing of it may reach who may train on it. */
+  readonly denyTraining: boolean;
+}
+
+export interface PluginRun<Specs extends OptionSpecs> {
+  readonly requestId: string;
+  readonly accountId: string;
+  /** The client's own end user; empty when it named none. */
+  readonly user: string;
+  readonly options: OptionValues<Specs>;
+  readonly policy: DataPolicy;
+  readonly conversation: Conversation;
+  /** Aborted when the run's time is over or its caller has left: stop, nobody reads the result. */
+  readonly signal: AbortSignal;
+}
+
+/** A source that the model was given. */
+export interface CitedSource {
+  readonly url: string;
+  readonly title: string;
+  /** What of it the model was given. */
+  readonly content: string;
+  /** How the answer may refer to it, beside its URL: such as `[1]`. */
+  readonly marker: string;
+}
+
+/** Counts and reasons for metadata; never content. */
+export type StageDetail = Readonly<Record<string, number | string | boolean>>;
+
+export interface Prepared {
+  /** Applied once the run is known to be in time, in the order of the plugins. */
+  readonly apply: (conversation: Conversation) => void;
+  readonly citations?: readonly CitedSource[];
+  readonly files?: readonly { readonly hash: string; readonly name: string }[];
+  readonly detail?: StageDetail;
+}
+
+/** A function that the model may call. */
+export interface ToolDefinition {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of its arguments. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+/** One call of it. */
+export interface ToolRun<Specs extends OptionSpecs> {
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly options: OptionValues<Specs>;
+  readonly policy: DataPolicy;
+  readonly name: string;
+  /** As the model wrote them: a JSON object, not checked against anything. */
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal;
+}
+
+export interface ToolResult {
+  /** For the model. */
+  readonly content: string;
+  /** The call did not do what it was to do; `content` says why. */
+  readonly isFailed: boolean;
+  readonly detail?: StageDetail;
+}
+
+export interface Plugin<Specs extends OptionSpecs = OptionSpecs> {
+  readonly manifest: PluginManifest<Specs>;
+  /** False: the plugin as it is set up here would break that policy, so the request is refused before anything runs. */
+  allows(policy: DataPolicy): boolean;
+  /** Before the model. Throw PluginRefusal when the client's input is at fault; anything else thrown is a stage that failed. */
+  prepare?(run: PluginRun<Specs>): Promise<Prepared>;
+  /** Functions that the model is offered; an option `max_rounds`, where there is one, bounds how often it is asked again. */
+  tools?(options: OptionValues<Specs>): readonly ToolDefinition[];
+  /** Runs one of them. What is thrown is told to the model as a failure. */
+  runTool?(run: ToolRun<Specs>): Promise<ToolResult>;
+  /** After the answer has been given. `conversation` is what the client sent. */
+  observe?(run: PluginRun<Specs>): Promise<StageDetail>;
+  /** True when `observe` has something to do under these options. */
+  observes?(options: OptionValues<Specs>, policy: DataPolicy): boolean;
+}
+
+/** Specs erased, for tables of plugins of different options. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- a table of plugins with different options has no better common type
+export type AnyPlugin = Plugin<any>;
+
+/** The client's input is at fault: the whole request is refused with 400. */
+export class PluginRefusal extends Error {
+  override readonly name = 'PluginRefusal';
+  /** `param` names the value, such as `messages.[0].content.[1].file`; `message` is a sentence for the client. */
+  constructor(
+    readonly param: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The run failed for a reason worth naming in metadata: one short word such as `timeout`. */
+export class PluginFailure extends Error {
+  override readonly name = 'PluginFailure';
+  constructor(readonly reason: string) {
+    super(`A plugin failed: ${reason}.`);
+  }
+}

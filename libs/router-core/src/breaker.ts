@@ -1,0 +1,99 @@
+/** Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or on a 429 for its Retry-After. */
+import type { BreakerState } from './catalog.js';
+
+const IN_A_ROW = 5;
+const CALLS_MIN = 10;
+const WINDOW_MS = 30_000;
+const OPEN_MS = 30_000;
+/** A provider's Retry-After is believed up to ten minutes. */
+const RETRY_AFTER_MAX_MS = 600_000;
+/** Calls remembered for the share; more within 30 s push the oldest out. */
+const CALLS_MAX = 256;
+
+export interface Breaker {
+  /** `retryAfterMs` 0 = no hint. All instants on one steady clock. */
+  record(isSuccess: boolean, retryAfterMs: number, nowMs: number): void;
+  state(nowMs: number): BreakerState;
+  /** Milliseconds until it may be tried, 0 = now. */
+  waitMs(nowMs: number): number;
+  /** Called when a plan holds a half-open endpoint: it counts as open until that probe reports or 30 s pass. */
+  noteProbe(nowMs: number): void;
+}
+
+interface RecentCalls {
+  /** Also forgets what is older than the window. */
+  add(isSuccess: boolean, nowMs: number): void;
+  count(): number;
+  failures(): number;
+  clear(): void;
+}
+
+/** A ring of the last calls, so that a busy endpoint costs nothing per call. */
+function createRecentCalls(): RecentCalls {
+  const atMs = new Float64Array(CALLS_MAX);
+  const failed = new Uint8Array(CALLS_MAX);
+  let first = 0;
+  let length = 0;
+  let failures = 0;
+  const dropFirst = (): void => {
+    failures -= failed[first] ?? 0;
+    first = (first + 1) % CALLS_MAX;
+    length -= 1;
+  };
+  return {
+    add: (isSuccess, nowMs) => {
+      while (length > 0 && (length === CALLS_MAX || (atMs[first] ?? 0) <= nowMs - WINDOW_MS)) dropFirst();
+      const at = (first + length) % CALLS_MAX;
+      atMs[at] = nowMs;
+      failed[at] = Number(!isSuccess);
+      length += 1;
+      failures += Number(!isSuccess);
+    },
+    count: () => length,
+    failures: () => failures,
+    clear: () => {
+      length = 0;
+      failures = 0;
+    },
+  };
+}
+
+export function createBreaker(): Breaker {
+  let failuresInARow = 0;
+  /** 0 = closed. Moves only forward while open. */
+  let openUntilMs = 0;
+  /** One plan holds the endpoint to see whether it is well again. */
+  let probing = false;
+  const calls = createRecentCalls();
+
+  const open = (untilMs: number): void => {
+    openUntilMs = Math.max(openUntilMs, untilMs);
+  };
+  return {
+    record: (isSuccess, retryAfterMs, nowMs) => {
+      calls.add(isSuccess, nowMs);
+      if (isSuccess) {
+        failuresInARow = 0;
+        // While it is open without a probe, a success is the late answer of an older call and closes nothing.
+        if (probing || nowMs >= openUntilMs) {
+          if (openUntilMs > 0) calls.clear();
+          openUntilMs = 0;
+        }
+        probing = false;
+        return;
+      }
+      failuresInARow += 1;
+      if (retryAfterMs > 0) open(nowMs + Math.min(retryAfterMs, RETRY_AFTER_MAX_MS));
+      const isHalfOpen = openUntilMs > 0 && (probing || nowMs >= openUntilMs);
+      if (isHalfOpen || failuresInARow >= IN_A_ROW || (calls.count() >= CALLS_MIN && calls.failures() * 2 > calls.count())) open(nowMs + OPEN_MS);
+      probing = false;
+    },
+    state: (nowMs) => (openUntilMs === 0 ? 'closed' : nowMs < openUntilMs ? 'open' : 'half-open'),
+    waitMs: (nowMs) => Math.max(0, openUntilMs - nowMs),
+    noteProbe: (nowMs) => {
+      if (openUntilMs === 0 || nowMs < openUntilMs) return;
+      probing = true;
+      openUntilMs = nowMs + OPEN_MS;
+    },
+  };
+}

@@ -1,0 +1,241 @@
+/** The third door: calls between services of one process, without bytes or sockets, to the same handlers and with the same ends. */
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault, toFault } from '@signalbox/kernel/fault';
+import type { Log } from '@signalbox/runtime/log';
+import type { Emitter, Handlers } from './call.js';
+import type { Method } from './channel.js';
+import type { CallCarrier, ClientCall } from './client-call.js';
+import { detailToFault, faultToDetail } from './fault-status.js';
+import { CREDIT_BYTES, LIVE_CALLS_MAX } from './link-item.js';
+import { LiveCalls } from './live-calls.js';
+import { ServedCall } from './served-call.js';
+import { servedMethods, type Served } from './served-methods.js';
+
+export interface InProcessOptions {
+  readonly methods: ReadonlyMap<string, Method>;
+  readonly handlers: Handlers;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const CALL_ID_MAX = 0xffffffff;
+
+/** Bytes of the bodies in a message: what counts against the credit of a paused stream. */
+function bodyBytes(message: object): number {
+  let bytes = 0;
+  for (const value of Object.values(message) as unknown[]) {
+    if (Buffer.isBuffer(value)) bytes += value.length;
+    else if (typeof value === 'object' && value !== null) bytes += bodyBytes(value);
+  }
+  return bytes;
+}
+
+/** What a fault looks like to its receiver in every door: code, text and hint, and nothing of a bug. */
+function carried(fault: Fault): Fault {
+  return detailToFault(faultToDetail(fault));
+}
+
+/**
+ * Both ends of one call. Neither end runs inside a call of the other: requests, messages, ends and aborts each wait for
+ * the microtasks of the turn, so that a handler may be cancelled by what it sends without being torn out of it.
+ */
+class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
+  private readonly outgoing: object[] = [];
+  private isFlushing = false;
+  private isAnswered = false;
+  private isOver = false;
+  private isPaused: boolean;
+  private pausedBytes = 0;
+  private fault: Fault | undefined;
+  private waiters: { resolve: () => void; reject: (fault: Fault) => void }[] | undefined;
+
+  constructor(
+    private readonly server: InProcessServer,
+    readonly id: number,
+    readonly owner: object,
+    private readonly served: Served,
+    private readonly client: ClientCall,
+    private readonly request: object,
+    clock: Clock,
+  ) {
+    super(client.requestId, client.traceparent, clock, client.remainingMs());
+    this.isPaused = client.isPaused;
+  }
+
+  /** Never rejects: what a handler throws becomes the call's fault. */
+  async run(log: Log): Promise<void> {
+    if (this.isOver) return;
+    const { unary, stream, method } = this.served;
+    try {
+      if (stream !== undefined) {
+        await stream(this.request, this, this);
+        this.answer(undefined);
+        return;
+      }
+      const answered = unary?.(this.request, this) as object | Promise<object>;
+      const response = method.responseCopy(answered instanceof Promise ? await answered : answered);
+      if (!this.isOver) this.outgoing.push(response);
+      this.answer(undefined);
+    } catch (error) {
+      if (!(error instanceof Fault)) log.error('a handler threw what is no fault', { method: this.served.name }, error);
+      this.answer(carried(toFault(error)));
+    }
+  }
+
+  write(message: object): boolean {
+    if (this.isOver) throw this.fault ?? new Fault('cancelled', 'the call is over');
+    const copy = this.served.method.responseCopy(message);
+    if (this.isPaused) {
+      const bytes = bodyBytes(copy);
+      if (this.pausedBytes > CREDIT_BYTES && this.pausedBytes + bytes > 2 * CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
+      this.pausedBytes += bytes;
+    }
+    this.outgoing.push(copy);
+    if (!this.isFlushing) {
+      this.isFlushing = true;
+      queueMicrotask(this.flush);
+    }
+    return this.isWritable();
+  }
+
+  drained(): Promise<void> {
+    if (this.isOver) return Promise.reject(this.fault ?? new Fault('cancelled', 'the call is over'));
+    if (this.isWritable()) return Promise.resolve();
+    const waiting = new Promise<void>((resolve, reject) => {
+      this.waiters ??= [];
+      this.waiters.push({ resolve, reject });
+    });
+    // A handler that raced it and moved on must not bring the process down.
+    waiting.catch(() => undefined);
+    return waiting;
+  }
+
+  abandon(_call: ClientCall, fault: Fault): void {
+    const reason = fault.code === 'deadline_exceeded' ? fault : new Fault('cancelled', 'the caller cancelled');
+    queueMicrotask(() => this.cut(reason));
+  }
+
+  pause(): void {
+    this.isPaused = true;
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    this.pausedBytes = 0;
+    const waiters = this.waiters;
+    this.waiters = undefined;
+    for (const waiter of waiters ?? []) waiter.resolve();
+  }
+
+  /** Ends the call for its handler; its caller knows already, or is told by `sever`. */
+  cut(reason: Fault): void {
+    if (this.isOver) return;
+    this.close(reason);
+    this.abort(reason);
+  }
+
+  /** Ends the call on both sides. */
+  sever(reason: Fault): void {
+    this.cut(reason);
+    this.client.carrier = undefined;
+    this.client.settle(reason);
+  }
+
+  /** The caller's own timer ends the call. */
+  protected deadlinePassed(): void {}
+
+  private answer(fault: Fault | undefined): void {
+    if (this.isOver) return;
+    this.close(fault);
+    this.settle();
+    this.isAnswered = true;
+    if (!this.isFlushing) this.flush();
+  }
+
+  private close(fault: Fault | undefined): void {
+    this.isOver = true;
+    this.fault = fault;
+    this.server.forget(this);
+    const waiters = this.waiters;
+    if (waiters === undefined) return;
+    this.waiters = undefined;
+    for (const waiter of waiters) waiter.reject(fault ?? new Fault('cancelled', 'the call is over'));
+  }
+
+  private isWritable(): boolean {
+    return !this.isPaused || this.pausedBytes < CREDIT_BYTES;
+  }
+
+  private readonly flush = (): void => {
+    this.isFlushing = false;
+    for (const message of this.outgoing) this.client.deliverMessage(message);
+    this.outgoing.length = 0;
+    if (!this.isAnswered) return;
+    this.client.carrier = undefined;
+    this.client.settle(this.fault);
+  };
+}
+
+export class InProcessServer {
+  private readonly served: ReadonlyMap<string, Served>;
+  private readonly calls = new LiveCalls<InProcessCall>();
+  private starting: InProcessCall[] = [];
+  private nextId = 1;
+  private isClosed = false;
+  private whenIdle: (() => void) | undefined;
+
+  constructor(private readonly options: InProcessOptions) {
+    this.served = servedMethods(options.methods, options.handlers);
+  }
+
+  /** Takes a call with its request, which the caller no longer touches; `owner` names the client for `cutCallsOf`. */
+  start(call: ClientCall, request: object, owner: object): void {
+    const served = this.served.get(call.name);
+    if (this.isClosed) call.settle(new Fault('peer_unavailable', 'the peer stopped'));
+    else if (served === undefined) call.settle(new Fault('unknown_method', 'no such method'));
+    else if (this.calls.size >= LIVE_CALLS_MAX) call.settle(new Fault('overloaded', 'too many live calls to a peer'));
+    else {
+      while (this.calls.get(this.nextId) !== undefined) this.advance();
+      const started = new InProcessCall(this, this.nextId, owner, served, call, request, this.options.clock);
+      this.advance();
+      call.carrier = started;
+      this.calls.add(started);
+      if (this.starting.push(started) === 1) queueMicrotask(this.runStarting);
+    }
+  }
+
+  /** Takes no new calls; resolves when the running ones are over. */
+  drain(): Promise<void> {
+    this.isClosed = true;
+    if (this.calls.size === 0) return Promise.resolve();
+    return new Promise((resolve) => (this.whenIdle = resolve));
+  }
+
+  /** Ends what still runs: its callers get `link_lost`. */
+  cut(): void {
+    this.isClosed = true;
+    for (const call of this.calls.takeAll()) call.sever(new Fault('link_lost', 'the peer stopped during the call'));
+    this.whenIdle?.();
+  }
+
+  /** A client closed: its calls end on both sides. */
+  cutCallsOf(owner: object): void {
+    for (const call of this.calls.all()) if (call.owner === owner) call.sever(new Fault('link_lost', 'the client is closed'));
+  }
+
+  /** For its calls. */
+  forget(call: InProcessCall): void {
+    this.calls.remove(call.id);
+    if (this.calls.size === 0) this.whenIdle?.();
+  }
+
+  private readonly runStarting = (): void => {
+    const starting = this.starting;
+    this.starting = [];
+    for (const call of starting) void call.run(this.options.log);
+  };
+
+  private advance(): void {
+    this.nextId = this.nextId === CALL_ID_MAX ? 1 : this.nextId + 1;
+  }
+}

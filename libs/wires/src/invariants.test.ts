@@ -1,0 +1,143 @@
+/** What holds for every wire, whatever its provider sends. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
+import { completionTokens, costOf, NO_TOKENS, promptTokens } from '@signalbox/kernel/tokens';
+import { CALLS_MAX, type Usage } from './canonical.js';
+import { brokenInvariants, gather, replay, type GatheredCall } from './testing/replay.js';
+import { scripts, SCRIPTED_WIRES, type Script } from './testing/scripts.js';
+
+const price = (nano: bigint) => asPrice(asNanoUsd(nano));
+const CARD = { id: 'card', inputUncached: price(3n), cacheRead: price(1n), cacheWrite: price(4n), outputText: price(15n), outputReasoning: price(15n), audio: price(5n), image: price(5n), requestNanoUsd: asNanoUsd(0n) };
+const BOM = Buffer.from('\ufeff');
+
+function split(bytes: Buffer, cuts: readonly number[]): readonly Buffer[] {
+  const at = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((left, right) => left - right);
+  return at.slice(1).map((to, part) => bytes.subarray(at[part], to));
+}
+
+/** The same lines as other servers end and pad them. */
+function dressed(frames: readonly Buffer[], hasCrlf: boolean, hasComments: boolean, hasBom: boolean): Buffer {
+  const text = frames.map((frame) => (hasComments ? `: keep-alive\n\n${frame.toString()}` : frame.toString())).join('');
+  const whole = Buffer.from(hasCrlf ? text.replaceAll('\n', '\r\n') : text);
+  return hasBom ? Buffer.concat([BOM, whole]) : whole;
+}
+
+function brokenMoney(usage: Usage | undefined): readonly string[] {
+  if (usage === undefined) return [];
+  const { tokens } = usage;
+  const wrong: string[] = [];
+  if (costOf(tokens, CARD) < 0n) wrong.push('cost is never negative');
+  if (promptTokens(tokens) + completionTokens(tokens) !== Object.values(tokens).reduce((sum, count) => sum + count, 0)) wrong.push('buckets sum to the totals');
+  return wrong;
+}
+
+const expectedReason = ({ isCut, calls }: Script): string => (isCut ? 'length' : calls.length > 0 ? 'tool_calls' : 'stop');
+const expectedCalls = ({ calls }: Script): readonly (readonly unknown[])[] => calls.map(({ name, pieces }) => [name, JSON.parse(pieces.join('') || '{}') as unknown]);
+/** Of a call without arguments that the limit may have cut, nothing is known. */
+const toldCalls = (calls: readonly GatheredCall[]): readonly (readonly unknown[])[] => calls.map((call) => [call.name, JSON.parse(call.arguments === '' ? '{}' : call.arguments) as unknown]);
+
+describe.each(SCRIPTED_WIRES)('$name', (wire) => {
+  const cuts = fc.array(fc.nat(), { maxLength: 8 });
+
+  test('an answer arrives as it was said, whatever the host’s habits and however its bytes are split', () => {
+    fc.assert(
+      fc.property(scripts, cuts, fc.boolean(), fc.boolean(), fc.boolean(), (script, at, hasCrlf, hasComments, hasBom) => {
+        fc.pre(script.text.length + script.reasoning.length + script.calls.length > 0);
+        const frames = wire.frames(script);
+        const bytes = wire.isSse ? dressed(frames, hasCrlf, hasComments, hasBom) : Buffer.concat(frames);
+        const replayed = replay(wire.create, split(bytes, at));
+        expect([...brokenInvariants(replayed), ...brokenMoney(replayed.summary.usage)]).toEqual([]);
+        expect(replayed.events.at(-1)).toEqual({ type: 'done' });
+        const choice = gather(replayed.events).get(0);
+        expect([choice?.content, choice?.reasoning, choice?.reasons]).toEqual([script.text.join(''), script.reasoning.join(''), [expectedReason(script)]]);
+        expect(toldCalls(choice?.calls ?? [])).toEqual(expectedCalls(script));
+        const { usage } = replayed.summary;
+        expect(usage === undefined ? undefined : [promptTokens(usage.tokens), completionTokens(usage.tokens)]).toEqual([script.input, script.output]);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('in one piece it is the same answer', () => {
+    fc.assert(
+      fc.property(scripts, (script) => {
+        const result = wire.read(wire.body(script));
+        if (!result.ok) throw new Error(result.failure.class);
+        const [choice] = JSON.parse(Buffer.from(result.answer.choices).toString()) as readonly { message: { content: string | null; reasoning_content?: string; tool_calls?: readonly { id: string; function: { name: string; arguments: string } }[] }; finish_reason: string }[];
+        const calls = choice?.message.tool_calls ?? [];
+        expect([choice?.message.content ?? '', choice?.message.reasoning_content ?? '', choice?.finish_reason]).toEqual([script.text.join(''), script.reasoning.join(''), expectedReason(script)]);
+        expect(calls.map(({ function: { name, arguments: text } }) => [name, JSON.parse(text) as unknown])).toEqual(expectedCalls(script));
+        expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length);
+        expect(brokenMoney(result.answer.usage)).toEqual([]);
+        expect([promptTokens(result.answer.usage?.tokens ?? NO_TOKENS), completionTokens(result.answer.usage?.tokens ?? NO_TOKENS)]).toEqual([script.input, script.output]);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('frames lost, doubled, moved or torn never break a promise', () => {
+    const damage = fc.record({ kind: fc.constantFrom('drop', 'double', 'move', 'tear'), at: fc.nat(), to: fc.nat() });
+    fc.assert(
+      fc.property(scripts, fc.array(damage, { minLength: 1, maxLength: 3 }), cuts, (script, damages, at) => {
+        let frames = [...wire.frames(script)];
+        for (const { kind, at: place, to } of damages) {
+          const index = place % Math.max(1, frames.length);
+          const frame = frames[index];
+          if (frame === undefined) continue;
+          if (kind === 'drop') frames = frames.toSpliced(index, 1);
+          else if (kind === 'double') frames = frames.toSpliced(index, 0, frame);
+          else if (kind === 'move') frames = frames.toSpliced(index, 1).toSpliced(to % frames.length, 0, frame);
+          else frames = frames.toSpliced(index, 1, frame.subarray(0, to % frame.length));
+        }
+        const replayed = replay(wire.create, split(Buffer.concat(frames), at));
+        // Pieces of arguments that are lost cannot be made up for here.
+        expect([...brokenInvariants(replayed), ...brokenMoney(replayed.summary.usage)].filter((wrong) => wrong !== 'arguments are JSON')).toEqual([]);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('bytes that are no answer at all are a failure, never a crash', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.json().map((text) => Buffer.from(text)), fc.json().map((text) => Buffer.from(`data: ${text}\n\n`))), cuts, (bytes, at) => {
+        const replayed = replay(wire.create, split(Buffer.from(bytes), at));
+        expect(brokenInvariants(replayed)).toEqual([]);
+        expect(replayed.events.at(-1)?.type).toBe('failed');
+        wire.read(Buffer.from(bytes));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('an answer that nests without end is no crash, and one of thousands of calls is garbage', () => {
+    const many = (length: number): Script => ({ reasoning: [], text: [], calls: Array.from({ length }, () => ({ name: 'note', pieces: ['{"a":"b"}'] })), input: 1, output: 1, isCut: false, habit: 2 });
+    expect(replay(wire.create, wire.frames(many(CALLS_MAX))).events.at(-1)).toEqual({ type: 'done' });
+    expect(replay(wire.create, wire.frames(many(CALLS_MAX + 1))).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'GARBAGE' } });
+    expect(wire.read(wire.body(many(CALLS_MAX))).ok).toBe(true);
+    expect(wire.read(wire.body(many(5_000)))).toMatchObject({ ok: false, failure: { class: 'GARBAGE' } });
+
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+    const script: Script = { reasoning: [], text: ['x'], calls: [{ name: 'note', pieces: ['{"a":"DEEP"}'] }], input: 1, output: 1, isCut: false, habit: 2 };
+    const body = wire.body(script).toString().replace(/"DEEP"|\\"DEEP\\"/, deep).replace('"role":"assistant"', `"role":"assistant","annotations":${deep}`);
+    wire.read(Buffer.from(body));
+    if (!wire.isSse) return;
+    const stream = Buffer.concat(wire.frames(script)).toString().replace(/"DEEP"|\\"DEEP\\"/, deep).replace('"content":"x"', `"content":"x","annotations":${deep}`);
+    expect(replay(wire.create, [Buffer.from(stream)]).events.filter(({ type }) => type !== 'chunk')).toHaveLength(1);
+  });
+
+  test('figures that are no token counts are never booked', () => {
+    const figure = fc.constantFrom<unknown>(-1, 1.5, 1e21, 9_007_199_254_740_993, '12', null, {}, [], true);
+    fc.assert(
+      fc.property(figure, fc.boolean(), (wrong, isInput) => {
+        const script: Script = { reasoning: [], text: ['x'], calls: [], input: isInput ? 111_111 : 7, output: isInput ? 7 : 111_111, isCut: false, habit: 0 };
+        const swapped = (bytes: Buffer): Buffer => Buffer.from(bytes.toString('latin1').replaceAll(/111111|111118/g, JSON.stringify(wrong)), 'latin1');
+        const result = wire.read(swapped(wire.body(script)));
+        expect(result.ok).toBe(true);
+        expect(brokenMoney(result.ok ? result.answer.usage : undefined)).toEqual([]);
+        const counts = Object.values((result.ok ? result.answer.usage : undefined)?.tokens ?? {});
+        expect(counts.every((count) => Number.isInteger(count) && count >= 0 && count <= 1e9)).toBe(true);
+      }),
+    );
+  });
+});

@@ -1,0 +1,125 @@
+/**
+ * Accounts' own credentials at this provider: asked of accounts by handle, kept for a short while in this process alone,
+ * and dropped when accounts says that something of the account has changed.
+ */
+import type { Bus, Subscription } from '@signalbox/bus/bus';
+import type { ResolveProviderKeyRequest, ResolveProviderKeyResponse__Output } from '@signalbox/contracts/accounts';
+import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import type { Clock } from '@signalbox/kernel/clock';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { Secret } from '@signalbox/runtime/secret';
+import { createCredentialPool, type CredentialPool } from './credentials.js';
+import type { ProviderAdapter } from './provider.js';
+
+/** With a live subscription a credential is asked for again this often, against a lost event; without one each second. */
+const RECHECK_LIVE_MS = 60_000;
+const RECHECK_BLIND_MS = 1_000;
+/** How long one that was asked for works while accounts is away. */
+const STALE_MS_MAX = 600_000;
+const KEPT_MAX = 5_000;
+
+export interface OwnCredential {
+  /** Of this one credential: benched when the provider refuses it. */
+  readonly pool: CredentialPool;
+  /** At the account's own address, when it has one. */
+  readonly adapter: ProviderAdapter;
+  /** The address is the account's: only the guarded dialer may connect to it, and it says nothing of the provider. */
+  readonly isAtOwnAddress: boolean;
+}
+
+export interface OwnCredentials {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Undefined = accounts knows no such credential. Rejects with a Fault when accounts is away and it is not kept. */
+  resolve(accountId: string, handle: string): OwnCredential | undefined | Promise<OwnCredential | undefined>;
+  /** How many are kept; for tests. */
+  size(): number;
+}
+
+export interface OwnCredentialsOptions {
+  readonly accounts: RpcClient;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly adapter: ProviderAdapter;
+  /** The same provider at another address. Undefined: credentials with an address of their own are not served. */
+  readonly adapterAt?: ((baseUrl: string) => ProviderAdapter) | undefined;
+}
+
+interface Kept {
+  readonly accountId: string;
+  readonly credential: OwnCredential;
+  readonly fetchedAtMs: number;
+}
+
+export function createOwnCredentials({ accounts, bus, clock, adapter, adapterAt }: OwnCredentialsOptions): OwnCredentials {
+  const kept = new Map<string, Kept>();
+  const running = new Map<string, Promise<OwnCredential | undefined>>();
+  const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
+  let subscription: Subscription | undefined;
+  let generation = 0;
+
+  const keep = (handle: string, entry: Kept): void => {
+    kept.delete(handle);
+    kept.set(handle, entry);
+    const oldest = kept.size > KEPT_MAX ? kept.keys().next().value : undefined;
+    if (oldest !== undefined) kept.delete(oldest);
+  };
+
+  const credentialOf = (secret: Secret, baseUrl: string): OwnCredential | undefined => {
+    const isAtOwnAddress = baseUrl !== '';
+    const at = isAtOwnAddress ? adapterAt?.(baseUrl) : adapter;
+    return at === undefined ? undefined : { pool: createCredentialPool([secret], clock), adapter: at, isAtOwnAddress };
+  };
+
+  const ask = async (accountId: string, handle: string): Promise<OwnCredential | undefined> => {
+    const begun = generation;
+    const answer = await accounts.unary<ResolveProviderKeyRequest, ResolveProviderKeyResponse__Output>('ResolveProviderKey', { accountId, provider: adapter.provider, handle });
+    const before = kept.get(handle);
+    if (!answer.found) {
+      kept.delete(handle);
+      return undefined;
+    }
+    // A handle names one credential for ever: what is known of it, its bench above all, stays.
+    const credential = before?.credential ?? credentialOf(new Secret(answer.secret), answer.baseUrl);
+    if (credential !== undefined && begun === generation) keep(handle, { accountId, credential, fetchedAtMs: clock.monotonicMs() });
+    return credential;
+  };
+
+  const askOnce = (accountId: string, handle: string): Promise<OwnCredential | undefined> => {
+    const key = `${accountId} ${handle}`;
+    let asking = running.get(key);
+    if (asking === undefined) {
+      asking = ask(accountId, handle).finally(() => running.delete(key));
+      running.set(key, asking);
+    }
+    return asking;
+  };
+
+  return {
+    start: async () => {
+      subscription = await bus.listen('keys.v1.revoked', ({ payload }) => {
+        generation += 1;
+        running.clear();
+        try {
+          const { keyId, accountId } = codec.decode(payload);
+          // Of a single key: no credential changed.
+          if (keyId !== '') return;
+          for (const [handle, entry] of kept) if (entry.accountId === accountId) kept.delete(handle);
+        } catch {
+          kept.clear();
+        }
+      });
+    },
+    stop: async () => subscription?.stop(),
+    resolve: (accountId, handle) => {
+      const entry = kept.get(handle);
+      if (entry === undefined || entry.accountId !== accountId) return askOnce(accountId, handle);
+      const ageMs = clock.monotonicMs() - entry.fetchedAtMs;
+      if (ageMs < (bus.isConnected() ? RECHECK_LIVE_MS : RECHECK_BLIND_MS)) return entry.credential;
+      if (ageMs > STALE_MS_MAX) return askOnce(accountId, handle);
+      return askOnce(accountId, handle).catch(() => entry.credential);
+    },
+    size: () => kept.size,
+  };
+}

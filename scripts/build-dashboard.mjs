@@ -1,0 +1,39 @@
+// Builds the dashboard, only when a content stamp says that it is needed. Alone: `npm run build:dashboard`.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const folder = join(root, 'services/dashboard');
+const site = join(folder, 'dist/site');
+const stampFile = join(folder, 'dist/.stamp');
+
+function files(dir) {
+  return readdirSync(dir, { withFileTypes: true })
+    .filter(({ name }) => name !== 'dist' && name !== 'node_modules')
+    .flatMap((entry) => (entry.isDirectory() ? files(join(dir, entry.name)) : [join(dir, entry.name)]));
+}
+
+function stamp() {
+  const hash = createHash('sha256');
+  for (const file of [join(root, 'package-lock.json'), ...files(folder).sort()]) hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
+  return hash.digest('hex');
+}
+
+/** Answers whether the dashboard is built. The gateway works without it, so nothing is thrown. */
+export function ensureDashboard({ quiet = false } = {}) {
+  const wanted = stamp();
+  if (existsSync(join(site, 'index.html')) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === wanted) return true;
+  if (!quiet) process.stderr.write('signalbox: building the dashboard\n');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'node_modules/vite/bin/vite.js'), 'build', '--logLevel', 'warn'], { cwd: folder, encoding: 'utf8' });
+  if (status === 0) {
+    writeFileSync(stampFile, wanted);
+    return true;
+  }
+  process.stderr.write(`${stdout ?? ''}${stderr ?? ''}signalbox: the dashboard could not be built; the gateway works without it.\n`);
+  return false;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url) && !ensureDashboard()) process.exit(1);
