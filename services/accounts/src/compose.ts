@@ -1,7 +1,10 @@
 /** Composition root of accounts: adapters, domain, doors. */
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
+import { observeBus } from '@signalbox/bus/metrics';
+import type { Timer } from '@signalbox/kernel/clock';
 import { createIdSource } from '@signalbox/kernel/ids';
+import { createDialer } from '@signalbox/net-guard/dialer';
 import { createRpcServer, type RpcServer } from '@signalbox/rpc/server';
 import { ConfigError } from '@signalbox/runtime/config';
 import { createHealthServer } from '@signalbox/runtime/health';
@@ -11,24 +14,34 @@ import { openDatabase } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
 import { createBusAnnouncer } from './adapters/bus-announcer.js';
 import { MIGRATIONS } from './adapters/migrations.js';
+import { createPostgresClaimStore } from './adapters/postgres-claim-store.js';
+import { createPostgresSessionStore } from './adapters/postgres-session-store.js';
 import { createPostgresStore, type AccountsSchema } from './adapters/postgres-store.js';
 import type { AccountsConfig } from './config.js';
 import { createAccounts } from './domain/accounts.js';
+import { createClaims } from './domain/claims.js';
+import { createEnvelope } from './domain/envelope.js';
 import { createKeys } from './domain/keys.js';
+import { createProviderKeys } from './domain/provider-keys.js';
 import { createSecretMaker } from './domain/secrets.js';
+import { createSessions } from './domain/sessions.js';
 import { createAccountsMetrics } from './metrics.js';
 import { createHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
+/** Claims and answers that are over are deleted this often. */
+const PURGE_INTERVAL_MS = 600_000;
 
 /** Without a bus one is connected to NATS_URL (and closed at the stop). `start` rejects with a ConfigError or Fault. */
-export function composeAccounts(config: AccountsConfig, { clock, randomBytes, log, withProcessMetrics }: Surroundings, options: { readonly bus?: Bus } = {}): Service {
+export function composeAccounts(config: AccountsConfig, { clock, randomBytes, log, withProcessMetrics, doors }: Surroundings, options: { readonly bus?: Bus } = {}): Service {
   const metrics = createMetrics({ service: 'accounts', withProcessMetrics });
   const database = openDatabase<AccountsSchema>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS });
   let isReady = false;
   let server: RpcServer | undefined;
   let ownBus: Bus | undefined;
+  let purge: Timer | undefined;
   let stopping: Promise<void> | undefined;
+  observeBus(metrics, () => options.bus ?? ownBus);
   const ports: Record<string, number> = {};
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: () => isReady });
 
@@ -50,8 +63,28 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
       const secrets = createSecretMaker(config.KEY_PEPPER, randomBytes);
       const accounts = createAccounts({ store, announcer, clock, ids, secrets });
       const keys = createKeys({ store, announcer, clock, ids, secrets });
-      const handlers = createHandlers({ accounts, keys, metrics: createAccountsMetrics(metrics) });
-      server = createRpcServer({ area: 'accounts', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log });
+      const dialer = createDialer({ allow: config.FETCH_ALLOW });
+      const addressProblem = (baseUrl: string): string | undefined => {
+        const checked = dialer.check(baseUrl);
+        if (!checked.ok) return checked.refusal.sentence;
+        const { protocol, hostname, port, search, hash } = checked.url;
+        if (protocol !== 'https:' && !config.FETCH_ALLOW.hasHost(hostname, port === '' ? 80 : Number(port))) return 'must start with https://.';
+        return search === '' && hash === '' ? undefined : 'must have no query and no fragment.';
+      };
+      const providerKeys = createProviderKeys({ store, announcer, clock, ids, envelope: createEnvelope(config.SECRETS_KEY, config.SECRETS_KEYS_OLD, randomBytes), addressProblem });
+      const { rewrapped, unreadable } = await providerKeys.rewrap();
+      if (rewrapped > 0) log.info('Provider credentials were put under the present SECRETS_KEY.', { count: rewrapped });
+      if (unreadable > 0) log.error('Provider credentials are under a SECRETS_KEY that is not known here; name it in SECRETS_KEYS_OLD.', { count: unreadable });
+      const claims = createClaims({ store: createPostgresClaimStore(database.db), clock, envelope: createEnvelope(config.SECRETS_KEY, config.SECRETS_KEYS_OLD, randomBytes, 'signalbox kept answer'), leaseMs: config.CLAIM_LEASE_SECONDS * 1_000 });
+      const purgeLater = (): void => {
+        purge = clock.setTimer(PURGE_INTERVAL_MS, () => {
+          claims.purge().catch((error: unknown) => log.error('Claims that are over could not be deleted.', {}, error)).finally(purgeLater);
+        });
+      };
+      purgeLater();
+      const sessions = createSessions({ store: createPostgresSessionStore(database.db), keys, announcer, clock, idleSeconds: config.SESSION_IDLE_SECONDS, absoluteSeconds: config.SESSION_ABSOLUTE_SECONDS });
+      const handlers = createHandlers({ accounts, keys, providerKeys, claims, sessions, metrics: createAccountsMetrics(metrics) });
+      server = createRpcServer({ area: 'accounts', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors });
       ports['grpc'] = await server.start();
       ports['metrics'] = await health.start();
       isReady = true;
@@ -59,6 +92,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
     stop: () => {
       stopping ??= (async () => {
         isReady = false;
+        purge?.cancel();
         await server?.stop(STOP_GRACE_MS);
         await ownBus?.close();
         await database.close();

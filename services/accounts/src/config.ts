@@ -1,4 +1,5 @@
 /** Settings of accounts. */
+import { allowListField } from '@signalbox/net-guard/allow-list-field';
 import { loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
 import { z } from 'zod';
@@ -15,10 +16,25 @@ const schema = z.object({
   DATABASE_URL: secretField(),
   /** Digests of keys are made under it; kept outside the database, the same value as edge has. */
   KEY_PEPPER: z.string().min(PEPPER_LENGTH_MIN, `must have at least ${PEPPER_LENGTH_MIN} characters`).transform((value) => new Secret(value)),
+  /** Provider credentials of accounts are sealed under it. */
+  SECRETS_KEY: z.string().min(PEPPER_LENGTH_MIN, `must have at least ${PEPPER_LENGTH_MIN} characters`).transform((value) => new Secret(value)),
+  /** Earlier values of SECRETS_KEY, with commas: still read, and left behind at the next start. */
+  SECRETS_KEYS_OLD: z
+    .string()
+    .default('')
+    .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== '').map((part) => new Secret(part))),
+  /** What an account's own provider address may be beside the public internet, with commas, as FETCH_ALLOW of workers. */
+  FETCH_ALLOW: allowListField(),
   /** Needed unless the composition root is given a bus. */
   NATS_URL: z.string().optional(),
+  /** A session of the dashboard that is not used for this long has ended. */
+  SESSION_IDLE_SECONDS: wholeNumberField(60, 604_800, 3_600),
+  /** And so has one that is this old, used or not. */
+  SESSION_ABSOLUTE_SECONDS: wholeNumberField(60, 2_592_000, 43_200),
   /** Connections to the database at most. */
   DATABASE_POOL_MAX: wholeNumberField(1, 100, 8),
+  /** How long a request that was sent with an Idempotency-Key counts as running after its edge was last heard of; edge renews each third of it. */
+  CLAIM_LEASE_SECONDS: wholeNumberField(1, 3_600, 60),
   /** The server cancels a statement after this long. */
   STATEMENT_TIMEOUT_MS: wholeNumberField(100, 60_000, 2_000),
 });

@@ -1,15 +1,27 @@
 /** Records of the domain as messages of the contract, and back. */
-import type { Account, Account__Output, Key, KeyLimits__Output } from '@signalbox/contracts/accounts';
+import type { Account, Account__Output, CostCapSetting, CostCapSetting__Output, Key, KeyLimits__Output, ProviderKey } from '@signalbox/contracts/accounts';
 import type { SeenKey } from './domain/keys.js';
-import { CAP_PERIODS, type AccountRecord, type CapPeriod, type KeyLimitsRecord } from './domain/records.js';
+import { CAP_PERIODS, type AccountRecord, type CapPeriod, type CostCapRecord, type KeyLimitsRecord, type ProviderKeyRecord } from './domain/records.js';
 
 /** Unknown text stays as it is: the domain's rules refuse it by name. */
 function period(text: string): CapPeriod {
   return CAP_PERIODS.find((known) => known === text) ?? (text as CapPeriod);
 }
 
+function capMessages(caps: readonly CostCapRecord[]): CostCapSetting[] {
+  return caps.map((cap) => ({ capNanoUsd: cap.capNanoUsd.toString(), period: cap.period }));
+}
+
+function capRecords(caps: readonly CostCapSetting__Output[]): CostCapRecord[] {
+  return caps.map((cap) => ({ capNanoUsd: BigInt(cap.capNanoUsd), period: period(cap.period) }));
+}
+
+export function providerKeyMessage({ createdAt, ...rest }: ProviderKeyRecord): ProviderKey {
+  return { ...rest, createdAt: String(createdAt) };
+}
+
 export function accountMessage(account: AccountRecord): Account {
-  const { requestsPerMinute, burstPerSecond, includedTokens, overageNanoUsdPerMillion, trialCreditNanoUsd, costCaps, allowModels, denyModels, allowProviders, denyProviders, createdAt, ...rest } = account;
+  const { requestsPerMinute, burstPerSecond, includedTokens, overageNanoUsdPerMillion, trialCreditNanoUsd, byokTokens, costCaps, policyCostCaps, costWeight, policyStoreAnswers, allowModels, denyModels, allowProviders, denyProviders, createdAt, ...rest } = account;
   return {
     ...rest,
     ...(requestsPerMinute === null ? {} : { requestsPerMinute }),
@@ -17,7 +29,11 @@ export function accountMessage(account: AccountRecord): Account {
     ...(includedTokens === null ? {} : { includedTokens: includedTokens.toString() }),
     ...(overageNanoUsdPerMillion === null ? {} : { overageNanoUsdPerMillion: overageNanoUsdPerMillion.toString() }),
     ...(trialCreditNanoUsd === null ? {} : { trialCreditNanoUsd: trialCreditNanoUsd.toString() }),
-    costCaps: costCaps.map((cap) => ({ capNanoUsd: cap.capNanoUsd.toString(), period: cap.period })),
+    ...(byokTokens === null ? {} : { byokTokens: byokTokens.toString() }),
+    ...(costWeight === null ? {} : { costWeight }),
+    ...(policyStoreAnswers === null ? {} : { policyStoreAnswers }),
+    costCaps: capMessages(costCaps),
+    policyCostCaps: capMessages(policyCostCaps),
     allowModels: [...allowModels],
     denyModels: [...denyModels],
     allowProviders: [...allowProviders],
@@ -39,25 +55,31 @@ export function accountRecord(message: Account__Output): AccountRecord {
     includedTokens: whole(message.includedTokens),
     overageNanoUsdPerMillion: whole(message.overageNanoUsdPerMillion),
     trialCreditNanoUsd: whole(message.trialCreditNanoUsd),
+    byokTokens: whole(message.byokTokens),
     hardCap: message.hardCap,
-    costCaps: message.costCaps.map((cap) => ({ capNanoUsd: BigInt(cap.capNanoUsd), period: period(cap.period) })),
+    costCaps: capRecords(message.costCaps),
+    policyCostCaps: capRecords(message.policyCostCaps),
+    policyHardCap: message.policyHardCap,
     baselineModel: message.baselineModel,
+    policyBaselineModel: message.policyBaselineModel,
+    storeAnswers: message.storeAnswers,
+    policyStoreAnswers: message.policyStoreAnswers ?? null,
     allowModels: message.allowModels,
     denyModels: message.denyModels,
     allowProviders: message.allowProviders,
     denyProviders: message.denyProviders,
     routingMode: message.routingMode,
+    costWeight: message.costWeight ?? null,
     billingAnchorDay: message.billingAnchorDay,
     createdAt: Number(message.createdAt),
   };
 }
 
 export function limitsRecord(message: KeyLimits__Output | null): KeyLimitsRecord {
-  if (message === null) return { requestsPerMinute: null, costCapNanoUsd: null, costCapPeriod: '', allowedModels: [] };
+  if (message === null) return { requestsPerMinute: null, costCaps: [], allowedModels: [] };
   return {
     requestsPerMinute: message.requestsPerMinute ?? null,
-    costCapNanoUsd: message.costCapNanoUsd === undefined ? null : BigInt(message.costCapNanoUsd),
-    costCapPeriod: message.costCapPeriod === '' ? '' : period(message.costCapPeriod),
+    costCaps: message.costCaps.length > 0 || message.costCapNanoUsd === undefined ? capRecords(message.costCaps) : [{ capNanoUsd: BigInt(message.costCapNanoUsd), period: period(message.costCapPeriod) }],
     allowedModels: message.allowedModels,
   };
 }
@@ -77,8 +99,9 @@ export function keyMessage({ key, status }: SeenKey): Key {
     ...(key.revokedAt === null ? {} : { revokedAt: String(key.revokedAt) }),
     limits: {
       ...(limits.requestsPerMinute === null ? {} : { requestsPerMinute: limits.requestsPerMinute }),
-      ...(limits.costCapNanoUsd === null ? {} : { costCapNanoUsd: limits.costCapNanoUsd.toString() }),
-      costCapPeriod: limits.costCapPeriod,
+      ...(limits.costCaps[0] === undefined ? {} : { costCapNanoUsd: limits.costCaps[0].capNanoUsd.toString() }),
+      costCapPeriod: limits.costCaps[0]?.period ?? '',
+      costCaps: capMessages(limits.costCaps),
       allowedModels: [...limits.allowedModels],
     },
   };

@@ -1,20 +1,26 @@
 /** Doors of accounts: message in, domain call, message out. */
 import type {
-  AccountAnswer, AuthenticateRequest__Output, AuthenticateResponse, CreateAccountRequest__Output, CreateAccountResponse, CreateKeyRequest__Output, CreateKeyResponse, GetAccountRequest__Output, KeyAnswer, KeyRef__Output,
-  ListAccountsRequest__Output, ListAccountsResponse, ListKeysRequest__Output, ListKeysResponse, RevokeKeyRequest__Output, RotateKeyRequest__Output, SetAccountRequest__Output, TouchKeysRequest__Output, UpdateKeyRequest__Output,
+  AccountAnswer, AuthenticateRequest__Output, ClaimRef__Output, ClaimRequestRequest__Output, ClaimRequestResponse, EndClaimRequest__Output, AuthenticateResponse, AuthenticateSessionResponse, CreateAccountRequest__Output, CreateAccountResponse, CreateKeyRequest__Output, CreateKeyResponse, CreateSessionRequest__Output, CreateSessionResponse, GetAccountRequest__Output, KeyAnswer, KeyRef__Output,
+  ListAccountsRequest__Output, ListAccountsResponse, ListKeysRequest__Output, ListKeysResponse, ListProviderKeysRequest__Output, ListProviderKeysResponse, ProviderKeyAnswer, ProviderKeyRef__Output,
+  ResolveProviderKeyRequest__Output, ResolveProviderKeyResponse, RevokeKeyRequest__Output, RotateKeyRequest__Output, SessionRef__Output, SetAccountRequest__Output, SetProviderKeyRequest__Output, TouchKeysRequest__Output,
+  UpdateKeyRequest__Output,
 } from '@signalbox/contracts/accounts';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Handlers } from '@signalbox/rpc/call';
+import { Secret } from '@signalbox/runtime/secret';
 import type { Accounts } from './domain/accounts.js';
+import type { ClaimEnd, Claims } from './domain/claims.js';
 import type { KeyOutcome, Keys, SecretOutcome } from './domain/keys.js';
+import type { ProviderKeys } from './domain/provider-keys.js';
 import type { AccountRecord } from './domain/records.js';
-import { accountMessage, accountRecord, keyMessage, limitsRecord } from './messages.js';
+import type { Sessions } from './domain/sessions.js';
+import { accountMessage, accountRecord, keyMessage, limitsRecord, providerKeyMessage } from './messages.js';
 import type { AccountsMetrics } from './metrics.js';
 
 /** Fields that SetAccount may replace. */
 const SETTABLE: readonly (keyof AccountRecord)[] = [
-  'name', 'tier', 'variant', 'suspended', 'requestsPerMinute', 'burstPerSecond', 'includedTokens', 'overageNanoUsdPerMillion', 'trialCreditNanoUsd', 'hardCap', 'costCaps', 'baselineModel',
-  'allowModels', 'denyModels', 'allowProviders', 'denyProviders', 'routingMode', 'billingAnchorDay',
+  'name', 'tier', 'variant', 'suspended', 'requestsPerMinute', 'burstPerSecond', 'includedTokens', 'overageNanoUsdPerMillion', 'trialCreditNanoUsd', 'byokTokens', 'hardCap', 'costCaps', 'baselineModel',
+  'allowModels', 'denyModels', 'allowProviders', 'denyProviders', 'routingMode', 'billingAnchorDay', 'policyCostCaps', 'policyHardCap', 'costWeight', 'policyBaselineModel', 'storeAnswers', 'policyStoreAnswers',
 ];
 
 function required<Value>(value: Value | null): Value {
@@ -37,15 +43,29 @@ function secretAnswer(outcome: SecretOutcome, absent: string): CreateKeyResponse
   return 'problem' in outcome ? outcome : { key: keyMessage(outcome.seen), secret: outcome.secret };
 }
 
+function claimEnd({ end, costNanoUsd, answer }: EndClaimRequest__Output): ClaimEnd {
+  switch (end) {
+    case 'FREED':
+      return { kind: 'freed' };
+    case 'ABANDONED':
+      return { kind: 'abandoned' };
+    case 'ENDED':
+      return { kind: 'ended', costNanoUsd: costNanoUsd === undefined ? null : BigInt(costNanoUsd), answer: answer.length === 0 ? undefined : answer };
+    case 'CLAIM_END_UNSPECIFIED':
+      throw new Fault('bad_message', 'A claim ends in one of three ways.');
+  }
+}
+
 /** Handlers of both doors. */
-export function createHandlers({ accounts, keys, metrics }: { readonly accounts: Accounts; readonly keys: Keys; readonly metrics: AccountsMetrics }): Handlers {
+export function createHandlers({ accounts, keys, providerKeys, claims, sessions, metrics }: { readonly accounts: Accounts; readonly keys: Keys; readonly providerKeys: ProviderKeys; readonly claims: Claims; readonly sessions: Sessions; readonly metrics: AccountsMetrics }): Handlers {
+  const authenticate = async (digest: Uint8Array, pepperId: string): Promise<AuthenticateResponse> => {
+    const found = await keys.authenticate(digest, pepperId);
+    metrics.authenticated(found === undefined ? 'unknown' : 'found');
+    return found === undefined ? { found: false } : { found: true, key: keyMessage(found), account: { ...accountMessage(found.account), providerKeys: found.providerKeys.map(providerKeyMessage) } };
+  };
   return {
     unary: {
-      Authenticate: async ({ digest, pepperId }: AuthenticateRequest__Output): Promise<AuthenticateResponse> => {
-        const found = await keys.authenticate(digest, pepperId);
-        metrics.authenticated(found === undefined ? 'unknown' : 'found');
-        return found === undefined ? { found: false } : { found: true, key: keyMessage(found), account: accountMessage(found.account) };
-      },
+      Authenticate: ({ digest, pepperId }: AuthenticateRequest__Output): Promise<AuthenticateResponse> => authenticate(digest, pepperId),
       CreateAccount: async ({ account, keyName, keyScopes }: CreateAccountRequest__Output): Promise<CreateAccountResponse> => {
         const made = await accounts.create(accountRecord(required(account)), keyName, keyScopes);
         if ('problem' in made) return made;
@@ -101,6 +121,64 @@ export function createHandlers({ accounts, keys, metrics }: { readonly accounts:
       },
       TouchKeys: async ({ touches }: TouchKeysRequest__Output): Promise<object> => {
         await keys.touch(touches.map(({ keyId, usedAt }) => ({ keyId, usedAt: Number(usedAt) })));
+        return {};
+      },
+      ClaimRequest: async (request: ClaimRequestRequest__Output): Promise<ClaimRequestResponse> => {
+        const claimed = await claims.claim(request);
+        metrics.requestClaimed(claimed.outcome);
+        switch (claimed.outcome) {
+          case 'RUNNING':
+            return { outcome: 'RUNNING', requestId: claimed.requestId, leaseLeftMs: String(claimed.leaseLeftMs) };
+          case 'LEFT':
+            return { outcome: 'LEFT', requestId: claimed.requestId, leftMs: String(claimed.leftMs) };
+          case 'DONE':
+            return { outcome: 'DONE', requestId: claimed.requestId, ...(claimed.costNanoUsd === null ? {} : { costNanoUsd: String(claimed.costNanoUsd) }), ...(claimed.answer === undefined ? {} : { answer: Buffer.from(claimed.answer) }) };
+          case 'CLAIMED':
+            return { outcome: 'CLAIMED', requestId: claimed.requestId, leaseLeftMs: String(claimed.leaseLeftMs) };
+          case 'OTHER_BODY':
+            return claimed;
+        }
+      },
+      RenewClaim: async (ref: ClaimRef__Output): Promise<object> => {
+        await claims.renew(ref);
+        return {};
+      },
+      EndClaim: async (request: EndClaimRequest__Output): Promise<object> => {
+        await claims.end(required(request.claim), claimEnd(request));
+        return {};
+      },
+      SetProviderKey: async ({ secret, ...rest }: SetProviderKeyRequest__Output): Promise<ProviderKeyAnswer> => {
+        const outcome = await providerKeys.set({ ...rest, secret: new Secret(secret) });
+        if (outcome === undefined) return { found: false };
+        if ('problem' in outcome) return { found: true, problem: outcome.problem };
+        metrics.providerKeyChanged('set');
+        return { found: true, providerKey: providerKeyMessage(outcome) };
+      },
+      ListProviderKeys: async ({ accountId, limit, after }: ListProviderKeysRequest__Output): Promise<ListProviderKeysResponse> => {
+        const page = await providerKeys.list(accountId, limit === 0 ? 100 : limit, after);
+        return { providerKeys: page.providerKeys.map(providerKeyMessage), hasMore: page.hasMore };
+      },
+      RemoveProviderKey: async ({ accountId, provider }: ProviderKeyRef__Output): Promise<ProviderKeyAnswer> => {
+        const removed = await providerKeys.remove(accountId, provider);
+        if (removed === undefined) return { found: false };
+        metrics.providerKeyChanged('removed');
+        return { found: true, providerKey: providerKeyMessage(removed) };
+      },
+      ResolveProviderKey: async ({ accountId, provider, handle }: ResolveProviderKeyRequest__Output): Promise<ResolveProviderKeyResponse> => {
+        const found = await providerKeys.resolve(accountId, provider, handle);
+        metrics.providerKeyResolved(found === undefined ? 'unknown' : 'found');
+        return found === undefined ? { found: false } : { found: true, ...found };
+      },
+      CreateSession: async ({ sessionDigest, keyDigest, pepperId }: CreateSessionRequest__Output): Promise<CreateSessionResponse> => {
+        const made = await sessions.create(sessionDigest, keyDigest, pepperId);
+        return made === undefined ? { found: false } : { found: true, expiresAt: String(made.expiresAt) };
+      },
+      AuthenticateSession: async ({ sessionDigest, pepperId }: SessionRef__Output): Promise<AuthenticateSessionResponse> => {
+        const session = await sessions.use(sessionDigest);
+        return session === undefined ? { caller: { found: false } } : { caller: await authenticate(session.keyDigest, pepperId), expiresAt: String(session.expiresAt) };
+      },
+      EndSession: async ({ sessionDigest, pepperId }: SessionRef__Output): Promise<object> => {
+        await sessions.end(sessionDigest, pepperId);
         return {};
       },
     },

@@ -68,10 +68,18 @@ test('brings a charge down by an adjustment when the superseding attempt arrives
   expect(brokenLink(chained)).toBeUndefined();
 });
 
-test('keeps a cost that its card does not give aside and books what stands beside it', async () => {
+test('tries a fact five times before it is kept aside, and books what stands beside it at once', async () => {
   const usage = { writer: 'w4', firstSeq: '1', lastSeq: '4', ended: [ended('r3', 1, 'a3', '21'), ended('r4', 1, 'a3', '20')], outcomes: [told('r4', 1, 'a3', 'DELIVERED')] };
-  expect(await consume([message(usage)])).toEqual(['done']);
+  for (let deliveries = 1; deliveries < 5; deliveries += 1) {
+    expect(await consume([{ ...message(usage), deliveries }])).toEqual(['again']);
+    expect((await ledgerOf('a3')).map(({ requestId }) => requestId)).toEqual(['r4', 'r4']);
+    // The writer keeps what is not booked: its range is open until the last try.
+    expect((await store.watermarks()).find(({ writer }) => writer === 'w4')).toMatchObject({ ledgerSeq: 0n });
+    expect((await sql`select from dead_events where writer = 'w4'`.execute(database.db)).rows).toHaveLength(0);
+  }
+  expect(await consume([{ ...message(usage), deliveries: 5 }])).toEqual(['poison']);
   expect((await ledgerOf('a3')).map(({ requestId }) => requestId)).toEqual(['r4', 'r4']);
+  expect((await store.watermarks()).find(({ writer }) => writer === 'w4')).toMatchObject({ ledgerSeq: 4n, gaps: 0n });
   const { rows } = await sql<{ reason: string }>`select reason from dead_events where writer = 'w4'`.execute(database.db);
   expect(rows).toEqual([{ reason: 'cost_mismatch' }]);
 });

@@ -1,32 +1,68 @@
 /** Composition root of billing. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
+import { observeBus, observeLag } from '@signalbox/bus/metrics';
+import { Fault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { createRpcObserver } from '@signalbox/rpc/metrics';
 import { createRpcServer } from '@signalbox/rpc/server';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { openDatabase } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
 import { migrations } from './adapters/migrations.js';
+import { createAccountsClient } from './adapters/accounts-client.js';
+import { createPostgresBooks } from './adapters/postgres-books.js';
+import { createPostgresDecisions } from './adapters/postgres-decisions.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
+import { createBooksHandlers, unreconciledOf } from './books-door.js';
 import type { BillingConfig } from './config.js';
+import { createDecisionsHandlers, keepDecisions, type DecisionKeeper } from './decisions-door.js';
 import { createConsumer } from './consumer.js';
+import { createBookkeeper } from './domain/bookkeeper.js';
+import { startRounds } from './rounds.js';
 import { createBillingMetrics } from './metrics.js';
 import { createHandlers } from './server.js';
 
 const SCHEMA = 'billing';
 const STOP_GRACE_MS = 5_000;
-/** 64 messages of at most 256 records: one transaction. */
-const BATCH_MESSAGES = 64;
+/** 16 messages of at most 256 records: one transaction. Larger ones would hold the event loop of an all-in-one for a third of a second. */
+const BATCH_MESSAGES = 16;
 /** 400 ms: a transaction costs as much as 40 requests, so few of them a second. Until then quota counts what is finished. */
 const BATCH_WAIT_MS = 400;
+/** Longest life of a hold that is not dispatched: what was reserved before a boundary has reached its writer by then. */
+const HOLD_LEASE_MS = 30_000;
+const ACCOUNTS_DEADLINE_MS = 5_000;
+
+export interface BillingNeighbours {
+  readonly bus?: Bus;
+  /** Where accounts is, once it is known; absent = ACCOUNTS_ADDRS. */
+  readonly accountsAddress?: Promise<string>;
+}
 
 /** Billing as a service; without a bus it connects to NATS_URL. Start applies the migrations and rejects with a Fault when a store is away. */
-export function composeBilling(config: BillingConfig, surroundings: Surroundings, neighbours: { readonly bus?: Bus } = {}): Service {
-  const { clock, log, withProcessMetrics } = surroundings;
+export function composeBilling(config: BillingConfig, surroundings: Surroundings, neighbours: BillingNeighbours = {}): Service {
+  const { clock, randomBytes, log, withProcessMetrics, doors } = surroundings;
   const metrics = createBillingMetrics(withProcessMetrics);
   const database = openDatabase<unknown>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.DATABASE_TIMEOUT_MS, schema: SCHEMA, pipelined: true });
-  const store = createPostgresLedger(database);
-  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock }), host: config.HOST, port: config.GRPC_PORT, clock, log });
+  const periodSeconds = config.BILLING_PERIOD_SECONDS;
+  const graceMs = periodSeconds === undefined ? HOLD_LEASE_MS : Math.min(HOLD_LEASE_MS, periodSeconds * 500);
+  const store = createPostgresLedger(database, periodSeconds);
+  const books = createPostgresBooks(database, { graceMs });
+  const observer = createRpcObserver(metrics.metrics);
+  const decisions = createPostgresDecisions(database);
+  let decisionKeeper: DecisionKeeper | undefined;
+  let accounts: Promise<RpcClient> | undefined;
+  const connectAccounts = async (): Promise<RpcClient> => {
+    const addresses = neighbours.accountsAddress === undefined ? config.ACCOUNTS_ADDRS : [await neighbours.accountsAddress];
+    if (addresses.length === 0) throw new Fault('accounts_unavailable', 'ACCOUNTS_ADDRS is not set.');
+    return createRpcClient({ area: 'accounts', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: ACCOUNTS_DEADLINE_MS, doors, observer });
+  };
+  const keeper = createBookkeeper({ store: books, accounts: createAccountsClient(() => (accounts ??= connectAccounts()), config.CONTRACT_VARIANT), periodSeconds, graceMs });
+  const rounds = startRounds({ books, keeper, clock, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
+  const booksDoor = createBooksHandlers({ books, keeper, clock, periodSeconds, onReconciled: (nano) => metrics.reconciled(nano) });
+  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started });
   const ports: Record<string, number> = {};
   let started = false;
@@ -39,18 +75,26 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
     start: async () => {
       await migrate(database.db, migrations, { schema: SCHEMA });
       const bus = neighbours.bus ?? (ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'billing' }));
+      observeBus(metrics.metrics, () => bus);
+      observeLag(metrics.metrics, 'billing', () => subscription);
       const consumer = createConsumer({ store, clock, log, metrics, announce: (subject, payload) => bus.announce(subject, payload) });
       subscription = await bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: BATCH_MESSAGES, batchWaitMs: BATCH_WAIT_MS }, consumer);
+      decisionKeeper = await keepDecisions({ bus, decisions, clock, log, keptMs: config.DECISIONS_KEPT_DAYS * 86_400_000, keptMax: config.DECISIONS_KEPT_MAX });
       ports['grpc'] = await server.start();
       ports['metrics'] = await health.start();
       started = true;
+      rounds.begin();
     },
     stop: async () => {
       if (stopped) return;
       stopped = true;
       started = false;
+      await rounds.stop();
       await server.stop(STOP_GRACE_MS);
+      await decisionKeeper?.stop();
       await subscription?.stop();
+      // Rejected when accounts never was there.
+      await accounts?.then((client) => client.close(), () => undefined);
       await ownBus?.close();
       await database.close();
       await health.stop();

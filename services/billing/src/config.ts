@@ -17,6 +17,18 @@ const schema = z.object({
   /** Milliseconds; 8 s leaves room for two tries before the bus delivers again (30 s). */
   DATABASE_TIMEOUT_MS: wholeNumberField(100, 30_000, 8_000),
   /** Used when no bus is given. May hold a password: never logged. */
+  /** Comma-separated `host:port` of accounts, whose terms make bills; empty = periods stay open and bills are not made. */
+  ACCOUNTS_ADDRS: z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== '')),
+  /** Which contract's terms hold for accounts that name none. */
+  CONTRACT_VARIANT: z.enum(['A', 'B']).default('A'),
+  /** Length of a period in seconds, for tests; absent = calendar months. */
+  BILLING_PERIOD_SECONDS: z.coerce.number().int().min(1).max(31_536_000).optional(),
+  /** Seconds between rounds of closing and comparing. */
+  RECONCILE_SECONDS: wholeNumberField(1, 86_400, 3_600),
+  /** Decisions of routing are kept this many days, */
+  DECISIONS_KEPT_DAYS: wholeNumberField(1, 365, 7),
+  /** and at most this many of them. */
+  DECISIONS_KEPT_MAX: wholeNumberField(0, 10_000_000, 50_000),
   NATS_URL: z.string().default('nats://127.0.0.1:4222'),
 });
 

@@ -14,7 +14,7 @@ const attemptCodec = messageCodec<AttemptEnded, AttemptEnded__Output>('signalbox
 const outcomeCodec = messageCodec<OutcomeTold, OutcomeTold__Output>('signalbox.events.v1.OutcomeTold');
 const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
 
-/** A message that cannot be read or booked is tried this often, then kept as a dead event. */
+/** A fact that cannot be read or booked is tried this often, since a newer replica may know it, then kept as a dead event. */
 const DELIVERIES_MAX = 5;
 
 export interface ConsumerOptions {
@@ -35,6 +35,9 @@ export function totalsMessage(totals: AccountTotals): TotalsPublished {
     previousSeq: String(totals.previousSeq),
   };
 }
+
+/** Of no sequence at all: what is booked with it moves no watermark. */
+const NO_RANGE = { first: 1n, last: 0n };
 
 interface Read {
   readonly range: CheckedRange;
@@ -70,7 +73,9 @@ function readUsage({ subject, payload }: BusMessage): Read | undefined {
 /** Answers the handler of batches for `Bus.consume`. */
 export function createConsumer({ store, clock, log, metrics, announce }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
   async function commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[]): Promise<void> {
+    const startedMs = clock.monotonicMs();
     const committed: CommittedBatch = await store.commit(ranges, dead, clock.nowMs());
+    metrics.committed((clock.monotonicMs() - startedMs) / 1_000);
     for (const [kind, count] of Object.entries(committed.rows)) if (count > 0) metrics.rowsBooked(kind, count);
     for (const { reason } of dead) metrics.eventRefused(reason);
     for (let i = 0; i < committed.refused; i += 1) metrics.eventRefused('account_mismatch');
@@ -82,10 +87,17 @@ export function createConsumer({ store, clock, log, metrics, announce }: Consume
     const dead: DeadEvent[] = [];
     const verdicts = messages.map((message): Verdict => {
       const read = readUsage(message);
-      if (read !== undefined) {
+      if (read !== undefined && read.dead.length === 0) {
         ranges.push(read.range);
-        dead.push(...read.dead);
         return 'done';
+      }
+      if (read !== undefined) {
+        // What stands beside a bad fact is booked at once; the writer's range waits for the last try.
+        const isLast = message.deliveries >= DELIVERIES_MAX;
+        ranges.push(isLast ? read.range : { ...read.range, range: NO_RANGE });
+        if (!isLast) return 'again';
+        dead.push(...read.dead);
+        return 'poison';
       }
       if (message.deliveries < DELIVERIES_MAX) return 'again';
       dead.push({ subject: message.subject, reason: 'undecodable', writer: '', payload: message.payload });

@@ -1,12 +1,14 @@
 /** Composition root of quota. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
-import type { TotalsRequest } from '@signalbox/contracts/billing';
-import type { TotalsPublished, TotalsPublished__Output } from '@signalbox/contracts/events';
+import { observeBus } from '@signalbox/bus/metrics';
+import type { TotalsRequest, WatermarksResponse__Output } from '@signalbox/contracts/billing';
+import type { HoldsFreed, HoldsFreed__Output, TotalsPublished, TotalsPublished__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { createRpcClient } from '@signalbox/rpc/client';
+import { createRpcObserver } from '@signalbox/rpc/metrics';
 import { createRpcServer } from '@signalbox/rpc/server';
 import { ConfigError } from '@signalbox/runtime/config';
 import { createHealthServer } from '@signalbox/runtime/health';
@@ -16,7 +18,7 @@ import type { QuotaConfig } from './config.js';
 import { createQuota } from './domain/quota.js';
 import type { QuotaStore } from './domain/ports.js';
 import { createQuotaMetrics, type QuotaMetrics } from './metrics.js';
-import { createHandlers, readTotals } from './server.js';
+import { createHandlers, readTotals, readWriters } from './server.js';
 
 /** Leases that nobody asks about end this often. */
 const SWEEP_MS = 5_000;
@@ -24,36 +26,44 @@ const SWEEP_MS = 5_000;
 const RECONCILE_MS = 10_000;
 /** 15 s: a charge is in the ledger and back within one when all is well. */
 const OVERDUE_MS = 15_000;
-// 100 ms: an admission has 150 ms in all (FAILURES, quota).
-const BILLING_DEADLINE_MS = 100;
+/** 1 s: an admission that waits gives up by its caller's deadline, tries once more, and meets the same question still under way. */
+const BILLING_DEADLINE_MS = 1_000;
 /** Nobody waits for an answer about open requests. */
 const RECONCILE_DEADLINE_MS = 5_000;
 const STOP_GRACE_MS = 5_000;
+const HOLDS_FREED_SUBJECT = 'holds.v1.freed';
 
 /** Quota as a service. Without a bus it connects to NATS_URL; start rejects with a ConfigError when there is neither. */
 export interface QuotaNeighbours {
   readonly bus?: Bus;
   /** Makes the store that all replicas share; absent: counters in this process, which is right for one replica only. */
   readonly createStore?: (metrics: QuotaMetrics) => QuotaStore;
+  /** No request is under way when this process starts: every writer lives in it, and logs of before are booked. */
+  readonly isAlone?: boolean;
 }
 
 export function composeQuota(config: QuotaConfig, surroundings: Surroundings, neighbours: QuotaNeighbours = {}): Service {
-  const { clock, randomBytes, log, withProcessMetrics } = surroundings;
+  const { clock, randomBytes, log, withProcessMetrics, doors } = surroundings;
   const periodSeconds = config.BILLING_PERIOD_SECONDS;
   const metrics = createQuotaMetrics(withProcessMetrics);
-  const store = neighbours.createStore?.(metrics) ?? createMemoryStore({ clock, periodSeconds });
-  const billing = config.BILLING_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'billing', addresses: config.BILLING_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: BILLING_DEADLINE_MS });
+  const epoch = Buffer.from(randomBytes(8)).toString('hex');
+  const store = neighbours.createStore?.(metrics) ?? createMemoryStore({ clock, periodSeconds, epoch: () => epoch });
+  const billing = config.BILLING_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'billing', addresses: config.BILLING_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: BILLING_DEADLINE_MS, doors, observer: createRpcObserver(metrics.metrics) });
   const quota = createQuota(store, async (accountId, requestIds) => {
     if (billing === undefined) return { seq: 0n, totals: [], requestIds: [] };
     const deadlineMs = requestIds.length === 0 ? BILLING_DEADLINE_MS : RECONCILE_DEADLINE_MS;
     return readTotals(await billing.unary<TotalsRequest, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
-  });
-  const server = createRpcServer({ area: 'quota', handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log });
+  }, (accountId) => bus?.announce(HOLDS_FREED_SUBJECT, freedCodec.encode({ accountId })), billing === undefined || neighbours.isAlone === true ? undefined : { clock, askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})) });
+  const server = createRpcServer({ area: 'quota', handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started && store.ready() });
+  const freedCodec = messageCodec<HoldsFreed, HoldsFreed__Output>('signalbox.events.v1.HoldsFreed');
   const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
   const ports: Record<string, number> = {};
   let started = false;
   let stopped = false;
+  let bus = neighbours.bus;
+  observeBus(metrics.metrics, () => bus);
+  metrics.metrics.observed('gauge', 'signalbox_quota_store_ready', '1 while the store of counters answers.', [], () => [{ labels: {}, value: store.ready() ? 1 : 0 }]);
   let ownBus: Bus | undefined;
   let subscription: Subscription | undefined;
   const timers = new Map<string, Timer>();
@@ -87,7 +97,6 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
   return {
     name: 'quota',
     start: async () => {
-      let bus = neighbours.bus;
       if (bus === undefined) {
         if (config.NATS_URL === undefined) throw new ConfigError('NATS_URL: is required, the ledger announces its totals there');
         bus = ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'quota' });

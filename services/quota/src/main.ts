@@ -11,6 +11,6 @@ await runService('quota', () => {
   const config = loadQuotaConfig(process.env);
   const log = createLog({ service: 'quota', level: config.LOG_LEVEL });
   const { REDIS_URL: url, BILLING_PERIOD_SECONDS: periodSeconds, REDIS_TIMEOUT_MS: commandTimeoutMs } = config;
-  const shared = config.QUOTA_STORE === 'redis' && url !== undefined ? { createStore: (metrics: QuotaMetrics) => createRedisStore({ url, clock: systemClock, log, metrics, periodSeconds, commandTimeoutMs }) } : {};
+  const shared = config.QUOTA_STORE === 'redis' && url !== undefined ? { createStore: (metrics: QuotaMetrics) => createRedisStore({ url, clock: systemClock, randomBytes, log, metrics, periodSeconds, commandTimeoutMs }) } : {};
   return { service: composeQuota(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true }, shared), log };
 });

@@ -1,7 +1,11 @@
 /** The doors of quota: message in, domain call, message out. */
-import type { AdmitRequest__Output, AdmitResponse, BucketState, FinishRequest__Output, HeartbeatRequest__Output, HeartbeatResponse, ReleaseRequest__Output, ShowRequest__Output, ShowResponse } from '@signalbox/contracts/quota';
+import type { AdmitRequest__Output, AdmitResponse, BucketState, FinishRequest__Output, HeartbeatRequest__Output, HeartbeatResponse, LiveHold__Output, ReleaseRequest__Output, ReregisterRequest__Output, Finished__Output, ShowRequest__Output, ShowResponse } from '@signalbox/contracts/quota';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
-import { checkAmount, type TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { WatermarksResponse__Output } from '@signalbox/contracts/billing';
+import type { PeriodSet__Output } from '@signalbox/contracts/common';
+import { checkAmount, type FinishCommand, type TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { Periods } from '@signalbox/ledger-core/periods';
+import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Handlers } from '@signalbox/rpc/call';
 import { readAdmission, writeVerdict } from './domain/admission-request.js';
@@ -21,13 +25,35 @@ export function readTotals(message: TotalsPublished__Output): TotalsCommand {
   };
 }
 
+/** Billing's writers, as a rebuild asks for them. */
+export function readWriters({ writers }: WatermarksResponse__Output): readonly { readonly writer: string; readonly isLost: boolean }[] {
+  return writers.map(({ writer, lost }) => ({ writer, isLost: lost }));
+}
+
+function readPeriods(periods: PeriodSet__Output | null): Periods | undefined {
+  return periods === null || periods.day === '' ? undefined : { day: periods.day, week: periods.week, month: periods.month, plan: periods.plan, reservedAtMs: Number(periods.reservedAtMs) };
+}
+
+function readFinished({ requestId, keyId, byok, chargeNanoUsd, tokens, periods }: Finished__Output): FinishCommand {
+  return { requestId, keyId, byok, charge: checkAmount(BigInt(chargeNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: readPeriods(periods) };
+}
+
+function readLive({ requestId, keyId, byok, amountNanoUsd, tokens, periods, started }: LiveHold__Output): ReregisterCommand {
+  const known = readPeriods(periods);
+  if (requestId === '' || known === undefined) throw new Fault('bad_message', 'a hold needs its request and periods');
+  return { requestId, keyId, byok, amount: checkAmount(BigInt(amountNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: known, isStarted: started };
+}
+
 export function createHandlers(options: { readonly quota: Quota; readonly metrics: QuotaMetrics; readonly periodSeconds: number | undefined }): Handlers {
   const { quota, metrics, periodSeconds } = options;
   return {
     unary: {
       Admit: async (request: AdmitRequest__Output): Promise<AdmitResponse> => {
         const admission = readAdmission(request, periodSeconds);
-        const response = writeVerdict(admission, await quota.admit(request.accountId, admission));
+        const { verdict, epoch } = await quota.admit(request.accountId, admission);
+        const response = writeVerdict(admission, verdict);
+        // Without limits nothing depends on the hold.
+        if (admission.command.needsTotals) response.epoch = epoch;
         metrics.admitted(String(response.decision).toLowerCase());
         return response;
       },
@@ -35,26 +61,24 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
         await quota.release(request.accountId, request.requestId);
         return {};
       },
-      Heartbeat: async ({ holds }: HeartbeatRequest__Output): Promise<HeartbeatResponse> => {
+      Heartbeat: async ({ writer, holds, confirm }: HeartbeatRequest__Output): Promise<HeartbeatResponse> => {
         if (holds.length > ITEMS_MAX) throw new Fault('bad_message', 'too many holds');
+        if (confirm) {
+          const isHeld = await Promise.all(holds.map(({ accountId, requestId }) => quota.confirm(accountId, requestId)));
+          return { unheldRequestIds: holds.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
+        }
         const granted = await Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)))));
-        return { refusedRequestIds: holds.filter((_, index) => granted[index] === false).map((hold) => hold.requestId) };
+        return { refusedRequestIds: holds.filter((_, index) => granted[index] === false).map((hold) => hold.requestId), epoch: await quota.presentEpoch(writer) };
       },
       Finish: async ({ finished }: FinishRequest__Output): Promise<object> => {
         if (finished.length > ITEMS_MAX) throw new Fault('bad_message', 'too many requests');
-        await Promise.all(
-          finished.map((item) => {
-            const { periods } = item;
-            return quota.finish(item.accountId, {
-              requestId: item.requestId,
-              charge: checkAmount(BigInt(item.chargeNanoUsd)),
-              tokens: checkAmount(BigInt(item.tokens)),
-              byok: item.byok,
-              keyId: item.keyId,
-              periods: periods === null || periods.day === '' ? undefined : { day: periods.day, week: periods.week, month: periods.month, plan: periods.plan, reservedAtMs: Number(periods.reservedAtMs) },
-            });
-          }),
-        );
+        await Promise.all(finished.map((item) => quota.finish(item.accountId, readFinished(item))));
+        return {};
+      },
+      Reregister: async ({ writer, epoch, live, finished, last }: ReregisterRequest__Output): Promise<object> => {
+        if (writer === '' || live.length + finished.length > ITEMS_MAX) throw new Fault('bad_message', 'no writer, or too many requests');
+        const holds = live.map((hold) => ({ accountId: hold.accountId, command: readLive(hold) }));
+        await quota.reregister(writer, epoch, holds, finished.map((item) => ({ accountId: item.accountId, command: readFinished(item) })), last);
         return {};
       },
       Show: async ({ accountId }: ShowRequest__Output): Promise<ShowResponse> => {

@@ -30,20 +30,35 @@ describe('the shipped catalog', () => {
     for (const endpoint of served) {
       expect(endpoint.prices.length).toBeGreaterThan(0);
       expect(['anthropic-messages', 'azure-openai', 'bedrock-converse', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral']).toContain(endpoint.wireProtocol);
-      expect(['vllm']).not.toContain(endpoint.provider);
     }
   });
 
   test.each([
-    ['all it may hold', [], 8],
-    ['what it says it holds, in its own names', ['ollama/gpt-oss:20b', 'ollama/llama3.1:8b', 'ollama/no-such-model'], 2],
-    ['nothing', ['ollama/'], 0],
-  ])('a server of the operator’s own serves %s, at no price', async (_what, offered, count) => {
-    const catalog = await load(['ollama', 'groq'], false, offered);
-    const served = catalog.endpoints.filter((endpoint) => endpoint.isServable && endpoint.provider === 'ollama');
+    ['ollama', 'all it may hold', [], 8],
+    ['ollama', 'what it says it holds, in its own names', ['ollama/gpt-oss:20b', 'ollama/llama3.1:8b', 'ollama/no-such-model'], 2],
+    ['ollama', 'nothing', ['ollama/'], 0],
+    ['vllm', 'all it may hold', [], 8],
+    ['vllm', 'what it says it holds', ['vllm/Qwen/Qwen3-32B'], 1],
+  ])('%s, a server of the operator’s own, serves %s, at no price', async (provider, _what, offered, count) => {
+    const catalog = await load([provider, 'groq'], false, offered);
+    const served = catalog.endpoints.filter((endpoint) => endpoint.isServable && endpoint.provider === provider);
     expect(served).toHaveLength(count);
     for (const { prices } of served) expect(prices[0]?.card).toMatchObject({ inputUncached: 0n, outputText: 0n, requestNanoUsd: 0n });
     expect(catalog.endpoints.some((endpoint) => endpoint.isServable && endpoint.provider === 'groq')).toBe(true);
+  });
+
+  test('keeps requests away from endpoints that cannot say them', async () => {
+    const catalog = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'xai', 'mistral', 'openai', 'azure-openai']);
+    const of = (id: string) => {
+      const endpoint = catalog.endpoints.find((one) => one.id === id);
+      if (endpoint === undefined) throw new Error(id);
+      return endpoint.capabilities;
+    };
+    // These cannot stop thinking, and while they think no tool can be forced.
+    for (const id of ['anthropic:anthropic/claude-fable-5', 'amazon-bedrock:anthropic/claude-fable-5', 'anthropic:anthropic/claude-fable-5.1']) expect(of(id)).toMatchObject({ tools: true, forcedToolChoice: false });
+    expect(of('anthropic:anthropic/claude-opus-5')).toMatchObject({ forcedToolChoice: true, choices: false, fileInput: true });
+    expect([of('google-ai-studio:google/gemini-2.5-flash').choices, of('google-ai-studio:google/gemini-3.5-flash').choices]).toEqual([true, false]);
+    expect([of('xai:x-ai/grok-4.3').fileInput, of('mistral:mistralai/mistral-large-2512').fileInput, of('azure-openai:mistralai/mistral-large-2512').fileInput, of('azure-openai:openai/gpt-4o').fileInput, of('openai:openai/gpt-4o').fileInput]).toEqual([false, true, false, true, true]);
   });
 
   test('resolves full, bare and dated names, and prices exactly', async () => {

@@ -1,6 +1,7 @@
 /** Composition root of the routing service. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
+import { observeBus } from '@signalbox/bus/metrics';
 import type { Timer } from '@signalbox/kernel/clock';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { createRpcServer } from '@signalbox/rpc/server';
@@ -9,15 +10,20 @@ import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { listenToAttempts } from './adapters/attempt-events.js';
+import { createCatalogArchive } from './adapters/catalog/archive.js';
 import { offersOf, SIMULATOR_PROVIDER } from './adapters/catalog/build.js';
 import { createCatalogFiles } from './adapters/catalog/files.js';
+import { announceControl, announceDecisions, listenToControl } from './adapters/decision-events.js';
 import { createQualityFile } from './adapters/quality-file.js';
 import type { RoutingConfig } from './config.js';
 import { createCatalogHolder } from './domain/catalog-holder.js';
 import { createConversations } from './domain/conversations.js';
+import { createDecisions } from './domain/decisions.js';
+import { createExplorationBudget } from './domain/exploration-budget.js';
 import { createLiveStats } from './domain/live-stats.js';
 import { createQualityHolder } from './domain/quality-holder.js';
-import { createRoutingMetrics } from './metrics.js';
+import { createReplays } from './domain/replays.js';
+import { createRoutingMetrics, observeCatalog, observeEndpoints } from './metrics.js';
 import { createRoutingHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
@@ -29,11 +35,12 @@ export interface RoutingNeighbours {
 }
 
 /** The service, not yet started. Without a bus there are no live statistics, and decisions rest on the catalog's priors. */
-export function composeRouting(config: RoutingConfig, { clock, randomBytes, log, withProcessMetrics }: Surroundings, neighbours: RoutingNeighbours = {}): Service {
+export function composeRouting(config: RoutingConfig, { clock, randomBytes, log, withProcessMetrics, doors }: Surroundings, neighbours: RoutingNeighbours = {}): Service {
   const withSimulator = config.SIMULATOR === 'on' || config.PROVIDERS.includes(SIMULATOR_PROVIDER) || (config.SIMULATOR === 'auto' && config.PROVIDERS.length === 0);
   const source = createCatalogFiles({
     directory: config.CATALOG_DIR,
     withSimulator,
+    archive: config.SNAPSHOT_DIR === '' ? undefined : createCatalogArchive(config.SNAPSHOT_DIR),
     terms: {
       managedProviders: new Set(withSimulator ? [...config.PROVIDERS, SIMULATOR_PROVIDER] : config.PROVIDERS),
       byokProviders: new Set(config.BYOK_PROVIDERS),
@@ -42,27 +49,60 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     },
   });
   const holder = createCatalogHolder(source, clock);
-  const quality = createQualityHolder(createQualityFile(config.QUALITY_FILE));
+  const quality = createQualityHolder(createQualityFile(config.QUALITY_FILE), config.QUALITY_CANARY_FILE === '' ? undefined : { source: createQualityFile(config.QUALITY_CANARY_FILE), share: config.QUALITY_CANARY_SHARE });
   const live = createLiveStats(clock, (endpointId) => holder.current()?.catalog.endpoints.some((endpoint) => endpoint.id === endpointId) === true);
   const metrics = createMetrics({ service: 'routing', withProcessMetrics });
-  const handlers = createRoutingHandlers({ holder, quality, conversations: createConversations(clock), live, clock, makeId: createIdSource(clock, randomBytes), log, metrics: createRoutingMetrics(metrics), location: source.location });
-  const server = createRpcServer({ area: 'routing', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log });
+  const routingMetrics = createRoutingMetrics(metrics);
+  const makeId = createIdSource(clock, randomBytes);
+  const origin = makeId('call');
+  const decisions = createDecisions({
+    clock,
+    perSecondMax: config.DECISIONS_PER_SECOND_MAX,
+    handOn: (records) => {
+      if (bus !== undefined) announceDecisions(bus, records);
+    },
+    onSkipped: () => routingMetrics.unrecorded(),
+  });
+  const handlers = createRoutingHandlers({
+    holder, quality, conversations: createConversations(clock), live, decisions, exploration: config.EXPLORATION === 'on' ? createExplorationBudget() : undefined, replays: createReplays(holder),
+    tellOthers: (action) => {
+      if (bus !== undefined) announceControl(bus, { origin, action });
+    },
+    clock, makeId, log, metrics: routingMetrics, location: source.location,
+  });
+  const server = createRpcServer({ area: 'routing', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors });
+  observeBus(metrics, () => neighbours.bus ?? ownBus);
+  observeCatalog(metrics, () => ({ models: holder.current()?.catalog.models.length ?? 0, endpoints: holder.current()?.catalog.endpoints.length ?? 0 }));
+  observeEndpoints(metrics, () => {
+    const view = live.view();
+    return (holder.current()?.catalog.endpoints ?? []).flatMap(({ id, provider }) => {
+      const stats = view.get(id);
+      return stats === undefined ? [] : [{ provider, breaker: stats.breaker, latencyMsP75: stats.latencyMsP75 }];
+    });
+  });
   let isStarted = false;
   const isReady = (): boolean => isStarted && holder.current() !== undefined;
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: isReady });
 
   let ports: Readonly<Record<string, number>> = {};
-  let subscription: Subscription | undefined;
+  const subscriptions: Subscription[] = [];
+  let bus = neighbours.bus;
   let ownBus: Bus | undefined;
   let retry: Timer | undefined;
   let isStopped = false;
 
+  const listen = async (to: Bus): Promise<void> => {
+    subscriptions.push(await listenToAttempts(to, live, log));
+    subscriptions.push(await listenToControl(to, origin, (action) => handlers.obey(action), log));
+  };
+
   const connectBus = async (): Promise<void> => {
     try {
-      const bus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'routing' });
-      if (isStopped) return await bus.close();
-      ownBus = bus;
-      subscription = await listenToAttempts(bus, live, log);
+      const connected = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'routing' });
+      if (isStopped) return await connected.close();
+      ownBus = connected;
+      bus = connected;
+      await listen(connected);
     } catch (error) {
       log.warn('The event bus does not answer; statistics wait.', { error: error instanceof Error ? error.name : 'unknown' });
       if (!isStopped) retry = clock.setTimer(BUS_RETRY_MS, () => void connectBus(), { unref: true });
@@ -76,7 +116,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       if (problems.length > 0) throw new ConfigError(`The catalog has mistakes:\n${problems.join('\n')}`);
       const refused = await quality.reload();
       if (refused.length > 0) throw new ConfigError(refused.join('\n'));
-      if (neighbours.bus !== undefined) subscription = await listenToAttempts(neighbours.bus, live, log);
+      if (neighbours.bus !== undefined) await listen(neighbours.bus);
       else if (config.NATS_URL !== '') void connectBus();
       const grpc = await server.start();
       isStarted = true;
@@ -88,7 +128,8 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       isStarted = false;
       retry?.cancel();
       await server.stop(STOP_GRACE_MS);
-      await subscription?.stop();
+      decisions.flush();
+      for (const subscription of subscriptions) await subscription.stop();
       await ownBus?.close();
       await health.stop();
     },

@@ -1,5 +1,5 @@
 /** Settings of the routing service. */
-import { loadConfig, logLevelField, portField, type Environment } from '@signalbox/runtime/config';
+import { loadConfig, logLevelField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const listField = () =>
@@ -20,6 +20,16 @@ const schema = z.object({
   CATALOG_DIR: z.string().default(''),
   /** Quality artefact of `auto`; the shipped one by default. */
   QUALITY_FILE: z.string().default(''),
+  /** An artefact on trial, for QUALITY_CANARY_SHARE of conversations; empty = none. Refused when its validation says worse. */
+  QUALITY_CANARY_FILE: z.string().default(''),
+  /** From 0 to 1. */
+  QUALITY_CANARY_SHARE: z.coerce.number().min(0).max(1).default(0.05),
+  /** Directory for catalogs that were in force, so that old decisions can be replayed after a restart; empty = memory alone. */
+  SNAPSHOT_DIR: z.string().default(''),
+  /** Decisions recorded a second at most; 0 = none. */
+  DECISIONS_PER_SECOND_MAX: wholeNumberField(0, 10_000, 50),
+  /** Whether `auto` may try other good models now and then, within its bounds. */
+  EXPLORATION: z.enum(['on', 'off']).default('on'),
   /** Providers with a running worker and the operator's credential, separated by commas. */
   PROVIDERS: listField(),
   /** Further providers whose worker runs: served only to accounts with a credential of their own. */

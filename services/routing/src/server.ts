@@ -1,25 +1,46 @@
 /** The doors of the routing service: message in, domain call, message out. */
-import type { CatalogCheckResponse, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse } from '@signalbox/contracts/routing';
+import type {
+  CatalogCheckResponse, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
+  ReplayRequest__Output, ReplayResponse, WhatIfRequest__Output, WhatIfResponse,
+} from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { decide } from '@signalbox/router-core/decide';
+import { describe } from '@signalbox/router-core/record';
+import { isAuto, type RouteRequest } from '@signalbox/router-core/request';
 import type { Handlers } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import type { CatalogHolder } from './domain/catalog-holder.js';
 import type { Conversations } from './domain/conversations.js';
+import type { Decisions } from './domain/decisions.js';
+import { explanationOf } from './domain/explanation.js';
+import type { ExplorationBudget } from './domain/exploration-budget.js';
 import type { LiveStats } from './domain/live-stats.js';
 import { listModels, modelDetail } from './domain/model-list.js';
 import type { LoadedCatalog } from './domain/ports.js';
-import type { QualityHolder } from './domain/quality-holder.js';
+import type { QualityHolder, QualityState } from './domain/quality-holder.js';
+import { readRecord, type Replays } from './domain/replays.js';
 import type { RoutingMetrics } from './metrics.js';
-import { decideResponse, toRouteRequest } from './wire.js';
+import { changesOf, decideResponse, sideMessage, toRouteRequest } from './wire.js';
+
+/** Records in one question. */
+const COMPARED_MAX = 1_000;
+
+/** What an operator asks of one replica and all do. */
+export type ControlAction = 'reload' | 'quality_rollback';
 
 export interface RoutingDoors {
   readonly holder: CatalogHolder;
   readonly quality: QualityHolder;
   readonly conversations: Conversations;
   readonly live: LiveStats;
+  readonly decisions: Decisions;
+  /** Undefined = `auto` never tries. */
+  readonly exploration: ExplorationBudget | undefined;
+  readonly replays: Replays;
+  /** Tells the other replicas what this one was asked. */
+  readonly tellOthers: (action: ControlAction) => void;
   readonly clock: Clock;
   readonly makeId: IdSource;
   readonly log: Log;
@@ -27,8 +48,12 @@ export interface RoutingDoors {
   readonly location: string;
 }
 
-/** Handlers of RoutingService. A service without a catalog answers a Fault `routing_unavailable`. */
-export function createRoutingHandlers({ holder, quality, conversations, live, clock, makeId, log, metrics, location }: RoutingDoors): Handlers {
+function qualityMessage({ artefactId = '', canaryId = '', canaryShare, previousId = '' }: QualityState): QualityStateMessage {
+  return { artefactId, canaryId, canaryShare, previousId };
+}
+
+/** Handlers of RoutingService, and what other replicas ask. A service without a catalog answers a Fault `routing_unavailable`. */
+export function createRoutingHandlers({ holder, quality, conversations, live, decisions, exploration, replays, tellOthers, clock, makeId, log, metrics, location }: RoutingDoors): Handlers & { readonly obey: (action: string) => Promise<void> } {
   const loaded = (): LoadedCatalog => {
     const current = holder.current();
     if (current === undefined) throw new Fault('routing_unavailable', 'No catalog is loaded.');
@@ -42,26 +67,37 @@ export function createRoutingHandlers({ holder, quality, conversations, live, cl
     // Of requests whose data must not be kept nothing is remembered, not even where they went.
     const isRemembered = !request.zdr && !request.denyDataCollection && request.promptText !== '';
     const held = isRemembered ? conversations.find(message.accountId, request.session) : undefined;
-    const result = decide(held === undefined ? request : { ...request, held }, { catalog, live: live.view(), quality: quality.for(catalog) }, message.seed);
+    const viaAuto = isAuto(request.model) || request.models.some(isAuto);
+    const room = viaAuto && !request.zdr && !request.denyDataCollection ? exploration?.roomOf(message.accountId) : undefined;
+    const asked: RouteRequest = held === undefined && room === undefined ? request : { ...request, held, explorationRoomNanoUsd: room };
+    const view = live.view();
+    const snapshot = { catalog, live: view, quality: quality.for(catalog, message.session === '' ? message.requestId : `${message.accountId}|${message.session}`) };
+    const result = decide(asked, snapshot, message.seed);
+    const decisionId = makeId('decision');
+    if (viaAuto) exploration?.note(message.accountId, result);
+    // Noted without the prompt: what was predicted from it is in the result.
+    if (message.accountId !== '') decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });
     if (result.kind === 'plan') {
-      const view = live.view();
       for (const { endpoint } of result.attempts) if (view.get(endpoint.id)?.breaker === 'half-open') live.noteProbe(endpoint.id);
       const [first] = result.attempts;
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
-    return decideResponse(result, { decisionId: makeId('decision'), snapshotId: catalog.id });
+    const answer = decideResponse(result, { decisionId, snapshotId: catalog.id });
+    if (message.explain) answer.explanationJson = Buffer.from(JSON.stringify(explanationOf(describe(asked, snapshot, message.seed, result))));
+    return answer;
   };
 
   const list = (message: ListModelsRequest__Output): ListModelsResponse => {
     const { catalog } = loaded();
+    const view = live.view();
     return {
       snapshotId: catalog.id,
       models: listModels(catalog, message).map((model) => ({
         id: model.id,
         ownedBy: model.ownedBy,
         deprecationDate: model.deprecationDate ?? '',
-        ...(message.detail ? { detailJson: Buffer.from(JSON.stringify(modelDetail(model, message.byokProviders))) } : {}),
+        ...(message.detail ? { detailJson: Buffer.from(JSON.stringify(modelDetail(model, message.byokProviders, view))) } : {}),
       })),
     };
   };
@@ -80,7 +116,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, cl
     };
   };
 
-  const reload = async (): Promise<CatalogReloadResponse> => {
+  const reloadHere = async (): Promise<CatalogReloadResponse> => {
     const { problems: catalogProblems, warnings } = await holder.reload();
     const problems = [...catalogProblems, ...(await quality.reload())];
     const isLoaded = problems.length === 0;
@@ -91,9 +127,51 @@ export function createRoutingHandlers({ holder, quality, conversations, live, cl
     return { loaded: isLoaded, snapshotId: holder.current()?.catalog.id ?? '', problems: [...problems] };
   };
 
+  const reload = async (): Promise<CatalogReloadResponse> => {
+    const answer = await reloadHere();
+    tellOthers('reload');
+    return answer;
+  };
+
   const check = async (): Promise<CatalogCheckResponse> => {
-    const { problems, warnings } = await holder.check();
-    return { problems: [...problems, ...(await quality.check())], warnings: [...warnings] };
+    const { problems, warnings, loaded: found } = await holder.check();
+    return { problems: [...problems, ...(await quality.check())], warnings: [...warnings], notices: [...(found?.notices ?? [])] };
+  };
+
+  const rollbackHere = (): QualityState => {
+    const state = quality.rollback();
+    log.info('The quality artefact was rolled back.', { artefact_id: state.artefactId, canary_id: state.canaryId });
+    return state;
+  };
+  const rollback = (): QualityStateMessage => {
+    const state = rollbackHere();
+    tellOthers('quality_rollback');
+    return qualityMessage(state);
+  };
+
+  const recentDecision = ({ accountId, id, requestId }: RecentDecisionRequest__Output): RecentDecisionResponse => {
+    const found = accountId === '' ? undefined : decisions.find({ accountId, id, requestId });
+    return found === undefined ? { found: false } : { found: true, id: found.id, requestId: found.requestId, atMs: String(found.atMs), recordJson: found.record, viaAuto: found.viaAuto };
+  };
+
+  const replayOne = async ({ recordJson }: ReplayRequest__Output): Promise<ReplayResponse> => {
+    const record = readRecord(recordJson);
+    if (record === undefined) return { problem: 'The record cannot be read.' };
+    const replayed = await replays.one(record);
+    if (replayed === undefined) throw new Fault('routing_unavailable', 'No catalog is loaded.');
+    return { sameSnapshot: replayed.isSameSnapshot, samePlan: replayed.isSamePlan, attempts: [...replayed.attempts] };
+  };
+
+  const compare = async (message: WhatIfRequest__Output): Promise<WhatIfResponse> => {
+    if (message.recordsJson.length > COMPARED_MAX) throw new Fault('bad_message', 'Too many records.');
+    const changes = changesOf(message);
+    const onDisk = message.catalog === 'file' ? await holder.check() : undefined;
+    if (onDisk !== undefined && onDisk.loaded === undefined) return { problems: [...onDisk.problems] };
+    const records = message.recordsJson.flatMap((text) => readRecord(text) ?? []);
+    const found = await replays.compare(records, changes, onDisk?.loaded?.catalog);
+    if (found === undefined) throw new Fault('routing_unavailable', 'No catalog is loaded.');
+    const { compared, moved, refused, skipped, recorded, changed } = found;
+    return { compared, moved, refused, skipped: skipped + message.recordsJson.length - records.length, recorded: sideMessage(recorded), changed: sideMessage(changed) };
   };
 
   const providers = (): ProvidersResponse => {
@@ -103,8 +181,10 @@ export function createRoutingHandlers({ holder, quality, conversations, live, cl
       const entry = byProvider.get(endpoint.provider) ?? { available: false, endpoints: [] };
       byProvider.set(endpoint.provider, entry);
       if (!endpoint.isServable || !(endpoint.hasManagedCredential || endpoint.takesByok)) continue;
-      entry.available = true;
+      entry.available ||= endpoint.hasManagedCredential;
       const stats = view.get(endpoint.id);
+      // Served on accounts' own credentials alone: worth showing once somebody has used it.
+      if (!endpoint.hasManagedCredential && stats === undefined) continue;
       entry.endpoints.push({
         endpointId: endpoint.id,
         breaker: stats?.breaker ?? 'closed',
@@ -116,5 +196,14 @@ export function createRoutingHandlers({ holder, quality, conversations, live, cl
     return { providers: [...byProvider].map(([provider, entry]) => ({ provider, ...entry })) };
   };
 
-  return { unary: { Decide: decideOne, ListModels: list, CatalogShow: show, CatalogReload: reload, CatalogCheck: check, Providers: providers } };
+  return {
+    unary: {
+      Decide: decideOne, ListModels: list, CatalogShow: show, CatalogReload: reload, CatalogCheck: check, Providers: providers, RecentDecision: recentDecision, Replay: replayOne, WhatIf: compare,
+      QualityShow: () => qualityMessage(quality.state()), QualityRollback: rollback,
+    },
+    obey: async (action) => {
+      if (action === 'reload') await reloadHere();
+      else if (action === 'quality_rollback') rollbackHere();
+    },
+  };
 }

@@ -1,10 +1,12 @@
 /** Messages of the contract to and from the domain. */
 import type { PriceCard as CardMessage } from '@signalbox/contracts/common';
-import type { DecideRequest__Output, DecideResponse, PlannedAttempt } from '@signalbox/contracts/routing';
+import type { DecideRequest__Output, DecideResponse, PlannedAttempt, WhatIfRequest__Output, WhatIfSide } from '@signalbox/contracts/routing';
 import { unreachable } from '@signalbox/kernel/assert';
 import { Fault } from '@signalbox/kernel/fault';
 import type { PriceCard } from '@signalbox/kernel/tokens';
 import type { Attempt, Plan, Refusal } from '@signalbox/router-core/decide';
+import type { Changes } from '@signalbox/router-core/record';
+import type { Side } from '@signalbox/router-core/what-if';
 import { NO_NEEDS, NO_WISHES, type Needs, type ProviderWishes, type RouteRequest } from '@signalbox/router-core/request';
 
 /** One of the words, or a Fault `bad_message`. */
@@ -62,11 +64,29 @@ export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
     baselineModel: message.baselineModel,
     session: message.session,
     byokProviders: message.byokProviders,
+    byokZdrProviders: message.byokZdrProviders,
     promptText: message.promptText,
     costWeight: costWeightOf(message.costWeight),
     held: undefined,
     explorationRoomNanoUsd: undefined,
   };
+}
+
+/** What a question for *what if* changes; an empty list leaves what was recorded. Throws a Fault `bad_message`. */
+export function changesOf(message: WhatIfRequest__Output): Changes {
+  const lists = { allowModels: message.allowModels, denyModels: message.denyModels, allowProviders: message.allowProviders, denyProviders: message.denyProviders };
+  const mode = message.mode === undefined ? undefined : oneOf(['', 'quality', 'balanced', 'economy'], message.mode, 'mode');
+  return {
+    ...Object.fromEntries(Object.entries(lists).filter(([, names]) => names.length > 0)),
+    // A policy by margin and one by weight exclude each other.
+    ...(mode === undefined ? {} : { mode, costWeight: undefined }),
+    ...(message.costWeight === undefined ? {} : { costWeight: costWeightOf(message.costWeight) }),
+    ...(message.baselineModel === undefined ? {} : { baselineModel: message.baselineModel }),
+  };
+}
+
+export function sideMessage({ cost, quality, savings, models }: Side): WhatIfSide {
+  return { costNanoUsd: cost, qualitySum: quality, savingsNanoUsd: savings, models: [...models].map(([model, requests]) => ({ model, requests })) };
 }
 
 /** Cards never change: each is rendered once. */
@@ -95,7 +115,7 @@ function renderCard(card: PriceCard): CardMessage {
   };
 }
 
-function attemptMessage({ endpoint, card, dropParams, firstByteTimeoutMs }: Attempt): PlannedAttempt {
+function attemptMessage({ endpoint, card, dropParams, firstByteTimeoutMs, byok }: Attempt): PlannedAttempt {
   return {
     endpointId: endpoint.id,
     provider: endpoint.provider,
@@ -111,6 +131,7 @@ function attemptMessage({ endpoint, card, dropParams, firstByteTimeoutMs }: Atte
     temperatureMax: endpoint.temperatureMax,
     firstByteTimeoutMs,
     needsUserId: endpoint.needsUserId,
+    byok,
   };
 }
 

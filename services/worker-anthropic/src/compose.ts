@@ -11,6 +11,6 @@ import { PRESETS } from './presets.js';
 /** Without a `bus` the service connects to NATS_URL by itself. `journal` is for tests. */
 export function composeWorkerAnthropic(config: WorkerAnthropicConfig, surroundings: Surroundings, options: { readonly bus?: Bus; readonly journal?: Journal } = {}): Service {
   const media = createGuardedMediaLoader(config.FETCH_ALLOW, surroundings.clock);
-  const adapter = createAnthropicMessagesAdapter({ provider: config.PROVIDER, baseUrl: config.BASE_URL, quirks: PRESETS[config.PROVIDER].quirks, auth: 'x-api-key', media });
-  return serveWorker({ name: `worker-${config.PROVIDER}`, config, surroundings, adapter, ...options });
+  const adapterAt = (baseUrl: string) => createAnthropicMessagesAdapter({ provider: config.PROVIDER, baseUrl, quirks: PRESETS[config.PROVIDER].quirks, auth: 'x-api-key', media });
+  return serveWorker({ name: `worker-${config.PROVIDER}`, config, surroundings, adapter: adapterAt(config.BASE_URL), adapterAt, ...options });
 }

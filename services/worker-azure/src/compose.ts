@@ -10,6 +10,6 @@ import type { WorkerAzureConfig } from './config.js';
 /** Without a `bus` the service connects to NATS_URL by itself. `journal` is for tests. */
 export function composeWorkerAzure(config: WorkerAzureConfig, surroundings: Surroundings, options: { readonly bus?: Bus; readonly journal?: Journal } = {}): Service {
   const media = createGuardedMediaLoader(config.FETCH_ALLOW, surroundings.clock);
-  const adapter = createAzureAdapter({ baseUrl: config.BASE_URL, apiVersion: config.AZURE_API_VERSION, deployments: config.AZURE_DEPLOYMENTS, media });
-  return serveWorker({ name: 'worker-azure', config, surroundings, adapter, ...options });
+  const adapterAt = (baseUrl: string) => createAzureAdapter({ baseUrl, apiVersion: config.AZURE_API_VERSION, deployments: config.AZURE_DEPLOYMENTS, media });
+  return serveWorker({ name: 'worker-azure', config, surroundings, adapter: adapterAt(config.BASE_URL), adapterAt, ...options });
 }

@@ -10,6 +10,6 @@ import type { WorkerBedrockConfig } from './config.js';
 /** Without a `bus` the service connects to NATS_URL by itself. `journal` is for tests. */
 export function composeWorkerBedrock(config: WorkerBedrockConfig, surroundings: Surroundings, options: { readonly bus?: Bus; readonly journal?: Journal } = {}): Service {
   const { clock } = surroundings;
-  const adapter = createBedrockAdapter({ baseUrl: config.BASE_URL, region: config.AWS_REGION, clock, media: createGuardedMediaLoader(config.FETCH_ALLOW, clock) });
-  return serveWorker({ name: 'worker-bedrock', config, surroundings, adapter, ...options });
+  const adapterAt = (baseUrl: string) => createBedrockAdapter({ baseUrl, region: config.AWS_REGION, clock, media: createGuardedMediaLoader(config.FETCH_ALLOW, clock) });
+  return serveWorker({ name: 'worker-bedrock', config, surroundings, adapter: adapterAt(config.BASE_URL), adapterAt, ...options });
 }

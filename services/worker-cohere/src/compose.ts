@@ -8,5 +8,5 @@ import type { WorkerCohereConfig } from './config.js';
 
 /** Without a `bus` the service connects to NATS_URL by itself. `journal` is for tests. */
 export function composeWorkerCohere(config: WorkerCohereConfig, surroundings: Surroundings, options: { readonly bus?: Bus; readonly journal?: Journal } = {}): Service {
-  return serveWorker({ name: 'worker-cohere', config, surroundings, adapter: createCohereAdapter(config.BASE_URL), ...options });
+  return serveWorker({ name: 'worker-cohere', config, surroundings, adapter: createCohereAdapter(config.BASE_URL), adapterAt: createCohereAdapter, ...options });
 }

@@ -13,11 +13,11 @@ import { createVertexAdapter } from './vertex-adapter.js';
 /** Without a `bus` the service connects to NATS_URL by itself. `journal` is for tests. */
 export function composeWorkerGoogle(config: WorkerGoogleConfig, surroundings: Surroundings, options: { readonly bus?: Bus; readonly journal?: Journal } = {}): Service {
   const { clock } = surroundings;
-  const { PROVIDER: provider, BASE_URL: baseUrl } = config;
+  const { PROVIDER: provider } = config;
   const media = createGuardedMediaLoader(config.FETCH_ALLOW, clock);
-  const adapter =
+  const adapterAt = (baseUrl: string) =>
     provider === 'google-vertex'
       ? createVertexAdapter({ baseUrl, tokens: createAccessTokens(exchangeAssertion, clock), media })
       : createGenerateContentAdapter({ provider, baseUrl, auth: 'x-goog-api-key', withCallIds: true, media });
-  return serveWorker({ name: `worker-${provider}`, config, surroundings, adapter, ...options });
+  return serveWorker({ name: `worker-${provider}`, config, surroundings, adapter: adapterAt(config.BASE_URL), adapterAt, ...options });
 }

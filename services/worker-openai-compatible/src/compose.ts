@@ -12,6 +12,6 @@ import { presetOf } from './presets.js';
 export function composeWorkerOpenaiCompatible(config: WorkerOpenaiCompatibleConfig, surroundings: Surroundings, options: { readonly bus?: Bus; readonly journal?: Journal } = {}): Service {
   const preset = presetOf(config.PROVIDER);
   const media = createGuardedMediaLoader(config.FETCH_ALLOW, surroundings.clock);
-  const adapter = createOpenAiChatAdapter({ provider: config.PROVIDER, baseUrl: config.BASE_URL, quirks: preset.quirks, media });
-  return serveWorker({ name: `worker-${config.PROVIDER}`, config, surroundings, adapter, isCredentialOptional: preset.isCredentialOptional ?? false, ...options });
+  const adapterAt = (baseUrl: string) => createOpenAiChatAdapter({ provider: config.PROVIDER, baseUrl, quirks: preset.quirks, media });
+  return serveWorker({ name: `worker-${config.PROVIDER}`, config, surroundings, adapter: adapterAt(config.BASE_URL), adapterAt, isCredentialOptional: preset.isCredentialOptional ?? false, ...options });
 }

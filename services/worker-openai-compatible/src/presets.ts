@@ -13,6 +13,8 @@ export interface Preset {
 }
 
 const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
+/** Hosts of open models, some of which go on thinking only where they are told what they thought. */
+const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'] };
 /** Parameters of OpenAI's own platform that strict hosts refuse. */
 const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
 const LOGPROBS = ['logprobs', 'top_logprobs'];
@@ -20,19 +22,19 @@ const PENALTIES = ['presence_penalty', 'frequency_penalty', 'logit_bias'];
 
 export const PRESETS = {
   // Thinking has a switch and a budget in tokens, no effort.
-  alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...HOST, thinking: 'budget', dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
-  baseten: { baseUrl: 'https://inference.baseten.co/v1', credentials: ['BASETEN_API_KEY'], baseUrlVariable: 'BASETEN_BASE_URL', quirks: HOST },
+  alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'budget', dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
+  baseten: { baseUrl: 'https://inference.baseten.co/v1', credentials: ['BASETEN_API_KEY'], baseUrlVariable: 'BASETEN_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to each of these.
-  cerebras: { baseUrl: 'https://api.cerebras.ai/v1', credentials: ['CEREBRAS_API_KEY'], baseUrlVariable: 'CEREBRAS_BASE_URL', quirks: { ...HOST, dropFields: [...PENALTIES, ...PLATFORM] } },
-  deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: HOST },
-  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...HOST, thinking: 'switch' } },
-  fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: HOST },
+  cerebras: { baseUrl: 'https://api.cerebras.ai/v1', credentials: ['CEREBRAS_API_KEY'], baseUrlVariable: 'CEREBRAS_BASE_URL', quirks: { ...OPEN_HOST, dropFields: [...PENALTIES, ...PLATFORM] } },
+  deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
+  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch' } },
+  fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to a `name` in a message and to fields it does not know.
   groq: {
     baseUrl: 'https://api.groq.com/openai/v1',
     credentials: ['GROQ_API_KEY'],
     baseUrlVariable: 'GROQ_BASE_URL',
-    quirks: { ...HOST, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
+    quirks: { ...OPEN_HOST, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
   },
   meta: { baseUrl: '', credentials: ['META_API_KEY'], baseUrlVariable: 'META_BASE_URL', quirks: HOST },
   // Tells usage unasked, refuses unknown fields of bodies and messages, and ids of tool calls that are not like its own.
@@ -46,16 +48,17 @@ export const PRESETS = {
       renameFields: { seed: 'random_seed' },
       toolChoice: 'any',
       shortToolCallIds: true,
+      filePart: 'document_url',
       messageFields: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
       dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'user'],
     },
   },
   // Follows no addresses of images.
-  moonshot: { baseUrl: 'https://api.moonshot.ai/v1', credentials: ['MOONSHOT_API_KEY'], baseUrlVariable: 'MOONSHOT_BASE_URL', quirks: { ...HOST, thinking: 'switch', inlinesImages: true, dropFields: PLATFORM } },
-  nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: HOST },
-  novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: HOST },
+  moonshot: { baseUrl: 'https://api.moonshot.ai/v1', credentials: ['MOONSHOT_API_KEY'], baseUrlVariable: 'MOONSHOT_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', inlinesImages: true, dropFields: PLATFORM } },
+  nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
+  novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
   // Its data policy is that of whoever it picks; routing keeps requests with privacy wishes away from it.
-  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: HOST },
+  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
   // A search engine's answer machine: no tools, no sampling beyond temperature and top_p, usage unasked.
   perplexity: {
     baseUrl: 'https://api.perplexity.ai',
@@ -64,17 +67,17 @@ export const PRESETS = {
     quirks: { ...HOST, noStreamOptions: true, messageFields: ['role', 'content'], dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice', 'parallel_tool_calls'] },
   },
   // Its logprobs are a number, and answered in a shape of their own.
-  together: { baseUrl: 'https://api.together.xyz/v1', credentials: ['TOGETHER_API_KEY'], baseUrlVariable: 'TOGETHER_BASE_URL', quirks: { ...HOST, dropFields: LOGPROBS } },
+  together: { baseUrl: 'https://api.together.xyz/v1', credentials: ['TOGETHER_API_KEY'], baseUrlVariable: 'TOGETHER_BASE_URL', quirks: { ...OPEN_HOST, dropFields: LOGPROBS } },
   // Would follow addresses of images from inside the operator's network.
-  vllm: { baseUrl: 'http://localhost:8000/v1', credentials: ['VLLM_API_KEY'], baseUrlVariable: 'VLLM_BASE_URL', isCredentialOptional: true, quirks: { ...HOST, inlinesImages: true } },
+  vllm: { baseUrl: 'http://localhost:8000/v1', credentials: ['VLLM_API_KEY'], baseUrlVariable: 'VLLM_BASE_URL', isCredentialOptional: true, quirks: { ...OPEN_HOST, inlinesImages: true } },
   xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, 'logit_bias'] } },
-  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
+  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
   // Chooses tools by itself or not at all; one stop sequence; tells usage unasked.
   zai: {
     baseUrl: 'https://api.z.ai/api/paas/v4',
     credentials: ['ZAI_API_KEY', 'ZHIPU_API_KEY'],
     baseUrlVariable: 'ZAI_BASE_URL',
-    quirks: { ...HOST, noStreamOptions: true, toolChoice: 'auto-only', thinking: 'switch', stopMax: 1, renameFields: { user: 'user_id' }, dropFields: [...PLATFORM, ...LOGPROBS, ...PENALTIES, 'seed', 'n', 'parallel_tool_calls'] },
+    quirks: { ...OPEN_HOST, noStreamOptions: true, toolChoice: 'auto-only', thinking: 'switch', stopMax: 1, renameFields: { user: 'user_id' }, dropFields: [...PLATFORM, ...LOGPROBS, ...PENALTIES, 'seed', 'n', 'parallel_tool_calls'] },
   },
 } as const satisfies Record<string, Preset>;
 

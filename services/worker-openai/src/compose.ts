@@ -7,6 +7,6 @@ import type { WorkerOpenaiConfig } from './config.js';
 
 /** Without a `bus` the service connects to NATS_URL by itself. */
 export function composeWorkerOpenai(config: WorkerOpenaiConfig, surroundings: Surroundings, options: { readonly bus?: Bus } = {}): Service {
-  const adapter = createOpenAiChatAdapter({ provider: 'openai', baseUrl: config.BASE_URL });
-  return serveWorker({ name: 'worker-openai', config, surroundings, adapter, ...options });
+  const adapterAt = (baseUrl: string) => createOpenAiChatAdapter({ provider: 'openai', baseUrl });
+  return serveWorker({ name: 'worker-openai', config, surroundings, adapter: adapterAt(config.BASE_URL), adapterAt, ...options });
 }

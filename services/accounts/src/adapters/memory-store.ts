@@ -1,6 +1,6 @@
 /** The store in this process: for tests and simulations. */
 import type { AccountStore } from '../domain/ports.js';
-import type { AccountRecord, KeyRecord, SecretRecord } from '../domain/records.js';
+import type { AccountRecord, KeyRecord, ProviderKeyRecord, SealedProviderKey, SecretRecord } from '../domain/records.js';
 
 function newestFirst<Row extends { readonly id: string }>(rows: readonly Row[], limit: number, afterId: string | undefined): readonly Row[] {
   const ordered = [...rows].reverse();
@@ -12,6 +12,15 @@ export function createMemoryStore(): AccountStore {
   const accounts = new Map<string, AccountRecord>();
   const keys = new Map<string, KeyRecord>();
   const secrets = new Map<string, SecretRecord>();
+  const providerKeys = new Map<string, SealedProviderKey>();
+  const publicPart = ({ keyId: _keyId, wrappedKey: _wrappedKey, sealed: _sealed, ...rest }: SealedProviderKey): ProviderKeyRecord => rest;
+  const pageOf = (rows: readonly SealedProviderKey[], limit: number, afterId: string | undefined): readonly SealedProviderKey[] =>
+    newestFirst(rows.map((row) => ({ id: row.handle, row })), limit, afterId).map(({ row }) => row);
+  const drop = (accountId: string, provider: string): SealedProviderKey | undefined => {
+    const found = [...providerKeys.values()].find((row) => row.accountId === accountId && row.provider === provider);
+    if (found !== undefined) providerKeys.delete(found.handle);
+    return found;
+  };
   const hex = (digest: Uint8Array): string => Buffer.from(digest).toString('hex');
   const putKey = (key: KeyRecord, secret: SecretRecord): void => {
     keys.set(key.id, key);
@@ -38,7 +47,7 @@ export function createMemoryStore(): AccountStore {
       const secret = secrets.get(hex(digest));
       const key = secret === undefined ? undefined : keys.get(secret.keyId);
       const account = key === undefined ? undefined : accounts.get(key.accountId);
-      return secret === undefined || key === undefined || account === undefined ? undefined : { secret, key, account };
+      return secret === undefined || key === undefined || account === undefined ? undefined : { secret, key, account, providerKeys: [...providerKeys.values()].filter((row) => row.accountId === account.id).map(publicPart) };
     },
     listKeys: async (accountId, { limit, afterId }) => newestFirst([...keys.values()].filter((key) => accountId === '' || key.accountId === accountId), limit, afterId),
     updateKey: async (id, edit) => change(keys, id, edit),
@@ -54,6 +63,24 @@ export function createMemoryStore(): AccountStore {
     },
     touchKeys: async (touches) => {
       for (const { keyId, usedAt } of touches) change(keys, keyId, (key) => ({ ...key, lastUsedAt: Math.max(key.lastUsedAt ?? 0, usedAt) }));
+    },
+    putProviderKey: async (key) => {
+      drop(key.accountId, key.provider);
+      providerKeys.set(key.handle, key);
+    },
+    findProviderKey: async (handle) => providerKeys.get(handle),
+    listProviderKeys: async (accountId, { limit, afterId }) => pageOf([...providerKeys.values()].filter((row) => accountId === '' || row.accountId === accountId), limit, afterId).map(publicPart),
+    removeProviderKey: async (accountId, provider) => {
+      const found = drop(accountId, provider);
+      return found === undefined ? undefined : publicPart(found);
+    },
+    // Those before `afterId` may no longer be among them.
+    staleProviderKeys: async (keyId, { limit, afterId }) => pageOf([...providerKeys.values()], providerKeys.size, afterId).filter((row) => row.keyId !== keyId).slice(0, limit),
+    rewrapProviderKey: async (handle, fromKeyId, to) => {
+      const row = providerKeys.get(handle);
+      if (row === undefined || row.keyId !== fromKeyId) return false;
+      providerKeys.set(handle, { ...row, ...to });
+      return true;
     },
   };
 }

@@ -27,4 +27,57 @@ export const MIGRATIONS: readonly Migration[] = [
       await sql`create index api_key_secret_key on api_key_secret (key_id)`.execute(transaction);
     },
   },
+  {
+    name: '0002_provider_keys',
+    up: async (transaction) => {
+      await sql`create table provider_key (
+        seq bigserial unique,
+        handle text primary key,
+        account_id text not null references account (id),
+        provider text not null,
+        last4 text not null,
+        zdr boolean not null,
+        base_url text not null,
+        created_at bigint not null,
+        key_id text not null,
+        wrapped_key bytea not null,
+        sealed bytea not null,
+        unique (account_id, provider)
+      )`.execute(transaction);
+    },
+  },
+  {
+    name: '0003_claims',
+    up: async (transaction) => {
+      await sql`create table claim (
+        account_id text not null,
+        key_digest bytea not null,
+        body_digest bytea not null,
+        request_id text not null,
+        is_ended boolean not null,
+        lease_ends_ms bigint not null,
+        forget_ms bigint not null,
+        cost_nano_usd bigint,
+        key_id text,
+        wrapped_key bytea,
+        sealed bytea,
+        primary key (account_id, key_digest)
+      )`.execute(transaction);
+      await sql`create index claim_forget on claim (forget_ms)`.execute(transaction);
+    },
+  },
+  {
+    name: '0004_sessions',
+    up: async (transaction) => {
+      await sql`create table session (
+        digest bytea primary key,
+        key_digest bytea not null references api_key_secret (digest) on delete cascade,
+        created_at bigint not null,
+        last_used_at bigint not null,
+        expires_at bigint not null
+      )`.execute(transaction);
+      await sql`create index session_key on session (key_digest, created_at desc)`.execute(transaction);
+      await sql`create index session_expiry on session (expires_at)`.execute(transaction);
+    },
+  },
 ];

@@ -2,7 +2,9 @@
 import type { AccountStore } from '../domain/ports.js';
 import type { KeyRecord, SecretRecord } from '../domain/records.js';
 import { sql, type Kysely, type Transaction } from 'kysely';
-import { accountFromRow, accountSettings, keyFromRow, limitsText, secretFromRow, type AccountRow, type KeyRow, type SecretRow } from './rows.js';
+import {
+  accountFromRow, accountSettings, keyFromRow, limitsText, providerKeyFromRow, providerKeysFromJson, sealedFromRow, secretFromRow, type AccountRow, type KeyRow, type ProviderKeyRow, type SealedRow, type SecretRow,
+} from './rows.js';
 
 /** Statements are written by hand: the tables are few. */
 export type AccountsSchema = Record<string, never>;
@@ -65,10 +67,12 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       return rows[0] === undefined ? undefined : keyFromRow(rows[0]);
     },
     findSecret: async (digest) => {
-      const { rows } = await sql<KeyRow & SecretRow & Pick<AccountRow, 'settings'>>`select k.*, s.digest, s.pepper_id, s.key_id, s.valid_until, a.settings
+      const { rows } = await sql<KeyRow & SecretRow & Pick<AccountRow, 'settings'> & { readonly provider_keys: unknown }>`select k.*, s.digest, s.pepper_id, s.key_id, s.valid_until, a.settings,
+        (select jsonb_agg(jsonb_build_object('handle', p.handle, 'account_id', p.account_id, 'provider', p.provider, 'last4', p.last4, 'zdr', p.zdr, 'base_url', p.base_url, 'created_at', p.created_at) order by p.seq)
+          from accounts.provider_key p where p.account_id = a.id) as provider_keys
         from accounts.api_key_secret s join accounts.api_key k on k.id = s.key_id join accounts.account a on a.id = k.account_id where s.digest = ${Buffer.from(digest)}`.execute(db);
       const [row] = rows;
-      return row === undefined ? undefined : { secret: secretFromRow(row), key: keyFromRow(row), account: accountFromRow({ id: row.account_id, settings: row.settings }) };
+      return row === undefined ? undefined : { secret: secretFromRow(row), key: keyFromRow(row), account: accountFromRow({ id: row.account_id, settings: row.settings }), providerKeys: providerKeysFromJson(row.provider_keys) };
     },
     listKeys: async (accountId, { limit, afterId }) => {
       const inAccount = accountId === '' ? sql`true` : sql`account_id = ${accountId}`;
@@ -91,6 +95,38 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       const told = JSON.stringify([...touches].sort((one, other) => (one.keyId < other.keyId ? -1 : 1)).map(({ keyId, usedAt }) => ({ key_id: keyId, used_at: usedAt })));
       await sql`update accounts.api_key k set last_used_at = greatest(coalesce(k.last_used_at, 0), t.used_at)
         from (select key_id, max(used_at) as used_at from jsonb_to_recordset(${told}::jsonb) as x (key_id text, used_at bigint) group by key_id) t where k.id = t.key_id`.execute(db);
+    },
+    putProviderKey: (key) =>
+      inTransaction(async (transaction) => {
+        // A new row, so that it stands first in lists, and a handle never names another credential.
+        await sql`delete from accounts.provider_key where account_id = ${key.accountId} and provider = ${key.provider}`.execute(transaction);
+        await sql`insert into accounts.provider_key as k (handle, account_id, provider, last4, zdr, base_url, created_at, key_id, wrapped_key, sealed)
+          values (${key.handle}, ${key.accountId}, ${key.provider}, ${key.last4}, ${key.zdr}, ${key.baseUrl}, ${key.createdAt}, ${key.keyId}, ${Buffer.from(key.wrappedKey)}, ${Buffer.from(key.sealed)})
+          on conflict (account_id, provider) do update set handle = excluded.handle, last4 = excluded.last4, zdr = excluded.zdr, base_url = excluded.base_url, created_at = excluded.created_at,
+            key_id = excluded.key_id, wrapped_key = excluded.wrapped_key, sealed = excluded.sealed`.execute(transaction);
+      }),
+    findProviderKey: async (handle) => {
+      const { rows } = await sql<ProviderKeyRow & SealedRow>`select * from accounts.provider_key where handle = ${handle}`.execute(db);
+      return rows[0] === undefined ? undefined : sealedFromRow(rows[0]);
+    },
+    listProviderKeys: async (accountId, { limit, afterId }) => {
+      const inAccount = accountId === '' ? sql`true` : sql`account_id = ${accountId}`;
+      const older = afterId === undefined ? sql`true` : sql`seq < (select seq from accounts.provider_key where handle = ${afterId})`;
+      const { rows } = await sql<ProviderKeyRow>`select handle, account_id, provider, last4, zdr, base_url, created_at from accounts.provider_key where ${inAccount} and ${older} order by seq desc limit ${limit}`.execute(db);
+      return rows.map(providerKeyFromRow);
+    },
+    removeProviderKey: async (accountId, provider) => {
+      const { rows } = await sql<ProviderKeyRow>`delete from accounts.provider_key where account_id = ${accountId} and provider = ${provider} returning handle, account_id, provider, last4, zdr, base_url, created_at`.execute(db);
+      return rows[0] === undefined ? undefined : providerKeyFromRow(rows[0]);
+    },
+    staleProviderKeys: async (keyId, { limit, afterId }) => {
+      const older = afterId === undefined ? sql`true` : sql`seq < (select seq from accounts.provider_key where handle = ${afterId})`;
+      const { rows } = await sql<ProviderKeyRow & SealedRow>`select * from accounts.provider_key where key_id <> ${keyId} and ${older} order by seq desc limit ${limit}`.execute(db);
+      return rows.map(sealedFromRow);
+    },
+    rewrapProviderKey: async (handle, fromKeyId, to) => {
+      const { rows } = await sql`update accounts.provider_key set key_id = ${to.keyId}, wrapped_key = ${Buffer.from(to.wrappedKey)} where handle = ${handle} and key_id = ${fromKeyId} returning handle`.execute(db);
+      return rows.length > 0;
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Rows of the store and records of the domain, each way. Amounts inside JSON are decimal strings. */
 import { z } from 'zod';
-import type { AccountRecord, KeyLimitsRecord, KeyRecord, SecretRecord } from '../domain/records.js';
+import type { AccountRecord, KeyLimitsRecord, KeyRecord, ProviderKeyRecord, SealedProviderKey, SecretRecord } from '../domain/records.js';
 
 export interface AccountRow {
   readonly seq: bigint;
@@ -29,9 +29,25 @@ export interface SecretRow {
   readonly valid_until: bigint | null;
 }
 
+export interface ProviderKeyRow {
+  readonly handle: string;
+  readonly account_id: string;
+  readonly provider: string;
+  readonly last4: string;
+  readonly zdr: boolean;
+  readonly base_url: string;
+  readonly created_at: bigint;
+}
+export interface SealedRow {
+  readonly key_id: string;
+  readonly wrapped_key: Buffer;
+  readonly sealed: Buffer;
+}
+
 const whole = z.string().transform((text) => BigInt(text));
 const period = z.enum(['day', 'week', 'month', 'total']);
 const names = z.array(z.string());
+const caps = z.array(z.object({ capNanoUsd: whole, period }));
 const settingsSchema = z.object({
   name: z.string(),
   tier: z.string(),
@@ -42,18 +58,32 @@ const settingsSchema = z.object({
   includedTokens: whole.nullable(),
   overageNanoUsdPerMillion: whole.nullable(),
   trialCreditNanoUsd: whole.nullable(),
+  byokTokens: whole.nullable().default(null),
   hardCap: z.boolean(),
-  costCaps: z.array(z.object({ capNanoUsd: whole, period })),
+  costCaps: caps,
+  policyCostCaps: caps.default([]),
+  policyHardCap: z.boolean().default(false),
   baselineModel: z.string(),
+  policyBaselineModel: z.string().default(''),
+  storeAnswers: z.boolean().default(false),
+  policyStoreAnswers: z.boolean().nullable().default(null),
   allowModels: names,
   denyModels: names,
   allowProviders: names,
   denyProviders: names,
   routingMode: z.string(),
+  costWeight: z.number().nullable().default(null),
   billingAnchorDay: z.number(),
   createdAt: z.number(),
 });
-const limitsSchema = z.object({ requestsPerMinute: z.number().nullable(), costCapNanoUsd: whole.nullable(), costCapPeriod: z.union([period, z.literal('')]), allowedModels: names });
+/** Rows written before there could be several caps have one, or null. */
+const limitsSchema = z
+  .object({ requestsPerMinute: z.number().nullable(), costCaps: caps.optional(), costCapNanoUsd: whole.nullish(), costCapPeriod: z.union([period, z.literal('')]).optional(), allowedModels: names })
+  .transform(({ requestsPerMinute, costCaps, costCapNanoUsd, costCapPeriod, allowedModels }): KeyLimitsRecord => ({
+    requestsPerMinute,
+    costCaps: costCaps ?? (costCapNanoUsd === null || costCapNanoUsd === undefined ? [] : [{ capNanoUsd: costCapNanoUsd, period: costCapPeriod || 'total' }]),
+    allowedModels,
+  }));
 
 function json(value: object): string {
   return JSON.stringify(value, (_key, entry: unknown) => (typeof entry === 'bigint' ? entry.toString() : entry));
@@ -93,4 +123,20 @@ export function keyFromRow(row: KeyRow): KeyRecord {
 
 export function secretFromRow(row: SecretRow): SecretRecord {
   return { digest: row.digest, pepperId: row.pepper_id, keyId: row.key_id, validUntil: seconds(row.valid_until) };
+}
+
+export function providerKeyFromRow(row: ProviderKeyRow): ProviderKeyRecord {
+  return { handle: row.handle, accountId: row.account_id, provider: row.provider, last4: row.last4, zdr: row.zdr, baseUrl: row.base_url, createdAt: Number(row.created_at) };
+}
+
+export function sealedFromRow(row: ProviderKeyRow & SealedRow): SealedProviderKey {
+  return { ...providerKeyFromRow(row), keyId: row.key_id, wrappedKey: row.wrapped_key, sealed: row.sealed };
+}
+
+const providerKeysSchema = z.array(z.object({ handle: z.string(), account_id: z.string(), provider: z.string(), last4: z.string(), zdr: z.boolean(), base_url: z.string(), created_at: z.number() }));
+
+/** From a JSON array of rows, null when there is none. */
+export function providerKeysFromJson(value: unknown): readonly ProviderKeyRecord[] {
+  if (value === null) return [];
+  return providerKeysSchema.parse(value).map((row) => providerKeyFromRow({ ...row, created_at: BigInt(row.created_at) }));
 }

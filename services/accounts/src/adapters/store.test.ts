@@ -7,7 +7,7 @@ import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { randomUUID } from 'node:crypto';
 import { NO_LIMITS, newKeyRecord } from '../domain/keys.js';
 import type { AccountStore } from '../domain/ports.js';
-import type { AccountRecord } from '../domain/records.js';
+import type { AccountRecord, ProviderKeyRecord } from '../domain/records.js';
 import { createMemoryStore } from './memory-store.js';
 import { MIGRATIONS } from './migrations.js';
 import { createPostgresStore, type AccountsSchema } from './postgres-store.js';
@@ -28,14 +28,16 @@ const stores: readonly (readonly [string, () => Promise<AccountStore>])[] = [
   }],
 ];
 
+const ACCOUNT: AccountRecord = {
+  id: '', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: 7, burstPerSecond: null, includedTokens: 9_000_000_000_000_000n, overageNanoUsdPerMillion: null,
+  trialCreditNanoUsd: 1n, byokTokens: 4n, hardCap: true, costCaps: [{ capNanoUsd: 8_999_999_999_999_999n, period: 'day' }], policyCostCaps: [{ capNanoUsd: 7n, period: 'total' }], policyHardCap: true, costWeight: 0.5, policyBaselineModel: 'b', storeAnswers: true, policyStoreAnswers: false, baselineModel: '', allowModels: ['a'], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 3, createdAt: 5,
+};
+
 describe.each(stores)('account store in %s', (_name, open) => {
   test('answers what was written, ends older secrets on a rotation and keeps the latest use', async () => {
     const store = await open();
-    const account: AccountRecord = {
-      id: `acct_${randomUUID()}`, name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: 7, burstPerSecond: null, includedTokens: 9_000_000_000_000_000n, overageNanoUsdPerMillion: null,
-      trialCreditNanoUsd: 1n, hardCap: true, costCaps: [{ capNanoUsd: 8_999_999_999_999_999n, period: 'day' }], baselineModel: '', allowModels: ['a'], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 3, createdAt: 5,
-    };
-    const key = newKeyRecord({ id: `key_${randomUUID()}`, accountId: account.id, name: 'k', prefix: 'p', scopes: ['keys'], createdAt: 5, expiresAt: 50, limits: { ...NO_LIMITS, costCapNanoUsd: 3n, costCapPeriod: 'week' } });
+    const account: AccountRecord = { ...ACCOUNT, id: `acct_${randomUUID()}` };
+    const key = newKeyRecord({ id: `key_${randomUUID()}`, accountId: account.id, name: 'k', prefix: 'p', scopes: ['keys'], createdAt: 5, expiresAt: 50, limits: { ...NO_LIMITS, costCaps: [{ capNanoUsd: 3n, period: 'week' }, { capNanoUsd: 9n, period: 'total' }] } });
     const [old, fresh] = [Buffer.from(randomUUID()), Buffer.from(randomUUID())];
     await store.insertAccount(account, { key, secret: { digest: old, pepperId: 'x', keyId: key.id, validUntil: null } });
     expect(await store.findAccount(account.id)).toEqual(account);
@@ -50,5 +52,37 @@ describe.each(stores)('account store in %s', (_name, open) => {
     expect(await store.updateAccount(account.id, (current) => ({ ...current, suspended: true }))).toMatchObject({ suspended: true });
     expect(await store.updateKey('key_unknown', (current) => current)).toBeUndefined();
     expect((await store.listAccounts({ limit: 1 }))[0]).toEqual({ ...account, suspended: true });
+  });
+
+  test('keeps one credential for each provider of an account, page by page, and what is sealed', async () => {
+    const store = await open();
+    const account = { ...ACCOUNT, id: `acct_${randomUUID()}` };
+    const key = newKeyRecord({ id: `key_${randomUUID()}`, accountId: account.id, name: 'k', prefix: 'p', scopes: [], createdAt: 5, expiresAt: null, limits: NO_LIMITS });
+    const digest = Buffer.from(randomUUID());
+    await store.insertAccount(account, { key, secret: { digest, pepperId: 'x', keyId: key.id, validUntil: null } });
+    const keyId = randomUUID().slice(0, 8);
+    const record = (provider: string, last4: string): ProviderKeyRecord => ({ handle: `cred_${randomUUID()}`, accountId: account.id, provider, last4, zdr: true, baseUrl: '', createdAt: 6 });
+    const sealedAs = { keyId, wrappedKey: Buffer.from('wrapped'), sealed: Buffer.from('sealed') };
+    const [first, groq, second] = [record('openai', 'aaaa'), record('groq', 'bbbb'), record('openai', 'cccc')];
+    for (const each of [first, groq, second]) await store.putProviderKey({ ...each, ...sealedAs });
+    expect(await store.findProviderKey(first.handle)).toBeUndefined();
+    expect(await store.findProviderKey(second.handle)).toEqual({ ...second, ...sealedAs });
+    expect(await store.listProviderKeys(account.id, { limit: 1 })).toEqual([second]);
+    expect(await store.listProviderKeys(account.id, { limit: 5, afterId: second.handle })).toEqual([groq]);
+    expect([...((await store.findSecret(digest))?.providerKeys ?? [])].sort((one, other) => (one.last4 < other.last4 ? -1 : 1))).toEqual([groq, second]);
+
+    const under = async (id: string) => (await store.staleProviderKeys(id, { limit: 1_000 })).filter((each) => each.accountId === account.id).map((each) => each.handle);
+    expect(await under(keyId)).toEqual([]);
+    expect(await under('other')).toEqual([second.handle, groq.handle]);
+    const moved = { keyId: 'other', wrappedKey: Buffer.from('again'), sealed: sealedAs.sealed };
+    expect(await store.rewrapProviderKey(groq.handle, 'stale', moved)).toBe(false);
+    expect(await store.rewrapProviderKey(groq.handle, keyId, moved)).toBe(true);
+    expect(await store.findProviderKey(groq.handle)).toEqual({ ...groq, ...moved });
+    expect(await under('other')).toEqual([second.handle]);
+
+    expect(await store.removeProviderKey(account.id, 'groq')).toEqual(groq);
+    expect(await store.removeProviderKey(account.id, 'groq')).toBeUndefined();
+    expect(await store.removeProviderKey('acct_other', 'openai')).toBeUndefined();
+    expect(await store.listProviderKeys(account.id, { limit: 5 })).toEqual([second]);
   });
 });

@@ -12,8 +12,8 @@ import { createSecretMaker } from './secrets.js';
 
 const PEPPER = 'a pepper of enough length';
 const WANTED: AccountRecord = {
-  id: '', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, hardCap: false,
-  costCaps: [], baselineModel: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: 0,
+  id: '', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, byokTokens: null, hardCap: false,
+  costCaps: [], policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: null, baselineModel: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: 0, policyCostCaps: [], policyHardCap: false, costWeight: null,
 };
 
 async function world() {

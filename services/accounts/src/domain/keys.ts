@@ -3,14 +3,14 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { sameDigest, type SecretMaker } from './secrets.js';
 import type { AccountStore, Announcer } from './ports.js';
-import { KEY_STATUSES, keyStatus, OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyLimitsRecord, type KeyRecord, type KeyStatus } from './records.js';
+import { KEY_STATUSES, keyStatus, OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyLimitsRecord, type KeyRecord, type KeyStatus, type ProviderKeyRecord } from './records.js';
 import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, limitsProblem, nameProblem, scopesProblem } from './rules.js';
 
 /** Ninety days in seconds. */
 const REVOKED_LISTED_SECONDS = 7_776_000;
 const LIST_MAX = 100;
 const LIST_CHUNK = 200;
-export const NO_LIMITS: KeyLimitsRecord = { requestsPerMinute: null, costCapNanoUsd: null, costCapPeriod: '', allowedModels: [] };
+export const NO_LIMITS: KeyLimitsRecord = { requestsPerMinute: null, costCaps: [], allowedModels: [] };
 
 export interface SeenKey {
   readonly key: KeyRecord;
@@ -37,7 +37,7 @@ export type SecretOutcome = { readonly seen: SeenKey; readonly secret: string } 
 
 /** `accountId` empty = the operator: any account. Undefined answers mean: no such key there. */
 export interface Keys {
-  authenticate(digest: Uint8Array, pepperId: string): Promise<(SeenKey & { readonly account: AccountRecord }) | undefined>;
+  authenticate(digest: Uint8Array, pepperId: string): Promise<(SeenKey & { readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] }) | undefined>;
   create(wanted: NewKey): Promise<SecretOutcome>;
   get(accountId: string, keyId: string): Promise<SeenKey | undefined>;
   list(accountId: string, limit: number, after: string, status: string): Promise<{ readonly keys: readonly SeenKey[]; readonly hasMore: boolean } | { readonly problem: string }>;
@@ -70,13 +70,13 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
     authenticate: async (digest, pepperId) => {
       const found = await store.findSecret(digest);
       if (found === undefined || found.secret.pepperId !== pepperId || !sameDigest(found.secret.digest, digest)) return undefined;
-      const { secret, account } = found;
+      const { secret, account, providerKeys } = found;
       const { validUntil } = secret;
-      if (validUntil === null) return { ...seen(found.key), account };
+      if (validUntil === null) return { ...seen(found.key), account, providerKeys };
       // A rotated-out secret: it ends with its grace, and whoever caches the answer must see that end.
-      if (validUntil <= nowSeconds()) return { key: { ...found.key, revokedAt: found.key.revokedAt ?? validUntil }, status: 'revoked', account };
+      if (validUntil <= nowSeconds()) return { key: { ...found.key, revokedAt: found.key.revokedAt ?? validUntil }, status: 'revoked', account, providerKeys };
       const key = { ...found.key, expiresAt: Math.min(found.key.expiresAt ?? validUntil, validUntil) };
-      return { ...seen(key), account };
+      return { ...seen(key), account, providerKeys };
     },
 
     create: async ({ accountId, name, expiresInSeconds, scopes: wanted, limits, actorKeyId }) => {

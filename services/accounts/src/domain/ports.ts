@@ -1,5 +1,6 @@
 /** What the domain needs from the world. */
-import type { AccountRecord, KeyRecord, SecretRecord } from './records.js';
+import type { Sealed } from './envelope.js';
+import type { AccountRecord, KeyRecord, ProviderKeyRecord, SealedProviderKey, SecretRecord } from './records.js';
 
 /** Newest first. `afterId` undefined = from the newest. */
 export interface Page {
@@ -17,19 +18,50 @@ export interface AccountStore {
   updateAccount(id: string, change: (account: AccountRecord) => AccountRecord): Promise<AccountRecord | undefined>;
   insertKey(key: KeyRecord, secret: SecretRecord): Promise<void>;
   findKey(id: string): Promise<KeyRecord | undefined>;
-  findSecret(digest: Uint8Array): Promise<{ readonly secret: SecretRecord; readonly key: KeyRecord; readonly account: AccountRecord } | undefined>;
+  findSecret(digest: Uint8Array): Promise<{ readonly secret: SecretRecord; readonly key: KeyRecord; readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] } | undefined>;
   listKeys(accountId: string, page: Page): Promise<readonly KeyRecord[]>;
   updateKey(id: string, change: (key: KeyRecord) => KeyRecord): Promise<KeyRecord | undefined>;
   /** Like `updateKey`, and makes `secret` the newest one; all others end at `othersValidUntil` at the latest. Changes nothing when `change` answers the same record. */
   rotateKey(id: string, change: (key: KeyRecord) => KeyRecord, secret: SecretRecord, othersValidUntil: number): Promise<KeyRecord | undefined>;
   /** Later of what is kept and what is told; unknown keys are ignored. */
   touchKeys(touches: readonly { readonly keyId: string; readonly usedAt: number }[]): Promise<void>;
+  /** In place of what the account has at that provider. */
+  putProviderKey(key: SealedProviderKey): Promise<void>;
+  findProviderKey(handle: string): Promise<SealedProviderKey | undefined>;
+  /** `accountId` empty = of all accounts. */
+  listProviderKeys(accountId: string, page: Page): Promise<readonly ProviderKeyRecord[]>;
+  removeProviderKey(accountId: string, provider: string): Promise<ProviderKeyRecord | undefined>;
+  /** Those whose data key is under another key than `keyId`. */
+  staleProviderKeys(keyId: string, page: Page): Promise<readonly SealedProviderKey[]>;
+  /** False when it is gone, or no longer under `fromKeyId`. */
+  rewrapProviderKey(handle: string, fromKeyId: string, to: Sealed): Promise<boolean>;
 }
 
-export type InvalidationReason = 'revoked' | 'updated' | 'rotated' | 'suspended' | 'account_updated';
+export type InvalidationReason = 'revoked' | 'updated' | 'rotated' | 'suspended' | 'account_updated' | 'provider_key' | 'session_ended';
 
 /** Tells every replica of edge to drop what it cached. Best effort; never throws. */
 export interface Announcer {
   /** `keyId` empty = every key of the account. */
   invalidated(event: { readonly keyId: string; readonly accountId: string; readonly reason: InvalidationReason }): void;
+}
+
+/** A dashboard's session; times in Unix seconds. */
+export interface SessionRecord {
+  readonly digest: Uint8Array;
+  /** Digest of the secret that signed in. */
+  readonly keyDigest: Uint8Array;
+  readonly createdAt: number;
+  readonly lastUsedAt: number;
+  readonly expiresAt: number;
+}
+
+/** Rejects with a Fault `store_unavailable` while it is away. */
+export interface SessionStore {
+  /** Of the sessions made with the same secret the oldest beyond `keptMax` go; so do all that expired before `createdAt`. */
+  insert(session: SessionRecord, keptMax: number): Promise<void>;
+  find(digest: Uint8Array): Promise<SessionRecord | undefined>;
+  /** Later of what is kept and what is told. */
+  touch(digest: Uint8Array, usedAt: number): Promise<void>;
+  /** Answers what was there. */
+  remove(digest: Uint8Array): Promise<SessionRecord | undefined>;
 }

@@ -1,7 +1,13 @@
-/** What accounts keeps: accounts, keys and the digests of their secrets. */
+/** What accounts keeps: accounts, keys and the digests of their secrets, credentials at providers. */
+import type { Sealed } from './envelope.js';
 
 export type CapPeriod = 'day' | 'week' | 'month' | 'total';
 export const CAP_PERIODS: readonly CapPeriod[] = ['day', 'week', 'month', 'total'];
+
+export interface CostCapRecord {
+  readonly capNanoUsd: bigint;
+  readonly period: CapPeriod;
+}
 
 /** Scopes a key may carry (contract, section 10). */
 export const SCOPES = ['inference', 'models:read', 'keys', 'usage:read', 'admin'] as const;
@@ -21,14 +27,28 @@ export interface AccountRecord {
   readonly includedTokens: bigint | null;
   readonly overageNanoUsdPerMillion: bigint | null;
   readonly trialCreditNanoUsd: bigint | null;
+  /** A month, over own provider credentials. */
+  readonly byokTokens: bigint | null;
   readonly hardCap: boolean;
-  readonly costCaps: readonly { readonly capNanoUsd: bigint; readonly period: CapPeriod }[];
+  /** The operator's; one for each period at most. */
+  readonly costCaps: readonly CostCapRecord[];
+  /** The account's own, beside the operator's: the tighter one binds. */
+  readonly policyCostCaps: readonly CostCapRecord[];
+  readonly policyHardCap: boolean;
   readonly baselineModel: string;
+  /** The account's own, in place of the operator's; empty = none. */
+  readonly policyBaselineModel: string;
+  /** Whether answers are kept for repeats of an Idempotency-Key, as the operator set it. */
+  readonly storeAnswers: boolean;
+  /** The account's own word, which counts; null = none. */
+  readonly policyStoreAnswers: boolean | null;
   readonly allowModels: readonly string[];
   readonly denyModels: readonly string[];
   readonly allowProviders: readonly string[];
   readonly denyProviders: readonly string[];
   readonly routingMode: string;
+  /** Predicted quality given up for a US dollar; takes the place of the mode. */
+  readonly costWeight: number | null;
   /** 1..28; 0 = calendar month. */
   readonly billingAnchorDay: number;
   /** Unix seconds. */
@@ -37,8 +57,8 @@ export interface AccountRecord {
 
 export interface KeyLimitsRecord {
   readonly requestsPerMinute: number | null;
-  readonly costCapNanoUsd: bigint | null;
-  readonly costCapPeriod: CapPeriod | '';
+  /** One for each period at most. */
+  readonly costCaps: readonly CostCapRecord[];
   /** Empty = all. */
   readonly allowedModels: readonly string[];
 }
@@ -69,6 +89,25 @@ export interface SecretRecord {
   /** Unix seconds from which a rotated-out secret is refused; null = the newest. */
   readonly validUntil: number | null;
 }
+
+/** An account's own credential at a provider, without the credential. */
+export interface ProviderKeyRecord {
+  /** Names this very credential: another one has another handle. */
+  readonly handle: string;
+  readonly accountId: string;
+  /** Catalog id. */
+  readonly provider: string;
+  /** Empty = too short to show any of it. */
+  readonly last4: string;
+  readonly zdr: boolean;
+  /** Empty = the provider's own. */
+  readonly baseUrl: string;
+  /** Unix seconds. */
+  readonly createdAt: number;
+}
+
+/** As kept. */
+export type SealedProviderKey = ProviderKeyRecord & Sealed;
 
 export type KeyStatus = 'active' | 'rotating' | 'disabled' | 'expired' | 'revoked';
 export const KEY_STATUSES: readonly KeyStatus[] = ['active', 'rotating', 'disabled', 'expired', 'revoked'];

@@ -1,7 +1,7 @@
 /** Bounds of what accounts accepts; each problem is a sentence that names the field. */
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import { isTier } from '@signalbox/kernel/tiers';
-import { CAP_PERIODS, SCOPES, type AccountRecord, type KeyLimitsRecord } from './records.js';
+import { CAP_PERIODS, SCOPES, type AccountRecord, type CostCapRecord, type KeyLimitsRecord } from './records.js';
 
 const NAME_LENGTH_MAX = 100;
 /** Ten years in seconds. */
@@ -10,6 +10,9 @@ export const EXPIRES_IN_SECONDS_MAX = 315_360_000;
 export const GRACE_SECONDS_MAX = 2_592_000;
 const LIST_LENGTH_MAX = 200;
 const RATE_MAX = 10_000_000;
+/** Of predicted quality for a US dollar; above it only the price counts. */
+const COST_WEIGHT_MAX = 1_000_000;
+const NAME_OF_MODEL_MAX = 200;
 const TOKENS_MAX = 9_000_000_000_000_000n;
 
 /** Problem of a name, or undefined. 1 to 100 characters. */
@@ -36,13 +39,17 @@ function listProblem(field: string, list: readonly string[]): string | undefined
   return list.length <= LIST_LENGTH_MAX && list.every((entry) => entry.length >= 1 && entry.length <= 200) ? undefined : `${field} must have at most ${LIST_LENGTH_MAX} names.`;
 }
 
+function capsProblem(prefix: string, caps: readonly CostCapRecord[]): string | undefined {
+  const periods = caps.map((cap) => cap.period);
+  if (!periods.every((period) => CAP_PERIODS.includes(period))) return `${prefix}cost_cap_period must be among ${CAP_PERIODS.join(', ')}.`;
+  if (new Set(periods).size !== periods.length) return `${prefix}cost_caps must name each period once.`;
+  return caps.map((cap) => amountProblem(`${prefix}cost_cap_usd`, cap.capNanoUsd)).find((problem) => problem !== undefined);
+}
+
 export function limitsProblem(limits: KeyLimitsRecord): string | undefined {
-  if (limits.costCapPeriod !== '' && !CAP_PERIODS.includes(limits.costCapPeriod)) return `limits.cost_cap_period must be among ${CAP_PERIODS.join(', ')}.`;
-  if (limits.costCapNanoUsd !== null && limits.costCapPeriod === '') return 'limits.cost_cap_period is required with limits.cost_cap_usd.';
-  if (limits.costCapNanoUsd === null && limits.costCapPeriod !== '') return 'limits.cost_cap_usd is required with limits.cost_cap_period.';
   return (
     rateProblem('limits.requests_per_minute', limits.requestsPerMinute) ??
-    amountProblem('limits.cost_cap_usd', limits.costCapNanoUsd) ??
+    capsProblem('limits.', limits.costCaps) ??
     listProblem('limits.allowed_models', limits.allowedModels)
   );
 }
@@ -52,17 +59,17 @@ export function accountProblem(account: AccountRecord): string | undefined {
   if (!['', 'A', 'B'].includes(account.variant)) return 'variant must be A or B.';
   if (!['', 'quality', 'balanced', 'economy'].includes(account.routingMode)) return 'routing_mode must be among quality, balanced, economy.';
   if (account.billingAnchorDay < 0 || account.billingAnchorDay > 28) return 'billing_anchor_day must be from 1 to 28, or 0 for the calendar month.';
-  if (account.includedTokens !== null && (account.includedTokens < 0n || account.includedTokens > TOKENS_MAX)) return 'included_tokens must be at least 0.';
-  const periods = account.costCaps.map((cap) => cap.period);
-  if (!periods.every((period) => CAP_PERIODS.includes(period))) return `cost_cap_period must be among ${CAP_PERIODS.join(', ')}.`;
-  if (new Set(periods).size !== periods.length) return 'cost_caps must name each period once.';
+  for (const [field, tokens] of [['included_tokens', account.includedTokens], ['byok_tokens', account.byokTokens]] as const) if (tokens !== null && (tokens < 0n || tokens > TOKENS_MAX)) return `${field} must be from 0 to ${TOKENS_MAX}.`;
+  if (account.costWeight !== null && !(account.costWeight >= 0 && account.costWeight <= COST_WEIGHT_MAX)) return `lambda must be from 0 to ${COST_WEIGHT_MAX}.`;
+  if (Math.max(account.baselineModel.length, account.policyBaselineModel.length) > NAME_OF_MODEL_MAX) return `baseline_model must have at most ${NAME_OF_MODEL_MAX} characters.`;
   return (
     nameProblem(account.name) ??
     rateProblem('requests_per_minute', account.requestsPerMinute) ??
     rateProblem('burst_per_second', account.burstPerSecond) ??
     amountProblem('overage_usd_per_million', account.overageNanoUsdPerMillion) ??
     amountProblem('trial_credit_usd', account.trialCreditNanoUsd) ??
-    account.costCaps.map((cap) => amountProblem('cost_cap_usd', cap.capNanoUsd)).find((problem) => problem !== undefined) ??
+    capsProblem('', account.costCaps) ??
+    capsProblem('', account.policyCostCaps) ??
     listProblem('allow_models', account.allowModels) ??
     listProblem('deny_models', account.denyModels) ??
     listProblem('allow_providers', account.allowProviders) ??

@@ -94,6 +94,68 @@ const QUIET_VACUUM = [
   ...['account_id', 'kind', 'request_id', 'seq'].map((column) => `alter table ledger_entries alter column ${column} set statistics 10`),
 ];
 
+/** Tokens of one side of a row's detail. */
+const tokensOf = (buckets: readonly string[]): string => buckets.map((bucket) => `coalesce((d->'tokens'->>'${bucket}')::bigint, 0)`).join(' + ');
+
+/**
+ * Sums for reports, kept with the rows they sum; periods that are closed with the terms that held; what providers say;
+ * how far writers are by their own account. The time index is what lists of requests are read by.
+ */
+const BOOKS = [
+  `create table usage_days (
+    account_id text not null, day text not null, period text not null, provider text not null, key_id text not null, model text not null,
+    requests bigint not null, tokens bigint not null, byok_tokens bigint not null, prompt_tokens bigint not null, completion_tokens bigint not null,
+    cost_nano_usd bigint not null, charge_nano_usd bigint not null, adjusted_nano_usd bigint not null, savings_nano_usd bigint not null,
+    primary key (account_id, day, period, provider, key_id, model)) with (fillfactor = 50)`,
+  // Adjustments booked before this are attributed to the day's model without tokens of its own: their sums of money are exact.
+  `insert into usage_days
+    select r.account_id, to_char(to_timestamp(r.at_ms / 1000) at time zone 'utc', 'YYYY-MM-DD'), r.period, r.provider, r.key_id, coalesce(d->>'model', ''),
+      count(*) filter (where r.kind = 'charge'), sum(r.tokens), sum(r.byok_tokens),
+      coalesce(sum(${tokensOf(['inputUncached', 'cacheRead', 'cacheWrite', 'audio', 'image'])}) filter (where r.kind = 'charge' and c.charged), 0),
+      coalesce(sum(${tokensOf(['outputText', 'outputReasoning'])}) filter (where r.kind = 'charge' and c.charged), 0),
+      coalesce(sum(a.amount_nano_usd) filter (where r.kind = 'charge' and c.charged), 0), coalesce(sum(r.amount_nano_usd) filter (where r.kind = 'charge'), 0),
+      coalesce(sum(r.amount_nano_usd) filter (where r.kind = 'adjustment'), 0), coalesce(sum(coalesce((d->>'savings')::bigint, 0)) filter (where r.kind = 'charge' and c.charged), 0)
+    from ledger_rows r left join ledger_entries a on a.kind = 'attempt' and a.request_id = r.request_id and a.attempt = r.attempt
+      cross join lateral (select a.detail::jsonb as d) detail cross join lateral (select to_jsonb(r.attempt) <@ (r.detail::jsonb->'charged') as charged) c
+    where r.kind = 'charge' or (r.kind = 'adjustment' and r.applies_to = 'charge') group by 1, 2, 3, 4, 5, 6`,
+  `create index usage_days_period on usage_days (account_id, period)`,
+  `create table attempt_days (
+    account_id text not null, day text not null, provider text not null, attempts bigint not null, tokens bigint not null, cost_nano_usd bigint not null, estimated_nano_usd bigint not null,
+    primary key (account_id, day, provider)) with (fillfactor = 50)`,
+  `insert into attempt_days
+    select account_id, to_char(to_timestamp(at_ms / 1000) at time zone 'utc', 'YYYY-MM-DD'), provider, count(*), sum(tokens), sum(amount_nano_usd), sum(case when source = 'provider' then 0 else amount_nano_usd end)
+    from ledger_entries where kind = 'attempt' and coalesce((detail::jsonb->>'byok')::boolean, false) is false group by 1, 2, 3`,
+  `create index attempt_days_day on attempt_days (day, provider)`,
+  `create index ledger_requests_by_time on ledger_entries (account_id, at_ms desc, seq desc) where kind = 'charge' or charge_hash is not null`,
+  `create index ledger_failed_by_time on ledger_entries (account_id, at_ms desc, seq desc) where kind = 'charge' and detail like '{"charged":[]%'`,
+  `create index ledger_adjustments_of_period on ledger_entries (account_id, period) where kind = 'adjustment'`,
+  `create table closed_periods (id bigint generated always as identity primary key, period text not null unique, start_ms bigint not null, end_ms bigint not null, closed_at_ms bigint not null)`,
+  `create table closed_terms (account_id text not null, period text not null references closed_periods (period), terms jsonb not null, primary key (account_id, period))`,
+  `create trigger closed_periods_stay before update or delete on closed_periods for each row execute function refuse_change()`,
+  `create trigger closed_terms_stay before update or delete on closed_terms for each row execute function refuse_change()`,
+  `create table provider_usage (provider text not null, day text not null, cost_nano_usd bigint not null, tokens bigint not null, told_at_ms bigint not null, primary key (provider, day))`,
+  `create table reconciliations (
+    at_ms bigint not null, kind text not null, subject text not null, day text not null, ours_nano_usd bigint not null, theirs_nano_usd bigint not null, status text not null, gaps bigint not null,
+    primary key (at_ms, kind, subject, day))`,
+  `alter table writers add column reported_at_ms bigint not null default 0, add column open_since_ms bigint not null default 0`,
+  `update writers set reported_at_ms = registered_at_ms`,
+  `alter table dead_events add column resolved_at_ms bigint, add column note text not null default ''`,
+  `create index dead_events_waiting on dead_events (id) where resolved_at_ms is null`,
+  // The service itself may not change rows either; a superuser is stopped by the triggers alone.
+  `revoke update, delete, truncate on ledger_entries from public, current_user`,
+];
+
+/** When each writer was heard of last: a rebuild of quota waits for those that may be alive. */
+const WRITERS_SEEN = [`alter table writers add column seen_at_ms bigint not null default 0`, `update writers set seen_at_ms = registered_at_ms`];
+
+/** Decisions of routing and what clients thought of them: no money, kept for days. Ids are in the order of time. */
+const DECISIONS = [
+  `create table decisions (
+    id text primary key, request_id text not null, account_id text not null, at_ms bigint not null, via_auto boolean not null, record text not null, score double precision)`,
+  `create index decisions_of_account on decisions (account_id, id)`,
+  `create index decisions_of_request on decisions (request_id)`,
+];
+
 const run = (name: string, statements: readonly string[]): Migration => ({
   name,
   up: async (transaction) => {
@@ -101,4 +163,4 @@ const run = (name: string, statements: readonly string[]): Migration => ({
   },
 });
 
-export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM)];
+export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS)];

@@ -10,7 +10,7 @@ import { mergeRanges, type Progress, type SeqRange } from '../domain/ranges.js';
 import { plainChargeDetail, requestsOf, type AttemptDetail, type ChargeDetail, type StoredRow } from '../domain/request.js';
 import { bigintArray, integerArray, textArray } from './arrays.js';
 import { packRows } from './packed-rows.js';
-import { ADD_DEAD, ADD_HEADS, ADD_OUTCOMES, ADD_WRITERS, LOCK_HEADS, LOCK_WRITERS, READ_ROWS, WRITE_BATCH } from './statements.js';
+import { ADD_DEAD, ADD_HEADS, ADD_OUTCOMES, ADD_WRITERS, LOCK_HEADS, LOCK_WRITERS, READ_CLOSED, READ_ROWS, SHARE_PERIODS, WRITE_BATCH } from './statements.js';
 
 function unique(values: readonly string[]): string[] {
   return [...new Set(values)];
@@ -57,7 +57,7 @@ interface HeadRow {
   readonly totals_seq: bigint;
 }
 
-interface KnownRow {
+export interface KnownRow {
   readonly request_id: string;
   readonly account_id: string;
   readonly key_id: string;
@@ -76,7 +76,7 @@ interface KnownRow {
   readonly has_charge: boolean;
 }
 
-function storedRows(row: KnownRow): StoredRow[] {
+export function storedRows(row: KnownRow): StoredRow[] {
   const common = {
     requestId: row.request_id, accountId: row.account_id, keyId: row.key_id, attempt: row.attempt, amountNanoUsd: row.amount_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens,
     source: row.source, provider: row.provider, cardId: row.card_id, period: row.period, atMs: row.at_ms,
@@ -86,6 +86,14 @@ function storedRows(row: KnownRow): StoredRow[] {
   return row.has_charge ? [attempt, { ...common, kind: 'charge', detail: JSON.parse(plainChargeDetail(row.attempt)) as ChargeDetail }] : [attempt];
 }
 
+/** Closed periods as known to this process; they never open again, so only new ones are read. */
+export interface KnownPeriods {
+  lastId: bigint;
+  readonly closed: Set<string>;
+  /** Period that takes what comes late, at an instant. */
+  openAt(nowMs: number, closed: ReadonlySet<string>): string;
+}
+
 interface Opened {
   readonly writers: readonly WriterRow[];
   readonly heads: readonly HeadRow[];
@@ -93,11 +101,15 @@ interface Opened {
 }
 
 /** Locks writers and accounts, then reads the requests, so that what another replica booked before is seen: in one round trip unless a writer or an account is new. */
-async function open(run: RunPrepared, writers: readonly string[], accountIds: readonly string[], requestIds: readonly string[], nowMs: number): Promise<Opened> {
+async function open(run: RunPrepared, writers: readonly string[], accountIds: readonly string[], requestIds: readonly string[], periods: KnownPeriods, nowMs: number): Promise<Opened> {
   const names = [textArray(writers)];
   const ids = [textArray(accountIds)];
   const lockAndRead = async (): Promise<Opened> => {
-    const [known, heads, rows] = await Promise.all([run<WriterRow>(LOCK_WRITERS, names), run<HeadRow>(LOCK_HEADS, ids), run<KnownRow>(READ_ROWS, [textArray(requestIds)])]);
+    const [, closed, known, heads, rows] = await Promise.all([run(SHARE_PERIODS, []), run<{ id: bigint; period: string }>(READ_CLOSED, [periods.lastId]), run<WriterRow>(LOCK_WRITERS, names), run<HeadRow>(LOCK_HEADS, ids), run<KnownRow>(READ_ROWS, [textArray(requestIds)])]);
+    for (const { id, period } of closed) {
+      periods.closed.add(period);
+      if (id > periods.lastId) periods.lastId = id;
+    }
     return { writers: known, heads, rows };
   };
   const opened = await lockAndRead();
@@ -125,6 +137,8 @@ async function writeBatch(run: RunPrepared, entries: readonly LedgerEntry[], acc
   const packed = packRows(entries);
   const rows = packed.map(({ row }) => row);
   const deltas = accounts.flatMap(({ accountId, deltas: each }) => each.map((delta) => ({ accountId, ...delta })));
+  const usage = accounts.flatMap(({ accountId, usage: each }) => each.map((delta) => ({ accountId, ...delta })));
+  const attempts = accounts.flatMap(({ accountId, attempts: each }) => each.map((delta) => ({ accountId, ...delta })));
   const totals = await run<TotalRow>(WRITE_BATCH, [
     column(rows, (row) => row.accountId), bigintArray(rows.map((row) => row.seq)), column(rows, (row) => row.kind), column(rows, (row) => row.requestId),
     integerArray(rows.map((row) => row.attempt)), bigintArray(rows.map((row) => row.amountNanoUsd)), bigintArray(rows.map((row) => row.tokens)), bigintArray(rows.map((row) => row.byokTokens)),
@@ -133,6 +147,12 @@ async function writeBatch(run: RunPrepared, entries: readonly LedgerEntry[], acc
     column(rows, (row) => row.detail), column(rows, (row) => row.hash), textArray(packed.map(({ chargeHash }) => chargeHash)),
     column(accounts, ({ accountId }) => accountId), bigintArray(accounts.map(({ head }) => head.seq)), column(accounts, ({ head }) => head.hash), bigintArray(accounts.map(({ head }) => head.totalsSeq)),
     column(marks, ({ writer }) => writer), bigintArray(marks.map(({ watermark }) => watermark)), column(marks, ({ beyond }) => flatRanges(beyond)),
+    column(usage, (sum) => sum.accountId), column(usage, (sum) => sum.period), column(usage, (sum) => sum.day), column(usage, (sum) => sum.model), column(usage, (sum) => sum.provider), column(usage, (sum) => sum.keyId),
+    bigintArray(usage.map((sum) => BigInt(sum.requests))), bigintArray(usage.map((sum) => sum.tokens)), bigintArray(usage.map((sum) => sum.byokTokens)), bigintArray(usage.map((sum) => sum.promptTokens)),
+    bigintArray(usage.map((sum) => sum.completionTokens)), bigintArray(usage.map((sum) => sum.costNanoUsd)), bigintArray(usage.map((sum) => sum.chargeNanoUsd)), bigintArray(usage.map((sum) => sum.adjustedNanoUsd)),
+    bigintArray(usage.map((sum) => sum.savingsNanoUsd)),
+    column(attempts, (sum) => sum.accountId), column(attempts, (sum) => sum.day), column(attempts, (sum) => sum.provider), bigintArray(attempts.map((sum) => BigInt(sum.attempts))),
+    bigintArray(attempts.map((sum) => sum.tokens)), bigintArray(attempts.map((sum) => sum.costNanoUsd)), bigintArray(attempts.map((sum) => sum.estimatedNanoUsd)),
     column(deltas, (delta) => delta.accountId), column(deltas, (delta) => delta.scope), column(deltas, (delta) => delta.periodId), bigintArray(deltas.map((delta) => delta.chargeNanoUsd)),
     bigintArray(deltas.map((delta) => delta.tokens)), bigintArray(deltas.map((delta) => delta.byokTokens)),
     nowMs,
@@ -166,14 +186,14 @@ async function writeDead(run: RunPrepared, dead: readonly DeadEvent[], nowMs: nu
 const factText = (fact: unknown): string => JSON.stringify(fact, (_name, part: unknown) => (typeof part === 'bigint' ? part.toString() : part));
 
 /** Books everything inside the transaction of `run`. */
-export async function commitBatch(run: RunPrepared, ranges: readonly CheckedRange[], dead: readonly DeadEvent[], nowMs: number): Promise<CommittedBatch> {
+export async function commitBatch(run: RunPrepared, ranges: readonly CheckedRange[], dead: readonly DeadEvent[], periods: KnownPeriods, nowMs: number): Promise<CommittedBatch> {
   const attempts = ranges.flatMap((each) => each.attempts);
   const outcomes = ranges.flatMap((each) => each.outcomes);
   const facts = [...attempts, ...outcomes];
   const writers = unique(ranges.map((each) => each.writer));
-  const opened = await open(run, writers, unique(facts.map((fact) => fact.accountId)), unique(facts.map((fact) => fact.requestId)), nowMs);
+  const opened = await open(run, writers, unique(facts.map((fact) => fact.accountId)), unique(facts.map((fact) => fact.requestId)), periods, nowMs);
   const heads = new Map(opened.heads.map((row) => [row.account_id, { seq: row.seq, hash: row.hash, totalsSeq: row.totals_seq }]));
-  const booking = book({ attempts, outcomes, requests: requestsOf(opened.rows.flatMap(storedRows)), heads, nowMs });
+  const booking = book({ attempts, outcomes, requests: requestsOf(opened.rows.flatMap(storedRows)), heads, nowMs, books: periods.closed.size === 0 ? undefined : { closed: periods.closed, open: periods.openAt(nowMs, periods.closed) } });
   const marks = advance(opened.writers, ranges);
   const sums = ranges.length === 0 ? new Map<string, ScopeTotals[]>() : await writeBatch(run, booking.rows, booking.accounts, marks, nowMs);
   await writeOutcomes(run, booking.outcomes);

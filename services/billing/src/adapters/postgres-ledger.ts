@@ -1,9 +1,10 @@
 /** The ledger in Postgres: one transaction a batch, a handful of prepared statements whatever its size. */
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
+import { periodAt } from '@signalbox/ledger-core/periods';
 import type { Database } from '@signalbox/sql/database';
 import { sql } from 'kysely';
 import type { LedgerRowView, LedgerStore, WriterMarkRow } from '../domain/ports.js';
-import { commitBatch } from './postgres-commit.js';
+import { commitBatch, type KnownPeriods } from './postgres-commit.js';
 
 /** Rows of the table whose requests are named in a rebuild: about as many requests, most of which were charged as they were booked. */
 const RECENT_ROWS = 2_000;
@@ -32,8 +33,18 @@ interface LedgerRow {
 const isCharged = (alias: 'a' | 'c') => sql<boolean>`to_jsonb(e.attempt) <@ (${sql.ref(`${alias}.detail`)}::jsonb -> 'charged')`;
 
 /** The ledger over a database whose search path starts with the schema `billing`. */
-export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 'transactPrepared'>): LedgerStore {
+export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 'transactPrepared'>, periodSeconds?: number): LedgerStore {
   const { db } = database;
+  const periods: KnownPeriods = {
+    lastId: 0n,
+    closed: new Set(),
+    openAt: (nowMs, closed) => {
+      let open = periodAt(nowMs, periodSeconds);
+      // Only a clock that went back finds its own period closed.
+      while (closed.has(open.id)) open = periodAt(open.endMs, periodSeconds);
+      return open.id;
+    },
+  };
 
   /** Requests charged last, and those of `asked` that are charged. */
   async function chargedRequests(accountId: string, asked: readonly string[]): Promise<readonly string[]> {
@@ -45,17 +56,20 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
   }
 
   return {
-    commit: (ranges, dead, nowMs) => database.transactPrepared((run) => commitBatch(run, ranges, dead, nowMs)),
-    register: async (writer, provider, lastSeq, nowMs) => {
-      const { rows } = await sql<{ ledger_seq: bigint }>`insert into writers (writer, provider, last_seq, registered_at_ms) values (${writer}, ${provider}, ${lastSeq}::bigint, ${nowMs}::bigint)
-        on conflict (writer) do update set provider = case when excluded.provider = '' then writers.provider else excluded.provider end, last_seq = greatest(writers.last_seq, excluded.last_seq)
+    commit: (ranges, dead, nowMs) => database.transactPrepared((run) => commitBatch(run, ranges, dead, periods, nowMs)),
+    register: async (writer, provider, lastSeq, nowMs, openSinceMs) => {
+      const { rows } = await sql<{ ledger_seq: bigint }>`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, seen_at_ms)
+        values (${writer}, ${provider}, ${lastSeq}::bigint, ${nowMs}::bigint, ${nowMs}::bigint, ${openSinceMs ?? 0}::bigint, ${nowMs}::bigint)
+        on conflict (writer) do update set provider = case when excluded.provider = '' then writers.provider else excluded.provider end, last_seq = greatest(writers.last_seq, excluded.last_seq), seen_at_ms = greatest(writers.seen_at_ms, excluded.seen_at_ms),
+          reported_at_ms = case when ${openSinceMs === undefined} then writers.reported_at_ms else excluded.reported_at_ms end,
+          open_since_ms = case when ${openSinceMs === undefined} then writers.open_since_ms else excluded.open_since_ms end
         returning ledger_seq`.execute(db);
       return rows[0]?.ledger_seq ?? 0n;
     },
     watermarks: async () => {
-      const { rows } = await sql<{ writer: string; provider: string; last_seq: bigint; ledger_seq: bigint; gaps: bigint }>`select writer, provider, last_seq, ledger_seq,
+      const { rows } = await sql<{ writer: string; provider: string; last_seq: bigint; ledger_seq: bigint; gaps: bigint; seen_at_ms: bigint }>`select writer, provider, last_seq, ledger_seq, seen_at_ms,
         (cardinality(beyond) / 2)::bigint as gaps from writers order by writer`.execute(db);
-      return rows.map((row): WriterMarkRow => ({ writer: row.writer, provider: row.provider, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps }));
+      return rows.map((row): WriterMarkRow => ({ writer: row.writer, provider: row.provider, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, seenAtMs: Number(row.seen_at_ms) }));
     },
     totals: async (accountId, asked, nowMs) => {
       // Requests first: what is named here is in the totals that are read after it.
@@ -68,13 +82,13 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     ledger: async ({ accountId, fromMs, toMs, after, limit }) => {
       const most = Math.min(Math.max(limit, 1), LEDGER_LIMIT);
       // The row at `after` may hold a charge that comes after it. The hash before a row is that of the row before it; an
-      // attempt is charged when the newest row about its request's charge says so.
+      // attempt is charged when the newest row about its request's charge says so, and never on the account's own credential.
       const { rows } = await sql<LedgerRow>`with e as (
           select * from ledger_entries where account_id = ${accountId} and seq >= ${after}::bigint and at_ms >= ${fromMs}::bigint and (${toMs}::bigint = 0 or at_ms < ${toMs}::bigint) order by seq limit ${most + 1}),
         r as (
           select seq, kind, request_id, attempt, amount_nano_usd, source, flags, provider, period, at_ms, applies_to, hash,
             coalesce((select coalesce(p.charge_hash, p.hash) from ledger_entries p where p.account_id = e.account_id and p.seq < e.seq order by p.seq desc limit 1), ${CHAIN_START}) as prev_hash,
-            case when kind <> 'attempt' then amount_nano_usd <> 0 else coalesce(
+            case when applies_to = 'cost' then false when kind <> 'attempt' then amount_nano_usd <> 0 when (e.detail::jsonb ->> 'byok')::boolean then false else coalesce(
               (select ${isCharged('a')} from ledger_entries a where a.kind = 'adjustment' and a.request_id = e.request_id and a.applies_to = 'charge' order by a.seq desc limit 1),
               (select ${isCharged('c')} from ledger_entries c where c.kind = 'charge' and c.request_id = e.request_id), charge_hash is not null) end as charged
           from e

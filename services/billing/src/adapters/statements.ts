@@ -6,7 +6,7 @@ import type { Prepared } from '@signalbox/sql/prepared';
 
 export const ADD_WRITERS: Prepared = {
   name: 'billing_add_writers',
-  text: 'insert into writers (writer, registered_at_ms) select writer, $2::bigint from unnest($1::text[]) as n(writer) order by writer on conflict do nothing',
+  text: 'insert into writers (writer, registered_at_ms, reported_at_ms) select writer, $2::bigint, $2::bigint from unnest($1::text[]) as n(writer) order by writer on conflict do nothing',
 };
 /** In order, so that replicas never wait for each other in a circle. */
 export const LOCK_WRITERS: Prepared = {
@@ -52,6 +52,12 @@ const ENTRY: readonly Column[] = [
 const HEAD: readonly Column[] = [['account_id', 'text'], ['seq', 'bigint'], ['hash', 'text'], ['totals_seq', 'bigint']];
 const MARK: readonly Column[] = [['writer', 'text'], ['ledger_seq', 'bigint'], ['beyond', 'text']];
 const TOTAL: readonly Column[] = [['account_id', 'text'], ['scope', 'text'], ['period_id', 'text'], ['charge_nano_usd', 'bigint'], ['tokens', 'bigint'], ['byok_tokens', 'bigint']];
+const USAGE: readonly Column[] = [
+  ['account_id', 'text'], ['period', 'text'], ['day', 'text'], ['model', 'text'], ['provider', 'text'], ['key_id', 'text'],
+  ['requests', 'bigint'], ['tokens', 'bigint'], ['byok_tokens', 'bigint'], ['prompt_tokens', 'bigint'], ['completion_tokens', 'bigint'], ['cost_nano_usd', 'bigint'], ['charge_nano_usd', 'bigint'],
+  ['adjusted_nano_usd', 'bigint'], ['savings_nano_usd', 'bigint'],
+];
+const ATTEMPTS: readonly Column[] = [['account_id', 'text'], ['day', 'text'], ['provider', 'text'], ['attempts', 'bigint'], ['tokens', 'bigint'], ['cost_nano_usd', 'bigint'], ['estimated_nano_usd', 'bigint']];
 const OUTCOME: readonly Column[] = [['request_id', 'text'], ['account_id', 'text'], ['attempt', 'integer'], ['outcome', 'text'], ['told_by_edge', 'integer']];
 
 const namesOf = (columns: readonly Column[]): string => columns.map(([name]) => name).join(', ');
@@ -59,18 +65,37 @@ const namesOf = (columns: readonly Column[]): string => columns.map(([name]) => 
 const rowsOf = (columns: readonly Column[], first: number): string =>
   `select ${columns.map(([name]) => CASTS[name] ?? name).join(', ')} from unnest(${columns.map(([, type], index) => `$${first + index}::${type}[]`).join(', ')}) as n(${namesOf(columns)})`;
 
-/** All that a batch changes, in one statement: rows of the ledger, ends of chains, watermarks, totals (which are answered). Parameters: columns of ENTRY, HEAD, MARK and TOTAL, then the time. */
+/** `insert` of sums that are added to what is there. The first `keys` columns are the table's key. */
+const addTo = (table: string, columns: readonly Column[], keys: number, first: number): string =>
+  `insert into ${table} as t (${namesOf(columns)}) ${rowsOf(columns, first)} on conflict (${namesOf(columns.slice(0, keys))}) do update set ${columns.slice(keys).map(([name]) => `${name} = t.${name} + excluded.${name}`).join(', ')}`;
+
+const AT_HEAD = 1 + ENTRY.length;
+const AT_MARK = AT_HEAD + HEAD.length;
+const AT_USAGE = AT_MARK + MARK.length;
+const AT_ATTEMPTS = AT_USAGE + USAGE.length;
+const AT_TOTAL = AT_ATTEMPTS + ATTEMPTS.length;
+
+/** All that a batch changes, in one statement: rows of the ledger, ends of chains, watermarks, sums for reports, totals (which are answered). Parameters: columns of ENTRY, HEAD, MARK, USAGE, ATTEMPTS and TOTAL, then the time. */
 export const WRITE_BATCH: Prepared = {
   name: 'billing_write_batch',
   text: `with rows as (insert into ledger_entries (${namesOf(ENTRY)}) ${rowsOf(ENTRY, 1)}),
-    heads as (update account_heads h set seq = n.seq, hash = n.hash, totals_seq = n.totals_seq from (${rowsOf(HEAD, 1 + ENTRY.length)}) n where h.account_id = n.account_id),
-    marks as (update writers w set ledger_seq = n.ledger_seq, last_seq = greatest(w.last_seq, n.ledger_seq), beyond = n.beyond from (${rowsOf(MARK, 1 + ENTRY.length + HEAD.length)}) n where w.writer = n.writer)
+    heads as (update account_heads h set seq = n.seq, hash = n.hash, totals_seq = n.totals_seq from (${rowsOf(HEAD, AT_HEAD)}) n where h.account_id = n.account_id),
+    marks as (update writers w set ledger_seq = n.ledger_seq, last_seq = greatest(w.last_seq, n.ledger_seq), beyond = n.beyond from (${rowsOf(MARK, AT_MARK)}) n where w.writer = n.writer),
+    usage as (${addTo('usage_days', USAGE, 6, AT_USAGE)}),
+    attempts as (${addTo('attempt_days', ATTEMPTS, 3, AT_ATTEMPTS)})
     insert into totals as t (${namesOf(TOTAL)}, updated_at_ms)
-    select n.*, $${1 + ENTRY.length + HEAD.length + MARK.length + TOTAL.length}::bigint from (${rowsOf(TOTAL, 1 + ENTRY.length + HEAD.length + MARK.length)}) n
+    select n.*, $${AT_TOTAL + TOTAL.length}::bigint from (${rowsOf(TOTAL, AT_TOTAL)}) n
     on conflict (account_id, scope, period_id) do update set charge_nano_usd = t.charge_nano_usd + excluded.charge_nano_usd, tokens = t.tokens + excluded.tokens,
       byok_tokens = t.byok_tokens + excluded.byok_tokens, updated_at_ms = excluded.updated_at_ms
     returning ${namesOf(TOTAL)}`,
 };
+
+/** Held by booking together, by closing alone: a row is booked to a period, or the period is closed before it. Any number would do. */
+const PERIODS_LOCK = 7_203_551_946_012_341n;
+export const SHARE_PERIODS: Prepared = { name: 'billing_share_periods', text: `select pg_advisory_xact_lock_shared(${PERIODS_LOCK})` };
+export const OWN_PERIODS: Prepared = { name: 'billing_own_periods', text: `select pg_advisory_xact_lock(${PERIODS_LOCK})` };
+/** Periods closed since the one known last. */
+export const READ_CLOSED: Prepared = { name: 'billing_read_closed', text: 'select id, period from closed_periods where id > $1::bigint order by id' };
 
 export const ADD_OUTCOMES: Prepared = {
   name: 'billing_add_outcomes',

@@ -1,9 +1,11 @@
 /** From facts to ledger rows: pure, so that the same facts in any order and any number of times give the same sums. */
 import { assert } from '@signalbox/kernel/assert';
 import { addAttempt, addOutcome, correctionOf, fold } from '@signalbox/ledger-core/fold';
+import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type DraftEntry, type LedgerEntry } from './open-account.js';
 import { chargeDetail, newRequest, withAttempt, type RequestState } from './request.js';
+import { usageOf } from './usage.js';
 
 export interface Booking {
   readonly rows: readonly LedgerEntry[];
@@ -22,6 +24,22 @@ export interface BookingInput {
   /** Heads of all accounts named, as far as they exist. */
   readonly heads: ReadonlyMap<string, AccountHead>;
   readonly nowMs: number;
+  /** Which bills are made already; absent = none. */
+  readonly books?: Books | undefined;
+}
+
+/** Periods that take no more rows, and the one that takes what comes late. */
+export interface Books {
+  readonly closed: ReadonlySet<string>;
+  readonly open: string;
+}
+
+const LATE_FLAG = 'late';
+
+/** The periods that a row is booked to: a closed month's facts go to the open one. */
+function bookedTo(periods: ChargePeriods, books: Books | undefined): ChargePeriods {
+  if (books === undefined || !books.closed.has(periods.month)) return periods;
+  return { ...periods, month: books.open };
 }
 
 const NO_FLAGS: readonly string[] = [];
@@ -34,7 +52,7 @@ interface OpenRequest {
 }
 
 /** Books all facts, request by request: one attempt row for each new attempt, then its charge row or an adjustment. */
-export function book({ attempts, outcomes, requests, heads, nowMs }: BookingInput): Booking {
+export function book({ attempts, outcomes, requests, heads, nowMs, books }: BookingInput): Booking {
   const rows: LedgerEntry[] = [];
   const refused: (CheckedAttempt | CheckedOutcome)[] = [];
   const unrecorded: CheckedOutcome[] = [];
@@ -72,23 +90,24 @@ export function book({ attempts, outcomes, requests, heads, nowMs }: BookingInpu
     const { state } = open;
     let account = accounts.get(state.accountId);
     if (account === undefined) accounts.set(state.accountId, (account = new OpenAccount(state.accountId, heads.get(state.accountId) ?? NEW_HEAD, rows)));
-    for (const attempt of open.attempts) account.append(attemptRow(attempt));
-    if (!charge(account, requestId, state, nowMs)) unrecorded.push(...open.told);
+    for (const attempt of open.attempts) account.attempt(attemptRow(attempt, books), attempt.fact.byok);
+    if (!charge(account, requestId, state, nowMs, books)) unrecorded.push(...open.told);
   }
   return { rows, outcomes: unrecorded, accounts: [...accounts.values()].map((account) => account.booked()), refused };
 }
 
-function attemptRow(attempt: CheckedAttempt): DraftEntry {
+function attemptRow(attempt: CheckedAttempt, books: Books | undefined): DraftEntry {
   const { fact } = attempt;
+  const { month } = bookedTo(attempt.periods, books);
   const tokens = BigInt(fact.tokens);
   return {
     accountId: attempt.accountId, seq: 0n, kind: 'attempt', requestId: attempt.requestId, attempt: fact.attempt, amountNanoUsd: fact.costNanoUsd, tokens: fact.byok ? 0n : tokens, byokTokens: fact.byok ? tokens : 0n, source: attempt.source,
-    flags: attempt.flags, provider: attempt.provider, period: attempt.periods.month, atMs: attempt.endedAtMs, appliesTo: '', cardId: attempt.cardId, keyId: attempt.keyId, detail: attempt.detail, hash: '',
+    flags: month === attempt.periods.month ? attempt.flags : [...attempt.flags, LATE_FLAG], provider: attempt.provider, period: month, atMs: attempt.endedAtMs, appliesTo: '', cardId: attempt.cardId, keyId: attempt.keyId, detail: attempt.detail, hash: '',
   };
 }
 
 /** Adds the charge row, or an adjustment, that the request's facts ask for. False = nothing is to be added. */
-function charge(account: OpenAccount, requestId: string, state: RequestState, nowMs: number): boolean {
+function charge(account: OpenAccount, requestId: string, state: RequestState, nowMs: number, books: Books | undefined): boolean {
   const right = fold(state.facts);
   const correction = correctionOf(state.booked, right);
   if (correction === undefined) return false;
@@ -99,11 +118,13 @@ function charge(account: OpenAccount, requestId: string, state: RequestState, no
   const isCharge = correction.kind === 'charge';
   const tokens = BigInt(correction.tokens);
   const byokTokens = BigInt(correction.byokTokens);
-  account.append({
-    accountId: state.accountId, seq: 0n, kind: correction.kind, requestId, attempt, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags: NO_FLAGS, provider: source?.provider ?? '',
-    period: state.periods.month, atMs: isCharge ? source?.endedAtMs ?? BigInt(nowMs) : BigInt(nowMs), appliesTo: isCharge ? '' : 'charge', cardId: source?.cardId ?? '', keyId: state.keyId,
+  const periods = bookedTo(state.periods, books);
+  const row: DraftEntry = {
+    accountId: state.accountId, seq: 0n, kind: correction.kind, requestId, attempt, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags: !isCharge && periods !== state.periods ? [LATE_FLAG] : NO_FLAGS, provider: source?.provider ?? '',
+    period: periods.month, atMs: isCharge ? source?.endedAtMs ?? BigInt(nowMs) : BigInt(nowMs), appliesTo: isCharge ? '' : 'charge', cardId: source?.cardId ?? '', keyId: state.keyId,
     detail: chargeDetail(state.facts, charged), hash: '',
-  });
-  account.charge(requestId, state, correction);
+  };
+  account.append(row);
+  account.charge(row, periods, correction, source?.usage.model ?? '', usageOf(state, correction, charged));
   return true;
 }

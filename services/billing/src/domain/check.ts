@@ -2,9 +2,10 @@
 import type { AttemptFact, OutcomeFact } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
-import { costOf, NO_TOKENS, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
+import { completionTokens, costOf, NO_TOKENS, promptTokens, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
 import { attemptDetail } from './attempt-detail.js';
 import type { AttemptMessage, OutcomeMessage } from './messages.js';
+import type { AttemptUsage } from './usage.js';
 
 export interface CheckedAttempt {
   readonly requestId: string;
@@ -17,6 +18,7 @@ export interface CheckedAttempt {
   readonly cardId: string;
   readonly periods: ChargePeriods;
   readonly endedAtMs: bigint;
+  readonly usage: AttemptUsage;
   /** A JSON object, not part of the hash: an AttemptDetail, and more for people and reports. */
   readonly detail: string;
 }
@@ -106,6 +108,7 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
     cardId: message.card?.id ?? '',
     periods: { day: message.periods?.day ?? '', week: message.periods?.week ?? '', month: message.periods?.month ?? '', plan: message.periods?.plan ?? '' },
     endedAtMs: BigInt(message.endedAtMs),
+    usage: { model: message.model, promptTokens: promptTokens(tokens), completionTokens: completionTokens(tokens), savingsNanoUsd: BigInt(message.savingsNanoUsd) },
     detail: attemptDetail(message, retryOf, tokens),
   };
 }

@@ -2,7 +2,7 @@
 import { chainHash, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
 import type { Correction } from '@signalbox/ledger-core/fold';
 import { sumDeltas, totalDeltas, type ChargePeriods, type TotalDelta } from '@signalbox/ledger-core/totals';
-import type { RequestState } from './request.js';
+import { AttemptTally, dayOf, UsageTally, type AttemptDelta, type UsageDelta, type UsageFigures } from './usage.js';
 
 /** The end of an account's chain. */
 export interface AccountHead {
@@ -27,6 +27,10 @@ export interface BookedAccount {
   readonly head: AccountHead;
   readonly previousTotalsSeq: bigint;
   readonly deltas: readonly TotalDelta[];
+  /** What the new charges and adjustments add to the sums that reports are made of. */
+  readonly usage: readonly UsageDelta[];
+  /** What the new attempts add to the sums that are compared with the providers' own. */
+  readonly attempts: readonly AttemptDelta[];
   /** Requests with a new charge or adjustment; when there are none the totals have not moved. */
   readonly chargedRequestIds: readonly string[];
 }
@@ -50,6 +54,8 @@ export class OpenAccount {
   readonly #start: AccountHead;
   readonly #groups = new Map<string, Group[]>();
   readonly #charged: string[] = [];
+  readonly #usage = new UsageTally();
+  readonly #attempts = new AttemptTally();
   #seq: bigint;
   #hash: string;
 
@@ -67,8 +73,16 @@ export class OpenAccount {
     this.#rows.push(draft);
   }
 
-  charge(requestId: string, { keyId, periods }: RequestState, { amountNanoUsd, tokens, byokTokens }: Correction): void {
+  /** `byok`: paid by the account's own key, so that it is not on our bill. */
+  attempt(row: DraftEntry, byok: boolean): void {
+    this.append(row);
+    if (!byok) this.#attempts.add(dayOf(row.atMs), row);
+  }
+
+  /** Counts a charge or adjustment row that was appended; `periods` are those it is booked to. */
+  charge({ requestId, keyId, period, provider, atMs }: DraftEntry, periods: ChargePeriods, { amountNanoUsd, tokens, byokTokens }: Correction, model: string, figures: UsageFigures): void {
     this.#charged.push(requestId);
+    this.#usage.add({ period, day: dayOf(atMs), model, provider, keyId }, figures);
     const group = this.#groupOf(keyId, periods);
     group.chargeNanoUsd += amountNanoUsd;
     group.tokens += tokens;
@@ -90,6 +104,8 @@ export class OpenAccount {
       head: { seq: this.#seq, hash: this.#hash, totalsSeq },
       previousTotalsSeq: this.#start.totalsSeq,
       deltas: sumDeltas([...this.#groups.values()].flat().flatMap((group) => totalDeltas({ ...group, tokens: BigInt(group.tokens), byokTokens: BigInt(group.byokTokens) }))),
+      usage: this.#usage.deltas(),
+      attempts: this.#attempts.deltas(),
       chargedRequestIds: this.#charged,
     };
   }

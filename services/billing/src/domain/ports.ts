@@ -46,6 +46,8 @@ export interface WriterMarkRow {
   readonly lastSeq: bigint;
   readonly ledgerSeq: bigint;
   readonly gaps: bigint;
+  /** When it registered or asked for its watermark last. */
+  readonly seenAtMs: number;
 }
 
 export interface LedgerRowView {
@@ -69,8 +71,8 @@ export interface LedgerRowView {
 export interface LedgerStore {
   /** Books everything in one transaction; safe to repeat with the same or overlapping facts. */
   commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[], nowMs: number): Promise<CommittedBatch>;
-  /** Makes the writer known and answers its watermark. Safe to repeat. */
-  register(writer: string, provider: string, lastSeq: bigint, nowMs: number): Promise<bigint>;
+  /** Makes the writer known and answers its watermark; `openSinceMs`: reservation of its oldest attempt without an end, 0 = none, absent = this is no report of it. Safe to repeat. */
+  register(writer: string, provider: string, lastSeq: bigint, nowMs: number, openSinceMs?: number): Promise<bigint>;
   watermarks(): Promise<readonly WriterMarkRow[]>;
   /** All-time totals and those of recent periods, with the requests charged last and those of `asked` that are charged. */
   totals(accountId: string, asked: readonly string[], nowMs: number): Promise<AccountTotals>;

@@ -2,6 +2,8 @@
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { addAttempt, addOutcome, NO_FACTS, type AttemptFact, type Booked, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
+import { completionTokens, NO_TOKENS, promptTokens, type TokenCounts } from '@signalbox/kernel/tokens';
+import type { AttemptUsage } from './usage.js';
 
 /** What a charge row repeats of the attempt it stands for. */
 export interface AttemptSource {
@@ -10,6 +12,7 @@ export interface AttemptSource {
   readonly provider: string;
   readonly cardId: string;
   readonly endedAtMs: bigint;
+  readonly usage: AttemptUsage;
 }
 
 export interface RequestState {
@@ -17,6 +20,8 @@ export interface RequestState {
   readonly keyId: string;
   readonly facts: RequestFacts;
   readonly booked: Booked | undefined;
+  /** Attempts that the latest row about the charge counts; empty while there is none. */
+  readonly bookedAttempts: readonly number[];
   readonly periods: ChargePeriods;
   /** One an attempt. */
   readonly sources: readonly AttemptSource[];
@@ -29,6 +34,10 @@ export interface AttemptDetail {
   readonly day?: string;
   readonly week?: string;
   readonly plan?: string;
+  readonly model?: string;
+  readonly tokens?: Partial<TokenCounts>;
+  /** Nano-USD as text, signed. */
+  readonly savings?: string;
 }
 
 /** Detail of a charge or an adjustment: what it was computed from. */
@@ -69,7 +78,7 @@ export type StoredRow = {
 const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
 
 export function newRequest(accountId: string): RequestState {
-  return { accountId, keyId: '', facts: NO_FACTS, booked: undefined, periods: NO_PERIODS, sources: [] };
+  return { accountId, keyId: '', facts: NO_FACTS, booked: undefined, bookedAttempts: [], periods: NO_PERIODS, sources: [] };
 }
 
 /** The state with one more attempt, whose fact is in `facts` already. The first attempt's key and periods are the request's. */
@@ -79,16 +88,23 @@ export function withAttempt(state: RequestState, facts: RequestFacts, keyId: str
     keyId: state.keyId === '' ? keyId : state.keyId,
     facts,
     booked: state.booked,
+    bookedAttempts: state.bookedAttempts,
     periods: state.periods.month === '' ? periods : state.periods,
     sources: [...state.sources, source],
   };
+}
+
+function usageOfDetail({ model = '', tokens = {}, savings = '0' }: AttemptDetail): AttemptUsage {
+  const counts = { ...NO_TOKENS, ...tokens };
+  return { model, promptTokens: promptTokens(counts), completionTokens: completionTokens(counts), savingsNanoUsd: BigInt(savings) };
 }
 
 function withRow(state: RequestState, row: StoredRow): RequestState {
   if (row.kind === 'attempt') {
     const { retry_of: retryOf = [], byok = false, day = '', week = '', plan = '' } = row.detail;
     const fact = { attempt: row.attempt, retryOf, costNanoUsd: asNanoUsd(row.amountNanoUsd), tokens: Number(byok ? row.byokTokens : row.tokens), byok };
-    return withAttempt(state, addAttempt(state.facts, fact), row.keyId, { day, week, month: row.period, plan }, { fact, source: row.source, provider: row.provider, cardId: row.cardId, endedAtMs: row.atMs });
+    const source = { fact, source: row.source, provider: row.provider, cardId: row.cardId, endedAtMs: row.atMs, usage: usageOfDetail(row.detail) };
+    return withAttempt(state, addAttempt(state.facts, fact), row.keyId, { day, week, month: row.period, plan }, source);
   }
   let { facts } = state;
   for (const [attempt, outcome, toldByEdge] of row.detail.outcomes) facts = addOutcome(facts, { attempt, outcome, toldByEdge });
@@ -99,7 +115,7 @@ function withRow(state: RequestState, row: StoredRow): RequestState {
     tokens: before.tokens + Number(row.tokens),
     byokTokens: before.byokTokens + Number(row.byokTokens),
   };
-  return { ...state, booked, facts };
+  return { ...state, booked, bookedAttempts: row.detail.charged, facts };
 }
 
 /** States by request id. Rows of one request ascend by sequence. */

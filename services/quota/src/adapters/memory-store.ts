@@ -1,13 +1,21 @@
 /** Quota in this process: for `npm start` and tests. One replica only; totals are asked of the ledger at each start. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { admit, applyTotals, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AccountState } from '@signalbox/ledger-core/admission';
+import { reregister } from '@signalbox/ledger-core/rebuild';
 import type { QuotaStore } from '../domain/ports.js';
 
-const GENERATION = 'process';
+export interface MemoryStoreOptions {
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly periodSeconds?: number | undefined;
+  /** Given to look at the state from outside. */
+  readonly accounts?: Map<string, AccountState>;
+  /** Names the life of this store; another one must have another name. */
+  readonly epoch?: () => string;
+}
 
-/** `accounts` may be given to look at the state from outside. */
-export function createMemoryStore(options: { readonly clock: Pick<Clock, 'nowMs'>; readonly periodSeconds?: number | undefined; readonly accounts?: Map<string, AccountState> }): QuotaStore {
-  const { clock, periodSeconds, accounts = new Map<string, AccountState>() } = options;
+export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
+  const { clock, periodSeconds, accounts = new Map<string, AccountState>(), epoch = (): string => 'process' } = options;
+  const heardIn = new Map<string, Set<string>>();
   const of = (accountId: string): AccountState => {
     let state = accounts.get(accountId);
     if (state === undefined) accounts.set(accountId, (state = newAccountState()));
@@ -17,11 +25,21 @@ export function createMemoryStore(options: { readonly clock: Pick<Clock, 'nowMs'
     start: () => Promise.resolve(),
     stop: () => Promise.resolve(),
     ready: () => true,
-    admit: async (accountId, command) => admit(of(accountId), command, GENERATION, clock.nowMs()),
+    admit: async (accountId, command) => admit(of(accountId), command, epoch(), clock.nowMs()),
     release: async (accountId, requestId) => release(of(accountId), requestId, clock.nowMs()),
     heartbeat: async (accountId, requestId, toAmount, toTokens) => heartbeat(of(accountId), requestId, toAmount, toTokens, clock.nowMs(), periodSeconds),
     finish: async (accountId, command) => finish(of(accountId), command, clock.nowMs(), periodSeconds),
-    applyTotals: async (accountId, command, complete) => applyTotals(of(accountId), command, clock.nowMs(), complete ? GENERATION : undefined),
+    reregister: async (accountId, command) => reregister(of(accountId), command, clock.nowMs()),
+    isHeld: async (accountId, requestId) => of(accountId).holds.has(requestId),
+    epoch: async () => epoch(),
+    latestEpoch: epoch,
+    heard: async (life) => heardIn.get(life) ?? new Set<string>(),
+    hear: async (life, writer) => {
+      const heard = heardIn.get(life) ?? new Set<string>();
+      heardIn.clear();
+      heardIn.set(life, heard.add(writer));
+    },
+    applyTotals: async (accountId, command, life) => applyTotals(of(accountId), command, clock.nowMs(), life === '' ? undefined : life),
     openAccounts: async () => [...accounts].flatMap(([accountId, { holds, finished }]) => (holds.size + finished.size > 0 ? [accountId] : [])),
     overdue: async (accountId, ageMs, limit) => overdue(of(accountId), ageMs, limit, clock.nowMs()),
     show: async (accountId) => show(of(accountId), clock.nowMs(), periodSeconds),

@@ -1,19 +1,22 @@
 /** Quota in Redis: one script a call, time from Redis, no retries in the client (docs/adr: a resent command would count twice). */
 import { createHash } from 'node:crypto';
-import type { Clock } from '@signalbox/kernel/clock';
+import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { remainingOf, type AdmitAnswer, type AdmitDecision, type Wall } from '@signalbox/ledger-core/admission';
 import type { Bucket } from '@signalbox/ledger-core/buckets';
 import { periodsAt, type PeriodKind } from '@signalbox/ledger-core/periods';
+import { NO_GROWTH } from '@signalbox/ledger-core/rebuild';
 import type { Log } from '@signalbox/runtime/log';
 import { Redis } from 'ioredis';
 import type { QuotaStore } from '../domain/ports.js';
 import type { QuotaMetrics } from '../metrics.js';
 import { SCRIPTS, type ScriptName } from './scripts.js';
+import { createSilence } from './silence.js';
 
 export interface RedisStoreOptions {
   readonly url: string;
   readonly clock: Clock;
+  readonly randomBytes: RandomBytes;
   readonly log: Log;
   readonly metrics: Pick<QuotaMetrics, 'storeTook' | 'storeFailed'>;
   readonly periodSeconds?: number | undefined;
@@ -23,13 +26,17 @@ export interface RedisStoreOptions {
   readonly commandTimeoutMs?: number;
 }
 
-// 50 ms: with the breaker a frozen Redis costs a request at most 60 ms (FAILURES, Redis).
+// 50 ms: since nobody waits for a silent store, a frozen Redis costs a request at most 60 ms (FAILURES, Redis).
 const COMMAND_TIMEOUT_MS = 50;
-/** After a failure calls are refused at once for so long. */
-const BREAKER_OPEN_MS = 500;
 const RECONNECT_MS_MAX = 500;
+/** 5 s without a byte, though asked: the connection itself may be lost, and is made anew. */
+const LOST_MS = 5_000;
 /** Keys looked at in one step of a scan: well below a millisecond. */
 const SCAN_KEYS = 1_000;
+/** Marks one life of the store. */
+const EPOCH_KEY = 'epoch';
+/** Writers that were heard, each with the life in which they told. */
+const HEARD_KEY = 'heard';
 
 const KIND_LETTERS: Readonly<Record<PeriodKind, string>> = { day: 'd', week: 'w', month: 'm', plan: 'p', total: 't' };
 const METER_LETTERS = { charge: 'c', tokens: 't', byok: 'b' } as const;
@@ -55,8 +62,8 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   const { clock, log, metrics, periodSeconds, fixedNowMs = () => 0 } = options;
   const redis = new Redis(options.url, {
     lazyConnect: true,
-    commandTimeout: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
     connectTimeout: 2_000,
+    socketTimeout: LOST_MS,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -65,19 +72,40 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   });
   const hashes = new Map(Object.entries(SCRIPTS).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]));
   const lengthMs = String((periodSeconds ?? 0) * 1_000);
-  /** The run of Redis we talk to: what was loaded in an earlier one must be asked again. */
+  /** The run of Redis we talk to; empty while we do not. */
   let run = '';
-  let openUntilMs = -Infinity;
+  /** Life of the store as last heard of: the run, and a mark in it, since a run may be emptied. */
+  let life = '';
+  // Not by the client's own time-out: that would take a pause of this process for one of Redis.
+  const silence = createSilence({ clock, patienceMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS, probe: () => redis.ping() });
 
   redis.on('error', () => log.debug('Redis is away.'));
   redis.on('close', () => {
     run = '';
+    silence.reset();
   });
+  /** The mark is set by whoever finds none. */
+  const readLife = async (of: string): Promise<string> => {
+    const mark = await silence.within(redis.get(EPOCH_KEY));
+    if (mark !== null) return `${of}.${mark}`;
+    await silence.within(redis.set(EPOCH_KEY, Buffer.from(options.randomBytes(8)).toString('hex'), 'NX'));
+    return `${of}.${(await silence.within(redis.get(EPOCH_KEY))) ?? ''}`;
+  };
+  /** A command beside the scripts. */
+  const ask = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
+    if (run === '' || silence.isSilent()) throw new Fault('quota_unavailable', 'redis is away');
+    try {
+      return await work();
+    } catch (error) {
+      throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
+    }
+  };
   const greet = async (): Promise<void> => {
-    const info = await redis.info('server');
-    for (const text of Object.values(SCRIPTS)) await redis.script('LOAD', text);
-    run = /run_id:(\S+)/.exec(info)?.[1] ?? 'unnamed';
-    openUntilMs = -Infinity;
+    const info = await silence.within(redis.info('server'));
+    for (const text of Object.values(SCRIPTS)) await silence.within(redis.script('LOAD', text));
+    const found = /run_id:(\S+)/.exec(info)?.[1] ?? 'unnamed';
+    life = await readLife(found);
+    run = found;
   };
   redis.on('ready', () => {
     greet().catch((error: unknown) => {
@@ -88,22 +116,21 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
 
   const call = async (name: ScriptName, accountId: string, args: readonly string[]): Promise<unknown> => {
     const startMs = clock.monotonicMs();
-    if (run === '' || startMs < openUntilMs) throw new Fault('quota_unavailable', 'redis is away');
+    if (run === '' || silence.isSilent()) throw new Fault('quota_unavailable', 'redis is away');
     const tag = `{${accountId}}`;
     const rest = [`q:${tag}`, `h:${tag}`, `f:${tag}`, `e:${tag}:`, String(fixedNowMs()), ...args];
     try {
       let answer: unknown;
       try {
-        answer = await redis.evalsha(hashes.get(name) ?? '', 4, ...rest);
+        answer = await silence.within(redis.evalsha(hashes.get(name) ?? '', 4, ...rest));
       } catch (error) {
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-        answer = await redis.eval(SCRIPTS[name], 4, ...rest);
+        answer = await silence.within(redis.eval(SCRIPTS[name], 4, ...rest));
       }
       metrics.storeTook((clock.monotonicMs() - startMs) / 1_000);
       return answer;
     } catch (error) {
       metrics.storeFailed();
-      openUntilMs = clock.monotonicMs() + BREAKER_OPEN_MS;
       throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
     }
   };
@@ -117,7 +144,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       do {
         let keys: readonly string[];
         try {
-          [cursor, keys] = await redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', SCAN_KEYS);
+          [cursor, keys] = await silence.within(redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', SCAN_KEYS));
         } catch (error) {
           throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
         }
@@ -142,10 +169,10 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     admit: async (accountId, command): Promise<AdmitAnswer> => {
       const optional = (value: number | undefined): string => (value === undefined ? '' : String(value));
       const answer = (await call('admit', accountId, [
-        run, command.requestId, command.keyId, command.counter, String(command.amount), String(command.tokens), command.byok ? '1' : '0', String(command.minAmount),
-        String(command.anchorDay), lengthMs, optional(command.requestsPerMinute), optional(command.burstPerSecond), optional(command.keyRequestsPerMinute), wallText(command.walls), command.needsTotals ? '1' : '0',
+        life, command.requestId, command.keyId, command.counter, String(command.amount), String(command.tokens), command.byok ? '1' : '0', String(command.minAmount),
+        String(command.anchorDay), lengthMs, optional(command.requestsPerMinute), optional(command.burstPerSecond), optional(command.keyRequestsPerMinute), wallText(command.walls), command.needsTotals ? '1' : '0', String(command.minTokens),
       ])) as readonly string[];
-      const [word = '', retry = '0', rateLimit = '', rateLeft = '0', rateReset = '0', planTokens = '0', wallIndex = '-1', spend = '0', reserved = '0', held = '0', day = '', week = '', month = '', plan = '', at = '0'] = answer;
+      const [word = '', retry = '0', rateLimit = '', rateLeft = '0', rateReset = '0', planTokens = '0', wallIndex = '-1', spend = '0', reserved = '0', held = '0', day = '', week = '', month = '', plan = '', at = '0', heldTokens = '0', roomCharge = '', roomTokens = ''] = answer;
       if (word === 'ended' || word === 'unloaded') return word;
       const decision = DECISIONS[word];
       if (decision === undefined) throw new Fault('quota_unavailable', 'redis answered out of turn');
@@ -156,20 +183,35 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
         planTokens: BigInt(planTokens),
         wall: wallIndex === '-1' ? undefined : { index: Number(wallIndex), spend: BigInt(spend), reserved: BigInt(reserved) },
         held: BigInt(held),
+        heldTokens: BigInt(heldTokens),
+        room: { charge: roomCharge === '' ? undefined : BigInt(roomCharge), tokens: roomTokens === '' ? undefined : BigInt(roomTokens) },
         periods: { day, week, month, plan, reservedAtMs: Number(at) },
       };
     },
-    release: async (accountId, requestId) => {
-      await call('release', accountId, [requestId]);
-    },
+    release: async (accountId, requestId) => (await call('release', accountId, [requestId])) === 1,
     heartbeat: async (accountId, requestId, toAmount, toTokens) => (await call('heartbeat', accountId, [requestId, String(toAmount), String(toTokens), lengthMs])) === 1,
+    reregister: async (accountId, { requestId, amount, tokens, byok, keyId, periods, isStarted }) => {
+      await call('reregister', accountId, [requestId, String(amount), String(tokens), byok ? '1' : '0', keyId, periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), isStarted ? '1' : '0']);
+    },
+    isHeld: (accountId, requestId) => ask(async () => (await silence.within(redis.hexists(`h:{${accountId}}`, requestId))) === 1),
+    epoch: () =>
+      ask(async () => {
+        life = await readLife(run);
+        return life;
+      }),
+    latestEpoch: () => life,
+    heard: (epoch) => ask(async () => new Set(Object.entries(await silence.within(redis.hgetall(HEARD_KEY))).flatMap(([writer, told]) => (told === epoch ? [writer] : [])))),
+    hear: (epoch, writer) =>
+      ask(async () => {
+        await silence.within(redis.hset(HEARD_KEY, writer, epoch));
+      }),
     finish: async (accountId, { requestId, charge, tokens, byok, keyId, periods }) => {
       const fixed = periods === undefined ? ['', '', '', '', ''] : [periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs)];
-      await call('finish', accountId, [requestId, String(charge), String(tokens), byok ? '1' : '0', keyId, ...fixed, lengthMs]);
+      return (await call('finish', accountId, [requestId, String(charge), String(tokens), byok ? '1' : '0', keyId, ...fixed, lengthMs])) === 1;
     },
-    applyTotals: async (accountId, { seq, totals, requestIds, previousSeq = 0n }, complete) => {
+    applyTotals: async (accountId, { seq, totals, requestIds, previousSeq = 0n }, epoch) => {
       const rows = totals.flatMap((total) => [`${total.scope}|${total.periodId}`, String(total.charge), String(total.tokens), String(total.byok)]);
-      return (await call('totals', accountId, [String(seq), complete ? run : '', String(previousSeq), String(totals.length), ...rows, ...requestIds])) === 1;
+      return (await call('totals', accountId, [String(seq), epoch, String(previousSeq), String(totals.length), ...rows, ...requestIds])) === 1;
     },
     openAccounts,
     overdue: async (accountId, ageMs, limit) => (await call('overdue', accountId, [String(ageMs), String(limit)])) as readonly string[],

@@ -3,7 +3,7 @@
  * KEYS[1] hash of buckets, windows and marks; [2] hash of holds; [3] hash of finished charges; [4] prefix of the sets of ended ids.
  * ARGV[1] is 0 for Redis TIME, else the time itself (milliseconds; tests only). Numbers are doubles: callers check 0 to 9e15.
  */
-import { BUCKET_MEMORY_MS, ENDED_GENERATION_MS, LEASE_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/admission';
+import { BLOCKED_NOTICE_MS, BUCKET_MEMORY_MS, ENDED_GENERATION_MS, LEASE_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/admission';
 
 // Packed forms: bucket = 10 doubles in the order of Bucket; hold = amount tokens byok dispatched lease reservedAt, key day week month plan walls;
 // finished = charge tokens byok at, key day week month plan; window = head sum, then one count a slot.
@@ -59,6 +59,14 @@ local function change(key,p,fc,ft,fb,hc,ht,hb)
   end
   call('HSET',Q,unpack(set))
 end
+local sums={}
+local function add(key,p,fc,ft,fb,hc,ht,hb)
+  local id=key..'|'..p[1]..p[2]..p[3]..p[4]
+  local e=sums[id]
+  if not e then e={key,p,0,0,0,0,0,0} sums[id]=e sums[#sums+1]=e end
+  e[3]=e[3]+fc e[4]=e[4]+ft e[5]=e[5]+fb e[6]=e[6]+hc e[7]=e[7]+ht e[8]=e[8]+hb
+end
+local function apply() for i=1,#sums do change(unpack(sums[i],1,8)) end end
 local function hold_of(s)
   local a,t,b,d,l,at,key,day,week,month,plan,walls=unp(HF,s)
   return {a=a,t=t,b=b,d=d,l=l,key=key,p={day,week,month,plan,at},walls=walls}
@@ -66,13 +74,14 @@ end
 local function put_hold(req,h)
   call('HSET',H,req,pack(HF,h.a,h.t,h.b,h.d,h.l,h.p[5],h.key,h.p[1],h.p[2],h.p[3],h.p[4],h.walls))
 end
-local function held(h,a,t) change(h.key,h.p,0,0,0,a,t,h.b==1 and t or 0) end
+local function held(h,a,t) change(h.key,h.p,0,0,0,a,h.b==1 and 0 or t,h.b==1 and t or 0) end
 local function drop(req,h) held(h,-h.a,-h.t) call('HDEL',H,req) end
+local function unhold(req,h) add(h.key,h.p,0,0,0,-h.a,h.b==1 and 0 or -h.t,h.b==1 and -h.t or 0) call('HDEL',H,req) end
 local function finished_of(s)
   local c,t,b,at,key,day,week,month,plan=unp(FF,s)
   return {c=c,t=t,b=b,at=at,key=key,p={day,week,month,plan,at}}
 end
-local function booked(f,sign) change(f.key,f.p,sign*f.c,sign*f.t,f.b==1 and sign*f.t or 0,0,0,0) end
+local function book(f,sign) add(f.key,f.p,sign*f.c,f.b==1 and 0 or sign*f.t,f.b==1 and sign*f.t or 0,0,0,0) end
 local GEN=floor(now/${ENDED_GENERATION_MS})
 local function has_ended(req) return call('SISMEMBER',E..int(GEN),req)==1 or call('SISMEMBER',E..int(GEN-1),req)==1 end
 local function mark(req)
@@ -92,6 +101,7 @@ local function wall_name(scope,kind,key,p)
   if kind=='t' then return s..'total' end
   return s..KIND[kind]..p[AT[kind]]
 end
+local function awaited() return now<tonumber(call('HGET',Q,'B') or '0') and 1 or 0 end
 local function leases()
   local gone=0
   local due=call('HGET',Q,'w')
@@ -101,7 +111,7 @@ local function leases()
   for i=1,#all,2 do
     local h=hold_of(all[i+1])
     if h.d==0 then
-      if h.l<=now then drop(all[i],h) mark(all[i]) gone=gone+1
+      if h.l<=now then drop(all[i],h) mark(all[i]) call('HDEL',Q,'ok') gone=gone+1
       elseif not nxt or h.l<nxt then nxt=h.l end
     end
   end
@@ -115,6 +125,7 @@ local epoch,req,key,counter=ARGV[2],ARGV[3],ARGV[4],ARGV[5]
 local amount,tokens,byok,least=tonumber(ARGV[6]),tonumber(ARGV[7]),tonumber(ARGV[8]),tonumber(ARGV[9])
 local anchor,len=tonumber(ARGV[10]),tonumber(ARGV[11])
 local walls=ARGV[15]
+local least_t=tonumber(ARGV[17])
 leases()
 local cand={{'m:'..counter,1000,61,ARGV[12]},{'s:'..counter,100,11,ARGV[13]},{'m:'..counter..':'..key,1000,61,ARGV[14]}}
 local g={}
@@ -154,17 +165,30 @@ local function newest(x)
   end
   return 0
 end
-local function answer(decision,p,retry,wi,spend,res,h)
+local function room(p)
+  local rc,rt
+  for scope,kind,meter,limit in walls:gmatch('(%a)(%a)(%a)(%d+);') do
+    if (meter=='c' and amount or tokens)>0 then
+      local spend=used(call('HGET',Q,wall_name(scope,kind,key,p)),meter)
+      local left=max(0,tonumber(limit)-spend)
+      if meter=='c' then rc=min(rc or left,left) else rt=min(rt or left,left) end
+    end
+  end
+  return rc and int(rc) or '',rt and int(rt) or ''
+end
+local function answer(decision,p,retry,wi,spend,res,h,ht)
   local ft,fr=used(call('HGET',Q,'b:account|plan:'..p[4]),'t')
   local rl,rr,rs
   for i=1,3,2 do local x=g[i] if x then
     local left=max(0,x.limit-x.sum)
     if not rl or left<rr then rl,rr,rs=x.limit,left,newest(x) end
   end end
-  return {decision,int(retry),rl and int(rl) or '',int(rr or 0),int(rs or 0),int(ft+fr),int(wi),int(spend),int(res),int(h),p[1],p[2],p[3],p[4],int(p[5])}
+  local rc,rt='',''
+  if decision=='admitted' then rc,rt=room(p) end
+  return {decision,int(retry),rl and int(rl) or '',int(rr or 0),int(rs or 0),int(ft+fr),int(wi),int(spend),int(res),int(h),p[1],p[2],p[3],p[4],int(p[5]),int(ht or 0),rc,rt}
 end
 local known=call('HGET',H,req)
-if known then local h=hold_of(known) return answer('admitted',h.p,0,-1,0,0,h.a) end
+if known then local h=hold_of(known) return answer('admitted',h.p,0,-1,0,0,h.a,h.t) end
 if call('HEXISTS',F,req)==1 then return {'ended'} end
 local p=ids(now,anchor,len)
 if has_ended(req) then
@@ -176,8 +200,9 @@ local order={2,1,3}
 for k=1,3 do local x=g[order[k]] if x and x.sum>=x.limit then
   return answer(order[k]==2 and 'burst' or 'rate',p,drain(x,max(0,x.limit-1)),-1,0,0,0)
 end end
-local h=amount
+local h,ht=amount,tokens
 if least==0 or least>amount then least=amount end
+if least_t==0 or least_t>tokens then least_t=tokens end
 local list={}
 local own=''
 local i=0
@@ -186,14 +211,17 @@ for scope,kind,meter,limit in walls:gmatch('(%a)(%a)(%a)(%d+);') do
   if (meter=='c' and amount or tokens)>0 then
     local lim=tonumber(limit)
     local spend,res=used(call('HGET',Q,wall_name(scope,kind,key,p)),meter)
-    if spend+(meter=='c' and least or tokens)>lim then return answer('wall',p,0,i,spend,res,0) end
-    if meter=='c' and spend+h>lim then h=lim-spend end
+    if spend+(meter=='c' and least or least_t)>lim then return answer('wall',p,0,i,spend,res,0) end
+    if meter=='c' then h=min(h,lim-spend) else ht=min(ht,lim-spend) end
     list[#list+1]={i,spend,res,lim,meter}
   end
   i=i+1
 end
 for k=1,#list do local w=list[k]
-  if w[2]+w[3]+(w[5]=='c' and h or tokens)>w[4] then return answer('blocked',p,1000,w[1],w[2],w[3],0) end
+  if w[2]+w[3]+(w[5]=='c' and h or ht)>w[4] then
+    call('HSET',Q,'B',int(now+${BLOCKED_NOTICE_MS}))
+    return answer('blocked',p,1000,w[1],w[2],w[3],0)
+  end
 end
 for k=1,3 do local x=g[k] if x then
   local at=17+4*(x.head%x.slots)
@@ -202,12 +230,12 @@ for k=1,3 do local x=g[k] if x then
   call('HSET',Q,x.n,x.s)
 end end
 if counter=='control' then mark(req) return answer('admitted',p,0,-1,0,0,0) end
-local hold={a=h,t=tokens,b=byok,d=0,l=now+${LEASE_MS},key=key,p=p,walls=walls}
+local hold={a=h,t=ht,b=byok,d=0,l=now+${LEASE_MS},key=key,p=p,walls=walls}
 put_hold(req,hold)
 call('HSETNX',Q,'w',int(hold.l))
 if (call('HGET',Q,'L') or '')~=own then call('HSET',Q,'L',own) end
-held(hold,h,tokens)
-return answer('admitted',p,0,-1,0,0,h)
+held(hold,h,ht)
+return answer('admitted',p,0,-1,0,0,h,ht)
 `;
 
 const RELEASE = `
@@ -217,7 +245,7 @@ local h=s and hold_of(s)
 if (h and h.d==1) or call('HEXISTS',F,req)==1 then return 0 end
 if h then drop(req,h) end
 mark(req)
-return 1
+return h and awaited() or 0
 `;
 
 const HEARTBEAT = `
@@ -245,20 +273,38 @@ if a>0 or t>0 then held(h,a,t) end
 return 1
 `;
 
+const REREGISTER = `
+local req=ARGV[2]
+if call('HEXISTS',F,req)==1 or has_ended(req) then return 0 end
+local s=call('HGET',H,req)
+local h
+if s then h=hold_of(s) if h.key=='' and ARGV[6]~='' then drop(req,h) h=nil end end
+if not h then h={a=0,t=0,b=tonumber(ARGV[5]),key=ARGV[6],p={ARGV[7],ARGV[8],ARGV[9],ARGV[10],tonumber(ARGV[11])},d=0,walls=ARGV[12]} end
+if ARGV[13]=='1' then h.d=1 end
+h.l=now+${LEASE_MS}
+if h.d==0 then call('HSETNX',Q,'w',int(h.l)) end
+local a,t=max(0,tonumber(ARGV[3])-h.a),max(0,tonumber(ARGV[4])-h.t)
+h.a=h.a+a h.t=h.t+t
+put_hold(req,h)
+held(h,a,t)
+return 1
+`;
+
 const FINISH = `
 local req=ARGV[2]
 if has_ended(req) then return 0 end
 local s,b=call('HGET',H,req),call('HGET',F,req)
 local h,before=s and hold_of(s),b and finished_of(b)
-if h then drop(req,h) end
-if before then booked(before,-1) end
+if h then unhold(req,h) end
+if before then book(before,-1) end
 local p
 if ARGV[7]~='' then p={ARGV[7],ARGV[8],ARGV[9],ARGV[10],tonumber(ARGV[11])}
 elseif h then p=h.p elseif before then p=before.p else p=ids(now,0,tonumber(ARGV[12])) end
 local f={c=tonumber(ARGV[3]),t=tonumber(ARGV[4]),b=tonumber(ARGV[5]),key=ARGV[6],p=p}
 call('HSET',F,req,pack(FF,f.c,f.t,f.b,before and before.at or now,f.key,p[1],p[2],p[3],p[4]))
-booked(f,1)
-return 1
+book(f,1)
+apply()
+return h and awaited() or 0
 `;
 
 const TOTALS = `
@@ -272,11 +318,13 @@ end
 for i=6+4*n,#ARGV do
   local req=ARGV[i]
   local s=call('HGET',H,req)
-  if s then drop(req,hold_of(s)) end
+  if s then unhold(req,hold_of(s)) end
   local f=call('HGET',F,req)
-  if f then booked(finished_of(f),-1) call('HDEL',F,req) end
-  mark(req)
+  if f then book(finished_of(f),-1) call('HDEL',F,req) end
+  call('SADD',E..int(GEN),req)
 end
+if #ARGV>5+4*n then call('PEXPIRE',E..int(GEN),${ENDED_GENERATION_MS * 3}) end
+apply()
 if loaded~='' then call('HSET',Q,'ok',loaded) end
 local known=tonumber(call('HGET',Q,'n') or '0')
 if loaded=='' and prev>known then return 1 end
@@ -320,7 +368,7 @@ for i=1,#all,2 do
   local kind,id=name:match('^b:.-|(%a+):(.+)$')
   if kind and at[kind] and id:sub(1,1)~='p' and id<old[at[kind]] then
     local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,v)
-    if c2==0 and t2==0 and c3==0 and t3==0 then call('HDEL',Q,name) end
+    if c2==0 and t2==0 and b2==0 and c3==0 and t3==0 and b3==0 then call('HDEL',Q,name) end
   end
   local w=name:match('^([ms]):')
   if w then
@@ -336,6 +384,7 @@ export const SCRIPTS = {
   admit: PRELUDE + ADMIT,
   release: PRELUDE + RELEASE,
   heartbeat: PRELUDE + HEARTBEAT,
+  reregister: PRELUDE + REREGISTER,
   finish: PRELUDE + FINISH,
   totals: PRELUDE + TOTALS,
   overdue: PRELUDE + OVERDUE,

@@ -13,7 +13,7 @@ const noMetrics = { storeTook: () => undefined, storeFailed: () => undefined };
 const fresh = (): string => `acct_${Buffer.from(randomBytes(8)).toString('hex')}`;
 const cap = (limit: bigint, more: Partial<Wall> = {}): Wall => ({ scope: 'account', period: 'total', meter: 'charge', limit, ...more });
 const command = (requestId: string, more: Partial<AdmitCommand> = {}): AdmitCommand => ({
-  requestId, keyId: 'key_1', counter: 'chat', amount: 0n, minAmount: 0n, tokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined,
+  requestId, keyId: 'key_1', counter: 'chat', amount: 0n, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined,
   keyRequestsPerMinute: undefined, walls: [], anchorDay: 0, periodSeconds: undefined, needsTotals: false, ...more,
 });
 const verdict = (answer: AdmitAnswer): AdmitVerdict => {
@@ -26,7 +26,7 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
   beforeAll(async () => {
     store = kind === 'memory'
       ? createMemoryStore({ clock: { nowMs: () => systemClock.nowMs() + skew } })
-      : createRedisStore({ url: await testRedisUrl(), clock: systemClock, log: silentLog, metrics: noMetrics, commandTimeoutMs: 5_000, fixedNowMs: () => systemClock.nowMs() + skew });
+      : createRedisStore({ url: await testRedisUrl(), clock: systemClock, randomBytes, log: silentLog, metrics: noMetrics, commandTimeoutMs: 5_000, fixedNowMs: () => systemClock.nowMs() + skew });
     await store.start();
   });
   afterAll(async () => {
@@ -84,8 +84,8 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     await store.finish(account, done);
     await store.finish(account, done);
     expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ heldCharge: 0n, finishedCharge: 250n, finishedTokens: 7n });
-    await store.applyTotals(account, totals, false);
-    await store.applyTotals(account, { ...totals, seq: 2n, totals: [{ scope: 'account', periodId: 'total', charge: 1n, tokens: 1n, byok: 0n }] }, false);
+    await store.applyTotals(account, totals, '');
+    await store.applyTotals(account, { ...totals, seq: 2n, totals: [{ scope: 'account', periodId: 'total', charge: 1n, tokens: 1n, byok: 0n }] }, '');
     await store.finish(account, done);
     expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ seq: 3n, charge: 250n, finishedCharge: 0n, heldCharge: 0n });
   });
@@ -107,7 +107,7 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     const account = fresh();
     const asked = command('a', { amount: 5n, walls: [cap(10n)], needsTotals: true, requestsPerMinute: 1 });
     expect(await store.admit(account, asked)).toBe('unloaded');
-    await store.applyTotals(account, { seq: 9n, totals: [{ scope: 'account', periodId: 'total', charge: 6n, tokens: 0n, byok: 0n }], requestIds: [] }, true);
+    await store.applyTotals(account, { seq: 9n, totals: [{ scope: 'account', periodId: 'total', charge: 6n, tokens: 0n, byok: 0n }], requestIds: [] }, await store.epoch());
     expect(verdict(await store.admit(account, asked)).decision).toBe('wall');
     expect(verdict(await store.admit(account, { ...asked, amount: 4n }))).toMatchObject({ decision: 'admitted', rate: { remaining: 0 } });
   });
@@ -115,14 +115,14 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
   test('says of every totals message that one before it was missed, until it has complete totals', async () => {
     const account = fresh();
     const totals = (previousSeq: bigint, seq: bigint) => ({ seq, previousSeq, totals: [{ scope: 'account', periodId: 'total', charge: seq, tokens: 0n, byok: 0n }], requestIds: [] });
-    expect(await store.applyTotals(account, totals(0n, 2n), false)).toBe(false);
-    expect(await store.applyTotals(account, totals(2n, 5n), false)).toBe(false);
-    expect(await store.applyTotals(account, totals(0n, 2n), false)).toBe(false);
-    expect(await store.applyTotals(account, totals(7n, 9n), false)).toBe(true);
-    expect(await store.applyTotals(account, totals(9n, 11n), false)).toBe(true);
+    expect(await store.applyTotals(account, totals(0n, 2n), '')).toBe(false);
+    expect(await store.applyTotals(account, totals(2n, 5n), '')).toBe(false);
+    expect(await store.applyTotals(account, totals(0n, 2n), '')).toBe(false);
+    expect(await store.applyTotals(account, totals(7n, 9n), '')).toBe(true);
+    expect(await store.applyTotals(account, totals(9n, 11n), '')).toBe(true);
     expect((await store.show(account)).buckets.get('account|total')?.charge).toBe(11n);
-    expect(await store.applyTotals(account, totals(0n, 11n), true)).toBe(false);
-    expect(await store.applyTotals(account, totals(11n, 14n), false)).toBe(false);
+    expect(await store.applyTotals(account, totals(0n, 11n), await store.epoch())).toBe(false);
+    expect(await store.applyTotals(account, totals(11n, 14n), '')).toBe(false);
   });
 
   test('names what the ledger should have by now: finished long ago, or dispatched and no longer kept alive', async () => {
@@ -146,15 +146,38 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     expect(await store.openAccounts()).toContain(account);
     expect(await store.openAccounts()).not.toContain(others);
     await store.sweep(account);
-    await store.applyTotals(account, { seq: 1n, totals: [], requestIds: ['done', 'left', 'live'] }, false);
+    await store.applyTotals(account, { seq: 1n, totals: [], requestIds: ['done', 'left', 'live'] }, '');
     expect(await store.overdue(account, 0, 10)).toEqual([]);
     expect(await store.openAccounts()).not.toContain(account);
+  });
+
+  test('a hold that only its worker knows is written down anew, once, and does not grow', async () => {
+    const account = fresh();
+    const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11', reservedAtMs: 1 };
+    const hold = { requestId: 'a', keyId: 'key_1', amount: 70n, tokens: 5n, byok: false, periods, isStarted: true };
+    await store.reregister(account, hold);
+    await store.reregister(account, hold);
+    expect((await store.show(account)).buckets.get('account|day:2026-11-21')).toMatchObject({ heldCharge: 70n, heldTokens: 5n });
+    expect(verdict(await store.admit(account, command('b', { amount: 31n, walls: [cap(100n)] })))).toMatchObject({ decision: 'blocked', wall: { reserved: 70n } });
+    expect(await store.heartbeat(account, 'a', 71n, 5n)).toBe(false);
+    await store.finish(account, { requestId: 'a', charge: 8n, tokens: 1n, byok: false, keyId: 'key_1', periods });
+    await store.reregister(account, hold);
+    expect((await store.show(account)).buckets.get('key_1|total')).toMatchObject({ heldCharge: 0n, finishedCharge: 8n });
+  });
+
+  test('remembers which writers were heard in its present life, and of no other', async () => {
+    const epoch = await store.epoch();
+    expect(epoch).toBe(store.latestEpoch());
+    await store.hear(epoch, 'wrt_1');
+    await store.hear(epoch, 'wrt_2');
+    expect([...(await store.heard(epoch))].sort()).toEqual(['wrt_1', 'wrt_2']);
+    expect([...(await store.heard('another'))]).toEqual([]);
   });
 
   test('a hard allotment is a wall of tokens and BYOK tokens have their own', async () => {
     const account = fresh();
     const walls = [cap(10n, { period: 'plan', meter: 'byok' })];
-    expect(verdict(await store.admit(account, command('a', { tokens: 10n, byok: true, walls })))).toMatchObject({ decision: 'admitted', planTokens: 10n });
+    expect(verdict(await store.admit(account, command('a', { tokens: 10n, byok: true, walls })))).toMatchObject({ decision: 'admitted', planTokens: 0n });
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('blocked');
     await store.finish(account, { requestId: 'a', charge: 0n, tokens: 10n, byok: true, keyId: 'key_1', periods: undefined });
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('wall');

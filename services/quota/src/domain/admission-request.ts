@@ -41,7 +41,7 @@ export function readAdmission(request: AdmitRequest__Output, periodSeconds: numb
     }
     if (limits?.trialCreditNanoUsd !== undefined && !request.byok) walls.push({ wall: { scope: 'account', period: 'total', meter: 'charge', limit: amount(limits.trialCreditNanoUsd) }, refusal: 'TRIAL_EXHAUSTED' });
     if (limits?.byokTokens !== undefined && request.byok) walls.push({ wall: { scope: 'account', period: 'plan', meter: 'byok', limit: amount(limits.byokTokens) }, refusal: 'ALLOTMENT_EXHAUSTED' });
-    if (limits?.includedTokens !== undefined && limits.hardCap) walls.push({ wall: { scope: 'account', period: 'plan', meter: 'tokens', limit: amount(limits.includedTokens) }, refusal: 'ALLOTMENT_EXHAUSTED' });
+    if (limits?.includedTokens !== undefined && limits.hardCap && !request.byok) walls.push({ wall: { scope: 'account', period: 'plan', meter: 'tokens', limit: amount(limits.includedTokens) }, refusal: 'ALLOTMENT_EXHAUSTED' });
   }
   const command: AdmitCommand = {
     requestId,
@@ -50,6 +50,7 @@ export function readAdmission(request: AdmitRequest__Output, periodSeconds: numb
     amount: isChat && !request.byok ? amount(request.amountNanoUsd) : 0n,
     minAmount: amount(request.minAmountNanoUsd),
     tokens: isChat ? amount(request.tokens) : 0n,
+    minTokens: amount(request.minTokens),
     byok: request.byok,
     requestsPerMinute: limits?.requestsPerMinute,
     burstPerSecond: limits?.burstPerSecond,
@@ -72,8 +73,11 @@ export function writeVerdict({ command, walls, includedTokens }: Admission, verd
     decision,
     retryAfterMs: verdict.retryAfterMs,
     heldNanoUsd: String(verdict.held),
+    heldTokens: String(verdict.heldTokens),
     periods: { day, week, month, plan, reservedAtMs: String(nowMs) },
   };
+  if (verdict.room.charge !== undefined) response.roomNanoUsd = String(verdict.room.charge);
+  if (verdict.room.tokens !== undefined) response.roomTokens = String(verdict.room.tokens);
   if (verdict.rate !== undefined) {
     response.limitRequests = verdict.rate.limit;
     response.remainingRequests = verdict.rate.remaining;

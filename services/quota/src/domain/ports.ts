@@ -1,4 +1,5 @@
 /** What the domain needs from the world. */
+import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
 import type { AccountView, AdmitAnswer, AdmitCommand, FinishCommand, TotalsCommand } from '@signalbox/ledger-core/admission';
 
 /** Limits and holds by account. Each call is atomic and safe to repeat; all throw a Fault `quota_unavailable` when the store is away. */
@@ -8,12 +9,24 @@ export interface QuotaStore {
   stop(): Promise<void>;
   ready(): boolean;
   admit(accountId: string, command: AdmitCommand): Promise<AdmitAnswer>;
-  release(accountId: string, requestId: string): Promise<void>;
+  /** True = room was freed that somebody may wait for. */
+  release(accountId: string, requestId: string): Promise<boolean>;
   /** False = the growth of the hold was refused. */
   heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint): Promise<boolean>;
-  finish(accountId: string, command: FinishCommand): Promise<void>;
-  /** `complete`: all totals of the account as the ledger has them now; admissions that need them may go on. True = totals told before these were missed: ask for all of them. */
-  applyTotals(accountId: string, command: TotalsCommand, complete: boolean): Promise<boolean>;
+  /** True = room was freed that somebody may wait for. */
+  finish(accountId: string, command: FinishCommand): Promise<boolean>;
+  /** A hold in use, as its worker knows it. */
+  reregister(accountId: string, command: ReregisterCommand): Promise<void>;
+  isHeld(accountId: string, requestId: string): Promise<boolean>;
+  /** The present life of the store, as it says now: whatever was held in another one is forgotten. Never empty. */
+  epoch(): Promise<string>;
+  /** As heard last: admissions count in this one. */
+  latestEpoch(): string;
+  /** Writers that have told in `epoch` all they have under way. */
+  heard(epoch: string): Promise<ReadonlySet<string>>;
+  hear(epoch: string, writer: string): Promise<void>;
+  /** `epoch`, unless empty: these are all totals of the account, and in that life of the store admissions that need them may go on. True = totals told before these were missed: ask for all of them. */
+  applyTotals(accountId: string, command: TotalsCommand, epoch: string): Promise<boolean>;
   /** Accounts with holds or finished charges. */
   openAccounts(): Promise<readonly string[]>;
   /** Requests that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a heartbeat for longer than a lease. At most `limit`. */
@@ -25,3 +38,6 @@ export interface QuotaStore {
 
 /** The ledger's absolute totals of an account. Named are the requests charged last, and those of `requestIds` that are charged. Throws a Fault when billing is away. */
 export type AskTotals = (accountId: string, requestIds: readonly string[]) => Promise<TotalsCommand>;
+
+/** The writers that billing knows. Throws a Fault when it is away. */
+export type AskWriters = () => Promise<readonly { readonly writer: string; readonly isLost: boolean }[]>;

@@ -85,3 +85,67 @@ test('announced totals that the store did not take are asked for in the next rou
   await quota.reconcile(15_000);
   expect((await store.show(ACCOUNT)).buckets.get('account|total')?.charge).toBe(7n);
 });
+
+test('after a loss an account under a cap opens once each writer that may live was heard, with what it holds', async () => {
+  const clock = createFakeClock();
+  let life = 1;
+  const accounts = new Map();
+  const store = createMemoryStore({ clock, accounts, epoch: () => `life ${life}` });
+  const writers = [{ writer: 'wrt_a', isLost: false }, { writer: 'wrt_gone', isLost: true }];
+  const quota = createQuota(store, () => Promise.resolve({ seq: 1n, totals: [{ scope: 'account', periodId: 'total', charge: 40n, tokens: 0n, byok: 0n }], requestIds: [] }), undefined, { clock, askWriters: () => Promise.resolve(writers) });
+  const ask = (requestId: string, amount: bigint) =>
+    quota.admit(ACCOUNT, {
+      includedTokens: undefined,
+      walls: [],
+      command: {
+        requestId, keyId: 'key_1', counter: 'chat', amount, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined, keyRequestsPerMinute: undefined,
+        walls: [{ scope: 'account', period: 'total', meter: 'charge', limit: 100n }], anchorDay: 0, periodSeconds: undefined, needsTotals: true,
+      },
+    });
+  await expect(ask('r1', 10n)).rejects.toThrow(/^quota_unavailable/);
+  await quota.reregister('wrt_a', 'life 1', [], [], true);
+  expect(await ask('r1', 50n)).toMatchObject({ verdict: { decision: 'admitted' }, epoch: 'life 1' });
+
+  life = 2;
+  accounts.clear();
+  await expect(ask('r2', 20n)).rejects.toThrow(/^quota_unavailable/);
+  await expect(quota.reregister('wrt_a', 'life 1', [], [], true)).rejects.toThrow(/^quota_unavailable/);
+  const periods = { day: 'd', week: 'w', month: 'm', plan: 'p', reservedAtMs: 1 };
+  const hold = { accountId: ACCOUNT, command: { requestId: 'r1', keyId: 'key_1', amount: 50n, tokens: 0n, byok: false, periods, isStarted: true } };
+  await quota.reregister('wrt_a', 'life 2', [hold], [], false);
+  await expect(ask('r2', 20n)).rejects.toThrow(/^quota_unavailable/);
+  await quota.reregister('wrt_a', 'life 2', [], [], true);
+  expect(await ask('r2', 20n)).toMatchObject({ verdict: { decision: 'blocked', wall: { spend: 40n, reserved: 50n } } });
+  expect(await ask('r3', 10n)).toMatchObject({ verdict: { decision: 'admitted' } });
+  expect(await quota.confirm(ACCOUNT, 'r1')).toBe(true);
+  expect(await quota.confirm(ACCOUNT, 'r0')).toBe(false);
+});
+
+test('a ledger that answers slowly is asked once, however many wait and ask again', async () => {
+  let tell: () => void = () => undefined;
+  let asked = 0;
+  const quota = createQuota(createMemoryStore({ clock: createFakeClock() }), () => {
+    asked += 1;
+    return new Promise((resolve) => (tell = () => resolve({ seq: 1n, totals: [], requestIds: [] })));
+  });
+  const ask = (requestId: string) =>
+    quota.admit(ACCOUNT, {
+      includedTokens: undefined,
+      walls: [],
+      command: {
+        requestId, keyId: 'key_1', counter: 'chat', amount: 1n, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined, keyRequestsPerMinute: undefined,
+        walls: [{ scope: 'account', period: 'total', meter: 'charge', limit: 100n }], anchorDay: 0, periodSeconds: undefined, needsTotals: true,
+      },
+    });
+  const first = ask('r1');
+  const again = [ask('r1'), ask('r2')];
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(asked).toBe(1);
+  await quota.release(ACCOUNT, 'r2');
+  tell();
+  expect((await first).verdict.decision).toBe('admitted');
+  expect((await again[0])?.verdict.decision).toBe('admitted');
+  // Whoever gave up in the meantime holds nothing.
+  await expect(again[1]).rejects.toThrow(/^bad_message/);
+  expect((await quota.show(ACCOUNT)).buckets.get('account|total')?.heldCharge).toBe(1n);
+});

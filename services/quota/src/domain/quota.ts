@@ -1,12 +1,26 @@
 /** Decides admissions over a store, after asking the ledger where a store knows nothing yet. */
 import type { AccountView, AdmitVerdict, FinishCommand, TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Admission } from './admission-request.js';
-import type { AskTotals, QuotaStore } from './ports.js';
+import { unheard, type ReregisterCommand } from '@signalbox/ledger-core/rebuild';
+import type { AskTotals, AskWriters, QuotaStore } from './ports.js';
+
+export interface Admitted {
+  readonly verdict: AdmitVerdict;
+  /** Life of the store in which it was decided. */
+  readonly epoch: string;
+}
 
 export interface Quota {
-  /** Throws a Fault `quota_unavailable` when store or ledger cannot answer, `bad_message` for an id used up before. */
-  admit(accountId: string, admission: Admission): Promise<AdmitVerdict>;
+  /** Throws a Fault `quota_unavailable` when store or ledger cannot answer, or not every writer was heard after a loss of the store; `bad_message` for an id used up before. */
+  admit(accountId: string, admission: Admission): Promise<Admitted>;
+  /** True when the request has a hold, whose lease then begins anew: its attempt may still come to nothing. */
+  confirm(accountId: string, requestId: string): Promise<boolean>;
+  /** The present life of the store, asked of it for a living writer. */
+  presentEpoch(writer: string): Promise<string>;
+  /** What a writer has under way; it counts as heard with its last message. Throws a Fault `quota_unavailable` when `epoch` is over. */
+  reregister(writer: string, epoch: string, holds: readonly { readonly accountId: string; readonly command: ReregisterCommand }[], finished: readonly { readonly accountId: string; readonly command: FinishCommand }[], isLast: boolean): Promise<void>;
   release(accountId: string, requestId: string): Promise<void>;
   heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint): Promise<boolean>;
   finish(accountId: string, command: FinishCommand): Promise<void>;
@@ -23,8 +37,17 @@ export interface Quota {
 const SEEN_MAX = 100_000;
 /** Requests in one question to the ledger. */
 const ASKED_MAX = 1_000;
+/** 15 min without a word: nobody waits for a writer any more. */
+const LOST_MS = 900_000;
+const NOTHING_MORE = { keyId: '', amount: 0n, tokens: 0n, byok: false, periods: { day: '', week: '', month: '', plan: '', reservedAtMs: 0 }, isStarted: false } as const;
 
-export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
+/** `tellFreed` is called when an account has room again that somebody may wait for. Without `rebuild` nobody can hold what this store does not know. */
+export function createQuota(
+  store: QuotaStore,
+  askTotals: AskTotals,
+  tellFreed: (accountId: string) => void = () => undefined,
+  rebuild?: { readonly askWriters: AskWriters; readonly clock: Pick<Clock, 'monotonicMs'> },
+): Quota {
   const seen = new Set<string>();
 
   /** Accounts whose announced totals the store did not take: nothing that is open may tell of them. */
@@ -33,14 +56,40 @@ export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
   const touch = (accountId: string): void => {
     if (seen.size < SEEN_MAX) seen.add(accountId);
   };
-  const ask = async (accountId: string, requestIds: readonly string[]): Promise<ReadonlySet<string>> => {
+  /** Writers that this process heard of itself, and when: a ledger that was restored may not know them. */
+  const met = new Map<string, number>();
+  const meet = (writer: string): void => {
+    if (rebuild !== undefined && writer !== '') met.set(writer, rebuild.clock.monotonicMs());
+  };
+  const metLately = (): readonly { readonly writer: string; readonly isLost: boolean }[] => {
+    const nowMs = rebuild?.clock.monotonicMs() ?? 0;
+    for (const [writer, atMs] of met) if (nowMs - atMs > LOST_MS) met.delete(writer);
+    return [...met.keys()].map((writer) => ({ writer, isLost: false }));
+  };
+  /** Latest life of the store in which every writer was heard. */
+  let openEpoch = '';
+  /** Answers the life of the store in which all that is held is known again. */
+  const rebuilt = async (): Promise<string> => {
+    const present = await store.epoch();
+    if (present === openEpoch || rebuild === undefined) return present;
+    let missing: readonly string[];
+    try {
+      const writers = await rebuild.askWriters();
+      missing = unheard([...writers, ...metLately().filter(({ writer }) => !writers.some((known) => known.writer === writer))], await store.heard(present));
+    } catch (error) {
+      throw new Fault('quota_unavailable', 'the ledger did not tell its writers', { cause: error });
+    }
+    if (missing.length > 0) throw new Fault('quota_unavailable', `after a loss ${missing.length} writers were not heard yet`);
+    return (openEpoch = present);
+  };
+  const ask = async (accountId: string, requestIds: readonly string[], openedIn = ''): Promise<ReadonlySet<string>> => {
     let totals: TotalsCommand;
     try {
       totals = await askTotals(accountId, requestIds);
     } catch (error) {
       throw new Fault('quota_unavailable', 'the ledger did not tell its totals', { cause: error });
     }
-    await store.applyTotals(accountId, totals, true);
+    await store.applyTotals(accountId, totals, openedIn);
     return new Set(totals.requestIds);
   };
   /** Work that is done once for an account, however many wait for it. */
@@ -57,7 +106,13 @@ export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
       return current;
     };
   };
-  const load = once((accountId) => ask(accountId, []));
+  const load = once(async (accountId) => {
+    const life = await rebuilt();
+    await ask(accountId, [], life);
+    // Lost meanwhile: what was written down may be all there is.
+    if ((await store.epoch()) !== life) throw new Fault('quota_unavailable', 'the store lost its state while loading');
+  });
+  const look = once((accountId) => ask(accountId, []));
   const catchUp = once(async (accountId) => ask(accountId, await store.overdue(accountId, 0, ASKED_MAX)));
   /** Settles what the ledger has of the requests that are open for longer than `ageMs`. */
   const settle = async (accountId: string, ageMs: number): Promise<number> => {
@@ -74,30 +129,52 @@ export function createQuota(store: QuotaStore, askTotals: AskTotals): Quota {
   return {
     admit: async (accountId, { command }) => {
       touch(accountId);
+      let epoch = store.latestEpoch();
       let answer = await store.admit(accountId, command);
       if (answer === 'unloaded') {
         await load(accountId);
+        epoch = store.latestEpoch();
         answer = await store.admit(accountId, command);
       }
       if (answer === 'unloaded') throw new Fault('quota_unavailable', 'the store lost its state while loading');
       if (answer === 'ended') throw new Fault('bad_message', 'this request id was used up before');
-      return answer;
+      return { verdict: answer, epoch };
     },
-    release: (accountId, requestId) => store.release(accountId, requestId),
+    presentEpoch: (writer) => {
+      meet(writer);
+      return store.epoch();
+    },
+    reregister: async (writer, told, holds, finished, isLast) => {
+      meet(writer);
+      if (told === '' || told !== (await store.epoch())) throw new Fault('quota_unavailable', 'that life of the store is over');
+      for (const { accountId } of holds) touch(accountId);
+      await Promise.all([...holds.map(({ accountId, command }) => store.reregister(accountId, command)), ...finished.map(({ accountId, command }) => store.finish(accountId, command))]);
+      if (isLast) await store.hear(told, writer);
+    },
+    confirm: async (accountId, requestId) => {
+      if (!(await store.isHeld(accountId, requestId))) return false;
+      await store.reregister(accountId, { requestId, ...NOTHING_MORE });
+      return true;
+    },
+    release: async (accountId, requestId) => {
+      if (await store.release(accountId, requestId)) tellFreed(accountId);
+    },
     heartbeat: (accountId, requestId, toAmount, toTokens) => {
       touch(accountId);
       return store.heartbeat(accountId, requestId, toAmount, toTokens);
     },
-    finish: (accountId, command) => store.finish(accountId, command),
+    finish: async (accountId, command) => {
+      if (await store.finish(accountId, command)) tellFreed(accountId);
+    },
     applyTotals: async (accountId, command) => {
       if (behind.size < SEEN_MAX) behind.add(accountId);
-      if (await store.applyTotals(accountId, command, false)) await catchUp(accountId);
+      if (await store.applyTotals(accountId, command, '')) await catchUp(accountId);
       behind.delete(accountId);
     },
     show: async (accountId) => {
       const view = await store.show(accountId);
       if (view.buckets.size > 0) return view;
-      await load(accountId);
+      await look(accountId);
       return store.show(accountId);
     },
     sweep: async () => {

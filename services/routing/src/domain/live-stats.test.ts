@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createBreaker } from './breaker.js';
+import { createBreaker } from '@signalbox/router-core/breaker';
 import { createLiveStats, type Observation } from './live-stats.js';
 import { createSlidingWindow } from './sliding-window.js';
 

@@ -1,7 +1,7 @@
 /** What attempts say of endpoints: five-minute windows and breakers. Best effort, rebuilt from events after a restart. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { EndpointLive } from '@signalbox/router-core/catalog';
-import { createBreaker, type Breaker } from './breaker.js';
+import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
 import { createSlidingWindow, type SlidingWindow } from './sliding-window.js';
 
 /** Shorter answers say nothing of a model's speed. */

@@ -1,6 +1,8 @@
 /** The models an account may use, and what is known of each. */
-import { cardFor, type Catalog, type Endpoint, type Model } from '@signalbox/router-core/catalog';
+import { cardFor, type Catalog, type Endpoint, type EndpointLive, type Model } from '@signalbox/router-core/catalog';
 import { isReachable, modelListFilter } from '@signalbox/router-core/filters';
+
+type LiveView = ReadonlyMap<string, EndpointLive>;
 
 export interface ListQuery {
   readonly allowModels: readonly string[];
@@ -22,20 +24,24 @@ function usd(nano: bigint): number {
   return Number(nano) / 1e9;
 }
 
-function endpointDetail(endpoint: Endpoint): object {
+function endpointDetail(endpoint: Endpoint, live: LiveView): object {
   const card = cardFor(endpoint.prices, 0);
+  const seen = live.get(endpoint.id);
   return {
+    id: endpoint.id,
     provider: endpoint.provider,
     pricing: card === undefined ? null : { unit: 'usd_per_1m_tokens', input: usd(card.inputUncached), cached_input: usd(card.cacheRead), cache_write: usd(card.cacheWrite), output: usd(card.outputText) },
     context_window: endpoint.contextWindow,
     max_output_tokens: endpoint.maxOutputTokens,
     quantization_bits: endpoint.quantizationBits,
     policy: { trains_on_data: endpoint.trainsOnData, zdr: endpoint.zdr },
+    // Of the latest five minutes, as routing sees them; null where too little was seen.
+    live: { breaker: seen?.breaker ?? 'closed', samples: seen?.samples ?? 0, latency_ms_p75: seen?.latencyMsP75 ?? null, throughput_tps_p50: seen?.throughputTpsP50 ?? null },
   };
 }
 
 /** JSON of a model for `?detail=full`: its cheapest endpoint's price, capabilities, and all endpoints the account may reach. */
-export function modelDetail(model: Model, byokProviders: readonly string[]): object {
+export function modelDetail(model: Model, byokProviders: readonly string[], live: LiveView): object {
   const endpoints = model.endpoints.filter((endpoint) => isReachable(endpoint, byokProviders));
   const priced = endpoints.flatMap((endpoint) => {
     const card = cardFor(endpoint.prices, 0);
@@ -44,11 +50,11 @@ export function modelDetail(model: Model, byokProviders: readonly string[]): obj
   const cheapest = priced.reduce<(typeof priced)[number] | undefined>((best, entry) => (best === undefined || entry.cost < best.cost ? entry : best), undefined)?.endpoint;
   const can = cheapest?.capabilities;
   return {
-    pricing: cheapest === undefined ? null : (endpointDetail(cheapest) as { readonly pricing: object }).pricing,
+    pricing: cheapest === undefined ? null : (endpointDetail(cheapest, live) as { readonly pricing: object }).pricing,
     context_window: Math.max(0, ...endpoints.map((endpoint) => endpoint.contextWindow ?? 0)) || null,
     max_output_tokens: cheapest?.maxOutputTokens ?? null,
     capabilities: can === undefined ? null : { streaming: can.streaming, tools: can.tools, json_object: can.jsonObject, json_schema: can.jsonSchema, vision: can.vision, file_input: can.fileInput, audio_input: can.audioInput, logprobs: can.logprobs, reasoning: cheapest?.hiddenReasoning ?? false },
     deprecation_date: model.deprecationDate,
-    endpoints: endpoints.map(endpointDetail),
+    endpoints: endpoints.map((endpoint) => endpointDetail(endpoint, live)),
   };
 }

@@ -5,6 +5,8 @@ import type { ParsedArtefact } from '@signalbox/router-core/quality-artefact';
 export interface LoadedCatalog {
   readonly catalog: Catalog;
   readonly schemaVersion: string;
+  /** What is sound, and still worth an operator's look. */
+  readonly notices: readonly string[];
 }
 
 export interface CatalogSource {
@@ -12,6 +14,10 @@ export interface CatalogSource {
   readonly location: string;
   /** The catalog as of that day (ISO date), or what is wrong with it; all or nothing. Never rejects. */
   read(today: string): Promise<{ readonly problems: readonly string[]; readonly loaded?: LoadedCatalog }>;
+  /** The catalog read last was taken: it is kept for `recall`. */
+  taken(id: string): void;
+  /** A catalog that was taken before, also by an earlier process; undefined when it was not kept. Never rejects. */
+  recall(id: string): Promise<Catalog | undefined>;
 }
 
 export interface QualitySource {

@@ -1,36 +1,105 @@
-/** Holds the quality artefact in force, bound to the catalog. A bad one never replaces a good one. */
+/** Holds the quality artefact in force and one on trial, bound to the catalog. A bad one never replaces a good one. */
 import type { Catalog, Model, Snapshot } from '@signalbox/router-core/catalog';
 import { createQualityPredictor } from '@signalbox/router-core/quality';
 import type { QualityArtefact } from '@signalbox/router-core/quality-artefact';
+import { fractionOf } from '@signalbox/router-core/rank';
 import type { QualitySource } from './ports.js';
 
+export interface QualityState {
+  /** Undefined until the first good load. */
+  readonly artefactId: string | undefined;
+  readonly canaryId: string | undefined;
+  /** Of conversations. */
+  readonly canaryShare: number;
+  /** What a rollback brings back where there is no canary. */
+  readonly previousId: string | undefined;
+}
+
 export interface QualityHolder {
-  /** Judges prompts for the catalog's models; undefined until the first good load. */
-  for(catalog: Catalog): Snapshot['quality'];
-  /** Replaces the artefact when it is sound; answers the problems otherwise. */
+  /** Judges prompts for the catalog's models; undefined until the first good load. One conversation keeps its artefact. */
+  for(catalog: Catalog, conversation?: string): Snapshot['quality'];
+  /** Replaces each artefact that is sound; answers the problems of the others. */
   reload(): Promise<readonly string[]>;
   /** What `reload` would say, without replacing anything. */
   check(): Promise<readonly string[]>;
+  /** Takes the canary away, or without one brings the artefact before the present one back; both until the next reload. */
+  rollback(): QualityState;
+  state(): QualityState;
 }
 
-export function createQualityHolder(source: QualitySource): QualityHolder {
+export interface Canary {
+  readonly source: QualitySource;
+  /** Of conversations, from 0 to 1. */
+  readonly share: number;
+}
+
+type Bound = Readonly<{ catalog: Catalog; artefact: QualityArtefact; quality: NonNullable<Snapshot['quality']> }>;
+
+/** How far a figure may fall and still count as no worse: less than what chance moves it by. */
+const FALL_MAX = 0.005;
+
+/** Why `candidate` may not be tried: figures of its validation that are worse than those in force. */
+function worseThan(running: QualityArtefact, candidate: QualityArtefact): string[] {
+  return Object.entries(running.header.metrics).flatMap(([set, figures]) => {
+    const [before, after] = [figures['apgr'], candidate.header.metrics[set]?.['apgr']];
+    if (before === undefined) return [];
+    if (after === undefined) return [`The canary was not validated on ${set}.`];
+    return after < before - FALL_MAX ? [`The canary is worse on ${set}: APGR ${after.toFixed(3)} instead of ${before.toFixed(3)}.`] : [];
+  });
+}
+
+export function createQualityHolder(source: QualitySource, trial?: Canary): QualityHolder {
   let current: QualityArtefact | undefined;
-  let bound: { readonly catalog: Catalog; readonly artefact: QualityArtefact; readonly quality: NonNullable<Snapshot['quality']> } | undefined;
+  let previous: QualityArtefact | undefined;
+  let canary: QualityArtefact | undefined;
+  let bound: Bound | undefined;
+  let boundCanary: Bound | undefined;
+
+  const bindOnce = (known: Bound | undefined, artefact: QualityArtefact, catalog: Catalog): Bound => (known?.catalog === catalog && known.artefact === artefact ? known : { catalog, artefact, quality: bind(artefact, catalog) });
+  const state = (): QualityState => ({ artefactId: current?.id, canaryId: canary?.id, canaryShare: canary === undefined ? 0 : (trial?.share ?? 0), previousId: previous?.id });
+
+  async function read(): Promise<{ readonly problems: string[]; readonly artefact: QualityArtefact | undefined; readonly canary: QualityArtefact | undefined }> {
+    const [stable, tried] = await Promise.all([source.read(), trial?.source.read()]);
+    const problems: string[] = [];
+    const artefact = stable.kind === 'refused' ? current : stable.artefact;
+    if (stable.kind === 'refused') problems.push(stable.problem);
+    if (tried === undefined || artefact === undefined) return { problems, artefact, canary: undefined };
+    if (tried.kind === 'refused') return { problems: [...problems, `Canary: ${tried.problem}`], artefact, canary };
+    if (tried.artefact.id === artefact.id) return { problems, artefact, canary: undefined };
+    const worse = worseThan(artefact, tried.artefact);
+    return worse.length > 0 ? { problems: [...problems, ...worse], artefact, canary } : { problems, artefact, canary: tried.artefact };
+  }
+
   return {
-    for: (catalog) => {
+    state,
+    for: (catalog, conversation = '') => {
       if (current === undefined) return undefined;
-      if (bound === undefined || bound.catalog !== catalog || bound.artefact !== current) bound = { catalog, artefact: current, quality: bind(current, catalog) };
+      if (canary !== undefined && conversation !== '' && fractionOf(`canary#${conversation}`, 0) < (trial?.share ?? 0)) {
+        boundCanary = bindOnce(boundCanary, canary, catalog);
+        return boundCanary.quality;
+      }
+      bound = bindOnce(bound, current, catalog);
       return bound.quality;
     },
     reload: async () => {
-      const read = await source.read();
-      if (read.kind === 'refused') return [read.problem];
-      if (read.artefact.id !== current?.id) current = read.artefact;
-      return [];
+      const found = await read();
+      if (found.artefact !== undefined && found.artefact.id !== current?.id) {
+        previous = current;
+        current = found.artefact;
+      }
+      canary = found.canary;
+      return found.problems;
     },
-    check: async () => {
-      const read = await source.read();
-      return read.kind === 'refused' ? [read.problem] : [];
+    check: async () => (await read()).problems,
+    rollback: () => {
+      if (canary !== undefined) {
+        canary = undefined;
+        boundCanary = undefined;
+      } else if (previous !== undefined) {
+        current = previous;
+        previous = undefined;
+      }
+      return state();
     },
   };
 }

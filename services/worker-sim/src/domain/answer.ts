@@ -42,7 +42,7 @@ function countImages(messages: readonly Json[]): number {
   return messages.flatMap((message) => (Array.isArray(message['content']) ? (message['content'] as readonly unknown[]) : [])).filter((part) => isObject(part) && part['type'] === 'image_url').length;
 }
 
-function toolCalls(request: Json, last: Json | undefined, directives: Directives): readonly ToolCall[] {
+function toolCalls(request: Json, last: Json | undefined, asked: string, directives: Directives): readonly ToolCall[] {
   const tools = Array.isArray(request['tools']) ? (request['tools'] as readonly unknown[]).filter(isObject) : [];
   const choice = request['tool_choice'];
   if (tools.length === 0 || choice === 'none' || last?.['role'] === 'tool') return [];
@@ -52,8 +52,17 @@ function toolCalls(request: Json, last: Json | undefined, directives: Directives
   const count = request['parallel_tool_calls'] === false ? 1 : directives.calls;
   return Array.from({ length: count }, (_, at) => {
     const fn = candidates[at % Math.max(1, candidates.length)];
-    return { id: `call_sim${String(at)}`, name: typeof fn?.['name'] === 'string' ? fn['name'] : 'unknown', arguments: JSON.stringify(valueForSchema(fn?.['parameters'] ?? { type: 'object' })) };
+    return { id: `call_sim${String(at)}`, name: typeof fn?.['name'] === 'string' ? fn['name'] : 'unknown', arguments: argumentsFor(fn?.['parameters'], asked) };
   });
+}
+
+const PROGRAM = /```(?:js|javascript)?\n([\s\S]*?)```/;
+
+/** Arguments for a function: a program that the user wrote between fences where it takes one, else what its schema asks for. */
+function argumentsFor(parameters: unknown, asked: string): string {
+  const program = PROGRAM.exec(asked)?.[1];
+  const properties = isObject(parameters) && isObject(parameters['properties']) ? parameters['properties'] : {};
+  return JSON.stringify(program !== undefined && 'code' in properties ? { code: program } : valueForSchema(parameters ?? { type: 'object' }));
 }
 
 function plainText(request: Json, messages: readonly Json[], said: string, directives: Directives): string {
@@ -62,7 +71,9 @@ function plainText(request: Json, messages: readonly Json[], said: string, direc
   if (format['type'] === 'json_schema' && isObject(format['json_schema'])) return JSON.stringify(valueForSchema(format['json_schema']['schema']));
   const images = countImages(messages);
   const seen = images === 0 ? '' : ` I was given ${String(images)} image${images === 1 ? '' : 's'}, which a simulator does not look at.`;
-  const tool = messages.at(-1)?.['role'] === 'tool' ? ' I have read the tool result.' : '';
+  const last = messages.at(-1);
+  const result = PROGRAM.test(said) ? ` It says: ${textOf(last?.['content']).slice(0, ECHO_CHARS_MAX)}` : '';
+  const tool = last?.['role'] === 'tool' ? ` I have read the tool result.${result}` : '';
   const text = `This is Signalbox's simulator, not a language model.${tool}${seen} You said: ${said.slice(0, ECHO_CHARS_MAX)}`;
   if (directives.tokens === 0) return text;
   const bytes = directives.tokens * BYTES_PER_TOKEN;
@@ -90,7 +101,7 @@ export function simulate(request: Json): Simulated {
   if (messages.length === 0) throw new TypeError('messages must hold at least one message');
   const asked = textOf(messages.findLast((message) => message['role'] === 'user')?.['content']);
   const directives = readDirectives(asked);
-  const calls = toolCalls(request, messages.at(-1), directives);
+  const calls = toolCalls(request, messages.at(-1), asked, directives);
   const maximum = [request['max_tokens'], request['max_completion_tokens']].find((value): value is number => typeof value === 'number') ?? Infinity;
   const full = calls.length > 0 ? '' : applyStops(plainText(request, messages, withoutDirectives(asked), directives), request['stop']);
   const content = Number.isFinite(maximum) ? limit(full, Math.max(0, maximum - directives.reasoning)) : full;

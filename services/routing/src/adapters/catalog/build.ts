@@ -15,15 +15,21 @@ const CHOICES_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai'
 const NO_LOGPROBS_PROVIDERS: ReadonlySet<string> = new Set(['groq', 'mistral', 'perplexity', 'together', 'xiaomi', 'zai']);
 /** Wires that have no words for logprobs, sound or more than one choice. */
 const NO_LOGPROBS_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
-const NO_AUDIO_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse', 'ollama']);
+const NO_AUDIO_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse', 'cohere-v2', 'ollama']);
 const ONE_CHOICE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'ollama']);
+/** Of Google's own models only the second generation gives more than one: later ones refuse it. */
+const CHOICES_GEMINI = /^gemini-2\./;
+/** Wires that have words for a file in a message. */
+const FILE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse', 'google-generate-content', 'mistral']);
+/** Hosts of the OpenAI wire that take its `file` parts; others take text and images alone, whatever the model could. */
+const FILE_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'openrouter', SIMULATOR_PROVIDER]);
 /** Hosts where the model alone decides whether a tool is called. */
 const AUTO_TOOL_CHOICE_PROVIDERS: ReadonlySet<string> = new Set(['moonshot', 'zai']);
 // 10 s × model factor (FAILURES): models that think before the first token, or have to be loaded first, get six times as long.
 const FIRST_BYTE_TIMEOUT_MS = 10_000;
 const SLOW_FACTOR = 6;
 /** Servers of the operator's own: nobody bills for them, unless a row of the operator's says so. */
-const FREE_PROVIDERS: ReadonlySet<string> = new Set(['ollama']);
+const FREE_PROVIDERS: ReadonlySet<string> = new Set(['ollama', 'vllm']);
 /** A P75 from a P50, where the catalog has only the latter. */
 const P75_OVER_P50 = 1.3;
 
@@ -97,6 +103,17 @@ function pricesOf(row: EndpointRow): PriceStep[] {
   return steps;
 }
 
+function takesChoices({ provider, wire_protocol: wire, provider_model_id: name }: EndpointRow): boolean {
+  if (wire === 'google-generate-content') return CHOICES_GEMINI.test(name);
+  return CHOICES_PROVIDERS.has(provider) && !ONE_CHOICE_WIRES.has(wire);
+}
+
+function takesFiles(model: ModelRow, { provider, wire_protocol: wire }: EndpointRow): boolean {
+  // Azure serves OpenAI's models as OpenAI does, and those of others as their makers' hosts.
+  if (wire === 'azure-openai') return model.owned_by === 'openai';
+  return FILE_WIRES.has(wire) || (wire === 'openai-chat' && FILE_PROVIDERS.has(provider));
+}
+
 function capabilitiesOf(model: ModelRow, endpoint: EndpointRow): Capabilities {
   const of = model.capabilities;
   const tools = (endpoint.supports_tools ?? of.tools) === true;
@@ -109,10 +126,10 @@ function capabilitiesOf(model: ModelRow, endpoint: EndpointRow): Capabilities {
     jsonObject: jsonSchema || (endpoint.supports_json_object ?? of.json_object) === true,
     jsonSchema,
     vision: of.vision === true,
-    fileInput: of.file_input === true,
+    fileInput: of.file_input === true && takesFiles(model, endpoint),
     audioInput: of.audio_input === true && !NO_AUDIO_WIRES.has(endpoint.wire_protocol),
     logprobs: of.logprobs === true && !NO_LOGPROBS_PROVIDERS.has(endpoint.provider) && !NO_LOGPROBS_WIRES.has(endpoint.wire_protocol),
-    choices: CHOICES_PROVIDERS.has(endpoint.provider) && !ONE_CHOICE_WIRES.has(endpoint.wire_protocol),
+    choices: takesChoices(endpoint),
   };
 }
 
@@ -154,6 +171,7 @@ function endpointOf(index: number, modelIndex: number, model: ModelRow, row: End
     hiddenReasoning: isReasoning,
     trainsOnData: policy.trains_on_data ?? null,
     zdr: policy.zdr_default === true || (policy.zdr_by_agreement === true && terms.zdrAgreements.has(row.provider)),
+    zdrByDefault: policy.zdr_default === true,
     quantizationBits: quantizationBitsOf(model, row, provider),
     temperatureMax: provider.temperature_max ?? 0,
     needsUserId: provider.requires_user_id === true,

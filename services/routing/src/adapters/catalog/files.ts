@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import type { CatalogSource } from '../../domain/ports.js';
+import type { CatalogArchive } from './archive.js';
 import { buildCatalog, type OperatorTerms } from './build.js';
-import { modelsFileSchema, providersFileSchema, simulatorFileSchema } from './schema.js';
+import { noticesOf } from './notices.js';
+import { modelsFileSchema, providersFileSchema, simulatorFileSchema, type CatalogRows } from './schema.js';
 
 const SHIPPED_DIR = fileURLToPath(new URL('../../../catalog', import.meta.url));
 const PROBLEMS_MAX = 50;
@@ -39,11 +41,14 @@ export interface CatalogFilesOptions {
   readonly directory: string;
   readonly withSimulator: boolean;
   readonly terms: Omit<OperatorTerms, 'today'>;
+  /** Where catalogs that were read are kept; absent = nowhere. */
+  readonly archive?: CatalogArchive | undefined;
 }
 
 /** Source over a directory with models.json and providers.json. The simulator is always the shipped one. */
-export function createCatalogFiles({ directory, withSimulator, terms }: CatalogFilesOptions): CatalogSource {
+export function createCatalogFiles({ directory, withSimulator, terms, archive }: CatalogFilesOptions): CatalogSource {
   const from = directory === '' ? SHIPPED_DIR : directory;
+  let lastRead: { readonly id: string; readonly rows: CatalogRows; readonly terms: OperatorTerms } | undefined;
   return {
     location: directory === '' ? 'shipped' : directory,
     read: async (today) => {
@@ -55,13 +60,24 @@ export function createCatalogFiles({ directory, withSimulator, terms }: CatalogF
       ]);
       if (providers === undefined || models === undefined || simulator === undefined) return { problems };
       const schemaVersion = models.rows.schema_version;
-      const built = buildCatalog({
+      const rows: CatalogRows = {
         schemaVersion,
         digest: [providers.digest, models.digest, simulator.digest].join('|'),
         providers: [...providers.rows.providers, ...simulator.rows.providers],
         models: [...models.rows.models, ...simulator.rows.models],
-      }, { ...terms, today });
-      return built.catalog === undefined ? { problems: built.problems.slice(0, PROBLEMS_MAX) } : { problems: [], loaded: { catalog: built.catalog, schemaVersion } };
+      };
+      const { catalog, problems: faults } = buildCatalog(rows, { ...terms, today });
+      if (catalog === undefined) return { problems: faults.slice(0, PROBLEMS_MAX) };
+      lastRead = { id: catalog.id, rows, terms: { ...terms, today } };
+      return { problems: [], loaded: { catalog, schemaVersion, notices: noticesOf(rows, today) } };
+    },
+    taken: (id) => {
+      if (lastRead?.id === id) archive?.keep(id, lastRead.rows, lastRead.terms);
+      lastRead = undefined;
+    },
+    recall: async (id) => {
+      const kept = await archive?.find(id);
+      return kept === undefined ? undefined : buildCatalog(kept.rows, kept.terms).catalog;
     },
   };
 }

@@ -31,6 +31,8 @@ const endpointSchema = z.object({
     request: price,
     long_context_tiers: z.array(z.object({ ...priceFields, min_context_tokens: z.number().int().positive() })).nullish(),
   }),
+  /** Sources differ on the price. */
+  pricing_disputed: flag,
   status: z.enum(['active', 'placeholder']),
   deprecation_date: date,
   priors: z.object({ ttft_ms_p50: z.number().positive().nullish(), ttft_ms_p75: z.number().positive().nullish(), throughput_tps_p50: z.number().positive().nullish() }).nullish(),

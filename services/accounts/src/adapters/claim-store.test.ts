@@ -1,0 +1,126 @@
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { Secret } from '@signalbox/runtime/secret';
+import { openDatabase } from '@signalbox/sql/database';
+import { migrate } from '@signalbox/sql/migrate';
+import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
+import { randomUUID } from 'node:crypto';
+import { createClaims, REMEMBERED_MS, type Claims, type ClaimStore } from '../domain/claims.js';
+import { createEnvelope } from '../domain/envelope.js';
+import { createMemoryClaimStore } from './memory-claim-store.js';
+import { MIGRATIONS } from './migrations.js';
+import { createPostgresClaimStore } from './postgres-claim-store.js';
+import type { AccountsSchema } from './postgres-store.js';
+
+const LEASE_MS = 60_000;
+const closers: (() => Promise<void>)[] = [];
+afterAll(async () => {
+  for (const close of closers) await close();
+  await stopTestStores();
+});
+
+const stores: readonly (readonly [string, () => Promise<ClaimStore>])[] = [
+  ['memory', async () => createMemoryClaimStore()],
+  ['postgres', async () => {
+    const { db, close } = openDatabase<AccountsSchema>({ url: new Secret(await testPostgresUrl()), poolMax: 4, log: silentLog, statementTimeoutMs: 5_000 });
+    closers.push(close);
+    await migrate(db, MIGRATIONS, { schema: 'accounts' });
+    return createPostgresClaimStore(db);
+  }],
+];
+
+describe.each(stores)('claims in %s', (_name, openStore) => {
+  const open = async () => {
+    const store = await openStore();
+    const clock = createFakeClock();
+    const secret = new Secret('secrets key of the tests');
+    const claims: Claims = createClaims({ store, clock, envelope: createEnvelope(secret, [], randomBytes, 'signalbox kept answer'), leaseMs: LEASE_MS });
+    const accountId = `acct_${randomUUID()}`;
+    const keyDigest = Buffer.from(randomUUID());
+    const ref = (requestId: string) => ({ accountId, keyDigest, requestId });
+    const claim = (requestId: string, takesOver = '', body = 'body') => claims.claim({ ...ref(requestId), bodyDigest: Buffer.from(body), takesOver });
+    return { store, clock, claims, accountId, keyDigest, ref, claim };
+  };
+
+  test('one of many at once gets it; the others are told whose it is', async () => {
+    const { claim } = await open();
+    const found = await Promise.all(Array.from({ length: 12 }, (_, index) => claim(`r${index}`)));
+    const [winner] = found.filter(({ outcome }) => outcome === 'CLAIMED');
+    expect(found.filter(({ outcome }) => outcome === 'CLAIMED')).toHaveLength(1);
+    expect(found.filter(({ outcome }) => outcome === 'RUNNING').map(({ requestId }) => requestId)).toEqual(Array.from({ length: 11 }, () => winner?.requestId));
+    expect((await claim('other', '', 'another body')).outcome).toBe('OTHER_BODY');
+    // Its own answer was lost on the way: it is told again.
+    expect((await claim(winner?.requestId ?? '')).outcome).toBe('CLAIMED');
+  });
+
+  test('an answer comes back byte by byte, for a day, and lies sealed', async () => {
+    const { claim, claims, ref, store, clock, accountId, keyDigest } = await open();
+    const answer = Buffer.from([0, 255, 10, 13, 128, ...Buffer.from('prompt “ä”')]);
+    await claim('a');
+    await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 1_234n, answer });
+    expect(await claim('b')).toEqual({ outcome: 'DONE', requestId: 'a', costNanoUsd: 1_234n, answer });
+    const kept = await store.claim({ accountId, keyDigest, bodyDigest: Buffer.from('x'), requestId: 'z', isEnded: false, leaseEndsMs: 0, forgetMs: 0, costNanoUsd: null, answer: null }, '', clock.nowMs());
+    expect(Buffer.from(kept?.answer?.sealed ?? []).includes('prompt')).toBe(false);
+    expect(Buffer.from(kept?.answer?.sealed ?? []).length).toBeGreaterThan(answer.length);
+    // What is over changes no more.
+    await claims.end(ref('a'), { kind: 'freed' });
+    await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 9n, answer: undefined });
+    clock.advance(REMEMBERED_MS - 1);
+    expect(await claim('b')).toMatchObject({ outcome: 'DONE', costNanoUsd: 1_234n });
+    clock.advance(1);
+    expect((await claim('b')).outcome).toBe('CLAIMED');
+  });
+
+  test('a claim whose owner fell silent is left, and goes to one of those who ask for it by name', async () => {
+    const { claim, claims, ref, clock } = await open();
+    await claim('a');
+    clock.advance(LEASE_MS - 1);
+    expect(await claim('b', 'a')).toEqual({ outcome: 'RUNNING', requestId: 'a', leaseLeftMs: 1 });
+    await claims.renew(ref('a'));
+    clock.advance(LEASE_MS);
+    expect(await claim('b')).toEqual({ outcome: 'LEFT', requestId: 'a', leftMs: 0 });
+    expect((await claim('b', 'other')).outcome).toBe('LEFT');
+    const taken = await Promise.all(['b', 'c', 'd'].map((requestId) => claim(requestId, 'a')));
+    expect(taken.map(({ outcome }) => outcome).sort()).toEqual(['CLAIMED', 'RUNNING', 'RUNNING']);
+    // The one that was silent has no more say.
+    const owner = taken.find(({ outcome }) => outcome === 'CLAIMED')?.requestId ?? '';
+    await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 5n, answer: undefined });
+    await claims.end(ref('a'), { kind: 'freed' });
+    expect(await claim('e')).toMatchObject({ outcome: 'RUNNING', requestId: owner });
+  });
+
+  test('a freed key is free at once, an abandoned one is left at once', async () => {
+    const { claim, claims, ref } = await open();
+    await claim('a');
+    await claims.end(ref('a'), { kind: 'freed' });
+    expect((await claim('b', '', 'another body')).outcome).toBe('CLAIMED');
+    await claims.end(ref('b'), { kind: 'abandoned' });
+    expect(await claim('c', '', 'another body')).toEqual({ outcome: 'LEFT', requestId: 'b', leftMs: 0 });
+  });
+
+  test('purging forgets what is over and nothing else', async () => {
+    const { claim, claims, ref, clock } = await open();
+    await claim('a');
+    await claims.end(ref('a'), { kind: 'ended', costNanoUsd: null, answer: undefined });
+    clock.advance(REMEMBERED_MS - 1);
+    await claims.purge();
+    expect((await claim('b')).outcome).toBe('DONE');
+    clock.advance(1);
+    expect(await claims.purge()).toBeGreaterThan(0);
+    expect((await claim('b', '', 'another body')).outcome).toBe('CLAIMED');
+  });
+});
+
+test('an answer opens under an older key that is still known, and under no other', async () => {
+  const store = createMemoryClaimStore();
+  const clock = createFakeClock();
+  const [one, two] = [new Secret('first key of the operator'), new Secret('second key of the operator')];
+  const under = (current: Secret, older: readonly Secret[]): Claims => createClaims({ store, clock, envelope: createEnvelope(current, older, randomBytes, 'signalbox kept answer'), leaseMs: LEASE_MS });
+  const wanted = (requestId: string) => ({ accountId: 'acct_1', keyDigest: Buffer.from('k'), bodyDigest: Buffer.from('b'), requestId, takesOver: '' });
+  await under(one, []).claim(wanted('a'));
+  await under(one, []).end(wanted('a'), { kind: 'ended', costNanoUsd: 1n, answer: Buffer.from('kept') });
+  expect(await under(two, [one]).claim(wanted('b'))).toMatchObject({ outcome: 'DONE', answer: Buffer.from('kept') });
+  expect(await under(two, []).claim(wanted('b'))).toEqual({ outcome: 'DONE', requestId: 'a', costNanoUsd: 1n, answer: undefined });
+});

@@ -1,0 +1,25 @@
+/** Sessions in this process: for tests. */
+import type { SessionRecord, SessionStore } from '../domain/ports.js';
+
+export function createMemorySessionStore(): SessionStore {
+  const sessions = new Map<string, SessionRecord>();
+  const hex = (digest: Uint8Array): string => Buffer.from(digest).toString('hex');
+  return {
+    insert: async (session, keptMax) => {
+      for (const [name, { expiresAt }] of sessions) if (expiresAt <= session.createdAt) sessions.delete(name);
+      const older = [...sessions.entries()].filter(([, { keyDigest }]) => hex(keyDigest) === hex(session.keyDigest)).sort(([, one], [, other]) => other.createdAt - one.createdAt);
+      for (const [name] of older.slice(keptMax - 1)) sessions.delete(name);
+      sessions.set(hex(session.digest), session);
+    },
+    find: async (digest) => sessions.get(hex(digest)),
+    touch: async (digest, usedAt) => {
+      const session = sessions.get(hex(digest));
+      if (session !== undefined) sessions.set(hex(digest), { ...session, lastUsedAt: Math.max(session.lastUsedAt, usedAt) });
+    },
+    remove: async (digest) => {
+      const session = sessions.get(hex(digest));
+      sessions.delete(hex(digest));
+      return session;
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** Sessions in Postgres. */
+import { sql, type Kysely } from 'kysely';
+import type { SessionRecord, SessionStore } from '../domain/ports.js';
+import type { AccountsSchema } from './postgres-store.js';
+
+interface SessionRow {
+  readonly digest: Buffer;
+  readonly key_digest: Buffer;
+  readonly created_at: bigint;
+  readonly last_used_at: bigint;
+  readonly expires_at: bigint;
+}
+
+function fromRow(row: SessionRow): SessionRecord {
+  return { digest: row.digest, keyDigest: row.key_digest, createdAt: Number(row.created_at), lastUsedAt: Number(row.last_used_at), expiresAt: Number(row.expires_at) };
+}
+
+export function createPostgresSessionStore(db: Kysely<AccountsSchema>): SessionStore {
+  return {
+    insert: (session, keptMax) =>
+      db.transaction().execute(async (transaction) => {
+        await sql`delete from accounts.session where expires_at <= ${session.createdAt}`.execute(transaction);
+        await sql`insert into accounts.session (digest, key_digest, created_at, last_used_at, expires_at)
+          values (${Buffer.from(session.digest)}, ${Buffer.from(session.keyDigest)}, ${session.createdAt}, ${session.lastUsedAt}, ${session.expiresAt})`.execute(transaction);
+        await sql`delete from accounts.session where digest in (
+          select digest from accounts.session where key_digest = ${Buffer.from(session.keyDigest)} order by (digest = ${Buffer.from(session.digest)}) desc, created_at desc, digest offset ${keptMax})`.execute(transaction);
+      }),
+    find: async (digest) => {
+      const { rows } = await sql<SessionRow>`select * from accounts.session where digest = ${Buffer.from(digest)}`.execute(db);
+      return rows[0] === undefined ? undefined : fromRow(rows[0]);
+    },
+    touch: async (digest, usedAt) => {
+      await sql`update accounts.session set last_used_at = greatest(last_used_at, ${usedAt}::bigint) where digest = ${Buffer.from(digest)}`.execute(db);
+    },
+    remove: async (digest) => {
+      const { rows } = await sql<SessionRow>`delete from accounts.session where digest = ${Buffer.from(digest)} returning *`.execute(db);
+      return rows[0] === undefined ? undefined : fromRow(rows[0]);
+    },
+  };
+}

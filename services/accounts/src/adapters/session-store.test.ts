@@ -1,0 +1,65 @@
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@signalbox/runtime/log';
+import { Secret } from '@signalbox/runtime/secret';
+import { openDatabase } from '@signalbox/sql/database';
+import { migrate } from '@signalbox/sql/migrate';
+import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { NO_LIMITS, newKeyRecord } from '../domain/keys.js';
+import type { SessionRecord, SessionStore } from '../domain/ports.js';
+import { createMemorySessionStore } from './memory-session-store.js';
+import { MIGRATIONS } from './migrations.js';
+import { createPostgresSessionStore } from './postgres-session-store.js';
+import { createPostgresStore, type AccountsSchema } from './postgres-store.js';
+
+const closers: (() => Promise<void>)[] = [];
+afterAll(async () => {
+  for (const close of closers) await close();
+  await stopTestStores();
+});
+
+/** A store and the digest of a key's secret that sessions may be made with. */
+interface World {
+  readonly store: SessionStore;
+  readonly keyDigest: Buffer;
+}
+
+const worlds: readonly (readonly [string, () => Promise<World>])[] = [
+  ['memory', async () => ({ store: createMemorySessionStore(), keyDigest: randomBytes(32) })],
+  ['postgres', async () => {
+    const { db, close } = openDatabase<AccountsSchema>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 5_000 });
+    closers.push(close);
+    await migrate(db, MIGRATIONS, { schema: 'accounts' });
+    const keyDigest = randomBytes(32);
+    const key = newKeyRecord({ id: `key_${randomUUID()}`, accountId: `acct_${randomUUID()}`, name: 'k', prefix: 'p', scopes: ['keys'], createdAt: 5, expiresAt: null, limits: NO_LIMITS });
+    const accounts = createPostgresStore(db);
+    await accounts.insertAccount(
+      {
+        id: key.accountId, name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, byokTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, hardCap: false, costCaps: [], policyCostCaps: [], policyHardCap: false, policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: false, costWeight: null,
+        baselineModel: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: 5,
+      },
+      { key, secret: { digest: keyDigest, pepperId: 'x', keyId: key.id, validUntil: null } },
+    );
+    return { store: createPostgresSessionStore(db), keyDigest };
+  }],
+];
+
+describe.each(worlds)('session store in %s', (_name, open) => {
+  const at = (keyDigest: Buffer, createdAt: number): SessionRecord => ({ digest: randomBytes(32), keyDigest, createdAt, lastUsedAt: createdAt, expiresAt: createdAt + 100 });
+  test('keeps the latest use, and answers once what it removes', async () => {
+    const { store, keyDigest } = await open();
+    const session = at(keyDigest, 1_000);
+    await store.insert(session, 5);
+    await store.touch(session.digest, 1_020);
+    await store.touch(session.digest, 1_010);
+    expect(await store.find(session.digest)).toEqual({ ...session, lastUsedAt: 1_020 });
+    expect(await store.remove(session.digest)).toEqual({ ...session, lastUsedAt: 1_020 });
+    expect([await store.remove(session.digest), await store.find(session.digest)]).toEqual([undefined, undefined]);
+  });
+  test('keeps the newest of one secret, and drops those that expired', async () => {
+    const { store, keyDigest } = await open();
+    const [expired, old, middle, latest] = [at(keyDigest, 100), at(keyDigest, 2_001), at(keyDigest, 2_002), at(keyDigest, 2_003)];
+    for (const session of [expired, old, middle, latest]) await store.insert(session, 2);
+    expect(await Promise.all([expired, old, middle, latest].map(async ({ digest }) => (await store.find(digest)) !== undefined))).toEqual([false, false, true, true]);
+  });
+});

@@ -1,0 +1,125 @@
+/**
+ * Repeats of a request, recognised by its Idempotency-Key (BILLING, section 9). Each account and key has one claim: it
+ * belongs to the request that made it, lives as long as that request's edge renews it, and ends once. What became of a
+ * request whose edge fell silent is for the ledger to say, not for this service.
+ */
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import { Secret } from '@signalbox/runtime/secret';
+import type { Envelope, Sealed } from './envelope.js';
+import { sameDigest } from './secrets.js';
+
+/** As kept: one for each account and key. Times in milliseconds since the epoch. */
+export interface ClaimRecord {
+  readonly accountId: string;
+  readonly keyDigest: Uint8Array;
+  readonly bodyDigest: Uint8Array;
+  readonly requestId: string;
+  readonly isEnded: boolean;
+  /** Until then its owner counts as alive; moved by each renewal. */
+  readonly leaseEndsMs: number;
+  /** From then on the key is as if never used. */
+  readonly forgetMs: number;
+  /** As the client was told; null = not known here. */
+  readonly costNanoUsd: bigint | null;
+  /** Null = no answer is kept. */
+  readonly answer: Sealed | null;
+}
+
+/** Everything rejects with a Fault `store_unavailable` while it is away; each call is atomic. */
+export interface ClaimStore {
+  /**
+   * Writes `fresh` and answers undefined when there is no claim for its account and key, when that one is to be forgotten
+   * at `nowMs`, or when it is `takesOver`'s, not ended, and its lease is over. Else answers what is there, unchanged.
+   */
+  claim(fresh: ClaimRecord, takesOver: string, nowMs: number): Promise<ClaimRecord | undefined>;
+  /** No-ops when the claim is another request's or has ended. */
+  renew(accountId: string, keyDigest: Uint8Array, requestId: string, leaseEndsMs: number, forgetMs: number): Promise<void>;
+  end(accountId: string, keyDigest: Uint8Array, requestId: string, end: Pick<ClaimRecord, 'forgetMs' | 'costNanoUsd' | 'answer'>): Promise<void>;
+  remove(accountId: string, keyDigest: Uint8Array, requestId: string): Promise<void>;
+  /** Forgets what is to be forgotten at `nowMs`, at most `limit`; answers how many. */
+  purge(nowMs: number, limit: number): Promise<number>;
+}
+
+/** How long a claim, ended or not, is remembered. */
+export const REMEMBERED_MS = 86_400_000;
+/** Larger answers are not kept. */
+export const ANSWER_BYTES_MAX = 1_048_576;
+const PURGE_PAGE = 1_000;
+
+export type Claimed =
+  | { readonly outcome: 'OTHER_BODY'; readonly requestId: string }
+  | { readonly outcome: 'CLAIMED' | 'RUNNING'; readonly requestId: string; readonly leaseLeftMs: number }
+  | { readonly outcome: 'LEFT'; readonly requestId: string; readonly leftMs: number }
+  | { readonly outcome: 'DONE'; readonly requestId: string; readonly costNanoUsd: bigint | null; readonly answer: Uint8Array | undefined };
+
+export interface ClaimRef {
+  readonly accountId: string;
+  readonly keyDigest: Uint8Array;
+  readonly requestId: string;
+}
+
+export type ClaimEnd =
+  /** Nothing was billed. */
+  | { readonly kind: 'freed' }
+  | { readonly kind: 'ended'; readonly costNanoUsd: bigint | null; readonly answer: Uint8Array | undefined }
+  /** The ledger will know. */
+  | { readonly kind: 'abandoned' };
+
+export interface Claims {
+  claim(wanted: ClaimRef & { readonly bodyDigest: Uint8Array; readonly takesOver: string }): Promise<Claimed>;
+  renew(ref: ClaimRef): Promise<void>;
+  end(ref: ClaimRef, end: ClaimEnd): Promise<void>;
+  /** Deletes what is over; answers how many. */
+  purge(): Promise<number>;
+}
+
+export function createClaims({ store, clock, envelope, leaseMs }: { readonly store: ClaimStore; readonly clock: Clock; readonly envelope: Envelope; readonly leaseMs: number }): Claims {
+  const ownerOf = ({ accountId, keyDigest, requestId }: ClaimRef): readonly string[] => [accountId, Buffer.from(keyDigest).toString('hex'), requestId];
+
+  return {
+    claim: async ({ accountId, keyDigest, bodyDigest, requestId, takesOver }) => {
+      if (accountId === '' || requestId === '' || keyDigest.length === 0 || bodyDigest.length === 0) throw new Fault('bad_message', 'a claim needs an account, a request and digests');
+      const nowMs = clock.nowMs();
+      const fresh: ClaimRecord = { accountId, keyDigest, bodyDigest, requestId, isEnded: false, leaseEndsMs: nowMs + leaseMs, forgetMs: nowMs + REMEMBERED_MS, costNanoUsd: null, answer: null };
+      const found = await store.claim(fresh, takesOver, nowMs);
+      // Its own, when the first answer was lost on the way.
+      if (found === undefined || (found.requestId === requestId && !found.isEnded)) return { outcome: 'CLAIMED', requestId, leaseLeftMs: leaseMs };
+      if (!sameDigest(found.bodyDigest, bodyDigest)) return { outcome: 'OTHER_BODY', requestId: found.requestId };
+      if (found.isEnded) {
+        const text = found.answer === null ? undefined : envelope.open(found.answer, ownerOf(found));
+        return { outcome: 'DONE', requestId: found.requestId, costNanoUsd: found.costNanoUsd, answer: text === undefined ? undefined : Buffer.from(text, 'latin1') };
+      }
+      if (found.leaseEndsMs > nowMs) return { outcome: 'RUNNING', requestId: found.requestId, leaseLeftMs: found.leaseEndsMs - nowMs };
+      return { outcome: 'LEFT', requestId: found.requestId, leftMs: nowMs - found.leaseEndsMs };
+    },
+    renew: ({ accountId, keyDigest, requestId }) => {
+      const nowMs = clock.nowMs();
+      return store.renew(accountId, keyDigest, requestId, nowMs + leaseMs, nowMs + REMEMBERED_MS);
+    },
+    end: async (ref, end) => {
+      const { accountId, keyDigest, requestId } = ref;
+      const nowMs = clock.nowMs();
+      switch (end.kind) {
+        case 'freed':
+          return store.remove(accountId, keyDigest, requestId);
+        case 'abandoned':
+          return store.renew(accountId, keyDigest, requestId, nowMs, nowMs + REMEMBERED_MS);
+        case 'ended': {
+          const { costNanoUsd, answer } = end;
+          // One character a byte: any bytes survive the way through text.
+          const sealed = answer === undefined || answer.length > ANSWER_BYTES_MAX ? null : envelope.seal(new Secret(Buffer.from(answer).toString('latin1')), ownerOf(ref));
+          return store.end(accountId, keyDigest, requestId, { forgetMs: nowMs + REMEMBERED_MS, costNanoUsd, answer: sealed });
+        }
+      }
+    },
+    purge: async () => {
+      let gone = 0;
+      for (;;) {
+        const count = await store.purge(clock.nowMs(), PURGE_PAGE);
+        gone += count;
+        if (count < PURGE_PAGE) return gone;
+      }
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/** Sessions of the dashboard: made with a key, as good as that key, ended by disuse, age, sign-out or the key's own end. */
+import type { Clock } from '@signalbox/kernel/clock';
+import type { Keys } from './keys.js';
+import type { Announcer, SessionRecord, SessionStore } from './ports.js';
+
+/** Of one secret; the oldest give way, so that signing in for ever fills no table. */
+const SESSIONS_OF_SECRET_MAX = 50;
+/** SHA-256. */
+const DIGEST_BYTES = 32;
+
+export interface SessionsOptions {
+  readonly store: SessionStore;
+  readonly keys: Pick<Keys, 'authenticate'>;
+  readonly announcer: Announcer;
+  readonly clock: Clock;
+  readonly idleSeconds: number;
+  readonly absoluteSeconds: number;
+}
+
+/** Sessions are named by the digest of their token; the token itself never comes here. */
+export interface Sessions {
+  /** Undefined when the key may not be used. */
+  create(digest: Uint8Array, keyDigest: Uint8Array, pepperId: string): Promise<SessionRecord | undefined>;
+  /** The session, used now; undefined when there is none or it has ended. Says nothing about its key. */
+  use(digest: Uint8Array): Promise<SessionRecord | undefined>;
+  /** Every replica of edge forgets it. Safe to repeat. */
+  end(digest: Uint8Array, pepperId: string): Promise<void>;
+}
+
+export function createSessions({ store, keys, announcer, clock, idleSeconds, absoluteSeconds }: SessionsOptions): Sessions {
+  const nowSeconds = (): number => Math.floor(clock.nowMs() / 1_000);
+  return {
+    create: async (digest, keyDigest, pepperId) => {
+      if (digest.length !== DIGEST_BYTES) return undefined;
+      const found = await keys.authenticate(keyDigest, pepperId);
+      if (found === undefined || (found.status !== 'active' && found.status !== 'rotating') || found.account.suspended) return undefined;
+      const createdAt = nowSeconds();
+      const session: SessionRecord = { digest, keyDigest, createdAt, lastUsedAt: createdAt, expiresAt: createdAt + absoluteSeconds };
+      await store.insert(session, SESSIONS_OF_SECRET_MAX);
+      return session;
+    },
+    use: async (digest) => {
+      const session = await store.find(digest);
+      const now = nowSeconds();
+      if (session === undefined || session.expiresAt <= now || session.lastUsedAt + idleSeconds <= now) return undefined;
+      if (session.lastUsedAt < now) await store.touch(digest, now);
+      return session;
+    },
+    end: async (digest, pepperId) => {
+      const session = await store.remove(digest);
+      if (session === undefined) return;
+      const found = await keys.authenticate(session.keyDigest, pepperId);
+      // Edge drops by key: its other sessions and the key itself are looked up anew, nothing more.
+      if (found !== undefined) announcer.invalidated({ keyId: found.key.id, accountId: found.account.id, reason: 'session_ended' });
+    },
+  };
+}

@@ -1,0 +1,50 @@
+/** Terms of accounts, asked of the service that owns them. */
+import type { Account__Output, AccountAnswer__Output, GetAccountRequest, ListAccountsRequest, ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
+import { assert } from '@signalbox/kernel/assert';
+import { Fault } from '@signalbox/kernel/fault';
+import { isTier, tierTerms, type Variant } from '@signalbox/kernel/tiers';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { AccountsPort, AccountTerms } from '../domain/bookkeeper.js';
+
+const DEADLINE_MS = 5_000;
+const PAGE_ACCOUNTS = 1_000;
+
+function termsOf(account: Account__Output, deployment: Variant): AccountTerms {
+  const variant = account.variant === 'A' || account.variant === 'B' ? account.variant : deployment;
+  assert(isTier(account.tier), 'A stored account has a known tier.');
+  const tier = tierTerms(variant, account.tier);
+  const own = (value: string | undefined, otherwise: bigint | null): bigint | null => (value === undefined ? otherwise : BigInt(value));
+  return {
+    createdAtMs: Number(account.createdAt) * 1_000,
+    terms: {
+      tier: account.tier, variant, subscriptionNanoUsd: tier.subscriptionNanoUsd, includedTokens: own(account.includedTokens, tier.includedTokens),
+      overageNanoUsdPerMillion: own(account.overageNanoUsdPerMillion, tier.overageNanoUsdPerMillion), hardCap: account.hardCap, trialCreditNanoUsd: own(account.trialCreditNanoUsd, tier.trialCreditNanoUsd),
+    },
+  };
+}
+
+export function createAccountsClient(connect: () => Promise<RpcClient>, deployment: Variant): AccountsPort {
+  const ask = async <Message extends object, Answer>(method: string, message: Message): Promise<Answer> => {
+    try {
+      return await (await connect()).unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS });
+    } catch (error) {
+      throw new Fault('accounts_unavailable', 'accounts did not answer', { cause: error });
+    }
+  };
+  return {
+    termsOf: async (accountId) => {
+      const { found, account } = await ask<GetAccountRequest, AccountAnswer__Output>('GetAccount', { id: accountId });
+      return found && account !== null ? termsOf(account, deployment) : undefined;
+    },
+    all: async () => {
+      const accounts = new Map<string, AccountTerms>();
+      for (let after = ''; ; ) {
+        const page = await ask<ListAccountsRequest, ListAccountsResponse__Output>('ListAccounts', { limit: PAGE_ACCOUNTS, after });
+        for (const account of page.accounts) accounts.set(account.id, termsOf(account, deployment));
+        const last = page.accounts.at(-1);
+        if (!page.hasMore || last === undefined) return accounts;
+        after = last.id;
+      }
+    },
+  };
+}

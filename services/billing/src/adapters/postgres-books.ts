@@ -1,0 +1,197 @@
+/** The books in Postgres: periods, comparisons, corrections of cost, events kept aside. */
+import { assert } from '@signalbox/kernel/assert';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { closeBlockers } from '@signalbox/ledger-core/close';
+import { chainHash } from '@signalbox/ledger-core/hash-chain';
+import type { BillingTerms } from '@signalbox/ledger-core/statement';
+import type { Database } from '@signalbox/sql/database';
+import type { RunPrepared } from '@signalbox/sql/prepared';
+import { sql } from 'kysely';
+import type { BooksStore, CostChange, ReconcileRow } from '../domain/books.js';
+import { dayOf } from '../domain/usage.js';
+import { textArray } from './arrays.js';
+import { createRequestReads } from './postgres-requests.js';
+import { createVerifier } from './postgres-verify.js';
+import { LOCK_HEADS, OWN_PERIODS, SHARE_PERIODS } from './statements.js';
+
+/** Days before today that are compared with what providers say. */
+const RECONCILED_DAYS = 35;
+/** Runs of the comparison that are kept: a month of hours. */
+const KEPT_MS = 31 * 86_400_000;
+const DAY_MS = 86_400_000;
+/** Lines of one bill that name a request. */
+const ADJUSTMENT_LINES_MAX = 10_000;
+/** Accounts whose sums differ from their rows, told one by one. */
+const ACCOUNT_ROWS_MAX = 1_000;
+
+interface WriterRow {
+  readonly writer: string;
+  readonly last_seq: bigint;
+  readonly ledger_seq: bigint;
+  readonly gaps: bigint;
+  readonly reported_at_ms: bigint;
+  readonly open_since_ms: bigint;
+}
+const WRITERS = 'select writer, last_seq, ledger_seq, (cardinality(beyond) / 2)::bigint as gaps, reported_at_ms, open_since_ms from writers order by writer';
+const DEAD_WAITING = 'select count(*)::bigint as count from dead_events where resolved_at_ms is null';
+const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms) });
+
+const termsText = (terms: BillingTerms): string => JSON.stringify(terms, (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+const amount = (value: unknown): bigint | null => (typeof value === 'string' ? BigInt(value) : null);
+function termsOf(json: Readonly<Record<string, unknown>>): BillingTerms {
+  return {
+    tier: String(json['tier']), variant: String(json['variant']), subscriptionNanoUsd: amount(json['subscriptionNanoUsd']), includedTokens: amount(json['includedTokens']),
+    overageNanoUsdPerMillion: amount(json['overageNanoUsdPerMillion']), hardCap: json['hardCap'] === true, trialCreditNanoUsd: amount(json['trialCreditNanoUsd']),
+  };
+}
+
+/** `graceMs`: how long after a boundary what was held before it may still be on its way to a writer. */
+export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'transactPrepared'>, { graceMs }: { readonly graceMs: number }): BooksStore {
+  const { db } = database;
+
+  async function providerRows(nowMs: number): Promise<readonly ReconcileRow[]> {
+    const { rows } = await sql<{ day: string; provider: string; ours: bigint; theirs: bigint | null }>`select day, provider, coalesce(ours, 0)::bigint as ours, theirs from
+        (select day, provider, sum(cost_nano_usd) as ours from attempt_days where day >= ${dayOf(BigInt(nowMs - RECONCILED_DAYS * DAY_MS))} group by day, provider) a
+        full join (select day, provider, cost_nano_usd as theirs from provider_usage where day >= ${dayOf(BigInt(nowMs - RECONCILED_DAYS * DAY_MS))}) p using (day, provider) order by day, provider`.execute(db);
+    return rows.map(({ day, provider, ours, theirs }): ReconcileRow => ({
+      kind: 'provider', subject: provider, day, oursNanoUsd: ours, theirsNanoUsd: theirs ?? 0n, status: theirs === null ? 'unreported' : ours === theirs ? 'matched' : 'differs', gaps: 0n,
+    }));
+  }
+
+  /** Rows of each account against the totals that quota counts by. */
+  async function accountRows(): Promise<readonly ReconcileRow[]> {
+    const { rows } = await sql<{ account_id: string; ours: bigint; theirs: bigint }>`select account_id, coalesce(u.sum, 0)::bigint as ours, coalesce(t.charge_nano_usd, 0)::bigint as theirs from
+        (select account_id, sum(charge_nano_usd + adjusted_nano_usd) as sum from usage_days group by account_id) u
+        full join (select account_id, charge_nano_usd from totals where scope = 'account' and period_id = 'total') t using (account_id)
+        where coalesce(u.sum, 0) <> coalesce(t.charge_nano_usd, 0) order by account_id limit ${ACCOUNT_ROWS_MAX}`.execute(db);
+    return rows.map(({ account_id, ours, theirs }): ReconcileRow => ({ kind: 'account', subject: account_id, day: '', oursNanoUsd: ours, theirsNanoUsd: theirs, status: 'differs', gaps: 0n }));
+  }
+
+  /** The row of the correction, inside the transaction of `run`. */
+  async function adjust(run: RunPrepared, accountId: string, change: CostChange, openPeriod: string, nowMs: number): Promise<{ readonly seq: bigint; readonly amountNanoUsd: bigint } | undefined> {
+    await run(SHARE_PERIODS, []);
+    const [head] = await run<{ seq: bigint; hash: string }>(LOCK_HEADS, [textArray([accountId])]);
+    const [row] = await run<{ amount_nano_usd: bigint; adjusted: bigint; source: string; provider: string; period: string; is_closed: boolean; at_ms: bigint; card_id: string; key_id: string; is_byok: boolean }>(
+      {
+        name: 'billing_read_cost',
+        text: `select amount_nano_usd, source, provider, period, at_ms, card_id, key_id, coalesce((detail::jsonb->>'byok')::boolean, false) as is_byok, exists (select from closed_periods c where c.period = e.period) as is_closed,
+          (select coalesce(sum(a.amount_nano_usd), 0)::bigint from ledger_entries a where a.kind = 'adjustment' and a.request_id = e.request_id and a.attempt = e.attempt and a.applies_to = 'cost') as adjusted
+          from ledger_entries e where kind = 'attempt' and request_id = $1 and attempt = $2 and account_id = $3`,
+      },
+      [change.requestId, change.attempt, accountId],
+    );
+    if (head === undefined || row === undefined) return undefined;
+    const amountNanoUsd = asNanoUsd(change.costNanoUsd - row.amount_nano_usd - row.adjusted);
+    if (amountNanoUsd === 0n) return { seq: 0n, amountNanoUsd };
+    assert(change.costNanoUsd >= 0n, 'A cost is never below 0.');
+    const seq = head.seq + 1n;
+    const flags = row.is_closed ? ['late'] : [];
+    const period = row.is_closed ? openPeriod : row.period;
+    const entry = {
+      accountId, seq, kind: 'adjustment', requestId: change.requestId, attempt: change.attempt, amountNanoUsd, tokens: 0n, byokTokens: 0n, source: 'provider', flags, provider: row.provider, period, atMs: BigInt(nowMs),
+      appliesTo: 'cost', cardId: row.card_id,
+    };
+    const hash = chainHash(head.hash, entry);
+    const detail = JSON.stringify({ reason: change.reason });
+    await run(
+      {
+        name: 'billing_adjust_cost',
+        text: `with row as (insert into ledger_entries (account_id, seq, kind, request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, flags, provider, period, at_ms, applies_to, card_id, key_id, detail, hash)
+            values ($1, $2, 'adjustment', $3, $4, $5, 0, 0, 'provider', $6, $7, $8, $9, 'cost', $10, $11, $12, $13)),
+          day as (insert into attempt_days as t (account_id, day, provider, attempts, tokens, cost_nano_usd, estimated_nano_usd) select $1, $14, $7, 0, 0, $5, 0 where not $15::boolean
+            on conflict (account_id, day, provider) do update set cost_nano_usd = t.cost_nano_usd + excluded.cost_nano_usd)
+          update account_heads set seq = $2, hash = $13 where account_id = $1`,
+      },
+      [accountId, seq, change.requestId, change.attempt, amountNanoUsd, flags, row.provider, period, nowMs, row.card_id, row.key_id, detail, hash, dayOf(row.at_ms), row.is_byok],
+    );
+    return { seq, amountNanoUsd };
+  }
+
+  return {
+    ...createRequestReads(database),
+    ...createVerifier(database),
+    periods: async (accountId) => {
+      const { rows } = await sql<{ period: string; charge: bigint; closed_at_ms: bigint | null }>`select p.period, coalesce(sum(u.charge_nano_usd + u.adjusted_nano_usd), 0)::bigint as charge, max(c.closed_at_ms) as closed_at_ms from
+          (select distinct period from usage_days where account_id = ${accountId} union select period from closed_terms where account_id = ${accountId}) p
+          left join usage_days u on u.account_id = ${accountId} and u.period = p.period left join closed_periods c on c.period = p.period group by p.period`.execute(db);
+      return rows.map(({ period, charge, closed_at_ms }) => ({ period, chargeNanoUsd: charge, closedAtMs: Number(closed_at_ms ?? 0) }));
+    },
+    periodSums: (accountId, period) =>
+      db.transaction().setIsolationLevel('repeatable read').execute(async (transaction) => {
+        const sums = await sql<{ model: string; provider: string; requests: bigint; tokens: bigint; byok_tokens: bigint; charge: bigint }>`select model, provider, sum(requests)::bigint as requests, sum(tokens)::bigint as tokens,
+          sum(byok_tokens)::bigint as byok_tokens, sum(charge_nano_usd)::bigint as charge from usage_days where account_id = ${accountId} and period = ${period} group by model, provider`.execute(transaction);
+        const adjustments = await sql<{ request_id: string; amount_nano_usd: bigint; late_period: string | null }>`select e.request_id, e.amount_nano_usd,
+          case when e.flags @> '{late}' then (select c.period from ledger_entries c where (c.kind = 'charge' or c.charge_hash is not null) and c.request_id = e.request_id) end as late_period
+          from ledger_entries e where e.account_id = ${accountId} and e.kind = 'adjustment' and e.period = ${period} and e.applies_to = 'charge' order by e.seq limit ${ADJUSTMENT_LINES_MAX}`.execute(transaction);
+        const charges = await sql<{ period: string; charge: bigint }>`select period, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge from usage_days where account_id = ${accountId} group by period`.execute(transaction);
+        const closed = await sql<{ closed_at_ms: bigint; terms: Readonly<Record<string, unknown>> | null }>`select c.closed_at_ms, t.terms from closed_periods c left join closed_terms t on t.period = c.period and t.account_id = ${accountId} where c.period = ${period}`.execute(transaction);
+        const [close] = closed.rows;
+        return {
+          sums: sums.rows.map((row) => ({ model: row.model, provider: row.provider, requests: row.requests, tokens: row.tokens, byokTokens: row.byok_tokens, chargeNanoUsd: row.charge })),
+          adjustments: adjustments.rows.map((row) => ({ requestId: row.request_id, amountNanoUsd: row.amount_nano_usd, latePeriod: row.late_period ?? '' })),
+          charges: charges.rows.map((row) => ({ period: row.period, chargeNanoUsd: row.charge })),
+          closedAtMs: Number(close?.closed_at_ms ?? 0),
+          terms: close?.terms === undefined || close.terms === null ? undefined : termsOf(close.terms),
+        };
+      }),
+    openPeriods: async () => {
+      const { rows } = await sql<{ period: string }>`select substr(period_id, 7) as period from totals where scope = 'account' and period_id like 'month:%'
+        and not exists (select from closed_periods c where c.period = substr(period_id, 7)) group by period_id`.execute(db);
+      const until = await sql<{ end_ms: bigint | null }>`select max(end_ms) as end_ms from closed_periods`.execute(db);
+      return { periods: rows.map(({ period }) => period), closedUntilMs: Number(until.rows[0]?.end_ms ?? 0) };
+    },
+    writerReports: async () => (await sql.raw<WriterRow>(WRITERS).execute(db)).rows.map(reportOf),
+    deadWaiting: async () => Number((await sql.raw<{ count: bigint }>(DEAD_WAITING).execute(db)).rows[0]?.count ?? 0),
+    close: ({ id, startMs, endMs }, terms, nowMs) =>
+      database.transactPrepared(async (run) => {
+        await run(OWN_PERIODS, []);
+        const writers = await run<WriterRow>({ name: 'billing_writer_reports', text: WRITERS }, []);
+        const [dead] = await run<{ count: bigint }>({ name: 'billing_dead_waiting', text: DEAD_WAITING }, []);
+        if (closeBlockers({ boundaryMs: endMs, nowMs, graceMs, writers: writers.map(reportOf), deadEvents: Number(dead?.count ?? 0) }).length > 0) return false;
+        const made = await run({ name: 'billing_close', text: 'insert into closed_periods (period, start_ms, end_ms, closed_at_ms) values ($1, $2::bigint, $3::bigint, $4::bigint) on conflict do nothing returning id' }, [id, startMs, endMs, nowMs]);
+        if (made.length === 0) return false;
+        const accounts = [...terms];
+        await run({ name: 'billing_freeze_terms', text: 'insert into closed_terms (account_id, period, terms) select account_id, $1::text, terms::jsonb from unnest($2::text[], $3::text[]) as n(account_id, terms)' }, [
+          id, textArray(accounts.map(([accountId]) => accountId)), textArray(accounts.map(([, each]) => termsText(each))),
+        ]);
+        return true;
+      }),
+    reconcile: async (nowMs) => {
+      const writers = (await sql.raw<WriterRow>(WRITERS).execute(db)).rows.map(reportOf).filter(({ gaps, lastSeq, ledgerSeq }) => gaps > 0n || ledgerSeq < lastSeq);
+      const dead = (await sql.raw<{ count: bigint }>(DEAD_WAITING).execute(db)).rows[0]?.count ?? 0n;
+      const nothing = { day: '', oursNanoUsd: 0n, theirsNanoUsd: 0n, status: 'unbooked' } as const;
+      const rows: ReconcileRow[] = [
+        ...(await providerRows(nowMs)),
+        ...(await accountRows()),
+        ...writers.map(({ writer, lastSeq, ledgerSeq }): ReconcileRow => ({ ...nothing, kind: 'writer', subject: writer, gaps: lastSeq - ledgerSeq })),
+        ...(dead === 0n ? [] : [{ ...nothing, kind: 'dead_events' as const, subject: '', gaps: dead }]),
+      ];
+      await sql`delete from reconciliations where at_ms < ${nowMs - KEPT_MS}::bigint`.execute(db);
+      if (rows.length > 0) {
+        const values = rows.map((row) => sql`(${nowMs}::bigint, ${row.kind}, ${row.subject}, ${row.day}, ${row.oursNanoUsd}::bigint, ${row.theirsNanoUsd}::bigint, ${row.status}, ${row.gaps}::bigint)`);
+        await sql`insert into reconciliations (at_ms, kind, subject, day, ours_nano_usd, theirs_nano_usd, status, gaps) values ${sql.join(values)} on conflict do nothing`.execute(db);
+      }
+      return rows;
+    },
+    importProviderUsage: async (provider, days, nowMs) => {
+      if (days.length === 0) return;
+      const values = days.map(({ day, costNanoUsd, tokens }) => sql`(${provider}, ${day}, ${costNanoUsd}::bigint, ${tokens}::bigint, ${nowMs}::bigint)`);
+      await sql`insert into provider_usage (provider, day, cost_nano_usd, tokens, told_at_ms) values ${sql.join(values)}
+        on conflict (provider, day) do update set cost_nano_usd = excluded.cost_nano_usd, tokens = excluded.tokens, told_at_ms = excluded.told_at_ms`.execute(db);
+    },
+    adjustCost: async (change, openPeriod, nowMs) => {
+      const { rows } = await sql<{ account_id: string }>`select account_id from ledger_entries where kind = 'attempt' and request_id = ${change.requestId} and attempt = ${change.attempt}`.execute(db);
+      const [found] = rows;
+      return found === undefined ? undefined : database.transactPrepared((run) => adjust(run, found.account_id, change, openPeriod, nowMs));
+    },
+    deadEvents: async (after, limit) => {
+      const { rows } = await sql<{ id: bigint; subject: string; reason: string; writer: string; at_ms: bigint; bytes: number; is_resolved: boolean }>`select id, subject, reason, writer, at_ms, length(payload) as bytes, resolved_at_ms is not null as is_resolved
+        from dead_events where id > ${after}::bigint order by id limit ${limit}`.execute(db);
+      return rows.map((row) => ({ id: row.id, subject: row.subject, reason: row.reason, writer: row.writer, atMs: Number(row.at_ms), payloadBytes: row.bytes, resolved: row.is_resolved }));
+    },
+    resolveDeadEvent: async (id, note, nowMs) => {
+      const { rows } = await sql`update dead_events set resolved_at_ms = coalesce(resolved_at_ms, ${nowMs}::bigint), note = ${note} where id = ${id}::bigint returning id`.execute(db);
+      return rows.length > 0;
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** Decisions in Postgres. Ids are in the order of time, so they serve as cursor. */
+import type { Database } from '@signalbox/sql/database';
+import { sql } from 'kysely';
+import type { DecisionRow, DecisionStore } from '../domain/decisions.js';
+
+/** Beyond every date that has a text. */
+const MS_MAX = 253_402_300_799_999;
+
+interface StoredRow {
+  readonly id: string;
+  readonly request_id: string;
+  readonly account_id: string;
+  readonly at_ms: bigint;
+  readonly via_auto: boolean;
+  readonly record: string;
+  readonly score: number | null;
+}
+
+const rowOf = (row: StoredRow): DecisionRow => ({ id: row.id, requestId: row.request_id, accountId: row.account_id, atMs: Number(row.at_ms), viaAuto: row.via_auto, record: row.record, score: row.score ?? undefined });
+
+export function createPostgresDecisions({ db }: Pick<Database<unknown>, 'db'>): DecisionStore {
+  return {
+    add: async (rows) => {
+      if (rows.length === 0) return;
+      const values = rows.map(({ id, requestId, accountId, atMs, viaAuto, record, score }) => sql`(${id}, ${requestId}, ${accountId}, ${atMs}::bigint, ${viaAuto}, ${record}, ${score ?? null}::double precision)`);
+      await sql`insert into decisions (id, request_id, account_id, at_ms, via_auto, record, score) values ${sql.join(values)} on conflict (id) do nothing`.execute(db);
+    },
+    find: async ({ accountId, id, requestId }) => {
+      const { rows } = await sql<StoredRow>`select * from decisions where ${id === '' ? sql`request_id = ${requestId}` : sql`id = ${id}`} and (${accountId} = '' or account_id = ${accountId}) order by id desc limit 1`.execute(db);
+      return rows[0] === undefined ? undefined : rowOf(rows[0]);
+    },
+    list: async ({ accountId, fromMs, toMs, after, limit }) => {
+      const { rows } = await sql<StoredRow>`select * from decisions
+        where via_auto and ${accountId === '' ? sql`true` : sql`account_id = ${accountId}`} and ${after === '' ? sql`true` : sql`id < ${after}`} and at_ms >= ${fromMs}::bigint and at_ms < ${toMs === 0 ? MS_MAX : toMs}::bigint
+        order by id desc limit ${limit + 1}`.execute(db);
+      return { rows: rows.slice(0, limit).map(rowOf), hasMore: rows.length > limit };
+    },
+    rate: async (accountId, requestId, score) => {
+      const { rows } = await sql`update decisions set score = ${score}::double precision where request_id = ${requestId} and account_id = ${accountId} returning id`.execute(db);
+      return rows.length > 0;
+    },
+    prune: async (beforeMs, keptMax) => {
+      await sql`delete from decisions where at_ms < ${beforeMs}::bigint`.execute(db);
+      await sql`delete from decisions where id <= (select id from decisions order by id desc offset ${keptMax} limit 1)`.execute(db);
+    },
+  };
+}

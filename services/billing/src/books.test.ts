@@ -1,0 +1,277 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { BusMessage } from '@signalbox/bus/bus';
+import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import { tierTerms } from '@signalbox/kernel/tiers';
+import { silentLog } from '@signalbox/runtime/log';
+import { Secret } from '@signalbox/runtime/secret';
+import { openDatabase, type Database } from '@signalbox/sql/database';
+import { migrate } from '@signalbox/sql/migrate';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
+import { sql } from 'kysely';
+import { migrations } from './adapters/migrations.js';
+import { createPostgresBooks } from './adapters/postgres-books.js';
+import { createPostgresLedger } from './adapters/postgres-ledger.js';
+import { unreconciledOf } from './books-door.js';
+import { createConsumer } from './consumer.js';
+import { createBookkeeper, type AccountTerms, type Bookkeeper } from './domain/bookkeeper.js';
+import type { BooksStore } from './domain/books.js';
+import type { LedgerStore } from './domain/ports.js';
+import { createBillingMetrics } from './metrics.js';
+
+const codec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
+const JANUARY = Date.UTC(2026, 0, 1);
+const FEBRUARY = Date.UTC(2026, 1, 1);
+const HOUR = 3_600_000;
+const GRACE_MS = 30_000;
+const clock = createFakeClock(FEBRUARY - HOUR);
+const team: AccountTerms = { createdAtMs: JANUARY, terms: { ...tierTerms('A', 'team'), tier: 'team', variant: 'A', hardCap: false } };
+let accounts = new Map<string, AccountTerms>();
+let database: Database<unknown>;
+let store: LedgerStore;
+let books: BooksStore;
+let keeper: Bookkeeper;
+let consume: (messages: readonly BusMessage[]) => Promise<readonly string[]>;
+let nextSeq = 1;
+
+beforeAll(async () => {
+  database = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 4, log: silentLog, statementTimeoutMs: 20_000, schema: 'billing', pipelined: true });
+  await migrate(database.db, migrations, { schema: 'billing' });
+  store = createPostgresLedger(database);
+  books = createPostgresBooks(database, { graceMs: GRACE_MS });
+  keeper = createBookkeeper({ store: books, accounts: { termsOf: (id) => Promise.resolve(accounts.get(id)), all: () => Promise.resolve(accounts) }, periodSeconds: undefined, graceMs: GRACE_MS });
+  consume = createConsumer({ store, clock, log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
+}, 60_000);
+afterAll(async () => {
+  await database.close();
+  await stopTestStores();
+}, 30_000);
+
+interface Told {
+  readonly id: string;
+  readonly account: string;
+  readonly model?: string;
+  readonly provider?: string;
+  readonly key?: string;
+  readonly atMs?: number;
+  readonly output?: number;
+  readonly attempt?: number;
+  readonly retryOf?: number[];
+  readonly failed?: boolean;
+  readonly byok?: boolean;
+  readonly month?: string;
+  readonly savings?: string;
+}
+const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
+const ended = ({ id, account, model = 'm/one', provider = 'p', key = 'key_1', atMs = JANUARY + HOUR, output = 5, attempt = 1, retryOf = [], failed = false, byok = false, month = '2026-01', savings = '7' }: Told) => ({
+  requestId: id, attempt, accountId: account, keyId: key, retryOf, card, periods: { day: '2026-01-01', week: '2026-W01', month, plan: month }, tokens: failed ? null : { inputUncached: 10, outputText: output },
+  costNanoUsd: failed ? '0' : String(10 + output * 2), savingsNanoUsd: failed ? '0' : savings, source: 'PROVIDER' as const, provider, model, endedAtMs: String(atMs), status: failed ? 500 : 200,
+  failure: failed ? ('PROVIDER_ERROR' as const) : ('FAILURE_CLASS_UNSPECIFIED' as const), decisionId: 'dec_1', ttftMs: 3, totalMs: 9, byok,
+});
+const outcome = ({ id, account, attempt = 1, failed = false }: Told) => ({ requestId: id, attempt, accountId: account, outcome: failed ? ('DISCARDED' as const) : ('DELIVERED' as const), toldByEdge: true });
+const message = (usage: UsageRecorded): BusMessage => ({ subject: 'usage.v1.0', payload: codec.encode(usage), deliveries: 1 });
+/** Books requests of one attempt, or attempts of one request, by the writer `w`. */
+async function book(...told: readonly Told[]): Promise<void> {
+  const firstSeq = nextSeq;
+  nextSeq += told.length * 2;
+  expect(await consume([message({ writer: 'w', firstSeq: String(firstSeq), lastSeq: String(nextSeq - 1), ended: told.map(ended), outcomes: told.map(outcome) })])).toEqual(['done']);
+}
+const list = { fromMs: 0, toMs: 0, model: '', provider: '', keyId: '', status: '', after: '', limit: 10 } as const;
+const idsOf = async (query: Partial<Parameters<BooksStore['requests']>[0]> & { readonly accountId: string }): Promise<readonly string[] | undefined> => (await books.requests({ ...list, ...query }))?.requests.map(({ id }) => id);
+const violations = async (accountId = ''): Promise<readonly string[]> => (await books.verify(accountId)).filter(({ violations: count }) => count > 0n).map(({ invariant }) => invariant);
+
+describe('usage and requests', () => {
+  beforeAll(async () => {
+    await book(
+      { id: 'u1', account: 'u' }, { id: 'u2', account: 'u', model: 'm/two', atMs: JANUARY + 25 * HOUR, key: 'key_2', output: 7, savings: '-9' }, { id: 'u3', account: 'u', provider: 'q', atMs: JANUARY + 26 * HOUR, byok: true },
+      { id: 'u4', account: 'u', failed: true, atMs: JANUARY + 50 * HOUR }, { id: 'v1', account: 'v' },
+    );
+    await book({ id: 'u5', account: 'u', failed: true, atMs: JANUARY + 51 * HOUR, provider: 'q' }, { id: 'u5', account: 'u', attempt: 2, retryOf: [1], atMs: JANUARY + 52 * HOUR });
+  });
+
+  test('sums by each group: what requests cost, what was charged, what was saved, with its sign', async () => {
+    const usage = async (groupBy: 'day' | 'model' | 'provider' | 'key', fromDay = '', toDay = '') =>
+      (await books.usage({ accountId: 'u', fromDay, toDay, groupBy, after: '', limit: 10 })).rows.map((row) => [row.group, row.requests, row.promptTokens, row.completionTokens, row.costNanoUsd, row.chargeNanoUsd, row.savingsNanoUsd]);
+    expect(await usage('day')).toEqual([['2026-01-03', 2n, 10n, 5n, 20n, 20n, 7n], ['2026-01-02', 2n, 20n, 12n, 44n, 24n, -2n], ['2026-01-01', 1n, 10n, 5n, 20n, 20n, 7n]]);
+    expect(await usage('model')).toEqual([['m/one', 4n, 30n, 15n, 60n, 40n, 21n], ['m/two', 1n, 10n, 7n, 24n, 24n, -9n]]);
+    expect(await usage('provider')).toEqual([['p', 4n, 30n, 17n, 64n, 64n, 5n], ['q', 1n, 10n, 5n, 20n, 0n, 7n]]);
+    expect((await usage('key')).map(([group]) => group)).toEqual(['key_1', 'key_2']);
+    expect((await usage('day', '2026-01-02', '2026-01-02')).map(([group]) => group)).toEqual(['2026-01-02']);
+  });
+
+  test('pages by group', async () => {
+    const page = (after: string) => books.usage({ accountId: 'u', fromDay: '', toDay: '', groupBy: 'day', after, limit: 2 });
+    expect(await page('')).toMatchObject({ rows: [{ group: '2026-01-03' }, { group: '2026-01-02' }], hasMore: true });
+    expect(await page('2026-01-02')).toMatchObject({ rows: [{ group: '2026-01-01' }], hasMore: false });
+  });
+
+  test('lists newest first, by any filter, and only the account\'s own', async () => {
+    expect(await idsOf({ accountId: 'u' })).toEqual(['u5', 'u4', 'u3', 'u2', 'u1']);
+    expect(await idsOf({ accountId: 'u', model: 'm/two' })).toEqual(['u2']);
+    expect(await idsOf({ accountId: 'u', provider: 'q' })).toEqual(['u3']);
+    expect(await idsOf({ accountId: 'u', keyId: 'key_1', status: 'completed' })).toEqual(['u5', 'u3', 'u1']);
+    expect(await idsOf({ accountId: 'u', status: 'failed' })).toEqual(['u4']);
+    expect(await idsOf({ accountId: 'u', fromMs: JANUARY + 25 * HOUR, toMs: JANUARY + 50 * HOUR })).toEqual(['u3', 'u2']);
+    expect(await idsOf({ accountId: 'u', model: 'm' })).toEqual([]);
+    expect(await idsOf({ accountId: 'v' })).toEqual(['v1']);
+    expect(await idsOf({ accountId: 'u', after: 'v1' })).toBeUndefined();
+  });
+
+  test('pages without losing or repeating one, filtered or not', async () => {
+    for (const filter of [{}, { keyId: 'key_1' }, { model: 'm/one' }]) {
+      const whole = await idsOf({ accountId: 'u', ...filter });
+      const paged: string[] = [];
+      for (;;) {
+        const page = await books.requests({ ...list, ...filter, accountId: 'u', limit: 1, after: paged.at(-1) ?? '' });
+        paged.push(...(page?.requests.map(({ id }) => id) ?? []));
+        if (page?.hasMore !== true) break;
+      }
+      expect(paged).toEqual(whole);
+    }
+  });
+
+  test('a request tells its attempts, of which only the delivered one is charged', async () => {
+    expect(await books.request('u', 'u5')).toMatchObject({
+      id: 'u5', chargeNanoUsd: 20n, period: '2026-01',
+      attempts: [{ attempt: 1, provider: 'q', charged: false, failure: 'PROVIDER_ERROR', httpStatus: 500, costNanoUsd: 0n }, { attempt: 2, charged: true, costNanoUsd: 20n, savingsNanoUsd: 7n, decisionId: 'dec_1', tokens: { inputUncached: 10, outputText: 5 } }],
+    });
+    expect(await books.request('u', 'u3')).toMatchObject({ chargeNanoUsd: 0n, attempts: [{ byok: true, costNanoUsd: 20n }] });
+    expect(await books.request('v', 'u5')).toBeUndefined();
+  });
+});
+
+describe('closing', () => {
+  const bill = (period: string) => keeper.bill('c', period, clock.nowMs());
+  const report = (openSinceMs = 0) => store.register('w', '', BigInt(nextSeq - 1), clock.nowMs(), openSinceMs);
+
+  test('waits for the end, for every writer, for what is held, and for dead events', async () => {
+    accounts = new Map([['c', team], ['idle', team], ['later', { ...team, createdAtMs: FEBRUARY }]]);
+    await book({ id: 'c1', account: 'c' }, { id: 'c2', account: 'c', model: 'm/two' });
+    const waiting = async () => (await keeper.closePeriods(clock.nowMs())).waiting.filter(({ period }) => period === '2026-01').map(({ reason }) => reason);
+    expect(await waiting()).toEqual([]);
+    await clock.advanceAsync(HOUR - GRACE_MS);
+    await report();
+    await clock.advanceAsync(2 * GRACE_MS);
+    expect(await waiting()).toEqual(['writer_silent']);
+    await store.register('w', '', BigInt(nextSeq + 3), clock.nowMs(), 0);
+    expect(await waiting()).toEqual(['writer_behind']);
+    nextSeq += 4;
+    expect(await consume([message({ writer: 'w', firstSeq: String(nextSeq - 4), lastSeq: String(nextSeq - 1) })])).toEqual(['done']);
+    await report(FEBRUARY - 1);
+    expect(await waiting()).toEqual(['reservation_open']);
+    await report();
+    await consume([{ subject: 'usage.v1.0', payload: Uint8Array.of(255, 255), deliveries: 5 }]);
+    expect(await waiting()).toEqual(['dead_events']);
+    const [dead] = await books.deadEvents(0n, 10);
+    expect(dead).toMatchObject({ reason: 'undecodable', resolved: false, payloadBytes: 2 });
+    expect(await books.resolveDeadEvent(dead?.id ?? 0n, 'looked at', clock.nowMs())).toBe(true);
+    expect(await keeper.closePeriods(clock.nowMs())).toEqual({ closed: ['2026-01'], waiting: [] });
+    expect(await keeper.closePeriods(clock.nowMs())).toEqual({ closed: [], waiting: [] });
+  });
+
+  test('freezes the terms: the bill stays what it was, whatever changes later', async () => {
+    const before = await bill('2026-01');
+    expect(before).toMatchObject({ terms: { tier: 'team' }, statement: { subscriptionNanoUsd: 99_000_000_000n, modelSpendNanoUsd: 40n, usedTokens: 30n, totalNanoUsd: 99_000_000_040n } });
+    expect(before?.closedAtMs).toBeGreaterThan(0);
+    accounts.set('c', { ...team, terms: { ...team.terms, tier: 'business', subscriptionNanoUsd: 499_000_000_000n } });
+    expect(await bill('2026-01')).toEqual(before);
+    expect(await keeper.bill('idle', '2026-01', clock.nowMs())).toMatchObject({ statement: { totalNanoUsd: 99_000_000_000n } });
+    expect(await keeper.bill('later', '2026-01', clock.nowMs())).toBeUndefined();
+    expect(await keeper.bill('nobody', '2026-02', clock.nowMs())).toBeUndefined();
+    expect(await bill('2026-03')).toBeUndefined();
+    expect(await bill('x')).toBeUndefined();
+  });
+
+  test('what comes late is booked to the open period, names its request, and moves no closed row', async () => {
+    const before = await bill('2026-01');
+    // A retry that superseded c1 turns up; and a request nobody had heard of.
+    await consume([message({ writer: 'late', firstSeq: '1', lastSeq: '3', ended: [ended({ id: 'c1', account: 'c', attempt: 2, retryOf: [1], failed: true }), ended({ id: 'c9', account: 'c', output: 6 })], outcomes: [outcome({ id: 'c9', account: 'c' })] })]);
+    expect(await bill('2026-01')).toEqual(before);
+    expect(await bill('2026-02')).toMatchObject({
+      closedAtMs: 0,
+      statement: { modelSpendNanoUsd: 22n, adjustmentsNanoUsd: -20n, usedTokens: 1n },
+    });
+    const lines = (await bill('2026-02'))?.statement.lines.filter(({ kind }) => kind === 'adjustment');
+    expect(lines).toMatchObject([{ requestId: 'c1', amountNanoUsd: -20n, description: 'Correction of a charge of 2026-01' }]);
+    const rows = await store.ledger({ accountId: 'c', fromMs: 0n, toMs: 0n, after: 4n, limit: 10 });
+    expect(rows.map(({ kind, requestId, period, flags }) => [kind, requestId, period, flags])).toEqual([
+      ['attempt', 'c1', '2026-02', ['late']], ['adjustment', 'c1', '2026-02', ['late']], ['attempt', 'c9', '2026-02', ['late']], ['charge', 'c9', '2026-02', []],
+    ]);
+    expect(await violations()).toEqual([]);
+  });
+
+  test('a closed period cannot be changed, nor closed again with other terms', async () => {
+    expect(await books.close({ id: '2026-01', startMs: JANUARY, endMs: FEBRUARY }, new Map([['c', team.terms]]), clock.nowMs())).toBe(false);
+    await expect(sql`update closed_terms set terms = '{}'`.execute(database.db)).rejects.toThrow(/append-only/);
+    await expect(sql`delete from closed_periods`.execute(database.db)).rejects.toThrow(/append-only/);
+  });
+});
+
+describe('comparing', () => {
+  const provider = async (subject: string) => (await books.reconcile(clock.nowMs())).filter((row) => row.kind === 'provider' && row.subject === subject).map(({ day, oursNanoUsd, theirsNanoUsd, status }) => [day, oursNanoUsd, theirsNanoUsd, status]);
+  const day = '2026-02-01';
+
+  test('our attempts against what the provider reports, day by day; own keys are not on our bill', async () => {
+    await book({ id: 'd1', account: 'd', provider: 'bill', atMs: FEBRUARY, month: '2026-02' }, { id: 'd2', account: 'd', provider: 'bill', atMs: FEBRUARY, month: '2026-02', byok: true });
+    expect(await provider('bill')).toEqual([[day, 20n, 0n, 'unreported']]);
+    expect(unreconciledOf(await books.reconcile(clock.nowMs()))).toBe(0n);
+    await books.importProviderUsage('bill', [{ day, costNanoUsd: 26n, tokens: 15n }], clock.nowMs());
+    expect(await provider('bill')).toEqual([[day, 20n, 26n, 'differs']]);
+    expect(unreconciledOf(await books.reconcile(clock.nowMs()))).toBe(6n);
+    // A day told again replaces what was told before.
+    await books.importProviderUsage('bill', [{ day, costNanoUsd: 20n, tokens: 15n }], clock.nowMs());
+    expect(await provider('bill')).toEqual([[day, 20n, 20n, 'matched']]);
+  });
+
+  test('a cost learnt later adjusts our cost and not the charge, once, and never below 0', async () => {
+    const change = { requestId: 'd1', attempt: 1, costNanoUsd: 5n, reason: 'invoice' };
+    const charge = async () => (await books.request('d', 'd1'))?.chargeNanoUsd;
+    expect(await books.adjustCost(change, '2026-02', clock.nowMs())).toMatchObject({ amountNanoUsd: -15n });
+    expect(await books.adjustCost(change, '2026-02', clock.nowMs())).toEqual({ seq: 0n, amountNanoUsd: 0n });
+    expect(await books.adjustCost({ ...change, costNanoUsd: 0n }, '2026-02', clock.nowMs())).toMatchObject({ amountNanoUsd: -5n });
+    await expect(books.adjustCost({ ...change, costNanoUsd: -1n }, '2026-02', clock.nowMs())).rejects.toThrow(/below 0/);
+    expect(await books.adjustCost({ ...change, attempt: 2 }, '2026-02', clock.nowMs())).toBeUndefined();
+    expect(await charge()).toBe(20n);
+    expect(await provider('bill')).toEqual([[day, 0n, 20n, 'differs']]);
+    const last = (await store.ledger({ accountId: 'd', fromMs: 0n, toMs: 0n, after: 0n, limit: 100 })).at(-1);
+    expect(last).toMatchObject({ kind: 'adjustment', appliesTo: 'cost', requestId: 'd1', amountNanoUsd: -5n, charged: false });
+    // Facts that come after it are booked as if it were not there.
+    await book({ id: 'd3', account: 'd', provider: 'bill', atMs: FEBRUARY, month: '2026-02' });
+    expect(await violations()).toEqual([]);
+  });
+
+  test('tells of writers that are behind', async () => {
+    await store.register('behind', 'p', 4n, clock.nowMs());
+    expect((await books.reconcile(clock.nowMs())).filter(({ kind }) => kind === 'writer')).toMatchObject([{ subject: 'behind', gaps: 4n, status: 'unbooked' }]);
+    expect(await violations()).toEqual(['I6']);
+  });
+});
+
+test('a proof finds what was changed behind the triggers', async () => {
+  await book({ id: 'x1', account: 'x' }, { id: 'x2', account: 'x', failed: true }, { id: 'x3', account: 'x' });
+  expect(await violations('x')).toEqual([]);
+  const tamper = async (change: string, back: string, expected: readonly string[]): Promise<void> => {
+    await sql`alter table ledger_entries disable trigger all`.execute(database.db);
+    await sql.raw(change).execute(database.db);
+    expect(await violations('x')).toEqual(expected);
+    await sql.raw(back).execute(database.db);
+    expect(await violations('x')).toEqual([]);
+    await sql`alter table ledger_entries enable trigger all`.execute(database.db);
+  };
+  await tamper(`update ledger_entries set amount_nano_usd = 21 where request_id = 'x1'`, `update ledger_entries set amount_nano_usd = 20 where request_id = 'x1'`, ['I7', 'I9', 'I9 chain']);
+  await tamper(`update ledger_entries set tokens = 1 where request_id = 'x3'`, `update ledger_entries set tokens = 15 where request_id = 'x3'`, ['I9 chain']);
+  await tamper(`update usage_days set charge_nano_usd = 1 where account_id = 'x'`, `update usage_days set charge_nano_usd = 40 where account_id = 'x'`, ['I7']);
+  await tamper(`update totals set charge_nano_usd = charge_nano_usd + 1 where account_id = 'x' and scope = 'account' and period_id = 'total'`, `update totals set charge_nano_usd = charge_nano_usd - 1 where account_id = 'x' and scope = 'account' and period_id = 'total'`, ['I9']);
+});
+
+test('lists, requests and sums are read by an index, however long the ledger is', async () => {
+  await sql`insert into ledger_entries (account_id, seq, at_ms, kind, request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, provider, period, card_id, key_id, applies_to, flags, detail, hash, charge_hash)
+    select 'big', n * 2, ${JANUARY}::bigint + n * 1000, 'attempt', 'big-' || n, 1, 20, 15, 0, 'provider', 'p', '2026-01', 'c', 'k', '', '{}', '{"model":"m"}', 'h', 'h' from generate_series(1, 20000) n`.execute(database.db);
+  await sql`analyze ledger_entries`.execute(database.db);
+  const planOf = async (query: ReturnType<typeof sql>): Promise<string> => (await sql<{ 'QUERY PLAN': string }>`explain ${query}`.execute(database.db)).rows.map((row) => row['QUERY PLAN']).join('\n');
+  const newest = await planOf(sql`select e.request_id from ledger_entries e where e.account_id = 'big' and (e.kind = 'charge' or e.charge_hash is not null) and e.at_ms >= 0 and e.at_ms < 9999999999999 order by e.at_ms desc, e.seq desc limit 21`);
+  const failed = await planOf(sql`select e.request_id from ledger_entries e where e.account_id = 'big' and (e.kind = 'charge' or e.charge_hash is not null) and e.kind = 'charge' and e.detail like '{"charged":[]%' order by e.at_ms desc, e.seq desc limit 21`);
+  expect([newest, failed].filter((plan) => plan.includes('Seq Scan') || plan.includes('Sort'))).toEqual([]);
+  expect(newest).toContain('ledger_requests_by_time');
+});

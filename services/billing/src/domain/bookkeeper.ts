@@ -1,0 +1,110 @@
+/** Bills and the closing of periods: the ledger's sums, the terms of the accounts, and the rules of ledger-core. */
+import { closeBlockers } from '@signalbox/ledger-core/close';
+import { periodAt, periodSpan, type PeriodSpan } from '@signalbox/ledger-core/periods';
+import { statementOf, type BillingTerms, type Statement } from '@signalbox/ledger-core/statement';
+import type { BooksStore } from './books.js';
+
+/** Terms as they hold now. */
+export interface AccountTerms {
+  readonly terms: BillingTerms;
+  readonly createdAtMs: number;
+}
+
+export interface AccountsPort {
+  /** Undefined: no such account. Rejects with a Fault `accounts_unavailable`. */
+  termsOf(accountId: string): Promise<AccountTerms | undefined>;
+  all(): Promise<ReadonlyMap<string, AccountTerms>>;
+}
+
+export interface Bill {
+  readonly span: PeriodSpan;
+  /** 0 = open: the bill as of now. */
+  readonly closedAtMs: number;
+  readonly terms: BillingTerms;
+  readonly statement: Statement;
+}
+
+export interface Waiting {
+  readonly period: string;
+  readonly reason: string;
+  readonly writer: string;
+}
+
+export interface CloseRound {
+  readonly closed: readonly string[];
+  readonly waiting: readonly Waiting[];
+}
+
+/** Periods closed in one round at most: those of a long pause come in the next ones. */
+const ROUND_MAX = 200;
+
+export interface BookkeeperOptions {
+  readonly store: BooksStore;
+  readonly accounts: AccountsPort;
+  /** Length of a period for tests; undefined = calendar months. */
+  readonly periodSeconds: number | undefined;
+  /** How long after a boundary what was held before it may still be on its way to a writer. */
+  readonly graceMs: number;
+}
+
+export interface Bookkeeper {
+  /** Undefined: no such account, or a period that is none, has not begun, or ended before there was the account. */
+  bill(accountId: string, period: string, nowMs: number): Promise<Bill | undefined>;
+  /** Closes, oldest first, what is over and has nothing in the way. */
+  closePeriods(nowMs: number): Promise<CloseRound>;
+}
+
+export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: BookkeeperOptions): Bookkeeper {
+  const spanOf = (period: string): PeriodSpan | undefined => periodSpan(period, periodSeconds);
+
+  /** Periods that are over and not closed, oldest first: those with rows, and those between the last close and now. */
+  async function due(nowMs: number): Promise<{ readonly spans: readonly PeriodSpan[]; readonly withRows: ReadonlySet<string> }> {
+    const { periods, closedUntilMs } = await store.openPeriods();
+    const spans = new Map<string, PeriodSpan>();
+    for (const period of periods) {
+      const span = spanOf(period);
+      if (span !== undefined) spans.set(span.id, span);
+    }
+    const current = periodAt(nowMs, periodSeconds);
+    const oldestMs = Math.min(...[...spans.values()].map(({ startMs }) => startMs), closedUntilMs === 0 ? current.startMs - 1 : closedUntilMs);
+    for (let span = periodAt(oldestMs, periodSeconds); span.startMs < current.startMs && spans.size < ROUND_MAX; span = periodAt(span.endMs, periodSeconds)) if (span.startMs >= closedUntilMs) spans.set(span.id, span);
+    return { spans: [...spans.values()].filter(({ endMs }) => endMs <= nowMs).sort((a, b) => a.startMs - b.startMs).slice(0, ROUND_MAX), withRows: new Set(periods) };
+  }
+
+  return {
+    bill: async (accountId, period, nowMs) => {
+      const span = spanOf(period);
+      if (span === undefined || span.startMs > nowMs) return undefined;
+      const { sums, adjustments, charges, closedAtMs, terms: frozen } = await store.periodSums(accountId, period);
+      let terms = frozen;
+      if (terms === undefined) {
+        const account = closedAtMs === 0 ? await accounts.termsOf(accountId) : undefined;
+        if (account === undefined || account.createdAtMs >= span.endMs) return undefined;
+        terms = account.terms;
+      }
+      let chargedBeforeNanoUsd = 0n;
+      for (const each of charges) if ((spanOf(each.period)?.startMs ?? 0) < span.startMs) chargedBeforeNanoUsd += each.chargeNanoUsd;
+      return { span, closedAtMs, terms, statement: statementOf({ terms, sums, adjustments, chargedBeforeNanoUsd }) };
+    },
+
+    closePeriods: async (nowMs) => {
+      const { spans, withRows } = await due(nowMs);
+      if (spans.length === 0) return { closed: [], waiting: [] };
+      const [writers, deadEvents, all] = [await store.writerReports(), await store.deadWaiting(), await accounts.all()];
+      const closed: string[] = [];
+      const waiting: Waiting[] = [];
+      for (const span of spans) {
+        const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs, graceMs, writers, deadEvents });
+        if (blockers.length > 0) {
+          waiting.push(...blockers.map(({ reason, writer }) => ({ period: span.id, reason, writer })));
+          continue;
+        }
+        const terms = new Map([...all].filter(([, { createdAtMs }]) => createdAtMs < span.endMs).map(([accountId, each]) => [accountId, each.terms]));
+        // Before there was anyone to bill there is no bill to make.
+        if (terms.size === 0 && !withRows.has(span.id)) continue;
+        if (await store.close(span, terms, nowMs)) closed.push(span.id);
+      }
+      return { closed, waiting };
+    },
+  };
+}

@@ -1,0 +1,167 @@
+/** What the books answer: reports, requests, bills, comparisons, proofs. Amounts are nano-USD; times milliseconds since the epoch. */
+import type { AdjustmentRow, BillingTerms, SpendSum } from '@signalbox/ledger-core/statement';
+import type { WriterReport } from '@signalbox/ledger-core/close';
+import type { TokenCounts } from '@signalbox/kernel/tokens';
+import type { LedgerRowView } from './ports.js';
+
+export const GROUPS = ['day', 'model', 'provider', 'key'] as const;
+export type Group = (typeof GROUPS)[number];
+
+export interface UsageQuery {
+  readonly accountId: string;
+  /** UTC dates, both included; empty = open. */
+  readonly fromDay: string;
+  readonly toDay: string;
+  readonly groupBy: Group;
+  /** Group of the last row seen; empty = from the beginning. */
+  readonly after: string;
+  readonly limit: number;
+}
+
+export interface UsageRowView {
+  readonly group: string;
+  readonly requests: bigint;
+  readonly promptTokens: bigint;
+  readonly completionTokens: bigint;
+  readonly costNanoUsd: bigint;
+  readonly chargeNanoUsd: bigint;
+  readonly savingsNanoUsd: bigint;
+}
+
+export interface RequestsQuery {
+  readonly accountId: string;
+  /** Half open; 0 = open. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Empty = any. */
+  readonly model: string;
+  readonly provider: string;
+  readonly keyId: string;
+  readonly status: '' | 'completed' | 'failed';
+  readonly after: string;
+  readonly limit: number;
+}
+
+export interface AttemptView {
+  readonly attempt: number;
+  readonly provider: string;
+  readonly model: string;
+  readonly endpointId: string;
+  readonly httpStatus: number;
+  readonly failure: string;
+  readonly tokens: TokenCounts;
+  /** At the price card, as the client was told: what is learnt later of our own cost does not show. */
+  readonly costNanoUsd: bigint;
+  readonly savingsNanoUsd: bigint;
+  readonly charged: boolean;
+  readonly byok: boolean;
+  readonly source: string;
+  readonly flags: readonly string[];
+  readonly cardId: string;
+  readonly ttftMs: number;
+  readonly totalMs: number;
+  readonly finishReason: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  readonly routedFrom: string;
+  readonly decisionId: string;
+}
+
+export interface RequestView {
+  readonly id: string;
+  /** Time of the charge. */
+  readonly atMs: number;
+  readonly keyId: string;
+  readonly period: string;
+  /** Adjustments included. */
+  readonly chargeNanoUsd: bigint;
+  /** Ascending. */
+  readonly attempts: readonly AttemptView[];
+  readonly adjustments: readonly LedgerRowView[];
+}
+
+export interface PeriodView {
+  readonly period: string;
+  /** 0 = open. */
+  readonly closedAtMs: number;
+  readonly chargeNanoUsd: bigint;
+}
+
+/** What a bill is made of, read at one instant. */
+export interface PeriodSums {
+  readonly sums: readonly SpendSum[];
+  readonly adjustments: readonly AdjustmentRow[];
+  /** By period: everything the account was charged in it. */
+  readonly charges: readonly { readonly period: string; readonly chargeNanoUsd: bigint }[];
+  readonly closedAtMs: number;
+  /** Frozen at the close; undefined for an open period, and for an account that had no part in a closed one. */
+  readonly terms: BillingTerms | undefined;
+}
+
+export interface ReconcileRow {
+  readonly kind: 'provider' | 'account' | 'writer' | 'dead_events';
+  readonly subject: string;
+  readonly day: string;
+  readonly oursNanoUsd: bigint;
+  readonly theirsNanoUsd: bigint;
+  readonly status: 'matched' | 'differs' | 'unreported' | 'unbooked';
+  readonly gaps: bigint;
+}
+
+export interface ProviderDay {
+  readonly day: string;
+  readonly costNanoUsd: bigint;
+  readonly tokens: bigint;
+}
+
+export interface InvariantCheck {
+  readonly invariant: string;
+  readonly description: string;
+  readonly violations: bigint;
+  /** At most 20. */
+  readonly examples: readonly string[];
+}
+
+export interface DeadEventView {
+  readonly id: bigint;
+  readonly subject: string;
+  readonly reason: string;
+  readonly writer: string;
+  readonly atMs: number;
+  readonly payloadBytes: number;
+  readonly resolved: boolean;
+}
+
+export interface CostChange {
+  readonly requestId: string;
+  readonly attempt: number;
+  /** In all, ≥ 0. */
+  readonly costNanoUsd: bigint;
+  readonly reason: string;
+}
+
+/** Reads of the ledger for people, and the few writes that are not booking. Every method rejects with a Fault `store_unavailable` when the store is away. */
+export interface BooksStore {
+  usage(query: UsageQuery): Promise<{ readonly rows: readonly UsageRowView[]; readonly hasMore: boolean }>;
+  /** Newest first. Undefined: `after` is no request of the account. */
+  requests(query: RequestsQuery): Promise<{ readonly requests: readonly RequestView[]; readonly hasMore: boolean } | undefined>;
+  request(accountId: string, requestId: string): Promise<RequestView | undefined>;
+  /** Periods that the account has rows or frozen terms in, in no order. */
+  periods(accountId: string): Promise<readonly PeriodView[]>;
+  periodSums(accountId: string, period: string): Promise<PeriodSums>;
+  /** Periods with rows that are not closed, and the end of the newest closed one (0 = none is). */
+  openPeriods(): Promise<{ readonly periods: readonly string[]; readonly closedUntilMs: number }>;
+  writerReports(): Promise<readonly WriterReport[]>;
+  deadWaiting(): Promise<number>;
+  /** Closes the period with these terms unless `blocked`, asked again inside the transaction, says no. False: it was closed or blocked. */
+  close(period: { readonly id: string; readonly startMs: number; readonly endMs: number }, terms: ReadonlyMap<string, BillingTerms>, nowMs: number): Promise<boolean>;
+  /** Compares and keeps what was found. */
+  reconcile(nowMs: number): Promise<readonly ReconcileRow[]>;
+  importProviderUsage(provider: string, days: readonly ProviderDay[], nowMs: number): Promise<void>;
+  /** Undefined: no such attempt. `seq` 0n: the cost was that already. */
+  adjustCost(change: CostChange, openPeriod: string, nowMs: number): Promise<{ readonly seq: bigint; readonly amountNanoUsd: bigint } | undefined>;
+  /** Of one account, or of all when empty. */
+  verify(accountId: string): Promise<readonly InvariantCheck[]>;
+  deadEvents(after: bigint, limit: number): Promise<readonly DeadEventView[]>;
+  resolveDeadEvent(id: bigint, note: string, nowMs: number): Promise<boolean>;
+}

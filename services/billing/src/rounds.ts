@@ -1,0 +1,92 @@
+/** What billing does by the clock: closes periods that are over, compares the ledger hourly and at each close. */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import { periodAt } from '@signalbox/ledger-core/periods';
+import type { Log } from '@signalbox/runtime/log';
+import type { BooksStore, ReconcileRow } from './domain/books.js';
+import type { Bookkeeper } from './domain/bookkeeper.js';
+import type { BillingMetrics } from './metrics.js';
+
+export interface RoundsOptions {
+  readonly books: Pick<BooksStore, 'reconcile' | 'deadWaiting'>;
+  readonly keeper: Bookkeeper;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: BillingMetrics;
+  readonly everyMs: number;
+  readonly periodSeconds: number | undefined;
+  readonly unreconciledOf: (rows: readonly ReconcileRow[]) => bigint;
+}
+
+export interface Rounds {
+  begin(): void;
+  /** Lets a round in work end. */
+  stop(): Promise<void>;
+}
+
+/** How often a period that is over is tried again. */
+const CLOSE_MS = 60_000;
+const CLOSE_MIN_MS = 1_000;
+/** After the start, when writers have reported. */
+const FIRST_MS = 20_000;
+
+export function startRounds({ books, keeper, clock, log, metrics, everyMs, periodSeconds, unreconciledOf }: RoundsOptions): Rounds {
+  const closeMs = periodSeconds === undefined ? CLOSE_MS : Math.min(CLOSE_MS, Math.max(CLOSE_MIN_MS, periodSeconds * 250));
+  let timer: Timer | undefined;
+  let work: Promise<void> | undefined;
+  let isStopped = false;
+  let comparedAtMs = -Infinity;
+  let lastPeriod = '';
+  let hasWaiting = true;
+
+  async function compare(): Promise<void> {
+    const rows = await books.reconcile(clock.nowMs());
+    const unreconciled = unreconciledOf(rows);
+    metrics.reconciled(unreconciled);
+    comparedAtMs = clock.monotonicMs();
+    if (unreconciled > 0n) log.warn('The ledger and what it is compared with differ.', { unreconciled_nano_usd: String(unreconciled) });
+  }
+
+  async function round(): Promise<void> {
+    const dead = await books.deadWaiting();
+    metrics.deadWaiting(dead);
+    if (dead > 0) log.error('Events wait in dead_events; no period closes until an operator has dealt with them.', { count: dead });
+    const period = periodAt(clock.nowMs(), periodSeconds).id;
+    let hasClosed = false;
+    // Nothing falls due while the period is the same and none is waiting.
+    if (hasWaiting || period !== lastPeriod) {
+      const { closed, waiting } = await keeper.closePeriods(clock.nowMs());
+      lastPeriod = period;
+      hasWaiting = waiting.length > 0;
+      hasClosed = closed.length > 0;
+      metrics.periodsClosed(closed.length);
+      metrics.periodsWaiting(new Set(waiting.map((each) => each.period)).size);
+    }
+    if (hasClosed || clock.monotonicMs() - comparedAtMs >= everyMs) await compare();
+  }
+
+  function arm(delayMs: number): void {
+    if (isStopped) return;
+    timer = clock.setTimer(
+      delayMs,
+      () => {
+        work = round()
+          .catch((error: unknown) => {
+            if (error instanceof Fault) log.warn('A round of the books did not reach a store or a neighbour; it is tried again.', { code: error.code });
+            else log.error('A round of the books failed.', {}, error);
+          })
+          .finally(() => arm(Math.min(closeMs, everyMs)));
+      },
+      { unref: true },
+    );
+  }
+
+  return {
+    begin: () => arm(Math.min(FIRST_MS, closeMs)),
+    stop: async () => {
+      isStopped = true;
+      timer?.cancel();
+      await work;
+    },
+  };
+}

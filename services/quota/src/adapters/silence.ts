@@ -1,0 +1,99 @@
+/** Tells a store that is silent from a process that was too busy to read what the store said. */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+
+export interface SilenceOptions {
+  readonly clock: Clock;
+  /** Longest wait for an answer. */
+  readonly patienceMs: number;
+  /** Asks for a sign of life; its answer counts as any other. */
+  readonly probe: () => Promise<unknown>;
+  /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
+  readonly afterTurn?: (callback: () => void) => void;
+}
+
+export interface Silence {
+  /** True from the first wait in vain until the store says anything: whoever asks meanwhile need not wait. */
+  isSilent(): boolean;
+  /** Settles as `answer` does, or rejects with a Fault `quota_unavailable` when it is late. */
+  within<Answer>(answer: Promise<Answer>): Promise<Answer>;
+  /** The connection is new, or gone: what was said before means nothing. */
+  reset(): void;
+}
+
+/** Between two questions for a sign of life. */
+const PROBE_MS = 500;
+/** Turns of the event loop, after the wait, in which answers that lie in the socket are read. */
+const TURNS = 2;
+
+export function createSilence({ clock, patienceMs, probe, afterTurn = setImmediate }: SilenceOptions): Silence {
+  /** Answers so far: one that came after a command was sent shows that the store lives. */
+  let answers = 0;
+  let isSilent = false;
+  let probing: Timer | undefined;
+
+  const reset = (): void => {
+    isSilent = false;
+    probing?.cancel();
+    probing = undefined;
+  };
+  const heard = (): void => {
+    answers += 1;
+    if (isSilent) reset();
+  };
+  const ask = (): void => {
+    probe().then(heard, () => undefined);
+    probing = clock.setTimer(PROBE_MS, ask, { unref: true });
+  };
+  const afterTurns = (turns: number, then: () => void): void => {
+    if (turns === 0) then();
+    else afterTurn(() => afterTurns(turns - 1, then));
+  };
+
+  return {
+    isSilent: () => isSilent,
+    reset,
+    within: (answer) =>
+      new Promise((resolve, reject) => {
+        const before = answers;
+        let isSettled = false;
+        const timer = clock.setTimer(
+          patienceMs,
+          () => {
+            afterTurns(TURNS, () => {
+              if (isSettled) return;
+              isSettled = true;
+              if (answers === before && !isSilent) {
+                isSilent = true;
+                ask();
+              }
+              reject(new Fault('quota_unavailable', 'redis did not answer in time'));
+            });
+          },
+          { unref: true },
+        );
+        answer.then(
+          (value) => {
+            // Late ones count too: the store lives.
+            heard();
+            if (isSettled) return;
+            isSettled = true;
+            timer.cancel();
+            resolve(value);
+          },
+          (error: unknown) => {
+            if (isReply(error)) heard();
+            if (isSettled) return;
+            isSettled = true;
+            timer.cancel();
+            reject(error instanceof Error ? error : new Error('unknown'));
+          },
+        );
+      }),
+  };
+}
+
+/** The store's own words, such as OOM or READONLY, and not the end of a connection. */
+function isReply(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError';
+}

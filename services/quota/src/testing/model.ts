@@ -1,0 +1,106 @@
+/** The scripts against the pure state machine, command by command. */
+import { expect } from '@jest/globals';
+import { admit, applyTotals, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
+import { periodsAt } from '@signalbox/ledger-core/periods';
+import { reregister } from '@signalbox/ledger-core/rebuild';
+import { systemClock } from '@signalbox/runtime/clock';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { testRedisUrl } from '@signalbox/testkit/stores';
+import { createRedisStore } from '../adapters/redis-store.js';
+
+function seeded(seed: number): (bound: number) => number {
+  let state = seed;
+  return (bound) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * bound);
+  };
+}
+
+/** What the commands met: each set should be full. */
+export interface Compared {
+  readonly commands: number;
+  readonly decisions: readonly string[];
+  readonly missed: ReadonlySet<boolean>;
+  readonly freed: ReadonlySet<boolean>;
+  readonly granted: ReadonlySet<boolean>;
+}
+
+/** Runs random commands on both, in rounds of an account each, and compares answers and states after each. Throws at the first difference. */
+export async function compareModel(rounds: number, steps: number): Promise<Compared> {
+  let time = Date.parse('2026-11-21T14:00:00Z');
+  const store = createRedisStore({ url: await testRedisUrl(), clock: systemClock, randomBytes, log: silentLog, metrics: { storeTook: () => undefined, storeFailed: () => undefined }, commandTimeoutMs: 5_000, fixedNowMs: () => time });
+  await store.start();
+  let commands = 0;
+  const seen = new Set<string>();
+  const missed = new Set<boolean>();
+  const freed = new Set<boolean>();
+  const granted = new Set<boolean>();
+  for (let seed = 1; seed <= rounds; seed += 1) {
+    const account = `acct_${Buffer.from(randomBytes(8)).toString('hex')}`;
+    const state = newAccountState();
+    const pick = seeded(seed);
+    for (let step = 0; step < steps; step += 1, commands += 1) {
+      time += [0, 0, 0, 0, 5, 40, 150, 900, 7_000, 45_000, 86_400_000][pick(11)] ?? 0;
+      const requestId = `r${pick(60)}`;
+      const keyId = `key_${pick(2)}`;
+      const kind = pick(11);
+      const nowMs = time;
+      const amount = BigInt(pick(60));
+      const tokens = BigInt(pick(20));
+      if (kind < 5) {
+        const walls: Wall[] = [];
+        if (pick(2) === 0) walls.push({ scope: 'account', period: 'day', meter: 'charge', limit: BigInt(pick(300)) });
+        if (pick(3) === 0) walls.push({ scope: 'key', period: 'week', meter: 'charge', limit: BigInt(pick(200)) });
+        if (pick(3) === 0) walls.push({ scope: 'account', period: 'plan', meter: 'tokens', limit: BigInt(pick(150)) });
+        const byok = pick(4) === 0;
+        if (byok && pick(2) === 0) walls.push({ scope: 'account', period: 'plan', meter: 'byok', limit: BigInt(pick(150)) });
+        const command: AdmitCommand = {
+          requestId, keyId, counter: pick(6) === 0 ? 'control' : 'chat', amount, minAmount: BigInt(pick(30)), tokens, minTokens: BigInt(pick(15)), byok, requestsPerMinute: pick(3) === 0 ? undefined : 1 + pick(3),
+          burstPerSecond: pick(3) === 0 ? 1 : undefined, keyRequestsPerMinute: pick(4) === 0 ? 3 : undefined, walls, anchorDay: pick(29), periodSeconds: undefined, needsTotals: false,
+        };
+        const answer = await store.admit(account, command);
+        const expected = admit(state, command, '', nowMs);
+        seen.add(typeof expected === 'string' ? expected : expected.decision);
+        expect(answer).toEqual(expected);
+      } else {
+        if (kind === 5) {
+          const isFreed = release(state, requestId, nowMs);
+          freed.add(isFreed);
+          expect(await store.release(account, requestId)).toBe(isFreed);
+        } else if (kind === 6) {
+          // Of a live hold as a rule: growth is refused where there is something to grow.
+          const [live] = [...state.holds.keys()].slice(pick(4));
+          const grown = live ?? requestId;
+          const isGranted = heartbeat(state, grown, amount * 4n, tokens * 4n, nowMs);
+          granted.add(isGranted);
+          expect(await store.heartbeat(account, grown, amount * 4n, tokens * 4n)).toBe(isGranted);
+        } else if (kind === 7) {
+          const command = { requestId, charge: amount, tokens, byok: pick(3) === 0, keyId, periods: state.holds.get(requestId)?.periods };
+          const isFreed = finish(state, command, nowMs);
+          freed.add(isFreed);
+          expect(await store.finish(account, command)).toBe(isFreed);
+        } else if (kind === 8) {
+          const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: 0n }], requestIds: [requestId], previousSeq: BigInt(pick(50)) };
+          const complete = pick(3) === 0;
+          const hasMissed = applyTotals(state, totals, nowMs, complete ? 'x' : undefined);
+          missed.add(hasMissed);
+          expect(await store.applyTotals(account, totals, complete ? 'x' : '')).toBe(hasMissed);
+        } else if (kind === 9) {
+          const command = { requestId, keyId, amount, tokens, byok: pick(3) === 0, periods: periodsAt(nowMs, { anchorDay: 0 }), isStarted: pick(2) === 0 };
+          await store.reregister(account, command);
+          reregister(state, command, nowMs);
+        } else {
+          expect(await store.sweep(account)).toBe(sweep(state, nowMs).length);
+        }
+      }
+      if (step % 10 === 9) expect([...(await store.overdue(account, 10_000, 1_000))].sort()).toEqual(overdue(state, 10_000, 1_000, nowMs).sort());
+      const view = await store.show(account);
+      const model = show(state, nowMs);
+      expect([...view.buckets].sort()).toEqual([...model.buckets].sort());
+      expect(view.remaining).toEqual(model.remaining);
+    }
+  }
+  await store.stop();
+  return { commands, decisions: [...seen].sort(), missed, freed, granted };
+}

@@ -1,0 +1,62 @@
+/** Keeps the catalogs that were in force, so that old decisions can be made again. Files of one process or many: names tell the content. */
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import type { OperatorTerms } from './build.js';
+import type { CatalogRows } from './schema.js';
+
+/** At most a few hundred kilobytes each. */
+const KEPT_MAX = 30;
+const FILE = /^cat_[0-9a-f]{16}\.json\.gz$/;
+/** Of one file, unpacked. */
+const BYTES_MAX = 64 * 1_024 * 1_024;
+
+export interface CatalogArchive {
+  /** In the background; a disk that does not take it costs nothing but the replay. */
+  keep(id: string, rows: CatalogRows, terms: OperatorTerms): void;
+  /** Undefined when it was not kept or cannot be read. */
+  find(id: string): Promise<{ readonly rows: CatalogRows; readonly terms: OperatorTerms } | undefined>;
+}
+
+interface Stored {
+  readonly rows: CatalogRows;
+  readonly terms: { readonly managedProviders: string[]; readonly byokProviders: string[]; readonly zdrAgreements: string[]; readonly offeredModels: [string, string[]][]; readonly today: string };
+}
+
+export function createCatalogArchive(directory: string): CatalogArchive {
+  const pathOf = (id: string): string => join(directory, `${id}.json.gz`);
+
+  async function write(id: string, rows: CatalogRows, terms: OperatorTerms): Promise<void> {
+    const path = pathOf(id);
+    if (await stat(path).then(() => true, () => false)) return;
+    const stored: Stored = {
+      rows,
+      terms: { managedProviders: [...terms.managedProviders], byokProviders: [...terms.byokProviders], zdrAgreements: [...terms.zdrAgreements], offeredModels: [...terms.offeredModels].map(([provider, held]) => [provider, [...held]]), today: terms.today },
+    };
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const partial = `${path}.${String(process.pid)}.part`;
+    await writeFile(partial, await promisify(gzip)(JSON.stringify(stored)), { mode: 0o600 });
+    await rename(partial, path);
+    const files = (await readdir(directory)).filter((name) => FILE.test(name));
+    const dated = await Promise.all(files.map(async (name) => ({ name, atMs: (await stat(join(directory, name))).mtimeMs })));
+    dated.sort((left, right) => right.atMs - left.atMs);
+    await Promise.all(dated.slice(KEPT_MAX).map(({ name }) => rm(join(directory, name), { force: true })));
+  }
+
+  return {
+    keep: (id, rows, terms) => {
+      write(id, rows, terms).catch(() => undefined);
+    },
+    find: async (id) => {
+      if (!FILE.test(`${id}.json.gz`)) return undefined;
+      try {
+        const { rows, terms } = JSON.parse((await promisify(gunzip)(await readFile(pathOf(id)), { maxOutputLength: BYTES_MAX })).toString('utf8')) as Stored;
+        const known: OperatorTerms = { managedProviders: new Set(terms.managedProviders), byokProviders: new Set(terms.byokProviders), zdrAgreements: new Set(terms.zdrAgreements), offeredModels: new Map(terms.offeredModels.map(([provider, held]) => [provider, new Set(held)])), today: terms.today };
+        return { rows, terms: known };
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/** What is sound in a catalog and still worth an operator's look: one line for each kind of thing. */
+import type { CatalogRows, EndpointRow, ModelRow } from './schema.js';
+
+const NAMES_MAX = 20;
+/** Models are announced this many days before they go (contract, section 14). */
+const SOON_DAYS = 30;
+const DAY_MS = 86_400_000;
+
+function line(names: readonly string[], what: string): string[] {
+  if (names.length === 0) return [];
+  const more = names.length > NAMES_MAX ? ` and ${String(names.length - NAMES_MAX)} more` : '';
+  return [`${String(names.length)} ${what}: ${names.slice(0, NAMES_MAX).join(', ')}${more}.`];
+}
+
+const isUnset = (value: unknown): boolean => value === null || value === undefined;
+
+/** `today` is an ISO date. */
+export function noticesOf(rows: CatalogRows, today: string): string[] {
+  const soon = new Date(Date.parse(today) + SOON_DAYS * DAY_MS).toISOString().slice(0, 10);
+  const endpoints = rows.models.flatMap((model) => model.endpoints.map((endpoint) => ({ model, endpoint }))).filter(({ endpoint }) => endpoint.status === 'active');
+  const endpointsWhere = (test: (endpoint: EndpointRow, model: ModelRow) => boolean): string[] => endpoints.filter(({ endpoint, model }) => test(endpoint, model)).map(({ endpoint }) => endpoint.id);
+  const dateOf = (endpoint: EndpointRow, model: ModelRow): string | null | undefined => endpoint.deprecation_date ?? model.deprecation_date;
+  return [
+    ...line(endpointsWhere((endpoint) => endpoint.pricing_disputed === true), 'endpoints have a price that sources dispute'),
+    ...line(endpointsWhere((endpoint, model) => isUnset(endpoint.context_window) && isUnset(model.context_window)), 'endpoints have no context window, so no prompt is too long for them'),
+    ...line(endpointsWhere((endpoint) => isUnset(endpoint.pricing.cached_input)), 'endpoints have no price of cached prompts and take the full one'),
+    ...line(rows.providers.filter(({ data_policy: policy }) => isUnset(policy.trains_on_data)).map(({ id }) => id), 'providers do not say whether they train on data, which counts as yes'),
+    ...line(rows.models.filter((model) => isUnset(model.simulated_ability) && isUnset(model.priors?.quality)).map(({ id }) => id), 'models have no public score'),
+    ...line(endpointsWhere((endpoint, model) => (dateOf(endpoint, model) ?? '9') <= today), 'endpoints are shut down by their date'),
+    ...line(endpointsWhere((endpoint, model) => (dateOf(endpoint, model) ?? '') > today && (dateOf(endpoint, model) ?? '9') <= soon), `endpoints shut down within ${String(SOON_DAYS)} days`),
+  ];
+}

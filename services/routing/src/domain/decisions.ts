@@ -1,0 +1,135 @@
+/**
+ * Remembers decisions so that somebody may ask why. Records are made off the request's path, a moment later, and handed
+ * on in batches; the latest ones stay in memory. Bounded by rate and by number: under load a share goes unrecorded.
+ */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { Snapshot } from '@signalbox/router-core/catalog';
+import type { Plan, Refusal } from '@signalbox/router-core/decide';
+import { mayKeep, recordOf, type DecisionRecord } from '@signalbox/router-core/record';
+import type { RouteRequest } from '@signalbox/router-core/request';
+
+/** How long a decision waits for its batch. */
+const FLUSH_MS = 200;
+/** Records made in one go: making them holds the event loop. */
+const BATCH_MAX = 32;
+/** Decisions kept in memory, for who asks before the store has them. */
+const REMEMBERED_MAX = 1_000;
+/** Seconds' worth of records that may come at once. */
+const BURST_SECONDS = 10;
+/** A pinned model says little of how routing decides: of those at most this share of the rate is recorded. */
+const PINNED_SHARE = 0.2;
+
+export interface Decided {
+  readonly id: string;
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly atMs: number;
+  readonly viaAuto: boolean;
+  readonly request: RouteRequest;
+  readonly snapshot: Snapshot;
+  readonly seed: number;
+  readonly result: Plan | Refusal;
+}
+
+export interface RecordedDecision extends Pick<Decided, 'id' | 'requestId' | 'accountId' | 'atMs' | 'viaAuto'> {
+  /** JSON of a DecisionRecord. */
+  readonly record: Buffer;
+}
+
+export interface Decisions {
+  /** Takes note unless the request's data must not be kept, or too many were noted of late. */
+  note(decided: Decided): void;
+  /** By id, or by request when `id` is empty; of that account alone. */
+  find(query: { readonly accountId: string; readonly id: string; readonly requestId: string }): RecordedDecision | undefined;
+  /** Hands on what waits; for the end of the service. */
+  flush(): void;
+}
+
+export interface DecisionsOptions {
+  readonly clock: Clock;
+  /** Records a second at most; 0 = none. */
+  readonly perSecondMax: number;
+  /** Given each batch; never throws. */
+  readonly handOn: (records: readonly RecordedDecision[]) => void;
+  readonly onSkipped: () => void;
+}
+
+/** A bucket of tokens that fills with time. */
+function bucketOf(clock: Clock, perSecond: number): () => boolean {
+  const most = perSecond * BURST_SECONDS;
+  let tokens = most;
+  let atMs = clock.monotonicMs();
+  return () => {
+    const nowMs = clock.monotonicMs();
+    tokens = Math.min(most, tokens + ((nowMs - atMs) * perSecond) / 1_000);
+    atMs = nowMs;
+    if (tokens < 1) return false;
+    tokens -= 1;
+    return true;
+  };
+}
+
+export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: DecisionsOptions): Decisions {
+  const mayNoteAuto = bucketOf(clock, perSecondMax);
+  const mayNotePinned = bucketOf(clock, perSecondMax * PINNED_SHARE);
+  let waiting: Decided[] = [];
+  let timer: Timer | undefined;
+  // A Map iterates in the order of insertion: the first entry is the oldest.
+  const remembered = new Map<string, RecordedDecision>();
+
+  function recorded({ id, requestId, accountId, atMs, viaAuto, request, snapshot, seed, result }: Decided): RecordedDecision | undefined {
+    const record: DecisionRecord | undefined = recordOf(request, snapshot, seed, result);
+    if (record === undefined) return undefined;
+    const kept = { id, requestId, accountId, atMs, viaAuto, record: Buffer.from(JSON.stringify(record)) };
+    remembered.set(id, kept);
+    if (remembered.size > REMEMBERED_MAX) {
+      const [oldest] = remembered.keys();
+      if (oldest !== undefined) remembered.delete(oldest);
+    }
+    return kept;
+  }
+
+  function flushSome(): void {
+    timer = undefined;
+    const batch = waiting.splice(0, BATCH_MAX);
+    const records = batch.flatMap((decided) => recorded(decided) ?? []);
+    if (records.length > 0) handOn(records);
+    if (waiting.length > 0) timer = clock.setTimer(0, flushSome, { unref: true });
+  }
+
+  return {
+    note: (decided) => {
+      if (!mayKeep(decided.request)) return;
+      if (!(decided.viaAuto ? mayNoteAuto() : mayNotePinned())) {
+        onSkipped();
+        return;
+      }
+      waiting.push(decided);
+      timer ??= clock.setTimer(FLUSH_MS, flushSome, { unref: true });
+    },
+    find: ({ accountId, id, requestId }) => {
+      const isAsked = (entry: Pick<Decided, 'id' | 'requestId' | 'accountId'>): boolean => entry.accountId === accountId && (id === '' ? entry.requestId === requestId : entry.id === id);
+      const pending = waiting.find(isAsked);
+      if (pending !== undefined) {
+        waiting = waiting.filter((entry) => entry !== pending);
+        const made = recorded(pending);
+        if (made !== undefined) handOn([made]);
+        return made;
+      }
+      if (id !== '') {
+        const found = remembered.get(id);
+        return found?.accountId === accountId ? found : undefined;
+      }
+      for (const entry of remembered.values()) if (isAsked(entry)) return entry;
+      return undefined;
+    },
+    flush: () => {
+      timer?.cancel();
+      while (waiting.length > 0) {
+        flushSome();
+        timer?.cancel();
+      }
+      timer = undefined;
+    },
+  };
+}
