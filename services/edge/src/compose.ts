@@ -1,9 +1,13 @@
 /** Composition root of edge. */
-import type { Bus } from '@signalbox/bus/bus';
+import type { Bus, Subscription } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
+import { observeBus } from '@signalbox/bus/metrics';
+import type { HoldsFreed, HoldsFreed__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
 import type { Timer } from '@signalbox/kernel/clock';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { createRpcClient } from '@signalbox/rpc/client';
+import { createRpcObserver } from '@signalbox/rpc/metrics';
 import { ConfigError } from '@signalbox/runtime/config';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
@@ -12,39 +16,57 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAuthenticator } from './adapters/authenticator.js';
 import { createHeapWatch } from './adapters/heap-watch.js';
+import { createPluginsClient } from './adapters/plugins-client.js';
+import { createClaimsClient, createLedgerClient } from './adapters/claims-client.js';
 import { createQuotaClient } from './adapters/quota-client.js';
 import { createRoutingClient } from './adapters/routing-client.js';
+import { createSchemaChecker } from './adapters/schema-checker.js';
 import { createWorkerClients } from './adapters/worker-clients.js';
 import type { EdgeConfig } from './config.js';
-import { createEdgeMetrics } from './metrics.js';
+import { createFloodGuard } from './domain/flood.js';
+import { createLocalAdmission } from './domain/local-admission.js';
+import { createRepeats } from './domain/repeats.js';
+import { createWaitingRoom } from './domain/waiting-room.js';
+import { createRetryBudget } from './domain/retry-budget.js';
+import { createEdgeMetrics, observeKeys } from './metrics.js';
 import { createAdminApp } from './routes/admin/handler.js';
 import { createChatHandler } from './routes/chat-completions/handler.js';
+import { withMessages } from './routes/chat-completions/with-messages.js';
 import { createGate } from './routes/gate.js';
+import { createRepeatGate } from './routes/repeat-gate.js';
 import { createSite } from './routes/site.js';
 import { createPublicServer } from './server.js';
 
 const DEFAULT_DEADLINE_MS = 5_000;
 const CLOSE_IDLE_MS = 100;
+/** Requests a minute of one account whose plugins ran and that admission then refused; beyond it plugins are not run first. */
+const WASTED_RUNS_PER_MINUTE_MAX = 30;
 /** Longest a single attempt may take, streams included. */
 const ATTEMPT_DEADLINE_MS = 3_600_000;
 
-export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withProcessMetrics }: Surroundings, { bus: givenBus }: { readonly bus?: Bus } = {}): Service {
+export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withProcessMetrics, doors }: Surroundings, { bus: givenBus }: { readonly bus?: Bus } = {}): Service {
   const metrics = createMetrics({ service: 'edge', withProcessMetrics });
+  const observer = createRpcObserver(metrics);
   const makeId = createIdSource(clock, randomBytes);
-  const client = (area: 'accounts' | 'routing' | 'quota' | 'billing' | 'worker', addresses: readonly string[]) => createRpcClient({ area, addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: DEFAULT_DEADLINE_MS });
+  const client = (area: 'accounts' | 'routing' | 'quota' | 'billing' | 'plugins' | 'worker', addresses: readonly string[], peer: string = area) => createRpcClient({ area, addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: DEFAULT_DEADLINE_MS, doors, observer, peer });
   const accounts = client('accounts', config.ACCOUNTS_ADDRS);
   const routing = client('routing', config.ROUTING_ADDRS);
   const quota = client('quota', config.QUOTA_ADDRS);
   const billing = client('billing', config.BILLING_ADDRS);
-  const workers = new Map([...config.WORKERS].map(([provider, addresses]) => [provider, client('worker', addresses)]));
+  const plugins = config.PLUGINS_ADDRS === undefined ? undefined : client('plugins', config.PLUGINS_ADDRS);
+  const workers = new Map([...config.WORKERS].map(([provider, addresses]) => [provider, client('worker', addresses, `worker-${provider}`)]));
   const edgeMetrics = createEdgeMetrics(metrics, new Set(config.WORKERS.keys()));
   const heapWatch = createHeapWatch(clock);
+  const schemas = createSchemaChecker({ clock });
 
   let bus = givenBus;
+  observeBus(metrics, () => bus);
   let isOpen = false;
   let publicServer: Server | undefined;
   let adminServer: Server | undefined;
   let metricsPort = 0;
+  const freedCodec = messageCodec<HoldsFreed, HoldsFreed__Output>('signalbox.events.v1.HoldsFreed');
+  let freedHolds: Subscription | undefined;
   let stopAuthenticator: (() => Promise<void>) | undefined;
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: () => isOpen });
 
@@ -54,22 +76,48 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       bus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'edge' });
     }
     const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT });
+    observeKeys(metrics, authenticator);
     stopAuthenticator = () => authenticator.stop();
     await authenticator.start();
-    const quotaPort = createQuotaClient(quota, config.QUOTA_DEADLINE_MS);
-    const gate = createGate({ authenticator, quota: quotaPort, clock, variant: config.CONTRACT_VARIANT, makeId, onError: (_route, error) => edgeMetrics.error(error.code ?? 'none') });
-    const chat = createChatHandler({
+    const waitingRoom = createWaitingRoom(clock);
+    freedHolds = await bus.listen('holds.v1.freed', ({ payload }) => {
+      try {
+        waitingRoom.freed(freedCodec.decode(payload).accountId);
+      } catch {
+        log.warn('A notice of freed holds could not be read.');
+      }
+    });
+    const local = createLocalAdmission({ clock, replicas: config.EDGE_REPLICAS, periodSeconds: config.BILLING_PERIOD_SECONDS, onDecided: (isAdmitted) => edgeMetrics.decidedLocally(isAdmitted) });
+    const quotaPort = createQuotaClient(quota, config.QUOTA_DEADLINE_MS, local);
+    const gate = createGate({ authenticator, quota: quotaPort, clock, variant: config.CONTRACT_VARIANT, pepper: config.KEY_PEPPER, makeId, onError: (_route, error) => edgeMetrics.error(error.code ?? 'none') });
+    const pluginsPort = plugins === undefined ? undefined : createPluginsClient(plugins, clock, config.PLUGINS_DEADLINE_MS);
+    const repeats = createRepeatGate({
+      repeats: createRepeats({
+        claims: createClaimsClient(accounts),
+        ledger: createLedgerClient(billing),
+        clock,
+        onTakenOver: (accountId, lost, by) => {
+          edgeMetrics.claimTakenOver();
+          log.warn('A request that left no trace in the ledger is run again.', { account_id: accountId, request_id: lost, by_request_id: by });
+        },
+      }),
       gate,
-      neighbours: { routing: createRoutingClient(routing), quota: quotaPort, workers: createWorkerClients(workers, clock, ATTEMPT_DEADLINE_MS), clock, heartbeatMs: config.HEARTBEAT_MS },
+      clock,
+      pepper: config.KEY_PEPPER,
+    });
+    const chat = createChatHandler({
+      repeats,
+      gate,
+      neighbours: { routing: createRoutingClient(routing), quota: quotaPort, workers: createWorkerClients(workers, clock, ATTEMPT_DEADLINE_MS), waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000) },
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,
       metrics: edgeMetrics,
     });
-    const site = createSite({ gate, accounts, routing, makeId });
+    const site = createSite({ gate, repeats, accounts, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });
     publicServer = createPublicServer({ chat, site, gate, makeId, inFlight: () => edgeMetrics.inFlight(), inFlightMax: config.IN_FLIGHT_MAX, isOpen: () => isOpen, isHealthy: () => heapWatch.isHealthy() });
     const { createServer } = await import('node:http');
-    adminServer = createServer(createAdminApp({ accounts, quota, billing, routing, adminToken: config.ADMIN_TOKEN }));
+    adminServer = createServer(createAdminApp({ accounts, quota, billing, routing, plugins, adminToken: config.ADMIN_TOKEN, isServed: (provider) => config.WORKERS.has(provider) }));
     metricsPort = await health.start();
     await Promise.all([listen(publicServer, config.HOST, config.PORT, 'PORT'), listen(adminServer, '127.0.0.1', config.ADMIN_PORT, 'ADMIN_PORT')]);
     heapWatch.start();
@@ -82,8 +130,10 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     if (publicServer !== undefined) await closeServer(publicServer, config.DRAIN_MS, clock);
     if (adminServer !== undefined) await closeServer(adminServer, 0, clock);
     heapWatch.stop();
+    await freedHolds?.stop();
+    await schemas.stop();
     await stopAuthenticator?.();
-    await Promise.all([accounts, routing, quota, billing, ...workers.values()].map((each) => each.close()));
+    await Promise.all([accounts, routing, quota, billing, ...(plugins === undefined ? [] : [plugins]), ...workers.values()].map((each) => each.close()));
     if (givenBus === undefined) await bus?.close();
     await health.stop();
   };

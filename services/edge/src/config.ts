@@ -43,6 +43,10 @@ const schema = z.object({
   QUOTA_ADDRS: addressesField(),
   BILLING_ADDRS: addressesField(),
   WORKERS: workersField(),
+  /** Absent = no plugins here. */
+  PLUGINS_ADDRS: addressesField().optional(),
+  /** Longest wait for the plugins that run before the model. */
+  PLUGINS_DEADLINE_MS: wholeNumberField(100, 120_000, 20_000),
   NATS_URL: z.string().optional(),
   /** 20 MiB: prompts of 300 kB and images of several MB are ordinary (contract, section 7). */
   BODY_BYTES_MAX: wholeNumberField(1_024, 256 * 1_024 * 1_024, 20 * 1_024 * 1_024),
@@ -52,8 +56,14 @@ const schema = z.object({
   HEARTBEAT_MS: wholeNumberField(100, 60_000, 10_000),
   /** Longest wait for an admission, tried twice: 150 ms bound what a killed quota costs; more on a host that is short of CPU. */
   QUOTA_DEADLINE_MS: wholeNumberField(20, 10_000, 150),
+  /** Edges that share the accounts: while quota is away each gives its part of an account's rates. */
+  EDGE_REPLICAS: wholeNumberField(1, 1_000, 1),
+  /** Length of month and plan periods, for tests; absent = calendar months. */
+  BILLING_PERIOD_SECONDS: z.coerce.number().int().min(1).max(31_536_000).optional(),
   /** How long SIGTERM waits for running streams. */
   DRAIN_MS: wholeNumberField(0, 600_000, 30_000),
+  /** Folder of the built dashboard; without it none is served. */
+  DASHBOARD_DIR: z.string().min(1).optional(),
   /** Share of requests, in thousandths, that leave an access-log line. */
   ACCESS_LOG_PER_MILLE: wholeNumberField(0, 1_000, 0),
 });

@@ -1,5 +1,6 @@
 /** Metrics of edge. Labels come from small closed sets. */
 import type { Metrics } from '@signalbox/runtime/metrics';
+import type { Authenticator } from './adapters/authenticator.js';
 import type { AttemptReport } from './domain/answer.js';
 
 export interface EdgeMetrics {
@@ -7,6 +8,9 @@ export interface EdgeMetrics {
   chatEnded(status: number, elapsedMs: number): void;
   chatConducted(result: string, attempts: readonly AttemptReport[]): void;
   error(code: string): void;
+  claimTakenOver(): void;
+  /** Quota was away, and edge decided by itself. */
+  decidedLocally(isAdmitted: boolean): void;
   /** Requests of the chat route in work. */
   inFlight(): number;
 }
@@ -17,7 +21,9 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
   const results = metrics.counter('signalbox_edge_chat_results_total', 'Conducted requests by what became of them.', ['result']);
   const attempts = metrics.counter('signalbox_edge_attempts_total', 'Attempts by provider and result.', ['provider', 'result']);
   const errors = metrics.counter('signalbox_edge_errors_total', 'Errors answered, by public code.', ['code']);
+  const takenOver = metrics.counter('signalbox_edge_claims_taken_over_total', 'Requests with an Idempotency-Key that were run again although the ledger never said what became of the first.', []);
   const running = metrics.gauge('signalbox_edge_chat_in_flight', 'Chat completions in work.');
+  const local = metrics.counter('signalbox_edge_local_admissions_total', 'Requests decided without quota while it was away, by whether they were admitted.', ['admitted']);
   let count = 0;
   return {
     chatStarted: () => {
@@ -34,7 +40,22 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
       results.inc({ result });
       for (const { provider, failed } of reports) attempts.inc({ provider: providers.has(provider) ? provider : 'other', result: failed?.class.toLowerCase() ?? 'answered' });
     },
+    claimTakenOver: () => takenOver.inc({}),
     error: (code) => errors.inc({ code }),
+    decidedLocally: (isAdmitted) => local.inc({ admitted: String(isAdmitted) }),
     inFlight: () => count,
   };
+}
+
+/** The cache of keys: how often it answered, and how much it holds. */
+export function observeKeys(metrics: Metrics, authenticator: Pick<Authenticator, 'counts' | 'size'>): void {
+  metrics.observed('counter', 'signalbox_edge_keys_presented_total', 'Keys presented, by how they were judged: from the cache, by asking accounts, or for their form.', ['judged'], () => {
+    const { cached, lookedUp, malformed } = authenticator.counts();
+    return [
+      { labels: { judged: 'cached' }, value: cached },
+      { labels: { judged: 'looked_up' }, value: lookedUp },
+      { labels: { judged: 'malformed' }, value: malformed },
+    ];
+  });
+  metrics.observed('gauge', 'signalbox_edge_keys_cached', 'Keys in the cache.', [], () => [{ labels: {}, value: authenticator.size() }]);
 }

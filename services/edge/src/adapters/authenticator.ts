@@ -3,7 +3,7 @@
  * emptied by the invalidation event. A warm key works for 10 minutes while accounts is away; an unknown
  * key is then a Fault (503), never a refusal.
  */
-import type { AuthenticateRequest, AuthenticateResponse__Output } from '@signalbox/contracts/accounts';
+import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
 import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Bus, Subscription } from '@signalbox/bus/bus';
@@ -16,6 +16,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 import { LRUCache } from 'lru-cache';
 import { createHmac, hash } from 'node:crypto';
 import type { Caller } from '../domain/ports.js';
+import { sessionDigest } from '../domain/session-token.js';
 
 const CACHE_KEYS_MAX = 50_000;
 const UNKNOWN_KEYS_MAX = 5_000;
@@ -44,12 +45,14 @@ interface Entry {
   readonly caller: Caller | undefined;
   /** The answer as long as the key has not expired meanwhile. */
   readonly judgement: Authentication;
-  /** Milliseconds since the epoch; Infinity = never. */
+  /** Milliseconds since the epoch; Infinity = never. Of the key, or of the session where that is earlier. */
   readonly expiresAtMs: number;
   readonly fetchedAtMs: number;
 }
 
 const INVALID: Authentication = { kind: 'invalid' };
+/** Sessions live in the same cache as keys, under names that no digest has. */
+const SESSION = 's:';
 const EXPIRED: Authentication = { kind: 'refused', state: 'expired' };
 
 /** What a caller's record says, its moment of expiry apart. */
@@ -79,10 +82,20 @@ export interface Authenticator {
   stop(): Promise<void>;
   /** At once for a warm key. Rejects with a Fault `accounts_unavailable` only for a well-formed key that is not cached. */
   authenticate(key: string): Authentication | Promise<Authentication>;
+  /** As `authenticate`, for the token of a dashboard's session; one that has ended is `invalid`. */
+  authenticateSession(token: string): Authentication | Promise<Authentication>;
+  /** When a cached session ends however it is used, in Unix seconds; undefined when it is not cached. */
+  sessionEndSeconds(token: string): number | undefined;
+  /** Drops a session that has just been ended here; other replicas learn it by event. */
+  forgetSession(token: string): void;
+  /** HMAC-SHA-256 of a key or token under the pepper, and the pepper's id: how accounts knows it. */
+  digest(key: string): { readonly digest: Buffer; readonly pepperId: string };
   /** True for a key that is cached and may be used as far as is known: answering it costs no look-up. */
   isWarm(key: string): boolean;
   /** Keys that are cached, however old; for tests and metrics. */
   size(): number;
+  /** Since the start: presented keys answered from the cache, those that had to wait for accounts, and those that cannot be keys. */
+  counts(): { readonly cached: number; readonly lookedUp: number; readonly malformed: number };
 }
 
 export function createAuthenticator({ accounts, bus, clock, pepper, variant }: AuthenticatorOptions): Authenticator {
@@ -98,6 +111,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
   const pepperId = hash('sha256', pepperText, 'hex').slice(0, 8);
   const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
   let subscription: Subscription | undefined;
+  const counts = { cached: 0, lookedUp: 0, malformed: 0 };
   let generation = 0;
   // Of the latest look-up that failed; undefined while accounts answers.
   let failedAtMs: number | undefined;
@@ -130,17 +144,27 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
     map.delete(id);
   };
 
+  /** What accounts says, and when it ends whatever the key says. */
+  const ask = async (name: string): Promise<{ readonly answer: AuthenticateResponse__Output | null; readonly endsAtMs: number }> => {
+    if (!name.startsWith(SESSION)) {
+      const answer = await accounts.unary<AuthenticateRequest, AuthenticateResponse__Output>('Authenticate', { digest: Buffer.from(name, 'hex'), pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS });
+      return { answer, endsAtMs: Infinity };
+    }
+    const digest = Buffer.from(name.slice(SESSION.length), 'hex');
+    const { caller, expiresAt } = await accounts.unary<SessionRef, AuthenticateSessionResponse__Output>('AuthenticateSession', { sessionDigest: digest, pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS });
+    return { answer: caller, endsAtMs: Number(expiresAt) * 1_000 };
+  };
+
   const lookUp = (digest: string): Promise<Entry> => {
     const already = running.get(digest);
     if (already !== undefined) return already;
     if (running.size >= LOOKUPS_AT_ONCE_MAX) return Promise.reject(new Fault('accounts_unavailable', 'too many look-ups at once'));
     const begun = generation;
-    const promise: Promise<Entry> = accounts
-      .unary<AuthenticateRequest, AuthenticateResponse__Output>('Authenticate', { digest: Buffer.from(digest, 'hex'), pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS })
+    const promise: Promise<Entry> = ask(digest)
       .then(
-        (answer): Entry => {
-          const caller = answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: answer.account.variant === 'A' || answer.account.variant === 'B' ? answer.account.variant : variant } : undefined;
-          const entry: Entry = { caller, judgement: caller === undefined ? INVALID : judge(caller), expiresAtMs: caller === undefined ? Infinity : expiryOf(caller), fetchedAtMs: clock.monotonicMs() };
+        ({ answer, endsAtMs }): Entry => {
+          const caller = answer !== null && answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: answer.account.variant === 'A' || answer.account.variant === 'B' ? answer.account.variant : variant } : undefined;
+          const entry: Entry = { caller, judgement: caller === undefined ? INVALID : judge(caller), expiresAtMs: caller === undefined ? Infinity : Math.min(expiryOf(caller), endsAtMs), fetchedAtMs: clock.monotonicMs() };
           // An invalidation that arrived meanwhile may concern this very answer: use it once, do not keep it.
           failedAtMs = undefined;
           if (begun !== generation) return entry;
@@ -225,19 +249,42 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
     authenticate: (key) => {
       const presented = presentedOf(key);
       const digest = digestOf(key, presented);
-      if (digest === undefined) return INVALID;
+      if (digest === undefined) {
+        counts.malformed += 1;
+        return INVALID;
+      }
       const answer = (entry: Entry): Authentication => {
         if (entry.caller !== undefined) digests.set(presented, digest);
         return answerOf(entry);
       };
       const entry = entryOf(digest);
+      if (!(entry instanceof Promise)) {
+        counts.cached += 1;
+        return answer(entry);
+      }
+      counts.lookedUp += 1;
+      return entry.then(answer);
+    },
+    authenticateSession: (token) => {
+      const entry = entryOf(SESSION + sessionDigest(pepperText, token).toString('hex'));
+      const answer = (found: Entry): Authentication => (found.caller !== undefined && found.expiresAtMs <= clock.nowMs() ? INVALID : found.judgement);
       return entry instanceof Promise ? entry.then(answer) : answer(entry);
     },
+    sessionEndSeconds: (token) => {
+      const entry = cache.peek(SESSION + sessionDigest(pepperText, token).toString('hex'));
+      return entry === undefined || entry.expiresAtMs === Infinity ? undefined : Math.floor(entry.expiresAtMs / 1_000);
+    },
+    forgetSession: (token) => {
+      outdateRunning();
+      cache.delete(SESSION + sessionDigest(pepperText, token).toString('hex'));
+    },
+    digest: (key) => ({ digest: createHmac('sha256', pepperText).update(key).digest(), pepperId }),
     isWarm: (key) => {
       const digest = digestOf(key, presentedOf(key));
       const entry = digest === undefined ? undefined : cache.peek(digest);
       return entry !== undefined && answerOf(entry).kind === 'caller';
     },
     size: () => cache.size,
+    counts: () => counts,
   };
 }

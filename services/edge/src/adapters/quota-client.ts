@@ -1,19 +1,24 @@
-import type { AdmitRequest, AdmitResponse__Output, ReleaseRequest } from '@signalbox/contracts/quota';
-import { Fault, toFault } from '@signalbox/kernel/fault';
+import type { AdmitRequest, AdmitResponse__Output, HeartbeatRequest, HeartbeatResponse__Output, ReleaseRequest } from '@signalbox/contracts/quota';
+import { Fault, FAULTS, toFault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
+import type { LocalAdmission } from '../domain/local-admission.js';
 import type { QuotaPort } from '../domain/ports.js';
 
 /** FAILURES: a killed quota costs a retry within 300 ms; waiting for live holds happens in edge, not in the call. */
 const ADMIT_DEADLINE_MS_DEFAULT = 150;
 const RELEASE_DEADLINE_MS = 2_000;
+const EXTEND_DEADLINE_MS = 2_000;
 
 /** BILLING, section 6: 2 to 5 s, spread so that refused clients do not come back as one; the id's tail is random. */
 function waitOf(requestId: string): number {
   return 2_000 + ((requestId.charCodeAt(requestId.length - 1) * 31 + requestId.charCodeAt(requestId.length - 2)) % 3_000 || 0);
 }
 
-/** Quota over rpc; whatever goes wrong is `quota_unavailable`. Admission is an upsert by request id, so one retry is safe. */
-export function createQuotaClient(client: RpcClient, admitDeadlineMs = ADMIT_DEADLINE_MS_DEFAULT): QuotaPort {
+/**
+ * Quota over rpc. Admission is an upsert by request id, so one retry is safe. While quota is away `local` decides; without
+ * its consent, and whatever else goes wrong, it is `quota_unavailable`.
+ */
+export function createQuotaClient(client: RpcClient, admitDeadlineMs = ADMIT_DEADLINE_MS_DEFAULT, local?: LocalAdmission): QuotaPort {
   const release = (accountId: string, requestId: string): void => {
     client.unary<ReleaseRequest, object>('Release', { accountId, requestId }, { deadlineMs: RELEASE_DEADLINE_MS, requestId }).catch(() => undefined);
   };
@@ -26,9 +31,21 @@ export function createQuotaClient(client: RpcClient, admitDeadlineMs = ADMIT_DEA
       } catch (error) {
         // A reserve that timed out may have been stored: it must not hold room for its lease's whole length.
         release(request.accountId ?? '', request.requestId ?? '');
+        const { code } = toFault(error);
+        // Quota is there and found fault with the request itself: nothing to be served around.
+        const admission = FAULTS[code].httpStatus === 503 ? local?.admit(request) : undefined;
+        if (admission !== undefined) return admission;
         throw new Fault('quota_unavailable', 'no admission', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(request.requestId ?? '') });
       }
     },
     release,
+    extend: async (accountId, requestId, toNanoUsd, toTokens) => {
+      try {
+        const request: HeartbeatRequest = { writer: '', holds: [{ accountId, requestId, extendToNanoUsd: String(toNanoUsd), extendToTokens: String(toTokens) }] };
+        return (await client.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { deadlineMs: EXTEND_DEADLINE_MS, requestId })).refusedRequestIds.length === 0;
+      } catch {
+        return false;
+      }
+    },
   };
 }

@@ -35,9 +35,9 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
         { onMessage: (event) => listener.onEvent(event), onEnd: (fault) => listener.onEnd(fault) },
         { deadlineMs: attemptDeadlineMs, requestId: request.requestId ?? '' },
       ),
-    tellOutcome: (provider, accountId, requestId, attempt, outcome) => {
+    tellOutcome: (provider, accountId, requestId, attempt, outcome, isFollowed = false) => {
       const client = clients.get(provider);
-      if (client !== undefined) tell(client, { accountId, requestId, attempt, outcome }, OUTCOME_TRIES_MAX);
+      if (client !== undefined) tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed }, OUTCOME_TRIES_MAX);
     },
   };
 }

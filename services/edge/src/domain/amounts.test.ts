@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { asNanoUsd } from '@signalbox/kernel/money';
+import { asNanoUsd, reservationCost } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
 import { cardWith, plannedAt } from '../testing/callers.js';
-import { affordableOutputTokens, holdFor, promptTokensMax } from './amounts.js';
+import { affordableOutputTokens, answerTerms, holdFor, promptTokensMax } from './amounts.js';
 
 /** Draws that are the same at every run. */
 function draws(seed: number): (max: number) => number {
@@ -22,7 +22,8 @@ describe('hold', () => {
   test('covers every cost that stays within its tokens, at any attempt of the plan', () => {
     const draw = draws(7);
     for (let round = 0; round < 500; round += 1) {
-      const attempts = [plannedAt('a', { card: drawnCard(draw), maxOutputTokens: 0 }), plannedAt('b', { card: drawnCard(draw), maxOutputTokens: 0 })];
+      const whole = { maxOutputTokens: 0, hiddenReasoning: true };
+      const attempts = [plannedAt('a', { card: drawnCard(draw), ...whole }), plannedAt('b', { card: drawnCard(draw), ...whole })];
       const prompt = 1 + draw(200_000);
       const maxTokens = 1 + draw(8_000);
       const choices = 1 + draw(3);
@@ -36,15 +37,38 @@ describe('hold', () => {
   });
 
   test.each([
-    { maxTokens: undefined, model: 8_192, isLimited: true, output: 4_096 },
+    { maxTokens: undefined, model: 8_192, isLimited: true, output: 1_024 },
     { maxTokens: undefined, model: 8_192, isLimited: false, output: 1_024 },
     { maxTokens: undefined, model: 512, isLimited: true, output: 512 },
-    { maxTokens: undefined, model: 0, isLimited: true, output: 4_096 },
+    { maxTokens: undefined, model: 0, isLimited: true, output: 1_024 },
     { maxTokens: 10, model: 8_192, isLimited: true, output: 10 },
-    { maxTokens: 1_000_000, model: 8_192, isLimited: true, output: 8_192 },
-    { maxTokens: 1_000_000, model: 0, isLimited: true, output: 1_000_000 },
+    { maxTokens: 1_000_000, model: 8_192, isLimited: true, output: 1_024 },
+    { maxTokens: 1_000_000, model: 0, isLimited: true, output: 1_024 },
+    { maxTokens: 1_000_000, model: 8_192, isLimited: false, output: 8_192 },
   ])('holds $output tokens for max_tokens $maxTokens, a model of $model, limited: $isLimited', ({ maxTokens, model, isLimited, output }) => {
-    expect(holdFor({ attempts: [plannedAt('a', { maxOutputTokens: model })], promptTokensMax: 1, maxTokens, choices: 1, isLimited }).outputTokens).toBe(output);
+    expect(holdFor({ attempts: [plannedAt('a', { maxOutputTokens: model })], promptTokensMax: 1, maxTokens, choices: 1, isLimited }).tokens).toBe(BigInt(1 + output));
+  });
+
+  test('of a first tranche grows to the whole at the price of the dearest kind of output', () => {
+    const draw = draws(13);
+    for (let round = 0; round < 500; round += 1) {
+      const attempt = plannedAt('a', { card: drawnCard(draw), maxOutputTokens: 0 });
+      const question = { attempts: [attempt], promptTokensMax: 1 + draw(20_000), maxTokens: 1_025 + draw(8_000), choices: 1 + draw(3), isLimited: true };
+      const hold = holdFor(question);
+      const whole = holdFor({ ...question, attempts: [{ ...attempt, hiddenReasoning: true }] });
+      // The least that covers another token is left over: parts are rounded up one by one.
+      const room = asNanoUsd(whole.amountNanoUsd + 2n);
+      const terms = answerTerms(attempt, question, hold.isTranched, { heldNanoUsd: hold.amountNanoUsd, heldTokens: Number(hold.tokens), roomNanoUsd: room, roomTokens: undefined });
+      expect([terms.maxTokens, terms.isShortened, terms.heldOutputTokens <= 1_024 * question.choices]).toEqual([question.maxTokens, false, true]);
+      const grown = hold.amountNanoUsd + reservationCost(BigInt(terms.maxTokens * question.choices - terms.heldOutputTokens) * terms.outputPriceMax);
+      expect([terms.wholeNanoUsd, grown >= whole.amountNanoUsd]).toEqual([whole.amountNanoUsd, true]);
+    }
+  });
+
+  test('without any bound of the model or the client is never endless', () => {
+    const question = { attempts: [plannedAt('a', { maxOutputTokens: 0 })], promptTokensMax: 10, maxTokens: undefined, choices: 1, isLimited: true };
+    const terms = answerTerms(plannedAt('a', { maxOutputTokens: 0 }), question, true, { heldNanoUsd: asNanoUsd(9n ** 15n), heldTokens: 1_034, roomNanoUsd: undefined, roomTokens: undefined });
+    expect(terms.maxTokens).toBe(32_768);
   });
 
   test('asks for no minimum where nothing limits', () => {

@@ -1,7 +1,7 @@
 /** What a request may cost at most, and what is asked of the provider under a cap (BILLING, section 4). */
 import type { PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { assert } from '@signalbox/kernel/assert';
-import { asNanoUsd, reservationCost, type NanoUsd, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
+import { asNanoUsd, asPrice, CAP_NANO_USD_MAX, reservationCost, type NanoUsd, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
 import type { PriceCard } from '@signalbox/kernel/tokens';
 
@@ -9,8 +9,10 @@ import type { PriceCard } from '@signalbox/kernel/tokens';
 const TOKENS_PER_MESSAGE_MAX = 16;
 /** Shortest answer worth giving under a cap. */
 export const ANSWER_TOKENS_MIN = 64;
-/** Output held for an account under a limit when the client names no bound. */
-const DEFAULT_HELD_OUTPUT_TOKENS = 4_096;
+/** Output tokens of each choice that a hold begins with, and that it grows by. */
+export const TRANCHE_TOKENS = 1_024;
+/** Longest answer of a model whose bounds nobody knows, when the client names none either. */
+const UNKNOWN_OUTPUT_TOKENS_MAX = 32_768;
 /** Output held where no limit watches: the hold is then only shown. */
 const UNLIMITED_HELD_OUTPUT_TOKENS = 1_024;
 
@@ -50,39 +52,105 @@ export interface HoldQuestion {
   readonly choices: number;
   /** A cap, credit or hard allotment watches this request. */
   readonly isLimited: boolean;
+  /** On the account's own credential: tokens count, money does not. */
+  readonly isFree?: boolean;
 }
+
+const FREE_PRICE = asPrice(0n);
+/** What an account pays for what runs on its own credential. */
+const FREE_CARD: PriceCard = {
+  id: '', inputUncached: FREE_PRICE, cacheRead: FREE_PRICE, cacheWrite: FREE_PRICE, outputText: FREE_PRICE, outputReasoning: FREE_PRICE, audio: FREE_PRICE, image: FREE_PRICE, requestNanoUsd: asNanoUsd(0n),
+};
 
 export interface Hold {
   readonly amountNanoUsd: NanoUsd;
   /** The least worth admitting: prompt and 64 tokens; 0 when nothing limits. */
   readonly minAmountNanoUsd: NanoUsd;
   readonly tokens: bigint;
-  /** Output tokens the amount covers for each choice. */
-  readonly outputTokens: number;
+  /** Likewise in tokens. */
+  readonly minTokens: bigint;
+  /** The hold covers the first tranche only: the worker extends it while the answer grows. */
+  readonly isTranched: boolean;
+}
+
+/** Longest answer of each choice that the attempt may give, in tokens. */
+function outputTokensMax({ maxOutputTokens, contextWindow }: PlannedAttempt__Output, promptTokensMax: number, maxTokens: number | undefined): number {
+  const modelMax = maxOutputTokens > 0 ? maxOutputTokens : Infinity;
+  if (maxTokens !== undefined) return Math.min(maxTokens, modelMax);
+  // Hosts refuse a bound that the prompt leaves no room for. A prompt has at least one token in eight bytes or so.
+  const left = contextWindow > 0 ? Math.max(ANSWER_TOKENS_MIN, contextWindow - promptTokensMax, Math.floor(contextWindow / 8)) : Infinity;
+  const most = Math.min(modelMax, left);
+  return most === Infinity ? UNKNOWN_OUTPUT_TOKENS_MAX : most;
 }
 
 /** The hold covers the dearest attempt of the plan, so that failover never outgrows it. */
-export function holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices, isLimited }: HoldQuestion): Hold {
-  const modelMax = attempts.every((attempt) => attempt.maxOutputTokens > 0) ? attempts.reduce((most, attempt) => Math.max(most, attempt.maxOutputTokens), 1) : Number.MAX_SAFE_INTEGER;
-  const asked = maxTokens ?? (isLimited ? DEFAULT_HELD_OUTPUT_TOKENS : UNLIMITED_HELD_OUTPUT_TOKENS);
-  const outputTokens = Math.min(asked, modelMax);
+export function holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices, isLimited, isFree = false }: HoldQuestion): Hold {
   let amount = 0n;
   let least = 0n;
+  let outputTokens = 1;
+  let isTranched = false;
+  // Thoughts that are not shown cannot be counted while they come.
+  const mayGrow = isLimited && attempts.every((attempt) => !attempt.hiddenReasoning);
   for (const attempt of attempts) {
     assert(attempt.card !== null, 'A planned attempt carries its price card.');
-    const card = priceCardOf(attempt.card);
-    const whole = worstCost(card, prompt, outputTokens * choices);
-    if (whole > amount) amount = whole;
+    const card = isFree ? FREE_CARD : priceCardOf(attempt.card);
+    const whole = isLimited ? outputTokensMax(attempt, prompt, maxTokens) : Math.min(maxTokens ?? UNLIMITED_HELD_OUTPUT_TOKENS, attempt.maxOutputTokens || Infinity);
+    const first = mayGrow ? Math.min(whole, TRANCHE_TOKENS) : whole;
+    isTranched ||= first < whole;
+    if (first > outputTokens) outputTokens = first;
+    const cost = worstCost(card, prompt, first * choices);
+    if (cost > amount) amount = cost;
     if (!isLimited) continue;
-    const short = worstCost(card, prompt, Math.min(outputTokens, ANSWER_TOKENS_MIN) * choices);
+    const short = worstCost(card, prompt, Math.min(whole, ANSWER_TOKENS_MIN) * choices);
     if (short > least) least = short;
   }
   return {
-    amountNanoUsd: asNanoUsd(amount),
-    minAmountNanoUsd: asNanoUsd(least),
+    amountNanoUsd: asNanoUsd(amount < CAP_NANO_USD_MAX ? amount : CAP_NANO_USD_MAX),
+    minAmountNanoUsd: asNanoUsd(least < CAP_NANO_USD_MAX ? least : CAP_NANO_USD_MAX),
     tokens: BigInt(prompt + outputTokens * choices),
-    outputTokens,
+    minTokens: isLimited ? BigInt(prompt + Math.min(outputTokens, ANSWER_TOKENS_MIN) * choices) : 0n,
+    isTranched,
   };
+}
+
+/** What admission granted to a request under a limit. */
+export interface Granted {
+  readonly heldNanoUsd: NanoUsd;
+  /** 0 = a quota of an older version, which says nothing of tokens and room. */
+  readonly heldTokens: number;
+  /** What limits leave, live holds not counted; undefined = no such limit. */
+  readonly roomNanoUsd: NanoUsd | undefined;
+  readonly roomTokens: number | undefined;
+}
+
+export interface AnswerTerms {
+  /** What the provider is sent as `max_tokens`, for each choice. */
+  readonly maxTokens: number;
+  /** A limit made it less than it would have been. */
+  readonly isShortened: boolean;
+  /** Output tokens, all choices together, that the hold pays for; 0 = the whole answer. */
+  readonly heldOutputTokens: number;
+  /** Of the dearest kind of output: what the hold grows by for each token. */
+  readonly outputPriceMax: NanoUsdPerMillionTokens;
+  /** Covers the prompt and the whole answer. */
+  readonly wholeNanoUsd: NanoUsd;
+}
+
+/**
+ * How long an attempt's answer may be: the whole that the limits leave room for when the hold can grow, else what is
+ * held. Live holds of others shorten nothing: they only keep the hold from growing.
+ */
+export function answerTerms(attempt: PlannedAttempt__Output, { promptTokensMax: prompt, maxTokens, choices, isFree = false }: HoldQuestion, isTranched: boolean, granted: Granted): AnswerTerms {
+  assert(attempt.card !== null, 'A planned attempt carries its price card.');
+  const card = isFree ? FREE_CARD : priceCardOf(attempt.card);
+  const asked = outputTokensMax(attempt, prompt, maxTokens);
+  const within = (nanoUsd: NanoUsd | undefined, tokens: number | undefined): number => {
+    const paid = nanoUsd === undefined ? asked : affordableOutputTokens(card, nanoUsd, prompt, asked, choices);
+    return tokens === undefined ? paid : Math.max(1, Math.min(paid, Math.floor((tokens - prompt) / choices)));
+  };
+  const held = within(granted.heldNanoUsd, granted.heldTokens === 0 ? undefined : granted.heldTokens);
+  const whole = isTranched && granted.heldTokens > 0 ? Math.max(held, within(granted.roomNanoUsd, granted.roomTokens)) : held;
+  return { maxTokens: whole, isShortened: whole < asked, heldOutputTokens: held < whole ? held * choices : 0, outputPriceMax: boundsOf(card).output, wholeNanoUsd: worstCost(card, prompt, whole * choices) };
 }
 
 /**

@@ -10,6 +10,29 @@ export interface AttemptReport {
   readonly model: string;
   /** Undefined for the attempt that answered. */
   readonly failed: Failed__Output | undefined;
+  /** Where the model was asked in several rounds: of which this attempt is, from 1. */
+  readonly round?: number;
+  /** It ran on the account's own credential. */
+  readonly byok: boolean;
+}
+
+/** What a client asked of a plugin and cannot have: an option, a file, or a policy that the plugin would break. */
+export interface PluginProblem {
+  readonly kind: 'type' | 'value' | 'conflict';
+  readonly plugin: string;
+  readonly param: string;
+  readonly message: string;
+}
+
+/** One run of a plugin for this request. */
+export interface PipelineStage {
+  readonly stage: string;
+  readonly plugin: string;
+  /** `scheduled`: runs once the answer has been given. */
+  readonly status: string;
+  readonly durationMs: number;
+  readonly feeNanoUsd: bigint;
+  readonly detail: Readonly<Record<string, string | number | boolean>>;
 }
 
 /** Why a request got no answer; the wire turns it into a status and a body. */
@@ -17,6 +40,8 @@ export type Refusal =
   | { readonly kind: 'scope'; readonly scope: string }
   | { readonly kind: 'plugin-requires-paid'; readonly plugin: string }
   | { readonly kind: 'plugin-unavailable'; readonly plugin: string }
+  | { readonly kind: 'plugin-problem'; readonly problem: PluginProblem }
+  | { readonly kind: 'plugins-flooded'; readonly waitMs: number }
   | { readonly kind: 'unbounded-parts' }
   | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
   | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output }
@@ -46,6 +71,10 @@ export interface Settlement {
   readonly end: End__Output;
   readonly attempts: readonly AttemptReport[];
   readonly decisionId: string;
+  /** Repairs of the JSON that was asked for, `failed` alone where it is none; undefined = healing did not apply. */
+  readonly healed?: readonly string[] | undefined;
+  /** Of a request with plugins: what ran, in order. */
+  readonly pipeline?: readonly PipelineStage[];
 }
 
 /** What an attempt hears of its client. */
@@ -73,6 +102,8 @@ export interface Answer {
   body(body: Body__Output, settlement: Settlement): void;
   /** An error instead of an answer: a status if none has left, else an error chunk. */
   refuse(refusal: Refusal): void;
+  /** What routing decided; told only where the turn asks for an explanation. */
+  decided(plan: DecideResponse__Output): void;
   /** Figures for the rate-limit headers. */
   admitted(admission: AdmitResponse__Output): void;
   /** Ends the connection without a word: the client took nothing for too long. */

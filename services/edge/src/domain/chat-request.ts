@@ -20,11 +20,12 @@ export interface ChatRequest {
   readonly fields: readonly ForwardedField[];
   readonly needs: Needs;
   readonly messageCount: number;
+  readonly imageCount: number;
   /** Bytes that become prompt: messages, tools, response_format. */
   readonly promptBytes: number;
   /** What the prompt probably is in tokens: for routing and estimates, never a bound. */
   readonly promptTokens: number;
-  /** Images, files or audio by reference, whose tokens the bytes do not bound. */
+  /** Files: neither their bytes nor anything else bounds their tokens. */
   readonly hasUnboundedParts: boolean;
   readonly dataCollection: '' | 'allow' | 'deny';
   readonly zdr: boolean;

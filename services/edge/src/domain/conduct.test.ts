@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { Account__Output } from '@signalbox/contracts/accounts';
 import { Fault } from '@signalbox/kernel/fault';
 import { callerWith, cardWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
 import { admissionOf, createFakeNeighbours, events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
@@ -33,6 +34,8 @@ describe('refusals', () => {
     ['plugin-requires-paid', { pluginIds: ['web-search', 'memory'] }, { account: { tier: 'free' } }],
     ['plugin-unavailable', { pluginIds: ['web-search'] }, {}],
     ['unbounded-parts', { hasUnboundedParts: true }, capped],
+    ['unbounded-parts', { hasUnboundedParts: true }, { account: { tier: 'free' } }],
+    ['unbounded-parts', { hasUnboundedParts: true }, { account: { hardCap: true } }],
   ])('tells %s before anything is asked of a neighbour', async (kind, request, caller) => {
     const { neighbours, answer, run } = story({ a: answersWith('x') }, { request, caller: callerWith(caller) });
     neighbours.plan = new Fault('routing_unavailable', 'must not be asked');
@@ -41,8 +44,21 @@ describe('refusals', () => {
     expect(neighbours.asked).toEqual([]);
   });
 
-  test('lets parts by reference through where no cap watches', async () => {
+  test('lets files through where nothing limits what they use', async () => {
     expect(await story({ a: answersWith('x') }, { request: { hasUnboundedParts: true } }).run()).toMatchObject({ result: 'answered' });
+  });
+
+  test.each<[string, Partial<Account__Output>, boolean, string]>([
+    ['a cap does not watch what the account pays at the provider itself', { costCaps: [{ capNanoUsd: '1000', period: 'day' }] }, true, 'answered'],
+    ['a cap watches what the same account pays us', { costCaps: [{ capNanoUsd: '1000', period: 'day' }] }, false, 'refused'],
+    ['an allotment over own credentials watches those', { byokTokens: '1000' }, true, 'refused'],
+    ['and nothing else', { byokTokens: '1000' }, false, 'answered'],
+  ])('files, when the account has a credential of its own: %s', async (_what, account, byok, result) => {
+    const providerKeys = [{ handle: 'cred_1', accountId: 'acct_1', provider: 'a', last4: '', zdr: false, baseUrl: '', createdAt: '1' }];
+    const { neighbours, run } = story({ a: answersWith('x') }, { request: { hasUnboundedParts: true }, caller: callerWith({ account: { ...account, providerKeys } }) });
+    neighbours.plan = planWith([plannedAt('a', { byok })]);
+    expect((await run()).result).toBe(result);
+    expect(neighbours.asked).toHaveLength(result === 'answered' ? 1 : 0);
   });
 
   test.each(['MODEL_NOT_FOUND', 'MODEL_DEPRECATED', 'NO_ELIGIBLE_PROVIDER', 'CONTEXT_LENGTH_EXCEEDED'] as const)('tells %s before admission', async (refusal) => {
@@ -81,10 +97,26 @@ describe('live holds', () => {
     const { neighbours, answer, run } = story({ a: answersWith('x') });
     neighbours.admissions = [admissionOf('BLOCKED_BY_LIVE'), admissionOf('BLOCKED_BY_LIVE'), admissionOf('ADMITTED', { heldNanoUsd: '1' })];
     const done = run();
-    await neighbours.clock.advanceAsync(100);
+    await neighbours.clock.settle();
+    neighbours.waitingRoom.freed('acct_1');
+    await neighbours.clock.settle();
+    expect(answer.said).toEqual([]);
+    neighbours.waitingRoom.freed('acct_2');
+    await neighbours.clock.settle();
+    expect(neighbours.asked.length).toBe(2);
+    neighbours.waitingRoom.freed('acct_1');
     expect(await done).toMatchObject({ result: 'answered' });
     expect(new Set(neighbours.asked.map(({ requestId }) => requestId)).size).toBe(1);
     expect(answer.said).toEqual(['body 0:x!stop']);
+  });
+
+  test('asks without a notice too, and a last time when its wait is over', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('x') });
+    neighbours.admissions = Array.from({ length: 8 }, () => admissionOf('BLOCKED_BY_LIVE')).concat(admissionOf('ADMITTED'));
+    const done = run();
+    await neighbours.clock.advanceAsync(2_000);
+    expect(await done).toMatchObject({ result: 'answered' });
+    expect([answer.said, neighbours.clock.pendingTimers()]).toEqual([['body 0:x!stop'], 0]);
   });
 
   test('gives up after two seconds', async () => {
@@ -104,9 +136,9 @@ describe('live holds', () => {
     const done = run();
     await neighbours.clock.settle();
     answer.leave();
-    await neighbours.clock.advanceAsync(50);
+    await neighbours.clock.advanceAsync(250);
     await done;
-    expect([neighbours.calls.length, neighbours.released.length]).toEqual([0, 1]);
+    expect([neighbours.calls.length, neighbours.asked.length, neighbours.clock.pendingTimers()]).toEqual([0, 1, 0]);
   });
 });
 
@@ -241,7 +273,29 @@ describe('amounts', () => {
     const { neighbours, run } = story({ a: answersWith('x') }, { request: { maxTokens: 1_000 }, caller: capped });
     neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '616000' })];
     await run();
-    expect(neighbours.calls[0]?.request).toMatchObject({ maxTokens: 100, heldNanoUsd: '616000' });
+    expect(neighbours.calls[0]?.request).toMatchObject({ maxTokens: 100, shortened: true, heldNanoUsd: '616000' });
+  });
+
+  test.each<[string, Partial<ChatRequest>, boolean, boolean]>([
+    ['a stream begins with a tranche', { stream: true }, true, false],
+    ['a long answer without a stream is streamed and gathered', { stream: false }, true, true],
+    ['a short answer without a stream is held whole', { stream: false, maxTokens: 1_024 }, false, false],
+  ])('under a cap %s', async (_name, request, isStream, isGathered) => {
+    const { neighbours, run } = story({ a: answersWith('x') }, { request, caller: capped });
+    neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '2464000', heldTokens: '1440', roomNanoUsd: '6416000' })];
+    await run();
+    // (400 bytes + 16) at 1 USD and 1,024 at 2 USD a million are held; the room pays for 3,000 tokens.
+    expect(neighbours.asked[0]).toMatchObject({ amountNanoUsd: '2464000', minAmountNanoUsd: '544000', tokens: '1440', minTokens: '480' });
+    const whole = request.maxTokens ?? 3_000;
+    expect(neighbours.calls[0]?.request).toMatchObject({ stream: isStream, clientStream: request.stream ?? false, gather: isGathered, maxTokens: whole, shortened: whole === 3_000 });
+    expect(neighbours.calls[0]?.request.heldOutputTokens).toBe(isStream ? 1_024 : undefined);
+  });
+
+  test('of a model whose thoughts are not shown the whole answer is held', async () => {
+    const { neighbours, run } = story({}, { request: { stream: true }, caller: capped });
+    neighbours.plan = planWith([plannedAt('a', { hiddenReasoning: true })]);
+    await run();
+    expect(neighbours.asked[0]).toMatchObject({ amountNanoUsd: '16800000', tokens: String(416 + 8_192) });
   });
 
   test('without a limit passes on what the client asked, or nothing', async () => {
@@ -258,5 +312,43 @@ describe('amounts', () => {
     neighbours.plan = planWith([plannedAt('a', { dropParams: ['seed'] }), plannedAt('b')]);
     await run();
     expect(neighbours.calls.map(({ request }) => request.fields?.map(({ name }) => name))).toEqual([['messages'], ['messages', 'seed']]);
+  });
+});
+
+describe('own credentials', () => {
+  const own = (over: object = {}) => callerWith({
+    account: { providerKeys: [{ handle: 'cred_1', accountId: 'acct_1', provider: 'a', last4: 'abcd', zdr: true, baseUrl: '', createdAt: '1' }, { handle: 'cred_2', accountId: 'acct_1', provider: 'b', last4: '', zdr: false, baseUrl: '', createdAt: '1' }], ...over },
+  });
+  const plan = () => planWith([plannedAt('a', { byok: true })]);
+
+  test('cost the account nothing, and travel as a handle', async () => {
+    const { neighbours, run } = story({ a: answersWith('x') }, { caller: own({ costCaps: [{ capNanoUsd: '1', period: 'day' }] }) });
+    neighbours.plan = plan();
+    expect((await run()).result).toBe('answered');
+    expect(neighbours.asked[0]).toMatchObject({ byok: true, amountNanoUsd: '0', minAmountNanoUsd: '0' });
+    expect(neighbours.calls[0]?.request).toMatchObject({ byok: true, byokHandle: 'cred_1' });
+  });
+
+  test('of a tier with an allotment of them hold tokens, and money never', async () => {
+    const { neighbours, run } = story({ a: answersWith('x') }, { caller: own({ tier: 'free' }), request: { maxTokens: 100 } });
+    neighbours.plan = plan();
+    neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '0' })];
+    await run();
+    expect(neighbours.asked[0]).toMatchObject({ byok: true, amountNanoUsd: '0', minAmountNanoUsd: '0', tokens: '516' });
+    expect(neighbours.calls[0]?.request.maxTokens).toBe(100);
+  });
+
+  test('are not used where the plan is on the operator’s', async () => {
+    const { neighbours, run } = story({ a: answersWith('x') }, { caller: own() });
+    await run();
+    expect(neighbours.asked[0]?.byok).toBe(false);
+    expect(neighbours.calls[0]?.request).toMatchObject({ byok: false, byokHandle: '' });
+  });
+
+  test('that the provider refuses are told as that, never as a wrong key of ours', async () => {
+    const { neighbours, answer, run } = story({ a: fails('CREDENTIAL', { status: 401 }) }, { caller: own() });
+    neighbours.plan = plan();
+    await run();
+    expect(answer.refusal).toMatchObject({ kind: 'attempts', attempts: [{ provider: 'a', byok: true, failed: { class: 'CREDENTIAL' } }] });
   });
 });

@@ -7,65 +7,126 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { isTier, tierTerms } from '@signalbox/kernel/tiers';
 import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
-import { affordableOutputTokens, holdFor, promptTokensMax, type Hold } from './amounts.js';
+import { answerTerms, holdFor, promptTokensMax, type Granted, type Hold, type HoldQuestion } from './amounts.js';
 import type { Answer, AttemptReport, Estimate } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
-import { runAttempt, type Activity } from './dispatch.js';
-import { allowedModelsOf, hasCap, isLimited, limitsOf } from './limits.js';
-import { isPluginId, PLUGINS } from './plugins.js';
+import { runAttempt, type Activity, type Reserve } from './dispatch.js';
+import { healingTermsOf, type SchemaCheck } from './healing.js';
+import { allowedModelsOf, isLimited, limitsOf } from './limits.js';
+import { ownCredentialsOf } from './own-credentials.js';
+import { observeAnswer, preparePlugins, withFee, type PluginNeighbours } from './plugin-run.js';
 import type { Caller, QuotaPort, RoutingPort, WorkersPort } from './ports.js';
+import { overheadTokensMax } from './prompt-overheads.js';
+import type { ServerTools, Turn } from './turn.js';
+import { conductRounds, type Conducted, type RoundStart } from './tool-rounds.js';
+import type { WaitingRoom } from './waiting-room.js';
+import type { RetryBudget } from './retry-budget.js';
 
-export interface Neighbours {
+export interface Neighbours extends PluginNeighbours {
   readonly routing: RoutingPort;
   readonly quota: QuotaPort;
   readonly workers: WorkersPort;
+  readonly waitingRoom: WaitingRoom;
   readonly clock: Clock;
   readonly heartbeatMs: number;
+  readonly checkSchema: SchemaCheck;
+  /** Shared by all requests. */
+  readonly retries: RetryBudget;
 }
 
-export interface Turn {
-  readonly requestId: string;
-  readonly caller: Caller;
-  readonly request: ChatRequest;
-  readonly answer: Answer;
-}
-
-export interface Conducted {
-  readonly attempts: readonly AttemptReport[];
-  readonly result: 'answered' | 'cut' | 'gone' | 'refused';
-}
+export type { Conducted } from './tool-rounds.js';
 
 /** At most three providers are tried for one request. */
 const ATTEMPTS_MAX = 3;
 /** How long only live holds may keep a request waiting (contract, section 8). */
 const LIVE_HOLDS_WAIT_MS = 2_000;
-const LIVE_HOLDS_POLL_MS = 50;
 const IDLE_TIMEOUT_MS = 30_000;
 /** Output tokens assumed by the pre-flight estimate of a stream's cost. */
 const ESTIMATED_OUTPUT_TOKENS = 256;
 
+const NO_REPORTS: readonly AttemptReport[] = [];
 const REFUSED: Conducted = { attempts: [], result: 'refused' };
 
 /** Never rejects: whatever happens is told to `turn.answer`. */
 export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const { answer } = turn;
   try {
-    if (!mayInfer(turn) || !pluginsAllow(turn)) return REFUSED;
-    if (!partsAreBounded(turn)) return REFUSED;
-    const plan = await neighbours.routing.decide(decideRequest(turn));
-    if (plan.refusal !== 'REFUSAL_UNSPECIFIED' && plan.refusal !== 'ALL_UNHEALTHY') {
-      answer.refuse({ kind: 'routing', decision: plan, model: turn.request.model });
-      return REFUSED;
-    }
-    const admitted = await admit(neighbours, turn, plan);
-    if (admitted === undefined) return REFUSED;
-    return await dispatchPlan(neighbours, turn, plan, admitted);
+    if (!mayInfer(turn)) return REFUSED;
+    if (turn.request.pluginIds.length > 0) return await conductWithPlugins(neighbours, turn);
+    return await conductPrepared(neighbours, turn);
   } catch (error) {
     answer.refuse({ kind: 'fault', fault: toFault(error) });
     return REFUSED;
   }
+}
+
+/** Plugins run before routing, since they change what there is to route, and hear of the answer once it has been given. */
+async function conductWithPlugins(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
+  const prepared = await preparePlugins(neighbours, turn);
+  if (prepared === undefined) return REFUSED;
+  const conducted = await conductPrepared(neighbours, prepared.turn);
+  if (conducted.result === 'answered' && prepared.observes) observeAnswer(neighbours, turn);
+  return conducted;
+}
+
+async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
+  const { answer } = turn;
+  // Who pays is known with the plan, except where the account has no credential of its own.
+  if (ownCredentialsOf(turn.caller).providers.length === 0 && !partsAreBounded(turn, false)) return REFUSED;
+  const decided = await neighbours.routing.decide(decideRequest(turn));
+  const plan = turn.feeNanoUsd === undefined ? decided : withFee(decided, turn.feeNanoUsd);
+  if (turn.explain === true) answer.decided(plan);
+  if (plan.refusal !== 'REFUSAL_UNSPECIFIED' && plan.refusal !== 'ALL_UNHEALTHY') {
+    answer.refuse({ kind: 'routing', decision: plan, model: turn.request.model });
+    return REFUSED;
+  }
+  if (plan.attempts.length > 0 && !partsAreBounded(turn, isOwn(plan))) return REFUSED;
+  const admitted = await admit(neighbours, turn, plan);
+  if (admitted === undefined) return REFUSED;
+  if (turn.tools !== undefined) return await dispatchRounds(neighbours, turn, decided, admitted, turn.tools);
+  return await dispatchPlan(neighbours, turn, plan, admitted);
+}
+
+/** The model may call tools of ours: it is asked in rounds. Fees stand in the cards of the round that follows what they are for. */
+function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, tools: ServerTools): Promise<Conducted> {
+  const { quota, workers, clock, heartbeatMs } = neighbours;
+  const accountId = turn.caller.account.id;
+  return conductRounds({
+    turn, tools, plan, clock, heartbeatMs,
+    tell: (provider, attempt, outcome, isFollowed) => workers.tellOutcome(provider, accountId, turn.requestId, attempt, outcome, isFollowed),
+    dispatch: async (next, start, feeNanoUsd) => {
+      const priced = feeNanoUsd > 0n ? withFee(plan, feeNanoUsd) : plan;
+      // Whoever answered so far goes on; the others of the plan stand by.
+      const answering = start.before.at(-1)?.provider;
+      const attempts = start.round === 1 ? priced.attempts : [...priced.attempts].sort((a, b) => Number(b.provider === answering) - Number(a.provider === answering));
+      const ordered = { ...priced, attempts };
+      const room = start.round === 1 ? admitted : await growHold(quota, next, ordered, admitted, start);
+      return room === undefined ? 'no-room' : dispatchPlan(neighbours, next, ordered, room, start);
+    },
+  });
+}
+
+/** The hold covers the rounds before and the next one; undefined when the account's limits leave no room for it. */
+async function growHold(quota: QuotaPort, { requestId, caller }: Turn, { attempts }: DecideResponse__Output, { admission, question }: Admitted, start: RoundStart): Promise<Admitted | undefined> {
+  const asked: HoldQuestion = { ...question, attempts: attempts.slice(0, ATTEMPTS_MAX), promptTokensMax: question.promptTokensMax + promptTokensMax(start.addedBytes, start.addedMessages) };
+  const hold = holdFor(asked);
+  if (!question.isLimited) return { admission, question: asked, hold };
+  const left = (room: string | undefined, used: bigint): bigint | undefined => (room === undefined ? undefined : BigInt(room) > used ? BigInt(room) - used : 0n);
+  const roomNanoUsd = left(admission.roomNanoUsd, start.earlierNanoUsd);
+  const roomTokens = left(admission.roomTokens, BigInt(start.earlierTokens));
+  const within = (wanted: bigint, room: bigint | undefined): bigint => (room !== undefined && room < wanted ? room : wanted);
+  const wanted = { nanoUsd: within(hold.amountNanoUsd, roomNanoUsd), tokens: within(hold.tokens, roomTokens) };
+  const least = { nanoUsd: hold.minAmountNanoUsd > 0n ? hold.minAmountNanoUsd : hold.amountNanoUsd, tokens: hold.minTokens > 0n ? hold.minTokens : hold.tokens };
+  if (wanted.nanoUsd < least.nanoUsd || wanted.tokens < least.tokens) return undefined;
+  for (const { nanoUsd, tokens } of [wanted, least]) {
+    if (!(await quota.extend(caller.account.id, requestId, start.earlierNanoUsd + nanoUsd, BigInt(start.earlierTokens) + tokens))) continue;
+    const held: AdmitResponse__Output = { ...admission, heldNanoUsd: String(nanoUsd), heldTokens: String(tokens) };
+    if (roomNanoUsd !== undefined) held.roomNanoUsd = String(roomNanoUsd);
+    if (roomTokens !== undefined) held.roomTokens = String(roomTokens);
+    return { admission: held, question: asked, hold };
+  }
+  return undefined;
 }
 
 function mayInfer({ caller, answer }: Turn): boolean {
@@ -74,24 +135,20 @@ function mayInfer({ caller, answer }: Turn): boolean {
   return false;
 }
 
-function pluginsAllow({ caller, request, answer }: Turn): boolean {
-  const { account, variant } = caller;
-  assert(isTier(account.tier), 'A stored account has a known tier.');
-  const { isPaid } = tierTerms(variant, account.tier);
-  const paid = request.pluginIds.find((id) => isPluginId(id) && PLUGINS[id].isPaid);
-  if (paid !== undefined && !isPaid) {
-    answer.refuse({ kind: 'plugin-requires-paid', plugin: paid });
-    return false;
-  }
-  const [first] = request.pluginIds;
-  if (first === undefined) return true;
-  answer.refuse({ kind: 'plugin-unavailable', plugin: first });
-  return false;
+/** All attempts of a plan run on the account's own credentials, or none: who pays never changes on the way. */
+function isOwn(plan: DecideResponse__Output): boolean {
+  return plan.attempts[0]?.byok ?? false;
 }
 
-/** A cap cannot be kept for parts whose tokens nothing bounds (BILLING, section 4). */
-function partsAreBounded({ caller, request, answer }: Turn): boolean {
-  if (!request.hasUnboundedParts || !hasCap(limitsOf(caller))) return true;
+/** True when a limit watches what the request uses: on the account's own credential nothing but its allotment of tokens. */
+function isWatched(caller: Caller, byok: boolean): boolean {
+  const limits = limitsOf(caller);
+  return byok ? limits.byokTokens !== undefined : isLimited(limits);
+}
+
+/** No limit can be kept for parts whose tokens nothing bounds (BILLING, section 4). */
+function partsAreBounded({ caller, request, answer }: Turn, byok: boolean): boolean {
+  if (!request.hasUnboundedParts || !isWatched(caller, byok)) return true;
   answer.refuse({ kind: 'unbounded-parts' });
   return false;
 }
@@ -103,8 +160,9 @@ function seedOf(requestId: string): number {
   return hash;
 }
 
-function decideRequest({ requestId, caller, request }: Turn): DecideRequest {
+function decideRequest({ requestId, caller, request, explain }: Turn): DecideRequest {
   const { account } = caller;
+  const own = ownCredentialsOf(caller);
   const question: DecideRequest = {
     requestId,
     accountId: account.id,
@@ -122,12 +180,15 @@ function decideRequest({ requestId, caller, request }: Turn): DecideRequest {
     allowProviders: account.allowProviders,
     denyProviders: account.denyProviders,
     mode: account.routingMode,
-    baselineModel: account.baselineModel,
+    baselineModel: account.policyBaselineModel || account.baselineModel,
     session: request.sessionId ?? request.conversationKey,
     seed: seedOf(requestId),
-    byokProviders: [],
+    byokProviders: own.providers,
+    byokZdrProviders: own.zdrProviders,
     promptText: request.promptText,
   };
+  if (explain === true) question.explain = true;
+  if (account.costWeight !== undefined) question.costWeight = account.costWeight;
   if (request.maxTokens !== undefined) question.maxTokens = request.maxTokens;
   if (request.preferredMaxLatency !== undefined) question.preferredMaxLatency = request.preferredMaxLatency;
   if (request.preferredMinThroughput !== undefined) question.preferredMinThroughput = request.preferredMinThroughput;
@@ -136,17 +197,24 @@ function decideRequest({ requestId, caller, request }: Turn): DecideRequest {
 
 interface Admitted {
   readonly admission: AdmitResponse__Output;
+  readonly question: HoldQuestion;
   readonly hold: Hold;
-  readonly isLimited: boolean;
-  readonly promptTokensMax: number;
 }
 
 /** One atomic admission; undefined when the answer has been given. */
 async function admit(neighbours: Neighbours, { requestId, caller, request, answer }: Turn, plan: DecideResponse__Output): Promise<Admitted | undefined> {
   const limits = limitsOf(caller);
-  const limited = isLimited(limits);
-  const prompt = promptTokensMax(request.promptBytes, request.messageCount);
-  const hold = holdFor({ attempts: plan.attempts.slice(0, ATTEMPTS_MAX), promptTokensMax: prompt, maxTokens: request.maxTokens, choices: request.choices, isLimited: limited });
+  const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
+  const byok = isOwn(plan);
+  const asked: HoldQuestion = {
+    attempts,
+    promptTokensMax: promptTokensMax(request.promptBytes, request.messageCount) + overheadTokensMax(attempts, request.needs.tools === true, request.imageCount),
+    maxTokens: request.maxTokens,
+    choices: request.choices,
+    isLimited: isWatched(caller, byok),
+    isFree: byok,
+  };
+  const hold = holdFor(asked);
   const question: AdmitRequest = {
     requestId,
     accountId: caller.account.id,
@@ -156,7 +224,8 @@ async function admit(neighbours: Neighbours, { requestId, caller, request, answe
     amountNanoUsd: hold.amountNanoUsd.toString(),
     minAmountNanoUsd: hold.minAmountNanoUsd.toString(),
     tokens: hold.tokens.toString(),
-    byok: false,
+    minTokens: hold.minTokens.toString(),
+    byok,
   };
   let admission = await neighbours.quota.admit(question);
   if (admission.decision === 'BLOCKED_BY_LIVE') admission = await admitOnceFree(neighbours, question, admission, answer);
@@ -171,44 +240,83 @@ async function admit(neighbours: Neighbours, { requestId, caller, request, answe
     if (!answer.isGone()) answer.refuse({ kind: 'attempts', attempts: [] });
     return undefined;
   }
-  return { admission, hold, isLimited: limited, promptTokensMax: prompt };
+  return { admission, question: asked, hold };
 }
 
-/** Where only live holds stand in the way, quota is asked again for up to two seconds. */
-async function admitOnceFree({ quota, clock }: Neighbours, question: AdmitRequest, blocked: AdmitResponse__Output, answer: Answer): Promise<AdmitResponse__Output> {
-  const giveUpAtMs = clock.monotonicMs() + LIVE_HOLDS_WAIT_MS;
-  let admission = blocked;
-  while (admission.decision === 'BLOCKED_BY_LIVE' && clock.monotonicMs() < giveUpAtMs && !answer.isGone()) {
-    await new Promise<void>((resolve) => clock.setTimer(LIVE_HOLDS_POLL_MS, resolve));
-    admission = await quota.admit(question);
-  }
-  return admission;
+/** Where only live holds stand in the way, quota is asked again as they end, for up to two seconds. */
+function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, question: AdmitRequest, blocked: AdmitResponse__Output, answer: Answer): Promise<AdmitResponse__Output> {
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    let isTimeUp = false;
+    /** Only one question is on its way: the answer of a second could be a hold that nobody knows of. */
+    let isAsking = false;
+    let latest = blocked;
+    const over = (admission: AdmitResponse__Output): boolean => {
+      isOver = true;
+      giveUp.cancel();
+      resolve(admission);
+      return true;
+    };
+    const ask = async (): Promise<boolean> => {
+      if (isOver || answer.isGone()) return isOver || over(latest);
+      if (isAsking) return false;
+      isAsking = true;
+      try {
+        latest = await quota.admit(question);
+        return latest.decision !== 'BLOCKED_BY_LIVE' || isTimeUp ? over(latest) : isOver;
+      } catch (error) {
+        isOver = true;
+        giveUp.cancel();
+        reject(toFault(error));
+        return true;
+      } finally {
+        isAsking = false;
+      }
+    };
+    const leave = waitingRoom.enter(question.accountId ?? '', ask);
+    const giveUp = clock.setTimer(LIVE_HOLDS_WAIT_MS, () => {
+      // A last look, so that nobody is refused over room that was freed a moment ago.
+      isTimeUp = true;
+      leave();
+      void ask();
+    });
+  });
 }
 
-/** Tries the plan in order until one attempt answers. Nothing is tried again once content reached the client. */
-async function dispatchPlan({ workers, quota, clock, heartbeatMs }: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted): Promise<Conducted> {
+/** Tries the plan in order until one attempt answers. Nothing is tried again once content reached the client. `start`: of one round of several, whose answered attempts are told of by whoever conducts the rounds. */
+async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, retries }: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start?: RoundStart): Promise<Conducted> {
   const { requestId, caller, answer, request } = turn;
   const accountId = caller.account.id;
   const reports: AttemptReport[] = [];
   const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
-  const activity: Activity = { lastSentMs: clock.monotonicMs() };
-  const tell = (provider: string, attempt: number, outcome: Outcome): void => workers.tellOutcome(provider, accountId, requestId, attempt, outcome);
+  const activity: Activity = { lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
+  const before = start?.before ?? NO_REPORTS;
+  const first = before.length;
+  // What failed after a round was answered leaves the hold to what answered.
+  const tell = (provider: string, attempt: number, outcome: Outcome): void => workers.tellOutcome(provider, accountId, requestId, attempt, outcome, first > 0 && outcome === 'DISCARDED');
+  const all = (): readonly AttemptReport[] => (first === 0 ? reports : [...before, ...reports]);
   // Attempts that know what became of them. One counts as superseded only when a later one is surely in a journal: it
   // gives up its say over the hold, which else nobody would end.
   let told = 0;
   const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED'): void => {
-    for (const { provider } of reports.slice(told)) tell(provider, (told += 1), outcome);
+    for (const { provider } of reports.slice(told)) tell(provider, first + (told += 1), outcome);
   };
   // True once an attempt is in a worker's journal: that worker then ends the hold when it learns the outcome.
   let isJournaled = false;
   const discard = (): void => {
     tellEarlier('DISCARDED');
-    if (!isJournaled) quota.release(accountId, requestId);
+    if (!isJournaled && first === 0) quota.release(accountId, requestId);
   };
   const supersede = (): void => tellEarlier('SUPERSEDED');
+  const terms = healingTermsOf(request);
+  let reserve: { readonly number: number; readonly report: AttemptReport; readonly give: Reserve } | undefined;
+  /** The latest attempt that may be in a journal. */
+  let lastTraced = 0;
 
+  retries.noteRequest();
   for (const planned of attempts) {
-    const number = reports.length + 1;
+    const number = first + reports.length + 1;
+    if (reports.length > 0 && !retries.take()) break;
     const { provider, model } = planned;
     const result = await runAttempt({
       workers,
@@ -216,37 +324,51 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs }: Neighbours, 
       heartbeatMs,
       activity,
       answer,
-      request: dispatchRequest(turn, plan, planned, admitted, number),
+      request: dispatchRequest(turn, plan, planned, admitted, number, start),
       isStream: request.stream,
       route: { provider, model, head: undefined, estimate: () => estimateOf(request, plan, planned) },
-      earlier: reports,
+      earlier: all(),
       decisionId: plan.decisionId,
+      healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() },
       onJournaled: supersede,
     });
-    const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined };
+    const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined, byok: planned.byok, ...(start === undefined ? {} : { round: start.round }) };
     switch (result.kind) {
       case 'complete':
       case 'cut':
-        tell(provider, number, 'DELIVERED');
+        if (start === undefined) tell(provider, number, 'DELIVERED');
         reports.push(report);
-        return { attempts: reports, result: result.kind === 'cut' ? 'cut' : 'answered' };
+        return { attempts: all(), result: result.kind === 'cut' ? 'cut' : 'answered' };
       case 'gone':
         // The worker concludes the same from the cancel, unless its last event had already left. Unless it is known to
         // be in a journal, earlier attempts are left to their workers, which conclude by themselves.
         if (result.wasSent) tell(provider, number, 'DELIVERED');
         else discard();
-        reports.push(report);
-        return { attempts: reports, result: 'gone' };
+        if (start === undefined || result.wasSent) reports.push(report);
+        return { attempts: all(), result: 'gone' };
       case 'failed':
         reports.push(report);
-        if (result.trace !== 'none') isJournaled = true;
+        if (result.trace !== 'none') {
+          isJournaled = true;
+          lastTraced = number;
+        }
+        if (result.reserve !== undefined) reserve = { number, report: { provider, model, failed: undefined, byok: planned.byok }, give: result.reserve };
         break;
     }
     if (!(report.failed?.retryable ?? false)) break;
   }
+  if (reserve !== undefined && !answer.isGone()) {
+    // Nobody gave a better one. The ledger charges no attempt that a later one, once journaled, supersedes.
+    const isFree = lastTraced > reserve.number;
+    if (isFree) discard();
+    else tell(reserve.report.provider, reserve.number, 'DELIVERED');
+    reports[reserve.number - 1] = reserve.report;
+    reserve.give(reports, isFree);
+    return { attempts: reports, result: 'answered' };
+  }
   discard();
-  answer.refuse({ kind: 'attempts', attempts: reports });
-  return { attempts: reports, result: 'refused' };
+  answer.refuse({ kind: 'attempts', attempts: all() });
+  return { attempts: all(), result: 'refused' };
 }
 
 function estimateOf(request: ChatRequest, plan: DecideResponse__Output, { card }: PlannedAttempt__Output): Estimate {
@@ -257,14 +379,13 @@ function estimateOf(request: ChatRequest, plan: DecideResponse__Output, { card }
   return { costNanoUsd: cost, savingsNanoUsd: asNanoUsd(reference > cost ? reference - cost : 0n) };
 }
 
-function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number): DispatchRequest {
+function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number, start: RoundStart | undefined): DispatchRequest {
   assert(planned.card !== null, 'A planned attempt carries its price card.');
-  const { admission, hold } = admitted;
-  const bounded = admitted.isLimited ? affordableOutputTokens(priceCardOf(planned.card), asNanoUsd(admission.heldNanoUsd), admitted.promptTokensMax, hold.outputTokens, request.choices) : request.maxTokens;
+  const { admission, hold, question } = admitted;
   const dispatched: DispatchRequest = {
     requestId,
     attempt,
-    retryOf: Array.from({ length: attempt - 1 }, (_, index) => index + 1),
+    retryOf: Array.from({ length: attempt - 1 - (start?.before.length ?? 0) }, (_, index) => (start?.before.length ?? 0) + index + 1),
     accountId: caller.account.id,
     keyId: caller.key.id,
     endpointId: planned.endpointId,
@@ -276,20 +397,53 @@ function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideRespo
     referenceCard: plan.referenceCard,
     periods: admission.periods,
     heldNanoUsd: admission.heldNanoUsd,
-    byok: false,
-    stream: request.stream,
+    byok: planned.byok,
+    byokHandle: planned.byok ? (ownCredentialsOf(caller).handles.get(planned.provider) ?? '') : '',
+    stream: request.stream || hold.isTranched,
     maxTokensParam: planned.maxTokensParam,
     temperatureMax: planned.temperatureMax,
     fields: planned.dropParams.length === 0 ? [...request.fields] : request.fields.filter((field) => !planned.dropParams.includes(field.name)),
     promptTokens: request.promptTokens,
     firstByteTimeoutMs: planned.firstByteTimeoutMs,
-    idleTimeoutMs: IDLE_TIMEOUT_MS,
+    // A model that is slow to begin may be as slow between its first events.
+    idleTimeoutMs: Math.max(IDLE_TIMEOUT_MS, planned.firstByteTimeoutMs),
     responseFormat: request.needs.responseFormat ?? '',
     routedFrom: request.model,
     decisionId: plan.decisionId,
     clientStream: request.stream,
     maxOutputTokens: planned.maxOutputTokens,
+    holdEpoch: admission.epoch,
   };
-  if (bounded !== undefined) dispatched.maxTokens = bounded;
+  if (start !== undefined) {
+    dispatched.rounds = true;
+    dispatched.earlierNanoUsd = String(start.earlierNanoUsd);
+    dispatched.earlierTokens = start.earlierTokens;
+  }
+  if (!question.isLimited) {
+    if (request.maxTokens !== undefined) dispatched.maxTokens = request.maxTokens;
+    return dispatched;
+  }
+  const terms = answerTerms(planned, question, hold.isTranched, grantedBy(admission));
+  dispatched.maxTokens = terms.maxTokens;
+  dispatched.shortened = terms.isShortened;
+  dispatched.gather = hold.isTranched && !request.stream;
+  if (terms.heldOutputTokens > 0) {
+    dispatched.heldOutputTokens = terms.heldOutputTokens;
+    // The hold is one for all rounds: what it grows to holds what the rounds before are charged.
+    const earlier = start?.earlierNanoUsd ?? 0n;
+    dispatched.heldNanoUsd = String(BigInt(admission.heldNanoUsd) + earlier);
+    dispatched.heldTokens = String(BigInt(admission.heldTokens) + BigInt(start?.earlierTokens ?? 0));
+    dispatched.wholeNanoUsd = String(terms.wholeNanoUsd + earlier);
+    dispatched.outputPriceMax = terms.outputPriceMax.toString();
+  }
   return dispatched;
+}
+
+function grantedBy({ heldNanoUsd, heldTokens, roomNanoUsd, roomTokens }: AdmitResponse__Output): Granted {
+  return {
+    heldNanoUsd: asNanoUsd(heldNanoUsd),
+    heldTokens: Number(heldTokens),
+    roomNanoUsd: roomNanoUsd === undefined ? undefined : asNanoUsd(roomNanoUsd),
+    roomTokens: roomTokens === undefined ? undefined : Number(roomTokens),
+  };
 }

@@ -1,8 +1,9 @@
 /** One attempt at one provider: events of its worker to the client's answer, until it ends, fails or the client leaves. */
-import type { Body__Output, Chunk__Output, DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
+import type { Body__Output, DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { Answer, AttemptReport, ClientListener, Route, Settlement } from './answer.js';
+import { healChoices, StreamHealing, type HealedAnswer, type HealedChunk, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
 /** A reader that takes nothing for this long is cut (FAILURES, slow reader). */
@@ -11,11 +12,25 @@ const STALLED_READER_MS = 60_000;
 export type AttemptResult =
   | { readonly kind: 'complete' }
   /** Nothing of it reached the client: another attempt may answer. */
-  | { readonly kind: 'failed'; readonly failed: Failed__Output; readonly trace: AttemptTrace }
+  | { readonly kind: 'failed'; readonly failed: Failed__Output; readonly trace: AttemptTrace; readonly reserve?: Reserve }
   /** The stream broke after content, and the client has been told. */
   | { readonly kind: 'cut' }
   /** The client hung up, or took nothing for too long. */
   | { readonly kind: 'gone'; readonly wasSent: boolean };
+
+/**
+ * An answer that is not the JSON that was asked for, kept for the case that nobody gives a better one. Called at most
+ * once; `isFree`: its attempt has been superseded, so that nothing is charged for it any more.
+ */
+export type Reserve = (attempts: readonly AttemptReport[], isFree: boolean) => void;
+
+/** How the answer's JSON is healed. */
+export interface Healing {
+  readonly terms: HealingTerms;
+  readonly checkSchema: SchemaCheck;
+  /** Another attempt may be asked for an answer that cannot be healed. */
+  readonly mayFailOver: boolean;
+}
 
 /**
  * What a failed attempt left at its worker: `none` = nothing is journaled, so nobody there ends the hold; `journaled`;
@@ -41,6 +56,8 @@ export interface AttemptOptions {
   /** The attempts before this one. */
   readonly earlier: readonly AttemptReport[];
   readonly decisionId: string;
+  /** Undefined where no JSON was asked for. */
+  readonly healing?: Healing | undefined;
   /** Called once, when the attempt is known to be in its worker's journal: it ends the request's hold from now on. */
   readonly onJournaled: () => void;
 }
@@ -65,7 +82,20 @@ function failureOfFault(fault: Fault | undefined): Failed__Output {
 
 const finishChunk = (reason: string): Buffer => Buffer.from(`[{"index":0,"delta":{},"logprobs":null,"finish_reason":${JSON.stringify(reason === '' || reason === 'error' ? 'stop' : reason)}}]`);
 
+/** 200 that is not what was asked for. */
+const NOT_HEALED: Failed__Output = { ...failureOf('GARBAGE', true), status: 200 };
+const HEALING_FAILED: readonly string[] = ['failed'];
+
 const COMPLETE: AttemptResult = { kind: 'complete' };
+
+/** Choices that our own tools cannot read go out as they came. */
+function healBody({ choices }: Body__Output, terms: HealingTerms): HealedAnswer & { readonly choices: Buffer } {
+  try {
+    return healChoices(choices, terms);
+  } catch {
+    return { steps: [], isBroken: true, isWorthAnother: false, texts: [], choices };
+  }
+}
 
 /** Resolves once, never rejects; the answer's last word has been given for `complete` and `cut`. The outcome is the caller's to tell. */
 export function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
@@ -76,8 +106,11 @@ class Attempt implements AttemptListener, ClientListener {
   private call: AttemptCall | undefined;
   private body: Body__Output | undefined;
   /** Chunks before the first content stay here: until then another attempt may answer instead. */
-  private early: Chunk__Output[] = [];
-  private heldFinish: Chunk__Output | undefined;
+  private early: HealedChunk[] = [];
+  private heldFinish: HealedChunk | undefined;
+  private readonly healer: StreamHealing | undefined;
+  /** The answer is complete, and what remains is to be found out by ourselves. */
+  private isSettling = false;
   private isJournaled = false;
   private hasContent = false;
   private isOver = false;
@@ -87,7 +120,9 @@ class Attempt implements AttemptListener, ClientListener {
   constructor(
     private readonly options: AttemptOptions,
     private readonly resolve: (result: AttemptResult) => void,
-  ) {}
+  ) {
+    if (options.healing !== undefined && options.isStream) this.healer = new StreamHealing(options.healing.terms);
+  }
 
   start(): void {
     const { answer, workers, route, request, isStream } = this.options;
@@ -105,11 +140,14 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   onEvent(event: DispatchEvent__Output): void {
-    if (this.isOver) return;
+    if (this.isOver || this.isSettling) return;
     switch (event.event) {
       case 'chunk':
         this.journaled();
-        if (event.chunk && this.options.isStream) this.onChunk(event.chunk);
+        if (event.chunk && this.options.isStream) {
+          if (this.healer === undefined) this.onChunk(event.chunk);
+          else for (const chunk of this.healer.push(event.chunk.choices)) this.onChunk(chunk);
+        }
         break;
       case 'head':
         this.journaled();
@@ -135,7 +173,7 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   onEnd(fault: Fault | undefined): void {
-    if (!this.isOver) this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault));
+    if (!this.isOver && !this.isSettling) this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault));
   }
 
   onGone(): void {
@@ -167,14 +205,16 @@ class Attempt implements AttemptListener, ClientListener {
     this.options.onJournaled();
   }
 
-  private onChunk(chunk: Chunk__Output): void {
+  private onChunk(chunk: HealedChunk): void {
     if (this.heldFinish !== undefined) {
-      this.send(this.heldFinish);
+      if (this.hasContent) this.send(this.heldFinish);
+      else this.early.push(this.heldFinish);
       this.heldFinish = undefined;
     }
     if (!this.hasContent) {
-      if (!chunk.content && !chunk.finish) {
-        this.early.push(chunk);
+      if (!this.commits(chunk)) {
+        if (chunk.finish) this.heldFinish = chunk;
+        else this.early.push(chunk);
         return;
       }
       this.hasContent = true;
@@ -184,12 +224,17 @@ class Attempt implements AttemptListener, ClientListener {
     else this.send(chunk);
   }
 
+  /** Of a healed answer only words that are certain commit: at its end it may turn out to be no answer. */
+  private commits(chunk: HealedChunk): boolean {
+    return this.healer === undefined ? chunk.content || chunk.finish : chunk.content && chunk.isRest !== true;
+  }
+
   private sendEarly(): void {
     for (const waiting of this.early) this.send(waiting);
     this.early = [];
   }
 
-  private send(chunk: Chunk__Output): void {
+  private send(chunk: HealedChunk): void {
     const { activity, clock, answer, route } = this.options;
     activity.lastSentMs = clock.monotonicMs();
     answer.chunk(route, chunk.choices);
@@ -200,32 +245,80 @@ class Attempt implements AttemptListener, ClientListener {
       this.over({ kind: 'failed', failed, trace });
       return;
     }
+    // What was held back was generated, and is paid for.
+    if (this.healer !== undefined) for (const chunk of this.healer.end('error').chunks) this.send(chunk);
     this.over({ kind: 'cut' });
     this.options.answer.cut(this.options.route, failed, settlement);
   }
 
   private complete(end: End__Output): void {
-    const { answer, route, isStream } = this.options;
+    const { answer, route, isStream, healing } = this.options;
     const settlement = this.settle(end);
-    if (isStream) {
-      if (end.cut !== null && end.cut !== undefined) {
-        this.onFailed(end.cut, settlement, 'journaled');
-        return;
-      }
-      this.sendEarly();
-      answer.finish(route, this.heldFinish?.choices ?? finishChunk(end.finishReason), settlement);
-    } else if (this.body !== undefined) answer.body(this.body, settlement);
-    else {
+    if (isStream && end.cut !== null && end.cut !== undefined) {
+      this.onFailed(end.cut, settlement, 'journaled');
+      return;
+    }
+    if (!isStream && this.body === undefined) {
       this.over({ kind: 'failed', failed: end.cut ?? failureOf('EMPTY', true), trace: 'journaled' });
       return;
     }
+    if (healing !== undefined) {
+      this.isSettling = true;
+      void this.heal(healing, settlement);
+      return;
+    }
+    if (isStream) {
+      this.sendEarly();
+      answer.finish(route, this.heldFinish?.choices ?? finishChunk(end.finishReason), settlement);
+    } else if (this.body !== undefined) answer.body(this.body, settlement);
     this.over(COMPLETE);
   }
 
+  /** Never rejects: what cannot be healed goes out as it is. */
+  private async heal(healing: Healing, settlement: Settlement): Promise<void> {
+    const { body } = this;
+    const healedBody = body === undefined ? undefined : healBody(body, healing.terms);
+    const healed = healedBody ?? this.healStream(settlement.end.finishReason);
+    const isRight = !healed.isBroken && (await this.fitsSchema(healing, healed));
+    if (this.isOver) return;
+    const give = (told: Settlement): void => {
+      const { answer, route } = this.options;
+      const chosen = { ...told, healed: isRight ? healed.steps : HEALING_FAILED };
+      if (this.options.isStream) {
+        this.sendEarly();
+        answer.finish(route, this.heldFinish?.choices ?? finishChunk(told.end.finishReason), chosen);
+      } else if (body !== undefined) answer.body(healedBody === undefined || !isRight ? body : { ...body, choices: healedBody.choices }, chosen);
+    };
+    if (!isRight && healed.isWorthAnother && healing.mayFailOver && !this.hasContent) {
+      const reserve: Reserve = (attempts, isFree) => give({ ...settlement, attempts, end: isFree ? { ...settlement.end, costNanoUsd: '0', savingsNanoUsd: '0' } : settlement.end });
+      this.over({ kind: 'failed', failed: NOT_HEALED, trace: 'journaled', reserve });
+      return;
+    }
+    give(settlement);
+    this.over(COMPLETE);
+  }
+
+  /** Ends the stream's texts: what was held back goes out now if content did before, else with the rest. */
+  private healStream(finishReason: string): HealedAnswer {
+    const healed = this.healer?.end(finishReason) ?? { steps: [], isBroken: false, isWorthAnother: false, texts: [], chunks: [] };
+    for (const chunk of healed.chunks) {
+      if (this.hasContent) this.send(chunk);
+      else this.early.push(chunk);
+    }
+    return healed;
+  }
+
+  private async fitsSchema({ terms, checkSchema }: Healing, { texts }: HealedAnswer): Promise<boolean> {
+    const { schema } = terms;
+    if (schema === undefined) return true;
+    const verdicts = await Promise.all(texts.map((text) => checkSchema(schema, text)));
+    return verdicts.every((verdict) => verdict !== false);
+  }
+
   private settle(end: End__Output): Settlement {
-    const { route, earlier, decisionId } = this.options;
+    const { route, request, earlier, decisionId } = this.options;
     const { provider, model } = route;
-    return { provider, model, end, attempts: [...earlier, { provider, model, failed: undefined }], decisionId };
+    return { provider, model, end, attempts: [...earlier, { provider, model, failed: undefined, byok: request.byok ?? false }], decisionId };
   }
 
   /** One timer for the whole stream: a chunk notes its time, and the next beat counts from there. */

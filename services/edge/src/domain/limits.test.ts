@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { callerWith } from '../testing/callers.js';
-import { allowedModelsOf, hasCap, isLimited, limitsOf } from './limits.js';
+import { allowedModelsOf, isLimited, limitsOf } from './limits.js';
 
-const key = (limits: object): Parameters<typeof callerWith>[0] => ({ key: { limits: { costCapPeriod: '', allowedModels: [], ...limits } } });
+const key = (limits: object): Parameters<typeof callerWith>[0] => ({ key: { limits: { costCapPeriod: '', allowedModels: [], costCaps: [], ...limits } } });
 
 describe('limits', () => {
   test.each<['A' | 'B', string, object]>([
@@ -28,6 +28,26 @@ describe('limits', () => {
     expect(limitsOf(caller)).toMatchObject({ keyRequestsPerMinute: 3, caps: [{ scope: 'account', period: 'WEEK', capNanoUsd: '5' }, { scope: 'key_1', period: 'TOTAL', capNanoUsd: '9' }] });
   });
 
+  test('gathers every cap: the operator’s, the account’s own, and those of the key', () => {
+    const caller = callerWith({
+      ...key({ costCaps: [{ capNanoUsd: '1', period: 'day' }, { capNanoUsd: '2', period: 'total' }], costCapNanoUsd: '1', costCapPeriod: 'day' }),
+      account: { costCaps: [{ capNanoUsd: '3', period: 'week' }], policyCostCaps: [{ capNanoUsd: '4', period: 'week' }, { capNanoUsd: '5', period: 'month' }] },
+    });
+    expect(limitsOf(caller).caps).toEqual([
+      { scope: 'account', period: 'WEEK', capNanoUsd: '3' }, { scope: 'account', period: 'WEEK', capNanoUsd: '4' }, { scope: 'account', period: 'MONTH', capNanoUsd: '5' },
+      { scope: 'key_1', period: 'DAY', capNanoUsd: '1' }, { scope: 'key_1', period: 'TOTAL', capNanoUsd: '2' },
+    ]);
+  });
+
+  test('an account may wall itself in, and never lifts the operator’s wall', () => {
+    for (const [hardCap, policyHardCap] of [[true, false], [false, true], [true, true]] as const) expect(limitsOf(callerWith({ account: { hardCap, policyHardCap } })).hardCap).toBe(true);
+  });
+
+  test('an allotment of own credentials can be set on any tier', () => {
+    expect(limitsOf(callerWith({ account: { tier: 'enterprise', byokTokens: '7' } }))).toMatchObject({ byokTokens: '7' });
+    expect(limitsOf(callerWith({ account: { tier: 'free', byokTokens: '7' } }))).toMatchObject({ byokTokens: '7' });
+  });
+
   test.each<[string[], string[], string[]]>([
     [[], [], []],
     [['a', 'b'], [], ['a', 'b']],
@@ -44,7 +64,7 @@ describe('limits', () => {
   });
 
   test('a cap of zero is a cap', () => {
-    expect(hasCap(limitsOf(callerWith(key({ costCapNanoUsd: '0', costCapPeriod: 'day' }))))).toBe(true);
+    expect(isLimited(limitsOf(callerWith(key({ costCapNanoUsd: '0', costCapPeriod: 'day' }))))).toBe(true);
   });
 
   test.each<[string, Parameters<typeof callerWith>[0], boolean]>([

@@ -1,4 +1,5 @@
 /** The limits of one account and key, as quota takes them: the tier's terms, overridden by the account's own. */
+import type { CostCapSetting__Output } from '@signalbox/contracts/accounts';
 import type { CostCap, Limits } from '@signalbox/contracts/quota';
 import { isTier, tierTerms } from '@signalbox/kernel/tiers';
 import { assert } from '@signalbox/kernel/assert';
@@ -23,13 +24,19 @@ export function limitsOf(caller: Caller): Limits {
   return limits;
 }
 
+/** An accounts of an older build tells one cap only. */
+function keyCapsOf({ limits }: Caller['key']): readonly CostCapSetting__Output[] {
+  if (limits === null) return [];
+  if (limits.costCaps.length > 0 || limits.costCapNanoUsd === undefined) return limits.costCaps;
+  return [{ capNanoUsd: limits.costCapNanoUsd, period: limits.costCapPeriod || 'total' }];
+}
+
 function readLimits({ account, key, variant }: Caller): Limits {
   assert(isTier(account.tier), 'A stored account has a known tier.');
   const terms = tierTerms(variant, account.tier);
-  const caps: CostCap[] = account.costCaps.map((cap) => ({ scope: 'account', period: periodOf(cap.period), capNanoUsd: cap.capNanoUsd }));
-  const keyCap = key.limits?.costCapNanoUsd;
-  if (keyCap !== undefined) caps.push({ scope: key.id, period: periodOf(key.limits?.costCapPeriod || 'total'), capNanoUsd: keyCap });
-  const limits: Limits = { caps, hardCap: account.hardCap, billingAnchorDay: account.billingAnchorDay };
+  const caps: CostCap[] = [...account.costCaps, ...account.policyCostCaps].map((cap) => ({ scope: 'account', period: periodOf(cap.period), capNanoUsd: cap.capNanoUsd }));
+  for (const cap of keyCapsOf(key)) caps.push({ scope: key.id, period: periodOf(cap.period), capNanoUsd: cap.capNanoUsd });
+  const limits: Limits = { caps, hardCap: account.hardCap || account.policyHardCap, billingAnchorDay: account.billingAnchorDay };
   const rpm = account.requestsPerMinute ?? terms.requestsPerMinute ?? undefined;
   if (rpm !== undefined) limits.requestsPerMinute = rpm;
   const burst = account.burstPerSecond ?? (account.requestsPerMinute === undefined ? terms.burstPerSecond : Math.max(5, Math.floor(account.requestsPerMinute / 20))) ?? undefined;
@@ -39,7 +46,8 @@ function readLimits({ account, key, variant }: Caller): Limits {
   if (included !== undefined) limits.includedTokens = included;
   const credit = account.trialCreditNanoUsd ?? terms.trialCreditNanoUsd?.toString();
   if (credit !== undefined) limits.trialCreditNanoUsd = credit;
-  if (terms.byokTokens !== null) limits.byokTokens = terms.byokTokens.toString();
+  const byokTokens = account.byokTokens ?? terms.byokTokens?.toString();
+  if (byokTokens !== undefined) limits.byokTokens = byokTokens;
   return limits;
 }
 
@@ -60,12 +68,7 @@ export function allowedModelsOf(caller: Caller): string[] {
   return models;
 }
 
-/** True when a cost cap of the account or the key watches the request. */
-export function hasCap(limits: Limits): boolean {
-  return (limits.caps?.length ?? 0) > 0;
-}
-
 /** True when a cap, credit or hard allotment watches the request, so that its answer must be bounded. */
 export function isLimited(limits: Limits): boolean {
-  return hasCap(limits) || limits.trialCreditNanoUsd !== undefined || (limits.hardCap === true && limits.includedTokens !== undefined);
+  return (limits.caps?.length ?? 0) > 0 || limits.trialCreditNanoUsd !== undefined || (limits.hardCap === true && limits.includedTokens !== undefined);
 }

@@ -1,10 +1,12 @@
 /** What the conduct of a request needs from the world. */
 import type { Account__Output, Key__Output } from '@signalbox/contracts/accounts';
+import type { ObserveRequest, PrepareRequest, PrepareResponse__Output, RunToolRequest, RunToolResponse__Output } from '@signalbox/contracts/plugins';
 import type { AdmitRequest, AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchEvent__Output, DispatchRequest, Outcome } from '@signalbox/contracts/worker';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { Variant } from '@signalbox/kernel/tiers';
+import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
 
 /** Who calls: a key that authenticates, and its account. */
 export interface Caller {
@@ -23,6 +25,19 @@ export interface QuotaPort {
   admit(request: AdmitRequest): Promise<AdmitResponse__Output>;
   /** Frees the hold of a request that was never dispatched; failures are left to the lease. */
   release(accountId: string, requestId: string): void;
+  /** Makes the hold of a request grow to these amounts. False = refused, or quota is away. Never rejects. */
+  extend(accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint): Promise<boolean>;
+}
+
+export interface PluginsPort {
+  /** What is installed, by id. Undefined when the service has never answered. Never rejects. */
+  manifests(): Promise<ReadonlyMap<string, ManifestRecord> | undefined>;
+  /** Runs what comes before the model. Throws a Fault when the service is away. */
+  prepare(request: PrepareRequest, signal: AbortSignal): Promise<PrepareResponse__Output>;
+  /** One call of a function that a plugin offers. Throws a Fault when the service is away. */
+  runTool(request: RunToolRequest, signal: AbortSignal): Promise<RunToolResponse__Output>;
+  /** Lets plugins do what comes after the answer, in the background; failures are left. */
+  observe(request: ObserveRequest): void;
 }
 
 export interface AttemptCall {
@@ -40,6 +55,6 @@ export interface AttemptListener {
 export interface WorkersPort {
   /** Undefined when no worker serves that provider. */
   dispatch(provider: string, request: DispatchRequest, listener: AttemptListener): AttemptCall | undefined;
-  /** Tells what became of an attempt; retried in the background for a while. */
-  tellOutcome(provider: string, accountId: string, requestId: string, attempt: number, outcome: Outcome): void;
+  /** Tells what became of an attempt; retried in the background for a while. `isFollowed`: a later round of the request ends its hold. */
+  tellOutcome(provider: string, accountId: string, requestId: string, attempt: number, outcome: Outcome, isFollowed?: boolean): void;
 }

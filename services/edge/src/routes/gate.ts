@@ -10,10 +10,14 @@ import type { Authentication, Authenticator } from '../adapters/authenticator.js
 import { createFloodGuard } from '../domain/flood.js';
 import { limitsOf } from '../domain/limits.js';
 import type { Caller, QuotaPort } from '../domain/ports.js';
+import { isCsrfToken, isSessionToken } from '../domain/session-token.js';
 import { readAuthorization } from '../wire/authorization.js';
 import { apiError, faultToApiError, forVariant, renderErrorBody, type ApiError } from '../wire/errors.js';
 import { addRateLimitHeaders, type HeaderList } from '../wire/headers.js';
+import type { JsonValue } from '../wire/json-text.js';
 import { admissionToApiError } from '../wire/refusals.js';
+import { readSessionCookie } from '../wire/session-cookie.js';
+import type { Secret } from '@signalbox/runtime/secret';
 
 /** Bad requests a second of one key or connection, and failed authentications a minute of one address (contract, section 1). */
 const INVALID_PER_SECOND_MAX = 200;
@@ -22,11 +26,24 @@ const FAILED_AUTHENTICATIONS_PER_MINUTE_MAX = 100;
 const ACCOUNTS_REMEMBERED_MAX = 20_000;
 const REFUSED_STATES = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended' } as const;
 
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
+/** True for a call that a page of this very site made: it knows what its cookie is worth, and its origin is ours. */
+function isOwnPage(request: IncomingMessage, pepper: Secret, token: string): boolean {
+  const { origin, host, 'sec-fetch-site': site, 'x-csrf-token': presented } = request.headers;
+  // A browser that says where a call comes from is believed; one that does not is judged by its origin.
+  const isOurs = site === undefined ? origin === undefined || origin.replace(/^https?:\/\//, '') === host : site === 'same-origin';
+  if (!isOurs) return false;
+  return typeof presented === 'string' && isCsrfToken(pepper.unwrap(), token, presented);
+}
+
 export interface GateOptions {
   readonly authenticator: Authenticator;
   readonly quota: QuotaPort;
   readonly clock: Clock;
   readonly variant: Variant;
+  /** Of keys; absent = no sessions here. */
+  readonly pepper?: Secret;
   readonly makeId: IdSource;
   /** Counts an error for metrics. */
   readonly onError: (route: string, error: ApiError) => void;
@@ -38,7 +55,7 @@ export interface Gate {
   /** Takes one from the bucket of control calls; false when the answer has been given. */
   admitControl(caller: Caller, response: ServerResponse, requestId: string): Promise<boolean>;
   /** Answers with an error in the caller's variant. */
-  fail(response: ServerResponse, requestId: string, error: ApiError, caller?: Caller): void;
+  fail(response: ServerResponse, requestId: string, error: ApiError, caller?: Caller, routerMetadata?: JsonValue): void;
   /** Notes a bad request of a caller; returns the error to give instead when it floods. */
   noteInvalid(caller: Caller, error: ApiError): ApiError;
   remember(accountId: string, admission: AdmitResponse__Output): void;
@@ -46,7 +63,7 @@ export interface Gate {
   addHeaders(headers: HeaderList, accountId: string): void;
 }
 
-export function createGate({ authenticator, quota, clock, variant, makeId, onError }: GateOptions): Gate {
+export function createGate({ authenticator, quota, clock, variant, pepper, makeId, onError }: GateOptions): Gate {
   const invalid = createFloodGuard(clock, INVALID_PER_SECOND_MAX, 1_000);
   const failedAuthentications = createFloodGuard(clock, FAILED_AUTHENTICATIONS_PER_MINUTE_MAX, 60_000);
   const latest = new LRUCache<string, AdmitResponse__Output>({ max: ACCOUNTS_REMEMBERED_MAX });
@@ -56,7 +73,7 @@ export function createGate({ authenticator, quota, clock, variant, makeId, onErr
     if (admission !== undefined) addRateLimitHeaders(headers, admission);
   };
 
-  const fail: Gate['fail'] = (response, requestId, error, caller) => {
+  const fail: Gate['fail'] = (response, requestId, error, caller, routerMetadata) => {
     // The whole answer is on its way: nothing may be added to it or taken from it.
     if (response.writableEnded) return;
     const shown = forVariant(error, caller?.variant ?? variant);
@@ -65,7 +82,7 @@ export function createGate({ authenticator, quota, clock, variant, makeId, onErr
       response.destroy();
       return;
     }
-    const body = renderErrorBody(shown);
+    const body = renderErrorBody(shown, routerMetadata);
     const headers: HeaderList = ['content-type', 'application/json; charset=utf-8', 'content-length', String(body.length), 'x-request-id', requestId];
     if (caller !== undefined) addHeaders(headers, caller.account.id);
     for (const [name, value] of Object.entries(shown.headers ?? {})) headers.push(name, value);
@@ -97,6 +114,27 @@ export function createGate({ authenticator, quota, clock, variant, makeId, onErr
     }
   };
 
+  /** The caller of a dashboard's session: only reached without an Authorization header. */
+  const enterBySession = (token: string, request: IncomingMessage, response: ServerResponse, requestId: string, address: string): Caller | undefined | Promise<Caller | undefined> => {
+    const refuseSession = (): undefined => {
+      failedAuthentications.note(address);
+      fail(response, requestId, apiError('invalid_session'));
+      return undefined;
+    };
+    if (pepper === undefined || !isSessionToken(token)) return refuseSession();
+    if (!SAFE_METHODS.has(request.method ?? '') && !isOwnPage(request, pepper, token)) {
+      fail(response, requestId, apiError('invalid_csrf_token'));
+      return undefined;
+    }
+    const admit = (found: Authentication): Caller | undefined => (found.kind === 'invalid' ? refuseSession() : admitCaller(found, response, requestId, address));
+    const found = authenticator.authenticateSession(token);
+    if (!(found instanceof Promise)) return admit(found);
+    return found.then(admit, (error: unknown) => {
+      fail(response, requestId, faultToApiError(toFault(error)));
+      return undefined;
+    });
+  };
+
   return {
     fail,
     remember,
@@ -110,6 +148,8 @@ export function createGate({ authenticator, quota, clock, variant, makeId, onErr
         fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: waitMs }));
         return undefined;
       }
+      const token = authorization.kind === 'missing' ? readSessionCookie(request.headers.cookie, request.headers.host) : undefined;
+      if (token !== undefined) return enterBySession(token, request, response, requestId, address);
       if (authorization.kind !== 'ok') {
         failedAuthentications.note(address);
         fail(response, requestId, apiError(authorization.kind === 'missing' ? 'missing_api_key' : 'invalid_api_key'));

@@ -9,22 +9,49 @@ import type { Caller } from '../domain/ports.js';
 import { apiError, faultToApiError } from '../wire/errors.js';
 import type { HeaderList } from '../wire/headers.js';
 import { parseJsonObject } from '../wire/json-scan.js';
+import type { Authenticator } from '../adapters/authenticator.js';
 import { createApiAuthRouter } from './api-auth/handler.js';
+import { createApiPolicyRouter } from './api-policy/handler.js';
+import { createApiProvidersRouter } from './api-providers/handler.js';
+import { answerLimits } from './api-limits/handler.js';
+import { createApiSessionRouter } from './api-session/handler.js';
 import { ApiErrorException } from './api-error-exception.js';
+import { createControl } from './control-route.js';
 import type { Gate } from './gate.js';
+import type { RepeatGate } from './repeat-gate.js';
+import { createBooksRouters } from './books/handler.js';
+import { answerMemory, answerPlugins, forgetMemory } from './plugins/handler.js';
+import { createDecisionsRouters } from './decisions/handler.js';
 import { answerModels } from './models/handler.js';
+import { createOpenApiRoute } from './openapi/handler.js';
+import { createWebRouter, DASHBOARD_PATH } from './web/handler.js';
+import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
+import type { Secret } from '@signalbox/runtime/secret';
 
 /** Key management bodies are small. */
 const CONTROL_BODY_BYTES_MAX = 64 * 1_024;
 
 export interface SiteOptions {
   readonly gate: Gate;
+  readonly repeats: RepeatGate;
   readonly accounts: RpcClient;
   readonly routing: RpcClient;
+  readonly billing: RpcClient;
+  /** Providers whose worker runs, or is started for an account's own credential. */
+  readonly providers: ReadonlySet<string>;
+  /** Absent: no plugins here. */
+  readonly plugins?: RpcClient | undefined;
   readonly makeId: IdSource;
+  readonly quota: RpcClient;
+  readonly authenticator: Authenticator;
+  readonly pepper: Secret;
+  readonly clock: Clock;
+  readonly randomBytes: RandomBytes;
+  /** Folder of the built dashboard; undefined = none is served. */
+  readonly dashboardDir: string | undefined;
 }
 
-export function createSite({ gate, accounts, routing, makeId }: SiteOptions): Express {
+export function createSite({ gate, repeats, accounts, routing, billing, providers, plugins, quota, authenticator, pepper, clock, randomBytes, dashboardDir, makeId }: SiteOptions): Express {
   const app = express();
   const callers = new WeakMap<Request, { readonly caller: Caller; readonly requestId: string }>();
   const requestIds = new WeakMap<Request, string>();
@@ -85,33 +112,86 @@ export function createSite({ gate, accounts, routing, makeId }: SiteOptions): Ex
   app.all('/v1/models/*model', allow(['GET']));
   app.all('/v1/chat/completions', allow(['POST']));
 
-  const needsKeys = (request: Request, response: Response, next: () => void): void => {
+  const needsScope = (scope: string) => (request: Request, response: Response, next: () => void): void => {
     const { caller, requestId } = entered(request);
-    if (caller.key.scopes.includes('keys')) next();
-    else gate.fail(response, requestId, apiError('insufficient_scope', { message: 'The API key lacks the scope keys.' }), caller);
+    if (caller.key.scopes.includes(scope)) next();
+    else gate.fail(response, requestId, apiError('insufficient_scope', { message: `The API key lacks the scope ${scope}.` }), caller);
   };
 
+  const accountOf = (request: Request): string => entered(request).caller.account.id;
+  app.get('/api/plugins', enter, needsScope('usage:read'), async (_request: Request, response: Response) => {
+    response.type('application/json').send(await answerPlugins(plugins));
+  });
+  app.all('/api/plugins', allow(['GET']));
+  app.get('/api/memory', enter, needsScope('usage:read'), async (request: Request, response: Response) => {
+    response.type('application/json').send(await answerMemory(plugins, accountOf(request), request.query));
+  });
+  app.delete('/api/memory', enter, needsScope('keys'), async (request: Request, response: Response) => {
+    response.type('application/json').send(await forgetMemory(plugins, accountOf(request), request.query));
+  });
+  app.all('/api/memory', allow(['GET', 'DELETE']));
+
+  const control = createControl({
+    accounts,
+    callerOf: entered,
+    fail: (response: Response, error) => gate.fail(response, requestIdOf(response.req), error, callers.get(response.req)?.caller),
+    readJson: async (request: Request): Promise<unknown> => {
+      if (!isJsonBody(request)) throw new ApiErrorException(apiError('unsupported_media_type'));
+      const read = await readBody(request, CONTROL_BODY_BYTES_MAX);
+      if (read.kind !== 'ok') throw new ApiErrorException(apiError('payload_too_large'));
+      const json = parseJsonObject(read.body);
+      if (json.kind === 'invalid') throw new ApiErrorException(apiError('bad_json', { message: `The body is not a valid JSON object (${json.reason}).` }));
+      return json.object;
+    },
+  });
+  app.use('/api/auth', enter, needsScope('keys'), createApiAuthRouter(control, repeats));
+  app.use('/api/providers', enter, needsScope('keys'), createApiProvidersRouter(control, (provider) => providers.has(provider)));
+  app.all('/api/providers', allow(['GET']));
+  app.all('/api/providers/:provider', allow(['GET', 'PUT', 'DELETE']));
+  app.use('/api/policy', enter, createApiPolicyRouter(control, needsScope));
+  app.all('/api/policy', allow(['GET', 'PUT']));
+
+  const { decisions, feedback } = createDecisionsRouters({ billing, routing, control, needsScope });
+  app.use('/v1/decisions', enter, decisions);
+  app.all('/v1/decisions/:id', allow(['GET']));
+  app.use('/v1/feedback', enter, feedback);
+  app.all('/v1/feedback', allow(['POST']));
+
+  const books = createBooksRouters({
+    billing,
+    callerOf: (request: Request) => {
+      const { caller, requestId } = entered(request);
+      return { accountId: caller.account.id, scopes: caller.key.scopes, requestId };
+    },
+    fail: (response: Response, error) => gate.fail(response, requestIdOf(response.req), error, callers.get(response.req)?.caller),
+    refuseMethod: allow(['GET']),
+  });
+  for (const [path, router] of books) app.use(path, enter, router);
+
   app.use(
-    '/api/auth',
-    enter,
-    needsKeys,
-    createApiAuthRouter({
+    '/api/session',
+    createApiSessionRouter({
       accounts,
-      callerOf: (request: Request) => {
-        const { caller, requestId } = entered(request);
-        return { keyId: caller.key.id, accountId: caller.account.id, scopes: caller.key.scopes, requestId };
-      },
-      fail: (response: Response, error) => gate.fail(response, requestIdOf(response.req), error, callers.get(response.req)?.caller),
-      readJson: async (request: Request): Promise<unknown> => {
-        if (!isJsonBody(request)) throw new ApiErrorException(apiError('unsupported_media_type'));
-        const read = await readBody(request, CONTROL_BODY_BYTES_MAX);
-        if (read.kind !== 'ok') throw new ApiErrorException(apiError('payload_too_large'));
-        const json = parseJsonObject(read.body);
-        if (json.kind === 'invalid') throw new ApiErrorException(apiError('bad_json', { message: `The body is not a valid JSON object (${json.reason}).` }));
-        return json.object;
-      },
+      authenticator,
+      pepper,
+      clock,
+      randomBytes,
+      enter,
+      callerOf: (request: Request) => entered(request).caller,
+      fail: (response: Response, error) => gate.fail(response, requestIdOf(response.req), error),
+      refuseMethod: allow(['GET', 'POST', 'DELETE']),
     }),
   );
+  app.get('/api/limits', enter, needsScope('usage:read'), async (request: Request, response: Response) => {
+    response.status(200).type('application/json').set('cache-control', 'no-store').send(await answerLimits(quota, clock, entered(request).caller));
+  });
+  app.all('/api/limits', allow(['GET']));
+  app.get('/openapi.json', createOpenApiRoute());
+  app.all('/openapi.json', allow(['GET']));
+  if (dashboardDir !== undefined) {
+    app.get('/', (_request: Request, response: Response) => response.redirect(302, DASHBOARD_PATH));
+    app.use(DASHBOARD_PATH, createWebRouter({ folder: dashboardDir, randomBytes }));
+  }
 
   app.use((request: Request, response: Response) => gate.fail(response, requestIdOf(request), apiError('unknown_url'), callers.get(request)?.caller));
   app.use((error: unknown, request: Request, response: Response, next: (error?: unknown) => void) => {

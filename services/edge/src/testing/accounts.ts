@@ -1,10 +1,13 @@
 /** Accounts in memory: keys by digest, an outage, answers that wait. */
-import type { AuthenticateRequest, AuthenticateResponse__Output } from '@signalbox/contracts/accounts';
+import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, CreateSessionRequest, CreateSessionResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createHmac } from 'node:crypto';
 
 export const PEPPER = 'pepper-of-tests-pepper-of-tests-0';
+
+/** Unix seconds, far after every test's clock. */
+export const SESSION_ENDS_AT = 9_000_000_000;
 
 export interface FakeAccounts extends RpcClient {
   readonly keys: Map<string, Pick<AuthenticateResponse__Output, 'key' | 'account'>>;
@@ -12,6 +15,8 @@ export interface FakeAccounts extends RpcClient {
   /** While set, look-ups wait for it. */
   gate: Promise<void> | undefined;
   lookUps: number;
+  /** By the hex digest of the token: that of its key. */
+  readonly sessions: Map<string, string>;
   add(key: string, found: Pick<AuthenticateResponse__Output, 'key' | 'account'>): void;
 }
 
@@ -27,14 +32,32 @@ export function createFakeAccounts(): FakeAccounts {
     if (accounts.isAway) throw new Fault('peer_unavailable', 'accounts is away');
     return found === undefined ? { found: false, key: null, account: null } : { found: true, ...found };
   };
+  const hex = (digest: unknown): string => (Buffer.isBuffer(digest) ? digest.toString('hex') : '');
+  const methods: Readonly<Record<string, (request: never) => Promise<unknown>>> = {
+    Authenticate: authenticate,
+    CreateSession: async ({ sessionDigest, keyDigest }: CreateSessionRequest): Promise<CreateSessionResponse__Output> => {
+      accounts.sessions.set(hex(sessionDigest), hex(keyDigest));
+      return { found: true, expiresAt: String(SESSION_ENDS_AT) };
+    },
+    AuthenticateSession: async ({ sessionDigest }: SessionRef): Promise<AuthenticateSessionResponse__Output> => {
+      const keyDigest = accounts.sessions.get(hex(sessionDigest));
+      const none: AuthenticateResponse__Output = { found: false, key: null, account: null };
+      return { caller: keyDigest === undefined ? none : await authenticate({ digest: Buffer.from(keyDigest, 'hex') }), expiresAt: String(SESSION_ENDS_AT) };
+    },
+    EndSession: async ({ sessionDigest }: SessionRef): Promise<object> => {
+      accounts.sessions.delete(hex(sessionDigest));
+      return {};
+    },
+  };
   const accounts: FakeAccounts = {
     keys: new Map(),
     isAway: false,
     gate: undefined,
     lookUps: 0,
+    sessions: new Map(),
     add: (key, found) => void accounts.keys.set(digestOf(key), found),
     unary: <Request extends object, Response>(method: string, request: Request): Promise<Response> =>
-      method === 'Authenticate' ? (authenticate(request) as Promise<Response>) : Promise.reject(new Fault('unknown_method', method)),
+      (methods[method]?.(request as never) as Promise<Response> | undefined) ?? Promise.reject(new Fault('unknown_method', method)),
     stream: () => {
       throw new Fault('unknown_method', 'accounts has no streams');
     },

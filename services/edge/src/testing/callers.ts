@@ -19,6 +19,8 @@ export function accountWith(over: Partial<Account__Output> = {}): Account__Outpu
     hardCap: false,
     costCaps: [],
     baselineModel: '',
+    policyBaselineModel: '',
+    storeAnswers: false,
     allowModels: [],
     denyModels: [],
     allowProviders: [],
@@ -26,6 +28,9 @@ export function accountWith(over: Partial<Account__Output> = {}): Account__Outpu
     routingMode: '',
     billingAnchorDay: 0,
     createdAt: '1',
+    policyCostCaps: [],
+    policyHardCap: false,
+    providerKeys: [],
     ...over,
   };
 }
@@ -56,12 +61,13 @@ export function plannedAt(provider: string, over: Partial<PlannedAttempt__Output
     temperatureMax: 0,
     firstByteTimeoutMs: 10_000,
     needsUserId: false,
+    byok: false,
     ...over,
   };
 }
 
 export function planWith(attempts: readonly PlannedAttempt__Output[], over: Partial<DecideResponse__Output> = {}): DecideResponse__Output {
-  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts: [...attempts], referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, ...over };
+  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts: [...attempts], referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, explanationJson: Buffer.alloc(0), ...over };
 }
 
 export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {
@@ -75,6 +81,7 @@ export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {
     fields: [{ name: 'messages', value: Buffer.from('[]') }],
     needs: {},
     messageCount: 1,
+    imageCount: 0,
     promptBytes: 400,
     promptTokens: 100,
     hasUnboundedParts: false,

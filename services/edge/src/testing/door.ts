@@ -1,6 +1,7 @@
 /** The public door on a free port of loopback, with neighbours in memory behind it. */
 import { createMemoryBus } from '@signalbox/bus/memory';
 import { makeApiKey } from '@signalbox/kernel/api-key';
+import { Fault } from '@signalbox/kernel/fault';
 import { createIdSource } from '@signalbox/kernel/ids';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createMetrics } from '@signalbox/runtime/metrics';
@@ -10,12 +11,15 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { createAuthenticator } from '../adapters/authenticator.js';
+import { createRepeats, type Booked } from '../domain/repeats.js';
 import { createEdgeMetrics, type EdgeMetrics } from '../metrics.js';
 import { createChatHandler } from '../routes/chat-completions/handler.js';
 import { createGate } from '../routes/gate.js';
+import { createRepeatGate } from '../routes/repeat-gate.js';
 import { createSite } from '../routes/site.js';
 import { createPublicServer } from '../server.js';
 import { createFakeAccounts, PEPPER, type FakeAccounts } from './accounts.js';
+import { createFakeClaims, type FakeClaims } from './claims.js';
 import { accountWith, keyWith, plannedAt, planWith } from './callers.js';
 import { createFakeNeighbours, type FakeNeighbours } from './neighbours.js';
 
@@ -27,7 +31,13 @@ export interface Door {
   readonly key: string;
   readonly accounts: FakeAccounts;
   readonly neighbours: FakeNeighbours;
+  /** What billing answers, by method; a method that is not here finds billing away. */
+  readonly books: Map<string, (message: Readonly<Record<string, unknown>>) => object>;
   readonly metrics: EdgeMetrics;
+  readonly claims: FakeClaims;
+  /** What the ledger knows, by request id. */
+  readonly booked: Map<string, Booked>;
+  readonly takenOver: readonly string[];
   isHealthy: boolean;
   /** POST of a chat completion; `body` as JSON unless it is text already. */
   chat(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
@@ -37,7 +47,7 @@ export interface Door {
 }
 
 /** The plan is one provider, `a`. */
-export async function startDoor(): Promise<Door> {
+export async function startDoor({ dashboardDir }: { readonly dashboardDir?: string } = {}): Promise<Door> {
   const neighbours = createFakeNeighbours(planWith([plannedAt('a')]));
   const { clock } = neighbours;
   const accounts = createFakeAccounts();
@@ -47,10 +57,25 @@ export async function startDoor(): Promise<Door> {
   const authenticator = createAuthenticator({ accounts, bus: createMemoryBus({ clock }), clock, pepper: new Secret(PEPPER), variant: 'A' });
   await authenticator.start();
   const metrics = createEdgeMetrics(createMetrics({ service: 'edge', withProcessMetrics: false }), new Set(['a']));
-  const gate = createGate({ authenticator, quota: neighbours.quota, clock, variant: 'A', makeId, onError: (_route, error) => metrics.error(error.code ?? 'none') });
-  const chat = createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, metrics });
+  const gate = createGate({ authenticator, quota: neighbours.quota, clock, variant: 'A', pepper: new Secret(PEPPER), makeId, onError: (_route, error) => metrics.error(error.code ?? 'none') });
+  const claims = createFakeClaims(clock);
+  const booked = new Map<string, Booked>();
+  const takenOver: string[] = [];
+  const repeats = createRepeatGate({
+    repeats: createRepeats({ claims, ledger: { bookedOf: (_accountId, requestId) => Promise.resolve(booked.get(requestId)) }, clock, onTakenOver: (_accountId, requestId) => void takenOver.push(requestId) }),
+    gate, clock, pepper: new Secret(PEPPER),
+  });
+  const chat = createChatHandler({ repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, metrics });
   const routing: RpcClient = { ...accounts, unary: <Asked extends object, Answer>(_method: string, _request: Asked): Promise<Answer> => Promise.resolve({ models: [], snapshotId: '' } as Answer) };
-  const server = createPublicServer({ chat, site: createSite({ gate, accounts, routing, makeId }), gate, makeId, inFlight: () => metrics.inFlight(), inFlightMax: 1_000, isOpen: () => true, isHealthy: () => door.isHealthy });
+  const books = new Map<string, (message: Readonly<Record<string, unknown>>) => object>();
+  const billing: RpcClient = {
+    ...accounts,
+    unary: <Asked extends object, Answer>(method: string, message: Asked): Promise<Answer> => {
+      const answer = books.get(method);
+      return answer === undefined ? Promise.reject(new Fault('peer_unavailable', 'billing is away')) : Promise.resolve(answer(message as Readonly<Record<string, unknown>>) as Answer);
+    },
+  };
+  const server = createPublicServer({ chat, site: createSite({ gate, repeats, accounts, routing, billing, providers: new Set(['a']), quota: routing, authenticator, pepper: new Secret(PEPPER), clock, randomBytes, dashboardDir, makeId }), gate, makeId, inFlight: () => metrics.inFlight(), inFlightMax: 1_000, isOpen: () => true, isHealthy: () => door.isHealthy });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -61,6 +86,10 @@ export async function startDoor(): Promise<Door> {
     key,
     accounts,
     neighbours,
+    claims,
+    booked,
+    takenOver,
+    books,
     metrics,
     isHealthy: true,
     chat: (body, headers = {}) =>

@@ -7,9 +7,12 @@ import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import type { Neighbours } from '../domain/conduct.js';
 import { failureOf } from '../domain/dispatch.js';
 import type { AttemptListener } from '../domain/ports.js';
+import { createWaitingRoom } from '../domain/waiting-room.js';
+import { createRetryBudget, type RetryBudget } from '../domain/retry-budget.js';
+import type { SchemaCheck } from '../domain/healing.js';
 
 export function admissionOf(decision: Decision & string, over: Partial<AdmitResponse__Output> = {}): AdmitResponse__Output {
-  return { decision, retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', ...over };
+  return { decision, retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', ...over };
 }
 
 export function endWith(over: Partial<End__Output> = {}): End__Output {
@@ -17,7 +20,7 @@ export function endWith(over: Partial<End__Output> = {}): End__Output {
   return { tokens, costNanoUsd: '20000', savingsNanoUsd: '100', source: 'PROVIDER', flags: [], finishReason: 'stop', cut: null, cachedKnown: false, reasoningKnown: false, stoppedBy: '', ...over };
 }
 
-export const deltaOf = (text: string, index = 0): string => `[{"index":${index},"delta":{"content":"${text}"},"logprobs":null,"finish_reason":null}]`;
+export const deltaOf = (text: string, index = 0): string => `[{"index":${index},"delta":{"content":${JSON.stringify(text)}},"logprobs":null,"finish_reason":null}]`;
 export const finishOf = (index = 0): string => `[{"index":${index},"delta":{},"logprobs":null,"finish_reason":"stop"}]`;
 
 export const events = {
@@ -26,7 +29,7 @@ export const events = {
   role: (): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from('[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'), content: false, finish: false } }),
   text: (text: string, index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(deltaOf(text, index)), content: true, finish: false } }),
   finish: (index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(finishOf(index)), content: false, finish: true } }),
-  body: (text: string): DispatchEvent__Output => ({ event: 'body', body: { choices: Buffer.from(`[{"index":0,"message":{"role":"assistant","content":"${text}","refusal":null},"logprobs":null,"finish_reason":"stop"}]`), systemFingerprint: '', serviceTier: '' } }),
+  body: (text: string): DispatchEvent__Output => ({ event: 'body', body: { choices: Buffer.from(`[{"index":0,"message":{"role":"assistant","content":${JSON.stringify(text)},"refusal":null},"logprobs":null,"finish_reason":"stop"}]`), systemFingerprint: '', serviceTier: '' } }),
   end: (over: Partial<End__Output> = {}): DispatchEvent__Output => ({ event: 'end', end: endWith(over) }),
   failed: (failureClass: Failed__Output['class'], over: Partial<Failed__Output> = {}): DispatchEvent__Output => ({ event: 'failed', failed: { ...failureOf(failureClass, true), status: 500, ...over } }),
 };
@@ -47,11 +50,16 @@ export type Script = (call: PlayedCall) => void;
 
 export interface FakeNeighbours extends Neighbours {
   readonly clock: FakeClock;
+  checkSchema: SchemaCheck;
+  retries: RetryBudget;
   plan: DecideResponse__Output | Fault;
   /** Answers in order; the last one stays. */
   admissions: (AdmitResponse__Output | Fault)[];
   readonly asked: AdmitRequest[];
   readonly released: string[];
+  /** Amount and tokens that holds were asked to grow to. */
+  readonly extended: (readonly [bigint, bigint])[];
+  grantsExtensions: boolean;
   readonly calls: PlayedCall[];
   readonly outcomes: string[];
   /** By provider; a provider that is not here has no worker. */
@@ -61,11 +69,16 @@ export interface FakeNeighbours extends Neighbours {
 export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeClock = createFakeClock()): FakeNeighbours {
   const neighbours: FakeNeighbours = {
     clock,
+    waitingRoom: createWaitingRoom(clock),
     heartbeatMs: 10_000,
+    checkSchema: () => Promise.resolve(undefined),
+    retries: createRetryBudget(clock),
     plan,
     admissions: [admissionOf('ADMITTED', { heldNanoUsd: '1000000000' })],
     asked: [],
     released: [],
+    extended: [],
+    grantsExtensions: true,
     calls: [],
     outcomes: [],
     scripts: new Map(),
@@ -85,6 +98,10 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
         return next;
       },
       release: (_accountId, requestId) => void neighbours.released.push(requestId),
+      extend: (_accountId, _requestId, toNanoUsd, toTokens) => {
+        neighbours.extended.push([toNanoUsd, toTokens]);
+        return Promise.resolve(neighbours.grantsExtensions);
+      },
     },
     workers: {
       dispatch: (provider, request, listener) => {
@@ -122,7 +139,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
           },
         };
       },
-      tellOutcome: (provider, _accountId, _requestId, attempt, outcome) => void neighbours.outcomes.push(`${provider}#${attempt} ${outcome}`),
+      tellOutcome: (provider, _accountId, _requestId, attempt, outcome, isFollowed = false) => void neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}`),
     },
   };
   return neighbours;

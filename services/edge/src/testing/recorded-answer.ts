@@ -3,6 +3,8 @@ import type { Answer, ClientListener, Refusal, Settlement } from '../domain/answ
 
 export interface RecordedAnswer extends Answer {
   readonly said: string[];
+  /** Choices as they came, in order. */
+  readonly raw: string[];
   refusal: Refusal | undefined;
   settlement: Settlement | undefined;
   /** While true the client takes nothing. */
@@ -16,6 +18,7 @@ export function createRecordedAnswer(): RecordedAnswer {
   let hasLeft = false;
   const answer: RecordedAnswer = {
     said: [],
+    raw: [],
     refusal: undefined,
     settlement: undefined,
     isStalled: false,
@@ -27,18 +30,25 @@ export function createRecordedAnswer(): RecordedAnswer {
       hasLeft = true;
       listener?.onGone();
     },
+    decided: () => undefined,
     keepAlive: () => void answer.said.push('keep-alive'),
     chunk: (_route, choices) => {
+      answer.raw.push(Buffer.from(choices).toString());
       answer.said.push(`chunk ${textOf(choices)}`);
       if (answer.isStalled) listener?.onSlow();
     },
     finish: (_route, choices, settlement) => {
       answer.settlement = settlement;
+      answer.raw.push(Buffer.from(choices).toString());
       answer.said.push(`finish ${textOf(choices)}`);
     },
-    cut: (_route, failed) => void answer.said.push(`cut ${failed.class}`),
+    cut: (_route, failed, settlement) => {
+      answer.settlement = settlement;
+      answer.said.push(`cut ${failed.class}`);
+    },
     body: (body, settlement) => {
       answer.settlement = settlement;
+      answer.raw.push(Buffer.from(body.choices).toString());
       answer.said.push(`body ${textOf(body.choices)}`);
     },
     refuse: (refusal) => {

@@ -6,7 +6,7 @@ import { API_ERRORS, apiError, faultToApiError, forVariant, renderErrorBody, typ
 import { admissionToApiError, allAttemptsFailed } from './refusals.js';
 
 const names = Object.keys(API_ERRORS) as ApiErrorName[];
-const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', ...over });
+const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', ...over });
 const failed = (over: Partial<Failed__Output>): Failed__Output => ({ class: 'PROVIDER_ERROR', status: 500, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true, ...over });
 
 describe('errors', () => {
@@ -52,12 +52,19 @@ describe('errors', () => {
   });
 
   test('failure of all attempts tells the smallest hint and every provider', () => {
-    const error = allAttemptsFailed([{ provider: 'a', failed: failed({ retryAfterMs: 9_000, class: 'RATE_LIMITED', status: 429 }) }, { provider: 'b', failed: failed({ retryAfterMs: 3_000 }) }]);
+    const error = allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ retryAfterMs: 9_000, class: 'RATE_LIMITED', status: 429 }) }, { byok: false, provider: 'b', failed: failed({ retryAfterMs: 3_000 }) }]);
     expect(error).toMatchObject({ status: 503, code: 'all_models_unavailable', headers: { 'Retry-After': '3' }, metadata: { previous_errors: [{ provider: 'a', status: 429, code: 'rate_limited' }, { provider: 'b', status: 500, code: 'provider_error' }] } });
     expect(allAttemptsFailed([]).headers?.['Retry-After']).toBe('5');
   });
 
+  test('an own credential that was refused is a 503 that says whose it is; one beside other failures is not blamed for them', () => {
+    const refused = { byok: true, provider: 'a', failed: failed({ class: 'CREDENTIAL', status: 401 }) } as const;
+    expect(allAttemptsFailed([refused])).toMatchObject({ status: 503, code: 'all_models_unavailable', message: expect.stringContaining('/api/providers/a') as unknown, metadata: { previous_errors: [{ provider: 'a', status: 401, code: 'credential' }] } });
+    expect(allAttemptsFailed([refused, { byok: true, provider: 'b', failed: failed({}) }]).message).not.toContain('credential');
+    expect(allAttemptsFailed([{ ...refused, byok: false }]).message).not.toContain('credential');
+  });
+
   test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('%s of the last attempt is a 400 with %s', (kind, code) => {
-    expect(allAttemptsFailed([{ provider: 'a', failed: failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }) }])).toMatchObject({ status: 400, code, message: 'Too bad.', param: 'stop' });
+    expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }) }])).toMatchObject({ status: 400, code, message: 'Too bad.', param: 'stop' });
   });
 });

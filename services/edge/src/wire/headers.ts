@@ -30,15 +30,19 @@ export function addRouterHeaders(headers: HeaderList, figures: RouterHeaderFigur
   headers.push('X-Router-Provider', figures.provider, 'X-Router-Cost', formatUsd(figures.costNanoUsd), 'X-Router-Savings', formatSavings(figures.savingsNanoUsd), 'X-Router-Cost-Basis', figures.basis);
   if (attempts !== undefined) headers.push('X-Router-Attempts', String(attempts));
   if (decisionId !== '') headers.push('X-Router-Decision-Id', decisionId);
-  if (healed !== undefined) headers.push('X-Router-Healed', healed.length === 0 ? 'none' : healed.join(','));
+  if (healed !== undefined) headers.push('X-Router-Healed', formatHealed(healed));
   if (ignoredParams === undefined || ignoredParams.length === 0) return;
   const ignored = formatIgnoredParams(ignoredParams);
   if (ignored !== '') headers.push('X-Router-Ignored-Params', ignored);
 }
 
+function formatHealed(healed: readonly string[]): string {
+  return healed.length === 0 ? 'none' : healed.join(',');
+}
+
 /** Trailers of a stream: the exact figures, under the names of the headers. */
-export function routerTrailers(costNanoUsd: bigint, savingsNanoUsd: bigint): Record<string, string> {
-  return { 'X-Router-Cost': formatUsd(costNanoUsd), 'X-Router-Savings': formatSavings(savingsNanoUsd) };
+export function routerTrailers(costNanoUsd: bigint, savingsNanoUsd: bigint, healed?: readonly string[]): Record<string, string> {
+  return { 'X-Router-Cost': formatUsd(costNanoUsd), 'X-Router-Savings': formatSavings(savingsNanoUsd), ...(healed === undefined ? {} : { 'X-Router-Healed': formatHealed(healed) }) };
 }
 
 /** Fixed headers of every stream. */
@@ -46,6 +50,9 @@ export const STREAM_HEADERS: readonly string[] = ['Content-Type', 'text/event-st
 
 /** Of streams over HTTP/1.1: announces the trailers. */
 export const TRAILER_HEADERS: readonly string[] = ['Trailer', 'X-Router-Cost, X-Router-Savings'];
+
+/** The same where the stream's JSON is healed, which is known at its end. */
+export const HEALED_TRAILER_HEADERS: readonly string[] = ['Trailer', 'X-Router-Cost, X-Router-Savings, X-Router-Healed'];
 
 const IGNORED_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const IGNORED_MAX = 20;

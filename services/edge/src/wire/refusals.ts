@@ -83,6 +83,8 @@ export interface FailedAttempt {
   readonly provider: string;
   /** Undefined for an attempt that did not fail; it is skipped. */
   readonly failed: Failed__Output | undefined;
+  /** It ran on the account's own credential. */
+  readonly byok: boolean;
 }
 
 /**
@@ -90,7 +92,7 @@ export interface FailedAttempt {
  * the providers, or 5 s. An empty list means that every circuit was open.
  */
 export function allAttemptsFailed(attempts: readonly FailedAttempt[]): ApiError {
-  const failures = attempts.flatMap(({ provider, failed }) => (failed === undefined ? [] : [{ provider, failed }]));
+  const failures = attempts.flatMap(({ provider, failed, byok }) => (failed === undefined ? [] : [{ provider, failed, byok }]));
   const metadata = { previous_errors: failures.map(({ provider, failed }) => ({ provider, status: failed.status === 0 ? null : failed.status, code: failed.class.toLowerCase() })) };
   const last = failures.at(-1)?.failed;
   const name = last === undefined ? undefined : clientErrorName(last);
@@ -102,7 +104,10 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[]): ApiError 
     });
   }
   const hints = failures.map(({ failed }) => failed.retryAfterMs).filter((ms) => ms > 0);
-  return apiError('all_models_unavailable', { retryAfterMs: hints.length === 0 ? ALL_FAILED_RETRY_AFTER_MS : Math.min(...hints), metadata: { ...metadata, retryable: true } });
+  const refused = failures.find(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
+  const isRefused = failures.every(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
+  const message = refused === undefined || !isRefused ? {} : { message: `Your own credential at ${refused.provider} was refused there, or cannot be used now. Check it, and set it anew with PUT /api/providers/${refused.provider}.` };
+  return apiError('all_models_unavailable', { ...message, retryAfterMs: hints.length === 0 ? ALL_FAILED_RETRY_AFTER_MS : Math.min(...hints), metadata: { ...metadata, retryable: true } });
 }
 
 function clientErrorName(failed: Failed__Output): 'invalid_value' | 'context_length_exceeded' | 'content_policy_violation' | undefined {

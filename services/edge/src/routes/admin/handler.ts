@@ -1,6 +1,7 @@
 /** The operator's door: its own application on ADMIN_PORT, behind a bearer token. */
-import type { AccountAnswer__Output, CreateAccountResponse__Output, CreateKeyResponse__Output, KeyAnswer__Output, ListAccountsResponse__Output, ListKeysResponse__Output } from '@signalbox/contracts/accounts';
+import type { AccountAnswer__Output, CreateAccountResponse__Output, CreateKeyResponse__Output, KeyAnswer__Output, ListAccountsResponse__Output, ListKeysResponse__Output, ListProviderKeysResponse__Output, ProviderKeyAnswer__Output } from '@signalbox/contracts/accounts';
 import type { LedgerResponse__Output, WatermarksResponse__Output } from '@signalbox/contracts/billing';
+import type { AddSourceResponse__Output, DeletedResponse__Output, ListSourcesResponse__Output } from '@signalbox/contracts/plugins';
 import type { ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { CatalogCheckResponse__Output, CatalogReloadResponse__Output, CatalogShowResponse__Output, ProvidersResponse__Output } from '@signalbox/contracts/routing';
 import { FAULTS, toFault } from '@signalbox/kernel/fault';
@@ -11,18 +12,28 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { exactJson } from '../api-auth/exact-json.js';
 import { keyBody } from '../api-auth/schema.js';
-import { accountBody, accountSettings, createAccountSchema, createKeySchema, setAccountSchema } from './schema.js';
+import { createAdminBooksRouter } from './books.js';
+import { createAdminDecisionsRouter } from './decisions.js';
+import { providerKeyBody } from '../api-providers/handler.js';
+import { accountBody, accountSettings, createAccountSchema, createKeySchema, providerKeySchema, setAccountSchema, sourceSchema } from './schema.js';
 
 export interface AdminDeps {
   readonly accounts: RpcClient;
   readonly quota: RpcClient;
   readonly billing: RpcClient;
   readonly routing: RpcClient;
+  /** Absent: no plugins here. */
+  readonly plugins?: RpcClient | undefined;
   readonly adminToken: Secret;
+  /** A worker of that provider runs, or is started for an account's own credential. */
+  readonly isServed: (provider: string) => boolean;
 }
 
 const DEADLINE_MS = 10_000;
 const LEDGER_PAGE_ROWS = 1_000;
+const SOURCE_BYTES_MAX = 32 * 1_024 * 1_024;
+/** Indexing a long book takes the store a while. */
+const SOURCE_DEADLINE_MS = 60_000;
 
 function send(response: Response, body: object, status = 200): void {
   response.status(status).type('application/json').set('cache-control', 'no-store').send(exactJson(body));
@@ -39,7 +50,7 @@ function bodyOf<Body>(request: Request, schema: z.ZodType<Body>): Body {
 const text = (request: Request, name: string): string => (typeof request.query[name] === 'string' ? request.query[name] : '');
 const id = (request: Request): string => String(request.params['id'] ?? '');
 
-export function createAdminApp({ accounts, quota, billing, routing, adminToken }: AdminDeps): Express {
+export function createAdminApp({ accounts, quota, billing, routing, plugins, adminToken, isServed }: AdminDeps): Express {
   const app = express();
   app.disable('x-powered-by');
   const expected = digest(`Bearer ${adminToken.unwrap()}`);
@@ -47,7 +58,9 @@ export function createAdminApp({ accounts, quota, billing, routing, adminToken }
     if (timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) next();
     else send(response, { error: { message: 'The admin token is missing or wrong.', type: 'invalid_request_error', param: null, code: 'invalid_api_key' } }, 401);
   });
-  app.use(express.json({ limit: '64kb' }));
+  // Whole documents and books come here, and here alone.
+  app.use('/admin/sources', express.json({ limit: SOURCE_BYTES_MAX }));
+  app.use(express.json({ limit: '1mb' }));
   const options = { deadlineMs: DEADLINE_MS };
 
   app.post('/admin/accounts', async (request, response) => {
@@ -82,7 +95,14 @@ export function createAdminApp({ accounts, quota, billing, routing, adminToken }
     if (made.key === null) refuse(response, 400, made.problem);
     else send(response, { key: keyBody(made.key, made.secret) }, 201);
   });
+  /** True when there is that account; else the refusal has been sent. */
+  const isAccount = async (accountId: string, response: Response): Promise<boolean> => {
+    const { found } = await accounts.unary<object, AccountAnswer__Output>('GetAccount', { id: accountId }, options);
+    if (!found) refuse(response, 404, accountId === '' ? 'account is required.' : 'account names no account.');
+    return found;
+  };
   app.get('/admin/keys', async (request, response) => {
+    if (!(await isAccount(text(request, 'account'), response))) return;
     const page = await accounts.unary<object, ListKeysResponse__Output>('ListKeys', { accountId: text(request, 'account'), limit: 100, after: text(request, 'after'), status: text(request, 'status') }, options);
     if (page.problem === '') send(response, { keys: page.keys.map((key) => keyBody(key)), has_more: page.hasMore });
     else refuse(response, 400, page.problem);
@@ -93,7 +113,31 @@ export function createAdminApp({ accounts, quota, billing, routing, adminToken }
     else send(response, { key: keyBody(found.key) });
   });
 
+  app.put('/admin/byok', async (request, response) => {
+    const given = bodyOf(request, providerKeySchema);
+    if (!isServed(given.provider)) {
+      refuse(response, 400, 'provider names no provider that this gateway serves.');
+      return;
+    }
+    const answer = await accounts.unary<object, ProviderKeyAnswer__Output>('SetProviderKey', { accountId: given.account_id, provider: given.provider, secret: given.secret, zdr: given.zdr ?? false, baseUrl: given.base_url ?? '' }, options);
+    if (answer.providerKey !== null) send(response, { account_id: answer.providerKey.accountId, ...providerKeyBody(answer.providerKey) });
+    else refuse(response, answer.found ? 400 : 404, answer.found ? answer.problem : 'account_id names no account.');
+  });
+  app.get('/admin/byok', async (request, response) => {
+    const accountId = text(request, 'account');
+    if (accountId !== '' && !(await isAccount(accountId, response))) return;
+    const page = await accounts.unary<object, ListProviderKeysResponse__Output>('ListProviderKeys', { accountId, limit: 1_000, after: text(request, 'after') }, options);
+    send(response, { provider_keys: page.providerKeys.map((key) => ({ account_id: key.accountId, ...providerKeyBody(key) })), next: page.hasMore ? (page.providerKeys.at(-1)?.handle ?? null) : null });
+  });
+  app.delete('/admin/byok', async (request, response) => {
+    const provider = text(request, 'provider');
+    const { found } = await accounts.unary<object, ProviderKeyAnswer__Output>('RemoveProviderKey', { accountId: text(request, 'account'), provider }, options);
+    if (found) send(response, { account_id: text(request, 'account'), provider, deleted: true });
+    else refuse(response, 404, 'The account has no credential of its own there.');
+  });
+
   app.get('/admin/quota', async (request, response) => {
+    if (!(await isAccount(text(request, 'account'), response))) return;
     const shown = await quota.unary<object, ShowResponse__Output>('Show', { accountId: text(request, 'account') }, options);
     const buckets = shown.buckets.map((bucket) => ({
       scope: bucket.scope, period_id: bucket.periodId, settled_nano_usd: bucket.settledNanoUsd, finished_nano_usd: bucket.finishedNanoUsd, reserved_nano_usd: bucket.reservedNanoUsd,
@@ -103,6 +147,7 @@ export function createAdminApp({ accounts, quota, billing, routing, adminToken }
   });
   app.get('/admin/ledger', async (request, response) => {
     const accountId = text(request, 'account');
+    if (!(await isAccount(accountId, response))) return;
     const number = (name: string): string => (/^\d{1,15}$/.test(text(request, name)) ? text(request, name) : '0');
     const page = await billing.unary<object, LedgerResponse__Output>('Ledger', { accountId, fromMs: number('from_ms'), toMs: number('to_ms'), after: number('after'), limit: LEDGER_PAGE_ROWS }, options);
     const rows = page.rows.map((row) => ({
@@ -110,6 +155,24 @@ export function createAdminApp({ accounts, quota, billing, routing, adminToken }
       provider: row.provider, period: row.period, at: Number(row.atMs), prev_hash: row.prevHash, hash: row.hash, applies_to: row.appliesTo === '' ? undefined : row.appliesTo,
     }));
     send(response, { account_id: accountId, rows, next: page.next === undefined ? null : Number(page.next) });
+  });
+  app.post('/admin/sources', async (request, response) => {
+    if (plugins === undefined) return refuse(response, 404, 'The service plugins is not set up here.');
+    const added = await plugins.unary<object, AddSourceResponse__Output>('AddSource', bodyOf(request, sourceSchema), { deadlineMs: SOURCE_DEADLINE_MS });
+    if (added.problem === '') send(response, { source: { key: added.key, title: added.title, passages: added.passages } }, 201);
+    else refuse(response, 400, added.problem);
+  });
+  const corpusOf = (request: Request): string => (text(request, 'corpus') === 'books' ? 'books' : 'web');
+  app.get('/admin/sources', async (request, response) => {
+    if (plugins === undefined) return refuse(response, 404, 'The service plugins is not set up here.');
+    const { sources } = await plugins.unary<object, ListSourcesResponse__Output>('ListSources', { corpus: corpusOf(request) }, options);
+    send(response, { sources: sources.map(({ key, title, author, url, language, passages }) => ({ key, title, author, url, language, passages })) });
+  });
+  app.delete('/admin/sources', async (request, response) => {
+    if (plugins === undefined) return refuse(response, 404, 'The service plugins is not set up here.');
+    const { deleted } = await plugins.unary<object, DeletedResponse__Output>('RemoveSource', { corpus: corpusOf(request), key: text(request, 'key') }, options);
+    if (deleted === 0) refuse(response, 404, 'No such source.');
+    else send(response, { deleted: true, key: text(request, 'key') });
   });
   app.get('/admin/watermarks', async (_request, response) => {
     const { writers } = await billing.unary<object, WatermarksResponse__Output>('Watermarks', {}, options);
@@ -132,13 +195,16 @@ export function createAdminApp({ accounts, quota, billing, routing, adminToken }
     });
   });
   app.post('/admin/catalog/check', async (_request, response) => {
-    const { problems, warnings } = await routing.unary<object, CatalogCheckResponse__Output>('CatalogCheck', {}, options);
-    send(response, { problems, warnings });
+    const { problems, warnings, notices } = await routing.unary<object, CatalogCheckResponse__Output>('CatalogCheck', {}, options);
+    send(response, { problems, warnings, notices });
   });
   app.post('/admin/catalog/reload', async (_request, response) => {
     const { loaded, snapshotId, problems } = await routing.unary<object, CatalogReloadResponse__Output>('CatalogReload', {}, options);
     send(response, { loaded, snapshot_id: snapshotId, problems }, loaded ? 200 : 400);
   });
+
+  app.use('/admin', createAdminBooksRouter({ accounts, billing, quota, send, refuse }));
+  app.use('/admin', createAdminDecisionsRouter({ billing, routing, send, refuse }));
 
   app.use((_request: Request, response: Response) => refuse(response, 404, 'No such command.'));
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {

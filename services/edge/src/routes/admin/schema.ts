@@ -1,8 +1,9 @@
 /** Bodies of the operator's door, and what it prints. Amounts come in as decimal text. */
-import type { Account, Account__Output } from '@signalbox/contracts/accounts';
+import type { Account, Account__Output, CostCapSetting } from '@signalbox/contracts/accounts';
 import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
 import { z } from 'zod';
 import { usd } from '../api-auth/exact-json.js';
+import { capBodies } from '../api-auth/schema.js';
 
 const amount = z.string().transform((text, context) => {
   try {
@@ -15,24 +16,50 @@ const amount = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+const capPeriod = z.enum(['day', 'week', 'month', 'total']);
+const caps = z
+  .array(z.strictObject({ cap_usd: amount, period: capPeriod }))
+  .max(4)
+  .refine((given) => new Set(given.map((cap) => cap.period)).size === given.length, 'must name each period once');
+
+/** Null = back to the tier's own term. */
 const settings = {
   tier: z.enum(['free', 'team', 'business', 'enterprise', 'pro']),
-  cost_cap_usd: amount.optional(),
-  cost_cap_period: z.enum(['day', 'week', 'month', 'total']).optional(),
+  cost_cap_usd: amount.nullish(),
+  cost_cap_period: capPeriod.optional(),
+  /** Several at once, in place of the pair above. */
+  cost_caps: caps.optional(),
   hard_cap: z.boolean().optional(),
-  included_tokens: z.string().regex(/^\d{1,16}$/, 'must be a whole number').optional(),
-  overage_usd_per_million: amount.optional(),
-  requests_per_minute: z.number().int().min(1).max(10_000_000).optional(),
-  burst_per_second: z.number().int().min(1).max(10_000_000).optional(),
-  trial_credit_usd: amount.optional(),
-  baseline_model: z.string().max(200).optional(),
-  variant: z.enum(['A', 'B']).optional(),
+  included_tokens: z.string().regex(/^\d{1,16}$/, 'must be a whole number').nullish(),
+  overage_usd_per_million: amount.nullish(),
+  byok_tokens: z.string().regex(/^\d{1,16}$/, 'must be a whole number').nullish(),
+  requests_per_minute: z.number().int().min(1).max(10_000_000).nullish(),
+  burst_per_second: z.number().int().min(1).max(10_000_000).nullish(),
+  trial_credit_usd: amount.nullish(),
+  baseline_model: z.string().max(200).nullish(),
+  variant: z.enum(['A', 'B']).nullish(),
+  store_answers: z.boolean().optional(),
 };
-export const createAccountSchema = z.strictObject({ name: z.string().min(1).max(100), ...settings });
-export const setAccountSchema = z.strictObject({ name: z.string().min(1).max(100).optional(), ...settings, tier: settings.tier.optional() });
+interface GivenCaps {
+  readonly cost_cap_usd?: string | null | undefined;
+  readonly cost_cap_period?: string | undefined;
+  readonly cost_caps?: unknown;
+}
+/** Half a cap would be no cap at all. */
+const hasWholeCaps = (given: GivenCaps): boolean => !(given.cost_cap_period !== undefined && (given.cost_cap_usd === undefined || given.cost_cap_usd === null)) && !(given.cost_caps !== undefined && given.cost_cap_usd !== undefined);
+const WHOLE_CAPS = { path: ['cost_cap_usd'], message: 'is required with cost_cap_period, and stands apart from cost_caps' };
+export const createAccountSchema = z.strictObject({ name: z.string().min(1).max(100), ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
+export const setAccountSchema = z.strictObject({ name: z.string().min(1).max(100).optional(), ...settings, tier: settings.tier.optional() }).refine(hasWholeCaps, WHOLE_CAPS);
+export const providerKeySchema = z.strictObject({ account_id: z.string(), provider: z.string(), secret: z.string().min(1), zdr: z.boolean().optional(), base_url: z.string().max(2_048).optional() });
 export const createKeySchema = z.strictObject({ account_id: z.string(), name: z.string(), expires_in: z.number().int().min(1).max(315_360_000).optional(), scopes: z.array(z.string()).optional() });
 
 type Settings = z.infer<typeof setAccountSchema>;
+
+function capsOf({ cost_caps: caps, cost_cap_usd: cap, cost_cap_period: period = 'month' }: Settings): CostCapSetting[] | undefined {
+  if (caps !== undefined) return caps.map((each) => ({ capNanoUsd: each.cap_usd, period: each.period }));
+  if (cap === undefined) return undefined;
+  return cap === null ? [] : [{ capNanoUsd: cap, period }];
+}
 
 /** The settings as a message, with the names of the fields given. */
 export function accountSettings(given: Settings): { readonly account: Account; readonly fields: string[] } {
@@ -45,12 +72,15 @@ export function accountSettings(given: Settings): { readonly account: Account; r
     requestsPerMinute: given.requests_per_minute,
     burstPerSecond: given.burst_per_second,
     trialCreditNanoUsd: given.trial_credit_usd,
-    baselineModel: given.baseline_model,
-    variant: given.variant,
-    costCaps: given.cost_cap_usd === undefined ? undefined : [{ capNanoUsd: given.cost_cap_usd, period: given.cost_cap_period ?? 'month' }],
+    byokTokens: given.byok_tokens,
+    baselineModel: given.baseline_model === null ? '' : given.baseline_model,
+    variant: given.variant === null ? '' : given.variant,
+    storeAnswers: given.store_answers,
+    costCaps: capsOf(given),
   };
   const present = Object.entries(pairs).filter(([, value]) => value !== undefined);
-  return { account: Object.fromEntries(present), fields: present.map(([name]) => name) };
+  // A field that is named but absent goes back to the tier's own term.
+  return { account: Object.fromEntries(present.filter(([, value]) => value !== null)), fields: present.map(([name]) => name) };
 }
 
 /** For `exactJson`; an absent override is null. */
@@ -66,9 +96,23 @@ export function accountBody(account: Account__Output): object {
     included_tokens: account.includedTokens === undefined ? null : Number(account.includedTokens),
     overage_usd_per_million: usd(account.overageNanoUsdPerMillion),
     trial_credit_usd: usd(account.trialCreditNanoUsd),
+    byok_tokens: account.byokTokens === undefined ? null : Number(account.byokTokens),
     hard_cap: account.hardCap,
-    cost_caps: account.costCaps.map((cap) => ({ cap_usd: usd(cap.capNanoUsd), period: cap.period })),
+    cost_caps: capBodies(account.costCaps),
+    policy: {
+      cost_caps: capBodies(account.policyCostCaps),
+      hard_cap: account.policyHardCap,
+      baseline_model: account.policyBaselineModel === '' ? null : account.policyBaselineModel,
+      store_answers: account.policyStoreAnswers ?? null,
+    },
     baseline_model: account.baselineModel === '' ? null : account.baselineModel,
+    store_answers: account.storeAnswers,
     created_at: Number(account.createdAt),
   };
 }
+
+/** A document or book for the index that plugins search. A book's own header fills what is not given. */
+export const sourceSchema = z.strictObject({
+  corpus: z.enum(['web', 'books']), key: z.string().max(2_048).default(''), title: z.string().max(512).default(''), author: z.string().max(512).default(''), url: z.string().max(2_048).default(''),
+  language: z.string().regex(/^[a-z]{2}$/, 'must be two lower-case letters').or(z.literal('')).default(''), text: z.string().min(1).max(30 * 1_024 * 1_024),
+});

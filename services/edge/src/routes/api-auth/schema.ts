@@ -1,5 +1,5 @@
 /** Bodies of /api/auth, and keys as clients see them. */
-import type { Key__Output, KeyLimits } from '@signalbox/contracts/accounts';
+import type { CostCapSetting, CostCapSetting__Output, Key__Output, KeyLimits } from '@signalbox/contracts/accounts';
 import { CAP_NANO_USD_MAX, usdNumberToNano } from '@signalbox/kernel/money';
 import { z } from 'zod';
 import { usd } from './exact-json.js';
@@ -8,7 +8,8 @@ import { usd } from './exact-json.js';
 const EXPIRES_IN_MAX = 315_360_000;
 const GRACE_SECONDS_MAX = 2_592_000;
 
-const amount = z.number().transform((value, context) => {
+/** An amount in US dollars, as nano-USD. */
+export const amount = z.number().transform((value, context) => {
   try {
     const nano = usdNumberToNano(value);
     if (nano >= 0n && nano <= CAP_NANO_USD_MAX) return nano;
@@ -19,21 +20,53 @@ const amount = z.number().transform((value, context) => {
   return z.NEVER;
 });
 
+export const capPeriod = z.enum(['day', 'week', 'month', 'total']);
+
+/** Caps of different periods hold at the same time. */
+export const costCaps = z
+  .array(z.strictObject({ cap_usd: amount, period: capPeriod }))
+  .max(4)
+  .refine((caps) => new Set(caps.map((cap) => cap.period)).size === caps.length, 'must name each period once')
+  .transform((caps): CostCapSetting[] => caps.map((cap) => ({ capNanoUsd: cap.cap_usd.toString(), period: cap.period })));
+
+/** Caps for `exactJson`. */
+export function capBodies(caps: readonly CostCapSetting__Output[]): object[] {
+  return caps.map((cap) => ({ cap_usd: usd(cap.capNanoUsd), period: cap.period }));
+}
+
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
 const limits = z
   .strictObject({
     requests_per_minute: z.number().int().min(1).max(10_000_000).nullish(),
     cost_cap_usd: amount.nullish(),
-    cost_cap_period: z.enum(['day', 'week', 'month', 'total']).nullish(),
+    cost_cap_period: capPeriod.nullish(),
+    cost_caps: costCaps.nullish(),
     allowed_models: z.array(z.string().min(1).max(200)).max(200).nullish(),
+  })
+  .check(({ value, issues }) => {
+    const wrong = (path: string, message: string): void => void issues.push({ code: 'custom', input: value, path: [path], message });
+    if (isAbsent(value.cost_cap_usd) && !isAbsent(value.cost_cap_period)) wrong('cost_cap_usd', 'is required with cost_cap_period');
+    if (!isAbsent(value.cost_cap_usd) && isAbsent(value.cost_cap_period)) wrong('cost_cap_period', 'is required with cost_cap_usd');
+    const isTwice = !isAbsent(value.cost_caps) && value.cost_caps.length > 0 && !isAbsent(value.cost_cap_usd);
+    if (isTwice && !value.cost_caps?.some((cap) => cap.period === value.cost_cap_period && cap.capNanoUsd === value.cost_cap_usd?.toString())) wrong('cost_caps', 'must hold the cap of cost_cap_usd and cost_cap_period, or stand alone');
   })
   .transform((value): KeyLimits => ({
     ...(isAbsent(value.requests_per_minute) ? {} : { requestsPerMinute: value.requests_per_minute }),
-    ...(isAbsent(value.cost_cap_usd) ? {} : { costCapNanoUsd: value.cost_cap_usd.toString() }),
-    costCapPeriod: value.cost_cap_period ?? '',
+    costCaps: capsOf(value),
     allowedModels: value.allowed_models ?? [],
   }));
+
+interface GivenCaps {
+  readonly cost_caps?: CostCapSetting[] | null | undefined;
+  readonly cost_cap_usd?: bigint | null | undefined;
+  readonly cost_cap_period?: string | null | undefined;
+}
+
+function capsOf(given: GivenCaps): CostCapSetting[] {
+  if (!isAbsent(given.cost_caps) && given.cost_caps.length > 0) return given.cost_caps;
+  return isAbsent(given.cost_cap_usd) || isAbsent(given.cost_cap_period) ? [] : [{ capNanoUsd: given.cost_cap_usd.toString(), period: given.cost_cap_period }];
+}
 
 const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters');
 
@@ -61,6 +94,8 @@ export function keyBody(key: Key__Output, secret?: string): object {
       requests_per_minute: key.limits?.requestsPerMinute ?? null,
       cost_cap_usd: usd(key.limits?.costCapNanoUsd),
       cost_cap_period: (key.limits?.costCapPeriod ?? '') === '' ? null : key.limits?.costCapPeriod,
+      // The first of several stands above too.
+      cost_caps: (key.limits?.costCaps.length ?? 0) > 1 ? capBodies(key.limits?.costCaps ?? []) : undefined,
       allowed_models: (key.limits?.allowedModels ?? []).length === 0 ? null : key.limits?.allowedModels,
     },
   };

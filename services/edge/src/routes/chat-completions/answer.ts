@@ -1,17 +1,20 @@
 /** The HTTP side of one chat completion: headers, body or stream, trailers, hang-up. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import type { ServerResponse } from 'node:http';
-import type { Answer, AttemptReport, ClientListener, Refusal, Route, Settlement } from '../../domain/answer.js';
+import type { Answer, AttemptReport, ClientListener, PipelineStage, Refusal, Route, Settlement } from '../../domain/answer.js';
 import type { ChatRequest } from '../../domain/chat-request.js';
+import { healingTermsOf } from '../../domain/healing.js';
 import type { Caller } from '../../domain/ports.js';
 import { renderCompletion, type UsageFigures } from '../../wire/chat.js';
 import { forVariant } from '../../wire/errors.js';
 import { CHUNKED, UNFRAMED } from '../../wire/framing.js';
-import { addRouterHeaders, STREAM_HEADERS, TRAILER_HEADERS, type HeaderList } from '../../wire/headers.js';
+import { addRouterHeaders, HEALED_TRAILER_HEADERS, routerTrailers, STREAM_HEADERS, TRAILER_HEADERS, type HeaderList } from '../../wire/headers.js';
 import type { JsonValue } from '../../wire/json-text.js';
+import type { AnswerRecorder } from '../../wire/kept-answer.js';
 import { cutToApiError } from '../../wire/refusals.js';
 import { createStreamWire, type StreamEnd, type StreamWire } from '../../wire/stream.js';
 import type { Gate } from '../gate.js';
@@ -28,6 +31,8 @@ export interface AnswerOptions {
   readonly requestId: string;
   readonly caller: Caller;
   readonly wantsMetadata: boolean;
+  /** Of a request that may be repeated. */
+  readonly recorder?: AnswerRecorder | undefined;
 }
 
 const flush = (answer: HttpAnswer): void => answer.flush();
@@ -38,6 +43,8 @@ export class HttpAnswer implements Answer {
   private wire: StreamWire | undefined;
   /** Choices of this event-loop turn: they leave as one write when it ends. */
   private waiting: Uint8Array[] = [];
+  /** Kept where the client asked to see it. */
+  private plan: DecideResponse__Output | undefined;
   /** The client was told of as slow, and takes nothing yet. */
   private isSlow = false;
   /** The answer is complete, or never will be. */
@@ -46,7 +53,7 @@ export class HttpAnswer implements Answer {
   constructor(private readonly options: AnswerOptions) {
     this.createdSeconds = Math.floor(options.clock.nowMs() / 1_000);
     options.response.on('close', () => {
-      if (!this.isDone) this.listener?.onGone();
+      if (!this.isDone && !this.outlivesClient()) this.listener?.onGone();
     });
   }
 
@@ -56,7 +63,17 @@ export class HttpAnswer implements Answer {
   }
 
   isGone(): boolean {
-    return !this.isDone && this.options.response.destroyed;
+    return !this.isDone && this.options.response.destroyed && !this.outlivesClient();
+  }
+
+  /** An answer that is charged whole, whoever hears it, is taken down for the repeat of a client that left. */
+  private outlivesClient(): boolean {
+    const { recorder, request } = this.options;
+    return recorder !== undefined && recorder.keeps && !request.stream;
+  }
+
+  decided(plan: DecideResponse__Output): void {
+    this.plan = plan;
   }
 
   admitted(admission: AdmitResponse__Output): void {
@@ -107,7 +124,13 @@ export class HttpAnswer implements Answer {
     });
     const headers: HeaderList = ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(rendered.length)];
     this.addCommonHeaders(headers);
-    addRouterHeaders(headers, { provider, costNanoUsd, savingsNanoUsd, basis: 'final', attempts: settlement.attempts.length, decisionId, ignoredParams: request.ignoredParams });
+    addRouterHeaders(headers, { provider, costNanoUsd, savingsNanoUsd, basis: 'final', attempts: settlement.attempts.length, decisionId, healed: settlement.healed, ignoredParams: request.ignoredParams });
+    const { recorder } = this.options;
+    if (recorder !== undefined) {
+      recorder.head(headers);
+      recorder.part(rendered);
+      recorder.end(costNanoUsd, {});
+    }
     response.writeHead(200, headers);
     response.end(rendered);
     this.watchRest();
@@ -116,10 +139,11 @@ export class HttpAnswer implements Answer {
   refuse(refusal: Refusal): void {
     if (this.isDone) return;
     this.isDone = true;
+    if (this.options.recorder !== undefined && refusal.kind === 'fault' && refusal.fault.code === 'internal_error') this.options.recorder.isDoubtful = true;
     const { gate, clock, response, requestId, caller } = this.options;
     const own = errorOfRefusal(refusal, clock.nowMs());
     const error = isUncounted(refusal) ? gate.noteInvalid(caller, own) : own;
-    if (this.wire === undefined) gate.fail(response, requestId, error, caller);
+    if (this.wire === undefined) gate.fail(response, requestId, error, caller, this.refusalMetadata(refusal));
     else this.end(this.wire.error(this.take(), forVariant(error, caller.variant)));
   }
 
@@ -146,9 +170,10 @@ export class HttpAnswer implements Answer {
     });
     const headers: HeaderList = [...STREAM_HEADERS];
     // HTTP/1.0, which old proxies speak, has neither chunks nor trailers, and node:http throws on announcing them.
-    if (isChunked) headers.push(...TRAILER_HEADERS);
+    if (isChunked) headers.push(...(healingTermsOf(request) === undefined ? TRAILER_HEADERS : HEALED_TRAILER_HEADERS));
     this.addCommonHeaders(headers);
     addRouterHeaders(headers, { provider: route.provider, ...route.estimate(), basis: 'estimate', ignoredParams: request.ignoredParams });
+    this.options.recorder?.head(headers);
     response.writeHead(200, headers);
     // The head announces chunks; from here on the wire frames them.
     response.chunkedEncoding = false;
@@ -161,7 +186,8 @@ export class HttpAnswer implements Answer {
   }
 
   private write(bytes: Buffer): void {
-    const { response } = this.options;
+    const { response, recorder } = this.options;
+    recorder?.part(bytes);
     if (response.write(bytes) || this.isSlow) return;
     this.isSlow = true;
     response.once('drain', () => {
@@ -179,6 +205,7 @@ export class HttpAnswer implements Answer {
 
   private end(last: Buffer): void {
     this.isDone = true;
+    this.options.recorder?.part(last);
     this.options.response.end(last);
     this.watchRest();
   }
@@ -190,20 +217,57 @@ export class HttpAnswer implements Answer {
 
   private endOf(settlement: Settlement): StreamEnd {
     const { provider, end } = settlement;
-    return { usage: usageOf(settlement), provider, costNanoUsd: BigInt(end.costNanoUsd), savingsNanoUsd: BigInt(end.savingsNanoUsd), routerMetadata: this.metadataOf(settlement) };
+    this.options.recorder?.end(BigInt(end.costNanoUsd), routerTrailers(BigInt(end.costNanoUsd), BigInt(end.savingsNanoUsd), settlement.healed));
+    return { usage: usageOf(settlement), provider, costNanoUsd: BigInt(end.costNanoUsd), savingsNanoUsd: BigInt(end.savingsNanoUsd), healed: settlement.healed, routerMetadata: this.metadataOf(settlement) };
   }
 
-  private metadataOf({ decisionId, attempts, end: { source, flags, stoppedBy } }: Settlement): JsonValue | undefined {
+  private priceVersion(provider: string, model: string): string | null {
+    return this.plan?.attempts.find((attempt) => attempt.provider === provider && attempt.model === model)?.card?.id ?? null;
+  }
+
+  private refusalMetadata(refusal: Refusal): JsonValue | undefined {
+    if (!this.options.wantsMetadata) return undefined;
+    if (refusal.kind === 'attempts') return { ...this.decisionText(), attempts: refusal.attempts.map(attemptText) };
+    return refusal.kind === 'routing' ? this.decisionText() : undefined;
+  }
+
+  /** Why routing decided as it did. */
+  private decisionText(): { readonly [key: string]: JsonValue } {
+    const { plan } = this;
+    if (plan === undefined) return {};
+    const routing = plan.explanationJson.length === 0 ? {} : { routing: JSON.parse(Buffer.from(plan.explanationJson).toString('utf8')) as JsonValue };
+    return { decision_id: plan.decisionId, ...routing };
+  }
+
+  private metadataOf({ provider, model, decisionId, attempts, healed, pipeline: ran, end: { source, flags, stoppedBy } }: Settlement): JsonValue | undefined {
     if (!this.options.wantsMetadata && stoppedBy === '') return undefined;
     const stopped = stoppedBy === '' ? {} : { stopped_by: stoppedBy };
-    return this.options.wantsMetadata ? { decision_id: decisionId, usage_source: source.toLowerCase(), flags, attempts: attempts.map(attemptText), ...stopped } : stopped;
+    const pipeline = healed === undefined && ran === undefined ? {} : { pipeline: pipelineText(ran ?? [], healed) };
+    return this.options.wantsMetadata ? { ...this.decisionText(), decision_id: decisionId, price_version: this.priceVersion(provider, model), usage_source: source.toLowerCase(), flags, attempts: attempts.map(attemptText), ...pipeline, ...stopped } : stopped;
   }
+}
+
+/** What ran, in order: plugins before the model, healing, what waits for the answer to be given. */
+function pipelineText(ran: readonly PipelineStage[], healed: readonly string[] | undefined): readonly JsonValue[] {
+  const after = ran.filter(({ status }) => status === 'scheduled');
+  return [...ran.filter(({ status }) => status !== 'scheduled').map(stageText), ...(healed === undefined ? [] : [healingStage(healed)]), ...after.map(stageText)];
+}
+
+function stageText({ stage, plugin, status, durationMs, feeNanoUsd, detail }: PipelineStage): JsonValue {
+  return { stage, plugin, status, duration_ms: durationMs, fee_usd: feeNanoUsd, ...(Object.keys(detail).length === 0 ? {} : { detail }) };
+}
+
+/** Healing as a stage of the pipeline. */
+function healingStage(healed: readonly string[]): JsonValue {
+  const status = healed.includes('failed') ? 'failed' : healed.length === 0 ? 'unchanged' : 'repaired';
+  return { stage: 'json-healing', status, steps: status === 'repaired' ? healed : [] };
 }
 
 function usageOf({ end }: Settlement): UsageFigures {
   return { tokens: end.tokens ?? NO_TOKENS, cachedKnown: end.cachedKnown, reasoningKnown: end.reasoningKnown };
 }
 
-function attemptText({ provider, model, failed }: AttemptReport): { readonly [key: string]: JsonValue } {
-  return failed === undefined ? { provider, model, status: 'answered' } : { provider, model, status: 'failed', class: failed.class.toLowerCase(), provider_status: failed.status };
+function attemptText({ provider, model, failed, round }: AttemptReport): { readonly [key: string]: JsonValue } {
+  const ofRound = round === undefined ? {} : { round };
+  return failed === undefined ? { provider, model, status: 'answered', ...ofRound } : { provider, model, ...ofRound, status: 'failed', class: failed.class.toLowerCase(), provider_status: failed.status };
 }

@@ -4,10 +4,13 @@ import { toFault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
-import { conduct, type Neighbours } from '../../domain/conduct.js';
+import { conduct, type Conducted, type Neighbours } from '../../domain/conduct.js';
+import type { ClaimEnding } from '../../domain/repeats.js';
 import type { EdgeMetrics } from '../../metrics.js';
 import { apiError, faultToApiError } from '../../wire/errors.js';
+import { AnswerRecorder } from '../../wire/kept-answer.js';
 import type { Gate } from '../gate.js';
+import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
 import { HttpAnswer } from './answer.js';
 import { readChatRequest } from './schema.js';
 
@@ -18,6 +21,7 @@ export interface ChatHandlerOptions {
   readonly clock: Clock;
   readonly bodyBytesMax: number;
   readonly metrics: EdgeMetrics;
+  readonly repeats: RepeatGate;
 }
 
 export type ChatHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -31,8 +35,21 @@ function sessionOf(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' && header !== '' && header.length <= SESSION_ID_MAX ? header : undefined;
 }
 
+/** What becomes of the claim of a request that has been conducted. */
+function endingOf(result: Conducted['result'], recorder: AnswerRecorder, isFramed: boolean): ClaimEnding {
+  switch (result) {
+    case 'answered':
+    case 'cut':
+      return { kind: 'ended', costNanoUsd: recorder.costNanoUsd, answer: recorder.answer(isFramed) };
+    case 'gone':
+      return { kind: 'abandoned' };
+    case 'refused':
+      return { kind: recorder.isDoubtful ? 'abandoned' : 'freed' };
+  }
+}
+
 /** The order of checks decides which error wins (contract, section 1). */
-export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, metrics }: ChatHandlerOptions): ChatHandler {
+export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, metrics, repeats }: ChatHandlerOptions): ChatHandler {
   return async (request, response) => {
     const requestId = makeId('request');
     const startedMs = clock.monotonicMs();
@@ -59,8 +76,24 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       const wantsMetadata = request.headers['x-router-metadata'] === 'enabled';
       const session = parsed.request.sessionId ?? sessionOf(request.headers['x-session-id']);
       const chat = session === parsed.request.sessionId ? parsed.request : { ...parsed.request, sessionId: session };
+      const idempotencyKey = request.headers['idempotency-key'];
+      if (typeof idempotencyKey === 'string') {
+        const claim = await repeats.enter({ request, response, requestId, caller, key: idempotencyKey, body: read.body, isBilled: true, mayKeep: !chat.zdr });
+        if (claim === undefined) return;
+        const recorder = new AnswerRecorder(keepsAnswers(caller) && !chat.zdr);
+        let ending: ClaimEnding = { kind: 'abandoned' };
+        try {
+          const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
+          const { result, attempts } = await conduct(neighbours, { requestId, caller, request: chat, answer });
+          metrics.chatConducted(result, attempts);
+          ending = endingOf(result, recorder, chat.stream && request.httpVersion !== '1.0');
+        } finally {
+          void claim.end(ending);
+        }
+        return;
+      }
       const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata });
-      const { result, attempts } = await conduct(neighbours, { requestId, caller, request: chat, answer });
+      const { result, attempts } = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
       metrics.chatConducted(result, attempts);
     } catch (error) {
       gate.fail(response, requestId, faultToApiError(toFault(error)));

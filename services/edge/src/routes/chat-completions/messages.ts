@@ -4,6 +4,7 @@ import { asArray, asObject, asOneOf, asString, isAbsent, isObject, missing, own,
 export interface MessageFacts {
   readonly count: number;
   readonly vision: boolean;
+  readonly imageCount: number;
   readonly fileInput: boolean;
   readonly audioInput: boolean;
   readonly hasUnboundedParts: boolean;
@@ -24,6 +25,7 @@ const OPENING_END = 128;
 interface Findings {
   count: number;
   vision: boolean;
+  imageCount: number;
   fileInput: boolean;
   audioInput: boolean;
   hasUnboundedParts: boolean;
@@ -38,7 +40,7 @@ interface Findings {
 export function checkMessages(value: unknown): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { count: messages.length, vision: false, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', calls: undefined };
+  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', calls: undefined };
   let hasUser = false;
   for (let index = 0; index < messages.length; index += 1) {
     const item = messages[index];
@@ -154,9 +156,10 @@ function checkImage(image: JsonObject, param: string, found: Findings): void {
   const detail = own(image, 'detail');
   if (!isAbsent(detail)) asOneOf(detail, `${param}.detail`, ['auto', 'low', 'high']);
   found.vision = true;
+  found.imageCount += 1;
   found.mediaParts += 1;
+  // Whatever an image's bytes are, and wherever they lie, what a provider counts it as is bounded (domain/prompt-overheads.ts).
   if (isData) found.inlineMediaChars += url.length;
-  else found.hasUnboundedParts = true;
 }
 
 function checkAudio(audio: JsonObject, param: string, found: Findings): void {

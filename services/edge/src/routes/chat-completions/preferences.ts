@@ -3,12 +3,14 @@ import type { ProviderPreferences } from '@signalbox/contracts/routing';
 import { usdNumberToNano } from '@signalbox/kernel/money';
 import { isPluginId } from '../../domain/plugins.js';
 import { apiError } from '../../wire/errors.js';
-import { asArray, asBoolean, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
+import { asArray, asBoolean, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
 
 const QUANTIZATIONS = ['fp32', 'fp16', 'bf16', 'fp8', 'int8', 'int4'] as const;
 const BITS: Record<(typeof QUANTIZATIONS)[number], number> = { fp32: 32, fp16: 16, bf16: 16, fp8: 8, int8: 8, int4: 4 };
 const PROVIDERS_MAX = 64;
 const PLUGINS_MAX = 32;
+/** What `plugin_options` may also set: healing is not asked for, it is turned off. */
+const OTHER_OPTIONS: ReadonlySet<string> = new Set(['json-healing']);
 /** Dollars per million tokens; beyond it a bound bounds nothing, and the number would leave 64 bits. */
 const MAX_PRICE_USD = 1_000_000;
 
@@ -102,10 +104,17 @@ export function readPlugins(plugins: unknown, pluginOptions: unknown): PluginWis
   }
   if (!isAbsent(pluginOptions)) {
     for (const [id, value] of Object.entries(asObject(pluginOptions, 'plugin_options'))) {
+      if (!isPluginId(id) && !OTHER_OPTIONS.has(id)) throw new Invalid(apiError('unknown_plugin', { param: `plugin_options.${id.slice(0, 64)}`, message: `There is no plugin '${id.slice(0, 64)}'.` }));
       if (!isAbsent(value)) options.set(id, asObject(value, `plugin_options.${id}`));
     }
   }
+  checkHealing(options.get('json-healing'));
   return { ids: [...ids], options: Object.fromEntries(options) };
+}
+
+function checkHealing(wish: unknown): void {
+  const enabled = isObject(wish) ? own(wish, 'enabled') : undefined;
+  if (!isAbsent(enabled)) asBoolean(enabled, 'plugin_options.json-healing.enabled');
 }
 
 function knownPlugin(id: string): string {

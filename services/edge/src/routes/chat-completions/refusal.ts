@@ -3,6 +3,8 @@ import type { Refusal } from '../../domain/answer.js';
 import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
 import { admissionToApiError, allAttemptsFailed, refusalToApiError } from '../../wire/refusals.js';
 
+const PROBLEMS = { type: 'invalid_type', value: 'invalid_value', conflict: 'plugin_conflicts_with_policy' } as const;
+
 /** `nowMs` is the wall clock. */
 export function errorOfRefusal(refusal: Refusal, nowMs: number): ApiError {
   switch (refusal.kind) {
@@ -12,8 +14,14 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number): ApiError {
       return apiError('PLUGIN_REQUIRES_PAID', { param: 'plugins', message: `The plugin ${refusal.plugin} needs a paid account.`, metadata: { plugin: refusal.plugin } });
     case 'plugin-unavailable':
       return apiError('plugin_unavailable', { param: 'plugins', message: `The plugin ${refusal.plugin} is not installed here.`, metadata: { plugin: refusal.plugin } });
+    case 'plugin-problem': {
+      const { kind, plugin, param, message } = refusal.problem;
+      return apiError(PROBLEMS[kind], { param, message, metadata: { plugin } });
+    }
+    case 'plugins-flooded':
+      return apiError('requests_rate_limited', { retryAfterMs: refusal.waitMs });
     case 'unbounded-parts':
-      return apiError('invalid_value', { param: 'messages', message: 'Under a cost cap, images and files must be sent as data URLs: what a reference costs cannot be bounded beforehand.' });
+      return apiError('invalid_value', { param: 'messages', message: 'Where a cost cap, a credit or an allotment limits the account, files cannot be sent: what they cost cannot be bounded beforehand.' });
     case 'routing':
       return refusalToApiError(refusal.decision, refusal.model);
     case 'admission':
@@ -25,7 +33,7 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number): ApiError {
   }
 }
 
-const UNCOUNTED: ReadonlySet<Refusal['kind']> = new Set<Refusal['kind']>(['scope', 'plugin-requires-paid', 'plugin-unavailable', 'unbounded-parts', 'routing']);
+const UNCOUNTED: ReadonlySet<Refusal['kind']> = new Set<Refusal['kind']>(['scope', 'plugin-requires-paid', 'plugin-unavailable', 'plugin-problem', 'unbounded-parts', 'routing']);
 
 /** True for what admission never counts: the flood guard does (contract, section 1). */
 export function isUncounted(refusal: Refusal): boolean {

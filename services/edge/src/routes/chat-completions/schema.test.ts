@@ -52,7 +52,7 @@ describe('chat request', () => {
 
   test('accepts a tool turn and tells what the request needs', () => {
     const request = requestOf({ tools: [tool], tool_choice: 'required', messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: '4' }, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y' } }] }] });
-    expect(request).toMatchObject({ messageCount: 4, hasUnboundedParts: true, needs: { tools: true, forcedToolChoice: true, vision: true } });
+    expect(request).toMatchObject({ messageCount: 4, imageCount: 1, hasUnboundedParts: false, needs: { tools: true, forcedToolChoice: true, vision: true } });
   });
 
   test('merges plugins in both forms and turns price bounds into whole nano-dollars', () => {

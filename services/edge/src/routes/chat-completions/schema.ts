@@ -6,7 +6,7 @@ import { apiError, type ApiError } from '../../wire/errors.js';
 import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
 import { isAutoModelId } from '../../wire/models.js';
 import { asArray, asBoolean, asInteger, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
-import { checkMessages } from './messages.js';
+import { checkMessages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readProvider, readQuantization } from './preferences.js';
 import { promptWindow } from './prompt-window.js';
 
@@ -177,8 +177,9 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
       params,
     },
     messageCount: messages.count,
+    imageCount: messages.imageCount,
     promptBytes,
-    promptTokens: Math.ceil(Math.max(0, promptBytes - messages.inlineMediaChars) / BYTES_PER_TOKEN) + messages.mediaParts * TOKENS_PER_MEDIA_PART,
+    promptTokens: estimatedTokens(promptBytes, messages),
     hasUnboundedParts: messages.hasUnboundedParts,
     dataCollection: isAbsent(dataCollection) ? '' : asOneOf(dataCollection, 'data_collection', ['allow', 'deny']),
     zdr: isAbsent(zdr) ? false : asBoolean(zdr, 'zdr'),
@@ -195,6 +196,11 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     conversationKey: hash('sha256', messages.opening, 'hex').slice(0, 32),
     promptText: choosesModel(model, models) ? promptWindow(own(ours, 'messages')) : '',
   };
+}
+
+/** What the prompt probably is in tokens. */
+export function estimatedTokens(promptBytes: number, { inlineMediaChars, mediaParts }: MessageFacts): number {
+  return Math.ceil(Math.max(0, promptBytes - inlineMediaChars) / BYTES_PER_TOKEN) + mediaParts * TOKENS_PER_MEDIA_PART;
 }
 
 /** Whether the choice of a model is left to us. */

@@ -3,6 +3,7 @@ import type { ListModelsRequest, ListModelsResponse__Output } from '@signalbox/c
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { allowedModelsOf } from '../../domain/limits.js';
+import { ownCredentialsOf } from '../../domain/own-credentials.js';
 import type { Caller } from '../../domain/ports.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { autoModel, isAutoModelId, renderModel, renderModelList } from '../../wire/models.js';
@@ -26,7 +27,7 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
   try {
     const { models } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
       'ListModels',
-      { allowModels: allowedModelsOf(caller), denyModels: account.denyModels, byokProviders: [], detail: isDetailed, model: model === undefined || isAuto ? '' : model },
+      { allowModels: allowedModelsOf(caller), denyModels: account.denyModels, byokProviders: ownCredentialsOf(caller).providers, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
       { deadlineMs: LIST_DEADLINE_MS },
     );
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };

@@ -1,0 +1,105 @@
+/** Calls of the public interface, with the session's cookie. Nothing here knows a key. */
+import type { Session } from './types.js';
+
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+  readonly code: string | null;
+  readonly param: string | null;
+  /** How long the gateway asks to wait; 0 when it does not say. */
+  readonly retryAfterMs: number;
+
+  constructor(status: number, code: string | null, message: string, param: string | null, retryAfterMs = 0) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.param = param;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Remembers only that there was a session, so that a stranger's first visit asks nothing. */
+const HINT = 'signalbox-signed-in';
+let csrf: string | undefined;
+
+export function hasSessionHint(): boolean {
+  try {
+    return localStorage.getItem(HINT) === '1';
+  } catch {
+    return true;
+  }
+}
+
+export function noteSession(session: Session | undefined): void {
+  csrf = session?.csrf_token ?? undefined;
+  try {
+    if (session === undefined) localStorage.removeItem(HINT);
+    else localStorage.setItem(HINT, '1');
+  } catch {
+    // Storage may be denied: the session lives in its cookie.
+  }
+}
+
+/** What an answer that is no success says. */
+async function errorOf(response: Response): Promise<ApiError> {
+  let error: { readonly message?: string; readonly code?: string | null; readonly param?: string | null } = {};
+  try {
+    error = ((await response.json()) as { readonly error?: typeof error }).error ?? {};
+  } catch {
+    // Not one of ours: a proxy's page, say.
+  }
+  return new ApiError(response.status, error.code ?? null, error.message ?? `The gateway answered ${response.status}.`, error.param ?? null, Number(response.headers.get('retry-after-ms') ?? 1_000 * Number(response.headers.get('retry-after') ?? 0)));
+}
+
+export interface CallOptions {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+/** The raw answer of a success. Rejects with an ApiError; status 0 = not reached. */
+export async function callRaw(path: string, { method = 'GET', body, headers = {}, signal }: CallOptions = {}): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method,
+      credentials: 'same-origin',
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...(method !== 'GET' && csrf !== undefined ? { 'x-csrf-token': csrf } : {}), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ApiError(0, null, 'The gateway cannot be reached.', null);
+  }
+  if (!response.ok) throw await errorOf(response);
+  return response;
+}
+
+export async function call<Answer>(path: string, options?: CallOptions): Promise<Answer> {
+  const response = await callRaw(path, options);
+  return (response.status === 204 ? undefined : await response.json()) as Answer;
+}
+
+/** The key is sent once, and kept nowhere. */
+export async function signIn(key: string): Promise<Session> {
+  const session = await call<Session>('/api/session', { method: 'POST', headers: { authorization: `Bearer ${key}` } });
+  noteSession(session);
+  // A browser that dropped the cookie would fail at the next page in a way that nobody understands.
+  try {
+    return await call<Session>('/api/session');
+  } catch (error) {
+    noteSession(undefined);
+    if (error instanceof ApiError && error.status === 401) throw new ApiError(401, 'cookie_refused', 'This browser did not keep the session’s cookie. Open the dashboard over HTTPS, or on localhost.', null);
+    throw error;
+  }
+}
+
+/** `?a=1&b=2` of what is set; empty when nothing is. */
+export function queryText(values: Readonly<Record<string, string | number | null | undefined>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value !== null && value !== undefined && value !== '') query.set(name, String(value));
+  const text = query.toString();
+  return text === '' ? '' : `?${text}`;
+}

@@ -1,0 +1,27 @@
+/** Why a request went where it went, in plain words, from its record. */
+import type { RequestDetail } from './types.js';
+import { formatUsd } from './money.js';
+import { formatMs } from './format.js';
+
+function attemptWords(attempt: RequestDetail['attempts'][number]): string {
+  const where = attempt.model === null ? attempt.provider : `${attempt.model} at ${attempt.provider}`;
+  if (attempt.failure === null && (attempt.status === null || attempt.status < 400)) return `${where} answered in ${formatMs(attempt.latency_ms)}`;
+  const reason = attempt.failure === null ? `status ${attempt.status}` : attempt.failure.replaceAll('_', ' ');
+  return `${where} failed (${reason})`;
+}
+
+export function decisionInWords(request: RequestDetail): readonly string[] {
+  const words: string[] = [];
+  const asked = request.routed_from;
+  if (asked === 'auto' || asked === 'router-auto') words.push(`You asked for ${asked}: the gateway chose ${request.model ?? 'a model'} as the best value for this prompt among the models and providers your policy allows.`);
+  else if (asked !== null && asked !== request.model) words.push(`You asked for ${asked}; ${request.model ?? 'another model'} answered.`);
+  else if (request.model !== null) words.push(`You asked for ${request.model} by name, so only its provider was chosen.`);
+  const last = request.attempts.at(-1);
+  if (request.attempts.length > 1 && last !== undefined) words.push(`${request.attempts.slice(0, -1).map(attemptWords).join('; ')}. Then ${attemptWords(last)}.`);
+  else if (last !== undefined) words.push(`${attemptWords(last)}.`);
+  else words.push('No provider was tried.');
+  if (request.byok) words.push('It ran on your own key at the provider: it costs you nothing here, and the amount is what the provider asks.');
+  else if (request.savings_usd > 0) words.push(`It cost ${formatUsd(request.cost_usd)}, which is ${formatUsd(request.savings_usd)} less than the same tokens at the baseline model.`);
+  if (request.charge.adjustments.length > 0) words.push(`The charge was corrected ${request.charge.adjustments.length === 1 ? 'once' : `${request.charge.adjustments.length} times`} afterwards.`);
+  return words;
+}

@@ -1,0 +1,45 @@
+/** Amounts as the interface tells them: JSON numbers with at most nine decimals, summed as whole nano-USD. */
+
+const NANO = 1_000_000_000n;
+
+/** Nano-USD of a number with at most nine decimals, below nine million. */
+export function toNano(usd: number): bigint {
+  return BigInt(Math.round(usd * 1e9));
+}
+
+export function sumUsd(amounts: readonly number[]): bigint {
+  return amounts.reduce((sum, amount) => sum + toNano(amount), 0n);
+}
+
+/** `$1,234.50`; small amounts keep what tells them apart: `$0.0000146`. */
+export function formatUsd(amount: number | bigint | null | undefined): string {
+  if (amount === null || amount === undefined) return '–';
+  const nano = typeof amount === 'bigint' ? amount : toNano(amount);
+  const sign = nano < 0n ? '−' : '';
+  const positive = nano < 0n ? -nano : nano;
+  const whole = positive / NANO;
+  const fraction = String(positive % NANO).padStart(9, '0');
+  if (positive === 0n) return '$0.00';
+  // Three figures that mean something, at least cents.
+  const firstFigure = fraction.search(/[1-9]/);
+  const digits = whole > 0n ? 2 : Math.min(9, Math.max(2, firstFigure + 3));
+  const scale = 10n ** BigInt(9 - digits);
+  const rounded = (positive + scale / 2n) / scale;
+  const text = String(rounded).padStart(digits + 1, '0');
+  const head = text.slice(0, -digits).replace(/\B(?=(\d{3})+$)/g, ',');
+  const tail = text.slice(-digits).replace(/0+$/, '').padEnd(2, '0');
+  return `${sign}$${head}.${tail}`;
+}
+
+/** Every decimal: for statements and ledgers. */
+export function exactUsd(amount: number): string {
+  const nano = toNano(amount);
+  const positive = nano < 0n ? -nano : nano;
+  return `${nano < 0n ? '−' : ''}$${positive / NANO}.${String(positive % NANO).padStart(9, '0').replace(/0{1,7}$/, '')}`;
+}
+
+/** Share in percent, 0 to 100, of a limit; 100 when the limit is 0. */
+export function shareOf(part: number, limit: number): number {
+  if (limit <= 0) return 100;
+  return Math.min(100, Math.max(0, (part / limit) * 100));
+}

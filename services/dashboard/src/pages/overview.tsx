@@ -1,0 +1,267 @@
+/** What was spent and saved, on what, and what is left. */
+import { Box, Group, SegmentedControl, SimpleGrid, Stack, Table, Text } from '@mantine/core';
+import { useMemo, useState, type ReactElement } from 'react';
+import { formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
+import { formatUsd, sumUsd } from '../lib/money.js';
+import { useApi } from '../lib/use-api.js';
+import { queryText } from '../lib/api.js';
+import type { KeyRecord, Limits, Page, RequestRow, UsageRow } from '../lib/types.js';
+import { Chart } from '../parts/chart.tsx';
+import { Link } from '../parts/link.tsx';
+import { Meter } from '../parts/meter.tsx';
+import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+
+const DAY_MS = 86_400_000;
+const RANGES = { '7': 'Week', '30': '30 days', '90': '90 days' } as const;
+type Range = keyof typeof RANGES;
+/** Seldom: these calls count to the account's own rate limit. */
+const EVERY_MS = 30_000;
+const LIMITS_EVERY_MS = 10_000;
+
+const usdAxis = (value: number): string => formatUsd(value);
+const msAxis = (value: number): string => formatMs(value);
+const PERIODS = { day: 'today', week: 'this week', month: 'this month', total: 'in all' } as const;
+
+function quantile(values: readonly number[], share: number): number | undefined {
+  const ordered = [...values].sort((one, other) => one - other);
+  return ordered[Math.min(ordered.length - 1, Math.floor(ordered.length * share))];
+}
+
+function Figure({ label, value, hint }: { readonly label: string; readonly value: string; readonly hint?: string | undefined }): ReactElement {
+  return (
+    <Box className="panel" p="md">
+      <Text size="sm" c="dimmed">
+        {label}
+      </Text>
+      <div className="figure">{value}</div>
+      <Text size="xs" c="dimmed" mih={18}>
+        {hint}
+      </Text>
+    </Box>
+  );
+}
+
+function Breakdown({ title, group, from }: { readonly title: string; readonly group: 'model' | 'provider' | 'key'; readonly from: string }): ReactElement {
+  const usage = useApi<Page<UsageRow>>(`/api/usage${queryText({ group_by: group, from, limit: 100 })}`, { everyMs: EVERY_MS });
+  const keys = useApi<Page<KeyRecord>>('/api/auth?limit=100', { isEnabled: group === 'key' });
+  return (
+    <Panel title={title} flush>
+      <Loaded query={usage} height={160}>
+        {({ data }) => {
+          const rows = [...data].sort((one, other) => other.cost_usd - one.cost_usd).slice(0, 8);
+          const most = Math.max(...rows.map(({ cost_usd: cost }) => cost), 0);
+          return rows.length === 0 ? (
+            <Empty title="Nothing yet" />
+          ) : (
+            <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+              <Table verticalSpacing="xs" horizontalSpacing="md">
+                <Table.Thead>
+                  <Table.Tr>
+                    <Table.Th>{`${group.charAt(0).toUpperCase()}${group.slice(1)}`}</Table.Th>
+                    <Table.Th className="number">Requests</Table.Th>
+                    <Table.Th className="number">Tokens</Table.Th>
+                    <Table.Th className="number">Cost</Table.Th>
+                  </Table.Tr>
+                </Table.Thead>
+                <Table.Tbody>
+                  {rows.map((row) => {
+                    const id = row[group] ?? '';
+                    const name = keys.data?.data.find((key) => key.id === id)?.name ?? id;
+                    return (
+                      <Table.Tr key={id}>
+                        <Table.Td>
+                          <Text size="sm">{name === '' ? 'none' : name}</Text>
+                          <Box h={3} mt={4} w={`${most > 0 ? Math.max(1, (row.cost_usd / most) * 100) : 0}%`} bg="var(--series-1)" style={{ borderRadius: 2 }} />
+                        </Table.Td>
+                        <Table.Td className="number">{formatShort(row.requests)}</Table.Td>
+                        <Table.Td className="number">{formatShort(row.prompt_tokens + row.completion_tokens)}</Table.Td>
+                        <Table.Td className="number">{formatUsd(row.cost_usd)}</Table.Td>
+                      </Table.Tr>
+                    );
+                  })}
+                </Table.Tbody>
+              </Table>
+            </div>
+          );
+        }}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function LimitBars(): ReactElement {
+  const limits = useApi<Limits>('/api/limits', { everyMs: LIMITS_EVERY_MS });
+  return (
+    <Panel title="Caps and allotment" side={<Link to="/policy" size="sm">Change</Link>}>
+      <Loaded query={limits} height={120}>
+        {(found) => (
+          <Stack gap="lg">
+            {found.tokens === null ? null : (
+              <Meter label={`Tokens of your plan${found.tokens.hard_cap ? '' : ', then overage'}`} spent={found.tokens.used} reserved={found.tokens.reserved} limit={found.tokens.included} format={formatShort} resetsAt={found.tokens.resets_at} />
+            )}
+            {found.trial_credit === null ? null : <Meter label="Trial credit" spent={found.trial_credit.spent_usd} reserved={found.trial_credit.reserved_usd} limit={found.trial_credit.limit_usd} format={formatUsd} />}
+            {found.caps.map((cap) => (
+              <Meter
+                key={`${cap.scope} ${cap.period}`}
+                label={`${cap.scope === 'account' ? 'Account' : 'This key'}, ${PERIODS[cap.period]}`}
+                spent={cap.spent_usd}
+                reserved={cap.reserved_usd}
+                limit={cap.limit_usd}
+                format={formatUsd}
+                resetsAt={cap.resets_at}
+              />
+            ))}
+            {found.tokens === null && found.trial_credit === null && found.caps.length === 0 ? (
+              <Text size="sm" c="dimmed">
+                No cap and no allotment: {formatUsd(found.spent_usd)} spent in all, {formatUsd(found.reserved_usd)} reserved for requests that run now.
+              </Text>
+            ) : null}
+            <Text size="xs" c="dimmed">
+              {found.requests_per_minute === null ? 'No limit of requests per minute.' : `${formatShort(found.requests_per_minute)} requests a minute${found.burst_per_second === null ? '' : `, ${found.burst_per_second} in one second`}.`}
+            </Text>
+          </Stack>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+export function Overview(): ReactElement {
+  const [range, setRange] = useState<Range>('7');
+  const nowMs = Date.now();
+  const from = utcDay(nowMs - (Number(range) - 1) * DAY_MS);
+  const days = useApi<Page<UsageRow>>(`/api/usage${queryText({ group_by: 'day', from, limit: 100 })}`, { everyMs: EVERY_MS });
+  const latest = useApi<Page<RequestRow>>(`/api/requests${queryText({ limit: 100 })}`, { everyMs: EVERY_MS });
+
+  const byDay = useMemo(() => {
+    const found = new Map((days.data?.data ?? []).map((row) => [row.day ?? '', row]));
+    const names = utcDays(Date.parse(from), nowMs);
+    return {
+      times: names.map((name) => Date.parse(name) / 1_000),
+      cost: names.map((name) => found.get(name)?.cost_usd ?? 0),
+      savings: names.map((name) => Math.max(0, found.get(name)?.savings_usd ?? 0)),
+      read: names.map((name) => found.get(name)?.prompt_tokens ?? 0),
+      written: names.map((name) => found.get(name)?.completion_tokens ?? 0),
+      requests: names.map((name) => found.get(name)?.requests ?? 0),
+    };
+    // The instant itself only moves the range once a day, and `from` with it.
+  }, [days.data, from]);
+  const timed = useMemo(() => {
+    const rows = (latest.data?.data ?? []).filter((row) => row.created !== null && row.status === 'completed').reverse();
+    return { times: rows.map((row) => row.created ?? 0), total: rows.map((row) => row.latency_ms), first: rows.map((row) => row.time_to_first_token_ms) };
+  }, [latest.data]);
+
+  const rows = days.data?.data ?? [];
+  const cost = sumUsd(rows.map((row) => row.cost_usd));
+  const savings = sumUsd(rows.map((row) => row.savings_usd));
+  const requests = rows.reduce((sum, row) => sum + row.requests, 0);
+  const read = rows.reduce((sum, row) => sum + row.prompt_tokens, 0);
+  const written = rows.reduce((sum, row) => sum + row.completion_tokens, 0);
+  const saved = cost + savings > 0n && savings > 0n ? `${Number((savings * 1_000n) / (cost + savings)) / 10}% less than the baseline` : undefined;
+  const half = quantile(timed.total, 0.5);
+  const tail = quantile(timed.total, 0.95);
+
+  return (
+    <>
+      <PageHead title="Overview" hint="Spending, savings, tokens and latency. Days are UTC.">
+        <SegmentedControl value={range} onChange={(value) => setRange(value as Range)} data={Object.entries(RANGES).map(([value, label]) => ({ value, label }))} aria-label="Time range" />
+      </PageHead>
+      <Stack gap="md">
+        <Loaded query={days} height={104}>
+          {() => (
+            <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="md">
+              <Figure label="Spent" value={formatUsd(cost)} hint={`on ${formatShort(requests)} requests`} />
+              <Figure label="Saved by routing" value={formatUsd(savings)} hint={saved} />
+              <Figure label="Tokens" value={formatShort(read + written)} hint={`${formatShort(read)} read, ${formatShort(written)} written`} />
+              <Figure label="Latency" value={formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${timed.total.length} requests`} />
+            </SimpleGrid>
+          )}
+        </Loaded>
+        {days.data !== undefined && requests === 0 ? (
+          <Panel>
+            <Empty title="No requests in this time">
+              Send one with your key, or <Link to="/playground">try the playground</Link>.
+            </Empty>
+          </Panel>
+        ) : null}
+        <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
+          <Panel title="Spent and saved, by day" side={<Legend entries={[['Spent', 1], ['Saved', 2]]} />}>
+            <Loaded query={days} height={220}>
+              {() => (
+                <Chart
+                  description={`Spent ${formatUsd(cost)} and saved ${formatUsd(savings)} over ${byDay.times.length} days.`}
+                  times={byDay.times}
+                  isDaily
+                  format={usdAxis}
+                  series={[
+                    { label: 'Spent', values: byDay.cost, color: 1, kind: 'bars' },
+                    { label: 'Saved', values: byDay.savings, color: 2 },
+                  ]}
+                />
+              )}
+            </Loaded>
+          </Panel>
+          <Panel title="Tokens, by day" side={<Legend entries={[['Read', 3], ['Written', 4]]} />}>
+            <Loaded query={days} height={220}>
+              {() => (
+                <Chart
+                  description={`${formatShort(read)} tokens read and ${formatShort(written)} written.`}
+                  times={byDay.times}
+                  isDaily
+                  format={formatShort}
+                  series={[
+                    { label: 'Read', values: byDay.read, color: 3, kind: 'bars' },
+                    { label: 'Written', values: byDay.written, color: 4 },
+                  ]}
+                />
+              )}
+            </Loaded>
+          </Panel>
+          <Panel title="Requests, by day">
+            <Loaded query={days} height={220}>
+              {() => <Chart description={`${formatShort(requests)} requests.`} times={byDay.times} isDaily format={formatShort} series={[{ label: 'Requests', values: byDay.requests, color: 1, kind: 'bars' }]} />}
+            </Loaded>
+          </Panel>
+          <Panel title="Latency of the latest requests" side={<Legend entries={[['Whole answer', 1], ['First token', 2]]} />}>
+            <Loaded query={latest} height={220}>
+              {() =>
+                timed.times.length < 2 ? (
+                  <Box h={220}>
+                    <Empty title="Too few requests to draw" />
+                  </Box>
+                ) : (
+                  <Chart
+                    description={`Half of the latest ${timed.times.length} requests took at most ${formatMs(half)}.`}
+                    times={timed.times}
+                    format={msAxis}
+                    series={[
+                      { label: 'Whole answer', values: timed.total, color: 1, kind: 'points' },
+                      { label: 'First token', values: timed.first, color: 2, kind: 'points' },
+                    ]}
+                  />
+                )
+              }
+            </Loaded>
+          </Panel>
+          <LimitBars />
+          <Breakdown title="By model" group="model" from={from} />
+          <Breakdown title="By provider" group="provider" from={from} />
+          <Breakdown title="By key" group="key" from={from} />
+        </SimpleGrid>
+      </Stack>
+    </>
+  );
+}
+
+function Legend({ entries }: { readonly entries: readonly (readonly [string, number])[] }): ReactElement {
+  return (
+    <Group gap="sm">
+      {entries.map(([label, color]) => (
+        <Group gap={6} key={label}>
+          <Box w={10} h={10} bg={`var(--series-${color})`} style={{ borderRadius: 3 }} />
+          <Text size="xs">{label}</Text>
+        </Group>
+      ))}
+    </Group>
+  );
+}

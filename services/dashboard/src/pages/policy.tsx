@@ -1,0 +1,97 @@
+/** How requests are routed, and what they may cost. */
+import { Alert, Button, Group, NumberInput, SegmentedControl, Select, SimpleGrid, Stack, Switch, TagsInput, Text } from '@mantine/core';
+import { useMemo, useState, type ReactElement } from 'react';
+import { useApi, useChange } from '../lib/use-api.js';
+import type { CapPeriod, ModelRecord, Policy } from '../lib/types.js';
+import { Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+
+const PERIODS: readonly (readonly [CapPeriod, string])[] = [['day', 'A day'], ['week', 'A week'], ['month', 'A month'], ['total', 'In all']];
+const MODES = [{ value: 'economy', label: 'Economy' }, { value: 'balanced', label: 'Balanced' }, { value: 'quality', label: 'Quality' }];
+const WORDS: Readonly<Record<string, string>> = {
+  economy: 'The cheapest model that is likely good enough.',
+  balanced: 'Near the best answer, at a good part of the savings.',
+  quality: 'The model that is predicted to answer best.',
+};
+
+function Form({ policy }: { readonly policy: Policy }): ReactElement {
+  const [draft, setDraft] = useState<Policy>(policy);
+  const save = useChange<Policy>(['/api/policy', '/api/limits', '/v1/models']);
+  const models = useApi<{ readonly data: readonly ModelRecord[] }>('/v1/models?detail=full');
+  const names = useMemo(() => (models.data?.data ?? []).map(({ id }) => id).filter((id) => id !== 'auto' && id !== 'router-auto'), [models.data]);
+  const providers = useMemo(() => [...new Set((models.data?.data ?? []).flatMap(({ endpoints = [] }) => endpoints.map(({ provider }) => provider)))].sort(), [models.data]);
+  const set = (change: Partial<Policy>): void => {
+    save.reset();
+    setDraft({ ...draft, ...change });
+  };
+  const capOf = (period: CapPeriod): number | string => draft.cost_caps.find((cap) => cap.period === period)?.cap_usd ?? '';
+  const setCap = (period: CapPeriod, value: number | string): void => {
+    const others = draft.cost_caps.filter((cap) => cap.period !== period);
+    set({ cost_caps: value === '' ? others : [...others, { cap_usd: Number(value), period }] });
+  };
+  const mode = draft.mode ?? 'balanced';
+
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate({ path: '/api/policy', method: 'PUT', body: draft }, { onSuccess: setDraft });
+      }}
+    >
+      <Stack gap="md">
+        <Panel title="Automatic choice">
+          <Stack gap="sm">
+            <SegmentedControl value={mode} onChange={(value) => set({ mode: value, lambda: null })} data={MODES} aria-label="Automatic choice" />
+            <Text size="sm" c="dimmed">
+              {WORDS[mode]}
+            </Text>
+            <Select label="Baseline model" description="Savings are told against it." placeholder="The ablest that a request allows" data={names} value={draft.baseline_model} onChange={(value) => set({ baseline_model: value })} searchable clearable />
+          </Stack>
+        </Panel>
+        <Panel title="What may be used">
+          <SimpleGrid cols={{ base: 1, sm: 2 }}>
+            <TagsInput label="Only these models" placeholder={draft.allow_models.length === 0 ? 'All' : ''} data={names} value={[...draft.allow_models]} onChange={(value) => set({ allow_models: value })} clearable />
+            <TagsInput label="Never these models" placeholder={draft.deny_models.length === 0 ? 'None' : ''} data={names} value={[...draft.deny_models]} onChange={(value) => set({ deny_models: value })} clearable />
+            <TagsInput label="Only these providers" placeholder={draft.allow_providers.length === 0 ? 'All' : ''} data={providers} value={[...draft.allow_providers]} onChange={(value) => set({ allow_providers: value })} clearable />
+            <TagsInput label="Never these providers" placeholder={draft.deny_providers.length === 0 ? 'None' : ''} data={providers} value={[...draft.deny_providers]} onChange={(value) => set({ deny_providers: value })} clearable />
+          </SimpleGrid>
+        </Panel>
+        <Panel title="Cost caps of the account (US$)">
+          <Stack>
+            <SimpleGrid cols={{ base: 2, sm: 4 }}>
+              {PERIODS.map(([period, label]) => (
+                <NumberInput key={period} label={label} placeholder="No cap" min={0} decimalScale={6} hideControls value={capOf(period)} onChange={(value) => setCap(period, value)} />
+              ))}
+            </SimpleGrid>
+            <Switch label="Stop at the allotment instead of paying for overage" checked={draft.hard_cap} onChange={(event) => set({ hard_cap: event.currentTarget.checked })} />
+            <Text size="xs" c="dimmed">
+              A cap holds to the cent: what running requests may still cost is reserved first. Caps of the operator hold beside these.
+            </Text>
+          </Stack>
+        </Panel>
+        {save.isError ? <Failure error={save.error} /> : null}
+        {save.isSuccess ? (
+          <Alert color="teal" variant="light" role="status">
+            Saved. It holds for every request from now on.
+          </Alert>
+        ) : null}
+        <Group justify="flex-end">
+          <Button type="submit" loading={save.isPending}>
+            Save
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+export function PolicyPage(): ReactElement {
+  const policy = useApi<Policy>('/api/policy');
+  return (
+    <>
+      <PageHead title="Policy and caps" hint="For the whole account. Keys can be narrower, never wider." />
+      <Loaded query={policy} height={480}>
+        {(found) => <Form policy={found} />}
+      </Loaded>
+    </>
+  );
+}

@@ -1,0 +1,153 @@
+/** One request: why it went where it went, what was tried, what it cost. */
+import { Badge, Button, Group, SimpleGrid, Stack, Table, Text } from '@mantine/core';
+import type { ReactElement, ReactNode } from 'react';
+import { ApiError } from '../lib/api.js';
+import { decisionInWords } from '../lib/decision.js';
+import { formatCount, formatMs, formatTime } from '../lib/format.js';
+import { exactUsd } from '../lib/money.js';
+import { navigate } from '../lib/route.js';
+import { useApi } from '../lib/use-api.js';
+import type { RequestDetail } from '../lib/types.js';
+import { Icon } from '../parts/icon.tsx';
+import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { StatusBadge } from './requests.tsx';
+
+const BUCKETS: Readonly<Record<string, string>> = { input_uncached: 'read', cache_read: 'read from cache', cache_write: 'written to cache', output_text: 'written', output_reasoning: 'reasoning', audio: 'audio', image: 'image' };
+
+function Fact({ label, children }: { readonly label: string; readonly children: ReactNode }): ReactElement {
+  return (
+    <div style={{ minWidth: 0 }}>
+      <Text size="xs" c="dimmed">
+        {label}
+      </Text>
+      <Text size="sm" fw={600} component="div" style={{ overflowWrap: 'anywhere' }}>
+        {children}
+      </Text>
+    </div>
+  );
+}
+
+export function RequestPage({ id }: { readonly id: string }): ReactElement {
+  const request = useApi<RequestDetail>(`/api/requests/${encodeURIComponent(id)}`);
+  const isUnknown = request.error instanceof ApiError && request.error.status === 404;
+  return (
+    <>
+      <PageHead title="Request" hint={id}>
+        <Button variant="default" leftSection={<Icon name="back" />} onClick={() => navigate('/requests')}>
+          All requests
+        </Button>
+      </PageHead>
+      {isUnknown ? (
+        <Panel>
+          <Empty title="No such request">It is not one of this account, or it has not been booked yet.</Empty>
+        </Panel>
+      ) : (
+        <Loaded query={request} height={420}>
+          {(found) => (
+            <Stack gap="md">
+              <Panel title="What happened" side={<StatusBadge status={found.status} />}>
+                <Stack gap={6}>
+                  {decisionInWords(found).map((sentence) => (
+                    <Text key={sentence} size="sm">
+                      {sentence}
+                    </Text>
+                  ))}
+                </Stack>
+                <SimpleGrid cols={{ base: 2, sm: 3, md: 4 }} mt="lg" spacing="md">
+                  <Fact label="Time">{formatTime(found.created)}</Fact>
+                  <Fact label="Asked for">{found.routed_from ?? '–'}</Fact>
+                  <Fact label="Answered by">{found.model ?? '–'}</Fact>
+                  <Fact label="Provider">{found.provider ?? '–'}</Fact>
+                  <Fact label="Whole answer">{formatMs(found.latency_ms)}</Fact>
+                  <Fact label="First token">{formatMs(found.time_to_first_token_ms)}</Fact>
+                  <Fact label="Tokens">
+                    {formatCount(found.prompt_tokens)} read, {formatCount(found.completion_tokens)} written
+                  </Fact>
+                  <Fact label="Finished because">{found.finish_reason ?? '–'}</Fact>
+                  <Fact label="Cost">{exactUsd(found.cost_usd)}</Fact>
+                  <Fact label="Charged">{exactUsd(found.charge_usd)}</Fact>
+                  <Fact label="Saved">{exactUsd(found.savings_usd)}</Fact>
+                  <Fact label="Decision">{found.decision_id ?? '–'}</Fact>
+                </SimpleGrid>
+              </Panel>
+              <Panel title="Attempts" flush>
+                <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+                  <Table verticalSpacing="sm" horizontalSpacing="md">
+                    <Table.Thead>
+                      <Table.Tr>
+                        <Table.Th>#</Table.Th>
+                        <Table.Th>Provider</Table.Th>
+                        <Table.Th>Outcome</Table.Th>
+                        <Table.Th>Tokens</Table.Th>
+                        <Table.Th className="number">Latency</Table.Th>
+                        <Table.Th className="number">Cost</Table.Th>
+                      </Table.Tr>
+                    </Table.Thead>
+                    <Table.Tbody>
+                      {found.attempts.map((attempt) => (
+                        <Table.Tr key={attempt.attempt}>
+                          <Table.Td>{attempt.attempt}</Table.Td>
+                          <Table.Td>
+                            <Text size="sm">{attempt.provider}</Text>
+                            <Text size="xs" c="dimmed">
+                              {attempt.endpoint_id ?? attempt.model}
+                            </Text>
+                          </Table.Td>
+                          <Table.Td>
+                            <Group gap={6}>
+                              <Badge variant="light" color={attempt.failure === null ? 'teal' : 'red'}>
+                                {attempt.failure?.replaceAll('_', ' ') ?? 'answered'}
+                              </Badge>
+                              {attempt.charged ? <Badge variant="default">charged</Badge> : null}
+                            </Group>
+                          </Table.Td>
+                          <Table.Td>
+                            <Text size="xs">
+                              {Object.entries(attempt.tokens)
+                                .filter(([, count]) => count > 0)
+                                .map(([bucket, count]) => `${formatCount(count)} ${BUCKETS[bucket] ?? bucket}`)
+                                .join(', ') || 'none'}
+                            </Text>
+                          </Table.Td>
+                          <Table.Td className="number">{formatMs(attempt.latency_ms)}</Table.Td>
+                          <Table.Td className="number">{exactUsd(attempt.cost_usd)}</Table.Td>
+                        </Table.Tr>
+                      ))}
+                    </Table.Tbody>
+                  </Table>
+                </div>
+              </Panel>
+              <Panel title="Ledger" flush>
+                <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+                  <Table verticalSpacing="sm" horizontalSpacing="md">
+                    <Table.Thead>
+                      <Table.Tr>
+                        <Table.Th>Line</Table.Th>
+                        <Table.Th>Period</Table.Th>
+                        <Table.Th className="number">Amount</Table.Th>
+                      </Table.Tr>
+                    </Table.Thead>
+                    <Table.Tbody>
+                      <Table.Tr>
+                        <Table.Td>Charge, by {found.charge.source === 'provider' ? 'the provider’s count' : (found.charge.source ?? 'the gateway’s count')}</Table.Td>
+                        <Table.Td>{found.charge.period}</Table.Td>
+                        <Table.Td className="number">{exactUsd(found.charge.amount_usd)}</Table.Td>
+                      </Table.Tr>
+                      {found.charge.adjustments.map((line, index) => (
+                        <Table.Tr key={index}>
+                          <Table.Td>Correction of {formatTime(line.at)}</Table.Td>
+                          <Table.Td>{line.period}</Table.Td>
+                          <Table.Td className="number">{exactUsd(line.amount_usd)}</Table.Td>
+                        </Table.Tr>
+                      ))}
+                    </Table.Tbody>
+                  </Table>
+                </div>
+              </Panel>
+            </Stack>
+          )}
+        </Loaded>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,137 @@
+/** Every request: found by what is known of it. */
+import { Badge, Button, Group, Select, SimpleGrid, Table, Text, TextInput } from '@mantine/core';
+import { useState, type FormEvent, type ReactElement } from 'react';
+import { queryText } from '../lib/api.js';
+import { formatCount, formatMs, formatTime } from '../lib/format.js';
+import { formatUsd } from '../lib/money.js';
+import { hrefOf, navigate } from '../lib/route.js';
+import { useApi } from '../lib/use-api.js';
+import type { KeyRecord, Page, RequestRow, UsageRow } from '../lib/types.js';
+import { follow, Link } from '../parts/link.tsx';
+import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Pages } from './keys.tsx';
+
+const NONE = { model: '', provider: '', key: '', status: '', from: '', to: '' };
+type Filter = typeof NONE;
+
+export function StatusBadge({ status }: { readonly status: string }): ReactElement {
+  return (
+    <Badge variant="light" color={status === 'completed' ? 'teal' : status === 'failed' ? 'red' : 'gray'}>
+      {status}
+    </Badge>
+  );
+}
+
+/** What there is to choose from: what was used before. */
+function useNames(group: 'model' | 'provider'): readonly string[] {
+  const usage = useApi<Page<UsageRow>>(`/api/usage?group_by=${group}&limit=100`);
+  return (usage.data?.data ?? []).map((row) => row[group] ?? '').filter((name) => name !== '');
+}
+
+export function Requests(): ReactElement {
+  const [filter, setFilter] = useState<Filter>(NONE);
+  const [search, setSearch] = useState('');
+  const [after, setAfter] = useState<readonly string[]>([]);
+  const models = useNames('model');
+  const providers = useNames('provider');
+  const keys = useApi<Page<KeyRecord>>('/api/auth?limit=100', { isEnabled: true });
+  const requests = useApi<Page<RequestRow>>(`/api/requests${queryText({ ...filter, limit: 50, after: after.at(-1) })}`, after.length === 0 ? { everyMs: 10_000 } : {});
+  const set = (change: Partial<Filter>): void => {
+    setFilter({ ...filter, ...change });
+    setAfter([]);
+  };
+  const find = (event: FormEvent): void => {
+    event.preventDefault();
+    if (search.trim() !== '') navigate(`/requests/${encodeURIComponent(search.trim())}`);
+  };
+  const isFiltered = Object.values(filter).some((value) => value !== '');
+
+  return (
+    <>
+      <PageHead title="Requests" hint="Figures and decisions, never content.">
+        <form onSubmit={find} role="search">
+          <Group gap="xs" wrap="nowrap">
+            <TextInput placeholder="chatcmpl-…" aria-label="Request id" value={search} onChange={(event) => setSearch(event.currentTarget.value)} spellCheck={false} />
+            <Button type="submit" variant="default">
+              Open
+            </Button>
+          </Group>
+        </form>
+      </PageHead>
+      <SimpleGrid cols={{ base: 2, sm: 3, md: 6 }} spacing="xs" mb="md">
+        <Select aria-label="Model" placeholder="Any model" data={[...models]} value={filter.model || null} onChange={(value) => set({ model: value ?? '' })} clearable searchable />
+        <Select aria-label="Provider" placeholder="Any provider" data={[...providers]} value={filter.provider || null} onChange={(value) => set({ provider: value ?? '' })} clearable />
+        <Select aria-label="Key" placeholder="Any key" data={(keys.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))} value={filter.key || null} onChange={(value) => set({ key: value ?? '' })} clearable searchable />
+        <Select aria-label="State" placeholder="Any state" data={['completed', 'failed']} value={filter.status || null} onChange={(value) => set({ status: value ?? '' })} clearable />
+        <TextInput aria-label="From" type="date" value={filter.from} onChange={(event) => set({ from: event.currentTarget.value })} />
+        <TextInput aria-label="To" type="date" value={filter.to} onChange={(event) => set({ to: event.currentTarget.value })} />
+      </SimpleGrid>
+      <Panel flush>
+        <Loaded query={requests} height={420}>
+          {({ data, has_more: hasMore, last_id: last }) =>
+            data.length === 0 ? (
+              <Empty title={isFiltered ? 'Nothing matches' : 'No requests yet'}>
+                {isFiltered ? (
+                  <Button variant="subtle" size="xs" onClick={() => set(NONE)}>
+                    Clear the filter
+                  </Button>
+                ) : (
+                  <>
+                    Send one with your key, or <Link to="/playground">try the playground</Link>.
+                  </>
+                )}
+              </Empty>
+            ) : (
+              <>
+                <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+                  <Table verticalSpacing="xs" horizontalSpacing="md">
+                    <Table.Thead>
+                      <Table.Tr>
+                        <Table.Th>Time</Table.Th>
+                        <Table.Th>Model</Table.Th>
+                        <Table.Th>Provider</Table.Th>
+                        <Table.Th>State</Table.Th>
+                        <Table.Th className="number">Tokens</Table.Th>
+                        <Table.Th className="number">Latency</Table.Th>
+                        <Table.Th className="number">Cost</Table.Th>
+                        <Table.Th className="number">Saved</Table.Th>
+                      </Table.Tr>
+                    </Table.Thead>
+                    <Table.Tbody>
+                      {data.map((row) => (
+                        <Table.Tr key={row.id} data-link onClick={follow(`/requests/${row.id}`)}>
+                          <Table.Td style={{ whiteSpace: 'nowrap' }}>
+                            <a href={hrefOf(`/requests/${row.id}`)} onClick={follow(`/requests/${row.id}`)} style={{ color: 'inherit' }}>
+                              {formatTime(row.created)}
+                            </a>
+                          </Table.Td>
+                          <Table.Td>
+                            <Text size="sm">{row.model ?? '–'}</Text>
+                            {row.routed_from !== null && row.routed_from !== row.model ? (
+                              <Text size="xs" c="dimmed">
+                                asked for {row.routed_from}
+                              </Text>
+                            ) : null}
+                          </Table.Td>
+                          <Table.Td>{row.provider ?? '–'}</Table.Td>
+                          <Table.Td>
+                            <StatusBadge status={row.status} />
+                          </Table.Td>
+                          <Table.Td className="number">{formatCount(row.prompt_tokens + row.completion_tokens)}</Table.Td>
+                          <Table.Td className="number">{formatMs(row.latency_ms)}</Table.Td>
+                          <Table.Td className="number">{formatUsd(row.cost_usd)}</Table.Td>
+                          <Table.Td className="number">{formatUsd(row.savings_usd)}</Table.Td>
+                        </Table.Tr>
+                      ))}
+                    </Table.Tbody>
+                  </Table>
+                </div>
+                <Pages hasBefore={after.length > 0} hasMore={hasMore} onBefore={() => setAfter(after.slice(0, -1))} onMore={() => last !== null && setAfter([...after, last])} />
+              </>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </>
+  );
+}

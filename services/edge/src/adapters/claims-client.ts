@@ -1,0 +1,63 @@
+/** Claims over accounts, and what the ledger knows over billing. */
+import type { ClaimRef as ClaimRefMessage, ClaimRequestRequest, ClaimRequestResponse__Output, EndClaimRequest } from '@signalbox/contracts/accounts';
+import type { GetRequestRequest, GetRequestResponse__Output } from '@signalbox/contracts/billing';
+import { Fault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { ClaimEnding, ClaimFound, ClaimRef, ClaimsPort, LedgerPort } from '../domain/repeats.js';
+
+const DEADLINE_MS = 5_000;
+const ENDS: Readonly<Record<ClaimEnding['kind'], 'FREED' | 'ENDED' | 'ABANDONED'>> = { freed: 'FREED', ended: 'ENDED', abandoned: 'ABANDONED' };
+
+function foundOf({ outcome, requestId, costNanoUsd, answer, leaseLeftMs, leftMs }: ClaimRequestResponse__Output): ClaimFound {
+  switch (outcome) {
+    case 'CLAIMED':
+    case 'RUNNING':
+      return { outcome, requestId, leaseLeftMs: Number(leaseLeftMs) };
+    case 'OTHER_BODY':
+      return { outcome, requestId };
+    case 'LEFT':
+      return { outcome, requestId, leftMs: Number(leftMs) };
+    case 'DONE':
+      return { outcome, requestId, costNanoUsd: costNanoUsd === undefined ? undefined : BigInt(costNanoUsd), answer: answer.length === 0 ? undefined : answer };
+    case 'CLAIM_OUTCOME_UNSPECIFIED':
+      throw new Fault('accounts_unavailable', 'accounts told no outcome of a claim');
+  }
+}
+
+/** Whatever goes wrong is `accounts_unavailable`. */
+export function createClaimsClient(accounts: RpcClient): ClaimsPort {
+  const call = async <Message extends object, Answer>(method: string, message: Message, requestId: string): Promise<Answer> => {
+    try {
+      return await accounts.unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS, requestId });
+    } catch (error) {
+      throw new Fault('accounts_unavailable', 'claims cannot be read or written', { cause: error });
+    }
+  };
+  return {
+    claim: async ({ accountId, keyDigest, requestId }: ClaimRef, bodyDigest, takesOver) =>
+      foundOf(await call<ClaimRequestRequest, ClaimRequestResponse__Output>('ClaimRequest', { accountId, keyDigest, bodyDigest, requestId, takesOver }, requestId)),
+    renew: async (ref) => {
+      await call<ClaimRefMessage, object>('RenewClaim', ref, ref.requestId);
+    },
+    end: async (ref, ending) => {
+      const told = ending.kind === 'ended' ? { ...(ending.costNanoUsd === undefined ? {} : { costNanoUsd: String(ending.costNanoUsd) }), ...(ending.answer === undefined ? {} : { answer: ending.answer }) } : {};
+      await call<EndClaimRequest, object>('EndClaim', { claim: ref, end: ENDS[ending.kind], ...told }, ref.requestId);
+    },
+  };
+}
+
+export function createLedgerClient(billing: RpcClient): LedgerPort {
+  return {
+    bookedOf: async (accountId, requestId) => {
+      let found: GetRequestResponse__Output;
+      try {
+        found = await billing.unary<GetRequestRequest, GetRequestResponse__Output>('GetRequest', { accountId, requestId }, { deadlineMs: DEADLINE_MS, requestId });
+      } catch (error) {
+        throw new Fault('store_unavailable', 'the ledger does not answer', { cause: error });
+      }
+      if (!found.found || found.request === null) return undefined;
+      const isPaidElsewhere = found.attempts.some(({ byok, costNanoUsd }) => byok && BigInt(costNanoUsd) > 0n);
+      return { costNanoUsd: BigInt(found.request.costNanoUsd), isBilled: BigInt(found.request.chargeNanoUsd) > 0n || isPaidElsewhere };
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { expect, test } from '@jest/globals';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { LocalAdmission } from '../domain/local-admission.js';
+import { createQuotaClient } from './quota-client.js';
+
+const LOCALLY = { decision: 'ADMITTED', epoch: '' } as NonNullable<ReturnType<LocalAdmission['admit']>>;
+
+/** Quota that fails with `code`, beside an edge that serves by itself or not. */
+function failing(code: FaultCode, isServedLocally: boolean) {
+  const called: string[] = [];
+  const client = {
+    unary: (method: string) => {
+      called.push(method);
+      return method === 'Admit' ? Promise.reject(new Fault(code, 'test')) : Promise.resolve({});
+    },
+  } as unknown as RpcClient;
+  const quota = createQuotaClient(client, 150, { admit: () => (isServedLocally ? LOCALLY : undefined) });
+  return { called, admit: () => quota.admit({ requestId: 'chatcmpl-0001', accountId: 'acct_1' }) };
+}
+
+test.each<FaultCode>(['quota_unavailable', 'peer_unavailable', 'link_lost', 'deadline_exceeded', 'overloaded'])('%s: edge decides by itself, and what quota may have written down is released', async (code) => {
+  const { admit, called } = failing(code, true);
+  expect(await admit()).toBe(LOCALLY);
+  expect(called).toEqual(['Admit', 'Admit', 'Release']);
+});
+
+test('nobody is served around a quota that found fault with the request', async () => {
+  await expect(failing('bad_message', true).admit()).rejects.toMatchObject({ code: 'quota_unavailable' });
+});
+
+test('who is not served comes back after 2 to 5 s, not all at once', async () => {
+  const error: unknown = await failing('link_lost', false).admit().then(() => undefined, (reason: unknown) => reason);
+  expect(error).toMatchObject({ code: 'quota_unavailable' });
+  expect((error as Fault).retryAfterMs).toBeGreaterThanOrEqual(2_000);
+  expect((error as Fault).retryAfterMs).toBeLessThan(5_000);
+});

@@ -1,0 +1,128 @@
+import { describe, expect, test } from '@jest/globals';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { createSchemaChecker, type SchemaThread } from './schema-checker.js';
+import { createSchemaValidator } from './schema-validator.js';
+
+interface FakeThread extends SchemaThread {
+  readonly asked: number[];
+  answer(id: number, verdict: boolean | undefined): void;
+  exit(): void;
+  isEnded: boolean;
+}
+
+function createFakeThread(isSlow: boolean): FakeThread {
+  let onMessage: (message: { id: number; verdict: boolean | undefined }) => void = () => undefined;
+  let onExit: () => void = () => undefined;
+  const thread: FakeThread = {
+    asked: [],
+    isEnded: false,
+    post: ({ id, schema }) => {
+      thread.asked.push(id);
+      if (schema === 'true' && !isSlow) onMessage({ id, verdict: true });
+    },
+    onMessage: (listener) => {
+      onMessage = listener;
+    },
+    onExit: (listener) => {
+      onExit = listener;
+    },
+    end: () => {
+      thread.isEnded = true;
+      return Promise.resolve();
+    },
+    answer: (id, verdict) => onMessage({ id, verdict }),
+    exit: () => onExit(),
+  };
+  return thread;
+}
+
+function fakeChecker({ isSlow = false } = {}) {
+  const clock = createFakeClock();
+  const threads: FakeThread[] = [];
+  const checker = createSchemaChecker({
+    clock,
+    start: () => {
+      const thread = createFakeThread(isSlow);
+      threads.push(thread);
+      return thread;
+    },
+  });
+  return { clock, threads, checker };
+}
+
+describe('the validator', () => {
+  const validate = createSchemaValidator();
+  const schema = (value: object): string => JSON.stringify(value);
+
+  test.each([
+    [{ type: 'object', required: ['a'] }, '{"a":1}', true],
+    [{ type: 'object', required: ['a'] }, '{"b":1}', false],
+    [{ $schema: 'http://json-schema.org/draft-07/schema#', type: 'array', items: { $ref: '#/definitions/n' }, definitions: { n: { type: 'number' } } }, '[1,"x"]', false],
+    [{ type: 'object', properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { enum: ['x'] } } }, '{"a":"y"}', false],
+    [{ type: 'nonsense' }, '{}', undefined],
+    [{ $ref: 'https://example.com/schema.json' }, '{}', undefined],
+    [{ description: 'x'.repeat(200_000) }, '{}', undefined],
+  ])('says of %j and %s: %s', (value, text, verdict) => {
+    expect(validate(schema(value), text)).toBe(verdict);
+    expect(validate(schema(value), text)).toBe(verdict);
+  });
+});
+
+describe('the checker', () => {
+  test('starts its thread when it is first asked, and ends it after a minute of silence', async () => {
+    const { clock, threads, checker } = fakeChecker();
+    expect(threads).toEqual([]);
+    const first = checker.check('{}', '1');
+    const second = checker.check('{}', '2');
+    threads[0]?.answer(3, false);
+    threads[0]?.answer(2, true);
+    expect(await Promise.all([first, second])).toEqual([true, false]);
+    clock.advance(60_000);
+    expect([threads.length, threads[0]?.isEnded, clock.pendingTimers()]).toEqual([1, true, 0]);
+  });
+
+  test('a schema that hangs the thread is dropped with it and not asked again; others are', async () => {
+    const { clock, threads, checker } = fakeChecker();
+    const hostile = checker.check('{"pattern":"(a+)+$"}', '"x"');
+    const behind = checker.check('{}', '1');
+    clock.advance(1_000);
+    expect(await Promise.all([hostile, behind])).toEqual([undefined, undefined]);
+    expect(threads[0]?.isEnded).toBe(true);
+    expect(await checker.check('{"pattern":"(a+)+$"}', '"x"')).toBeUndefined();
+    expect(threads.length).toBe(1);
+    const fine = checker.check('{}', '1');
+    threads[1]?.answer(threads[1].asked.at(-1) ?? 0, true);
+    expect(await fine).toBe(true);
+    await checker.stop();
+    expect(clock.pendingTimers()).toBe(0);
+  });
+
+  test('a slow start is waited for, and blamed on no schema', async () => {
+    const { clock, threads, checker } = fakeChecker({ isSlow: true });
+    const first = checker.check('{}', '1');
+    clock.advance(4_999);
+    threads[0]?.answer(1, true);
+    threads[0]?.answer(2, true);
+    expect(await first).toBe(true);
+    const other = fakeChecker({ isSlow: true });
+    const never = other.checker.check('{}', '1');
+    other.clock.advance(5_000);
+    expect(await never).toBeUndefined();
+    const again = other.checker.check('{}', '1');
+    other.threads[1]?.answer(3, true);
+    other.threads[1]?.answer(4, false);
+    expect(await again).toBe(false);
+    await other.checker.stop();
+  });
+
+  test('a thread that dies, and a stop, leave nobody waiting', async () => {
+    const { clock, threads, checker } = fakeChecker();
+    const first = checker.check('{}', '1');
+    threads[0]?.exit();
+    expect(await first).toBeUndefined();
+    const second = checker.check('{"a":1}', '1');
+    await checker.stop();
+    expect(await second).toBeUndefined();
+    expect(clock.pendingTimers()).toBe(0);
+  });
+});

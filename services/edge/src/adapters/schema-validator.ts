@@ -1,0 +1,37 @@
+/** Checks JSON against schemas of clients. Runs in a thread of its own, which is ended when it takes too long: patterns of a schema may be hostile. */
+import { Ajv, type ValidateFunction } from 'ajv';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { LRUCache } from 'lru-cache';
+
+const SCHEMA_CHARS_MAX = 131_072;
+const SCHEMAS_KEPT_MAX = 200;
+const OPTIONS = { strict: false, allErrors: false, validateFormats: false, logger: false, addUsedSchema: false, meta: true } as const;
+
+export type SchemaValidator = (schema: string, text: string) => boolean | undefined;
+
+/** False = `text`, which is JSON, does not fit; undefined = the schema is none, or too large. Compiled schemas are kept. */
+export function createSchemaValidator(): SchemaValidator {
+  const kept = new LRUCache<string, { readonly validate: ValidateFunction | undefined }>({ max: SCHEMAS_KEPT_MAX });
+  const compile = (schema: string): ValidateFunction | undefined => {
+    if (schema.length > SCHEMA_CHARS_MAX) return undefined;
+    try {
+      const parsed = JSON.parse(schema) as Record<string, unknown>;
+      const draft = typeof parsed['$schema'] === 'string' ? parsed['$schema'] : '';
+      // References are followed within the schema alone: there is no loader.
+      const ajv = draft.includes('2020-12') || draft === '' ? new Ajv2020(OPTIONS) : draft.includes('2019-09') ? new Ajv2019(OPTIONS) : new Ajv(OPTIONS);
+      return ajv.compile(parsed);
+    } catch {
+      return undefined;
+    }
+  };
+  return (schema, text) => {
+    let entry = kept.get(schema);
+    if (entry === undefined) kept.set(schema, (entry = { validate: compile(schema) }));
+    try {
+      return entry.validate === undefined ? undefined : entry.validate(JSON.parse(text));
+    } catch {
+      return undefined;
+    }
+  };
+}

@@ -1,0 +1,189 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { healJson, JsonHealer, type HealedText, type HealStep, type JsonKind } from './heal-json.js';
+
+/** The text as a stream of pieces; what cannot be healed is compared as it came. */
+function streamed(pieces: readonly string[], kind: JsonKind, isCut: boolean): HealedText {
+  const healer = new JsonHealer(kind);
+  const given = pieces.map((piece) => healer.push(piece)).join('');
+  const last = healer.finish(isCut);
+  return { ...last, text: given + last.text };
+}
+
+const cutAt = (text: string, at: readonly number[]): string[] => {
+  const places = [...new Set(at.map((place) => place % (text.length + 1)))].sort((a, b) => a - b);
+  return [0, ...places].map((from, index) => text.slice(from, places[index] ?? text.length));
+};
+
+const FENCE = '```';
+const CASES: readonly (readonly [string, string, string, readonly HealStep[]])[] = [
+  ['is left alone when it is right', ' {"a": [1, 2.50, "x"]}\n', ' {"a": [1, 2.50, "x"]}\n', []],
+  ['loses a byte order mark', '\uFEFF{"a":1}', '{"a":1}', ['bom']],
+  ['loses its fence', `${FENCE}json\n{"a":1}\n${FENCE}`, '{"a":1}', ['fence']],
+  ['loses prose before and behind', 'Sure! Here it is:\n{"a":1}\nHope this helps.', '{"a":1}', ['prose']],
+  ['loses fence and prose', `Here:\n${FENCE}json\n{"a":1}\n${FENCE}\nBye`, '{"a":1}', ['fence', 'prose']],
+  ['loses a second value', '{"a":1}\n{"b":2}', '{"a":1}', ['prose']],
+  ['loses a thinking block, values and all', '<think>maybe {"a":0}?</think>{"a":1}', '{"a":1}', ['prose']],
+  ['is not looked for in braces of prose', 'Use {curly} braces, or [1]: {"a":1}', '{"a":1}', ['prose']],
+  ['loses a trailing comma', '{"a":[1,2,],}', '{"a":[1,2]}', ['syntax']],
+  ['gets double quotes', "{'a': 'it'}", '{"a": "it"}', ['syntax']],
+  ['gets quotes around keys', '{a: 1, b_c: [true]}', '{"a": 1, "b_c": [true]}', ['syntax']],
+  ['gets its literals', '{"a": True, "b": None, "c": False}', '{"a": true, "b": null, "c": false}', ['syntax']],
+  ['loses comments', '{"a":1, // one\n "b":2}', '{"a":1, \n "b":2}', ['syntax']],
+  ['gets missing commas', '{"a":1 "b":2}', '{"a":1, "b":2}', ['syntax']],
+  ['gets inner quotes escaped', '{"a":"say "hi" now","b":1}', '{"a":"say \\"hi\\" now","b":1}', ['syntax']],
+  ['gets line breaks escaped', '{"a":"x\ny"}', '{"a":"x\\ny"}', ['syntax']],
+];
+
+describe('an answer', () => {
+  test.each(CASES)('%s', (_name, text, healed, steps) => {
+    expect(healJson(text, 'object', false)).toEqual({ text: healed, steps, isJson: true });
+    expect(streamed([text], 'object', false)).toEqual({ text: healed, steps, isJson: true });
+  });
+
+  test.each(CASES)('%s, wherever a stream of it is split', (_name, text) => {
+    const whole = streamed([text], 'object', false);
+    for (let at = 0; at <= text.length; at += 1) expect(streamed([text.slice(0, at), text.slice(at)], 'object', false)).toEqual(whole);
+    expect(streamed([...text], 'object', false)).toEqual(whole);
+  });
+
+  test.each([
+    ['prose', 'I cannot answer that.'],
+    ['nothing', ''],
+    ['an array where an object is wanted', '[{"a":1},{"a":2}]'],
+    ['an array in prose where an object is wanted', 'These: [{"a":1},{"a":2}]'],
+    ['a string', '"{\\"a\\":1}"'],
+    ['cut off by itself', '{"a":1,"b":[2'],
+    ['cut off and broken', '{"a":1,"b":tru'],
+    ['beyond repair', '{"a" "b" {c} : 1}'],
+    ['broken and cut off by itself', "{'a':{'b':1},'c':[1"],
+    ['broken and without its last bracket', "{'a':{'b':1}"],
+  ])('that is %s comes back as it is, and says so', (_name, text) => {
+    expect(healJson(text, 'object', false)).toEqual({ text, steps: [], isJson: false });
+    expect(streamed([...text], 'object', false)).toEqual({ text, steps: [], isJson: false });
+  });
+
+  test.each([
+    ['{"a":"x', '{"a":"x"}'],
+    ['{"a":"x\\', '{"a":"x"}'],
+    ['{"a":"x\\u00', '{"a":"x"}'],
+    ['{"a":"x"', '{"a":"x"}'],
+    ['{"a":[1,{"b":2', '{"a":[1,{"b":2}]}'],
+    ['{"a":[1,', '{"a":[1]}'],
+    ['{"a":1,"b', '{"a":1}'],
+    ['{"a":1,"b"', '{"a":1}'],
+    ['{"a":1,"b": ', '{"a":1}'],
+    ['{"a":1,"b":-', '{"a":1}'],
+    ['{"a":1,"b":1.', '{"a":1,"b":1}'],
+    ['{"a":tr', '{"a":true}'],
+    ['{', '{}'],
+    ['Here: {"a":"b', '{"a":"b"}'],
+  ])('that the limit cut at %j is closed as %j', (text, closed) => {
+    expect(healJson(text, 'object', true)).toMatchObject({ text: closed, isJson: true });
+    expect(streamed([...text], 'object', true)).toMatchObject({ text: closed, isJson: true });
+    expect(healJson(text, 'object', true).steps).toContain('closed');
+  });
+
+  test('of a schema without a root may be a scalar', () => {
+    for (const text of ['42', '"x"', 'true', ' null ', '-1.5e3']) expect(streamed([...text], 'any', false)).toEqual({ text, steps: [], isJson: true });
+    expect(healJson(`${FENCE}json\n"x"\n${FENCE}`, 'any', false)).toEqual({ text: '"x"', steps: ['fence'], isJson: true });
+  });
+
+  test('nests as deep as it likes without harm', () => {
+    for (const text of ['['.repeat(200_000), '{"a":'.repeat(50_000), `${'[1,'.repeat(20_000)}x`]) expect(healJson(text, 'any', true)).toMatchObject({ text: expect.anything() as unknown });
+  });
+});
+
+describe('a stream', () => {
+  test('gives on what is certain at once, and holds back only what is not', () => {
+    const healer = new JsonHealer('object');
+    expect(healer.push('Sure:\n')).toBe('');
+    expect(healer.push('{"ci')).toBe('{');
+    expect(healer.push('ty": "Os')).toBe('"city": "Os');
+    expect(healer.push('lo\\')).toBe('lo');
+    expect(healer.push('n"')).toBe('\\n');
+    expect(healer.push(', "n": 1')).toBe('"');
+    expect(healer.push('2')).toBe('');
+    expect(healer.push(',')).toBe(', "n": 12');
+    expect(healer.push(' "list": [')).toBe(', "list": [');
+    expect(healer.push('true')).toBe('');
+    expect(healer.push(',]}')).toBe('true]}');
+    expect(healer.push('\nAnything else?')).toBe('');
+    expect(healer.finish(false)).toEqual({ text: '', steps: ['prose', 'syntax'], isJson: true });
+  });
+
+  test('without a value passes on once there is too much of it to hold', () => {
+    const healer = new JsonHealer('object');
+    const prose = 'word '.repeat(14_000);
+    expect(healer.push(prose)).toBe(prose);
+    expect(healer.push('{"a":1}')).toBe('{"a":1}');
+    expect(healer.finish(false)).toMatchObject({ isJson: false });
+  });
+
+  test('of many small pieces takes time in proportion to its length', () => {
+    const text = `{"items":[${Array.from({ length: 20_000 }, (_, n) => `{"n":${String(n)},"t":"some text"}`).join(',')}]}`;
+    expect(streamed(text.match(/.{1,4}/gs) ?? [], 'object', false)).toEqual({ text, steps: [], isJson: true });
+  });
+});
+
+describe('proof by fuzzing', () => {
+  const root = (kind: JsonKind) => fc.json({ maxDepth: 4 }).filter((text) => kind === 'any' || (kind === 'array' ? text.startsWith('[') : text.startsWith('{')));
+  const objects = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 3 })).map((value) => JSON.stringify(value, null, 1));
+  const prose = fc.string({ maxLength: 30 }).map((text) => text.replace(/[{[]/g, ''));
+  const cuts = fc.array(fc.nat(), { maxLength: 8 });
+  /** JSON with characters taken out, put in or doubled. */
+  const broken = fc.tuple(objects, fc.array(fc.tuple(fc.nat(), fc.constantFrom('', ',', '"', "'", '}', '{', ']', ':', '\\', '\n', 'True', '/*', '`', 'x')), { maxLength: 4 })).map(([text, edits]) => edits.reduce((edited, [place, by]) => {
+    const at = place % (edited.length + 1);
+    return edited.slice(0, at) + by + edited.slice(at + (place % 2));
+  }, text));
+
+  test('valid JSON is never changed, in one piece or in many', () => {
+    for (const kind of ['object', 'array', 'any'] as const) {
+      fc.assert(fc.property(root(kind), cuts, fc.boolean(), (text, at, isCut) => {
+        expect(healJson(text, kind, isCut)).toEqual({ text, steps: [], isJson: true });
+        expect(streamed(cutAt(text, at), kind, isCut)).toEqual({ text, steps: [], isJson: true });
+      }), { numRuns: 150 });
+    }
+  });
+
+  test('a valid value keeps each of its characters whatever stands around it', () => {
+    fc.assert(fc.property(objects, prose, prose, (text, before, behind) => {
+      const healed = healJson(`${before} ${text}${behind}`, 'object', false);
+      expect(healed.isJson).toBe(true);
+      expect(healed.text.trim()).toBe(text);
+    }), { numRuns: 200 });
+  });
+
+  test('what is called JSON parses, as the root that was wanted; what is not comes back as it was', () => {
+    fc.assert(fc.property(fc.oneof(broken, fc.string(), fc.string({ unit: fc.constantFrom(...'{}[]",:\\ \n`tn1-e.') })), fc.boolean(), (text, isCut) => {
+      const healed = healJson(text, 'object', isCut);
+      if (healed.isJson) expect(JSON.parse(healed.text)).toBeInstanceOf(Object);
+      else expect(healed.text).toBe(text);
+    }), { numRuns: 500 });
+  });
+
+  test('a stream says the same wherever it is split', () => {
+    fc.assert(fc.property(fc.oneof(broken, objects.map((text) => `Well: ${text} so.`)), cuts, fc.boolean(), (text, at, isCut) => {
+      expect(streamed(cutAt(text, at), 'object', isCut)).toEqual(streamed([text], 'object', isCut));
+      expect(streamed([...text], 'object', isCut)).toEqual(streamed([text], 'object', isCut));
+    }), { numRuns: 200 });
+  });
+
+  test('a stream and a whole answer are healed alike', () => {
+    fc.assert(fc.property(broken, fc.boolean(), (text, isCut) => {
+      const whole = healJson(text, 'object', isCut);
+      const stream = streamed([text], 'object', isCut);
+      expect(stream.isJson).toBe(whole.isJson);
+      if (whole.isJson) expect(stream.text).toBe(whole.text);
+    }), { numRuns: 200 });
+  });
+
+  test('JSON cut anywhere is closed to JSON that has nothing the text had not', () => {
+    fc.assert(fc.property(objects, fc.nat(), (text, place) => {
+      const cut = text.slice(0, 1 + (place % text.length));
+      const healed = healJson(cut, 'object', true);
+      expect(healed.isJson).toBe(true);
+      for (const key of Object.keys(JSON.parse(healed.text) as object)) expect(Object.hasOwn(JSON.parse(text) as object, key)).toBe(true);
+    }), { numRuns: 200 });
+  });
+});

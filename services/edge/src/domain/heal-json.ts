@@ -1,0 +1,280 @@
+/**
+ * Makes the JSON that was asked for out of what a model wrote (contract, section 13), piece by piece or at once, with
+ * the same result. Prose, fences and a thinking block around the value are dropped; strict JSON passes as it comes;
+ * from the first mistake on the rest waits for the end, and is repaired with all that came before it.
+ */
+import { jsonrepair } from 'jsonrepair';
+import { JsonScanner } from './json-scanner.js';
+
+/** Root that is wanted. `any`: a schema that does not say. */
+export type JsonKind = 'object' | 'array' | 'any';
+
+/** What was done: `bom`, `fence` and `prose` were dropped, `syntax` repaired, what was cut off `closed`. */
+export type HealStep = 'bom' | 'fence' | 'prose' | 'syntax' | 'closed';
+
+export interface Healed {
+  /** Text that `push` has not given yet. */
+  readonly text: string;
+  /** In the order of the contract; empty = the text is the model's own. */
+  readonly steps: readonly HealStep[];
+  /** All that was given, joined, is JSON with the root that is wanted. False: it is the model's text from where it could not be mended. */
+  readonly isJson: boolean;
+}
+
+/** Characters of prose that are looked through for a value; then the text passes as it is. */
+const PREFIX_CHARS_MAX = 65_536;
+/** Repair reads the text on the event loop: 256 K characters take it about 20 ms. */
+const REPAIR_CHARS_MAX = 262_144;
+const STEPS: readonly HealStep[] = ['bom', 'fence', 'prose', 'syntax', 'closed'];
+
+const THINK = '<think>';
+const THINK_END = '</think>';
+const SPACES = /^[ \t\r\n]*$/;
+/** Nothing, or a fence that opens. */
+const FENCE_ONLY = /^[ \t\r\n\uFEFF]*(?:```[\w-]*[ \t\r\n]*)?$/;
+const LEAD = /^(?:```[\w-]*[ \t]*(?:\r?\n[ \t\r\n]*)?)?/;
+const WORDS: readonly string[] = ['true', 'false', 'null'];
+/** Enough to tell a word from the beginning of a sentence. */
+const SCALAR_CHARS = 6;
+const OPENS = { object: /[{[]/g, array: /\[/g, any: /[{[]/g } as const;
+
+/** Whether the bracket at `at` begins a value or stands in prose; undefined = more text must tell. */
+function opensValue(text: string, at: number): boolean | undefined {
+  const inside = /[^ \t\r\n]/g;
+  inside.lastIndex = at + 1;
+  const next = inside.exec(text);
+  if (next === null) return undefined;
+  const [first] = next;
+  if ('"\'“‘'.includes(first)) return true;
+  if (first === '/') return text.length > next.index + 1 ? '/*'.includes(text[next.index + 1] ?? '') : undefined;
+  if (text[at] === '{') {
+    if (first === '}') return true;
+    const name = /[A-Za-z_$][\w$-]*[ \t]*/y;
+    name.lastIndex = next.index;
+    if (!name.test(text)) return false;
+    return name.lastIndex === text.length ? undefined : text[name.lastIndex] === ':';
+  }
+  if ('{[]-0123456789'.includes(first)) return true;
+  const word = /[A-Za-z]+/y;
+  word.lastIndex = next.index;
+  const found = word.exec(text);
+  if (found === null) return false;
+  return word.lastIndex === text.length ? undefined : /^(?:true|false|null|True|False|None)$/.test(found[0]);
+}
+
+/** Whether `text` begins with a string, number or word of JSON; undefined = more text must tell. */
+function beginsScalar(text: string, isEnd: boolean): boolean | undefined {
+  if (/^(?:"|-?\d)/.test(text)) return true;
+  if (!isEnd && (text === '' || text === '-' || text.startsWith('`') || WORDS.some((word) => word.startsWith(text)))) return undefined;
+  return WORDS.some((word) => text.startsWith(word) && !/[A-Za-z]/.test(text.charAt(word.length)));
+}
+
+type Found = { readonly kind: 'at'; readonly at: number } | { readonly kind: 'unknown'; readonly from: number };
+
+/** Where the value begins, looked for from `from`; `unknown`: not before that position. */
+function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): Found {
+  const start = /[^ \t\r\n\uFEFF]/.exec(text);
+  if (start === null) return { kind: 'unknown', from: 0 };
+  let at = Math.max(from, start.index);
+  if (text.startsWith(THINK, start.index)) {
+    const end = text.indexOf(THINK_END, start.index);
+    if (end < 0) return { kind: 'unknown', from: 0 };
+    at = Math.max(at, end + THINK_END.length);
+  } else if (!isEnd && THINK.startsWith(text.slice(start.index))) return { kind: 'unknown', from: 0 };
+  const leads = (position: number): boolean => FENCE_ONLY.test(text.slice(0, position));
+  if (kind === 'any') {
+    const lead = LEAD.exec(text.slice(at))?.[0].length ?? 0;
+    const scalar = beginsScalar(text.slice(at + lead, at + lead + SCALAR_CHARS), isEnd);
+    if (scalar === undefined) return { kind: 'unknown', from };
+    if (scalar) return { kind: 'at', at: at + lead };
+  }
+  const brackets = new RegExp(OPENS[kind]);
+  brackets.lastIndex = at;
+  for (let bracket = brackets.exec(text); bracket !== null; bracket = brackets.exec(text)) {
+    const position = bracket.index;
+    const opens = opensValue(text, position);
+    if (opens === undefined && !isEnd) return { kind: 'unknown', from: position };
+    // Of an object that is wanted, an array in prose is not taken for it, unless it holds objects.
+    const isTaken = opens === undefined ? leads(position) : opens && (kind !== 'object' || bracket[0] === '{' || leads(position) || /^\[[ \t\r\n]*[{[]/.test(text.slice(position, position + 256)));
+    if (isTaken) return { kind: 'at', at: position };
+  }
+  return { kind: 'unknown', from: text.length };
+}
+
+/** As many brackets close as open, strings not looked at. */
+function isBalanced(text: string): boolean {
+  let open = 0;
+  for (const bracket of text.match(/[[\]{}]/g) ?? []) open += bracket === '{' || bracket === '[' ? 1 : -1;
+  return open === 0;
+}
+
+/** Where brackets and double-quoted strings say that the value ends; undefined = they do not. */
+function looseEnd(text: string): number | undefined {
+  let depth = 0;
+  let isString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at];
+    if (isString) {
+      if (character === '\\') at += 1;
+      else if (character === '"') isString = false;
+    } else if (character === '"') isString = true;
+    else if (character === '{' || character === '[') depth += 1;
+    else if ((character === '}' || character === ']') && (depth -= 1) <= 0) return at + 1;
+  }
+  return undefined;
+}
+
+function isRoot(value: unknown, kind: JsonKind): boolean {
+  return kind === 'any' || (kind === 'array' ? Array.isArray(value) : typeof value === 'object' && value !== null && !Array.isArray(value));
+}
+
+/** True when `text` is JSON with that root as it stands. */
+export function isJsonOf(text: string, kind: JsonKind): boolean {
+  try {
+    return isRoot(JSON.parse(text), kind);
+  } catch {
+    return false;
+  }
+}
+
+function repaired(text: string): string | undefined {
+  if (text.length > REPAIR_CHARS_MAX) return undefined;
+  try {
+    return jsonrepair(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** One text. */
+export class JsonHealer {
+  private readonly steps = new Set<HealStep>();
+  private phase: 'prefix' | 'value' | 'passing' = 'prefix';
+  /** Before the value: all of it; behind it: what follows. */
+  private waiting = '';
+  private searchFrom = 0;
+  /** Dropped before the value. */
+  private lead = '';
+  private readonly scanner = new JsonScanner();
+  private hasGiven = false;
+
+  constructor(private readonly kind: JsonKind) {}
+
+  /** Text that is certain by now. */
+  push(text: string): string {
+    const given = this.read(text, false);
+    this.hasGiven ||= given !== '';
+    return given;
+  }
+
+  /** `isCut`: the model stopped at its limit, so that what is open may be closed. */
+  finish(isCut: boolean): Healed {
+    const { scanner } = this;
+    let text = this.phase === 'prefix' ? this.read('', true) : '';
+    if (this.phase === 'prefix' || this.phase === 'passing') return { text: text + this.waiting, steps: [], isJson: false };
+    text += scanner.end();
+    if (scanner.isDone && this.waiting === '') this.waiting = scanner.rest();
+    if (!scanner.isDone && !scanner.isStuck && isCut) {
+      text += scanner.close();
+      this.steps.add('closed');
+    }
+    if (scanner.isDone) return this.whole(text);
+    return this.mended(text, isCut);
+  }
+
+  private read(text: string, isEnd: boolean): string {
+    if (this.phase === 'passing') return text;
+    if (this.phase === 'value') return this.readValue(text);
+    this.waiting += text;
+    const found = findValue(this.waiting, this.kind, this.searchFrom, isEnd);
+    if (found.kind === 'at') return this.begin(found.at);
+    this.searchFrom = found.from;
+    return isEnd || this.waiting.length <= PREFIX_CHARS_MAX ? '' : this.pass();
+  }
+
+  private pass(): string {
+    this.phase = 'passing';
+    const { waiting } = this;
+    this.waiting = '';
+    return waiting;
+  }
+
+  private begin(at: number): string {
+    // An array where an object is wanted is nothing to take objects out of.
+    if (this.kind === 'object' && this.waiting[at] === '[') return this.pass();
+    const before = this.waiting.slice(0, at);
+    const value = this.waiting.slice(at);
+    this.phase = 'value';
+    this.waiting = '';
+    this.lead = before;
+    if (before.includes('```')) this.steps.add('fence');
+    if (/[^\s\uFEFF]/.test(before.replace(/```[\w-]*/g, ''))) this.steps.add('prose');
+    if (before.includes('\uFEFF')) this.steps.add('bom');
+    // Blank space is no reason to touch the text.
+    return (SPACES.test(before) ? before : '') + this.readValue(value);
+  }
+
+  private readValue(text: string): string {
+    const { scanner } = this;
+    if (scanner.isDone) {
+      this.waiting += text;
+      return '';
+    }
+    const given = scanner.push(text);
+    if (scanner.isDone) this.waiting = scanner.rest();
+    return given;
+  }
+
+  private whole(text: string): Healed {
+    const { waiting, scanner } = this;
+    const isBlank = SPACES.test(waiting);
+    if (!isBlank) {
+      if (waiting.includes('```')) this.steps.add('fence');
+      if (/\S/.test(waiting.replace(/```/g, ''))) this.steps.add('prose');
+    }
+    if (scanner.hasDroppedComma) this.steps.add('syntax');
+    const isRight = this.kind === 'any' || scanner.source.startsWith(this.kind === 'array' ? '[' : '{');
+    return { text: isBlank ? text + waiting : text, steps: this.told(), isJson: isRight };
+  }
+
+  /** The repair of the whole text, if it goes on where the stream stands. */
+  private mended(text: string, isCut: boolean): Healed {
+    const { scanner, kind, lead } = this;
+    const { source, given } = scanner;
+    const end = looseEnd(source);
+    const isOpen = end === undefined && isCut;
+    const body = isOpen ? source.replace(/\s*```\s*$/, '') : source.slice(0, end ?? source.lastIndexOf(source.startsWith('{') ? '}' : ']') + 1);
+    // Only at its limit may a text be closed: where strings hide the end, brackets must be even.
+    const isWhole = isOpen || end !== undefined || (isBalanced(body) && !/^\s*[,:]/.test(source.slice(body.length)));
+    const mended = scanner.isStuck && isWhole && body !== '' ? repaired(body) : undefined;
+    if (mended === undefined || !mended.startsWith(given) || !isJsonOf(mended, kind)) {
+      const raw = text + scanner.held();
+      return { text: this.hasGiven || SPACES.test(lead) ? raw : lead + raw, steps: [], isJson: false };
+    }
+    this.steps.add('syntax');
+    if (isOpen) this.steps.add('closed');
+    const rest = source.slice(body.length);
+    if (rest.includes('```')) this.steps.add('fence');
+    if (/\S/.test(rest.replace(/```/g, ''))) this.steps.add('prose');
+    return { text: text + mended.slice(given.length), steps: this.told(), isJson: true };
+  }
+
+  private told(): readonly HealStep[] {
+    return STEPS.filter((step) => this.steps.has(step));
+  }
+}
+
+export interface HealedText {
+  readonly text: string;
+  readonly steps: readonly HealStep[];
+  readonly isJson: boolean;
+}
+
+/** A whole text. One that cannot be healed comes back as it is. */
+export function healJson(text: string, kind: JsonKind, isCut: boolean): HealedText {
+  if (isJsonOf(text, kind)) return { text, steps: [], isJson: true };
+  const healer = new JsonHealer(kind);
+  const first = healer.push(text);
+  const last = healer.finish(isCut);
+  return last.isJson ? { ...last, text: first + last.text } : { text, steps: [], isJson: false };
+}

@@ -1,0 +1,188 @@
+import { describe, expect, test } from '@jest/globals';
+import { callerWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
+import { createFakeNeighbours, events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
+import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
+import type { ChatRequest } from './chat-request.js';
+import { conduct, type Conducted } from './conduct.js';
+import { healChoices, healingTermsOf, StreamHealing } from './healing.js';
+
+const JSON_OBJECT: Partial<ChatRequest> = { needs: { responseFormat: 'json_object' }, fields: [{ name: 'response_format', value: Buffer.from('{"type":"json_object"}') }] };
+const withSchema = (schema: object): Partial<ChatRequest> => ({
+  needs: { responseFormat: 'json_schema' },
+  fields: [{ name: 'response_format', value: Buffer.from(JSON.stringify({ type: 'json_schema', json_schema: { name: 'n', schema } })) }],
+});
+const SCHEMA = withSchema({ type: 'object', required: ['a'] });
+
+const answersWith = (text: string): Script => (call) => call.play(events.head(), events.body(text), events.end());
+const streams = (...texts: string[]): Script => (call) => call.play(events.head(), events.role(), ...texts.map((text) => events.text(text)), events.finish(), events.end());
+const fails = (...args: Parameters<typeof events.failed>): Script => (call) => call.play(events.failed(...args));
+
+interface Told {
+  readonly neighbours: FakeNeighbours;
+  readonly answer: RecordedAnswer;
+  readonly conducted: Conducted;
+}
+
+async function told(scripts: Readonly<Record<string, Script | undefined>>, request: Partial<ChatRequest>, fits: (text: string) => boolean | undefined = () => true): Promise<Told> {
+  const neighbours = createFakeNeighbours(planWith(Object.keys(scripts).map((provider) => plannedAt(provider))));
+  neighbours.checkSchema = (_schema, text) => Promise.resolve(fits(text));
+  for (const [provider, script] of Object.entries(scripts)) if (script !== undefined) neighbours.scripts.set(provider, script);
+  const answer = createRecordedAnswer();
+  const conducted = await conduct(neighbours, { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith(request), answer });
+  return { neighbours, answer, conducted };
+}
+
+describe('what is asked for', () => {
+  test('is nothing without a format, or where the client switched healing off', () => {
+    expect(healingTermsOf(requestWith())).toBeUndefined();
+    expect(healingTermsOf(requestWith({ ...JSON_OBJECT, pluginOptions: { 'json-healing': { enabled: false } } }))).toBeUndefined();
+  });
+
+  test('is the root that the schema says', () => {
+    expect(healingTermsOf(requestWith(JSON_OBJECT))).toEqual({ kind: 'object', schema: undefined });
+    expect(healingTermsOf(requestWith(withSchema({ type: 'array' })))).toEqual({ kind: 'array', schema: '{"type":"array"}' });
+    expect(healingTermsOf(requestWith(withSchema({ anyOf: [] })))).toMatchObject({ kind: 'any' });
+  });
+});
+
+describe('a whole answer', () => {
+  test('is not looked at when no JSON was asked for', async () => {
+    const { answer } = await told({ a: answersWith('Sure: {"a":1,}') }, {});
+    expect(answer.said).toEqual(['body 0:Sure: {"a":1,}!stop']);
+    expect(answer.settlement?.healed).toBeUndefined();
+  });
+
+  test('that is right passes as the bytes that came', async () => {
+    const { answer } = await told({ a: answersWith('{"a":1}') }, JSON_OBJECT);
+    expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:{"a":1}!stop'], []]);
+  });
+
+  test('is healed at the provider’s own price', async () => {
+    const { answer, neighbours } = await told({ a: answersWith('Sure:\n```json\n{"a":1,}\n```') }, JSON_OBJECT);
+    expect([answer.said, answer.settlement?.healed, answer.settlement?.end.costNanoUsd]).toEqual([['body 0:{"a":1}!stop'], ['fence', 'prose', 'syntax'], '20000']);
+    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  test('that cannot be healed is asked of one more provider, and the client pays that one alone', async () => {
+    const { answer, neighbours, conducted } = await told({ a: answersWith('I would rather not.'), b: answersWith('{"a":1}') }, JSON_OBJECT);
+    expect([answer.said, answer.settlement?.healed, conducted.result]).toEqual([['body 0:{"a":1}!stop'], [], 'answered']);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+  });
+
+  test('is asked for once more and never twice; then it comes as it is', async () => {
+    const { answer, neighbours } = await told({ a: answersWith('no'), b: answersWith('no, too'), c: answersWith('{"a":1}') }, JSON_OBJECT);
+    expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:no, too!stop'], ['failed']]);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+  });
+
+  test('without another provider comes as it is, and is paid', async () => {
+    const { answer, neighbours } = await told({ a: answersWith('no') }, JSON_OBJECT);
+    expect([answer.said, answer.settlement?.healed, neighbours.outcomes]).toEqual([['body 0:no!stop'], ['failed'], ['a#1 DELIVERED']]);
+  });
+
+  test('comes as it is when the other provider fails: free of charge, since the ledger charges nothing that was superseded', async () => {
+    const { answer, neighbours, conducted } = await told({ a: answersWith('no'), b: fails('PROVIDER_ERROR') }, JSON_OBJECT);
+    expect([answer.said, answer.settlement?.healed, answer.settlement?.end.costNanoUsd, conducted.result]).toEqual([['body 0:no!stop'], ['failed'], '0', 'answered']);
+    expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'b#2 DISCARDED']);
+    expect(neighbours.released).toEqual([]);
+    expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', undefined], ['b', 'PROVIDER_ERROR']]);
+  });
+
+  test('comes as it is when no other provider could be asked, and is paid as ever', async () => {
+    const { answer, neighbours } = await told({ a: answersWith('no'), b: undefined }, JSON_OBJECT);
+    expect([answer.said, answer.settlement?.end.costNanoUsd, neighbours.outcomes]).toEqual([['body 0:no!stop'], '20000', ['a#1 DELIVERED']]);
+  });
+
+  test('that does not fit its schema is asked of one more provider', async () => {
+    const fits = (text: string): boolean => text.includes('"a"');
+    const { answer } = await told({ a: answersWith('{"b":1}'), b: answersWith('{"a":1,}') }, SCHEMA, fits);
+    expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:{"a":1}!stop'], ['syntax']]);
+  });
+
+  test('that does not fit its schema comes as the provider gave it, repairs undone', async () => {
+    const { answer } = await told({ a: answersWith('{"b":1,}') }, SCHEMA, () => false);
+    expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:{"b":1,}!stop'], ['failed']]);
+  });
+
+  test('whose schema could not be checked in time counts as fitting', async () => {
+    const { answer } = await told({ a: answersWith('{"b":1}') }, SCHEMA, () => undefined);
+    expect(answer.settlement?.healed).toEqual([]);
+  });
+
+  test('keeps calls without arguments and refusals, and its calls’ arguments are healed', () => {
+    const terms = { kind: 'object', schema: undefined } as const;
+    const call = (args: string): object => ({ id: 'c', type: 'function', function: { name: 'f', arguments: args } });
+    const choices = (message: object, reason: string): Buffer => Buffer.from(JSON.stringify([{ index: 0, message, logprobs: null, finish_reason: reason }]));
+    const calls = healChoices(choices({ content: null, tool_calls: [call(''), call("{'a': 1,}"), call('nonsense')] }, 'tool_calls'), terms);
+    expect(calls).toMatchObject({ steps: ['syntax'], isBroken: false });
+    expect(JSON.parse(calls.choices.toString())).toMatchObject([{ message: { tool_calls: [call(''), call('{"a": 1}'), call('nonsense')] } }]);
+    const refusal = choices({ content: null, refusal: 'No.' }, 'stop');
+    expect(healChoices(refusal, terms)).toMatchObject({ isBroken: false, choices: refusal });
+    expect(healChoices(choices({ content: 'half a tho', refusal: null }, 'length'), terms)).toMatchObject({ isBroken: true, isWorthAnother: false });
+  });
+});
+
+describe('a streamed answer', () => {
+  const STREAM = { ...JSON_OBJECT, stream: true };
+  const textOf = (answer: RecordedAnswer): string => answer.said.map((line) => /^(?:chunk|finish) \d:([^!]*)/s.exec(line)?.[1] ?? '').join('');
+
+  test('is healed as it goes, and ends with one finish', async () => {
+    const { answer } = await told({ a: streams('Sure:\n{"a": "x', 'y"', ',}\n', 'Bye') }, STREAM);
+    expect(textOf(answer)).toBe('{"a": "xy"}');
+    expect(answer.said.at(-1)).toBe('finish 0:!stop');
+    expect(answer.settlement?.healed).toEqual(['prose', 'syntax']);
+  });
+
+  test('of prose alone has sent nothing, and is asked of another provider', async () => {
+    const { answer, neighbours } = await told({ a: streams('I would ', 'rather not.'), b: streams('{"a":1}') }, STREAM);
+    expect([textOf(answer), answer.settlement?.healed]).toEqual(['{"a":1}', []]);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+  });
+
+  test('of prose alone comes as it is when there is nobody else', async () => {
+    const { answer } = await told({ a: streams('I would ', 'rather not.') }, STREAM);
+    expect([textOf(answer), answer.settlement?.healed, answer.said.at(-1)]).toEqual(['I would rather not.', ['failed'], 'finish 0:!stop']);
+  });
+
+  test('that does not fit its schema is not asked for again once words of it are out', async () => {
+    const { answer, neighbours } = await told({ a: streams('{"b":', '1}'), b: streams('{"a":1}') }, { ...SCHEMA, stream: true }, () => false);
+    expect([textOf(answer), answer.settlement?.healed, neighbours.calls.length]).toEqual(['{"b":1}', ['failed'], 1]);
+  });
+
+  test('that breaks while its prose is held back is asked of another provider; after words it is cut, with all that was made', async () => {
+    const early = await told({ a: (call) => call.play(events.text('Sure: '), events.failed('DISCONNECTED')), b: streams('{"a":1}') }, STREAM);
+    expect(textOf(early.answer)).toBe('{"a":1}');
+    const late = await told({ a: (call) => call.play(events.text('{"a": 12'), events.failed('DISCONNECTED')), b: streams('{"a":1}') }, STREAM);
+    expect([textOf(late.answer), late.answer.said.at(-1), late.neighbours.calls.length]).toEqual(['{"a": 12', 'cut DISCONNECTED', 1]);
+  });
+
+  test('heals each choice and each call apart, and finishes each once', () => {
+    const healing = new StreamHealing({ kind: 'object', schema: undefined });
+    const chunk = (index: number, delta: object, reason: string | null = null): Buffer => Buffer.from(JSON.stringify([{ index, delta, logprobs: null, finish_reason: reason }]));
+    const call = (index: number, args: string, more: object = {}): object => ({ tool_calls: [{ index, ...more, function: { ...('id' in more ? { name: 'f' } : {}), arguments: args } }] });
+    const out = [
+      chunk(0, { role: 'assistant', content: null }),
+      chunk(0, call(0, '', { id: 'c0' })),
+      chunk(0, call(0, "{'a'")),
+      chunk(1, { role: 'assistant', content: '{"b"' }),
+      chunk(0, call(1, '{"c":[1', { id: 'c1' })),
+      chunk(0, call(0, ':1}')),
+      chunk(1, { content: ':2,}' }),
+      chunk(0, call(1, ',]}')),
+      chunk(0, {}, 'tool_calls'),
+      chunk(1, {}, 'stop'),
+    ].flatMap((each) => healing.push(each));
+    const args: Record<number, string> = {};
+    let text = '';
+    const finishes: string[] = [];
+    for (const { choices } of out) {
+      const [choice] = JSON.parse(Buffer.from(choices).toString()) as { index: number; delta: { content?: string | null; tool_calls?: { index: number; function: { arguments: string } }[] }; finish_reason: string | null }[];
+      if (choice === undefined) continue;
+      text += choice.delta.content ?? '';
+      for (const each of choice.delta.tool_calls ?? []) args[each.index] = (args[each.index] ?? '') + each.function.arguments;
+      if (choice.finish_reason !== null) finishes.push(`${choice.index}:${choice.finish_reason}`);
+    }
+    expect([args, text, finishes]).toEqual([{ 0: '{"a":1}', 1: '{"c":[1]}' }, '{"b":2}', ['0:tool_calls', '1:stop']]);
+    expect(healing.end('stop')).toMatchObject({ steps: ['syntax'], isBroken: false, chunks: [] });
+  });
+});

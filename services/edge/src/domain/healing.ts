@@ -1,0 +1,242 @@
+/** Healing of one answer: whole or streamed, its texts and the arguments of its tool calls. */
+import type { ChatRequest } from './chat-request.js';
+import { healJson, JsonHealer, type HealStep, type JsonKind } from './heal-json.js';
+
+/** Says of `text`, which is JSON, whether it fits `schema`, JSON text too. Never rejects; undefined = it could not be told in time. */
+export type SchemaCheck = (schema: string, text: string) => Promise<boolean | undefined>;
+
+/** What the client asked its answer to be. */
+export interface HealingTerms {
+  readonly kind: JsonKind;
+  /** JSON text of the schema to be kept; undefined for `json_object`. */
+  readonly schema: string | undefined;
+}
+
+export interface HealedAnswer {
+  /** In the order of the contract. */
+  readonly steps: readonly HealStep[];
+  /** A text is not the JSON that was asked for. */
+  readonly isBroken: boolean;
+  /** Another attempt could do better: the broken answer was not stopped by a limit or a policy. */
+  readonly isWorthAnother: boolean;
+  /** Texts of the choices, where a schema is to be kept. */
+  readonly texts: readonly string[];
+}
+
+const PLUGIN = 'json-healing';
+const ORDER: readonly HealStep[] = ['bom', 'fence', 'prose', 'syntax', 'closed'];
+
+type Json = Record<string, unknown>;
+
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Undefined where healing does not apply: no JSON was asked for, or the client switched it off. */
+export function healingTermsOf(request: Pick<ChatRequest, 'needs' | 'fields' | 'pluginOptions'>): HealingTerms | undefined {
+  const format = request.needs.responseFormat ?? '';
+  if (format === '') return undefined;
+  const wish = request.pluginOptions[PLUGIN];
+  if (isObject(wish) && wish['enabled'] === false) return undefined;
+  if (format !== 'json_schema') return { kind: 'object', schema: undefined };
+  const field = request.fields.find(({ name }) => name === 'response_format');
+  const told: unknown = field === undefined ? undefined : JSON.parse(field.value.toString('utf8'));
+  const named = isObject(told) ? told['json_schema'] : undefined;
+  const schema = isObject(named) ? named['schema'] : undefined;
+  return isObject(schema) ? { kind: rootOf(schema), schema: JSON.stringify(schema) } : { kind: 'any', schema: undefined };
+}
+
+function rootOf(schema: Json): JsonKind {
+  const { type } = schema;
+  return type === 'object' || type === 'array' ? type : 'any';
+}
+
+/** Gathers what became of the texts of an answer. */
+class Findings {
+  readonly texts: string[] = [];
+  private readonly steps = new Set<HealStep>();
+  private isBroken = false;
+  private isWorthAnother = true;
+
+  constructor(private readonly keepsTexts: boolean) {}
+
+  text(text: string, steps: readonly HealStep[], isJson: boolean, finishReason: string): void {
+    for (const step of steps) this.steps.add(step);
+    if (this.keepsTexts) this.texts.push(text);
+    if (isJson) return;
+    this.isBroken = true;
+    this.isWorthAnother &&= finishReason === 'stop';
+  }
+
+  /** Arguments that cannot be healed stay as they are: the answer as such is none the worse. */
+  call(steps: readonly HealStep[]): void {
+    for (const step of steps) this.steps.add(step);
+  }
+
+  told(): HealedAnswer {
+    return { steps: ORDER.filter((step) => this.steps.has(step)), isBroken: this.isBroken, isWorthAnother: this.isWorthAnother, texts: this.texts };
+  }
+}
+
+/** An answer without words is no JSON either, unless it calls tools, refuses or was stopped by a policy. */
+function needsText(message: Json, finishReason: string): boolean {
+  const hasCalls = Array.isArray(message['tool_calls']) && message['tool_calls'].length > 0;
+  const isRefusal = typeof message['refusal'] === 'string' && message['refusal'] !== '';
+  return !hasCalls && !isRefusal && finishReason !== 'content_filter' && finishReason !== 'tool_calls' && finishReason !== 'function_call';
+}
+
+function healCalls(calls: unknown, isCut: boolean, found: Findings): boolean {
+  let isChanged = false;
+  for (const call of Array.isArray(calls) ? (calls as readonly unknown[]) : []) {
+    const called = isObject(call) ? call['function'] : undefined;
+    const text = isObject(called) ? called['arguments'] : undefined;
+    if (!isObject(called) || typeof text !== 'string' || text === '') continue;
+    const healed = healJson(text, 'object', isCut);
+    found.call(healed.steps);
+    if (healed.text === text) continue;
+    called['arguments'] = healed.text;
+    isChanged = true;
+  }
+  return isChanged;
+}
+
+/** A whole answer. `choices`: JSON array text of canonical choices; what needs no healing comes back as the same bytes. */
+export function healChoices(choices: Buffer, { kind, schema }: HealingTerms): HealedAnswer & { readonly choices: Buffer } {
+  const list = JSON.parse(choices.toString('utf8')) as readonly Json[];
+  const found = new Findings(schema !== undefined);
+  let isChanged = false;
+  for (const choice of list) {
+    const message = choice['message'];
+    if (!isObject(message)) continue;
+    const finishReason = String(choice['finish_reason'] ?? '');
+    const isCut = finishReason === 'length';
+    const content = typeof message['content'] === 'string' ? message['content'] : '';
+    if (content !== '' ? finishReason !== 'content_filter' : needsText(message, finishReason)) {
+      const healed = healJson(content, kind, isCut);
+      found.text(healed.text, healed.steps, healed.isJson, finishReason);
+      if (healed.text !== content) {
+        message['content'] = healed.text;
+        isChanged = true;
+      }
+    }
+    isChanged = healCalls(message['tool_calls'], isCut, found) || isChanged;
+  }
+  return { ...found.told(), choices: isChanged ? Buffer.from(JSON.stringify(list)) : choices };
+}
+
+/** A chunk as it goes on to the client. */
+export interface HealedChunk {
+  readonly choices: Uint8Array;
+  readonly content: boolean;
+  readonly finish: boolean;
+  /** What was held back to the end of its choice. */
+  readonly isRest?: boolean;
+}
+
+interface OpenText {
+  readonly healer: JsonHealer;
+  text: string;
+}
+
+interface OpenChoice {
+  content: OpenText | undefined;
+  readonly calls: Map<number, JsonHealer>;
+  hasRefusal: boolean;
+  isFinished: boolean;
+}
+
+/** A streamed answer, chunk by chunk. */
+export class StreamHealing {
+  private readonly choices = new Map<number, OpenChoice>();
+  private readonly found: Findings;
+
+  constructor(private readonly terms: HealingTerms) {
+    this.found = new Findings(terms.schema !== undefined);
+  }
+
+  /** What of a canonical chunk may go on, none, one or more: what is held back follows before its choice's finish. */
+  push(choices: Buffer): readonly HealedChunk[] {
+    const list = JSON.parse(choices.toString('utf8')) as readonly Json[];
+    return list.flatMap((item) => this.read(item));
+  }
+
+  /** The answer ended; choices without a finish chunk end with `finishReason`. */
+  end(finishReason: string): HealedAnswer & { readonly chunks: readonly HealedChunk[] } {
+    const chunks: HealedChunk[] = [];
+    for (const [index, choice] of this.choices) chunks.push(...this.finish(index, choice, finishReason));
+    return { ...this.found.told(), chunks };
+  }
+
+  private choiceOf(index: number): OpenChoice {
+    let choice = this.choices.get(index);
+    if (choice === undefined) this.choices.set(index, (choice = { content: undefined, calls: new Map(), hasRefusal: false, isFinished: false }));
+    return choice;
+  }
+
+  private read(item: Json): readonly HealedChunk[] {
+    const index = Number(item['index'] ?? 0);
+    const choice = this.choiceOf(index);
+    const delta = isObject(item['delta']) ? item['delta'] : {};
+    const told: Json = { ...delta };
+    if (typeof delta['content'] === 'string' && delta['content'] !== '') {
+      const given = this.pushText(choice, delta['content']);
+      if (given !== '' || delta['role'] !== undefined) told['content'] = given;
+      else delete told['content'];
+    }
+    if (typeof delta['refusal'] === 'string' && delta['refusal'] !== '') choice.hasRefusal = true;
+    if (Array.isArray(delta['tool_calls'])) {
+      const calls = (delta['tool_calls'] as readonly unknown[]).map((call) => pushCall(choice, call)).filter((call) => call !== undefined);
+      if (calls.length > 0) told['tool_calls'] = calls;
+      else delete told['tool_calls'];
+    }
+    const reason = item['finish_reason'];
+    const isFinish = typeof reason === 'string';
+    const says = Object.keys(told).length > 0 || (item['logprobs'] ?? null) !== null;
+    const said = says ? [chunkOf({ ...item, delta: told, finish_reason: null })] : [];
+    return isFinish ? [...said, ...this.finish(index, choice, reason), chunkOf({ index, delta: {}, logprobs: null, finish_reason: reason })] : said;
+  }
+
+  private pushText(choice: OpenChoice, text: string): string {
+    const open = (choice.content ??= { healer: new JsonHealer(this.terms.kind), text: '' });
+    const given = open.healer.push(text);
+    if (this.terms.schema !== undefined) open.text += given;
+    return given;
+  }
+
+  private finish(index: number, choice: OpenChoice, finishReason: string): readonly HealedChunk[] {
+    if (choice.isFinished) return [];
+    choice.isFinished = true;
+    const isCut = finishReason === 'length';
+    const delta: Json = {};
+    const { content, calls } = choice;
+    if (content !== undefined) {
+      const last = content.healer.finish(isCut);
+      if (last.text !== '') delta['content'] = last.text;
+      this.found.text(content.text + last.text, last.steps, last.isJson || finishReason === 'content_filter', finishReason);
+    } else if (calls.size === 0 && !choice.hasRefusal && needsText({}, finishReason)) this.found.text('', [], false, finishReason);
+    const rests: Json[] = [];
+    for (const [position, healer] of calls) {
+      const last = healer.finish(isCut);
+      this.found.call(last.steps);
+      if (last.text !== '') rests.push({ index: position, function: { arguments: last.text } });
+    }
+    if (rests.length > 0) delta['tool_calls'] = rests;
+    return Object.keys(delta).length === 0 ? [] : [{ ...chunkOf({ index, delta, logprobs: null, finish_reason: null }), isRest: true }];
+  }
+}
+
+/** The piece of a tool call with the arguments that are certain; undefined = nothing of it is. */
+function pushCall(choice: OpenChoice, call: unknown): unknown {
+  const called = isObject(call) ? call['function'] : undefined;
+  if (!isObject(call) || !isObject(called) || typeof called['arguments'] !== 'string' || called['arguments'] === '') return call;
+  const position = Number(call['index'] ?? 0);
+  let healer = choice.calls.get(position);
+  if (healer === undefined) choice.calls.set(position, (healer = new JsonHealer('object')));
+  const given = healer.push(called['arguments']);
+  if (given === '' && call['id'] === undefined && called['name'] === undefined) return undefined;
+  return { ...call, function: { ...called, arguments: given } };
+}
+
+function chunkOf(item: Json): HealedChunk {
+  const delta = item['delta'] as Json;
+  const content = Object.entries(delta).some(([name, value]) => name !== 'role' && value !== '' && value !== null);
+  return { choices: Buffer.from(JSON.stringify([item])), content, finish: typeof item['finish_reason'] === 'string' };
+}

@@ -1,0 +1,309 @@
+/** Reads strict JSON piece by piece and tells how much of it is certain: what may still have to be repaired is held back. */
+
+/** Deeper nesting is left to itself. */
+const DEPTH_MAX = 1_000;
+
+const TAB = 9;
+const NEWLINE = 10;
+const RETURN = 13;
+const SPACE = 32;
+const QUOTE = 34;
+const COMMA = 44;
+const MINUS = 45;
+const DIGIT_0 = 48;
+const DIGIT_9 = 57;
+const COLON = 58;
+const OPEN_ARRAY = 91;
+const BACKSLASH = 92;
+const CLOSE_ARRAY = 93;
+const LOWER_U = 117;
+const OPEN_OBJECT = 123;
+const CLOSE_OBJECT = 125;
+
+const ESCAPES: ReadonlySet<number> = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)));
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+const NUMBER_PREFIX = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/;
+const WORDS: readonly string[] = ['true', 'false', 'null'];
+
+type State = 'value' | 'first-value' | 'key' | 'first-key' | 'colon' | 'string' | 'string-ended' | 'number' | 'word' | 'after' | 'done' | 'stuck';
+
+const isSpace = (code: number): boolean => code === SPACE || code === NEWLINE || code === RETURN || code === TAB;
+const isDigit = (code: number): boolean => code >= DIGIT_0 && code <= DIGIT_9;
+const isNumberPart = (code: number): boolean => isDigit(code) || code === 43 || code === MINUS || code === 46 || code === 69 || code === 101;
+const isLetter = (code: number): boolean => (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
+const isHex = (code: number): boolean => isDigit(code) || (code >= 65 && code <= 70) || (code >= 97 && code <= 102);
+
+/**
+ * One value, which begins at the first character. `push` answers what has become certain: text that is part of the
+ * value whatever follows. Held back are the quote that ends a string (it may turn out to be an inner one), a comma
+ * (it may be one too many), a member's key until its value begins, and numbers and words until they end.
+ * A comma before a closing bracket is left out, the one repair made here.
+ */
+export class JsonScanner {
+  /** The value as it came. */
+  source = '';
+  /** What `push` and `close` gave. */
+  given = '';
+  /** A comma was left out. */
+  hasDroppedComma = false;
+  private state: State = 'value';
+  private readonly stack: number[] = [];
+  /** Of `source`, what is not certain yet; it begins at `base`. Long texts are never read twice. */
+  private buffer = '';
+  private base = 0;
+  private at = 0;
+  /** Of `source`, what was given or left out. */
+  private taken = 0;
+  /** Given by the present call. */
+  private fresh = '';
+  /** The comma that waits for what follows, or -1. */
+  private comma = -1;
+  /** Where the pending member or token begins, or -1: nothing from there on is certain. */
+  private tokenStart = -1;
+  private isKey = false;
+  private valueEnd = -1;
+  /** Where an unfinished escape begins, or -1, and the hex digits it still needs. */
+  private escapeStart = -1;
+  private hexLeft = 0;
+
+  /** The value is complete; `rest` follows it. */
+  get isDone(): boolean {
+    return this.state === 'done';
+  }
+
+  /** It is no strict JSON from somewhere on; `push` gives nothing more. */
+  get isStuck(): boolean {
+    return this.state === 'stuck';
+  }
+
+  /** What came behind the value, up to the last `push` that still read. */
+  rest(): string {
+    return this.buffer.slice(this.at - this.base);
+  }
+
+  /** What is held back. */
+  held(): string {
+    return this.buffer.slice(this.taken - this.base);
+  }
+
+  push(text: string): string {
+    this.source += text;
+    this.buffer += text;
+    const end = this.base + this.buffer.length;
+    while (this.at < end && this.state !== 'done' && this.state !== 'stuck') if (this.step(this.buffer.charCodeAt(this.at - this.base))) this.at += 1;
+    if (this.state !== 'stuck' && this.state !== 'done') this.takeTo(this.certainTo(end));
+    this.buffer = this.buffer.slice(this.taken - this.base);
+    this.base = this.taken;
+    return this.give();
+  }
+
+  /** The source ended: a number or word of its own ends with it. */
+  end(): string {
+    if (this.stack.length === 0 && (this.state === 'number' || this.state === 'word') && this.endToken()) this.finish(this.at);
+    return this.give();
+  }
+
+  /** Ends what was cut off: the open string, then the brackets. A member without a value and an unfinished escape are left out. Only where nothing is stuck. */
+  close(): string {
+    const isValueString = (this.state === 'string' || this.state === 'string-ended') && !this.isKey;
+    const token = this.tokenStart < 0 ? '' : this.buffer.slice(this.tokenStart - this.base);
+    let tail = '';
+    if (isValueString) tail = '"';
+    else if (this.state === 'number') tail = NUMBER_PREFIX.exec(token)?.[0] ?? '';
+    else if (this.state === 'word') tail = WORDS.find((word) => word.startsWith(token)) ?? '';
+    if (!isValueString && tail !== '') this.takeTo(this.tokenStart);
+    this.fresh += tail;
+    for (const bracket of this.stack.reverse()) this.fresh += bracket === OPEN_OBJECT ? '}' : ']';
+    this.state = 'done';
+    return this.give();
+  }
+
+  private give(): string {
+    const { fresh } = this;
+    this.fresh = '';
+    this.given += fresh;
+    return fresh;
+  }
+
+  private certainTo(end: number): number {
+    switch (this.state) {
+      case 'string':
+        return this.isKey ? this.taken : this.escapeStart >= 0 ? this.escapeStart : end;
+      case 'string-ended':
+        return this.isKey ? this.taken : this.valueEnd - 1;
+      case 'after':
+        return this.valueEnd;
+      case 'first-value':
+      case 'first-key':
+        return end;
+      default:
+        return this.taken;
+    }
+  }
+
+  private takeTo(end: number): void {
+    if (end <= this.taken) return;
+    this.fresh += this.buffer.slice(this.taken - this.base, end - this.base);
+    this.taken = end;
+  }
+
+  /** One character; false: look at it again in the new state. */
+  private step(code: number): boolean {
+    switch (this.state) {
+      case 'string':
+        this.stringPart(code);
+        return true;
+      case 'string-ended':
+        return this.behindString(code);
+      case 'number':
+        return isNumberPart(code) || this.endOfToken();
+      case 'word':
+        return isLetter(code) || this.endOfToken();
+      case 'after':
+        return this.behindValue(code);
+      case 'colon':
+        if (code === COLON) this.state = 'value';
+        else if (!isSpace(code)) this.state = 'stuck';
+        return true;
+      case 'key':
+      case 'first-key':
+        this.beginKey(code);
+        return true;
+      default:
+        this.beginValue(code);
+        return true;
+    }
+  }
+
+  private stringPart(code: number): void {
+    if (this.escapeStart >= 0) this.escapePart(code);
+    else if (code === BACKSLASH) this.escapeStart = this.at;
+    else if (code === QUOTE) {
+      this.valueEnd = this.at + 1;
+      this.state = 'string-ended';
+      if (this.stack.length === 0) this.finish(this.valueEnd);
+    } else if (code < SPACE) this.stick(this.at);
+  }
+
+  private escapePart(code: number): void {
+    if (this.hexLeft > 0) {
+      if (!isHex(code)) this.stick(this.escapeStart);
+      else if ((this.hexLeft -= 1) === 0) this.escapeStart = -1;
+    } else if (code === LOWER_U) this.hexLeft = 4;
+    else if (ESCAPES.has(code)) this.escapeStart = -1;
+    else this.stick(this.escapeStart);
+  }
+
+  private behindString(code: number): boolean {
+    if (isSpace(code)) return true;
+    if (this.isKey) {
+      this.state = code === COLON ? 'value' : 'stuck';
+      return true;
+    }
+    if (code !== COMMA && code !== this.closer()) {
+      this.stick(this.valueEnd - 1);
+      return true;
+    }
+    this.state = 'after';
+    return false;
+  }
+
+  private behindValue(code: number): boolean {
+    if (isSpace(code)) return true;
+    this.takeTo(this.valueEnd);
+    if (code === COMMA) {
+      this.comma = this.at;
+      this.state = this.stack.at(-1) === OPEN_OBJECT ? 'key' : 'value';
+    } else this.closeBracket(code);
+    return true;
+  }
+
+  private closer(): number {
+    return this.stack.at(-1) === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_ARRAY;
+  }
+
+  private closeBracket(code: number): void {
+    if (this.stack.length === 0 || code !== this.closer()) {
+      this.state = 'stuck';
+      return;
+    }
+    if (this.comma >= 0) {
+      this.takeTo(this.comma);
+      this.taken = this.comma + 1;
+      this.comma = -1;
+      this.hasDroppedComma = true;
+    }
+    this.takeTo(this.at + 1);
+    this.stack.pop();
+    this.valueEnd = this.at + 1;
+    this.state = 'after';
+    if (this.stack.length === 0) this.finish(this.valueEnd);
+  }
+
+  /** The value is complete and ends before `end`. */
+  private finish(end: number): void {
+    this.takeTo(end);
+    this.state = 'done';
+    // `step` moves on by one itself.
+    this.at = this.at < end ? end - 1 : end;
+  }
+
+  private beginKey(code: number): void {
+    if (isSpace(code)) return;
+    if (code === QUOTE) {
+      this.isKey = true;
+      this.state = 'string';
+    } else if (code === CLOSE_OBJECT) this.closeBracket(code);
+    else this.state = 'stuck';
+  }
+
+  private beginValue(code: number): void {
+    if (isSpace(code)) return;
+    const canClose = code === CLOSE_ARRAY && this.stack.at(-1) === OPEN_ARRAY && (this.state === 'first-value' || this.comma >= 0);
+    if (canClose) {
+      this.closeBracket(code);
+      return;
+    }
+    const isOpening = code === OPEN_OBJECT || code === OPEN_ARRAY;
+    if (isOpening && this.stack.length >= DEPTH_MAX) {
+      this.state = 'stuck';
+      return;
+    }
+    if (isOpening || code === QUOTE) {
+      this.comma = -1;
+      this.takeTo(this.at + 1);
+      if (isOpening) this.stack.push(code);
+      this.isKey = false;
+      this.state = code === QUOTE ? 'string' : code === OPEN_OBJECT ? 'first-key' : 'first-value';
+    } else if (code === MINUS || isDigit(code)) this.beginToken('number');
+    else if (isLetter(code)) this.beginToken('word');
+    else this.state = 'stuck';
+  }
+
+  private beginToken(state: 'number' | 'word'): void {
+    this.tokenStart = this.at;
+    this.state = state;
+  }
+
+  private endOfToken(): boolean {
+    if (!this.endToken()) this.state = 'stuck';
+    else if (this.stack.length === 0) this.finish(this.at);
+    return false;
+  }
+
+  private endToken(): boolean {
+    const token = this.buffer.slice(this.tokenStart - this.base, this.at - this.base);
+    if (this.state === 'number' ? !NUMBER.test(token) : !WORDS.includes(token)) return false;
+    this.comma = -1;
+    this.valueEnd = this.at;
+    this.takeTo(this.at);
+    this.state = 'after';
+    return true;
+  }
+
+  /** Stuck, and everything up to `certain` stands, unless it belongs to a key. */
+  private stick(certain: number): void {
+    if (!this.isKey) this.takeTo(certain);
+    this.state = 'stuck';
+  }
+}

@@ -1,0 +1,104 @@
+/** The answer of a request with plugins: annotations go into it, and what ran goes with its figures. */
+import type { Citation__Output, FileRead__Output } from '@signalbox/contracts/plugins';
+import type { Answer, PipelineStage, Settlement } from './answer.js';
+
+export interface PluginTraces {
+  readonly stages: readonly PipelineStage[];
+  readonly citations: readonly Citation__Output[];
+  readonly files: readonly FileRead__Output[];
+  /** Told of the decision of admission. */
+  readonly onAdmission?: (isAdmitted: boolean) => void;
+}
+
+interface Choice {
+  readonly index?: number;
+  readonly delta?: { readonly content?: unknown };
+  readonly message?: { readonly content?: unknown; readonly [field: string]: unknown };
+  readonly finish_reason?: unknown;
+}
+
+const CONTENT_CHARS_MAX = 500;
+const PLACES_MAX = 20;
+
+interface UrlCitation {
+  readonly type: 'url_citation';
+  readonly url_citation: { readonly url: string; readonly title: string; readonly content: string; readonly start_index: number; readonly end_index: number };
+}
+interface FileAnnotation {
+  readonly type: 'file';
+  readonly file: { readonly hash: string; readonly name: string };
+}
+
+/** Where `text` stands in `answer`, as start and end. */
+function placesOf(answer: string, text: string): readonly (readonly [number, number])[] {
+  const places: (readonly [number, number])[] = [];
+  if (text === '') return places;
+  for (let at = answer.indexOf(text); at !== -1 && places.length < PLACES_MAX; at = answer.indexOf(text, at + text.length)) places.push([at, at + text.length]);
+  return places;
+}
+
+/** Annotations of one answer: each source where the answer names it by its mark or URL, at 0 to 0 where it does not. */
+export function annotationsOf(text: string, { citations, files }: Pick<PluginTraces, 'citations' | 'files'>): readonly (UrlCitation | FileAnnotation)[] {
+  const cited = citations.flatMap(({ marker, url, title, content }): UrlCitation[] => {
+    const found = [...placesOf(text, marker), ...placesOf(text, url)].sort(([a], [b]) => a - b).slice(0, PLACES_MAX);
+    const places = found.length === 0 ? [[0, 0] as const] : found;
+    return places.map(([start, end]) => ({ type: 'url_citation', url_citation: { url, title, content: content.slice(0, CONTENT_CHARS_MAX), start_index: start, end_index: end } }));
+  });
+  return [...cited, ...files.map(({ hash, name }): FileAnnotation => ({ type: 'file', file: { hash, name } }))];
+}
+
+const parsed = (choices: Uint8Array): readonly Choice[] => JSON.parse(Buffer.from(choices).toString('utf8')) as readonly Choice[];
+
+/** Passes everything on to `inner`. Chunks are read only when there is something to annotate. */
+export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer {
+  const { stages, citations, files, onAdmission } = traces;
+  const annotates = citations.length > 0 || files.length > 0;
+  /** Text so far, by choice; needed to place citations. */
+  const texts = new Map<number, string>();
+  const told = new Set<number>();
+  const withPipeline = (settlement: Settlement): Settlement => ({ ...settlement, pipeline: settlement.pipeline === undefined ? stages : [...stages, ...settlement.pipeline] });
+
+  /** Notes the text of a chunk; before the end of a choice its annotations leave. */
+  const read = (route: Parameters<Answer['chunk']>[0], choices: Uint8Array, isLast: boolean): void => {
+    for (const { index = 0, delta, finish_reason: reason } of parsed(choices)) {
+      if (typeof delta?.content === 'string') texts.set(index, (texts.get(index) ?? '') + delta.content);
+      if ((!isLast && (reason === null || reason === undefined)) || told.has(index)) continue;
+      told.add(index);
+      const annotations = annotationsOf(texts.get(index) ?? '', traces);
+      inner.chunk(route, Buffer.from(JSON.stringify([{ index, delta: { annotations }, logprobs: null, finish_reason: null }])));
+    }
+  };
+
+  return {
+    attend: (listener) => inner.attend(listener),
+    keepAlive: (route) => inner.keepAlive(route),
+    chunk: (route, choices) => {
+      if (annotates) read(route, choices, false);
+      inner.chunk(route, choices);
+    },
+    finish: (route, choices, settlement) => {
+      if (annotates) read(route, choices, true);
+      inner.finish(route, choices, withPipeline(settlement));
+    },
+    cut: (route, failed, settlement) => inner.cut(route, failed, settlement === undefined ? undefined : withPipeline(settlement)),
+    body: (body, settlement) => {
+      if (!annotates) {
+        inner.body(body, withPipeline(settlement));
+        return;
+      }
+      const choices = parsed(body.choices).map((choice) => {
+        const content = choice.message?.content;
+        return { ...choice, message: { ...choice.message, annotations: annotationsOf(typeof content === 'string' ? content : '', traces) } };
+      });
+      inner.body({ ...body, choices: Buffer.from(JSON.stringify(choices)) }, withPipeline(settlement));
+    },
+    refuse: (refusal) => inner.refuse(refusal),
+    decided: (plan) => inner.decided(plan),
+    admitted: (admission) => {
+      onAdmission?.(admission.decision === 'ADMITTED');
+      inner.admitted(admission);
+    },
+    abandon: () => inner.abandon(),
+    isGone: () => inner.isGone(),
+  };
+}

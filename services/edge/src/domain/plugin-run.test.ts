@@ -1,0 +1,143 @@
+import { describe, expect, test } from '@jest/globals';
+import type { PrepareRequest, PrepareResponse__Output } from '@signalbox/contracts/plugins';
+import { Fault } from '@signalbox/kernel/fault';
+import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
+import { withMessages } from '../routes/chat-completions/with-messages.js';
+import { callerWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
+import { admissionOf, createFakeNeighbours, events, type Script } from '../testing/neighbours.js';
+import { createRecordedAnswer } from '../testing/recorded-answer.js';
+import type { ChatRequest } from './chat-request.js';
+import { conduct, type Neighbours } from './conduct.js';
+import { createFloodGuard } from './flood.js';
+import { annotationsOf } from './plugin-answer.js';
+
+const manifest = (id: string): ManifestRecord => ({
+  id, name: id, description: '', paid: false, kind: 'retrieval', fee_nano_usd: '0', zdr: true, data_collection_deny: true,
+  options: { max_results: { type: 'integer', description: '', default: 5, min: 1, max: 10 } },
+});
+const nothing: PrepareResponse__Output = { problem: null, messages: Buffer.alloc(0), stages: [], citations: [], files: [], observes: false, tools: [], toolRoundsMax: 0 };
+const stage = { name: 'web-search', plugin: 'web-search', status: 'completed', durationMs: 4, feeNanoUsd: '0', detail: Buffer.alloc(0) };
+const MESSAGES = Buffer.from('[{"role":"user","content":"hello"}]');
+const CHANGED = Buffer.from('[{"role":"system","content":"found: [1] x"},{"role":"user","content":"hello"}]');
+
+function story(response: PrepareResponse__Output | Fault, { request = {}, script = (call) => call.play(events.body('as [1] says'), events.end()) }: { readonly request?: Partial<ChatRequest>; readonly script?: Script } = {}) {
+  const fake = createFakeNeighbours(planWith([plannedAt('a')]));
+  fake.scripts.set('a', script);
+  const prepared: PrepareRequest[] = [];
+  const observed: string[] = [];
+  const neighbours: Neighbours = Object.assign(fake, {
+    withMessages,
+    wastedRuns: createFloodGuard(fake.clock, 1, 60_000),
+    plugins: {
+      manifests: () => Promise.resolve(new Map(['web-search', 'pdf-reader'].map((id) => [id, manifest(id)]))),
+      prepare: (asked: PrepareRequest) => {
+        prepared.push(asked);
+        return response instanceof Fault ? Promise.reject(response) : Promise.resolve(response);
+      },
+      observe: ({ requestId }: { requestId?: string }) => void observed.push(requestId ?? ''),
+    },
+  });
+  const answer = createRecordedAnswer();
+  const turn = {
+    requestId: 'chatcmpl-0123456789', caller: callerWith(), answer,
+    request: requestWith({ pluginIds: ['web-search'], fields: [{ name: 'messages', value: MESSAGES }], promptBytes: MESSAGES.length, ...request }),
+  };
+  return { fake, answer, prepared, observed, turn, run: () => conduct(neighbours, turn) };
+}
+
+describe('refusals', () => {
+  test('an option that the manifest does not know or allow is refused by name, before anything runs', async () => {
+    for (const [options, kind, param] of [[{ max_results: 11 }, 'value', 'max_results'], [{ max_results: '5' }, 'type', 'max_results'], [{ results: 1 }, 'value', 'results']] as const) {
+      const { run, answer, prepared } = story(nothing, { request: { pluginOptions: { 'web-search': options } } });
+      await run();
+      expect(answer.refusal).toMatchObject({ kind: 'plugin-problem', problem: { kind, plugin: 'web-search', param: `plugin_options.web-search.${param}` } });
+      expect(prepared).toEqual([]);
+    }
+  });
+
+  test('a plugin that is not installed is told as such', async () => {
+    const { run, answer } = story(nothing, { request: { pluginIds: ['gutenberg'] } });
+    await run();
+    expect(answer.refusal).toEqual({ kind: 'plugin-unavailable', plugin: 'gutenberg' });
+  });
+
+  test('a conflict of policy and a file that cannot be read reach no provider', async () => {
+    for (const [kind, shown] of [['conflict', 'conflict'], ['invalid', 'value']] as const) {
+      const { run, answer, fake } = story({ ...nothing, problem: { kind, plugin: 'web-search', param: 'plugins', message: 'no' } });
+      await run();
+      expect([answer.refusal, fake.calls.length, fake.asked.length]).toMatchObject([{ kind: 'plugin-problem', problem: { kind: shown } }, 0, 0]);
+    }
+  });
+
+  test('an account whose plugins run for requests that admission refuses is slowed down before they run', async () => {
+    const { run, fake, answer, prepared } = story({ ...nothing, stages: [stage] });
+    fake.admissions = [admissionOf('RATE_LIMITED')];
+    for (let i = 0; i < 3; i += 1) await run();
+    expect(prepared).toHaveLength(2);
+    expect(answer.refusal).toMatchObject({ kind: 'plugins-flooded' });
+  });
+});
+
+test('an account whose files cannot be read is slowed down too', async () => {
+  const { run, answer, prepared } = story({ ...nothing, problem: { kind: 'invalid', plugin: 'web-search', param: 'messages', message: 'no' } });
+  for (let i = 0; i < 3; i += 1) await run();
+  expect(prepared).toHaveLength(2);
+  expect(answer.refusal).toMatchObject({ kind: 'plugins-flooded' });
+});
+
+test('what plugins made of the messages is routed, held for and sent; the client sees what ran', async () => {
+  const { run, fake, answer, prepared } = story({ ...nothing, messages: CHANGED, stages: [stage], citations: [{ marker: '[1]', url: 'https://x.example/', title: 'X', content: 'x' }] }, { request: { zdr: true, dataCollection: 'deny', user: 'u' } });
+  expect(await run()).toMatchObject({ result: 'answered' });
+  expect(prepared[0]).toMatchObject({ accountId: 'acct_1', user: 'u', zdr: true, denyTraining: true, messages: MESSAGES });
+  expect(fake.calls[0]?.request.fields).toEqual([{ name: 'messages', value: CHANGED }]);
+  expect(BigInt(String(fake.asked[0]?.tokens ?? 0))).toBeGreaterThanOrEqual(BigInt(CHANGED.length));
+  expect(answer.settlement?.pipeline).toMatchObject([{ stage: 'web-search', status: 'completed' }]);
+});
+
+test('fees are in the card that worker, hold and ledger compute from, under an id of its own', async () => {
+  const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1000' }, { ...stage, feeNanoUsd: '234' }] });
+  const free = story(nothing);
+  await Promise.all([run(), free.run()]);
+  expect(fake.calls[0]?.request.card).toMatchObject({ id: 'card_1+plugins.1234', requestNanoUsd: '1234' });
+  expect(BigInt(String(fake.asked[0]?.amountNanoUsd)) - BigInt(String(free.fake.asked[0]?.amountNanoUsd))).toBe(1_234n);
+  expect(free.fake.calls[0]?.request.card).toMatchObject({ id: 'card_1', requestNanoUsd: '0' });
+});
+
+test('without the service the answer comes without plugins, and says so', async () => {
+  const { run, answer, fake, observed } = story(new Fault('peer_unavailable', 'down'));
+  expect(await run()).toMatchObject({ result: 'answered' });
+  expect(fake.calls[0]?.request.fields).toEqual([{ name: 'messages', value: MESSAGES }]);
+  expect(answer.settlement?.pipeline).toMatchObject([{ stage: 'web-search', status: 'failed', feeNanoUsd: 0n }]);
+  expect(observed).toEqual([]);
+});
+
+test('plugins hear of answers that were given, and of no others', async () => {
+  const good = story({ ...nothing, observes: true });
+  const bad = story({ ...nothing, observes: true }, { script: (call) => call.play(events.failed('BAD_REQUEST', { retryable: false })) });
+  await Promise.all([good.run(), bad.run()]);
+  expect([good.observed, bad.observed]).toEqual([['chatcmpl-0123456789'], []]);
+});
+
+test('annotations come before the end of a stream, once, at their places in the whole text', async () => {
+  const { run, answer } = story(
+    { ...nothing, citations: [{ marker: '[1]', url: 'https://x.example/', title: 'X', content: 'x' }] },
+    { request: { stream: true }, script: (call) => call.play(events.role(), events.text('as ['), events.text('1] says'), events.finish(), events.end()) },
+  );
+  const chunks: string[] = [];
+  const { chunk } = answer;
+  answer.chunk = (route, choices) => {
+    chunks.push(Buffer.from(choices).toString());
+    chunk(route, choices);
+  };
+  await run();
+  expect(chunks.filter((text) => text.includes('annotations')).map((text) => JSON.parse(text) as unknown)).toEqual([
+    [{ index: 0, delta: { annotations: [{ type: 'url_citation', url_citation: { url: 'https://x.example/', title: 'X', content: 'x', start_index: 3, end_index: 6 } }] }, logprobs: null, finish_reason: null }],
+  ]);
+  expect(answer.said.at(-1)).toBe('finish 0:!stop');
+});
+
+test('a source is annotated where its mark or URL stands, and at 0 to 0 where the answer does not name it', () => {
+  const sources = [{ marker: '[1]', url: 'https://a.example/', title: 'A', content: 'a' }, { marker: '[2]', url: 'https://b.example/', title: 'B', content: 'b' }];
+  const places = annotationsOf('see https://a.example/ and [1]', { citations: sources, files: [{ hash: 'h', name: 'f.pdf' }] }).map((one) => (one.type === 'file' ? one.file.name : [one.url_citation.title, one.url_citation.start_index, one.url_citation.end_index]));
+  expect(places).toEqual([['A', 4, 22], ['A', 27, 30], ['B', 0, 0], 'f.pdf']);
+});

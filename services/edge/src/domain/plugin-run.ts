@@ -1,0 +1,180 @@
+/** What plugins do to a request: checks, what they add before routing, what they cost, what they hear of the answer. */
+import type { PrepareRequest, PrepareResponse__Output, Stage__Output, Tool__Output } from '@signalbox/contracts/plugins';
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import { assert } from '@signalbox/kernel/assert';
+import type { Clock } from '@signalbox/kernel/clock';
+import { isTier, tierTerms } from '@signalbox/kernel/tiers';
+import { readOptions } from '@signalbox/plugin-kit/options';
+import type { PipelineStage, PluginProblem } from './answer.js';
+import type { ChatRequest } from './chat-request.js';
+import type { FloodGuard } from './flood.js';
+import { createPluginAnswer } from './plugin-answer.js';
+import { isPluginId, PLUGINS } from './plugins.js';
+import type { PluginsPort } from './ports.js';
+import { clientToolNames, withTools } from './tool-request.js';
+import type { ServerTools, Turn } from './turn.js';
+
+export interface PluginNeighbours {
+  /** Absent: no plugin is installed here. */
+  readonly plugins?: PluginsPort | undefined;
+  /** The request with other messages (JSON text). */
+  readonly withMessages?: ((request: ChatRequest, messages: Buffer) => ChatRequest) | undefined;
+  /** Watches accounts whose plugins ran for requests that admission then refused. */
+  readonly wastedRuns?: FloodGuard | undefined;
+  readonly clock: Clock;
+}
+
+export interface PreparedTurn {
+  readonly turn: Turn;
+  /** Plugins want to hear of the answer. */
+  readonly observes: boolean;
+}
+
+/** The turn with what plugins made of it; undefined when the answer has been given. */
+export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): Promise<PreparedTurn | undefined> {
+  const { plugins, withMessages, wastedRuns, clock } = neighbours;
+  const { caller, request, answer } = turn;
+  const installed = await plugins?.manifests();
+  const problem = installed === undefined ? undefined : optionProblem(request, installed);
+  if (problem !== undefined) {
+    answer.refuse({ kind: 'plugin-problem', problem });
+    return undefined;
+  }
+  if (!accountMay(turn)) return undefined;
+  const absent = request.pluginIds.find((id) => plugins === undefined || withMessages === undefined || (installed !== undefined && !installed.has(id)));
+  if (plugins === undefined || withMessages === undefined || absent !== undefined) {
+    answer.refuse({ kind: 'plugin-unavailable', plugin: absent ?? '' });
+    return undefined;
+  }
+  const waitMs = wastedRuns?.waitMs(caller.account.id) ?? 0;
+  if (waitMs > 0) {
+    answer.refuse({ kind: 'plugins-flooded', waitMs });
+    return undefined;
+  }
+  const startedMs = clock.monotonicMs();
+  const prepared = await prepare(plugins, turn);
+  if (prepared === undefined) return { turn: { ...turn, answer: createPluginAnswer(answer, { stages: request.pluginIds.map(failedStage), citations: [], files: [] }), silentSinceMs: startedMs }, observes: false };
+  const found = prepared.problem;
+  if (found !== null && found.kind !== '') {
+    const { kind, plugin, param, message } = found;
+    // A file was looked at for nothing: that may have cost as much as one that could be read.
+    if (kind === 'invalid') wastedRuns?.note(caller.account.id);
+    answer.refuse(kind === 'unavailable' ? { kind: 'plugin-unavailable', plugin } : { kind: 'plugin-problem', problem: { kind: kind === 'conflict' ? 'conflict' : 'value', plugin, param, message } });
+    return undefined;
+  }
+  const clash = prepared.tools.length === 0 ? undefined : toolProblem(request, prepared.tools);
+  if (clash !== undefined) {
+    answer.refuse({ kind: 'plugin-problem', problem: clash });
+    return undefined;
+  }
+  const stages = prepared.stages.map(stageOf);
+  const feeNanoUsd = stages.reduce((sum, stage) => sum + stage.feeNanoUsd, 0n);
+  return {
+    turn: {
+      ...turn,
+      request: withTheirTools(prepared.messages.length === 0 ? request : withMessages(request, Buffer.from(prepared.messages)), prepared.tools),
+      ...(prepared.tools.length === 0 ? {} : { tools: serverTools(plugins, turn, prepared) }),
+      answer: createPluginAnswer(answer, { stages, citations: prepared.citations, files: prepared.files, onAdmission: (isAdmitted) => void (isAdmitted || wastedRuns?.note(caller.account.id)) }),
+      silentSinceMs: startedMs,
+      ...(feeNanoUsd > 0n ? { feeNanoUsd } : {}),
+    },
+    observes: prepared.observes,
+  };
+}
+
+const stageOf = ({ name, plugin, status, durationMs, feeNanoUsd, detail }: Stage__Output): PipelineStage => ({ stage: name, plugin, status, durationMs, feeNanoUsd: BigInt(feeNanoUsd), detail: detailOf(detail) });
+
+const withTheirTools = (request: ChatRequest, tools: readonly Tool__Output[]): ChatRequest => (tools.length === 0 ? request : withTools(request, tools.map(({ definition }) => Buffer.from(definition).toString('utf8'))));
+
+function serverTools(plugins: PluginsPort, turn: Turn, { tools, toolRoundsMax }: PrepareResponse__Output): ServerTools {
+  const asked = pluginsRequest(turn);
+  return {
+    names: new Set(tools.map(({ name }) => name)),
+    roundsMax: toolRoundsMax,
+    run: async (call, signal) => {
+      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false } = asked;
+      const { content, stage } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining }, signal);
+      return { content, stage: stage === null ? { ...failedStage(call.name), plugin: '' } : stageOf(stage) };
+    },
+  };
+}
+
+/** Rounds are for one answer, and a call has to be ours or the client's. */
+function toolProblem(request: ChatRequest, tools: readonly Tool__Output[]): PluginProblem | undefined {
+  if (request.choices > 1) return { kind: 'value', plugin: '', param: 'n', message: "Invalid value for 'n': plugins that offer tools to the model give one answer." };
+  const own = clientToolNames(request);
+  const at = own.findIndex((name) => tools.some((tool) => tool.name === name));
+  return at === -1 ? undefined : { kind: 'value', plugin: '', param: `tools.[${at}].function.name`, message: `Invalid value for 'tools.[${at}].function.name': '${own[at] ?? ''}' is a tool of a plugin of this request.` };
+}
+
+/** Undefined when the service is away: then retrieval plugins have failed and the request goes on without them. */
+async function prepare(plugins: PluginsPort, turn: Turn): Promise<PrepareResponse__Output | undefined> {
+  const left = new AbortController();
+  turn.answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone: () => left.abort() });
+  try {
+    return await plugins.prepare(pluginsRequest(turn), left.signal);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Tells plugins that the answer has been given. */
+export function observeAnswer({ plugins }: PluginNeighbours, turn: Turn): void {
+  plugins?.observe(pluginsRequest(turn));
+}
+
+function pluginsRequest({ requestId, caller, request }: Turn): PrepareRequest {
+  return {
+    requestId,
+    accountId: caller.account.id,
+    user: request.user ?? '',
+    plugins: request.pluginIds.map((id) => ({ id, options: Buffer.from(JSON.stringify(optionsOf(request, id))) })),
+    messages: request.fields.find(({ name }) => name === 'messages')?.value ?? Buffer.from('[]'),
+    zdr: request.zdr,
+    denyTraining: request.dataCollection === 'deny',
+  };
+}
+
+function optionsOf({ pluginOptions }: ChatRequest, id: string): Readonly<Record<string, unknown>> {
+  const options: unknown = Object.hasOwn(pluginOptions, id) ? pluginOptions[id] : {};
+  return typeof options === 'object' && options !== null ? (options as Readonly<Record<string, unknown>>) : {};
+}
+
+function optionProblem(request: ChatRequest, installed: NonNullable<Awaited<ReturnType<PluginsPort['manifests']>>>): PluginProblem | undefined {
+  for (const id of request.pluginIds) {
+    const manifest = installed.get(id);
+    if (manifest === undefined) continue;
+    const read = readOptions(manifest.options, optionsOf(request, id));
+    if (read.ok) continue;
+    const { name, kind, expected } = read.problem;
+    const param = `plugin_options.${id}.${name}`;
+    return { kind: kind === 'type' ? 'type' : 'value', plugin: id, param, message: kind === 'unknown' ? `The plugin '${id}' has no option '${name.slice(0, 64)}': expected ${expected}.` : `Invalid ${kind} for '${param}': expected ${expected}.` };
+  }
+  return undefined;
+}
+
+/** Paid plugins are for paid accounts; the whole request is refused otherwise. */
+function accountMay({ caller: { account, variant }, request, answer }: Turn): boolean {
+  assert(isTier(account.tier), 'A stored account has a known tier.');
+  const paid = request.pluginIds.find((id) => isPluginId(id) && PLUGINS[id].isPaid);
+  if (paid === undefined || tierTerms(variant, account.tier).isPaid) return true;
+  answer.refuse({ kind: 'plugin-requires-paid', plugin: paid });
+  return false;
+}
+
+const failedStage = (plugin: string): PipelineStage => ({ stage: plugin, plugin, status: 'failed', durationMs: 0, feeNanoUsd: 0n, detail: { reason: 'unavailable' } });
+
+function detailOf(bytes: Uint8Array): PipelineStage['detail'] {
+  return bytes.length === 0 ? {} : (JSON.parse(Buffer.from(bytes).toString('utf8')) as PipelineStage['detail']);
+}
+
+/** The plan at cards that hold the fee: worker, hold, ledger and billing then compute from one card, as ever. */
+export function withFee(plan: DecideResponse__Output, feeNanoUsd: bigint): DecideResponse__Output {
+  return {
+    ...plan,
+    attempts: plan.attempts.map((attempt) => {
+      const { card } = attempt;
+      return card === null ? attempt : { ...attempt, card: { ...card, id: `${card.id}+plugins.${feeNanoUsd}`, requestNanoUsd: String(BigInt(card.requestNanoUsd) + feeNanoUsd) } };
+    }),
+  };
+}

@@ -1,0 +1,160 @@
+/**
+ * Repeats of a request that carries an Idempotency-Key: run once, billed once (BILLING, section 9; docs/idempotency.md).
+ * A claim says whose the key is. While its edge lives it renews the claim; when it does not, the ledger says what became
+ * of the request, and only what the ledger knows to have cost nothing is run again.
+ */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+
+export interface ClaimRef {
+  readonly accountId: string;
+  readonly keyDigest: Buffer;
+  readonly requestId: string;
+}
+
+export type ClaimFound =
+  | { readonly outcome: 'CLAIMED' | 'RUNNING'; readonly requestId: string; readonly leaseLeftMs: number }
+  | { readonly outcome: 'OTHER_BODY'; readonly requestId: string }
+  | { readonly outcome: 'LEFT'; readonly requestId: string; readonly leftMs: number }
+  | { readonly outcome: 'DONE'; readonly requestId: string; readonly costNanoUsd: bigint | undefined; readonly answer: Buffer | undefined };
+
+export type ClaimEnding =
+  /** Nothing was billed: the key may be used again. */
+  | { readonly kind: 'freed' }
+  /** `answer` undefined = none is kept. */
+  | { readonly kind: 'ended'; readonly costNanoUsd: bigint | undefined; readonly answer: Buffer | undefined }
+  /** What it cost is for the ledger to say. */
+  | { readonly kind: 'abandoned' };
+
+/** Each call throws a Fault while claims cannot be read or written. */
+export interface ClaimsPort {
+  claim(ref: ClaimRef, bodyDigest: Buffer, takesOver: string): Promise<ClaimFound>;
+  renew(ref: ClaimRef): Promise<void>;
+  end(ref: ClaimRef, ending: ClaimEnding): Promise<void>;
+}
+
+export interface Booked {
+  /** As its client was told. */
+  readonly costNanoUsd: bigint;
+  /** Somebody pays for it: the account to us, or to the provider itself. */
+  readonly isBilled: boolean;
+}
+
+export interface LedgerPort {
+  /** Undefined while no charge is booked. Throws a Fault while the ledger is away. */
+  bookedOf(accountId: string, requestId: string): Promise<Booked | undefined>;
+}
+
+/** The key is this request's: to be ended exactly once. */
+export interface OpenClaim {
+  /** Never rejects; tried a few times, then left to the lease. */
+  end(ending: ClaimEnding): Promise<void>;
+}
+
+export type Entry =
+  | { readonly kind: 'open'; readonly claim: OpenClaim }
+  | { readonly kind: 'other-body' }
+  | { readonly kind: 'running'; readonly requestId: string; readonly retryAfterMs: number }
+  | { readonly kind: 'done'; readonly requestId: string; readonly costNanoUsd: bigint | undefined; readonly answer: Buffer | undefined };
+
+export interface RepeatsOptions {
+  readonly claims: ClaimsPort;
+  readonly ledger: LedgerPort;
+  readonly clock: Clock;
+  /** A request without a trace in the ledger was run again: somebody should look. */
+  readonly onTakenOver: (accountId: string, requestId: string, byRequestId: string) => void;
+}
+
+export interface Repeats {
+  /** `isBilled` false = a call that the ledger never hears of. Throws a Fault when the claim cannot be made: nothing may run then. */
+  enter(ref: ClaimRef, bodyDigest: Buffer, isBilled: boolean): Promise<Entry>;
+}
+
+/** A booked charge of 0 is final after this: a provider that was left is drained for 60 s at most (BILLING, section 5). */
+export const SETTLED_MS = 90_000;
+/** What the ledger has no trace of by now was never begun, or its writer is lost (BILLING, section 6). */
+export const LOST_MS = 900_000;
+const ASK_AGAIN_MS = 5_000;
+const ASK_AGAIN_MS_MAX = 30_000;
+/** Waits before the end of a claim is told again. */
+const END_WAITS_MS = [200, 1_000, 5_000] as const;
+
+export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOptions): Repeats {
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.setTimer(ms, resolve));
+
+  const endClaim = async (ref: ClaimRef, ending: ClaimEnding): Promise<void> => {
+    for (const waitMs of [0, ...END_WAITS_MS]) {
+      if (waitMs > 0) await pause(waitMs);
+      try {
+        await claims.end(ref, ending);
+        return;
+      } catch {
+        // Told again; at last the lease runs out and the ledger decides.
+      }
+    }
+  };
+
+  const open = (ref: ClaimRef, leaseMs: number): Entry => {
+    const everyMs = Math.max(100, Math.floor(leaseMs / 3));
+    let timer: Timer | undefined;
+    const renewLater = (): void => {
+      timer = clock.setTimer(everyMs, () => {
+        claims.renew(ref).catch(() => undefined);
+        renewLater();
+      });
+    };
+    renewLater();
+    return {
+      kind: 'open',
+      claim: {
+        end: (ending) => {
+          timer?.cancel();
+          return endClaim(ref, ending);
+        },
+      },
+    };
+  };
+
+  const claim = async (ref: ClaimRef, bodyDigest: Buffer, takesOver: string): Promise<ClaimFound> => {
+    try {
+      return await claims.claim(ref, bodyDigest, takesOver);
+    } catch (error) {
+      // It may have been written: the key must not stay with a request that never runs.
+      void endClaim(ref, { kind: 'freed' });
+      throw error;
+    }
+  };
+
+  const entryOf = (ref: ClaimRef, found: ClaimFound): Entry => {
+    switch (found.outcome) {
+      case 'CLAIMED':
+        return open(ref, found.leaseLeftMs);
+      case 'OTHER_BODY':
+        return { kind: 'other-body' };
+      case 'RUNNING':
+        return { kind: 'running', requestId: found.requestId, retryAfterMs: Math.min(ASK_AGAIN_MS, Math.max(1_000, found.leaseLeftMs)) };
+      case 'LEFT':
+        return { kind: 'running', requestId: found.requestId, retryAfterMs: ASK_AGAIN_MS };
+      case 'DONE':
+        return { kind: 'done', requestId: found.requestId, costNanoUsd: found.costNanoUsd, answer: found.answer };
+    }
+  };
+
+  return {
+    enter: async (ref, bodyDigest, isBilled) => {
+      const found = await claim(ref, bodyDigest, '');
+      if (found.outcome !== 'LEFT') return entryOf(ref, found);
+      const { requestId, leftMs } = found;
+      if (isBilled) {
+        const booked = await ledger.bookedOf(ref.accountId, requestId);
+        if (booked?.isBilled === true) {
+          void endClaim({ ...ref, requestId }, { kind: 'ended', costNanoUsd: booked.costNanoUsd, answer: undefined });
+          return { kind: 'done', requestId, costNanoUsd: booked.costNanoUsd, answer: undefined };
+        }
+        const waitMs = (booked === undefined ? LOST_MS : SETTLED_MS) - leftMs;
+        if (waitMs > 0) return { kind: 'running', requestId, retryAfterMs: booked === undefined ? ASK_AGAIN_MS : Math.min(waitMs, ASK_AGAIN_MS_MAX) };
+        if (booked === undefined) onTakenOver(ref.accountId, requestId, ref.requestId);
+      }
+      return entryOf(ref, await claim(ref, bodyDigest, requestId));
+    },
+  };
+}

@@ -1,0 +1,189 @@
+/** The answer of one round: words go on to the client at once, calls of our tools stay here, and so does how it ended. */
+import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
+import type { Answer, ClientListener, Refusal, Route, Settlement } from './answer.js';
+import type { ToolCall } from './turn.js';
+
+type Json = Record<string, unknown>;
+
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
+const listOf = (value: unknown): readonly Json[] => (Array.isArray(value) ? (value as readonly unknown[]).filter(isObject) : []);
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** Fields of thoughts, which a model is given back with its own calls. */
+const THOUGHTS = ['reasoning', 'reasoning_content'] as const;
+
+export type RoundEnd =
+  | { readonly kind: 'stream'; readonly route: Route; readonly finishReason: string; readonly choice: Json; readonly settlement: Settlement }
+  | { readonly kind: 'body'; readonly body: Body__Output; readonly settlement: Settlement }
+  | { readonly kind: 'cut'; readonly route: Route; readonly failed: Failed__Output; readonly settlement: Settlement | undefined }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** What the rounds of one request share of what the client has seen. */
+export interface Shown {
+  /** Words, or calls of the client's own tools. */
+  hasContent: boolean;
+  hasRole: boolean;
+  /** Calls of the client's tools so far: their places are counted without ours. */
+  clientCalls: number;
+  route: Route | undefined;
+  /** Monotonic milliseconds of the last byte. */
+  lastSentMs: number;
+}
+
+interface GatheredCall {
+  id: string;
+  name: string;
+  arguments: string;
+  /** Undefined: a tool of ours. */
+  readonly place: number | undefined;
+}
+
+export class RoundAnswer implements Answer {
+  end: RoundEnd | undefined;
+  private readonly calls = new Map<number, GatheredCall>();
+  private content = '';
+  private readonly thoughts: Json = {};
+  private readonly details: unknown[] = [];
+
+  constructor(
+    private readonly inner: Answer,
+    private readonly ours: ReadonlySet<string>,
+    private readonly shown: Shown,
+    private readonly nowMs: () => number,
+  ) {}
+
+  attend(listener: ClientListener): void {
+    this.inner.attend(listener);
+  }
+
+  /** The loop keeps the client's connection alive by itself: what is silent here need not be silent there. */
+  keepAlive(route: Route): void {
+    this.shown.route = route;
+  }
+
+  chunk(route: Route, choices: Uint8Array): void {
+    this.shown.route = route;
+    const [choice] = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
+    if (choice === undefined) return;
+    const delta = this.take(choice['delta']);
+    if (delta !== undefined) this.show(route, { ...choice, delta });
+  }
+
+  finish(route: Route, choices: Uint8Array, settlement: Settlement): void {
+    this.shown.route = route;
+    const [choice = {}] = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
+    const delta = this.take(choice['delta']);
+    this.end = { kind: 'stream', route, finishReason: textOf(choice['finish_reason']), choice: { ...choice, delta: delta ?? {} }, settlement };
+  }
+
+  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void {
+    this.end = { kind: 'cut', route, failed, settlement };
+  }
+
+  body(body: Body__Output, settlement: Settlement): void {
+    const [choice] = listOf(JSON.parse(Buffer.from(body.choices).toString('utf8')));
+    const message = isObject(choice?.['message']) ? choice['message'] : {};
+    this.content = textOf(message['content']);
+    for (const [at, call] of listOf(message['tool_calls']).entries()) this.takeCall(call, at);
+    this.takeThoughts(message);
+    this.end = { kind: 'body', body, settlement };
+  }
+
+  refuse(refusal: Refusal): void {
+    this.end = { kind: 'refused', refusal };
+  }
+
+  decided(plan: DecideResponse__Output): void {
+    this.inner.decided(plan);
+  }
+
+  admitted(admission: AdmitResponse__Output): void {
+    this.inner.admitted(admission);
+  }
+
+  abandon(): void {
+    this.inner.abandon();
+  }
+
+  isGone(): boolean {
+    return this.inner.isGone();
+  }
+
+  /** Calls of our tools, in the order of the model. */
+  ourCalls(): readonly ToolCall[] {
+    return [...this.calls.values()].filter(({ place }) => place === undefined).map(({ id, name, arguments: text }) => ({ id, name, arguments: text }));
+  }
+
+  hasClientCalls(): boolean {
+    return [...this.calls.values()].some(({ place }) => place !== undefined);
+  }
+
+  /** The model's own message of this round, for the next one: JSON text. */
+  message(): string {
+    const calls = this.ourCalls().map(({ id, name, arguments: text }) => ({ id, type: 'function', function: { name, arguments: text } }));
+    const details = this.details.length === 0 ? {} : { reasoning_details: this.details };
+    return JSON.stringify({ role: 'assistant', content: this.content === '' ? null : this.content, ...this.thoughts, ...details, tool_calls: calls });
+  }
+
+  /** Gathers a delta; what of it the client is to see, undefined when nothing. */
+  private take(delta: unknown): Json | undefined {
+    if (!isObject(delta)) return undefined;
+    const { tool_calls: calls, role, ...rest } = delta;
+    this.content += textOf(rest['content']);
+    this.takeThoughts(rest);
+    const theirs = listOf(calls).flatMap((call) => {
+      const at = typeof call['index'] === 'number' ? call['index'] : this.calls.size;
+      const place = this.takeCall(call, at);
+      return place === undefined ? [] : [{ ...call, index: place }];
+    });
+    const says = Object.values(rest).some((value) => value !== null && value !== '' && value !== undefined);
+    if (!says && theirs.length === 0) return undefined;
+    const shownRole = this.shown.hasRole || role === undefined ? {} : { role };
+    return { ...shownRole, ...rest, ...(theirs.length === 0 ? {} : { tool_calls: theirs }) };
+  }
+
+  /** The place of a call of the client's tools among the client's calls; undefined for ours. */
+  private takeCall(call: Json, at: number): number | undefined {
+    const called = isObject(call['function']) ? call['function'] : {};
+    let known = this.calls.get(at);
+    if (known === undefined) {
+      const name = textOf(called['name']);
+      const place = this.ours.has(name) ? undefined : this.shown.clientCalls++;
+      this.calls.set(at, (known = { id: textOf(call['id']), name, arguments: '', place }));
+    }
+    known.arguments += textOf(called['arguments']);
+    return known.place;
+  }
+
+  private takeThoughts(said: Json): void {
+    for (const name of THOUGHTS) if (typeof said[name] === 'string') this.thoughts[name] = textOf(this.thoughts[name]) + said[name];
+    if (Array.isArray(said['reasoning_details'])) this.details.push(...(said['reasoning_details'] as readonly unknown[]));
+  }
+
+  private show(route: Route, choice: Json): void {
+    const { shown } = this;
+    const delta = choice['delta'] as Json;
+    const whole = shown.hasRole ? choice : { ...choice, delta: { role: 'assistant', ...delta } };
+    shown.hasRole = true;
+    shown.hasContent = true;
+    shown.lastSentMs = this.nowMs();
+    this.inner.chunk(route, Buffer.from(JSON.stringify([whole])));
+  }
+}
+
+/** A whole answer without the calls of our tools, which the client knows nothing of. */
+export function withoutCalls(choices: Uint8Array, ours: ReadonlySet<string>, finishReason?: string): Buffer {
+  const list = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
+  return Buffer.from(
+    JSON.stringify(
+      list.map((choice) => {
+        const { tool_calls: calls, ...message } = isObject(choice['message']) ? choice['message'] : {};
+        const theirs = listOf(calls).filter((call) => !ours.has(isObject(call['function']) ? textOf(call['function']['name']) : ''));
+        const content = theirs.length === 0 && message['content'] === null ? '' : message['content'];
+        return { ...choice, message: { ...message, content, ...(theirs.length === 0 ? {} : { tool_calls: theirs }) }, ...(finishReason === undefined ? {} : { finish_reason: finishReason }) };
+      }),
+    ),
+  );
+}

@@ -1,0 +1,47 @@
+/** A request with tools of ours: what the model is offered, and the messages of each round. Bytes are spliced, not written again. */
+import type { ChatRequest, ForwardedField } from './chat-request.js';
+
+/** Rough size of a token of prompt. */
+const BYTES_PER_TOKEN = 4;
+
+/** A JSON array's text with `added` (JSON texts) at its end. */
+function appended(array: Buffer | undefined, added: readonly string[]): Buffer {
+  const inner = (array?.toString('utf8') ?? '[]').trim().slice(1, -1).trim();
+  return Buffer.from(`[${[...(inner === '' ? [] : [inner]), ...added].join(',')}]`);
+}
+
+function withField(fields: readonly ForwardedField[], name: string, value: Buffer): readonly ForwardedField[] {
+  return fields.some((field) => field.name === name) ? fields.map((field) => (field.name === name ? { name, value } : field)) : [...fields, { name, value }];
+}
+
+const fieldOf = ({ fields }: Pick<ChatRequest, 'fields'>, name: string): Buffer | undefined => fields.find((field) => field.name === name)?.value;
+
+function grown(request: ChatRequest, fields: readonly ForwardedField[], bytes: number): ChatRequest {
+  return { ...request, fields, promptBytes: request.promptBytes + bytes, promptTokens: request.promptTokens + Math.ceil(bytes / BYTES_PER_TOKEN) };
+}
+
+/** Names of the client's own tools, in their order; empty texts for those without. */
+export function clientToolNames(request: Pick<ChatRequest, 'fields'>): readonly string[] {
+  const tools = fieldOf(request, 'tools');
+  if (tools === undefined) return [];
+  return (JSON.parse(tools.toString('utf8')) as readonly { readonly function?: { readonly name?: unknown } }[]).map((tool) => (typeof tool.function?.name === 'string' ? tool.function.name : ''));
+}
+
+/** The request with more tools behind the client's own; `definitions` are JSON texts. */
+export function withTools(request: ChatRequest, definitions: readonly string[]): ChatRequest {
+  const before = fieldOf(request, 'tools');
+  const tools = appended(before, definitions);
+  const added = grown(request, withField(request.fields, 'tools', tools), tools.length - (before?.length ?? 0));
+  return { ...added, needs: { ...request.needs, tools: true } };
+}
+
+/**
+ * The request of the next round: `added` are messages as JSON texts. A choice of tool that the client forced has been
+ * made; `none`: the model has to answer now.
+ */
+export function continuedRequest(request: ChatRequest, added: readonly string[], choice: 'auto' | 'none'): ChatRequest {
+  const bytes = added.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0);
+  const messages = withField(request.fields, 'messages', appended(fieldOf(request, 'messages'), added));
+  const fields = choice === 'none' ? withField(messages, 'tool_choice', Buffer.from('"none"')) : messages.filter(({ name }) => name !== 'tool_choice');
+  return { ...grown(request, fields, bytes), messageCount: request.messageCount + added.length };
+}

@@ -1,0 +1,242 @@
+import { describe, expect, test } from '@jest/globals';
+import type { PrepareRequest, PrepareResponse__Output, RunToolRequest } from '@signalbox/contracts/plugins';
+import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
+import { withMessages } from '../routes/chat-completions/with-messages.js';
+import { callerWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
+import { admissionOf, createFakeNeighbours, events, type PlayedCall } from '../testing/neighbours.js';
+import { createRecordedAnswer } from '../testing/recorded-answer.js';
+import { conduct, type Neighbours } from './conduct.js';
+import type { ChatRequest } from './chat-request.js';
+
+const CODE_EXEC: ManifestRecord = { id: 'code-exec', name: '', description: '', paid: false, kind: 'tool', fee_nano_usd: '0', zdr: true, data_collection_deny: true, options: {} };
+const MESSAGES = '[{"role":"user","content":"compute"}]';
+const TOOL = '{"type":"function","function":{"name":"code_exec","parameters":{"type":"object"}}}';
+
+type Call = { readonly id: string; readonly name: string; readonly arguments: string };
+const ours = (id = 'call_1'): Call => ({ id, name: 'code_exec', arguments: '{"code":"6*7"}' });
+const theirs: Call = { id: 'call_9', name: 'get_weather', arguments: '{"city":"Oslo"}' };
+const wire = ({ id, name, arguments: text }: Call) => ({ id, type: 'function', function: { name, arguments: text } });
+
+const calling = (...calls: readonly Call[]) => [
+  { event: 'body' as const, body: { choices: Buffer.from(JSON.stringify([{ index: 0, message: { role: 'assistant', content: null, refusal: null, tool_calls: calls.map(wire) }, logprobs: null, finish_reason: 'tool_calls' }])), systemFingerprint: '', serviceTier: '' } },
+  events.end({ finishReason: 'tool_calls' }),
+];
+const chunkOf = (delta: object, reason: string | null = null) => ({ event: 'chunk' as const, chunk: { choices: Buffer.from(JSON.stringify([{ index: 0, delta, logprobs: null, finish_reason: reason }])), content: reason === null, finish: reason !== null } });
+const streaming = (...calls: readonly Call[]) => [
+  events.role(),
+  ...calls.flatMap(({ id, name, arguments: text }, index) => [
+    chunkOf({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] }),
+    chunkOf({ tool_calls: [{ index, function: { arguments: text } }] }),
+  ]),
+  chunkOf({}, 'tool_calls'),
+  events.end({ finishReason: 'tool_calls' }),
+];
+const saying = () => [events.body('It is 42.'), events.end()];
+
+interface Setting {
+  readonly request?: Partial<ChatRequest>;
+  readonly tools?: string;
+  readonly roundsMax?: number;
+  /** What the model does in each round; the last one stays. */
+  readonly rounds: readonly ((call: PlayedCall) => void)[];
+  readonly runTool?: (request: RunToolRequest, signal: AbortSignal) => Promise<unknown>;
+  readonly providers?: readonly string[];
+}
+
+function story({ request = {}, tools, roundsMax = 8, rounds, runTool, providers = ['a'] }: Setting) {
+  const fake = createFakeNeighbours(planWith(providers.map((provider) => plannedAt(provider))));
+  let played = 0;
+  for (const provider of providers) fake.scripts.set(provider, (call) => rounds[Math.min(played++, rounds.length - 1)]?.(call));
+  const ran: RunToolRequest[] = [];
+  const prepared: PrepareResponse__Output = { problem: null, messages: Buffer.alloc(0), stages: [], citations: [], files: [], observes: false, tools: [{ name: 'code_exec', definition: Buffer.from(TOOL) }], toolRoundsMax: roundsMax };
+  const neighbours: Neighbours = Object.assign(fake, {
+    withMessages,
+    plugins: {
+      manifests: () => Promise.resolve(new Map([['code-exec', CODE_EXEC]])),
+      prepare: (_asked: PrepareRequest) => Promise.resolve(prepared),
+      runTool: (asked: RunToolRequest, signal: AbortSignal) => {
+        ran.push(asked);
+        return (runTool?.(asked, signal) ?? Promise.resolve({ content: '{"result":"42"}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '0', detail: Buffer.alloc(0) } })) as never;
+      },
+      observe: () => undefined,
+    },
+  });
+  const answer = createRecordedAnswer();
+  const fields = [{ name: 'messages', value: Buffer.from(MESSAGES) }, ...(tools === undefined ? [] : [{ name: 'tools', value: Buffer.from(tools) }]), ...(request.fields ?? [])];
+  const turn = { requestId: 'chatcmpl-0123456789', caller: callerWith(), answer, request: requestWith({ pluginIds: ['code-exec'], promptBytes: 100, messageCount: 1, ...request, fields }) };
+  const sent = (at: number, name: string): unknown => {
+    const field = fake.calls[at]?.request.fields?.find((one) => one.name === name);
+    return field === undefined ? undefined : (JSON.parse(Buffer.from(field.value as Uint8Array).toString('utf8')) as unknown);
+  };
+  return { fake, answer, ran, sent, turn, run: () => conduct(neighbours, turn) };
+}
+
+describe('rounds', () => {
+  test('the model is given what its call gave; usage and cost are those of all rounds, and every attempt shows', async () => {
+    const { fake, answer, ran, sent, run } = story({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
+    const { attempts, result } = await run();
+    expect([result, attempts.map(({ round }) => round)]).toEqual(['answered', [1, 2]]);
+    expect(ran).toMatchObject([{ name: 'code_exec', arguments: '{"code":"6*7"}' }]);
+    expect(sent(0, 'tools')).toEqual([JSON.parse(TOOL)]);
+    expect(sent(1, 'messages')).toEqual([
+      { role: 'user', content: 'compute' },
+      { role: 'assistant', content: null, tool_calls: [wire(ours())] },
+      { role: 'tool', tool_call_id: 'call_1', content: '{"result":"42"}' },
+    ]);
+    expect(fake.calls.map(({ request }) => [request.attempt, request.retryOf, request.rounds, request.earlierNanoUsd])).toEqual([[1, [], true, '0'], [2, [], true, '20000']]);
+    expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '40000', savingsNanoUsd: '200', tokens: { inputUncached: 20, outputText: 10 } }, pipeline: [{ stage: 'code-exec', status: 'completed', detail: { round: 1 } }] });
+    expect(fake.outcomes).toEqual(['a#1 DELIVERED followed', 'a#2 DELIVERED']);
+  });
+
+  test('a request whose model calls nothing is one attempt like any other', async () => {
+    const { fake, answer, run } = story({ rounds: [(call) => call.play(...saying())] });
+    expect((await run()).result).toBe('answered');
+    expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '20000' } });
+    expect(fake.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  test('after the last round the model has to answer, and a model that calls on is not run', async () => {
+    const { fake, answer, ran, sent, run } = story({ roundsMax: 2, rounds: [(call) => call.play(...calling(ours()))] });
+    expect((await run()).result).toBe('answered');
+    expect([ran.length, fake.calls.length]).toEqual([2, 3]);
+    expect([sent(1, 'tool_choice'), sent(2, 'tool_choice')]).toEqual([undefined, 'none']);
+    expect(JSON.parse(answer.raw.join(''))).toMatchObject([{ message: { content: '' }, finish_reason: 'stop' }]);
+    expect(answer.raw.join('')).not.toContain('code_exec');
+  });
+
+  test("calls of the client's own tools are handed to it untouched, ours beside them are not run", async () => {
+    const { fake, answer, ran, run } = story({ tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...calling(ours(), theirs))] });
+    expect((await run()).result).toBe('answered');
+    expect([ran.length, fake.calls.length]).toEqual([0, 1]);
+    expect(JSON.parse(answer.raw.join(''))).toMatchObject([{ message: { content: null, tool_calls: [wire(theirs)] }, finish_reason: 'tool_calls' }]);
+    expect(answer.raw.join('')).not.toContain('code_exec');
+  });
+
+  test('a tool that cannot be run is told to the model', async () => {
+    const { sent, run } = story({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())], runTool: () => Promise.reject(new Error('away')) });
+    expect((await run()).result).toBe('answered');
+    expect(sent(1, 'messages')).toContainEqual({ role: 'tool', tool_call_id: 'call_1', content: 'Error: the tool is not available at the moment.' });
+  });
+
+  test('a round that fails moves on within the round; what it supersedes is of that round only', async () => {
+    const { fake, run } = story({ providers: ['a', 'b'], rounds: [(call) => call.play(...calling(ours())), (call) => call.play(events.started(), events.failed('PROVIDER_ERROR')), (call) => call.play(events.started(), ...saying())] });
+    expect((await run()).result).toBe('answered');
+    expect(fake.calls.map(({ provider, request }) => [provider, request.attempt, request.retryOf])).toEqual([['a', 1, []], ['a', 2, []], ['b', 3, [2]]]);
+    expect(fake.outcomes).toEqual(['a#2 SUPERSEDED', 'a#1 DELIVERED followed', 'b#3 DELIVERED']);
+  });
+
+  test('a round that nobody answers is an error, and nothing of the request is charged', async () => {
+    const { fake, answer, run } = story({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(events.failed('PROVIDER_ERROR'))] });
+    expect((await run()).result).toBe('refused');
+    expect(answer.refusal).toMatchObject({ kind: 'attempts', attempts: [{ round: 1 }, { round: 2 }] });
+    expect(fake.outcomes).toEqual(['a#2 DISCARDED followed', 'a#1 DISCARDED']);
+    expect(fake.released).toEqual([]);
+  });
+
+  test('one answer only, and names of tools are one’s own', async () => {
+    const several = story({ request: { choices: 2 }, rounds: [] });
+    await several.run();
+    expect(several.answer.refusal).toMatchObject({ kind: 'plugin-problem', problem: { param: 'n' } });
+    const clash = story({ tools: `[{"type":"function","function":{"name":"x"}},${TOOL}]`, rounds: [] });
+    await clash.run();
+    expect(clash.answer.refusal).toMatchObject({ kind: 'plugin-problem', problem: { param: 'tools.[1].function.name' } });
+    expect(clash.fake.calls).toHaveLength(0);
+  });
+});
+
+describe('streams', () => {
+  test('words go on, our calls stay silent, and the rounds are one stream with one end', async () => {
+    const { fake, answer, run } = story({
+      request: { stream: true },
+      rounds: [(call) => call.play(events.role(), events.text('Let me see. '), ...streaming(ours()).slice(1)), (call) => call.play(events.role(), events.text('It is 42.'), events.finish(), events.end())],
+    });
+    expect((await run()).result).toBe('answered');
+    const shown = answer.raw.join('');
+    expect(shown).toContain('Let me see. ');
+    expect(shown).toContain('It is 42.');
+    expect(shown).not.toContain('tool_calls');
+    expect(shown.split('"role"')).toHaveLength(2);
+    expect(answer.said.filter((said) => said.startsWith('finish'))).toHaveLength(1);
+    expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '40000' } });
+    expect(fake.outcomes).toEqual(['a#1 DELIVERED followed', 'a#2 DELIVERED']);
+  });
+
+  test("calls of the client's tools are streamed with places of their own", async () => {
+    const { answer, run } = story({ request: { stream: true }, tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...streaming(ours(), theirs))] });
+    expect((await run()).result).toBe('answered');
+    const shown = answer.raw.join('');
+    expect(shown).toContain('"tool_calls":[{"index":0,"id":"call_9"');
+    expect(shown).not.toContain('code_exec');
+    expect(shown).toContain('"finish_reason":"tool_calls"');
+  });
+
+  test('while a tool runs the connection is kept alive', async () => {
+    let release: (value: unknown) => void = () => undefined;
+    const { fake, answer, run } = story({
+      request: { stream: true },
+      rounds: [(call) => call.play(...streaming(ours())), (call) => call.play(events.text('done'), events.finish(), events.end())],
+      runTool: () => new Promise((resolve) => {
+        release = resolve;
+      }),
+    });
+    const running = run();
+    for (let turns = 0; turns < 50; turns += 1) await Promise.resolve();
+    const keptAlive = (): number => answer.said.filter((said) => said === 'keep-alive').length;
+    expect(keptAlive()).toBe(0);
+    fake.clock.advance(10_000);
+    fake.clock.advance(10_000);
+    expect(keptAlive()).toBe(2);
+    release({ content: 'x', stage: null });
+    expect((await running).result).toBe('answered');
+  });
+
+  test('a client that leaves while a tool runs ends it, and pays for the rounds so far', async () => {
+    const aborted: boolean[] = [];
+    const { fake, answer, run } = story({
+      request: { stream: true },
+      rounds: [(call) => call.play(...streaming(ours()))],
+      runTool: (_request, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => {
+        aborted.push(true);
+        reject(new Error('aborted'));
+      })),
+    });
+    const running = run();
+    for (let turns = 0; turns < 50; turns += 1) await Promise.resolve();
+    answer.leave();
+    expect((await running).result).toBe('gone');
+    expect([aborted, fake.outcomes]).toEqual([[true], ['a#1 DELIVERED']]);
+  });
+
+  test('a round that fails after words is an error chunk with what was delivered', async () => {
+    const { fake, answer, run } = story({ request: { stream: true }, rounds: [(call) => call.play(events.text('Let me see. '), ...streaming(ours()).slice(1)), (call) => call.play(events.failed('PROVIDER_ERROR'))] });
+    expect((await run()).result).toBe('cut');
+    expect(answer.said).toContain('cut PROVIDER_ERROR');
+    expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '20000' } });
+    expect(fake.outcomes).toEqual(['a#2 DISCARDED followed', 'a#1 DELIVERED']);
+  });
+});
+
+describe('limits', () => {
+  const capped = callerWith({ account: { costCaps: [{ period: 'month', capNanoUsd: '1000000000' }] } });
+
+  test('the hold grows for each round by what the rounds before are charged', async () => {
+    const { fake, turn, run } = story({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
+    turn.caller = capped;
+    fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
+    expect((await run()).result).toBe('answered');
+    expect(fake.extended).toHaveLength(1);
+    expect(fake.extended[0]?.[0]).toBeGreaterThan(20_000n);
+    expect(fake.extended[0]?.[1]).toBeGreaterThan(15n);
+  });
+
+  test('without room for another round the answer ends for its length, and says why', async () => {
+    const { fake, answer, turn, run } = story({ rounds: [(call) => call.play(...calling(ours()))] });
+    turn.caller = capped;
+    fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
+    fake.grantsExtensions = false;
+    expect((await run()).result).toBe('answered');
+    expect(fake.calls).toHaveLength(1);
+    expect(answer.settlement).toMatchObject({ end: { stoppedBy: 'cost_cap', finishReason: 'length', costNanoUsd: '20000' } });
+    expect(JSON.parse(answer.raw.join(''))).toMatchObject([{ finish_reason: 'length', message: { content: '' } }]);
+  });
+});

@@ -1,0 +1,71 @@
+/** Requests that only live holds keep from being admitted: asked for again when one ends (contract, section 8). */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+
+/** Asks for one request again. True = it need not wait any longer. Never rejects. */
+export type AskAgain = () => Promise<boolean>;
+
+export interface WaitingRoom {
+  /** `ask` is called when room may be there; returns what takes the request out of the room again. */
+  enter(accountId: string, ask: AskAgain): () => void;
+  /** A live hold of the account has ended. */
+  freed(accountId: string): void;
+}
+
+/** Notices come at most once, and leases end without one: nobody waits longer than this for a look. */
+const LOOK_MS = 250;
+
+interface Waiting {
+  readonly asks: Set<AskAgain>;
+  isAsking: boolean;
+  /** Room was freed while the round went on. */
+  isFreed: boolean;
+  timer: Timer;
+}
+
+/** One after the other, oldest first: what is left of a cap serves a few, and a crowd that asks at once would cost more than it. */
+export function createWaitingRoom(clock: Clock): WaitingRoom {
+  const accounts = new Map<string, Waiting>();
+
+  const round = async (accountId: string, waiting: Waiting): Promise<void> => {
+    if (waiting.isAsking) {
+      waiting.isFreed = true;
+      return;
+    }
+    waiting.isAsking = true;
+    do {
+      waiting.isFreed = false;
+      for (const ask of [...waiting.asks]) if (waiting.asks.has(ask) && (await ask())) leave(accountId, waiting, ask);
+    } while (waiting.isFreed && waiting.asks.size > 0);
+    waiting.isAsking = false;
+  };
+  const leave = (accountId: string, waiting: Waiting, ask: AskAgain): void => {
+    waiting.asks.delete(ask);
+    if (waiting.asks.size > 0 || accounts.get(accountId) !== waiting) return;
+    waiting.timer.cancel();
+    accounts.delete(accountId);
+  };
+  const look = (accountId: string, waiting: Waiting): void => {
+    waiting.timer = clock.setTimer(LOOK_MS, () => {
+      look(accountId, waiting);
+      void round(accountId, waiting);
+    });
+  };
+
+  return {
+    enter: (accountId, ask) => {
+      let waiting = accounts.get(accountId);
+      if (waiting === undefined) {
+        waiting = { asks: new Set(), isAsking: false, isFreed: false, timer: { cancel: () => undefined } };
+        accounts.set(accountId, waiting);
+        look(accountId, waiting);
+      }
+      waiting.asks.add(ask);
+      const entered = waiting;
+      return () => leave(accountId, entered, ask);
+    },
+    freed: (accountId) => {
+      const waiting = accounts.get(accountId);
+      if (waiting !== undefined) void round(accountId, waiting);
+    },
+  };
+}

@@ -1,0 +1,147 @@
+/** The operator's view of the books: bills, closing, comparisons, proofs, events kept aside. */
+import type {
+  AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, ResolveDeadEventResponse__Output,
+  StatementResponse__Output, VerifyResponse__Output,
+} from '@signalbox/contracts/billing';
+import type { ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
+import type { TotalsPublished__Output } from '@signalbox/contracts/events';
+import type { ShowResponse__Output } from '@signalbox/contracts/quota';
+import { parseUsd } from '@signalbox/kernel/money';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { Router, type Request, type Response } from 'express';
+import { z } from 'zod';
+import { statementBody, statementCsv } from '../books/schema.js';
+
+export interface AdminBooksDeps {
+  readonly accounts: RpcClient;
+  readonly billing: RpcClient;
+  readonly quota: RpcClient;
+  readonly send: (response: Response, body: object, status?: number) => void;
+  readonly refuse: (response: Response, status: number, message: string) => void;
+}
+
+/** Proofs and comparisons read the whole ledger. */
+const LONG_DEADLINE_MS = 600_000;
+const DEADLINE_MS = 10_000;
+/** Accounts compared with their counters at once. */
+const COMPARED_AT_ONCE = 16;
+
+const amount = z.string().transform((text, context) => {
+  try {
+    const nano = parseUsd(text);
+    if (nano >= 0n) return nano.toString();
+  } catch {
+    // Said below.
+  }
+  context.addIssue({ code: 'custom', message: 'must be an amount of US dollars with at most nine decimals' });
+  return z.NEVER;
+});
+const importSchema = z.strictObject({
+  provider: z.string().min(1).max(64),
+  days: z.array(z.strictObject({ day: z.string(), cost_usd: amount, tokens: z.number().int().min(0).default(0) })).min(1).max(10_000),
+});
+const costSchema = z.strictObject({ request_id: z.string().min(1).max(200), attempt: z.number().int().min(1).max(1_000), cost_usd: amount, reason: z.string().min(1).max(200) });
+const resolveSchema = z.strictObject({ note: z.string().min(1).max(200) });
+
+const text = (request: Request, name: string): string => (typeof request.query[name] === 'string' ? request.query[name] : '');
+const isCsv = (request: Request): boolean => text(request, 'format') === 'csv' || request.accepts(['application/json', 'text/csv']) === 'text/csv';
+
+const reconcileRow = (row: ReconcileRow__Output): object => ({
+  kind: row.kind, subject: row.subject, day: row.day === '' ? undefined : row.day, ours_nano_usd: row.oursNanoUsd, theirs_nano_usd: row.theirsNanoUsd, difference_nano_usd: row.differenceNanoUsd, status: row.status,
+  gaps: row.gaps === '0' ? undefined : Number(row.gaps),
+});
+
+export function createAdminBooksRouter({ accounts, billing, quota, send, refuse }: AdminBooksDeps): Router {
+  const options = { deadlineMs: DEADLINE_MS };
+  const long = { deadlineMs: LONG_DEADLINE_MS };
+  const router = Router();
+
+  async function accountIds(): Promise<readonly string[]> {
+    const ids: string[] = [];
+    for (let after = ''; ; ) {
+      const page = await accounts.unary<object, ListAccountsResponse__Output>('ListAccounts', { limit: 1_000, after }, options);
+      ids.push(...page.accounts.map(({ id }) => id));
+      if (!page.hasMore) return ids;
+      after = ids.at(-1) ?? '';
+    }
+  }
+
+  /** The ledger's total of each account against the counters'. Equal at rest. */
+  async function counterRows(): Promise<readonly (object & { readonly difference: bigint })[]> {
+    const ids = await accountIds();
+    const rows: (object & { readonly difference: bigint })[] = [];
+    for (let i = 0; i < ids.length; i += COMPARED_AT_ONCE) {
+      const compared = await Promise.all(
+        ids.slice(i, i + COMPARED_AT_ONCE).map(async (accountId) => {
+          const [totals, shown] = await Promise.all([
+            billing.unary<object, TotalsPublished__Output>('Totals', { accountId, requestIds: [] }, options),
+            quota.unary<object, ShowResponse__Output>('Show', { accountId }, options),
+          ]);
+          const ours = totals.totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd ?? '0';
+          const difference = BigInt(ours) - BigInt(shown.settledNanoUsd);
+          return { kind: 'account', subject: accountId, ours_nano_usd: ours, theirs_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, difference_nano_usd: String(difference), status: difference === 0n ? 'matched' : 'differs', difference };
+        }),
+      );
+      rows.push(...compared);
+    }
+    return rows;
+  }
+
+  router.post('/reconcile', async (_request, response) => {
+    const found = await billing.unary<object, ReconcileResponse__Output>('Reconcile', {}, long);
+    const counters = await counterRows();
+    let unreconciled = BigInt(found.unreconciledNanoUsd);
+    for (const { difference } of counters) unreconciled += difference < 0n ? -difference : difference;
+    send(response, {
+      at: Math.floor(Number(found.atMs) / 1_000), unreconciled_nano_usd: String(unreconciled),
+      rows: [...found.rows.map(reconcileRow), ...counters.map(({ difference: _counted, ...row }) => row)],
+    });
+  });
+  router.post('/provider-usage', async (request, response) => {
+    const { provider, days } = importSchema.parse(request.body ?? {});
+    const told = days.map(({ day, cost_usd: costNanoUsd, tokens }) => ({ day, costNanoUsd, tokens: String(tokens) }));
+    const made = await billing.unary<object, ImportProviderUsageResponse__Output>('ImportProviderUsage', { provider, days: told }, options);
+    if (made.problem === '') send(response, { provider, days: made.days });
+    else refuse(response, 400, made.problem);
+  });
+  router.get('/statement', async (request, response) => {
+    const [accountId, period] = [text(request, 'account'), text(request, 'period')];
+    const bill = await billing.unary<object, StatementResponse__Output>('Statement', { accountId, period }, options);
+    if (!bill.found) refuse(response, 404, 'No such account, or it has no statement of that period.');
+    else if (isCsv(request)) response.type('text/csv').set('cache-control', 'no-store').send(statementCsv(period, bill));
+    else send(response, statementBody(accountId, period, bill));
+  });
+  router.post('/periods/close', async (_request, response) => {
+    const { closed, waiting } = await billing.unary<object, ClosePeriodsResponse__Output>('ClosePeriods', {}, long);
+    send(response, { closed, waiting: waiting.map(({ period, reason, writer }) => ({ period, reason, writer: writer === '' ? undefined : writer })) });
+  });
+  router.post('/ledger/cost', async (request, response) => {
+    const given = costSchema.parse(request.body ?? {});
+    const made = await billing.unary<object, AdjustCostResponse__Output>('AdjustCost', { requestId: given.request_id, attempt: given.attempt, costNanoUsd: given.cost_usd, reason: given.reason }, options);
+    if (!made.found) refuse(response, 404, 'No such attempt.');
+    else if (made.problem !== '') refuse(response, 400, made.problem);
+    else send(response, { seq: made.seq === '0' ? null : Number(made.seq), amount_nano_usd: made.amountNanoUsd });
+  });
+  router.get('/ledger/verify', async (request, response) => {
+    const accountId = text(request, 'account');
+    const { checks } = await billing.unary<object, VerifyResponse__Output>('Verify', { accountId }, long);
+    const counters = accountId === '' ? await counterRows() : [];
+    const apart = counters.filter(({ difference }) => difference !== 0n);
+    const told = checks.map(({ invariant, description, violations, examples }) => ({ invariant, description, violations: Number(violations), examples }));
+    if (accountId === '') told.push({ invariant: 'I5', description: 'At rest the counters of each account are its ledger total.', violations: apart.length, examples: apart.slice(0, 20).map((row) => String((row as { subject?: unknown }).subject)) });
+    send(response, { ok: told.every(({ violations }) => violations === 0), checks: told });
+  });
+  router.get('/dead-events', async (request, response) => {
+    const { events } = await billing.unary<object, DeadEventsResponse__Output>('DeadEvents', { after: /^\d{1,15}$/.test(text(request, 'after')) ? text(request, 'after') : '0', limit: 100 }, options);
+    send(response, {
+      events: events.map((event) => ({ id: Number(event.id), subject: event.subject, reason: event.reason, writer: event.writer, at: Math.floor(Number(event.atMs) / 1_000), payload_bytes: Number(event.payloadBytes), resolved: event.resolved })),
+    });
+  });
+  router.post('/dead-events/:id/resolve', async (request, response) => {
+    const { note } = resolveSchema.parse(request.body ?? {});
+    const { found } = /^\d{1,15}$/.test(request.params.id) ? await billing.unary<object, ResolveDeadEventResponse__Output>('ResolveDeadEvent', { id: request.params.id, note }, options) : { found: false };
+    if (found) send(response, { id: Number(request.params.id), resolved: true });
+    else refuse(response, 404, 'No such event.');
+  });
+  return router;
+}

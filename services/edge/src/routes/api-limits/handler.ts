@@ -1,0 +1,62 @@
+/** GET /api/limits: what caps and allotment an account and key have, and how much of each is spent and reserved (contract, section 15). */
+import type { BucketState__Output, CostCap, ShowRequest, ShowResponse__Output } from '@signalbox/contracts/quota';
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import { periodEndMs, periodsAt, qualifiedPeriodId, type PeriodKind } from '@signalbox/ledger-core/periods';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { limitsOf } from '../../domain/limits.js';
+import type { Caller } from '../../domain/ports.js';
+import { exactJson, usd } from '../api-auth/exact-json.js';
+
+const DEADLINE_MS = 2_000;
+const KINDS: Readonly<Record<string, PeriodKind>> = { DAY: 'day', WEEK: 'week', MONTH: 'month', TOTAL: 'total' };
+
+const seconds = (ms: number | undefined): number | null => (ms === undefined ? null : Math.floor(ms / 1_000));
+const toBigint = (text: string | number | { toString(): string } | undefined): bigint => (text === undefined ? 0n : BigInt(text.toString()));
+
+/** JSON text of the answer. Throws a Fault `quota_unavailable`. */
+export async function answerLimits(quota: RpcClient, clock: Clock, caller: Caller): Promise<string> {
+  const { account, key } = caller;
+  const limits = limitsOf(caller);
+  let shown: ShowResponse__Output;
+  try {
+    shown = await quota.unary<ShowRequest, ShowResponse__Output>('Show', { accountId: account.id }, { deadlineMs: DEADLINE_MS });
+  } catch (error) {
+    throw new Fault('quota_unavailable', 'limits could not be read', { cause: error });
+  }
+  const nowMs = clock.nowMs();
+  const rules = { anchorDay: limits.billingAnchorDay ?? 0 };
+  const periods = periodsAt(nowMs, rules);
+  const bucket = (scope: string, kind: PeriodKind): BucketState__Output | undefined => shown.buckets.find((one) => one.scope === scope && one.periodId === qualifiedPeriodId(kind, periods));
+  const spentOf = (found: BucketState__Output | undefined): bigint => toBigint(found?.settledNanoUsd) + toBigint(found?.finishedNanoUsd);
+
+  const capBody = (cap: CostCap): object => {
+    const kind = KINDS[String(cap.period)] ?? 'total';
+    const found = bucket(cap.scope ?? 'account', kind);
+    return {
+      scope: cap.scope === 'account' ? 'account' : 'key',
+      key_id: cap.scope === 'account' ? null : key.id,
+      period: kind,
+      limit_usd: usd(toBigint(cap.capNanoUsd)),
+      spent_usd: usd(spentOf(found)),
+      reserved_usd: usd(toBigint(found?.reservedNanoUsd)),
+      resets_at: seconds(periodEndMs(kind, nowMs, rules)),
+    };
+  };
+
+  const plan = bucket('account', 'plan');
+  const all = bucket('account', 'total');
+  return exactJson({
+    object: 'limits',
+    requests_per_minute: limits.requestsPerMinute ?? null,
+    burst_per_second: limits.burstPerSecond ?? null,
+    caps: (limits.caps ?? []).map(capBody),
+    tokens:
+      limits.includedTokens === undefined
+        ? null
+        : { included: Number(limits.includedTokens), used: Number(plan?.tokens ?? 0), reserved: Number(plan?.reservedTokens ?? 0), hard_cap: limits.hardCap === true, resets_at: seconds(periodEndMs('plan', nowMs, rules)) },
+    trial_credit: limits.trialCreditNanoUsd === undefined ? null : { limit_usd: usd(toBigint(limits.trialCreditNanoUsd)), spent_usd: usd(spentOf(all)), reserved_usd: usd(toBigint(all?.reservedNanoUsd)) },
+    spent_usd: usd(toBigint(shown.settledNanoUsd)),
+    reserved_usd: usd(toBigint(shown.reservedNanoUsd)),
+  });
+}

@@ -1,0 +1,77 @@
+/** /api/policy: how an account wants its requests routed, and what it wants to spend (contract, section 15). */
+import type { Account, Account__Output, AccountAnswer__Output, GetAccountRequest, SetAccountRequest } from '@signalbox/contracts/accounts';
+import { Fault } from '@signalbox/kernel/fault';
+import { Router, type NextFunction, type Request, type Response } from 'express';
+import { z } from 'zod';
+import { capBodies, costCaps } from '../api-auth/schema.js';
+import { sendJson, type Control } from '../control-route.js';
+
+const NAMES_MAX = 200;
+const names = z.array(z.string().min(1).max(200)).max(NAMES_MAX).nullish();
+
+const policySchema = z.strictObject({
+  mode: z.enum(['quality', 'balanced', 'economy']).nullish(),
+  lambda: z.number().min(0).max(1_000_000).nullish(),
+  baseline_model: z.string().min(1).max(200).nullish(),
+  allow_models: names,
+  deny_models: names,
+  allow_providers: names,
+  deny_providers: names,
+  cost_caps: costCaps.nullish(),
+  hard_cap: z.boolean().nullish(),
+  store_answers: z.boolean().nullish(),
+});
+
+const FIELDS = ['routing_mode', 'cost_weight', 'policy_baseline_model', 'allow_models', 'deny_models', 'allow_providers', 'deny_providers', 'policy_cost_caps', 'policy_hard_cap', 'policy_store_answers'];
+
+/** `hard_cap`, `baseline_model` and `store_answers` are what holds: with the operator's where the account says nothing. */
+function policyBody(account: Account__Output): object {
+  return {
+    mode: account.routingMode === '' ? null : account.routingMode,
+    lambda: account.costWeight ?? null,
+    baseline_model: account.policyBaselineModel || account.baselineModel || null,
+    allow_models: account.allowModels,
+    deny_models: account.denyModels,
+    allow_providers: account.allowProviders,
+    deny_providers: account.denyProviders,
+    cost_caps: capBodies(account.policyCostCaps),
+    hard_cap: account.hardCap || account.policyHardCap,
+    store_answers: account.policyStoreAnswers ?? account.storeAnswers,
+  };
+}
+
+/** What is absent goes back to its default. */
+function settingsOf(id: string, policy: z.infer<typeof policySchema>): Account {
+  return {
+    id,
+    routingMode: policy.mode ?? '',
+    policyBaselineModel: policy.baseline_model ?? '',
+    allowModels: policy.allow_models ?? [],
+    denyModels: policy.deny_models ?? [],
+    allowProviders: policy.allow_providers ?? [],
+    denyProviders: policy.deny_providers ?? [],
+    policyCostCaps: policy.cost_caps ?? [],
+    policyHardCap: policy.hard_cap ?? false,
+    ...(policy.store_answers === null || policy.store_answers === undefined ? {} : { policyStoreAnswers: policy.store_answers }),
+    ...(policy.lambda === null || policy.lambda === undefined ? {} : { costWeight: policy.lambda }),
+  };
+}
+
+/** Router to be mounted at /api/policy. `needsScope` refuses keys that lack it. */
+export function createApiPolicyRouter({ call, parse, refuse, callerOf }: Control, needsScope: (scope: string) => (request: Request, response: Response, next: NextFunction) => void): Router {
+  const answer = (response: Response, { account, problem }: AccountAnswer__Output): void => {
+    if (account !== null) sendJson(response, 200, policyBody(account));
+    else if (problem !== '') refuse(response, problem);
+    else throw new Fault('internal_error', 'the account of a key is gone');
+  };
+  const idOf = (request: Request): string => callerOf(request).caller.account.id;
+
+  const router = Router();
+  router.get('/', needsScope('usage:read'), async (request, response) => answer(response, await call<GetAccountRequest, AccountAnswer__Output>(request, 'GetAccount', { id: idOf(request) })));
+  router.put('/', needsScope('keys'), async (request, response) => {
+    const policy = await parse(request, response, policySchema);
+    if (policy === undefined) return;
+    answer(response, await call<SetAccountRequest, AccountAnswer__Output>(request, 'SetAccount', { account: settingsOf(idOf(request), policy), fields: FIELDS }));
+  });
+  return router;
+}

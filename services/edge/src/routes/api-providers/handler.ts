@@ -1,0 +1,65 @@
+/** /api/providers: an account's own credentials at providers (contract, section 15). */
+import type { ListProviderKeysRequest, ListProviderKeysResponse__Output, ProviderKey__Output, ProviderKeyAnswer__Output, ProviderKeyRef, SetProviderKeyRequest } from '@signalbox/contracts/accounts';
+import { Router, type Request, type Response } from 'express';
+import { z } from 'zod';
+import { INVALID, sendJson, type Control } from '../control-route.js';
+
+/** Longest a credential may be; a service account's key file fits. */
+const SECRET_LENGTH_MAX = 16_384;
+const LISTED_MAX = 100;
+
+const setSchema = z.strictObject({
+  secret: z.string().min(1).max(SECRET_LENGTH_MAX),
+  zdr: z.boolean().nullish(),
+  base_url: z.string().min(1).max(2_048).nullish(),
+});
+
+/** For `exactJson`; never the credential. */
+export function providerKeyBody({ provider, last4, zdr, baseUrl, createdAt }: ProviderKey__Output): object {
+  return { provider, last4: last4 === '' ? null : last4, zdr, created_at: Number(createdAt), base_url: baseUrl === '' ? undefined : baseUrl };
+}
+
+/** Router to be mounted at /api/providers, behind the scope `keys`. `isServed`: a worker of that provider runs, or can. */
+export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }: Control, isServed: (provider: string) => boolean): Router {
+  const refOf = (request: Request): { readonly accountId: string; readonly provider: string } => ({ accountId: callerOf(request).caller.account.id, provider: String(request.params['provider'] ?? '') });
+  const notFound = (response: Response): void => fail(response, { status: 404, type: 'invalid_request_error', code: 'key_not_found', param: 'provider', message: 'The account has no credential of its own at this provider.' });
+  const listOf = async (request: Request): Promise<readonly ProviderKey__Output[]> => {
+    const message: ListProviderKeysRequest = { accountId: callerOf(request).caller.account.id, limit: LISTED_MAX };
+    return (await call<ListProviderKeysRequest, ListProviderKeysResponse__Output>(request, 'ListProviderKeys', message)).providerKeys;
+  };
+
+  const router = Router();
+  router.get('/', async (request, response) => {
+    const keys = await listOf(request);
+    sendJson(response, 200, { object: 'list', data: keys.map(providerKeyBody), has_more: false, first_id: keys[0]?.provider ?? null, last_id: keys.at(-1)?.provider ?? null });
+  });
+
+  router.get('/:provider', async (request, response) => {
+    const { provider } = refOf(request);
+    const found = (await listOf(request)).find((key) => key.provider === provider);
+    if (found === undefined) notFound(response);
+    else sendJson(response, 200, providerKeyBody(found));
+  });
+
+  router.put('/:provider', async (request, response) => {
+    const ref = refOf(request);
+    if (!isServed(ref.provider)) {
+      fail(response, { ...INVALID, code: 'invalid_value', param: 'provider', message: 'This gateway does not serve that provider.' });
+      return;
+    }
+    const body = await parse(request, response, setSchema);
+    if (body === undefined) return;
+    const { found, providerKey, problem } = await call<SetProviderKeyRequest, ProviderKeyAnswer__Output>(request, 'SetProviderKey', { ...ref, secret: body.secret, zdr: body.zdr ?? false, baseUrl: body.base_url ?? '' });
+    if (providerKey !== null) sendJson(response, 200, providerKeyBody(providerKey));
+    else if (found) refuse(response, problem);
+    else notFound(response);
+  });
+
+  router.delete('/:provider', async (request, response) => {
+    const ref = refOf(request);
+    // Safe to repeat: what is gone is deleted.
+    await call<ProviderKeyRef, ProviderKeyAnswer__Output>(request, 'RemoveProviderKey', ref);
+    sendJson(response, 200, { provider: ref.provider, deleted: true });
+  });
+  return router;
+}

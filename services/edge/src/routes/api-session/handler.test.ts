@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { request as httpRequest } from 'node:http';
+import { startDoor, type Door } from '../../testing/door.js';
+
+let door: Door;
+beforeEach(async () => {
+  door = await startDoor();
+});
+afterEach(() => door.stop());
+
+type Headers = Readonly<Record<string, string>>;
+const BEARER = (): Headers => ({ authorization: `Bearer ${door.key}` });
+
+/** node:http, since fetch sets Host and Sec-Fetch-Site itself. */
+function call(method: string, path: string, headers: Headers = {}): Promise<{ readonly status: number; readonly headers: Readonly<Record<string, string | string[] | undefined>>; readonly json: Record<string, unknown> }> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(`${door.url}${path}`, { method, headers }, (response) => {
+      let text = '';
+      response.on('data', (part: Buffer) => (text += part.toString()));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, json: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>) }));
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+const codeOf = (json: Record<string, unknown>): unknown => (json['error'] as Record<string, unknown>)['code'];
+
+async function signIn(host?: string): Promise<{ readonly cookie: string; readonly csrf: string; readonly setCookie: string }> {
+  const answer = await call('POST', '/api/session', { ...BEARER(), ...(host === undefined ? {} : { host }) });
+  expect(answer.status).toBe(201);
+  const setCookie = String(answer.headers['set-cookie']);
+  return { cookie: setCookie.split(';')[0] ?? '', csrf: String(answer.json['csrf_token']), setCookie };
+}
+
+describe('/api/session', () => {
+  test('exchanges a key for a cookie that no script can read, and never tells the token or the key', async () => {
+    const answer = await call('POST', '/api/session', BEARER());
+    const [setCookie = ''] = answer.headers['set-cookie'] ?? [];
+    expect(setCookie).toMatch(/^signalbox=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict$/);
+    const text = JSON.stringify(answer.json);
+    expect(text).not.toContain(door.key);
+    expect(text).not.toContain(setCookie.slice(10, 53));
+    expect(answer.headers['cache-control']).toBe('no-store');
+  });
+  test('is bound to the host and to TLS anywhere but on loopback', async () => {
+    expect((await signIn('gateway.example')).setCookie).toMatch(/^__Host-signalbox=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/);
+  });
+  test('says who is signed in, with the key’s own scopes', async () => {
+    const { cookie, csrf } = await signIn();
+    expect((await call('GET', '/api/session', { cookie })).json).toMatchObject({ account: { id: 'acct_1' }, key: { id: 'key_1', scopes: ['inference', 'models:read', 'keys'] }, csrf_token: csrf, expires_at: 9_000_000_000 });
+    expect((await call('GET', '/api/session', BEARER())).json).toMatchObject({ key: { id: 'key_1' }, csrf_token: null });
+  });
+  test('makes no session from a session: it would never end', async () => {
+    const { cookie, csrf } = await signIn();
+    expect(await call('POST', '/api/session', { cookie, 'x-csrf-token': csrf })).toMatchObject({ status: 401 });
+  });
+  test.each<[string, (csrf: string) => Headers]>([
+    ['no token', () => ({})],
+    ['another token', () => ({ 'x-csrf-token': 'A'.repeat(43) })],
+    ['a page of another site', (csrf) => ({ 'x-csrf-token': csrf, 'sec-fetch-site': 'cross-site' })],
+    ['a page of a sibling host', (csrf) => ({ 'x-csrf-token': csrf, 'sec-fetch-site': 'same-site' })],
+    ['another origin', (csrf) => ({ 'x-csrf-token': csrf, origin: 'https://evil.example' })],
+  ])('refuses a change with %s, and signs nobody out', async (_what, headersOf) => {
+    const { cookie, csrf } = await signIn();
+    const refused = await call('DELETE', '/api/session', { cookie, ...headersOf(csrf) });
+    expect([refused.status, codeOf(refused.json)]).toEqual([403, 'invalid_csrf_token']);
+    expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
+  });
+  test('ends at sign-out, at once and in the browser', async () => {
+    const { cookie, csrf } = await signIn();
+    const gone = await call('DELETE', '/api/session', { cookie, 'x-csrf-token': csrf, 'sec-fetch-site': 'same-origin' });
+    expect([gone.status, String(gone.headers['set-cookie'])]).toEqual([200, 'signalbox=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict']);
+    const after = await call('GET', '/api/session', { cookie });
+    expect([after.status, codeOf(after.json)]).toEqual([401, 'invalid_session']);
+  });
+  test('opens the inference door too, behind the same token', async () => {
+    const { cookie, csrf } = await signIn();
+    expect((await call('POST', '/v1/chat/completions', { cookie })).status).toBe(403);
+    expect((await call('POST', '/v1/chat/completions', { cookie, 'x-csrf-token': csrf })).status).toBe(415);
+  });
+  test.each([['a key decides, whatever cookie comes with it', 'sbx_live_wrong', 401]])('%s', async (_what, key, status) => {
+    const { cookie } = await signIn();
+    expect((await call('GET', '/api/session', { cookie, authorization: `Bearer ${key}` })).status).toBe(status);
+  });
+  test('a cookie that is no token, or stands twice, is no session', async () => {
+    const { cookie } = await signIn();
+    for (const wrong of ['signalbox=x', `${cookie}; ${cookie}`, '__Host-signalbox=x']) expect((await call('GET', '/api/session', { cookie: wrong })).status).toBe(401);
+  });
+});

@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { makeApiKey } from '@signalbox/kernel/api-key';
+import { randomBytes } from 'node:crypto';
+import { keyWith, accountWith } from '../../testing/callers.js';
+import { startDoor, type Door } from '../../testing/door.js';
+import { statementCsv } from './schema.js';
+
+let door: Door;
+let key: string;
+let asked: Readonly<Record<string, unknown>>[];
+beforeEach(async () => {
+  door = await startDoor();
+  key = makeApiKey(randomBytes);
+  asked = [];
+  door.accounts.add(key, { key: keyWith({ scopes: ['usage:read'] }), account: accountWith() });
+});
+afterEach(() => door.stop());
+
+const answer = (method: string, body: object): void => void door.books.set(method, (message) => (asked.push(message), body));
+const get = (path: string, headers: Readonly<Record<string, string>> = {}, method = 'GET'): Promise<Response> => fetch(`${door.url}/api${path}`, { method, headers: { authorization: `Bearer ${key}`, ...headers } });
+const line = { kind: 'overage', description: 'Tokens, "more"', model: '', provider: '', requestId: '', tokens: '1000001', requests: '0', amountNanoUsd: '400000' };
+const bill = {
+  found: true, status: 'closed', startMs: '1793491200000', endMs: '1796083200000', closedAtMs: '1796083300000', tier: 'team', variant: 'A', subscriptionNanoUsd: '99000000000', includedTokens: '10000000', overageNanoUsdPerMillion: '400000000',
+  usedTokens: '11000001', overageTokens: '1000001', overageNanoUsd: '400000', modelSpendNanoUsd: '12345678900', pluginsNanoUsd: '0', adjustmentsNanoUsd: '-1', trialCreditNanoUsd: '0', totalNanoUsd: '111346078899', lines: [line],
+};
+
+test.each(['/usage', '/requests', '/requests/chatcmpl-1', '/statements', '/statements/2026-11'])('%s needs the scope usage:read, has GET only, and is 503 while billing is away', async (path) => {
+  expect((await get(path)).status).toBe(503);
+  expect((await get(path, {}, 'POST')).status).toBe(405);
+  const other = makeApiKey(randomBytes);
+  door.accounts.add(other, { key: keyWith({ scopes: ['inference', 'keys'] }), account: accountWith() });
+  const refused = await get(path, { authorization: `Bearer ${other}` });
+  expect([refused.status, (await refused.json()) as unknown]).toMatchObject([403, { error: { code: 'insufficient_scope' } }]);
+  expect((await fetch(`${door.url}/api${path}`)).status).toBe(401);
+});
+
+describe('usage', () => {
+  test('tells exact amounts, savings with their sign, and asks for the caller\'s account only', async () => {
+    answer('Usage', { rows: [{ group: 'm', requests: '2', promptTokens: '3', completionTokens: '4', costNanoUsd: '9007199254740993', chargeNanoUsd: '10', savingsNanoUsd: '-5' }], hasMore: true });
+    const response = await get('/usage?group_by=model&from=2026-11-01&to=2026-11-30&limit=1&account_id=acct_other');
+    expect(await response.text()).toBe('{"object":"list","data":[{"model":"m","requests":2,"prompt_tokens":3,"completion_tokens":4,"cost_usd":9007199.254740993,"charge_usd":0.00000001,"savings_usd":-0.000000005}],"has_more":true,"first_id":"m","last_id":"m"}');
+    expect(asked).toEqual([{ accountId: accountWith().id, fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 11, 1)), groupBy: 'model', after: '', limit: 1 }]);
+  });
+
+  test.each(['from=x', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b'])('refuses %s and asks nobody', async (query) => {
+    answer('Usage', { rows: [], hasMore: false });
+    const response = await get(`/usage?${query}`);
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: query.split('=')[0] } }]);
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('requests', () => {
+  test('an unknown one is 404, as is another account\'s', async () => {
+    answer('GetRequest', { found: false, request: null, attempts: [], adjustments: [], period: '' });
+    const response = await get('/requests/chatcmpl-1');
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([404, { error: { code: 'request_not_found' } }]);
+    expect(asked).toEqual([{ accountId: accountWith().id, requestId: 'chatcmpl-1' }]);
+  });
+
+  test('a page after nothing known is refused', async () => {
+    answer('Requests', { requests: [], hasMore: false, afterUnknown: true });
+    expect(await (await get('/requests?after=x')).json()).toMatchObject({ error: { param: 'after' } });
+    expect((await get('/requests?status=odd')).status).toBe(400);
+  });
+});
+
+describe('statements', () => {
+  test('as JSON, to the nano', async () => {
+    answer('Statement', bill);
+    const response = await get('/statements/2026-11');
+    expect(response.headers.get('vary')).toContain('Accept');
+    expect(await response.text()).toContain('"overage_usd":0.0004,"model_spend_usd":12.3456789,"plugins_usd":0,"adjustments_usd":-0.000000001,"trial_credit_usd":0,"total_usd":111.346078899,"lines":[{"kind":"overage"');
+  });
+
+  test('as CSV on request', async () => {
+    answer('Statement', bill);
+    const response = await get('/statements/2026-11', { accept: 'text/csv' });
+    expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    expect(await response.text()).toBe(
+      'period,kind,description,model,provider,request_id,tokens,requests,amount_usd\r\n2026-11,overage,"Tokens, ""more""",,,,1000001,0,0.000400000\r\n2026-11,total,,,,,11000001,,111.346078899\r\n',
+    );
+  });
+
+  test('no cell is read as a formula', () => {
+    expect(statementCsv('2026-11', { ...bill, lines: [{ ...line, description: '=1+1', model: '@x' }] } as never)).toContain(",'=1+1,'@x,");
+  });
+
+  test('a period that is none is 404, without a question', async () => {
+    answer('Statement', bill);
+    const response = await get('/statements/..%2f2026');
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([404, { error: { code: 'statement_not_found' } }]);
+    expect(asked).toEqual([]);
+  });
+});

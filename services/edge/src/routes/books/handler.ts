@@ -1,0 +1,100 @@
+/** GET /api/usage, /api/requests and /api/statements: an account's own books (contract, section 15). */
+import type {
+  GetRequestRequest, GetRequestResponse__Output, PeriodsRequest, PeriodsResponse__Output, RequestsRequest, RequestsResponse__Output, StatementRequest, StatementResponse__Output, UsageRequest, UsageResponse__Output,
+} from '@signalbox/contracts/billing';
+import { Fault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { Router, type NextFunction, type Request, type Response } from 'express';
+import { apiError, type ApiError } from '../../wire/errors.js';
+import { exactJson } from '../api-auth/exact-json.js';
+import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, statementBody, statementCsv, textOf, timeOf, usageBody, wordOf, type Page } from './schema.js';
+
+export interface BooksDeps {
+  readonly billing: RpcClient;
+  /** Who calls, already authenticated and admitted. */
+  callerOf(request: Request): { readonly accountId: string; readonly scopes: readonly string[]; readonly requestId: string };
+  fail(response: Response, error: ApiError): void;
+  /** Answers a method that the path does not have. */
+  refuseMethod(request: Request, response: Response): void;
+}
+
+const DEADLINE_MS = 8_000;
+const PERIOD = /^[0-9a-z-]{1,20}$/;
+
+function send(response: Response, body: object): void {
+  response.status(200).type('application/json').set('cache-control', 'no-store').send(exactJson(body));
+}
+
+/** Routers by the path that each is to be mounted at. */
+export function createBooksRouters({ billing, callerOf, fail, refuseMethod }: BooksDeps): readonly (readonly [string, Router])[] {
+  const call = async <Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer> => {
+    try {
+      return await billing.unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS, requestId: callerOf(request).requestId });
+    } catch (error) {
+      throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault('billing_unavailable', 'billing did not answer', { cause: error });
+    }
+  };
+  const sendPage = (response: Response, page: Page): void => send(response, listBody(page));
+
+  const usage = Router();
+  const requests = Router();
+  const statements = Router();
+  for (const router of [usage, requests, statements]) {
+    router.use((request: Request, response: Response, next: NextFunction) => {
+      if (callerOf(request).scopes.includes('usage:read')) next();
+      else fail(response, apiError('insufficient_scope', { message: 'The API key lacks the scope usage:read.' }));
+    });
+  }
+
+  usage.get('/', async (request, response) => {
+    const { query } = request;
+    const groupBy = wordOf(query, 'group_by', ['day', 'model', 'provider', 'key']);
+    const message: UsageRequest = { accountId: callerOf(request).accountId, fromMs: String(timeOf(query, 'from')), toMs: String(timeOf(query, 'to')), groupBy, after: textOf(query, 'after'), limit: limitOf(query) };
+    const { rows, hasMore } = await call<UsageRequest, UsageResponse__Output>(request, 'Usage', message);
+    sendPage(response, { data: rows.map((row) => usageBody(groupBy, row)), hasMore, ids: rows.map(({ group }) => group) });
+  });
+
+  requests.get('/', async (request, response) => {
+    const { query } = request;
+    const message: RequestsRequest = {
+      accountId: callerOf(request).accountId, fromMs: String(timeOf(query, 'from')), toMs: String(timeOf(query, 'to')), model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'),
+      status: wordOf(query, 'status', ['', 'completed', 'failed']), after: textOf(query, 'after'), limit: limitOf(query),
+    };
+    const page = await call<RequestsRequest, RequestsResponse__Output>(request, 'Requests', message);
+    if (page.afterUnknown) fail(response, apiError('invalid_value', { param: 'after', message: 'after must be the id of a request.' }));
+    else sendPage(response, { data: page.requests.map(requestBody), hasMore: page.hasMore, ids: page.requests.map(({ id }) => id) });
+  });
+  requests.get('/:id', async (request, response) => {
+    const found = await call<GetRequestRequest, GetRequestResponse__Output>(request, 'GetRequest', { accountId: callerOf(request).accountId, requestId: request.params.id });
+    if (!found.found || found.request === null) fail(response, apiError('request_not_found', { param: 'request_id' }));
+    else send(response, requestDetailBody(found.request, found));
+  });
+
+  statements.get('/', async (request, response) => {
+    const after = textOf(request.query, 'after');
+    const { periods, hasMore } = await call<PeriodsRequest, PeriodsResponse__Output>(request, 'Periods', { accountId: callerOf(request).accountId, after, limit: limitOf(request.query) });
+    sendPage(response, { data: periods.map(periodBody), hasMore, ids: periods.map(({ period }) => period) });
+  });
+  statements.get('/:period', async (request, response) => {
+    const { accountId } = callerOf(request);
+    const { period } = request.params;
+    const bill = PERIOD.test(period) ? await call<StatementRequest, StatementResponse__Output>(request, 'Statement', { accountId, period }) : undefined;
+    if (bill?.found !== true) fail(response, apiError('statement_not_found', { param: 'period' }));
+    else {
+      response.vary('Accept');
+      if (request.accepts(['application/json', 'text/csv']) !== 'text/csv') send(response, statementBody(accountId, period, bill));
+      else response.status(200).set({ 'content-type': 'text/csv; charset=utf-8', 'cache-control': 'no-store', 'content-disposition': `attachment; filename="statement-${period}.csv"` }).send(statementCsv(period, bill));
+    }
+  });
+
+  usage.all('/', refuseMethod);
+  requests.all(['/', '/:id'], refuseMethod);
+  statements.all(['/', '/:period'], refuseMethod);
+  for (const router of [usage, requests, statements]) {
+    router.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
+      if (error instanceof QueryError) fail(response, apiError('invalid_value', { param: error.param, message: error.message }));
+      else next(error);
+    });
+  }
+  return [['/api/usage', usage], ['/api/requests', requests], ['/api/statements', statements]];
+}

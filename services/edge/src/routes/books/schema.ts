@@ -1,0 +1,144 @@
+/** What /api/usage, /api/requests and /api/statements take and give (contract, section 15). Never content. */
+import type { PeriodSummary__Output, RequestAttempt__Output, GetRequestResponse__Output, RequestSummary__Output, StatementResponse__Output, UsageRow__Output } from '@signalbox/contracts/billing';
+import { formatUsd } from '@signalbox/kernel/money';
+import { usd } from '../api-auth/exact-json.js';
+
+/** Thrown by readers of the query; answered with 400. */
+export class QueryError extends Error {
+  override readonly name = 'QueryError';
+
+  constructor(
+    readonly param: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+type Query = Readonly<Record<string, unknown>>;
+
+/** A parameter given once; empty when it is absent. */
+export function textOf(query: Query, name: string): string {
+  const value = query[name];
+  if (value === undefined) return '';
+  if (typeof value !== 'string' || value.length > 300) throw new QueryError(name, `${name} must be given once.`);
+  return value;
+}
+
+export function limitOf(query: Query): number {
+  const text = textOf(query, 'limit');
+  if (text === '') return 20;
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > 100) throw new QueryError('limit', 'limit must be from 1 to 100.');
+  return limit;
+}
+
+/** Latest instant that has a date of four digits. */
+const MS_MAX = 253_402_300_799_999;
+
+/** Unix seconds, or a date or time as in ISO 8601, in milliseconds; 0 when it is absent. A date as `to` means the whole day. */
+export function timeOf(query: Query, name: 'from' | 'to'): number {
+  const text = textOf(query, name);
+  if (text === '') return 0;
+  const isDate = /^\d{4}-\d{2}-\d{2}$/.test(text);
+  const parsed = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : isDate || /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : NaN;
+  const ms = isDate && name === 'to' ? parsed + 86_400_000 : parsed;
+  if (!Number.isFinite(ms) || ms < 0 || ms > MS_MAX) throw new QueryError(name, `${name} must be Unix seconds or an ISO 8601 date.`);
+  return ms;
+}
+
+/** One of a few words; the first one when it is absent. */
+export function wordOf<Word extends string>(query: Query, name: string, words: readonly [Word, ...Word[]]): Word {
+  const text = textOf(query, name);
+  if (text === '') return words[0];
+  const word = words.find((each) => each === text);
+  if (word === undefined) throw new QueryError(name, `${name} must be one of ${words.filter((each) => each !== '').join(', ')}.`);
+  return word;
+}
+
+export interface Page {
+  readonly data: readonly object[];
+  readonly hasMore: boolean;
+  readonly ids: readonly string[];
+}
+
+export function listBody({ data, hasMore, ids }: Page): object {
+  return { object: 'list', data, has_more: hasMore, first_id: ids[0] ?? null, last_id: ids.at(-1) ?? null };
+}
+
+const whole = (text: string): number => Number(text);
+const orNull = (text: string): string | null => (text === '' ? null : text);
+const seconds = (ms: string): number | null => (ms === '0' ? null : Math.floor(Number(ms) / 1_000));
+
+export function usageBody(groupBy: string, row: UsageRow__Output): object {
+  return {
+    [groupBy]: row.group, requests: whole(row.requests), prompt_tokens: whole(row.promptTokens), completion_tokens: whole(row.completionTokens), cost_usd: usd(row.costNanoUsd), charge_usd: usd(row.chargeNanoUsd),
+    savings_usd: usd(row.savingsNanoUsd),
+  };
+}
+
+export function requestBody(request: RequestSummary__Output): object {
+  return {
+    id: request.id, object: 'request', created: seconds(request.atMs), key_id: orNull(request.keyId), model: orNull(request.model), provider: orNull(request.provider), status: request.status, byok: request.byok,
+    prompt_tokens: whole(request.promptTokens), completion_tokens: whole(request.completionTokens), cost_usd: usd(request.costNanoUsd), charge_usd: usd(request.chargeNanoUsd), savings_usd: usd(request.savingsNanoUsd),
+    latency_ms: request.totalMs, time_to_first_token_ms: request.ttftMs === 0 ? null : request.ttftMs, finish_reason: orNull(request.finishReason), routed_from: orNull(request.routedFrom), decision_id: orNull(request.decisionId),
+  };
+}
+
+function attemptBody(attempt: RequestAttempt__Output): object {
+  const { tokens } = attempt;
+  return {
+    attempt: attempt.attempt, provider: attempt.provider, model: orNull(attempt.model), endpoint_id: orNull(attempt.endpointId), status: attempt.httpStatus === 0 ? null : attempt.httpStatus,
+    failure: orNull(attempt.failure.toLowerCase()), charged: attempt.charged, byok: attempt.byok, source: attempt.source, flags: attempt.flags,
+    tokens: {
+      input_uncached: tokens?.inputUncached ?? 0, cache_read: tokens?.cacheRead ?? 0, cache_write: tokens?.cacheWrite ?? 0, output_text: tokens?.outputText ?? 0, output_reasoning: tokens?.outputReasoning ?? 0,
+      audio: tokens?.audio ?? 0, image: tokens?.image ?? 0,
+    },
+    cost_usd: usd(attempt.costNanoUsd), savings_usd: usd(attempt.savingsNanoUsd), price_card_id: orNull(attempt.cardId), latency_ms: attempt.totalMs, time_to_first_token_ms: attempt.ttftMs === 0 ? null : attempt.ttftMs,
+    finish_reason: orNull(attempt.finishReason), started_at: seconds(attempt.startedAtMs), ended_at: seconds(attempt.endedAtMs),
+  };
+}
+
+export function requestDetailBody(request: RequestSummary__Output, { attempts, adjustments, period }: GetRequestResponse__Output): object {
+  return {
+    ...requestBody(request),
+    attempts: attempts.map(attemptBody),
+    charge: {
+      amount_usd: usd(request.chargeNanoUsd), period, source: orNull(request.source), attempts: attempts.filter(({ charged }) => charged).map(({ attempt }) => attempt),
+      adjustments: adjustments.map((row) => ({ amount_usd: usd(row.amountNanoUsd), period: row.period, at: seconds(row.atMs) })),
+    },
+  };
+}
+
+export function periodBody(period: PeriodSummary__Output): object {
+  return {
+    id: period.period, object: 'statement', period: period.period, status: period.closedAtMs === '0' ? 'open' : 'closed', starts_at: seconds(period.startMs), ends_at: seconds(period.endMs), closed_at: seconds(period.closedAtMs),
+    model_spend_usd: usd(period.chargeNanoUsd),
+  };
+}
+
+/** For `exactJson`; the same document on the operator's door. */
+export function statementBody(accountId: string, period: string, bill: StatementResponse__Output): object {
+  return {
+    id: period, object: 'statement', account_id: accountId, period, status: bill.status, starts_at: whole(bill.startMs) / 1_000, ends_at: whole(bill.endMs) / 1_000, closed_at: seconds(bill.closedAtMs), currency: 'USD',
+    tier: bill.tier, subscription_usd: usd(bill.subscriptionNanoUsd), included_tokens: bill.includedTokens === undefined ? null : whole(bill.includedTokens), used_tokens: whole(bill.usedTokens),
+    overage_tokens: whole(bill.overageTokens), overage_usd_per_million: usd(bill.overageNanoUsdPerMillion), overage_usd: usd(bill.overageNanoUsd), model_spend_usd: usd(bill.modelSpendNanoUsd), plugins_usd: usd(bill.pluginsNanoUsd),
+    adjustments_usd: usd(bill.adjustmentsNanoUsd), trial_credit_usd: usd(bill.trialCreditNanoUsd), total_usd: usd(bill.totalNanoUsd),
+    lines: bill.lines.map((line) => ({
+      kind: line.kind, description: line.description, model: orNull(line.model), provider: orNull(line.provider), request_id: orNull(line.requestId), tokens: whole(line.tokens), requests: whole(line.requests), amount_usd: usd(line.amountNanoUsd),
+    })),
+  };
+}
+
+/** A cell of text: quoted where it must be, and never read as a formula by a spreadsheet. */
+function cell(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** RFC 4180, a head line first, the total last. */
+export function statementCsv(period: string, bill: StatementResponse__Output): string {
+  const rows = bill.lines.map((line) => [period, line.kind, cell(line.description), cell(line.model), cell(line.provider), cell(line.requestId), line.tokens, line.requests, formatUsd(BigInt(line.amountNanoUsd))]);
+  const all = [['period', 'kind', 'description', 'model', 'provider', 'request_id', 'tokens', 'requests', 'amount_usd'], ...rows, [period, 'total', '', '', '', '', bill.usedTokens, '', formatUsd(BigInt(bill.totalNanoUsd))]];
+  return all.map((row) => `${row.join(',')}\r\n`).join('');
+}

@@ -1,0 +1,24 @@
+/** A request whose messages were changed by plugins: everything that was read from them is read again. */
+import type { ChatRequest } from '../../domain/chat-request.js';
+import { checkMessages } from './messages.js';
+import { estimatedTokens } from './schema.js';
+import { promptWindow } from './prompt-window.js';
+
+/** `messages` is JSON text. Throws on messages that break the contract: plugins make none. The conversation keeps its name. */
+export function withMessages(request: ChatRequest, messages: Buffer): ChatRequest {
+  const value: unknown = JSON.parse(messages.toString('utf8'));
+  const facts = checkMessages(value);
+  const before = request.fields.find(({ name }) => name === 'messages')?.value.length ?? 0;
+  const promptBytes = request.promptBytes - before + messages.length;
+  return {
+    ...request,
+    fields: request.fields.map((field) => (field.name === 'messages' ? { name: 'messages', value: messages } : field)),
+    needs: { ...request.needs, vision: facts.vision, fileInput: facts.fileInput, audioInput: facts.audioInput },
+    messageCount: facts.count,
+    imageCount: facts.imageCount,
+    promptBytes,
+    promptTokens: estimatedTokens(promptBytes, facts),
+    hasUnboundedParts: facts.hasUnboundedParts,
+    promptText: request.promptText === '' ? '' : promptWindow(value),
+  };
+}

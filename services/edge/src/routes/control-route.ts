@@ -1,0 +1,74 @@
+/** What the routes of an account's own settings share: a call of accounts, a body by its schema, and refusals. */
+import { Fault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { Request, Response } from 'express';
+import type { z } from 'zod';
+import type { Caller } from '../domain/ports.js';
+import { exactJson } from './api-auth/exact-json.js';
+
+/** The same shape as the wire's error. */
+export interface RouteError {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string | null;
+  readonly param: string | null;
+  readonly message: string;
+}
+
+export interface ControlDeps {
+  readonly accounts: RpcClient;
+  /** Who calls, already authenticated, with the scope of the route and admitted. */
+  callerOf(request: Request): { readonly caller: Caller; readonly requestId: string };
+  /** The parsed JSON body; rejects with an error that the application's own handler answers. */
+  readJson(request: Request): Promise<unknown>;
+  fail(response: Response, error: RouteError): void;
+}
+
+export interface Control {
+  /** Rejects with a Fault `accounts_unavailable`, or `internal_error` for a bug. */
+  call<Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer>;
+  /** The body by its schema, or undefined after the refusal was sent. */
+  parse<Body>(request: Request, response: Response, schema: z.ZodType<Body>): Promise<Body | undefined>;
+  /** A problem that accounts found: a sentence that begins with the field's name. */
+  refuse(response: Response, problem: string): void;
+  fail(response: Response, error: RouteError): void;
+  callerOf: ControlDeps['callerOf'];
+}
+
+const DEADLINE_MS = 5_000;
+export const INVALID = { status: 400, type: 'invalid_request_error' } as const;
+
+/** JSON with exact amounts. */
+export function sendJson(response: Response, status: number, body: object): void {
+  response.status(status).type('application/json').set('cache-control', 'no-store').send(exactJson(body));
+}
+
+export function createControl({ accounts, callerOf, readJson, fail }: ControlDeps): Control {
+  return {
+    callerOf,
+    fail,
+    call: async (request, method, message) => {
+      try {
+        return await accounts.unary(method, message, { deadlineMs: DEADLINE_MS, requestId: callerOf(request).requestId });
+      } catch (error) {
+        throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault('accounts_unavailable', 'accounts did not answer', { cause: error });
+      }
+    },
+    parse: async (request, response, schema) => {
+      const body = await readJson(request);
+      const parsed = schema.safeParse(body ?? {});
+      if (parsed.success) return parsed.data;
+      const [issue] = parsed.error.issues;
+      const param = issue === undefined || issue.path.length === 0 ? null : issue.path.join('.');
+      const isMissing = param !== null && typeof body === 'object' && body !== null && issue?.path.length === 1 && !(param in body);
+      const code = isMissing ? 'missing_required_parameter' : issue?.code === 'invalid_type' && issue.expected !== 'int' ? 'invalid_type' : 'invalid_value';
+      fail(response, { ...INVALID, code, param, message: isMissing ? `${param} is required.` : `${param ?? 'body'}: ${issue?.message ?? 'is not valid'}.` });
+      return undefined;
+    },
+    refuse: (response, problem) => {
+      const scope = /^insufficient_scope: (.*)$/.exec(problem);
+      if (scope !== null) fail(response, { status: 403, type: 'permission_error', code: 'insufficient_scope', param: 'scopes', message: scope[1] ?? problem });
+      else fail(response, { ...INVALID, code: 'invalid_value', param: /^[a-z_.]+/.exec(problem)?.[0] ?? null, message: problem });
+    },
+  };
+}

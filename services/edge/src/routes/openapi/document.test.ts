@@ -1,0 +1,42 @@
+import { describe, expect, test } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { startDoor } from '../../testing/door.js';
+import { openApiDocument, OPERATIONS } from './document.js';
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string; readonly responses: Readonly<Record<string, unknown>> }>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, object>> };
+}
+const document = openApiDocument() as Document;
+/** Served by services that a test's door does not have, or not yet. */
+const ELSEWHERE = ['/api/plugins', '/api/memory', '/v1/chat/completions'];
+
+describe('/openapi.json', () => {
+  test('every operation has its own id, and every schema is one', () => {
+    const ids = Object.values(document.paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+    expect(new Set(ids).size).toBe(OPERATIONS.length);
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    ajv.addSchema({ $id: 'doc', components: document.components });
+    for (const name of Object.keys(document.components.schemas)) expect(() => ajv.compile({ $ref: `doc#/components/schemas/${name}` })).not.toThrow();
+  });
+  test('every path that it names is one of this door: without a key it is 401, not 404 or 405', async () => {
+    const door = await startDoor();
+    try {
+      for (const { method, path, isPublic = false } of OPERATIONS) {
+        if (ELSEWHERE.includes(path)) continue;
+        const answer = await fetch(`${door.url}${path.replaceAll(/\{\w+\}/g, 'x')}`, { method: method.toUpperCase() });
+        expect([method, path, answer.status]).toEqual([method, path, isPublic ? 200 : 401]);
+        await answer.text();
+      }
+    } finally {
+      await door.stop();
+    }
+  });
+  test('is public, and told to be kept for an hour', async () => {
+    const door = await startDoor();
+    const answer = await fetch(`${door.url}/openapi.json`);
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'public, max-age=3600']);
+    expect(await answer.json()).toEqual(JSON.parse(JSON.stringify(document)));
+    await door.stop();
+  });
+});

@@ -1,0 +1,115 @@
+/** The document at /openapi.json, generated from schemas. */
+import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
+import { z } from 'zod';
+import {
+  ApiKey, ApiKeyChange, ApiKeyDeleted, ApiKeyRequest, ApiKeyRotation, ChatCompletion, ChatCompletionRequest, ErrorBody, Limits, listOf, MemoryFact, Model, PluginManifest, Policy, ProviderKey, ProviderKeyRequest, RequestDetail, RequestRow, Session,
+  Statement, StatementRow, UsageRow,
+} from './schemas.js';
+
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+
+interface Operation {
+  readonly method: Method;
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  /** Undefined = none is needed. */
+  readonly scope?: string;
+  readonly isPublic?: boolean;
+  readonly query?: Readonly<Record<string, z.ZodType>>;
+  readonly body?: z.ZodType;
+  readonly answer: z.ZodType | string;
+  readonly status?: number;
+  readonly errors?: readonly number[];
+}
+
+const ERRORS: Readonly<Record<number, string>> = {
+  400: 'A parameter is missing or wrong; `param` names it.',
+  401: 'The key is missing, wrong, expired or revoked.',
+  402: 'A cost cap or the trial credit blocks the request.',
+  403: 'The key lacks the scope, the plugin needs a paid account, or a session’s CSRF token is missing.',
+  404: 'There is no such thing for this account.',
+  409: 'The idempotency key was used with another body, or its first request still runs.',
+  429: 'Too many requests, or a hard limit is reached: `Retry-After` says how long to wait.',
+  500: 'Routing is unavailable. Costs nothing.',
+  503: 'Temporarily unavailable. Costs nothing.',
+};
+
+const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
+const span = { from: z.string().optional().meta({ description: 'Unix seconds or an ISO 8601 date.' }), to: z.string().optional().meta({ description: 'Likewise; a date is its whole day.' }) };
+
+export const OPERATIONS: readonly Operation[] = [
+  { method: 'post', path: '/v1/chat/completions', tag: 'Inference', summary: 'Create a chat completion', scope: 'inference', body: ChatCompletionRequest, answer: ChatCompletion, errors: [400, 402, 403, 404, 409, 500, 503] },
+  { method: 'get', path: '/v1/models', tag: 'Inference', summary: 'List the models that the key may use', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: z.object({ object: z.literal('list'), data: z.array(Model) }), errors: [403, 500] },
+  { method: 'get', path: '/v1/models/{model}', tag: 'Inference', summary: 'Show a model', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: Model, errors: [403, 404, 500] },
+  { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403] },
+  { method: 'get', path: '/api/auth', tag: 'API keys', summary: 'List API keys', scope: 'keys', query: { ...page, status: z.string().optional() }, answer: listOf(ApiKey), errors: [400, 403] },
+  { method: 'get', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Show an API key', scope: 'keys', answer: ApiKey, errors: [403, 404] },
+  { method: 'patch', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Change an API key', scope: 'keys', body: ApiKeyChange, answer: ApiKey, errors: [400, 403, 404] },
+  { method: 'delete', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Revoke an API key', scope: 'keys', answer: ApiKeyDeleted, errors: [403, 404] },
+  { method: 'post', path: '/api/auth/{key_id}/rotate', tag: 'API keys', summary: 'Give an API key a new secret', scope: 'keys', body: ApiKeyRotation, answer: ApiKey, errors: [400, 403, 404] },
+  { method: 'get', path: '/api/limits', tag: 'Usage', summary: 'Show caps and allotment, with what is spent and reserved', scope: 'usage:read', answer: Limits, errors: [403] },
+  {
+    method: 'get', path: '/api/usage', tag: 'Usage', summary: 'Sums by day, model, provider or key', scope: 'usage:read', query: { ...span, ...page, group_by: z.enum(['day', 'model', 'provider', 'key']).default('day').optional() }, answer: listOf(UsageRow),
+    errors: [400, 403],
+  },
+  {
+    method: 'get', path: '/api/requests', tag: 'Usage', summary: 'List requests', scope: 'usage:read',
+    query: { ...span, ...page, model: z.string().optional(), provider: z.string().optional(), key: z.string().optional(), status: z.enum(['completed', 'failed']).optional() }, answer: listOf(RequestRow), errors: [400, 403],
+  },
+  { method: 'get', path: '/api/requests/{request_id}', tag: 'Usage', summary: 'Show a request with its attempts and charge', scope: 'usage:read', answer: RequestDetail, errors: [403, 404] },
+  { method: 'get', path: '/api/statements', tag: 'Usage', summary: 'List statements', scope: 'usage:read', query: page, answer: listOf(StatementRow), errors: [400, 403] },
+  { method: 'get', path: '/api/statements/{period}', tag: 'Usage', summary: 'Show a statement (`Accept: text/csv` too)', scope: 'usage:read', answer: Statement, errors: [403, 404] },
+  { method: 'get', path: '/api/policy', tag: 'Policy', summary: 'Show the account’s policy', scope: 'usage:read', answer: Policy, errors: [403] },
+  { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: Policy, answer: Policy, errors: [400, 403] },
+  { method: 'get', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Show the account’s own credential at a provider', scope: 'keys', answer: ProviderKey, errors: [403, 404] },
+  { method: 'put', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Give or replace it', scope: 'keys', body: ProviderKeyRequest, answer: ProviderKey, errors: [400, 403, 404] },
+  { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Remove it', scope: 'keys', answer: z.looseObject({ provider: z.string(), deleted: z.boolean() }), errors: [403, 404] },
+  { method: 'get', path: '/api/plugins', tag: 'Plugins', summary: 'List plugins', scope: 'usage:read', answer: z.looseObject({ object: z.literal('list'), data: z.array(PluginManifest) }), errors: [403] },
+  { method: 'get', path: '/api/memory', tag: 'Plugins', summary: 'List what is remembered of a user', scope: 'usage:read', query: { ...page, user: z.string().optional() }, answer: z.looseObject({ object: z.literal('list'), data: z.array(MemoryFact) }), errors: [403] },
+  { method: 'delete', path: '/api/memory', tag: 'Plugins', summary: 'Forget a user', scope: 'keys', query: { user: z.string().optional() }, answer: z.looseObject({}), errors: [403] },
+  { method: 'post', path: '/api/session', tag: 'Dashboard', summary: 'Sign in: exchange the key for a session in a cookie', answer: Session, status: 201 },
+  { method: 'get', path: '/api/session', tag: 'Dashboard', summary: 'Show who calls', answer: Session },
+  { method: 'delete', path: '/api/session', tag: 'Dashboard', summary: 'Sign out', answer: z.object({ object: z.literal('session'), deleted: z.boolean() }), errors: [403] },
+  { method: 'get', path: '/openapi.json', tag: 'Dashboard', summary: 'This document', isPublic: true, answer: z.looseObject({}) },
+];
+
+const json = (schema: z.ZodType) => ({ 'application/json': { schema } });
+
+/** The OpenAPI 3.1 document as an object. */
+export function openApiDocument(): object {
+  const registry = new OpenAPIRegistry();
+  registry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer sbx_live_…`.' });
+  registry.registerComponent('securitySchemes', 'session', { type: 'apiKey', in: 'cookie', name: '__Host-signalbox', description: 'A session of the dashboard; with X-CSRF-Token on every call that changes something.' });
+  for (const { method, path, tag, summary, scope, isPublic = false, query, body, answer, status = 200, errors = [] } of OPERATIONS) {
+    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+    const params = Object.fromEntries(names.map((name) => [name, z.string()]));
+    const shown = isPublic ? [...errors] : [...new Set([401, ...errors, 429, 503])];
+    registry.registerPath({
+      method,
+      path,
+      tags: [tag],
+      summary,
+      ...(scope === undefined ? {} : { description: `Scope: ${scope}.` }),
+      operationId: `${method}${path.replace(/[^a-z]+(\w)/gi, (_match, letter: string) => letter.toUpperCase()).replace(/\W/g, '')}`,
+      security: isPublic ? [] : [{ apiKey: [] }, { session: [] }],
+      request: {
+        ...(names.length === 0 ? {} : { params: z.object(params) }),
+        ...(query === undefined ? {} : { query: z.object(query) }),
+        ...(body === undefined ? {} : { body: { content: json(body), required: true } }),
+      },
+      responses: {
+        [status]: {
+          description: path === '/v1/chat/completions' ? 'The completion; with `stream: true` events of chunks, then `[DONE]`.' : 'OK',
+          content: typeof answer === 'string' ? { [answer]: {} } : path === '/v1/chat/completions' ? { ...json(answer), 'text/event-stream': { schema: z.string() } } : json(answer),
+        },
+        ...Object.fromEntries(shown.sort((one, other) => one - other).map((code) => [code, { description: ERRORS[code] ?? 'Error', content: json(ErrorBody) }])),
+      },
+    });
+  }
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+    openapi: '3.1.0',
+    info: { title: 'Signalbox', version: '1', description: 'A gateway for chat completions that picks a model and a provider, with exact costs. Compatible with the common chat-completions format.' },
+    servers: [{ url: '/' }],
+  });
+}

@@ -1,0 +1,203 @@
+/** The interface's resources as schemas: what /openapi.json says of them. Held against real answers by tests. */
+import { z } from 'zod';
+
+const time = (what: string) => z.int().min(0).meta({ description: `${what}, Unix seconds.` });
+const timeOrNull = (what: string) => z.int().min(0).nullable().meta({ description: `${what}, Unix seconds; null = never.` });
+export const dollars = (what: string) => z.number().meta({ description: `${what}, US dollars with at most nine decimals.` });
+const tokens = (what: string) => z.int().min(0).meta({ description: what });
+
+export const ErrorBody = z
+  .object({
+    error: z.object({
+      message: z.string(),
+      type: z.string(),
+      param: z.string().nullable(),
+      code: z.string().nullable(),
+      metadata: z.record(z.string(), z.unknown()).optional(),
+    }),
+  })
+  .meta({ id: 'Error' });
+
+/** Pages, newest first. */
+export const listOf = <Item extends z.ZodType>(item: Item) => z.object({ object: z.literal('list'), data: z.array(item), has_more: z.boolean(), first_id: z.string().nullable(), last_id: z.string().nullable() });
+
+const Message = z
+  .looseObject({
+    role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
+    content: z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]).nullish(),
+    name: z.string().optional(),
+    tool_calls: z.array(z.looseObject({ id: z.string(), type: z.literal('function'), function: z.object({ name: z.string(), arguments: z.string() }) })).optional(),
+    tool_call_id: z.string().optional(),
+  })
+  .meta({ id: 'Message' });
+
+const quantization = z.enum(['fp32', 'fp16', 'bf16', 'fp8', 'int8', 'int4']);
+
+export const ChatCompletionRequest = z
+  .looseObject({
+    model: z.string().meta({ description: '`auto`, or the id of a model.' }),
+    messages: z.array(Message).min(1),
+    temperature: z.number().min(0).max(2).optional(),
+    max_tokens: z.int().min(1).optional().meta({ description: 'Also as `max_completion_tokens`.' }),
+    stream: z.boolean().optional(),
+    stream_options: z.object({ include_usage: z.boolean().optional() }).optional(),
+    top_p: z.number().min(0).max(1).optional(),
+    stop: z.union([z.string(), z.array(z.string()).max(4)]).optional(),
+    tools: z.array(z.looseObject({ type: z.literal('function') })).max(128).optional(),
+    tool_choice: z.union([z.enum(['none', 'auto', 'required']), z.looseObject({})]).optional(),
+    response_format: z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) }).optional(),
+    plugins: z.array(z.union([z.string(), z.looseObject({ id: z.string() })])).optional().meta({ description: 'Ids: web-search, gutenberg, code-exec (free), image-gen, pdf-reader, memory (paid).' }),
+    plugin_options: z.record(z.string(), z.looseObject({})).optional(),
+    data_collection: z.enum(['allow', 'deny']).optional().meta({ description: '`deny` leaves out providers that may train on the data.' }),
+    zdr: z.boolean().optional().meta({ description: 'Only providers with a guarantee of zero data retention.' }),
+    preferred_max_latency: z.number().positive().optional().meta({ description: 'P75 in milliseconds; slower providers come last.' }),
+    preferred_min_throughput: z.number().positive().optional().meta({ description: 'P50 in tokens per second; slower providers come last.' }),
+    min_quantization: quantization.optional(),
+    max_quantization: quantization.optional(),
+    models: z.array(z.string()).optional().meta({ description: 'Models to fall back to.' }),
+    session_id: z.string().max(256).optional(),
+    user: z.string().optional(),
+  })
+  .meta({ id: 'ChatCompletionRequest' });
+
+const Usage = z.looseObject({ prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), total_tokens: tokens('Both.') }).meta({ id: 'Usage' });
+const RouterFigures = z
+  .object({ provider: z.string(), cost_usd: dollars('Cost of the request'), savings_usd: dollars('Saved against the baseline model'), routed_from: z.string().meta({ description: 'The model that was asked for.' }) })
+  .meta({ id: 'RouterFigures' });
+
+export const ChatCompletion = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal('chat.completion'),
+    created: time('When it was made'),
+    model: z.string().meta({ description: 'The model that answered.' }),
+    choices: z.array(z.looseObject({ index: z.int(), message: z.looseObject({ role: z.literal('assistant'), content: z.string().nullable() }), finish_reason: z.string() })),
+    usage: Usage,
+    x_router: RouterFigures.optional().meta({ description: 'Variant A.' }),
+  })
+  .meta({ id: 'ChatCompletion' });
+
+const pricing = z.looseObject({ unit: z.string(), input: z.number(), cached_input: z.number(), cache_write: z.number(), output: z.number() }).nullable();
+export const Model = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal('model'),
+    owned_by: z.string(),
+    pricing: pricing.optional().meta({ description: 'With `detail=full`, as all below: of the cheapest endpoint.' }),
+    context_window: z.int().nullable().optional(),
+    max_output_tokens: z.int().nullable().optional(),
+    capabilities: z.record(z.string(), z.boolean()).nullable().optional(),
+    deprecation_date: z.string().nullable().optional(),
+    endpoints: z
+      .array(
+        z.looseObject({
+          id: z.string(),
+          provider: z.string(),
+          pricing,
+          context_window: z.int().nullable(),
+          max_output_tokens: z.int().nullable(),
+          quantization_bits: z.number().nullable(),
+          policy: z.looseObject({}),
+          live: z.object({ breaker: z.enum(['closed', 'open', 'half-open']), samples: z.int().min(0), latency_ms_p75: z.number().nullable(), throughput_tps_p50: z.number().nullable() }),
+        }),
+      )
+      .optional(),
+  })
+  .meta({ id: 'Model' });
+
+const KeyLimits = z.looseObject({ requests_per_minute: z.int().nullable(), cost_cap_usd: z.number().nullable(), cost_cap_period: z.enum(['day', 'week', 'month', 'total']).nullable(), allowed_models: z.array(z.string()).nullable() });
+export const ApiKey = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal('api_key'),
+    name: z.string(),
+    key: z.string().optional().meta({ description: 'The secret: only in the answer that makes or rotates a key.' }),
+    prefix: z.string(),
+    status: z.enum(['active', 'rotating', 'disabled', 'expired', 'revoked']),
+    scopes: z.array(z.string()),
+    created_at: time('When it was made'),
+    expires_at: timeOrNull('When it expires'),
+    last_used_at: timeOrNull('When it was last used'),
+    revoked_at: timeOrNull('When it was revoked'),
+    limits: KeyLimits,
+  })
+  .meta({ id: 'ApiKey' });
+export const ApiKeyRequest = z
+  .object({
+    name: z.string().min(1).max(100),
+    expires_in: z.int().min(1).max(315_360_000).nullish().meta({ description: 'Seconds from now; absent = never.' }),
+    scopes: z.array(z.string()).nullish().meta({ description: 'Of: inference, models:read, keys, usage:read; absent = those of the key that asks.' }),
+    limits: z.looseObject({ requests_per_minute: z.int().nullish(), cost_cap_usd: z.number().nullish(), cost_cap_period: z.string().nullish(), allowed_models: z.array(z.string()).nullish() }).nullish(),
+  })
+  .meta({ id: 'ApiKeyRequest' });
+export const ApiKeyChange = z.object({ name: z.string().optional(), disabled: z.boolean().optional(), limits: z.looseObject({}).nullable().optional() }).meta({ id: 'ApiKeyChange' });
+export const ApiKeyRotation = z.object({ grace_seconds: z.int().min(0).max(2_592_000).default(0) }).meta({ id: 'ApiKeyRotation' });
+export const ApiKeyDeleted = z.object({ id: z.string(), object: z.literal('api_key'), deleted: z.literal(true), status: z.literal('revoked'), revoked_at: time('When it was revoked') }).meta({ id: 'ApiKeyDeleted' });
+
+export const Session = z
+  .object({
+    object: z.literal('session'),
+    account: z.object({ id: z.string(), name: z.string(), tier: z.string(), variant: z.enum(['A', 'B']) }),
+    key: z.object({ id: z.string(), name: z.string(), prefix: z.string(), scopes: z.array(z.string()), expires_at: timeOrNull('When the key expires') }),
+    csrf_token: z.string().nullable().meta({ description: 'To be sent as X-CSRF-Token with every call that changes something; null without a cookie.' }),
+    expires_at: timeOrNull('When the session ends, however it is used'),
+  })
+  .meta({ id: 'Session' });
+
+export const Limits = z
+  .object({
+    object: z.literal('limits'),
+    requests_per_minute: z.int().nullable(),
+    burst_per_second: z.int().nullable(),
+    caps: z.array(
+      z.object({
+        scope: z.enum(['account', 'key']), key_id: z.string().nullable(), period: z.enum(['day', 'week', 'month', 'total']), limit_usd: dollars('The cap'), spent_usd: dollars('Spent of it'), reserved_usd: dollars('Held for requests that run'),
+        resets_at: timeOrNull('When it begins anew'),
+      }),
+    ),
+    tokens: z.object({ included: tokens('Of the allotment.'), used: tokens('Of this period.'), reserved: tokens('Held for requests that run.'), hard_cap: z.boolean(), resets_at: timeOrNull('When it begins anew') }).nullable(),
+    trial_credit: z.object({ limit_usd: dollars('The credit'), spent_usd: dollars('Spent of it'), reserved_usd: dollars('Held for requests that run') }).nullable(),
+    spent_usd: dollars('Spent in all'),
+    reserved_usd: dollars('Held in all'),
+  })
+  .meta({ id: 'Limits' });
+
+export const UsageRow = z
+  .looseObject({ requests: z.int(), prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), savings_usd: dollars('Saved, signed') })
+  .meta({ id: 'UsageRow', description: 'With one more field, named as `group_by`: day, model, provider or key.' });
+
+const requestFields = {
+  id: z.string(), object: z.literal('request'), created: timeOrNull('When it was admitted'), key_id: z.string().nullable(), model: z.string().nullable(), provider: z.string().nullable(), status: z.string(), byok: z.boolean(),
+  prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), charge_usd: dollars('Charged to the account'), savings_usd: dollars('Saved, signed'), latency_ms: z.number(),
+  time_to_first_token_ms: z.number().nullable(), finish_reason: z.string().nullable(), routed_from: z.string().nullable(), decision_id: z.string().nullable(),
+};
+export const RequestRow = z.looseObject(requestFields).meta({ id: 'Request' });
+export const RequestDetail = z
+  .looseObject({
+    ...requestFields,
+    attempts: z.array(z.looseObject({ attempt: z.int(), provider: z.string(), status: z.int().nullable(), failure: z.string().nullable(), charged: z.boolean(), cost_usd: dollars('Cost'), latency_ms: z.number(), tokens: z.record(z.string(), z.int()) })),
+    charge: z.looseObject({ amount_usd: dollars('Charged'), period: z.string(), adjustments: z.array(z.looseObject({ amount_usd: dollars('Added or taken off') })) }),
+  })
+  .meta({ id: 'RequestDetail', description: 'Never content.' });
+
+export const StatementRow = z
+  .looseObject({ id: z.string(), object: z.literal('statement'), period: z.string(), status: z.string(), starts_at: time('First instant'), ends_at: time('First instant after it'), model_spend_usd: dollars('Spent on models') })
+  .meta({ id: 'StatementSummary' });
+export const Statement = z
+  .looseObject({
+    id: z.string(), object: z.literal('statement'), period: z.string(), status: z.string(), total_usd: dollars('To be paid'), subscription_usd: dollars('Fixed'), overage_usd: dollars('Tokens beyond the allotment'), model_spend_usd: dollars('Models'),
+    plugins_usd: dollars('Plugins'), adjustments_usd: dollars('Corrections'), lines: z.array(z.looseObject({ kind: z.string(), description: z.string(), amount_usd: dollars('Amount') })),
+  })
+  .meta({ id: 'Statement' });
+
+export const Policy = z
+  .looseObject({
+    mode: z.string().nullish(), lambda: z.number().nullish(), baseline_model: z.string().nullish(), allow_models: z.array(z.string()), deny_models: z.array(z.string()), allow_providers: z.array(z.string()), deny_providers: z.array(z.string()),
+    cost_caps: z.array(z.looseObject({ period: z.enum(['day', 'week', 'month', 'total']) })), hard_cap: z.boolean(),
+  })
+  .meta({ id: 'Policy' });
+
+export const ProviderKey = z.looseObject({ provider: z.string(), last4: z.string(), zdr: z.boolean(), created_at: time('When it was given') }).meta({ id: 'ProviderKey', description: 'A credential of the account at a provider. The secret is never answered.' });
+export const ProviderKeyRequest = z.looseObject({ secret: z.string(), zdr: z.boolean().optional(), base_url: z.string().optional() }).meta({ id: 'ProviderKeyRequest' });
+export const PluginManifest = z.looseObject({ id: z.string() }).meta({ id: 'Plugin' });
+export const MemoryFact = z.looseObject({ id: z.string() }).meta({ id: 'MemoryFact' });

@@ -1,0 +1,192 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { LOST_MS, SETTLED_MS } from '../domain/repeats.js';
+import { accountWith, keyWith } from '../testing/callers.js';
+import { LEASE_MS } from '../testing/claims.js';
+import { startDoor, type Door } from '../testing/door.js';
+import { events, type PlayedCall, type Script } from '../testing/neighbours.js';
+
+const hello = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
+const answers: Script = (call) => call.play(events.head(), events.body('ök'), events.end());
+const streams: Script = (call) => call.play(events.head(), events.role(), events.text('ö'), events.text('k'), events.finish(), events.end());
+
+let door: Door;
+beforeEach(async () => {
+  door = await startDoor();
+  door.neighbours.scripts.set('a', answers);
+});
+afterEach(() => door.stop());
+
+const keeping = (storeAnswers = true, policyStoreAnswers?: boolean): void =>
+  door.accounts.add(door.key, { key: keyWith(), account: accountWith({ storeAnswers, ...(policyStoreAnswers === undefined ? {} : { policyStoreAnswers }) }) });
+const ask = (body: object = hello, key = 'order-1'): Promise<Response> => door.chat(body, { 'idempotency-key': key });
+interface Told {
+  readonly code: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+const errorOf = async (response: Response): Promise<readonly [number, Told]> => [response.status, ((await response.json()) as { error: Told }).error];
+/** Ends of claims are told after the answer: until the claim is as expected. */
+const until = async (holds: () => boolean): Promise<void> => {
+  while (!holds()) await new Promise<void>((resolve) => setImmediate(resolve));
+};
+const claim = () => [...door.claims.kept.values()][0];
+const ended = (): Promise<void> => until(() => claim()?.done !== undefined);
+
+describe('a repeat of an answered request', () => {
+  test.each([['whole', hello, answers], ['streamed', { ...hello, stream: true }, streams]] as const)('gets the same %s answer, and nothing is dispatched or admitted again', async (_how, body, script) => {
+    keeping();
+    door.neighbours.scripts.set('a', script);
+    const first = await ask(body);
+    const text = await first.text();
+    await ended();
+    const asked = door.neighbours.asked.length;
+    const again = await ask(body);
+    expect([again.status, await again.text(), again.headers.get('idempotent-replayed')]).toEqual([200, text, 'true']);
+    for (const name of ['x-request-id', 'x-router-cost', 'x-router-cost-basis', 'content-type']) expect([name, again.headers.get(name)]).toEqual([name, first.headers.get(name)]);
+    expect([door.neighbours.calls.length, door.neighbours.asked.length]).toEqual([1, asked]);
+  });
+
+  test.each([
+    ['the account never opted in', false, undefined, hello],
+    ['the account says no where the operator said yes', true, false, hello],
+    ['nothing of the request may be retained', true, undefined, { ...hello, zdr: true }],
+  ])('is told its id and cost when %s, and no answer is kept', async (_why, operator, own, body) => {
+    keeping(operator, own);
+    const first = await ask(body);
+    await first.text();
+    await ended();
+    expect(claim()?.done?.answer).toBeUndefined();
+    const again = await ask(body);
+    const [status, error] = await errorOf(again);
+    expect([status, error.code, error.metadata]).toEqual([409, 'idempotency_completed', { request_id: first.headers.get('x-request-id'), cost_usd: 0.00002 }]);
+    expect(again.headers.get('x-should-retry')).toBe('false');
+    expect(door.neighbours.calls).toHaveLength(1);
+  });
+
+  test('an answer that was kept is not told once the account has opted out', async () => {
+    keeping();
+    await (await ask()).text();
+    await ended();
+    keeping(true, false);
+    door.neighbours.clock.advance(61_000);
+    const [status, { code }] = await errorOf(await ask());
+    expect([status, code]).toEqual([409, 'idempotency_completed']);
+  });
+
+  test('with another body is a conflict', async () => {
+    await (await ask()).text();
+    await ended();
+    const response = await ask({ ...hello, temperature: 1 });
+    expect((await errorOf(response))[1].code).toBe('idempotency_conflict');
+    expect(response.status).toBe(409);
+    expect(door.neighbours.calls).toHaveLength(1);
+  });
+});
+
+test('a repeat while the first still runs waits for it, as long as its edge lives', async () => {
+  let playing: PlayedCall | undefined;
+  door.neighbours.scripts.set('a', (call) => {
+    playing = call;
+  });
+  const first = ask();
+  await until(() => playing !== undefined);
+  for (let turn = 0; turn < 5; turn += 1) {
+    door.neighbours.clock.advance(LEASE_MS / 2);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  const response = await ask();
+  const [status, error] = await errorOf(response);
+  expect([status, error.code, error.metadata?.['retryable'], response.headers.get('x-should-retry')]).toEqual([409, 'idempotency_in_progress', true, 'true']);
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+  if (playing !== undefined) answers(playing);
+  expect((await first).status).toBe(200);
+  expect(door.neighbours.calls).toHaveLength(1);
+});
+
+test('a request that nobody was charged for frees its key, with another body too', async () => {
+  door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED')));
+  expect((await ask()).status).toBe(503);
+  await until(() => door.claims.kept.size === 0);
+  door.neighbours.scripts.set('a', answers);
+  expect((await ask({ ...hello, temperature: 1 })).status).toBe(200);
+});
+
+describe('after the death of an edge', () => {
+  const lost = 'chatcmpl-lost';
+  const leave = async (): Promise<void> => {
+    // The request's own claim, as another edge wrote it and renewed it no more.
+    await (await ask()).text();
+    await ended();
+    const [name, kept] = [...door.claims.kept][0] ?? [];
+    if (name === undefined || kept === undefined) throw new Error('expected a claim');
+    const { done: _done, ...rest } = kept;
+    door.claims.kept.set(name, { ...rest, requestId: lost, leaseEndsMs: door.neighbours.clock.nowMs() });
+    door.neighbours.calls.length = 0;
+  };
+  const codeOf = async (): Promise<string> => {
+    const response = await ask();
+    return response.status === 200 ? 'answered' : (await errorOf(response))[1].code;
+  };
+
+  test('what was billed is told and never run again', async () => {
+    await leave();
+    door.booked.set(lost, { costNanoUsd: 7_000n, isBilled: true });
+    const [status, error] = await errorOf(await ask());
+    expect([status, error.code, error.metadata]).toEqual([409, 'idempotency_completed', { request_id: lost, cost_usd: 0.000007 }]);
+    await ended();
+    expect(await codeOf()).toBe('idempotency_completed');
+    expect([door.neighbours.calls.length, door.takenOver]).toEqual([0, []]);
+  });
+
+  test('what is booked at nothing is run once more, when that is final', async () => {
+    await leave();
+    door.booked.set(lost, { costNanoUsd: 0n, isBilled: false });
+    expect(await codeOf()).toBe('idempotency_in_progress');
+    door.neighbours.clock.advance(SETTLED_MS);
+    expect(await codeOf()).toBe('answered');
+    expect([door.neighbours.calls.length, door.takenOver]).toEqual([1, []]);
+  });
+
+  test('what the ledger has no trace of blocks for a quarter of an hour at most, and is told to the operator', async () => {
+    await leave();
+    door.neighbours.clock.advance(LOST_MS - 1);
+    expect(await codeOf()).toBe('idempotency_in_progress');
+    door.neighbours.clock.advance(1);
+    expect(await codeOf()).toBe('answered');
+    expect(door.takenOver).toEqual([lost]);
+  });
+});
+
+test('while claims cannot be written nothing runs under a key, and all else does', async () => {
+  await (await door.chat(hello)).text();
+  door.claims.isAway = true;
+  const [status, { code }] = await errorOf(await ask());
+  expect([status, code]).toEqual([503, 'accounts_unavailable']);
+  expect((await door.chat(hello)).status).toBe(200);
+  expect(door.neighbours.calls).toHaveLength(2);
+});
+
+test.each([['', 400], [' ', 400], ['x'.repeat(256), 400], ['x'.repeat(255), 200], ['a b', 200]])('a key of the form %j is answered %d', async (key, status) => {
+  // fetch trims what surrounds a value.
+  const response = await ask(hello, key);
+  expect(response.status).toBe(status);
+});
+
+test('a client that left before its whole answer finds it when it comes back', async () => {
+  keeping();
+  let playing: PlayedCall | undefined;
+  door.neighbours.scripts.set('a', (call) => {
+    playing = call;
+  });
+  const leaving = new AbortController();
+  const first = fetch(`${door.url}/v1/chat/completions`, { method: 'POST', signal: leaving.signal, headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json', 'idempotency-key': 'order-1' }, body: JSON.stringify(hello) }).catch(() => undefined);
+  await until(() => playing !== undefined);
+  leaving.abort();
+  await first;
+  for (let turn = 0; turn < 20; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+  expect(playing?.isCancelled).toBe(false);
+  if (playing !== undefined) answers(playing);
+  await ended();
+  const again = await ask();
+  expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
+  expect(await again.text()).toContain('ök');
+});

@@ -1,0 +1,59 @@
+/** Claims in memory, as accounts keeps them. */
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
+import type { ClaimsPort } from '../domain/repeats.js';
+
+interface Kept {
+  readonly bodyDigest: string;
+  readonly requestId: string;
+  readonly leaseEndsMs: number;
+  readonly done?: { readonly costNanoUsd: bigint | undefined; readonly answer: Buffer | undefined };
+}
+
+export const LEASE_MS = 60_000;
+
+export interface FakeClaims extends ClaimsPort {
+  readonly kept: Map<string, Kept>;
+  isAway: boolean;
+}
+
+export function createFakeClaims(clock: Clock): FakeClaims {
+  const kept = new Map<string, Kept>();
+  const nameOf = (accountId: string, keyDigest: Buffer): string => `${accountId}/${keyDigest.toString('hex')}`;
+  const check = async (): Promise<void> => {
+    await Promise.resolve();
+    if (claims.isAway) throw new Fault('accounts_unavailable', 'accounts is away');
+  };
+  const claims: FakeClaims = {
+    kept,
+    isAway: false,
+    claim: async ({ accountId, keyDigest, requestId }, bodyDigest, takesOver) => {
+      await check();
+      const name = nameOf(accountId, keyDigest);
+      const found = kept.get(name);
+      const nowMs = clock.nowMs();
+      if (found === undefined || (found.requestId === takesOver && found.done === undefined && found.leaseEndsMs <= nowMs)) {
+        kept.set(name, { bodyDigest: bodyDigest.toString('hex'), requestId, leaseEndsMs: nowMs + LEASE_MS });
+        return { outcome: 'CLAIMED', requestId, leaseLeftMs: LEASE_MS };
+      }
+      if (found.bodyDigest !== bodyDigest.toString('hex')) return { outcome: 'OTHER_BODY', requestId: found.requestId };
+      if (found.done !== undefined) return { outcome: 'DONE', requestId: found.requestId, ...found.done };
+      return found.leaseEndsMs > nowMs ? { outcome: 'RUNNING', requestId: found.requestId, leaseLeftMs: found.leaseEndsMs - nowMs } : { outcome: 'LEFT', requestId: found.requestId, leftMs: nowMs - found.leaseEndsMs };
+    },
+    renew: async ({ accountId, keyDigest }) => {
+      await check();
+      const found = kept.get(nameOf(accountId, keyDigest));
+      if (found !== undefined) kept.set(nameOf(accountId, keyDigest), { ...found, leaseEndsMs: clock.nowMs() + LEASE_MS });
+    },
+    end: async ({ accountId, keyDigest, requestId }, ending) => {
+      await check();
+      const name = nameOf(accountId, keyDigest);
+      const found = kept.get(name);
+      if (found?.requestId !== requestId) return;
+      if (ending.kind === 'freed') kept.delete(name);
+      else if (ending.kind === 'abandoned') kept.set(name, { ...found, leaseEndsMs: clock.nowMs() });
+      else kept.set(name, { ...found, done: { costNanoUsd: ending.costNanoUsd, answer: ending.answer } });
+    },
+  };
+  return claims;
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from '@jest/globals';
+import { systemClock } from '@signalbox/runtime/clock';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { makeBomb, makeEncryptedPdf, makePdf } from '../testing/pdf.js';
+import { createPdfProcess } from './pdf-process.js';
+
+// Generous: the host may be busy. The bounds themselves are tested with bounds of their own.
+const read = createPdfProcess({ clock: systemClock, timeoutMs: 60_000, memoryMib: 512, processesMax: 2 });
+const signal = new AbortController().signal;
+
+describe('a PDF', () => {
+  test('is read page by page; scanned pages are told from empty ones; pages beyond the bound are counted, not read', async () => {
+    expect(await read(makePdf(['The fox (red) runs', undefined, 'Third']), { accountId: 'a', maxPages: 10, signal })).toEqual({
+      pageCount: 3, isCut: false, pages: [{ text: 'The fox (red) runs', isScanned: false }, { text: '', isScanned: true }, { text: 'Third', isScanned: false }],
+    });
+    expect(await read(makePdf(['one', 'two', 'three']), { accountId: 'a', maxPages: 1, signal })).toMatchObject({ pageCount: 3, pages: [{ text: 'one' }] });
+  }, 120_000);
+
+  test.each([
+    ['encrypted', makeEncryptedPdf()],
+    ['broken', Buffer.from('%PDF-1.7 and then nothing of the kind')],
+    ['broken', makePdf(['x']).subarray(0, 60)],
+  ])('that is %s is told as such', async (problem, bytes) => {
+    expect(await read(bytes, { accountId: 'a', maxPages: 10, signal })).toEqual({ problem });
+  }, 120_000);
+
+  test('that unpacks to more than the memory allowed is ended there', async () => {
+    const small = createPdfProcess({ clock: systemClock, timeoutMs: 60_000, memoryMib: 160, processesMax: 1 });
+    const bomb = makeBomb(400 * 1_024 * 1_024);
+    expect(bomb.length).toBeLessThan(100_000);
+    expect(await small(bomb, { accountId: 'a', maxPages: 10, signal })).toEqual({ problem: 'memory' });
+  }, 120_000);
+
+  test('that takes too long is ended at its time, and its place is free for the next', async () => {
+    const clock = createFakeClock();
+    const slow = createPdfProcess({ clock, timeoutMs: 5_000, memoryMib: 512, processesMax: 1 });
+    const first = slow(makePdf(['x']), { accountId: 'a', maxPages: 1, signal });
+    await Promise.resolve();
+    clock.advance(5_000);
+    expect(await first).toEqual({ problem: 'timeout' });
+    expect(await slow(makePdf(['again']), { accountId: 'a', maxPages: 1, signal })).toMatchObject({ pages: [{ text: 'again' }] });
+  }, 120_000);
+
+  test('whose caller leaves while it waits is not read', async () => {
+    const one = createPdfProcess({ clock: systemClock, timeoutMs: 60_000, memoryMib: 512, processesMax: 1 });
+    const left = new AbortController();
+    const first = one(makePdf(['first']), { accountId: 'a', maxPages: 1, signal });
+    const second = one(makePdf(['second']), { accountId: 'a', maxPages: 1, signal: left.signal });
+    left.abort();
+    expect(await second).toEqual({ problem: 'unavailable' });
+    expect(await first).toMatchObject({ pageCount: 1 });
+  }, 120_000);
+
+  test('is refused at once when its account has too many in line', async () => {
+    const left = new AbortController();
+    const one = createPdfProcess({ clock: systemClock, timeoutMs: 60_000, memoryMib: 512, processesMax: 1 });
+    const asked = Array.from({ length: 21 }, () => one(makePdf(['x']), { accountId: 'a', maxPages: 1, signal: left.signal }));
+    expect(await one(makePdf(['x']), { accountId: 'a', maxPages: 1, signal })).toEqual({ problem: 'unavailable' });
+    left.abort();
+    expect(new Set((await Promise.all(asked)).map((answer) => ('problem' in answer ? answer.problem : 'read')))).toEqual(new Set(['unavailable']));
+  }, 120_000);
+});

@@ -1,0 +1,89 @@
+/** Composition root of plugins: adapters, the plugins themselves, doors. */
+import { createAllowList } from '@signalbox/net-guard/allow-list';
+import { createDialer } from '@signalbox/net-guard/dialer';
+import { createFetchFile } from '@signalbox/net-guard/fetcher';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { createRpcServer, type RpcServer } from '@signalbox/rpc/server';
+import { createHealthServer } from '@signalbox/runtime/health';
+import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
+import { createMetrics } from '@signalbox/runtime/metrics';
+import { openDatabase } from '@signalbox/sql/database';
+import { migrate } from '@signalbox/sql/migrate';
+import { putBuiltInBooks } from './adapters/built-in-books.js';
+import { createGutendex } from './adapters/gutendex.js';
+import { MIGRATIONS } from './adapters/migrations.js';
+import { createFetchPdf, createPdfCache } from './adapters/pdf-files.js';
+import { createPdfProcess } from './adapters/pdf-process.js';
+import { createPostgresFacts } from './adapters/postgres-facts.js';
+import { createPostgresIndex, type PluginsSchema } from './adapters/postgres-index.js';
+import { createSandboxClient } from './adapters/sandbox-client.js';
+import { createRemoteBackend } from './adapters/search-backends.js';
+import type { PluginsConfig } from './config.js';
+import { createRegistry } from './domain/registry.js';
+import { createRunner } from './domain/run.js';
+import { createPluginsMetrics } from './metrics.js';
+import { installedPlugins } from './plugins/installed.js';
+import { createLocalBackend } from './plugins/web-search/local-backend.js';
+import { createHandlers } from './server.js';
+
+const STOP_GRACE_MS = 5_000;
+/** A program's own time, and its wait for a turn. */
+const SANDBOX_DEADLINE_MS = 30_000;
+
+/** `start` rejects with a ConfigError or Fault. */
+export function composePlugins(config: PluginsConfig, { clock, randomBytes, log, withProcessMetrics, doors }: Surroundings): Service {
+  const metrics = createMetrics({ service: 'plugins', withProcessMetrics });
+  const database = openDatabase<PluginsSchema>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS });
+  const sandbox = config.SANDBOX_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'sandbox', addresses: config.SANDBOX_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: SANDBOX_DEADLINE_MS, doors });
+  let isReady = false;
+  let server: RpcServer | undefined;
+  let stopping: Promise<void> | undefined;
+  const ports: Record<string, number> = {};
+  const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: () => isReady });
+
+  return {
+    name: 'plugins',
+    start: async () => {
+      await migrate(database.db, MIGRATIONS, { schema: 'plugins' });
+      const index = createPostgresIndex(database.db);
+      const facts = createPostgresFacts(database.db);
+      await putBuiltInBooks(index);
+      const fetchFile = createFetchFile({ dialer: createDialer({ allow: createAllowList(config.FETCH_ALLOW) }), clock });
+      const isLocal = config.WEB_SEARCH_BACKEND === 'local';
+      const plugins = installedPlugins({
+        search: config.WEB_SEARCH_BACKEND === 'local' ? createLocalBackend(index) : createRemoteBackend({ name: config.WEB_SEARCH_BACKEND, url: config.WEB_SEARCH_URL, key: config.WEB_SEARCH_KEY }),
+        searchGuarantee: isLocal ? 'zdr' : config.WEB_SEARCH_GUARANTEE,
+        index,
+        catalog: config.GUTENDEX_URL === undefined ? undefined : createGutendex({ url: config.GUTENDEX_URL, fetchFile }),
+        memory: { facts, clock, isZdr: config.MEMORY_ZDR === 'on', keepMax: config.MEMORY_FACTS_MAX },
+        pdf: {
+          read: createPdfProcess({ clock, timeoutMs: config.PDF_TIMEOUT_MS, memoryMib: config.PDF_MEMORY_MIB, processesMax: config.PDF_PROCESSES_MAX }),
+          fetch: createFetchPdf(fetchFile, config.PDF_BYTES_MAX),
+          cache: createPdfCache(),
+          bytesMax: config.PDF_BYTES_MAX,
+          timeoutMs: config.PDF_TIMEOUT_MS,
+        },
+        sandbox: sandbox === undefined ? undefined : createSandboxClient(sandbox),
+      });
+      const registry = createRegistry(plugins, config.PLUGIN_FEES);
+      const { stage } = createPluginsMetrics(metrics);
+      const runner = createRunner({ registry, clock, onStage: stage });
+      server = createRpcServer({ area: 'plugins', handlers: createHandlers({ registry, runner, index, facts }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors });
+      ports['grpc'] = await server.start();
+      ports['metrics'] = await health.start();
+      isReady = true;
+    },
+    stop: () => {
+      stopping ??= (async () => {
+        isReady = false;
+        await server?.stop(STOP_GRACE_MS);
+        await sandbox?.close();
+        await database.close();
+        await health.stop();
+      })();
+      return stopping;
+    },
+    ready: () => isReady,
+    ports: () => ports,
+  };
+}

@@ -1,0 +1,88 @@
+/** Settings of plugins. */
+import { parseUsd } from '@signalbox/kernel/money';
+import { loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { z } from 'zod';
+
+const MEBIBYTE = 1_024 * 1_024;
+const FEE_NANO_USD_MAX = 1_000_000_000_000n;
+
+/** `plugin=usd` list: what a completed run costs the account. */
+const feesField = () =>
+  z
+    .string()
+    .default('')
+    .transform((text, context) => {
+      const fees = new Map<string, bigint>();
+      for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
+        const [id = '', usd = ''] = part.split('=');
+        let nano = -1n;
+        try {
+          nano = parseUsd(usd);
+        } catch {
+          // Said below.
+        }
+        if (!/^[a-z0-9-]+$/.test(id) || nano < 0n || nano > FEE_NANO_USD_MAX) {
+          context.addIssue({ code: 'custom', message: 'expected plugin=usd, several separated by commas, each from 0 to 1000' });
+          return z.NEVER;
+        }
+        fees.set(id, nano);
+      }
+      return fees as ReadonlyMap<string, bigint>;
+    });
+
+const listField = () => z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''));
+/** An address of the operator's own choice; it may be on loopback. */
+const addressField = () => z.string().optional().transform((text) => (text === '' ? undefined : text)).refine((text) => text === undefined || /^https?:\/\/\S+$/i.test(text), 'expected an http or https URL');
+
+const schema = z
+  .object({
+    HOST: z.string().default('127.0.0.1'),
+    GRPC_PORT: portField(0),
+    METRICS_PORT: portField(0),
+    LOG_LEVEL: logLevelField(),
+    /** `postgres://…`; the schema `plugins` is made there. */
+    DATABASE_URL: secretField(),
+    DATABASE_POOL_MAX: wholeNumberField(1, 100, 4),
+    STATEMENT_TIMEOUT_MS: wholeNumberField(100, 60_000, 5_000),
+    /** Fees of plugins, US dollars for each completed run: `pdf-reader=0.001,memory=0.0002`. None by default. */
+    PLUGIN_FEES: feesField(),
+    /** Where web-search searches: the built-in index, or a service. */
+    WEB_SEARCH_BACKEND: z.enum(['local', 'searxng', 'brave', 'tavily']).default('local'),
+    /** Address of that service; searxng has none of its own. */
+    WEB_SEARCH_URL: addressField(),
+    WEB_SEARCH_KEY: secretField().optional(),
+    /** What that service guarantees: without a statement, requests with `zdr` or `data_collection: deny` may not use it. */
+    WEB_SEARCH_GUARANTEE: z.enum(['zdr', 'no-training', 'none']).default('none'),
+    /** A catalog of books beside the built-in ones, in the shape of Gutendex. */
+    GUTENDEX_URL: addressField(),
+    /** The operator states that the store of memory meets zero data retention. */
+    MEMORY_ZDR: z.enum(['on', 'off']).default('off'),
+    /** Facts kept for one user in one namespace; the oldest are dropped. */
+    MEMORY_FACTS_MAX: wholeNumberField(1, 10_000, 500),
+    PDF_BYTES_MAX: wholeNumberField(1_024, 64 * MEBIBYTE, 20 * MEBIBYTE),
+    /** Longest a document may take to be fetched and read. */
+    PDF_TIMEOUT_MS: wholeNumberField(500, 60_000, 8_000),
+    /** Memory of a process that reads a document. */
+    PDF_MEMORY_MIB: wholeNumberField(128, 4_096, 512),
+    /** Documents read at once. */
+    PDF_PROCESSES_MAX: wholeNumberField(1, 16, 2),
+    /** host:port of sandbox, separated by commas; empty = code-exec is not installed. */
+    SANDBOX_ADDRS: listField(),
+    /** Addresses or hosts beside the public internet that clients' URLs may lead to. */
+    FETCH_ALLOW: listField(),
+  })
+  .refine((config) => config.WEB_SEARCH_BACKEND !== 'searxng' || config.WEB_SEARCH_URL !== undefined, { path: ['WEB_SEARCH_URL'], message: 'is needed by searxng' })
+  .refine((config) => (config.WEB_SEARCH_BACKEND !== 'brave' && config.WEB_SEARCH_BACKEND !== 'tavily') || config.WEB_SEARCH_KEY !== undefined, { path: ['WEB_SEARCH_KEY'], message: 'is needed by this backend' });
+
+export type PluginsConfig = Readonly<z.infer<typeof schema>>;
+
+/** Settings that launchers hand on from the operator's environment. */
+export const PLUGIN_SETTINGS = [
+  'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_KEY', 'WEB_SEARCH_GUARANTEE', 'GUTENDEX_URL', 'MEMORY_ZDR', 'MEMORY_FACTS_MAX', 'PDF_BYTES_MAX', 'PDF_TIMEOUT_MS', 'PDF_MEMORY_MIB', 'PDF_PROCESSES_MAX',
+  'FETCH_ALLOW',
+] as const;
+
+/** Throws ConfigError naming every wrong or missing variable. */
+export function loadPluginsConfig(environment: Environment): PluginsConfig {
+  return loadConfig(schema, environment);
+}

@@ -1,0 +1,73 @@
+/** Texts cut into passages, and what is shared by the stores that search them. */
+import type { Passage } from './ports.js';
+
+/** Characters of a question that are searched for. */
+export const QUESTION_CHARS_MAX = 512;
+/** Characters of a passage, about: paragraphs are kept whole where they fit. */
+const PASSAGE_CHARS = 1_200;
+const PARAGRAPH_CHARS_MAX = 2_000;
+
+/** Lower-case host without `www.`; empty for what is no URL. */
+export function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).hostname.toLowerCase().replace(/^www\./, '') : '';
+}
+
+export function isInDomain(host: string, domain: string): boolean {
+  return host === domain || host.endsWith(`.${domain}`);
+}
+
+/** What a client may name a domain by: `example.org`, `https://example.org/x`, `*.example.org`. */
+export function domainOf(text: string): string {
+  const bare = text.trim().toLowerCase();
+  return (hostOf(bare) || bare.replace(/^\*\./, '').replace(/^www\./, '').replace(/\/.*$/s, '')).replace(/^\./, '');
+}
+
+/** The first `limit`, no source more often than `perSourceMax`. */
+export function oneSourceAtMost(passages: readonly Passage[], perSourceMax: number, limit: number): readonly Passage[] {
+  const seen = new Map<string, number>();
+  const kept: Passage[] = [];
+  for (const passage of passages) {
+    if (kept.length === limit) break;
+    const count = seen.get(passage.key) ?? 0;
+    if (count >= perSourceMax) continue;
+    seen.set(passage.key, count + 1);
+    kept.push(passage);
+  }
+  return kept;
+}
+
+/** A paragraph that is too long, in pieces that end where sentences do if they can. */
+function pieces(paragraph: string): readonly string[] {
+  if (paragraph.length <= PARAGRAPH_CHARS_MAX) return [paragraph];
+  const found: string[] = [];
+  let rest = paragraph;
+  while (rest.length > PARAGRAPH_CHARS_MAX) {
+    const head = rest.slice(0, PASSAGE_CHARS);
+    const end = Math.max(head.lastIndexOf('. '), head.lastIndexOf('? '), head.lastIndexOf('! '));
+    const space = head.lastIndexOf(' ');
+    const at = end > PASSAGE_CHARS / 2 ? end + 1 : space > 0 ? space : PASSAGE_CHARS;
+    found.push(rest.slice(0, at).trim());
+    rest = rest.slice(at);
+  }
+  return [...found, rest.trim()].filter((piece) => piece !== '');
+}
+
+/** A text without structure (paragraphs by empty lines) as passages of about 1,200 characters. */
+export function passagesOf(text: string, heading = ''): readonly { readonly heading: string; readonly body: string }[] {
+  const passages: { readonly heading: string; readonly body: string }[] = [];
+  let body = '';
+  const close = (): void => {
+    if (body !== '') passages.push({ heading, body });
+    body = '';
+  };
+  // Zero bytes are no text to Postgres.
+  for (const paragraph of text.replace(/\0/g, '').replace(/\r\n?/g, '\n').split(/\n[ \t]*\n+/)) {
+    for (const piece of pieces(paragraph.replace(/[ \t]*\n[ \t]*/g, ' ').trim())) {
+      if (piece === '') continue;
+      if (body !== '' && body.length + piece.length > PASSAGE_CHARS) close();
+      body = body === '' ? piece : `${body}\n\n${piece}`;
+    }
+  }
+  close();
+  return passages;
+}

@@ -1,0 +1,34 @@
+/** The plugins installed here: their order of running, their fees, what they say of themselves. */
+import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
+import type { AnyPlugin } from '@signalbox/plugin-kit/plugin';
+
+/** Order of running (contract, section 9). Plugins whose ranks share a whole part run at once. */
+const RANKS: Readonly<Record<string, number>> = { memory: 1, 'pdf-reader': 2, 'web-search': 3, gutenberg: 3.1, 'code-exec': 4, 'image-gen': 4.1 };
+const RANK_OF_OTHERS = 5;
+
+export interface Registry {
+  find(id: string): AnyPlugin | undefined;
+  rank(id: string): number;
+  /** Nano-USD for each completed run before the model. */
+  feeNanoUsd(id: string): bigint;
+  manifests(): readonly ManifestRecord[];
+}
+
+/** `fees` by plugin id, nano-USD a run; a plugin that is not named is free. */
+export function createRegistry(plugins: readonly AnyPlugin[], fees: ReadonlyMap<string, bigint>): Registry {
+  const byId = new Map(plugins.map((plugin) => [plugin.manifest.id, plugin]));
+  const rank = (id: string): number => RANKS[id] ?? RANK_OF_OTHERS;
+  const feeNanoUsd = (id: string): bigint => fees.get(id) ?? 0n;
+  const records = [...byId.values()]
+    .sort((a, b) => rank(a.manifest.id) - rank(b.manifest.id))
+    .map((plugin): ManifestRecord => {
+      const { id, name, description, isPaid, kind, options } = plugin.manifest;
+      return {
+        id, name, description, paid: isPaid, kind, fee_nano_usd: String(feeNanoUsd(id)),
+        zdr: plugin.allows({ zdr: true, denyTraining: false }),
+        data_collection_deny: plugin.allows({ zdr: false, denyTraining: true }),
+        options,
+      };
+    });
+  return { find: (id) => byId.get(id), rank, feeNanoUsd, manifests: () => records };
+}

@@ -1,0 +1,239 @@
+/** Runs the plugins of a request: checks first, then one after another, each in its time. */
+import type { Clock } from '@signalbox/kernel/clock';
+import { Conversation } from '@signalbox/plugin-kit/conversation';
+import type { OptionSpecs, OptionValues } from '@signalbox/plugin-kit/manifest';
+import { readOptions } from '@signalbox/plugin-kit/options';
+import { PluginFailure, PluginRefusal, type AnyPlugin, type CitedSource, type DataPolicy, type Prepared, type StageDetail, type ToolDefinition } from '@signalbox/plugin-kit/plugin';
+import type { Registry } from './registry.js';
+
+export interface Wish {
+  readonly id: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+export interface Asked {
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly user: string;
+  readonly wishes: readonly Wish[];
+  readonly messages: readonly unknown[];
+  readonly policy: DataPolicy;
+}
+
+/** Why the request is refused: the client's to mend. */
+export interface Problem {
+  readonly kind: 'invalid' | 'unavailable' | 'conflict';
+  readonly plugin: string;
+  readonly param: string;
+  readonly message: string;
+}
+
+export interface Stage {
+  readonly name: string;
+  readonly plugin: string;
+  readonly status: 'completed' | 'failed' | 'scheduled';
+  readonly durationMs: number;
+  /** Nano-USD; 0 unless completed. */
+  readonly feeNanoUsd: bigint;
+  readonly detail: StageDetail;
+}
+
+export type PrepareResult =
+  | { readonly kind: 'problem'; readonly problem: Problem }
+  | {
+      readonly kind: 'prepared';
+      /** Undefined = as they were. */
+      readonly messages: readonly unknown[] | undefined;
+      readonly stages: readonly Stage[];
+      readonly citations: readonly CitedSource[];
+      readonly files: readonly { readonly hash: string; readonly name: string }[];
+      readonly observes: boolean;
+      /** Functions for the model, as a client's own tools would be. */
+      readonly tools: readonly ToolDefinition[];
+      readonly toolRoundsMax: number;
+    };
+
+export interface ToolCall {
+  readonly name: string;
+  /** JSON text as the model wrote it, maybe broken. */
+  readonly arguments: string;
+}
+
+export interface Runner {
+  /** Rejects only on a bug. `signal`: the caller has left. */
+  prepare(asked: Asked, signal: AbortSignal): Promise<PrepareResult>;
+  observe(asked: Asked, signal: AbortSignal): Promise<readonly Stage[]>;
+  /** Never rejects over what a model or a tool does. */
+  runTool(asked: Asked, call: ToolCall, signal: AbortSignal): Promise<{ readonly content: string; readonly stage: Stage }>;
+}
+
+/** How often a model is asked again with results (contract, section 9). */
+const TOOL_ROUNDS_MAX = 8;
+/** What a model is given back of one call, at most; longer results are cut. */
+const TOOL_CONTENT_CHARS_MAX = 131_072;
+
+export interface RunnerOptions {
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly onStage: (stage: Stage) => void;
+}
+
+/** A plugin of this request with its checked options. */
+interface Chosen {
+  readonly plugin: AnyPlugin;
+  readonly options: OptionValues<OptionSpecs>;
+}
+
+/** Names of the stages where they differ from the plugin's id. */
+const READING: Readonly<Record<string, string>> = { memory: 'memory-read' };
+const WRITING: Readonly<Record<string, string>> = { memory: 'memory-write' };
+
+export function createRunner({ registry, clock, onStage }: RunnerOptions): Runner {
+  const choose = ({ wishes, policy }: Asked): readonly Chosen[] | Problem => {
+    const chosen: Chosen[] = [];
+    for (const { id, options } of wishes) {
+      const plugin = registry.find(id);
+      if (plugin === undefined) return { kind: 'unavailable', plugin: id, param: 'plugins', message: `The plugin '${id}' is not installed here.` };
+      const read = readOptions<OptionSpecs>(plugin.manifest.options, options);
+      if (!read.ok) return { kind: 'invalid', plugin: id, param: `plugin_options.${id}.${read.problem.name}`, message: `Invalid option '${read.problem.name}' of the plugin '${id}': expected ${read.problem.expected}.` };
+      if (!plugin.allows(policy)) return { kind: 'conflict', plugin: id, param: 'plugins', message: `The plugin '${id}' as it is set up here cannot meet the data policy of this request.` };
+      chosen.push({ plugin, options: read.values });
+    }
+    return chosen.sort((a, b) => registry.rank(a.plugin.manifest.id) - registry.rank(b.plugin.manifest.id));
+  };
+
+  /** Runs `work` within the plugin's time; rejects with PluginFailure `timeout` beyond it, and with `cancelled` when the caller leaves. */
+  const inTime = <Result>(timeoutMs: number, caller: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> =>
+    new Promise<Result>((resolve, reject) => {
+      const own = new AbortController();
+      const stop = (reason: string): void => {
+        reject(new PluginFailure(reason));
+        own.abort();
+      };
+      const timer = clock.setTimer(timeoutMs, () => stop('timeout'), { unref: true });
+      const onCaller = (): void => stop('cancelled');
+      caller.addEventListener('abort', onCaller, { once: true });
+      if (caller.aborted) onCaller();
+      work(own.signal)
+        .then(resolve, reject)
+        .finally(() => {
+          timer.cancel();
+          caller.removeEventListener('abort', onCaller);
+        });
+    });
+
+  const stageOf = (name: string, plugin: string, startedMs: number, status: Stage['status'], feeNanoUsd: bigint, detail: StageDetail): Stage => {
+    const stage = { name, plugin, status, durationMs: Math.max(0, Math.round(clock.monotonicMs() - startedMs)), feeNanoUsd, detail };
+    onStage(stage);
+    return stage;
+  };
+  const reasonOf = (error: unknown): string => (error instanceof PluginFailure ? error.reason : 'internal');
+
+  return {
+    prepare: async (asked, signal) => {
+      const chosen = choose(asked);
+      if (!isList(chosen)) return { kind: 'problem', problem: chosen };
+      const conversation = new Conversation(asked.messages);
+      const stages: Stage[] = [];
+      const citations: CitedSource[] = [];
+      const files: { readonly hash: string; readonly name: string }[] = [];
+      let problem: Problem | undefined;
+      const run = async ({ plugin, options }: Chosen): Promise<Prepared | undefined> => {
+        const { id, timeoutMs } = plugin.manifest;
+        if (plugin.prepare === undefined) return undefined;
+        const name = READING[id] ?? id;
+        const startedMs = clock.monotonicMs();
+        const { requestId, accountId, user, policy } = asked;
+        try {
+          const prepared = await inTime(timeoutMs, signal, (own) => plugin.prepare?.({ requestId, accountId, user, options, policy, conversation, signal: own }) ?? Promise.reject(new PluginFailure('internal')));
+          stages.push(stageOf(name, id, startedMs, 'completed', registry.feeNanoUsd(id), prepared.detail ?? {}));
+          return prepared;
+        } catch (error) {
+          if (error instanceof PluginRefusal) problem ??= { kind: 'invalid', plugin: id, param: error.param, message: error.message };
+          stages.push(stageOf(name, id, startedMs, 'failed', 0n, { reason: error instanceof PluginRefusal ? 'refused' : reasonOf(error) }));
+          return undefined;
+        }
+      };
+      for (const group of groupsOf(chosen, registry)) {
+        // What one plugin does to the conversation is in the order of ranks, whichever was faster.
+        for (const prepared of await Promise.all(group.map(run))) {
+          if (prepared === undefined) continue;
+          prepared.apply(conversation);
+          citations.push(...(prepared.citations ?? []));
+          files.push(...(prepared.files ?? []));
+        }
+        if (problem !== undefined) return { kind: 'problem', problem };
+      }
+      const observing = chosen.filter(({ plugin, options }) => plugin.observes?.(options, asked.policy) ?? false);
+      for (const { plugin } of observing) stages.push({ name: WRITING[plugin.manifest.id] ?? plugin.manifest.id, plugin: plugin.manifest.id, status: 'scheduled', durationMs: 0, feeNanoUsd: 0n, detail: {} });
+      const tools = chosen.flatMap(({ plugin, options }) => plugin.tools?.(options) ?? []);
+      const toolRoundsMax = Math.min(TOOL_ROUNDS_MAX, ...chosen.flatMap(({ options }) => (typeof options['max_rounds'] === 'number' ? [options['max_rounds']] : [])));
+      return { kind: 'prepared', messages: conversation.changed(), stages, citations, files, observes: observing.length > 0, tools, toolRoundsMax };
+    },
+
+    runTool: async (asked, call, signal) => {
+      const startedMs = clock.monotonicMs();
+      const chosen = choose(asked);
+      const found = isList(chosen) ? chosen.find(({ plugin, options }) => plugin.tools?.(options).some(({ name }) => name === call.name) === true) : undefined;
+      if (found?.plugin.runTool === undefined) return { content: 'Error: there is no such tool.', stage: stageOf(call.name.slice(0, 64), '', startedMs, 'failed', 0n, { reason: 'unknown_tool' }) };
+      const { plugin, options } = found;
+      const { id, timeoutMs } = plugin.manifest;
+      const given = argumentsOf(call.arguments);
+      if (given === undefined) return { content: 'Error: the arguments are no JSON object.', stage: stageOf(id, id, startedMs, 'failed', 0n, { reason: 'bad_arguments' }) };
+      const { requestId, accountId, policy } = asked;
+      try {
+        const result = await inTime(timeoutMs, signal, (own) => plugin.runTool?.({ requestId, accountId, options, policy, name: call.name, arguments: given, signal: own }) ?? Promise.reject(new PluginFailure('internal')));
+        return { content: result.content.slice(0, TOOL_CONTENT_CHARS_MAX), stage: stageOf(id, id, startedMs, result.isFailed ? 'failed' : 'completed', result.isFailed ? 0n : registry.feeNanoUsd(id), result.detail ?? {}) };
+      } catch (error) {
+        const reason = reasonOf(error);
+        return { content: `Error: the tool could not be run (${reason}).`, stage: stageOf(id, id, startedMs, 'failed', 0n, { reason }) };
+      }
+    },
+
+    observe: async (asked, signal) => {
+      const chosen = choose(asked);
+      if (!isList(chosen)) return [];
+      const stages: Stage[] = [];
+      const { requestId, accountId, user, policy } = asked;
+      for (const { plugin, options } of chosen) {
+        const { id, timeoutMs } = plugin.manifest;
+        if (plugin.observe === undefined || plugin.observes?.(options, policy) !== true) continue;
+        const startedMs = clock.monotonicMs();
+        const name = WRITING[id] ?? id;
+        try {
+          const conversation = new Conversation(asked.messages);
+          const detail = await inTime(timeoutMs, signal, (own) => plugin.observe?.({ requestId, accountId, user, options, policy, conversation, signal: own }) ?? Promise.resolve({}));
+          stages.push(stageOf(name, id, startedMs, 'completed', 0n, detail));
+        } catch (error) {
+          stages.push(stageOf(name, id, startedMs, 'failed', 0n, { reason: reasonOf(error) }));
+        }
+      }
+      return stages;
+    },
+  };
+}
+
+/** Undefined unless it is a JSON object. */
+function argumentsOf(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text === '' ? '{}' : text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isList = (chosen: readonly Chosen[] | Problem): chosen is readonly Chosen[] => Array.isArray(chosen);
+
+/** Neighbours of one rank run at once. */
+function groupsOf(chosen: readonly Chosen[], registry: Registry): readonly (readonly Chosen[])[] {
+  const groups: Chosen[][] = [];
+  let last: number | undefined;
+  for (const one of chosen) {
+    const rank = Math.floor(registry.rank(one.plugin.manifest.id));
+    if (rank === last) groups.at(-1)?.push(one);
+    else groups.push([one]);
+    last = rank;
+  }
+  return groups;
+}

@@ -1,0 +1,12 @@
+import { systemClock } from '@signalbox/runtime/clock';
+import { runService } from '@signalbox/runtime/lifecycle';
+import { createLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { composePlugins } from './compose.js';
+import { loadPluginsConfig } from './config.js';
+
+await runService('plugins', () => {
+  const config = loadPluginsConfig(process.env);
+  const log = createLog({ service: 'plugins', level: config.LOG_LEVEL });
+  return { service: composePlugins(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true }), log };
+});

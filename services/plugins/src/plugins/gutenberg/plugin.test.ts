@@ -1,0 +1,90 @@
+import { expect, test } from '@jest/globals';
+import { Conversation } from '@signalbox/plugin-kit/conversation';
+import { putBuiltInBooks } from '../../adapters/built-in-books.js';
+import { createGutendex } from '../../adapters/gutendex.js';
+import { createMemoryIndex } from '../../adapters/memory-index.js';
+import { bookOf } from '../../domain/gutenberg-text.js';
+import type { BookCatalog } from '../../domain/ports.js';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createGutenberg } from './plugin.js';
+
+const FILE = `\uFEFFThe Project Gutenberg eBook of A Tale
+
+Title: A Tale
+  of Two Lines
+Author: Ann Author
+Release date: 1 [eBook #4242]
+Language: English
+
+*** START OF THE PROJECT GUTENBERG EBOOK A TALE ***
+
+CONTENTS
+
+CHAPTER I
+CHAPTER II
+
+CHAPTER I
+
+The heron stood in the reeds.
+
+Book lovers will object to this short line.
+
+CHAPTER II. A Storm
+
+Rain fell on the mill.
+
+*** END OF THE PROJECT GUTENBERG EBOOK A TALE ***
+
+Licence text that nobody asked for.`;
+
+test("a file's header and licence are cut off, its chapters told apart, no text lost to headings", () => {
+  const book = bookOf(FILE.replace(/\n/g, '\r\n'));
+  expect(book).toMatchObject({ id: '4242', title: 'A Tale of Two Lines', author: 'Ann Author', language: 'en' });
+  expect(book.passages.slice(-2)).toEqual([{ heading: 'CHAPTER I', body: 'The heron stood in the reeds.\n\nBook lovers will object to this short line.' }, { heading: 'CHAPTER II. A Storm', body: 'Rain fell on the mill.' }]);
+  expect(JSON.stringify(book.passages)).not.toContain('Licence');
+  expect(bookOf('').passages).toEqual([]);
+});
+
+const ask = async (text: string, { catalog, zdr = false, ids = [] }: { readonly catalog?: BookCatalog; readonly zdr?: boolean; readonly ids?: readonly number[] } = {}) => {
+  const index = createMemoryIndex();
+  await putBuiltInBooks(index);
+  const conversation = new Conversation([{ role: 'user', content: text }]);
+  const prepared = await createGutenberg({ index, catalog }).prepare?.({
+    requestId: 'r', accountId: 'a', user: '', options: { max_passages: 3, book_ids: ids, language: '' }, policy: { zdr, denyTraining: false }, conversation, signal: new AbortController().signal,
+  });
+  prepared?.apply(conversation);
+  return { prepared, block: JSON.stringify(conversation.changed() ?? []) };
+};
+
+test('with nothing set up a question is answered from a passage of a built-in book, with author, chapter and address', async () => {
+  const { prepared, block } = await ask('What did the White Rabbit take out of its waistcoat-pocket?');
+  expect(block).toContain('took a watch out of its waistcoat-pocket');
+  expect(prepared?.citations?.[0]).toMatchObject({ marker: '[G1]', url: 'https://www.gutenberg.org/ebooks/11', title: "Alice's Adventures in Wonderland (opening) by Lewis Carroll, CHAPTER I. Down the Rabbit-Hole" });
+});
+
+test('a catalog is asked for what the index lacks, and never for a request whose policy it has not promised to keep', async () => {
+  let asked = 0;
+  const server = createServer((_request, response) => {
+    asked += 1;
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ results: [{ id: 4242, title: 'A Tale', authors: [{ name: 'Author, Ann' }], languages: ['en'], formats: { 'text/plain; charset=utf-8': 'https://books.example/4242.txt' } }] }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const catalog = createGutendex({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/books`, fetchFile: () => Promise.resolve({ ok: true, bytes: Buffer.from(FILE), mediaType: 'text/plain' }) });
+    expect((await ask('Where did the heron stand?', { catalog, zdr: true, ids: [4242] })).block).toBe('[]');
+    expect(asked).toBe(0);
+    const found = await ask('Where did the heron stand?', { catalog, ids: [4242] });
+    expect(found.block).toContain('The heron stood in the reeds.');
+    expect(found.prepared?.detail).toMatchObject({ fetched: 1, books: 1 });
+  } finally {
+    server.close();
+  }
+});
+
+test('a catalog that is away is a run that failed', async () => {
+  const catalog = createGutendex({ url: 'http://127.0.0.1:9/books', fetchFile: () => Promise.reject(new Error('not reached')) });
+  await expect(ask('zzz', { catalog, ids: [4242] })).rejects.toMatchObject({ name: 'PluginFailure', reason: 'catalog_unreachable' });
+});

@@ -1,0 +1,49 @@
+import { expect, test } from '@jest/globals';
+import { Conversation } from '@signalbox/plugin-kit/conversation';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { createMemoryFacts } from '../../adapters/memory-facts.js';
+import { factsOf } from './facts.js';
+import { createMemory } from './plugin.js';
+
+test.each([
+  ['My name is Ada Lovelace.', ['name']],
+  ['Hi! I live in Oslo. What is the weather like? I like strong coffee!', ['home', 'said:i like strong coffee']],
+  ['Please remember that my name is Ada', ['name']],
+  ['Remember that the launch is on Friday.', ['said:the launch is on friday']],
+  ['My favourite colour is green.', ['favourite:colour']],
+  ['What do I like?', []],
+  ['Write a poem about the sea.', []],
+  ['Remember that my password is hunter2.', []],
+  ['Remember my card number 4111 1111 1111 1111', []],
+  ['', []],
+])('%p tells facts of %p', (text, topics) => {
+  expect(factsOf(text).map(({ topic }) => topic)).toEqual(topics);
+});
+
+test('a long text without end is bounded in time and facts', () => {
+  expect(factsOf('I like tea number 1. '.repeat(50_000)).length).toBeLessThanOrEqual(20);
+  expect(factsOf(Array.from({ length: 500 }, (_, index) => `I like tea ${index}.`).join(' ')).length).toBe(20);
+  expect(factsOf('my '.repeat(100_000))).toEqual([]);
+});
+
+test('what is told in one conversation is there in the next one of the same user, and only there', async () => {
+  const plugin = createMemory({ facts: createMemoryFacts(), clock: createFakeClock(), isZdr: false, keepMax: 10 });
+  const runOf = (text: string, user: string) => ({
+    requestId: 'r', accountId: 'a', user, options: { namespace: 'default', max_facts: 20, write: true }, policy: { zdr: false, denyTraining: false }, conversation: new Conversation([{ role: 'user', content: text }]), signal: new AbortController().signal,
+  });
+  const blockFor = async (user: string): Promise<string> => {
+    const run = runOf('Where do I live?', user);
+    (await plugin.prepare?.(run))?.apply(run.conversation);
+    return JSON.stringify(run.conversation.changed() ?? []);
+  };
+  expect(await plugin.observe?.(runOf('I live in Oslo.', 'u'))).toEqual({ facts: 1 });
+  expect(await blockFor('u')).toContain('I live in Oslo.');
+  expect(await blockFor('v')).toBe('[]');
+});
+
+test('zero data retention is met only by a store that is declared so; refusing to train always is; writing can be turned off', () => {
+  const needs = { facts: createMemoryFacts(), clock: createFakeClock(), keepMax: 10 };
+  const zdr = { zdr: true, denyTraining: false };
+  expect([createMemory({ ...needs, isZdr: false }).allows(zdr), createMemory({ ...needs, isZdr: true }).allows(zdr), createMemory({ ...needs, isZdr: false }).allows({ zdr: false, denyTraining: true })]).toEqual([false, true, true]);
+  expect(createMemory({ ...needs, isZdr: false }).observes?.({ namespace: 'x', max_facts: 1, write: false }, zdr)).toBe(false);
+});

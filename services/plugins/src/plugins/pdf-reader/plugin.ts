@@ -1,0 +1,119 @@
+/** pdf-reader: file parts that are PDFs become text with page marks, before routing. */
+import type { PlacedPart } from '@signalbox/plugin-kit/conversation';
+import { PluginFailure, PluginRefusal, type Plugin } from '@signalbox/plugin-kit/plugin';
+import { createHash } from 'node:crypto';
+import type { FetchPdf, PdfCache, PdfProblem, PdfText, ReadPdf } from '../../domain/ports.js';
+import { MANIFEST, type PdfReaderOptions } from './manifest.js';
+
+const FILES_MAX = 10;
+const NAME_CHARS_MAX = 200;
+/** The signature may stand behind a little junk. */
+const SIGNATURE = '%PDF-';
+const SIGNATURE_WITHIN = 1_024;
+/** Beyond reading: fetching, waiting for a place, what the service does itself. */
+const SPARE_MS = 2_000;
+
+const SENTENCES: Record<Exclude<PdfProblem, 'unavailable'>, string> = {
+  'not-pdf': 'The file is not a PDF.',
+  broken: 'The PDF cannot be read: it is damaged.',
+  encrypted: 'The PDF is encrypted. Send it without a password.',
+  'too-large': 'The PDF is too large.',
+  timeout: 'The PDF takes too long to read. Send fewer pages.',
+  memory: 'The PDF needs too much memory to read. Send fewer pages.',
+};
+
+export interface PdfReaderNeeds {
+  readonly read: ReadPdf;
+  readonly fetch: FetchPdf;
+  readonly cache: PdfCache;
+  readonly bytesMax: number;
+  /** Longest a file may take to read, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+interface Wanted {
+  readonly placed: PlacedPart;
+  readonly param: string;
+  readonly name: string;
+  /** Base64 text, or where to fetch it. */
+  readonly source: { readonly base64: string } | { readonly url: string };
+}
+
+function nameOf(filename: unknown, url: string | undefined): string {
+  const last = url !== undefined && URL.canParse(url) ? (new URL(url).pathname.split('/').at(-1) ?? '') : '';
+  const name = typeof filename === 'string' && filename !== '' ? filename : last;
+  // Into an attribute of our own mark: nothing that could end it.
+  return (name === '' ? 'document.pdf' : name).replace(/[\p{Cc}"<>&]/gu, ' ').trim().slice(0, NAME_CHARS_MAX);
+}
+
+/** The parts that are PDFs by what is said of them, or may be; others are left for models that read files. */
+function wantedOf(placed: PlacedPart): Wanted | undefined {
+  const file = placed.value['file'];
+  if (typeof file !== 'object' || file === null) return undefined;
+  const { filename, file_data: data } = file as { readonly filename?: unknown; readonly file_data?: unknown };
+  if (typeof data !== 'string') return undefined;
+  const param = `messages.[${placed.message}].content.[${placed.part}].file`;
+  const isNamed = typeof filename === 'string' && /\.pdf$/i.test(filename);
+  if (/^https?:\/\//i.test(data)) return { placed, param, name: nameOf(filename, data), source: { url: data } };
+  const head = /^data:([^,;]*)((?:;[^,;]*)*),/i.exec(data.slice(0, 512));
+  const base64 = head === null ? data : data.slice(head[0].length);
+  const isPdf = /^application\/(?:x-)?pdf$/i.test(head?.[1] ?? '') || base64.startsWith('JVBERi') || isNamed;
+  if (!isPdf) return undefined;
+  if (head !== null && !/;base64$/i.test(head[2] ?? '')) throw new PluginRefusal(`${param}.file_data`, 'A PDF in a data URL must be in base64.');
+  return { placed, param, name: nameOf(filename, undefined), source: { base64 } };
+}
+
+function render(name: string, { pageCount, pages, isCut }: PdfText): string {
+  const texts = pages.map(({ text, isScanned }, at) => (text === '' ? `[page ${at + 1}: ${isScanned ? 'a scanned image without text' : 'empty'}]` : `[page ${at + 1}]\n${text}`));
+  if (isCut) texts.push('[the rest of this page and what follows was not read: the text is too long]');
+  else if (pages.length < pageCount) texts.push(`[pages ${pages.length + 1} to ${pageCount} were not read]`);
+  return `<file name="${name}" pages="${pageCount}">\n${texts.join('\n\n')}\n</file>`;
+}
+
+export function createPdfReader({ read, fetch, cache, bytesMax, timeoutMs }: PdfReaderNeeds): Plugin<PdfReaderOptions> {
+  const bytesOf = async ({ source, param }: Wanted, signal: AbortSignal): Promise<Buffer> => {
+    if ('url' in source) {
+      const fetched = await fetch(source.url, signal);
+      if ('problem' in fetched) throw new PluginRefusal(`${param}.file_data`, fetched.problem);
+      return fetched.bytes;
+    }
+    if (source.base64.length > Math.ceil(bytesMax / 3) * 4 + 4) throw new PluginRefusal(`${param}.file_data`, SENTENCES['too-large']);
+    return Buffer.from(source.base64, 'base64');
+  };
+
+  return {
+    manifest: { ...MANIFEST, timeoutMs: timeoutMs + SPARE_MS },
+    // Read here, kept only in this process's memory, and under zero data retention not at all.
+    allows: () => true,
+    prepare: async ({ accountId, options, policy, conversation, signal }) => {
+      const wanted = conversation.parts('file').flatMap((placed) => wantedOf(placed) ?? []);
+      if (wanted.length > FILES_MAX) throw new PluginRefusal('messages', `At most ${FILES_MAX} PDF files are read for one request.`);
+      const results = await Promise.all(
+        wanted.map(async (one) => {
+          const bytes = await bytesOf(one, signal);
+          if (bytes.length > bytesMax) throw new PluginRefusal(`${one.param}.file_data`, SENTENCES['too-large']);
+          if (!bytes.subarray(0, SIGNATURE_WITHIN).includes(SIGNATURE)) throw new PluginRefusal(`${one.param}.file_data`, SENTENCES['not-pdf']);
+          const hash = createHash('sha256').update(bytes).digest('hex');
+          const key = `${accountId}/${hash}/${options.max_pages}`;
+          const known = cache.get(key);
+          const text = known ?? (await read(bytes, { accountId, maxPages: options.max_pages, signal }));
+          if ('problem' in text) {
+            if (text.problem === 'unavailable') throw new PluginFailure('reader_unavailable');
+            throw new PluginRefusal(`${one.param}.file_data`, SENTENCES[text.problem]);
+          }
+          if (known === undefined && !policy.zdr) cache.set(key, text);
+          return { ...one, hash, text, isCached: known !== undefined };
+        }),
+      );
+      const pages = results.flatMap(({ text }) => text.pages);
+      const scanned = pages.filter(({ isScanned }) => isScanned).length;
+      return {
+        apply: (changed) => {
+          for (const { placed, name, text } of results) changed.replacePart(placed, { type: 'text', text: render(name, text) });
+        },
+        files: results.map(({ hash, name }) => ({ hash, name })),
+        detail: { files: results.length, pages: pages.length, scanned_pages: scanned, cached: results.filter(({ isCached }) => isCached).length, ...(options.ocr ? { ocr: 'unavailable' } : {}) },
+      };
+    },
+  };
+}

@@ -1,0 +1,54 @@
+/** PDFs made by hand: one line of text a page; undefined = a page that is an image; and files that mean harm. */
+import { deflateSync } from 'node:zlib';
+
+type Body = string | Buffer;
+
+function fileOf(objects: readonly Body[], trailer = ''): Buffer {
+  const parts: Buffer[] = [Buffer.from('%PDF-1.4\n')];
+  const offsets: number[] = [];
+  let at = parts[0]?.length ?? 0;
+  objects.forEach((body, index) => {
+    const bytes = Buffer.concat([Buffer.from(`${index + 1} 0 obj\n`), Buffer.from(body), Buffer.from('\nendobj\n')]);
+    offsets.push(at);
+    at += bytes.length;
+    parts.push(bytes);
+  });
+  const table = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`).join('');
+  parts.push(Buffer.from(`xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R ${trailer} >>\nstartxref\n${at}\n%%EOF\n`));
+  return Buffer.concat(parts);
+}
+
+const stream = (dictionary: string, bytes: Buffer): Buffer => Buffer.concat([Buffer.from(`<< ${dictionary} /Length ${bytes.length} >>\nstream\n`), bytes, Buffer.from('\nendstream')]);
+
+/** Object 1 is the catalog, 2 the page tree, 3 the font, 4 an image, then page and content in turn. */
+function documentOf(contents: readonly Buffer[], trailer?: string): Buffer {
+  const kids = contents.map((_, index) => `${5 + 2 * index} 0 R`).join(' ');
+  const pages = contents.flatMap((content, index) => [
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Resources << /Font << /F1 3 0 R >> /XObject << /I1 4 0 R >> >> /Contents ${6 + 2 * index} 0 R >>`,
+    content,
+  ]);
+  return fileOf(
+    [
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      `<< /Type /Pages /Kids [${kids}] /Count ${contents.length} >>`,
+      '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+      stream('/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8', Buffer.from([128])),
+      ...pages,
+    ],
+    trailer,
+  );
+}
+
+export function makePdf(pages: readonly (string | undefined)[]): Buffer {
+  return documentOf(pages.map((text) => stream('', Buffer.from(text === undefined ? 'q 300 0 0 300 0 0 cm /I1 Do Q' : `BT /F1 12 Tf 20 200 Td (${text.replace(/[()\\]/g, '\\$&')}) Tj ET`))));
+}
+
+/** A few kilobytes that unpack to `bytes` of content. */
+export function makeBomb(bytes: number): Buffer {
+  return documentOf([stream('/Filter [/FlateDecode /FlateDecode]', deflateSync(deflateSync(Buffer.alloc(bytes, 0x20))))]);
+}
+
+export function makeEncryptedPdf(): Buffer {
+  const key = '<' + 'ab'.repeat(32) + '>';
+  return documentOf([stream('', Buffer.from('BT (x) Tj ET'))], `/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] /Encrypt << /Filter /Standard /V 1 /R 2 /O ${key} /U ${key} /P -44 >>`);
+}

@@ -1,0 +1,144 @@
+/** Programs in processes of their own: no environment, no files but the interpreter's, no network where the system can take it away. */
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { ProgramProcess, ProgramProcesses } from '../domain/ports.js';
+import type { ProgramEnd, ProgramLimits } from '../domain/program.js';
+
+/** A process on a busy machine takes a while to start. */
+const START_MS = 15_000;
+/** After its time is up a program has so long to say so itself; then its process is killed. */
+const GRACE_MS = 500;
+/** Of the answer, over what a program may write: JSON escapes make it longer. */
+const ANSWER_BYTES_PER_BYTE = 7;
+const ANSWER_BYTES_EXTRA = 65_536;
+const STARTED = 'started\n';
+/** What the interpreter's package loads, used or not. */
+const INTERPRETER_PARTS = ['quickjs-emscripten-core', '@jitl/quickjs-ffi-types', ...['release-sync', 'release-asyncify', 'debug-sync', 'debug-asyncify'].map((variant) => `@jitl/quickjs-wasmfile-${variant}`)];
+
+export interface ProcessesOptions {
+  readonly clock: Clock;
+  /** The runner's main.js; absent = that beside this file. */
+  readonly runnerPath?: string;
+  /** What the runner may read; absent = itself and the interpreter. */
+  readonly readable?: readonly string[];
+}
+
+const ownRunner = (): string => fileURLToPath(new URL('../runner/main.js', import.meta.url));
+
+/** Folders that the interpreter is loaded from. */
+function readableBy(runnerPath: string): readonly string[] {
+  const require = createRequire(runnerPath);
+  const umbrella = require.resolve('quickjs-emscripten');
+  const own = createRequire(umbrella);
+  const packages = [umbrella, ...INTERPRETER_PARTS.map((name) => own.resolve(name))];
+  const rootOf = (file: string): string => file.slice(0, file.lastIndexOf('/dist/'));
+  const service = dirname(dirname(dirname(runnerPath)));
+  return [join(service, 'dist', '*'), join(service, 'package.json'), ...packages.map((file) => join(rootOf(file), '*'))];
+}
+
+/** Node's own fence around files, processes, threads and add-ons, by this version's name. */
+function fence(readable: readonly string[]): readonly string[] {
+  const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
+  return [flag, ...readable.map((path) => `--allow-fs-read=${path}`)];
+}
+
+/** A network of its own with nothing in it, where the system lets us make one. */
+function netFence(): readonly string[] {
+  for (const flags of [['--user', '--net'], ['--net']]) {
+    const tried = spawnSync('unshare', [...flags, 'true'], { stdio: 'ignore', timeout: 2_000, env: {} });
+    if (tried.status === 0) return ['unshare', ...flags, '--'];
+  }
+  return [];
+}
+
+class NodeProcess implements ProgramProcess {
+  private readonly child: ChildProcess;
+  private received = '';
+  private receivedBytes = 0;
+  private answerBytesMax = ANSWER_BYTES_EXTRA;
+  private isKilled = false;
+  private isLate = false;
+  private hasStarted = false;
+  private limits: ProgramLimits | undefined;
+  private timer: Timer | undefined;
+  private settle: ((end: ProgramEnd) => void) | undefined;
+  private end: ProgramEnd | undefined;
+
+  constructor(command: readonly string[], private readonly clock: Clock) {
+    const [file = '', ...args] = command;
+    this.child = spawn(file, args, { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'], detached: false });
+    this.child.on('error', () => this.over());
+    this.child.on('close', () => this.over());
+    // A process that is gone takes nothing; its end says so.
+    this.child.stdin?.on('error', () => undefined);
+    this.child.stdout?.on('data', (part: Buffer) => this.read(part));
+    this.child.unref();
+  }
+
+  run(code: string, limits: ProgramLimits): Promise<ProgramEnd> {
+    this.limits = limits;
+    this.answerBytesMax = limits.outputBytes * ANSWER_BYTES_PER_BYTE + ANSWER_BYTES_EXTRA;
+    return new Promise((resolve) => {
+      if (this.end !== undefined) {
+        resolve(this.end);
+        return;
+      }
+      this.settle = resolve;
+      this.child.ref();
+      this.timer = this.clock.setTimer(START_MS, () => this.kill());
+      this.child.stdin?.end(JSON.stringify({ code, limits }));
+    });
+  }
+
+  kill(): void {
+    this.isKilled = true;
+    this.child.kill('SIGKILL');
+  }
+
+  private read(part: Buffer): void {
+    this.receivedBytes += part.length;
+    if (this.receivedBytes > this.answerBytesMax) {
+      this.kill();
+      return;
+    }
+    this.received += part.toString('latin1');
+    if (this.hasStarted || !this.received.startsWith(STARTED)) return;
+    this.hasStarted = true;
+    this.timer?.cancel();
+    const { timeoutMs = 0 } = this.limits ?? {};
+    this.timer = this.clock.setTimer(timeoutMs + GRACE_MS, () => {
+      this.isLate = true;
+      this.kill();
+    });
+  }
+
+  private over(): void {
+    if (this.end !== undefined) return;
+    this.timer?.cancel();
+    this.end = this.readEnd();
+    this.settle?.(this.end);
+  }
+
+  private readEnd(): ProgramEnd {
+    const { timeoutMs = 0 } = this.limits ?? {};
+    if (this.isLate) return { status: 'TIMED_OUT', output: '', result: '', error: `The program was stopped: it ran for longer than ${timeoutMs} ms.` };
+    const text = Buffer.from(this.received.slice(STARTED.length), 'latin1').toString('utf8');
+    if (this.hasStarted && !this.isKilled && text !== '') {
+      try {
+        return JSON.parse(text) as ProgramEnd;
+      } catch {
+        // Cut off: the process died while it wrote.
+      }
+    }
+    return { status: 'CRASHED', output: '', result: '', error: 'The program was stopped: its process ended without an answer, probably for want of memory.' };
+  }
+}
+
+export function createProcesses({ clock, runnerPath = ownRunner(), readable = readableBy(runnerPath) }: ProcessesOptions): ProgramProcesses & { readonly isOffline: boolean } {
+  const net = netFence();
+  const command = [...net, process.execPath, ...fence(readable), '--no-warnings', '--max-old-space-size=96', '--disallow-code-generation-from-strings', runnerPath];
+  return { isOffline: net.length > 0, start: () => new NodeProcess(command, clock) };
+}

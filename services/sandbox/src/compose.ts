@@ -1,0 +1,39 @@
+/** Composition root of sandbox. */
+import { createRpcServer } from '@signalbox/rpc/server';
+import { createHealthServer } from '@signalbox/runtime/health';
+import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
+import { createProcesses } from './adapters/processes.js';
+import type { SandboxConfig } from './config.js';
+import type { ProgramProcesses } from './domain/ports.js';
+import { createProgramQueue } from './domain/queue.js';
+import { createSandboxMetrics } from './metrics.js';
+import { createHandlers } from './server.js';
+
+const STOP_GRACE_MS = 7_000;
+
+/** `processes` is for tests. */
+export function composeSandbox(config: SandboxConfig, { clock, log, withProcessMetrics, doors }: Surroundings, options: { readonly processes?: ProgramProcesses } = {}): Service {
+  const metrics = createSandboxMetrics(withProcessMetrics);
+  const processes = options.processes ?? createProcesses({ clock });
+  const queue = createProgramQueue({ processes, clock, concurrency: config.SANDBOX_CONCURRENCY });
+  const server = createRpcServer({ area: 'sandbox', handlers: createHandlers({ queue, clock, metrics }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors });
+  let isStarted = false;
+  const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => isStarted });
+  const ports: Record<string, number> = {};
+  return {
+    name: 'sandbox',
+    start: async () => {
+      ports['grpc'] = await server.start();
+      ports['metrics'] = await health.start();
+      isStarted = true;
+    },
+    stop: async () => {
+      isStarted = false;
+      await server.stop(STOP_GRACE_MS);
+      queue.stop();
+      await health.stop();
+    },
+    ready: () => isStarted,
+    ports: () => ({ ...ports }),
+  };
+}

@@ -1,0 +1,14 @@
+/** What running programs needs from the world. */
+import type { ProgramEnd, ProgramLimits } from './program.js';
+
+/** A process for one program. */
+export interface ProgramProcess {
+  /** Once, at most. Resolves within the limits, whatever the program does; the process is gone then. Never rejects. */
+  run(code: string, limits: ProgramLimits): Promise<ProgramEnd>;
+  /** Ends it now. Safe at any time. */
+  kill(): void;
+}
+
+export interface ProgramProcesses {
+  start(): ProgramProcess;
+}

@@ -1,0 +1,122 @@
+/** Which program runs when: a few at once, in turn, and no account keeps all others waiting. */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { ProgramProcess, ProgramProcesses } from './ports.js';
+import { CODE_BYTES_MAX, LANGUAGE, MEMORY_BYTES, OUTPUT_BYTES, refused, TIMEOUT_MS_MAX, type ProgramEnd } from './program.js';
+
+/** Programs that wait; beyond it nobody would be answered in time. */
+const WAITING_MAX = 64;
+/** Of one account, running and waiting together. */
+const ACCOUNT_MAX = 8;
+/** A process that is ready before it is needed saves the next program its start; ended when none comes for so long. */
+const SPARE_MS = 60_000;
+
+const OVERLOADED: ProgramEnd = { status: 'OVERLOADED', output: '', result: '', error: 'The program was not run: too many programs wait. Try again later.' };
+
+export interface Submission {
+  readonly accountId: string;
+  readonly language: string;
+  readonly code: string;
+  /** 0 = the longest there is. */
+  readonly timeoutMs: number;
+  /** Calls the listener once when nobody wants the answer any more. */
+  readonly onAbort: (listener: () => void) => void;
+}
+
+export interface ProgramQueue {
+  /** Never rejects. */
+  submit(submission: Submission): Promise<ProgramEnd>;
+  running(): number;
+  waiting(): number;
+  /** Ends every process. */
+  stop(): void;
+}
+
+interface Waiting {
+  readonly submission: Submission;
+  readonly resolve: (end: ProgramEnd) => void;
+}
+
+export interface QueueOptions {
+  readonly processes: ProgramProcesses;
+  readonly clock: Clock;
+  /** Programs that run at once. */
+  readonly concurrency: number;
+}
+
+export function createProgramQueue({ processes, clock, concurrency }: QueueOptions): ProgramQueue {
+  const waiting: Waiting[] = [];
+  const live = new Set<ProgramProcess>();
+  const byAccount = new Map<string, number>();
+  let spare: ProgramProcess | undefined;
+  let spareTimer: Timer | undefined;
+  let isStopped = false;
+
+  const count = (accountId: string, change: 1 | -1): void => {
+    const now = (byAccount.get(accountId) ?? 0) + change;
+    if (now === 0) byAccount.delete(accountId);
+    else byAccount.set(accountId, now);
+  };
+
+  const keepSpare = (): void => {
+    if (isStopped) return;
+    spare ??= processes.start();
+    spareTimer?.cancel();
+    spareTimer = clock.setTimer(SPARE_MS, () => {
+      spare?.kill();
+      spare = undefined;
+    }, { unref: true });
+  };
+
+  const begin = async ({ submission, resolve }: Waiting): Promise<void> => {
+    const process = spare ?? processes.start();
+    spare = undefined;
+    live.add(process);
+    submission.onAbort(() => process.kill());
+    const timeoutMs = submission.timeoutMs === 0 ? TIMEOUT_MS_MAX : Math.min(submission.timeoutMs, TIMEOUT_MS_MAX);
+    const end = await process.run(submission.code, { timeoutMs, memoryBytes: MEMORY_BYTES, outputBytes: OUTPUT_BYTES });
+    live.delete(process);
+    count(submission.accountId, -1);
+    resolve(end);
+    next();
+    keepSpare();
+  };
+
+  const next = (): void => {
+    while (!isStopped && live.size < concurrency) {
+      const first = waiting.shift();
+      if (first === undefined) return;
+      void begin(first);
+    }
+  };
+
+  return {
+    submit: (submission) => {
+      const { accountId, language, code } = submission;
+      if (language !== LANGUAGE) return Promise.resolve(refused(`Programs in '${language.slice(0, 32)}' cannot be run: only ${LANGUAGE}.`));
+      if (Buffer.byteLength(code) > CODE_BYTES_MAX) return Promise.resolve(refused(`The program is longer than ${CODE_BYTES_MAX} bytes.`));
+      if (isStopped || waiting.length >= WAITING_MAX || (byAccount.get(accountId) ?? 0) >= ACCOUNT_MAX) return Promise.resolve(OVERLOADED);
+      count(accountId, 1);
+      return new Promise((resolve) => {
+        const entry: Waiting = { submission, resolve };
+        waiting.push(entry);
+        submission.onAbort(() => {
+          const at = waiting.indexOf(entry);
+          if (at === -1) return;
+          waiting.splice(at, 1);
+          count(accountId, -1);
+          resolve(OVERLOADED);
+        });
+        next();
+      });
+    },
+    running: () => live.size,
+    waiting: () => waiting.length,
+    stop: () => {
+      isStopped = true;
+      spareTimer?.cancel();
+      spare?.kill();
+      for (const process of live) process.kill();
+      for (const { resolve } of waiting.splice(0)) resolve(OVERLOADED);
+    },
+  };
+}
