@@ -7,21 +7,38 @@ export class UsageError extends Error {
 }
 
 export interface AdminCall {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path and query. */
   readonly path: string;
   readonly body?: Readonly<Record<string, unknown>>;
   /** Pages by `next` are gathered into one document. */
   readonly paged?: 'ledger';
+  /** The answer is text as it comes, not a JSON document. */
+  readonly isText?: boolean;
+  /** A provider's report to be read and put into the body as `days`. */
+  readonly report?: string;
+  /** Member of the body that is read from standard input: a secret in the words would stand in the shell's history. */
+  readonly bodyFromStdin?: string;
+  /** A text file to be read and put into the body as `text`. */
+  readonly document?: string;
+  /** How the answer is shown to people. */
+  readonly shown?: 'what-if';
 }
 
 type FlagKind = 'text' | 'usd' | 'count' | 'big' | 'switch' | 'list' | 'time';
+/** Takes a setting off, so that the tier's own term holds again. */
+const NONE = 'none';
+const REMOVABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'included-tokens', 'byok-tokens', 'overage-usd-per-million', 'rpm', 'burst', 'trial-credit-usd', 'baseline-model', 'variant']);
+/** Flags that may stand several times: pairs of them are one cap each. */
+const REPEATABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'cost-cap-period']);
 const SETTINGS: Readonly<Record<string, readonly [FlagKind, string]>> = {
   name: ['text', 'name'], tier: ['text', 'tier'], 'cost-cap-usd': ['usd', 'cost_cap_usd'], 'cost-cap-period': ['text', 'cost_cap_period'], 'hard-cap': ['switch', 'hard_cap'],
-  'included-tokens': ['big', 'included_tokens'], 'overage-usd-per-million': ['usd', 'overage_usd_per_million'], rpm: ['count', 'requests_per_minute'], burst: ['count', 'burst_per_second'],
-  'trial-credit-usd': ['usd', 'trial_credit_usd'], 'baseline-model': ['text', 'baseline_model'], variant: ['text', 'variant'],
+  'included-tokens': ['big', 'included_tokens'], 'byok-tokens': ['big', 'byok_tokens'], 'overage-usd-per-million': ['usd', 'overage_usd_per_million'], rpm: ['count', 'requests_per_minute'], burst: ['count', 'burst_per_second'],
+  'trial-credit-usd': ['usd', 'trial_credit_usd'], 'baseline-model': ['text', 'baseline_model'], variant: ['text', 'variant'], 'store-answers': ['switch', 'store_answers'],
 };
 const ACCOUNT = { account: ['text', 'account'] } as const;
+
+const DOCUMENT = { file: ['text', 'file'], title: ['text', 'title'], author: ['text', 'author'], url: ['text', 'url'], language: ['text', 'language'] } as const;
 
 interface Command {
   readonly flags: Readonly<Record<string, readonly [FlagKind, string]>>;
@@ -34,12 +51,19 @@ function query(values: Readonly<Record<string, unknown>>): string {
   const text = new URLSearchParams(Object.entries(values).map(([name, value]): [string, string] => [name, String(value)])).toString();
   return text === '' ? '' : `?${text}`;
 }
+/** Repeated pairs of `--cost-cap-usd` and `--cost-cap-period` become a list of caps. */
+function withCaps(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { cost_cap_usd: amounts, cost_cap_period: periods, ...rest } = body;
+  if (!Array.isArray(amounts) && !Array.isArray(periods)) return body;
+  if (!Array.isArray(amounts) || !Array.isArray(periods) || amounts.length !== periods.length || amounts.includes(null)) throw new UsageError('Each of several --cost-cap-usd needs a --cost-cap-period.');
+  return { ...rest, cost_caps: amounts.map((cap: unknown, index) => ({ cap_usd: cap, period: periods[index] as unknown })) };
+}
 const plain = (method: AdminCall['method'], path: string): Command => ({ flags: {}, required: [], takesId: false, build: () => ({ method, path }) });
 const one = (method: AdminCall['method'], path: (id: string) => string): Command => ({ flags: {}, required: [], takesId: true, build: (_values, id) => ({ method, path: path(encodeURIComponent(id)) }) });
 
 const COMMANDS: Readonly<Record<string, Command>> = {
-  'account create': { flags: SETTINGS, required: ['name', 'tier'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/accounts', body }) },
-  'account set': { flags: SETTINGS, required: [], takesId: true, build: (body, id) => ({ method: 'PATCH', path: `/admin/accounts/${encodeURIComponent(id)}`, body }) },
+  'account create': { flags: SETTINGS, required: ['name', 'tier'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/accounts', body: withCaps(body) }) },
+  'account set': { flags: SETTINGS, required: [], takesId: true, build: (body, id) => ({ method: 'PATCH', path: `/admin/accounts/${encodeURIComponent(id)}`, body: withCaps(body) }) },
   'account show': one('GET', (id) => `/admin/accounts/${id}`),
   'account list': plain('GET', '/admin/accounts'),
   'account suspend': one('POST', (id) => `/admin/accounts/${id}/suspend`),
@@ -49,20 +73,65 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   'key list': { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/keys${query(values)}` }) },
   'key revoke': { flags: { compromised: ['switch', 'compromised'] }, required: [], takesId: true, build: (values, id) => ({ method: 'DELETE', path: `/admin/keys/${encodeURIComponent(id)}${query(values)}` }) },
+  'byok set': {
+    flags: { account: ['text', 'account_id'], provider: ['text', 'provider'], 'secret-stdin': ['switch', 'secret'], zdr: ['switch', 'zdr'], 'base-url': ['text', 'base_url'] },
+    required: ['account', 'provider', 'secret-stdin'], takesId: false,
+    build: ({ secret: _secret, ...body }) => ({ method: 'PUT', path: '/admin/byok', body, bodyFromStdin: 'secret' }),
+  },
+  'byok list': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/byok${query(values)}` }) },
+  'byok remove': { flags: { ...ACCOUNT, provider: ['text', 'provider'] }, required: ['account', 'provider'], takesId: false, build: (values) => ({ method: 'DELETE', path: `/admin/byok${query(values)}` }) },
   quota: { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/quota${query(values)}` }) },
   ledger: {
     flags: { ...ACCOUNT, from: ['time', 'from_ms'], to: ['time', 'to_ms'], after: ['big', 'after'] },
     required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger${query(values)}`, paged: 'ledger' }),
   },
+  'ledger verify': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger/verify${query(values)}` }) },
+  'ledger cost': {
+    flags: { request: ['text', 'request_id'], attempt: ['count', 'attempt'], 'cost-usd': ['usd', 'cost_usd'], reason: ['text', 'reason'] },
+    required: ['request', 'attempt', 'cost-usd', 'reason'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/ledger/cost', body }),
+  },
+  'search add': {
+    flags: DOCUMENT, required: ['file', 'url'], takesId: false, build: ({ file, ...body }) => ({ method: 'POST', path: '/admin/sources', body: { corpus: 'web', ...body }, document: String(file) }),
+  },
+  'search list': plain('GET', '/admin/sources?corpus=web'),
+  'search remove': one('DELETE', (id) => `/admin/sources?corpus=web&key=${id}`),
+  'book import': {
+    flags: { ...DOCUMENT, id: ['text', 'key'] }, required: ['file'], takesId: false, build: ({ file, ...body }) => ({ method: 'POST', path: '/admin/sources', body: { corpus: 'books', ...body }, document: String(file) }),
+  },
+  'book list': plain('GET', '/admin/sources?corpus=books'),
+  'book remove': one('DELETE', (id) => `/admin/sources?corpus=books&key=${id}`),
+  reconcile: plain('POST', '/admin/reconcile'),
+  'reconcile import': {
+    flags: { provider: ['text', 'provider'], file: ['text', 'file'] },
+    required: ['provider', 'file'], takesId: false, build: ({ provider, file }) => ({ method: 'POST', path: '/admin/provider-usage', body: { provider }, report: String(file) }),
+  },
+  statement: {
+    flags: { ...ACCOUNT, period: ['text', 'period'], csv: ['switch', 'csv'] },
+    required: ['account', 'period'], takesId: false,
+    build: ({ account, period, csv }) => ({ method: 'GET', path: `/admin/statement${query({ account, period, ...(csv === true ? { format: 'csv' } : {}) })}`, isText: csv === true }),
+  },
+  'period close': plain('POST', '/admin/periods/close'),
+  'dead list': { flags: { after: ['big', 'after'] }, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/dead-events${query(values)}` }) },
+  'dead resolve': { flags: { note: ['text', 'note'] }, required: ['note'], takesId: true, build: (body, id) => ({ method: 'POST', path: `/admin/dead-events/${encodeURIComponent(id)}/resolve`, body }) },
   watermarks: plain('GET', '/admin/watermarks'),
   providers: plain('GET', '/admin/providers'),
+  decision: one('GET', (id) => `/admin/decisions/${id}`),
+  'what-if': {
+    flags: {
+      ...ACCOUNT, limit: ['count', 'limit'], mode: ['text', 'mode'], lambda: ['text', 'lambda'], 'baseline-model': ['text', 'baseline_model'], 'allow-models': ['list', 'allow_models'], 'deny-models': ['list', 'deny_models'],
+      'allow-providers': ['list', 'allow_providers'], 'deny-providers': ['list', 'deny_providers'], catalog: ['text', 'catalog'],
+    },
+    required: [], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/what-if', body, shown: 'what-if' }),
+  },
+  'quality show': plain('GET', '/admin/quality'),
+  'quality rollback': plain('POST', '/admin/quality/rollback'),
   'catalog show': plain('GET', '/admin/catalog'),
   'catalog check': plain('POST', '/admin/catalog/check'),
   'catalog reload': plain('POST', '/admin/catalog/reload'),
 };
 
 export const USAGE = `usage: admin <command> [--json]\n${Object.entries(COMMANDS)
-  .map(([name, command]) => `  ${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` --${flag} X` : kind === 'switch' ? ` [--${flag}]` : ` [--${flag} X]`)).join('')}`)
+  .map(([name, command]) => `  ${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` --${flag}${kind === 'switch' ? '' : ' X'}` : kind === 'switch' ? ` [--${flag}]` : ` [--${flag} X]`)).join('')}`)
   .join('\n')}\n`;
 
 function valueOf(flag: string, kind: FlagKind, text: string): unknown {
@@ -88,6 +157,8 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
   }
   return kind === 'list' ? text.split(',').map((part) => part.trim()).filter((part) => part !== '') : text;
 }
+
+const takesNone = (command: string): boolean => command === 'account set';
 
 /** Throws UsageError on unknown commands and flags. */
 export function parseCommand(words: readonly string[]): { readonly call: AdminCall; readonly json: boolean } {
@@ -117,7 +188,9 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
     }
     const value = inline ?? queue.shift();
     if (value === undefined) throw new UsageError(`--${flag} needs a value.`);
-    values[field] = valueOf(flag, kind, value);
+    const read = value === NONE && REMOVABLE.has(flag) && takesNone(name) ? null : valueOf(flag, kind, value);
+    const before = values[field];
+    values[field] = !REPEATABLE.has(flag) || before === undefined ? read : Array.isArray(before) ? [...(before as unknown[]), read] : [before, read];
   }
   const missing = command.required.find((flag) => !given.has(flag));
   if (missing !== undefined) throw new UsageError(`--${missing} is required.`);

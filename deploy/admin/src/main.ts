@@ -1,7 +1,10 @@
 /** Operator's command line over the admin door. */
 import { readFileSync } from 'node:fs';
+import { text as readAll } from 'node:stream/consumers';
 import { join } from 'node:path';
 import { parseCommand, USAGE, UsageError, type AdminCall } from './commands.js';
+import { parseReport } from './report.js';
+import { whatIfTable } from './what-if-table.js';
 
 /** Pages of a ledger followed at most; beyond, `next` says where to go on. */
 const PAGES_MAX = 200;
@@ -44,18 +47,36 @@ async function ask(base: string, token: string, { method, path, body }: AdminCal
   throw new Refusal(message);
 }
 
-async function gather(base: string, token: string, call: AdminCall): Promise<string> {
-  const first = await ask(base, token, call);
-  if (call.paged === undefined) return first;
-  const document = JSON.parse(first) as { rows: unknown[]; next: number | null };
-  for (let page = 1; document.next !== null && page < PAGES_MAX; page += 1) {
-    const url = new URL(call.path, base);
-    url.searchParams.set('after', String(document.next));
-    const more = JSON.parse(await ask(base, token, { ...call, path: url.pathname + url.search })) as { rows: unknown[]; next: number | null };
-    document.rows = document.rows.concat(more.rows);
-    document.next = more.next;
+function readReport(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    throw new Refusal(`The file ${file} cannot be read.`);
   }
-  return JSON.stringify(document);
+}
+
+/** A secret given on standard input, its last line break apart. */
+async function withStdin({ bodyFromStdin, ...call }: AdminCall): Promise<AdminCall> {
+  if (bodyFromStdin === undefined) return call;
+  const given = (await readAll(process.stdin)).replace(/\r?\n$/, '');
+  if (given === '') throw new Refusal('Nothing was given on standard input.');
+  return { ...call, body: { ...call.body, [bodyFromStdin]: given } };
+}
+
+async function gather(base: string, token: string, call: AdminCall): Promise<string> {
+  const report = call.report === undefined ? {} : { days: parseReport(readReport(call.report)) };
+  const document = call.document === undefined ? {} : { text: readReport(call.document) };
+  const first = await ask(base, token, call.body === undefined ? call : { ...call, body: { ...call.body, ...report, ...document } });
+  if (call.paged === undefined) return first;
+  const pages = JSON.parse(first) as { rows: unknown[]; next: number | null };
+  for (let page = 1; pages.next !== null && page < PAGES_MAX; page += 1) {
+    const url = new URL(call.path, base);
+    url.searchParams.set('after', String(pages.next));
+    const more = JSON.parse(await ask(base, token, { ...call, path: url.pathname + url.search })) as { rows: unknown[]; next: number | null };
+    pages.rows = pages.rows.concat(more.rows);
+    pages.next = more.next;
+  }
+  return JSON.stringify(pages);
 }
 
 /** One line a member, nested ones indented. */
@@ -66,10 +87,11 @@ function readable(value: unknown, indent = ''): string {
 }
 
 try {
-  const { call, json } = parseCommand(process.argv.slice(2));
+  const { call: parsed, json } = parseCommand(process.argv.slice(2));
+  const call = await withStdin(parsed);
   const base = process.env['ADMIN_URL'] ?? `http://127.0.0.1:${process.env['ADMIN_PORT'] ?? '8081'}`;
   const text = await gather(base, tokenOf(process.env), call);
-  process.stdout.write(json ? `${text}\n` : `${readable(JSON.parse(text)).trimStart()}\n`);
+  process.stdout.write(call.isText === true ? text : json ? `${text}\n` : call.shown === 'what-if' ? whatIfTable(JSON.parse(text) as Parameters<typeof whatIfTable>[0]) : `${readable(JSON.parse(text)).trimStart()}\n`);
 } catch (error) {
   if (error instanceof UsageError) process.stderr.write(`${error.message}\n${USAGE}`);
   else process.stderr.write(`${error instanceof Refusal ? error.message : 'The command failed.'}\n`);

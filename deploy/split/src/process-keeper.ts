@@ -37,6 +37,9 @@ interface ReadyMessage {
 
 const isReadyMessage = (message: unknown): message is ReadyMessage => typeof message === 'object' && message !== null && 'ready' in message && message.ready === true && 'ports' in message;
 
+/** 4 MB instead of 16 for new objects: a service that answers in a millisecond keeps few, and each half of the space counts twice in its memory. */
+const SMALL_SERVICE = ['--max-semi-space-size=4'];
+
 export function keepProcess({ role, replica, main, environment, onRestarted }: KeeperOptions): ProcessKeeper {
   let child: ChildProcess | undefined;
   let ports: Readonly<Record<string, number>> = {};
@@ -48,7 +51,7 @@ export function keepProcess({ role, replica, main, environment, onRestarted }: K
   const launch = (): Promise<void> =>
     new Promise((resolve, reject) => {
       let isReady = false;
-      const launched = fork(main, [], { env: { ...environment }, stdio: ['ignore', 2, 2, 'ipc'], execArgv: [] });
+      const launched = fork(main, [], { env: { ...environment }, stdio: ['ignore', 2, 2, 'ipc'], execArgv: role === 'edge' ? [] : SMALL_SERVICE });
       child = launched;
       launched.on('message', (message) => {
         if (!isReadyMessage(message) || isReady) return;

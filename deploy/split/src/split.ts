@@ -6,12 +6,18 @@ import { systemClock } from '@signalbox/runtime/clock';
 import { createLog } from '@signalbox/runtime/log';
 import { openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
 import { findOllama, offeredModels } from '@signalbox/standalone/find-ollama';
+import { findVllmModels, offeredByVllm } from '@signalbox/standalone/find-vllm';
 import { makeFirstKey } from '@signalbox/standalone/first-key';
+import { pluginSettings } from '@signalbox/standalone/plugin-settings';
 import { recoverLeftDirectories } from '@signalbox/standalone/recover';
-import { providerSettings, wantedWorkers, type Environment } from '@signalbox/standalone/wanted-workers';
+import { beginLateWorkers } from '@signalbox/standalone/late-workers';
+import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from '@signalbox/standalone/wanted-workers';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { keepProcess, type ProcessKeeper, type ProcessState } from './process-keeper.js';
+
+/** Where the build leaves the dashboard. */
+const DASHBOARD_DIR = fileURLToPath(new URL('../../../services/dashboard/dist/site', import.meta.url));
 
 export interface Split {
   readonly baseUrl: string;
@@ -40,7 +46,9 @@ const SERVICES_DIR = fileURLToPath(new URL('../../../services', import.meta.url)
 const STOP_GRACE_MS = 35_000;
 
 /** What each service may see of the caller's environment beside what is set for it. */
-const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'REDIS_TIMEOUT_MS', 'QUOTA_DEADLINE_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
+const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'REDIS_TIMEOUT_MS', 'QUOTA_DEADLINE_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
+/** Of accounts. */
+const ACCOUNTS_SETTINGS = ['SECRETS_KEYS_OLD', 'FETCH_ALLOW'];
 
 /** Port 0 means any free one; it stays the same when the edge dies and starts again. */
 const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? String(await quietPort()) : wanted);
@@ -53,7 +61,9 @@ export async function openSplit(environment: Environment, { replicas, onProcesse
   const secrets = openDataDir(dataDir, environment);
   const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split') });
   const keepers: ProcessKeeper[] = [];
+  const closers: (() => Promise<void>)[] = [];
   const stopAll = async (): Promise<void> => {
+    for (const close of closers) await close();
     // Doors to clients first, then the neighbours they need while they drain.
     for (const role of [...new Set(keepers.map((keeper) => layerOf(keeper.state().role)))].sort()) {
       await Promise.all(keepers.filter((keeper) => layerOf(keeper.state().role) === role).map((keeper) => keeper.stop(STOP_GRACE_MS)));
@@ -65,7 +75,7 @@ export async function openSplit(environment: Environment, { replicas, onProcesse
   signal?.addEventListener('abort', () => void stop());
   try {
     signal?.throwIfAborted();
-    return await startAll(environment, dataDir, secrets, stores, replicas, onProcesses, keepers, stop, signal);
+    return await startAll(environment, dataDir, secrets, stores, replicas, onProcesses, keepers, stop, (closer) => void closers.unshift(closer), signal);
   } catch (error) {
     await stop();
     if (signal?.aborted === true) throw new Error('stopped while it was starting.', { cause: error });
@@ -82,25 +92,28 @@ async function startAll(
   onProcesses: SplitOptions['onProcesses'],
   keepers: ProcessKeeper[],
   stop: () => Promise<void>,
+  onStop: (closer: () => Promise<void>) => void,
   signal: AbortSignal | undefined,
 ): Promise<Split> {
   const processes = (): readonly ProcessState[] => keepers.map((keeper) => keeper.state());
   const shared = {
+    // glibc keeps an arena of freed memory for each of many threads; two are enough for one event loop.
+    MALLOC_ARENA_MAX: '2',
     ...pick(environment, PASSED_ON),
     HOST: '127.0.0.1',
     DATABASE_URL: stores.databaseUrl,
     REDIS_URL: stores.redisUrl,
     NATS_URL: stores.natsUrl,
     KEY_PEPPER: secrets.keyPepper,
-    SECRETS_KEY: secrets.secretsKey,
   };
 
-  /** Starts every replica of a role; the addresses of their rpc doors. */
-  const start = async (role: string, service: string, own: Record<string, string>, perReplica?: (replica: number) => Promise<Record<string, string>> | Record<string, string>): Promise<string> => {
+  const portsOf = (role: string): Promise<readonly number[]> => Promise.all(Array.from({ length: replicas.get(role) ?? 1 }, () => quietPort()));
+  /** Starts every replica of a role, at `grpcPorts` when given; the addresses of their rpc doors. */
+  const start = async (role: string, service: string, own: Record<string, string>, perReplica?: (replica: number) => Promise<Record<string, string>> | Record<string, string>, grpcPorts?: readonly number[]): Promise<string> => {
     const count = replicas.get(role) ?? 1;
     const started = await Promise.all(
       Array.from({ length: count }, async (_, replica) => {
-        const [grpcPort, metricsPort] = [await quietPort(), await quietPort()];
+        const [grpcPort, metricsPort] = [grpcPorts?.[replica] ?? (await quietPort()), await quietPort()];
         const keeper = keepProcess({
           role,
           replica,
@@ -117,45 +130,67 @@ async function startAll(
     return started.join(',');
   };
 
-  const [accounts, billing] = await Promise.all([start('accounts', 'accounts', {}), start('billing', 'billing', {})]);
+  // Billing asks accounts for terms when it makes a bill: not at its start.
+  const accounts = await start('accounts', 'accounts', { SECRETS_KEY: secrets.secretsKey, ...pick(environment, ACCOUNTS_SETTINGS) });
+  const billing = await start('billing', 'billing', { ACCOUNTS_ADDRS: accounts, ...pick(environment, ['CONTRACT_VARIANT', 'RECONCILE_SECONDS']) });
   const quota = await start('quota', 'quota', { QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
 
   const walDir = environment['WAL_DIR'] || join(dataDir, 'split-wal');
-  const workerSettings = { QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
+  const workerSettings = { ACCOUNTS_ADDRS: accounts, QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
   const workers: string[] = [];
-  const startWorker = async (provider: string, service: string, own: Record<string, string>): Promise<void> => {
-    const addresses = await start(`worker-${provider}`, service, { ...workerSettings, ...own }, (replica) => ({ WAL_DIR: join(walDir, String(replica)) }));
-    for (const address of addresses.split(',')) workers.push(`${provider}=${address}`);
-  };
-  const ollama = await findOllama(environment);
+  const [ollama, vllm] = await Promise.all([findOllama(environment), findVllmModels(environment)]);
   const ollamaSettings = ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl };
+  const startWorker = ({ provider, service }: WantedWorker, grpcPorts?: readonly number[]): Promise<string> => {
+    const own = service === 'worker-sim' ? {} : { ...providerSettings(environment), ...ollamaSettings, PROVIDER: provider };
+    return start(`worker-${provider}`, service, { ...workerSettings, ...own }, (replica) => ({ WAL_DIR: join(walDir, String(replica)) }), grpcPorts);
+  };
+  const wanted = wantedWorkers(environment, ollama !== undefined);
   await Promise.all(
-    wantedWorkers(environment, ollama !== undefined).map(({ service, provider }) =>
-      startWorker(provider, service, service === 'worker-sim' ? {} : { ...providerSettings(environment), ...ollamaSettings, PROVIDER: provider }),
-    ),
+    wanted.map(async (worker) => {
+      const addresses = await startWorker(worker);
+      for (const address of addresses.split(',')) workers.push(`${worker.provider}=${address}`);
+    }),
   );
+  const late = new Map<string, { readonly worker: WantedWorker; readonly grpcPorts: readonly number[] }>(await Promise.all(possibleWorkers(environment, wanted).map(async (worker) => [worker.provider, { worker, grpcPorts: await portsOf(`worker-${worker.provider}`) }] as const)));
 
   await recover(walDir, quota, billing, stores.natsUrl, environment['LOG_LEVEL'] || 'warn');
 
   const providers = [...new Set(workers.map((worker) => worker.split('=')[0] ?? ''))].join(',');
-  const routing = await start('routing', 'routing', { PROVIDERS: providers, OFFERED_MODELS: offeredModels(ollama), ...pick(environment, ['SIMULATOR', 'CATALOG_DIR']) });
+  const offered = [offeredModels(ollama), offeredByVllm(vllm)].filter((list) => list !== '').join(',');
+  const routing = await start('routing', 'routing', { PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), OFFERED_MODELS: offered, ...pick(environment, ['SIMULATOR', 'CATALOG_DIR', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION']) });
+  const sandbox = await start('sandbox', 'sandbox', pick(environment, ['SANDBOX_CONCURRENCY']));
+  const plugins = await start('plugins', 'plugins', { ...pluginSettings(environment), SANDBOX_ADDRS: sandbox });
   const host = environment['HOST'] || '127.0.0.1';
   await start(
     'edge',
     'edge',
     {
-      ...pick(environment, ['CONTRACT_VARIANT', 'BODY_BYTES_MAX', 'ACCESS_LOG_PER_MILLE', 'IN_FLIGHT_MAX']),
+      DASHBOARD_DIR: environment['DASHBOARD_DIR'] || DASHBOARD_DIR,
+      ...pick(environment, ['CONTRACT_VARIANT', 'BODY_BYTES_MAX', 'ACCESS_LOG_PER_MILLE', 'IN_FLIGHT_MAX', 'PLUGINS_DEADLINE_MS']),
+      EDGE_REPLICAS: String(replicas.get('edge') ?? 1),
       HOST: host,
       ADMIN_TOKEN: secrets.adminToken,
       ACCOUNTS_ADDRS: accounts,
       ROUTING_ADDRS: routing,
       QUOTA_ADDRS: quota,
       BILLING_ADDRS: billing,
-      WORKERS: workers.join(','),
+      PLUGINS_ADDRS: plugins,
+      WORKERS: [...workers, ...[...late].flatMap(([provider, { grpcPorts }]) => grpcPorts.map((port) => `${provider}=127.0.0.1:${port}`))].join(','),
     },
     async (replica) => ({
       PORT: replica === 0 ? await edgePort(environment['PORT'] || '8080') : String(await quietPort()),
       ADMIN_PORT: replica === 0 ? await edgePort(environment['ADMIN_PORT'] || '8081') : String(await quietPort()),
+    }),
+  );
+  const log = createLog({ service: 'late-workers', level: environment['LOG_LEVEL'] || 'warn' });
+  const bus = await connectJetStreamBus({ url: stores.natsUrl, clock: systemClock, log, name: 'late-workers' });
+  onStop(() => bus.close());
+  onStop(
+    await beginLateWorkers(accounts, bus, log, new Set(late.keys()), async (provider) => {
+      const found = late.get(provider);
+      if (found === undefined) return;
+      await startWorker(found.worker, found.grpcPorts);
+      onProcesses(processes());
     }),
   );
   const firstEdge = processes().find(({ role, replica }) => role === 'edge' && replica === 0);

@@ -7,12 +7,17 @@ import { composeBilling } from '@signalbox/billing/compose';
 import { loadBillingConfig } from '@signalbox/billing/config';
 import { composeEdge } from '@signalbox/edge/compose';
 import { loadEdgeConfig } from '@signalbox/edge/config';
+import { composePlugins } from '@signalbox/plugins/compose';
+import { loadPluginsConfig } from '@signalbox/plugins/config';
+import { composeSandbox } from '@signalbox/sandbox/compose';
+import { loadSandboxConfig } from '@signalbox/sandbox/config';
 import { composeQuota } from '@signalbox/quota/compose';
 import { loadQuotaConfig } from '@signalbox/quota/config';
 import { composeRouting } from '@signalbox/routing/compose';
 import { loadRoutingConfig } from '@signalbox/routing/config';
 import { systemClock } from '@signalbox/runtime/clock';
-import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
+import { quietPort } from '@signalbox/local-stores/ports';
+import type { ProcessDoors, Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
 import { composeWorkerAnthropic } from '@signalbox/worker-anthropic/compose';
@@ -34,12 +39,22 @@ import { loadWorkerOpenaiConfig } from '@signalbox/worker-openai/config';
 import { composeWorkerSim } from '@signalbox/worker-sim/compose';
 import { loadWorkerSimConfig } from '@signalbox/worker-sim/config';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { openDataDir } from './data-dir.js';
 import type { EmbeddedStore } from './embedded-store.js';
 import { findOllama, offeredModels, type FoundOllama } from './find-ollama.js';
+import { findVllmModels, offeredByVllm } from './find-vllm.js';
 import { makeFirstKey } from './first-key.js';
+import { pluginSettings } from './plugin-settings.js';
 import { recoverLeftDirectories } from './recover.js';
-import { providerSettings, wantedWorkers, type Environment, type WantedWorker } from './wanted-workers.js';
+import { beginLateWorkers } from './late-workers.js';
+import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from './wanted-workers.js';
+
+/** Where the build leaves the dashboard. */
+const DASHBOARD_DIR = fileURLToPath(new URL('../../../services/dashboard/dist/site', import.meta.url));
+
+/** Settings of routing that an operator may give. */
+const ROUTING_SETTINGS = ['QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'];
 
 export interface Standalone {
   readonly baseUrl: string;
@@ -66,51 +81,76 @@ export async function startStandalone(environment: Environment, opening: Promise
   const running: Service[] = [];
   let store: EmbeddedStore | undefined;
   let stopped: Promise<void> | undefined;
+  let stopLate: (() => Promise<void>) | undefined;
 
   const stopAll = async (): Promise<void> => {
+    await stopLate?.();
     for (const service of [...running].reverse()) await service.stop();
     await bus.close();
     await store?.stop();
   };
   const stop = (): Promise<void> => (stopped ??= stopAll());
 
-  const surroundings = (service: string): Surroundings => ({ clock: systemClock, randomBytes, log: createLog({ service, level }), withProcessMetrics: service === 'edge' });
+  const doors: ProcessDoors = new Map();
+  const surroundings = (service: string): Surroundings => ({ clock: systemClock, randomBytes, log: createLog({ service, level }), withProcessMetrics: service === 'edge', doors });
   const common = { HOST: '127.0.0.1', LOG_LEVEL: level, BILLING_PERIOD_SECONDS: environment['BILLING_PERIOD_SECONDS'], KEY_PEPPER: secrets.keyPepper, SECRETS_KEY: secrets.secretsKey };
-  const start = async (service: Service): Promise<Started> => {
-    running.push(service);
+  /** Services stop in reverse: one that comes late is put before those that need it while they drain. */
+  const start = async (service: Service, before?: Service): Promise<Started> => {
+    running.splice(before === undefined ? running.length : running.indexOf(before), 0, service);
     await service.start();
     return { service, address: `127.0.0.1:${service.ports()['grpc'] ?? 0}` };
   };
 
   // Asked while the store opens.
   const findingOllama = findOllama(environment);
+  const findingVllm = findVllmModels(environment);
   try {
     store = await opening;
-    const stores = { ...common, DATABASE_URL: store.databaseUrl };
+    const stores = { ...common, DATABASE_URL: store.databaseUrl, SECRETS_KEYS_OLD: environment['SECRETS_KEYS_OLD'], FETCH_ALLOW: environment['FETCH_ALLOW'] };
     const walDir = environment['WAL_DIR'] || `${dataDir}/wal`;
 
+    const startingAccounts = start(composeAccounts(loadAccountsConfig(stores), surroundings('accounts'), { bus }));
+    const startingPlugins = start(composeSandbox(loadSandboxConfig({ ...common, ...present(environment, ['SANDBOX_CONCURRENCY']) }), surroundings('sandbox'))).then(({ address }) =>
+      start(composePlugins(loadPluginsConfig({ ...stores, ...pluginSettings(environment), SANDBOX_ADDRS: address }), surroundings('plugins'))),
+    );
+    startingPlugins.catch(() => undefined);
+    const accountsAddress = startingAccounts.then(({ address }) => address);
+    accountsAddress.catch(() => undefined);
     const [accounts, billing] = await Promise.all([
-      start(composeAccounts(loadAccountsConfig(stores), surroundings('accounts'), { bus })),
-      start(composeBilling(loadBillingConfig(stores), surroundings('billing'), { bus })),
+      startingAccounts,
+      start(composeBilling(loadBillingConfig({ ...stores, ...present(environment, ['CONTRACT_VARIANT', 'RECONCILE_SECONDS', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX']) }), surroundings('billing'), { bus, accountsAddress })),
     ]);
-    const quota = await start(composeQuota(loadQuotaConfig({ ...common, QUOTA_STORE: 'memory', BILLING_ADDRS: billing.address }), surroundings('quota'), { bus }));
+    const quota = await start(composeQuota(loadQuotaConfig({ ...common, QUOTA_STORE: 'memory', BILLING_ADDRS: billing.address }), surroundings('quota'), { bus, isAlone: true }));
 
-    const ollama = await findingOllama;
-    const workers = await startWorkers(environment, ollama, { ...common, WAL_DIR: walDir, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address }, surroundings, start, bus);
+    // Before any worker: whatever an earlier process left open is in the ledger, whose totals fill the empty counters.
     await recoverLeftDirectories({ walDir, quotaAddress: quota.address, billingAddress: billing.address, bus, log: createLog({ service: 'recovery', level }) });
-
+    const ollama = await findingOllama;
+    const settings = { ...common, WAL_DIR: walDir, ACCOUNTS_ADDRS: accounts.address, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address };
+    const compose = workerComposer(environment, ollama, settings, surroundings, bus);
+    const wanted = wantedWorkers(environment, ollama !== undefined);
+    const workers = await Promise.all(wanted.map(async (worker) => [worker.provider, await start(compose(worker))] as const));
+    const late = new Map<string, { readonly worker: WantedWorker; readonly port: number }>(await Promise.all(possibleWorkers(environment, wanted).map(async (worker) => [worker.provider, { worker, port: await quietPort() }] as const)));
     const providers = workers.map(([provider]) => provider).join(',');
-    const routing = await start(composeRouting(loadRoutingConfig({ ...common, PROVIDERS: providers, SIMULATOR: environment['SIMULATOR'], CATALOG_DIR: environment['CATALOG_DIR'], OFFERED_MODELS: offeredModels(ollama) }), surroundings('routing'), { bus }));
+    const offered = [offeredModels(ollama), offeredByVllm(await findingVllm)].filter((list) => list !== '').join(',');
+    const routing = await start(composeRouting(loadRoutingConfig({ ...common, PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), SIMULATOR: environment['SIMULATOR'], CATALOG_DIR: environment['CATALOG_DIR'], OFFERED_MODELS: offered, SNAPSHOT_DIR: `${dataDir}/catalogs`, ...present(environment, ROUTING_SETTINGS) }), surroundings('routing'), { bus }));
+
+    const plugins = await startingPlugins;
 
     const edgeConfig = loadEdgeConfig({
       ...common,
-      ...Object.fromEntries(['PORT', 'HOST', 'ADMIN_PORT', 'CONTRACT_VARIANT', 'BODY_BYTES_MAX', 'ACCESS_LOG_PER_MILLE', 'QUOTA_DEADLINE_MS'].filter((name) => environment[name] !== undefined).map((name) => [name, environment[name]])),
+      ...present(environment, ['PORT', 'HOST', 'ADMIN_PORT', 'CONTRACT_VARIANT', 'BODY_BYTES_MAX', 'ACCESS_LOG_PER_MILLE', 'QUOTA_DEADLINE_MS', 'PLUGINS_DEADLINE_MS']),
+      DASHBOARD_DIR: environment['DASHBOARD_DIR'] || DASHBOARD_DIR,
       ADMIN_TOKEN: secrets.adminToken,
       ACCOUNTS_ADDRS: accounts.address,
       ROUTING_ADDRS: routing.address,
       QUOTA_ADDRS: quota.address,
       BILLING_ADDRS: billing.address,
-      WORKERS: workers.map(([provider, { address }]) => `${provider}=${address}`).join(','),
+      PLUGINS_ADDRS: plugins.address,
+      WORKERS: [...workers.map(([provider, { address }]) => `${provider}=${address}`), ...[...late].map(([provider, { port }]) => `${provider}=127.0.0.1:${port}`)].join(','),
+    });
+    stopLate = await beginLateWorkers(accounts.address, bus, createLog({ service: 'late-workers', level }), new Set(late.keys()), async (provider) => {
+      const found = late.get(provider);
+      if (found !== undefined) await start(compose(found.worker, found.port), routing.service);
     });
     const edge = await start(composeEdge(edgeConfig, surroundings('edge'), { bus }));
     const firstKey = await makeFirstKey(accounts.address);
@@ -122,22 +162,27 @@ export async function startStandalone(environment: Environment, opening: Promise
   }
 }
 
+/** Those of the variables that are set. */
+function present(environment: Environment, names: readonly string[]): Environment {
+  return Object.fromEntries(names.filter((name) => environment[name] !== undefined).map((name) => [name, environment[name]]));
+}
+
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** One worker for each provider that the environment asks for. */
-function startWorkers(
+/** A worker as a service, not yet started; `port` of its rpc door, else any. */
+function workerComposer(
   environment: Environment,
   ollama: FoundOllama | undefined,
   settings: Environment,
   surroundings: (service: string) => Surroundings,
-  start: (service: Service) => Promise<Started>,
   bus: Bus,
-): Promise<readonly (readonly [string, Started])[]> {
-  const own = { ...settings, ...providerSettings(environment), ...(ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl }) };
-  const compose = ({ service, provider }: WantedWorker): Service => {
+): (worker: WantedWorker, port?: number) => Service {
+  const shared = { ...settings, ...providerSettings(environment), ...(ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl }) };
+  return ({ service, provider }, port = 0) => {
+    const own = { ...shared, GRPC_PORT: String(port) };
     switch (service) {
       case 'worker-anthropic':
         return composeWorkerAnthropic(loadWorkerAnthropicConfig({ ...own, PROVIDER: provider }), surroundings(`worker-${provider}`), { bus });
@@ -159,5 +204,4 @@ function startWorkers(
         return composeWorkerSim(loadWorkerSimConfig(settings), surroundings(service), { bus });
     }
   };
-  return Promise.all(wantedWorkers(environment, ollama !== undefined).map(async (wanted) => [wanted.provider, await start(compose(wanted))] as const));
 }

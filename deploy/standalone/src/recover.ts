@@ -1,4 +1,4 @@
-/** Logs of writers whose provider is no longer configured are shipped too, before anything is ready: their charges are money. */
+/** All logs are booked to their end before a worker starts, also of providers that are no longer configured: their charges are money, and no edge is left that could tell of them. */
 import type { Bus } from '@signalbox/bus/bus';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { systemClock } from '@signalbox/runtime/clock';

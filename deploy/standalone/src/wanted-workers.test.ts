@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { providerSettings, wantedWorkers } from './wanted-workers.js';
+import { possibleWorkers, providerSettings, wantedWorkers } from './wanted-workers.js';
 
 const providersOf = (environment: Readonly<Record<string, string>>): readonly string[] => wantedWorkers(environment).map(({ service, provider }) => `${service}/${provider}`);
 
@@ -19,6 +19,19 @@ test.each([
   ['one that the operator named takes its place', { OLLAMA_BASE_URL: 'http://x' }, ['worker-ollama/ollama']],
 ])('Ollama: %s', (_what, environment, expected) => {
   expect(wantedWorkers(environment, true).map(({ service, provider }) => `${service}/${provider}`)).toEqual(expected);
+});
+
+test('own credentials may call for any provider that the operator does not have, never for the operator’s own machines', () => {
+  const environment = { OPENAI_API_KEY: 'a' };
+  const providers = possibleWorkers(environment, wantedWorkers(environment)).map(({ provider }) => provider);
+  expect(providers).toEqual(expect.arrayContaining(['anthropic', 'groq', 'amazon-bedrock', 'google-ai-studio']));
+  for (const never of ['openai', 'vllm', 'ollama', 'simulator', 'meta', 'azure-openai', 'google-vertex']) expect(providers).not.toContain(never);
+});
+
+test('the operator may name them, or none', () => {
+  const possible = (list: string): readonly string[] => possibleWorkers({ BYOK_PROVIDERS: list }, []).map(({ provider }) => provider);
+  expect(possible('groq, cohere, vllm')).toEqual(['cohere', 'groq']);
+  expect(possible('off')).toEqual([]);
 });
 
 test('workers get what is a provider\'s, and nothing else of the environment', () => {

@@ -44,6 +44,22 @@ export function wantedWorkers(environment: Environment, hasOllama = false): read
   return wanted;
 }
 
+/**
+ * Workers that accounts' own credentials may call for, beside those that are wanted anyway. BYOK_PROVIDERS names them,
+ * with commas; `off` = none; by default every provider whose address needs nothing of the operator's.
+ */
+export function possibleWorkers(environment: Environment, wanted: readonly WantedWorker[]): readonly WantedWorker[] {
+  const named = (environment['BYOK_PROVIDERS'] ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
+  const possible: WantedWorker[] = [
+    ...OWN_WORKERS.map(({ service, provider }) => ({ service, provider })),
+    { service: 'worker-bedrock', provider: 'amazon-bedrock' },
+    { service: 'worker-google', provider: 'google-ai-studio' },
+    // A host without a credential is the operator's own machine: what an account says must never lead there.
+    ...Object.keys(PRESETS).filter(isPresetId).filter((id) => presetOf(id).baseUrl !== '' && presetOf(id).isCredentialOptional !== true).map((provider) => ({ service: 'worker-openai-compatible', provider }) as const),
+  ];
+  return possible.filter(({ provider }) => !wanted.some((other) => other.provider === provider) && (named.length === 0 || named.includes(provider)));
+}
+
 /** Settings of workers whose names do not end as those of the others do. */
 const OTHER_SETTINGS: ReadonlySet<string> = new Set([
   ...['AWS_ACCESS_KEY_ID', 'AWS_BEARER_TOKEN_BEDROCK', 'AWS_DEFAULT_REGION', 'AWS_REGION', 'AWS_SECRET_ACCESS_KEY'],

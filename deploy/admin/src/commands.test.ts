@@ -1,0 +1,51 @@
+import { describe, expect, test } from '@jest/globals';
+import { parseCommand, UsageError } from './commands.js';
+
+const parse = (text: string) => parseCommand(text.split(' '));
+const EVERY = '--cost-cap-usd 5 --cost-cap-period week --hard-cap --included-tokens 9000000000000 --byok-tokens 5 --overage-usd-per-million 1.25 --rpm 60 --burst 7 --trial-credit-usd 0.5 --baseline-model openai/gpt-4o --variant B --store-answers';
+const EVERY_BODY = {
+  cost_cap_usd: '5', cost_cap_period: 'week', hard_cap: true, included_tokens: '9000000000000', byok_tokens: '5', overage_usd_per_million: '1.25', requests_per_minute: 60, burst_per_second: 7, trial_credit_usd: '0.5', baseline_model: 'openai/gpt-4o',
+  variant: 'B', store_answers: true,
+};
+
+describe('words become one call', () => {
+  test.each(['free', 'team', 'business', 'enterprise', 'pro'])('of an account of tier %s with every flag', (tier) => {
+    expect(parse(`account create --name N --tier ${tier} ${EVERY} --json`)).toEqual({ call: { method: 'POST', path: '/admin/accounts', body: { name: 'N', tier, ...EVERY_BODY } }, json: true });
+    expect(parse(`account set acct_1 --tier ${tier} ${EVERY}`)).toEqual({ call: { method: 'PATCH', path: '/admin/accounts/acct_1', body: { tier, ...EVERY_BODY } }, json: false });
+  });
+
+  test.each([
+    ['account show acct_1', 'GET', '/admin/accounts/acct_1', undefined],
+    ['account list', 'GET', '/admin/accounts', undefined],
+    ['account suspend acct_1', 'POST', '/admin/accounts/acct_1/suspend', undefined],
+    ['account set acct_1 --hard-cap=false --store-answers=false --rpm none', 'PATCH', '/admin/accounts/acct_1', { hard_cap: false, store_answers: false, requests_per_minute: null }],
+    ['account set a/../b --rpm 1', 'PATCH', '/admin/accounts/a%2F..%2Fb', { requests_per_minute: 1 }],
+    ['account set acct_1 --cost-cap-usd 5 --cost-cap-period day --cost-cap-usd 9 --cost-cap-period total', 'PATCH', '/admin/accounts/acct_1', { cost_caps: [{ cap_usd: '5', period: 'day' }, { cap_usd: '9', period: 'total' }] }],
+    ['key create --account acct_1 --name N --expires-in 60 --scopes inference,keys', 'POST', '/admin/keys', { account_id: 'acct_1', name: 'N', expires_in: 60, scopes: ['inference', 'keys'] }],
+    ['key list --account acct_1', 'GET', '/admin/keys?account=acct_1', undefined],
+    ['key revoke key_1', 'DELETE', '/admin/keys/key_1', undefined],
+    ['key revoke key_1 --compromised', 'DELETE', '/admin/keys/key_1?compromised=true', undefined],
+  ])('%s', (text, method, path, body) => {
+    expect(parse(text).call).toEqual({ method, path, ...(body === undefined ? {} : { body }) });
+  });
+});
+
+test.each([
+  ['account make', 'Unknown command.'],
+  ['account create --name N', '--tier is required.'],
+  ['account create --tier free', '--name is required.'],
+  ['account set --rpm 1', 'One ID is required.'],
+  ['account show a b', 'One ID is required.'],
+  ['account list extra', 'Too many words.'],
+  ['account set a --colour red', 'Unknown flag --colour.'],
+  ['account set a --rpm', '--rpm needs a value.'],
+  ['account set a --rpm many', '--rpm must be a whole number.'],
+  ['account set a --cost-cap-usd 1e3', '--cost-cap-usd must be a decimal amount of US dollars with at most nine decimals.'],
+  ['account set a --cost-cap-usd 9000001', '--cost-cap-usd must be from 0 to 9000000 US dollars.'],
+  ['account set a --hard-cap=maybe', '--hard-cap is true or false.'],
+  ['account create --name N --tier free --rpm none', '--rpm must be a whole number.'],
+  ['key create --account a', '--name is required.'],
+  ['key list', '--account is required.'],
+])('%s is refused: %s', (text, message) => {
+  expect(() => parse(text)).toThrow(new UsageError(message));
+});

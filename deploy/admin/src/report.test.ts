@@ -1,0 +1,18 @@
+import { expect, test } from '@jest/globals';
+import { UsageError } from './commands.js';
+import { parseReport } from './report.js';
+
+const day = { day: '2026-11-01', cost_usd: '12.345678901', tokens: 7 };
+
+test.each([
+  ['CSV', 'day,cost_usd,tokens\n2026-11-01,12.345678901,7\n'],
+  ['CSV of another order, with quotes and a byte-order mark', '\uFEFFTokens,"Cost_USD",model,day\r\n7,"12.345678901","a, ""b""",2026-11-01T00:00:00Z\r\n\r\n'],
+  ['JSON', '[{"day":"2026-11-01","cost_usd":"12.345678901","tokens":7}]'],
+  ['JSON with a head', '{"days":[{"day":"2026-11-01","cost_usd":"12.345678901","tokens":7}]}'],
+])('%s is read to the nano', (_kind, text) => {
+  expect(parseReport(text)).toEqual([day]);
+});
+
+test.each(['', 'day\n2026-11-01', 'day,cost_usd\n2026-11-01,-1', 'day,cost_usd\n2026-11-01,1.2345678901', 'day,cost_usd\nyesterday,1', '[{"day":"2026-11-01"}]', '{"days":1}', '[', 'day,cost_usd,tokens\n2026-11-01,1,x'])('%j is refused', (text) => {
+  expect(() => parseReport(text)).toThrow(UsageError);
+});

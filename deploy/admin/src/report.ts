@@ -1,0 +1,61 @@
+/** A provider's usage report: JSON or CSV, one line a UTC day, to the days that the admin door takes. */
+import { UsageError } from './commands.js';
+
+export interface ReportDay {
+  readonly day: string;
+  readonly cost_usd: string;
+  readonly tokens: number;
+}
+
+const DAY = /^\d{4}-\d{2}-\d{2}/;
+
+/** A decimal amount as it stands in the report: never through a float when it is text. */
+function costOf(value: unknown, line: string): string {
+  const text = typeof value === 'number' ? value.toFixed(9) : typeof value === 'string' ? value.trim().replace(/^\$/, '') : '';
+  if (!/^\d{1,15}(\.\d{1,9})?$/.test(text)) throw new UsageError(`${line}: cost_usd must be a decimal amount of US dollars with at most nine decimals.`);
+  return text;
+}
+
+function dayOf(day: unknown, cost: unknown, tokens: unknown, line: string): ReportDay {
+  const text = typeof day === 'string' ? day.trim() : '';
+  if (!DAY.test(text)) throw new UsageError(`${line}: day must be a date as 2026-11-21.`);
+  const count = tokens === undefined || tokens === '' || tokens === null ? 0 : Number(tokens);
+  if (!Number.isSafeInteger(count) || count < 0) throw new UsageError(`${line}: tokens must be a whole number.`);
+  return { day: text.slice(0, 10), cost_usd: costOf(cost, line), tokens: count };
+}
+
+/** Fields of one line of CSV, quotes undone. */
+function fieldsOf(line: string): string[] {
+  const fields: string[] = [];
+  for (const match of line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)) fields.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? '');
+  return fields;
+}
+
+/** JSON: an array of, or an object with `days` of, `{day, cost_usd, tokens?}`. CSV: a head line with those names. Throws UsageError. */
+export function parseReport(text: string): readonly ReportDay[] {
+  const trimmed = text.replace(/^\uFEFF/, '').trim();
+  if (trimmed.startsWith('[') || trimmed.startsWith('{')) {
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(trimmed);
+    } catch {
+      throw new UsageError('The report is not valid JSON.');
+    }
+    const days: unknown = Array.isArray(parsed) ? parsed : (parsed as { readonly days?: unknown }).days;
+    if (!Array.isArray(days)) throw new UsageError('The report has no days.');
+    return days.map((entry: unknown, index) => {
+      const { day, cost_usd: cost, tokens } = (typeof entry === 'object' && entry !== null ? entry : {}) as Readonly<Record<string, unknown>>;
+      return dayOf(day, cost, tokens, `days[${index}]`);
+    });
+  }
+  const [head = '', ...lines] = trimmed.split(/\r?\n/);
+  const names = fieldsOf(head).map((name) => name.trim().toLowerCase());
+  const [dayAt, costAt, tokensAt] = [names.indexOf('day'), names.indexOf('cost_usd'), names.indexOf('tokens')];
+  if (dayAt < 0 || costAt < 0) throw new UsageError('The first line of the report must name the columns day and cost_usd.');
+  return lines
+    .filter((line) => line.trim() !== '')
+    .map((line, index) => {
+      const fields = fieldsOf(line);
+      return dayOf(fields[dayAt], fields[costAt], tokensAt < 0 ? undefined : fields[tokensAt], `line ${index + 2}`);
+    });
+}

@@ -1,0 +1,32 @@
+/** vLLM: what a server of the operator's holds, asked at the start. */
+import { isObject } from '@signalbox/wires/canonical';
+import { request } from 'undici';
+import type { Environment } from './wanted-workers.js';
+
+const ANSWER_MS = 500;
+
+function modelsOf(told: unknown): readonly string[] | undefined {
+  const models = isObject(told) ? told['data'] : undefined;
+  return Array.isArray(models) ? (models as readonly unknown[]).flatMap((model) => (isObject(model) && typeof model['id'] === 'string' ? [model['id']] : [])) : undefined;
+}
+
+/** Models that the server at VLLM_BASE_URL holds; undefined = there is none, or it does not say (yet). Never rejects; settles within half a second. */
+export async function findVllmModels(environment: Environment, { answerMs = ANSWER_MS } = {}): Promise<readonly string[] | undefined> {
+  const baseUrl = environment['VLLM_BASE_URL'] ?? '';
+  if (baseUrl === '') return undefined;
+  const key = environment['VLLM_API_KEY']?.split(',')[0]?.trim() ?? '';
+  try {
+    const { statusCode, body } = await request(`${baseUrl.replace(/\/+$/, '')}/models`, { signal: AbortSignal.timeout(answerMs), headers: key === '' ? {} : { authorization: `Bearer ${key}` } });
+    const text = await body.text();
+    const models = statusCode === 200 ? modelsOf(JSON.parse(text)) : undefined;
+    // None at all is what a server says that is not up yet.
+    return models?.length === 0 ? undefined : models;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The models for routing's OFFERED_MODELS; empty = it did not say. */
+export function offeredByVllm(models: readonly string[] | undefined): string {
+  return models === undefined ? '' : models.map((model) => `vllm/${model}`).join(',');
+}

@@ -1,0 +1,284 @@
+// The table of services as they are deployed: `node deploy/topology.mjs` writes docker-compose.yml and
+// k8s/base/services.yaml from it, `--check` compares. What is asked of every container stands here once.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { stringify } from 'yaml';
+
+const GRPC = 9100;
+const METRICS = 9464;
+const HTTP = 8080;
+/** Longer than the 30 s that a service drains, and the 30 s that a worker waits for the usage of clients that left. */
+const GRACE_SECONDS = 75;
+
+const at = (name) => `${name}:${GRPC}`;
+
+/** Providers with a worker: name of the deployment, its service, the provider's id, and variables that hold its credential. */
+const WORKERS = [
+  ['worker-sim', 'worker-sim', 'simulator', []],
+  ['worker-openai', 'worker-openai', 'openai', ['OPENAI_API_KEY']],
+  ['worker-anthropic', 'worker-anthropic', 'anthropic', ['ANTHROPIC_API_KEY']],
+  ['worker-google', 'worker-google', 'google-ai-studio', ['GEMINI_API_KEY']],
+  ['worker-bedrock', 'worker-bedrock', 'amazon-bedrock', ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION']],
+  ['worker-azure', 'worker-azure', 'azure-openai', ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME']],
+  ['worker-cohere', 'worker-cohere', 'cohere', ['COHERE_API_KEY']],
+  ['worker-ollama', 'worker-ollama', 'ollama', ['OLLAMA_BASE_URL']],
+  ...[['groq', 'GROQ'], ['mistral', 'MISTRAL'], ['deepseek', 'DEEPSEEK'], ['together', 'TOGETHER'], ['fireworks', 'FIREWORKS'], ['openrouter', 'OPENROUTER']].map(([id, prefix]) => [`worker-${id}`, 'worker-openai-compatible', id, [`${prefix}_API_KEY`]]),
+];
+/** Services that read PROVIDER. */
+const SHARED_WORKERS = new Set(['worker-anthropic', 'worker-google', 'worker-openai-compatible']);
+
+const workerRow = ([name, service, provider, credentials]) => ({
+  name,
+  service,
+  provider,
+  env: { ...(SHARED_WORKERS.has(service) ? { PROVIDER: provider } : {}), WAL_DIR: '/wal', ACCOUNTS_ADDRS: at('accounts'), QUOTA_ADDRS: at('quota'), BILLING_ADDRS: at('billing') },
+  secrets: { NATS_URL: 'nats' },
+  credentials,
+  calls: ['accounts', 'quota', 'billing'],
+  stores: ['nats'],
+  goesOut: true,
+  // One replica a log: attempts are concluded by the worker that has them in its journal.
+  replicas: service === 'worker-sim' ? 1 : 0,
+  memoryMi: 256,
+});
+
+/** `secrets`: variable → secret that holds it. `calls`: rpc neighbours. `stores`: what else it connects to. */
+const SERVICES = [
+  { name: 'accounts', env: {}, secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'nats' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
+  { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'nats' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
+  { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, secrets: { REDIS_URL: 'quota', NATS_URL: 'nats' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
+  { name: 'routing', env: {}, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR'], secrets: { NATS_URL: 'nats' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
+  { name: 'sandbox', env: {}, secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
+  { name: 'plugins', env: {}, secrets: { DATABASE_URL: 'plugins' }, calls: ['sandbox'], stores: ['postgres'], goesOut: true, replicas: 2, memoryMi: 1024 },
+  ...WORKERS.map(workerRow),
+  {
+    name: 'edge',
+    env: {
+      PORT: String(HTTP),
+      // Where the image has it.
+      DASHBOARD_DIR: '/app/services/dashboard/dist/site',
+      ACCOUNTS_ADDRS: at('accounts'),
+      ROUTING_ADDRS: at('routing'),
+      QUOTA_ADDRS: at('quota'),
+      BILLING_ADDRS: at('billing'),
+      PLUGINS_ADDRS: at('plugins'),
+      WORKERS: WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(','),
+    },
+    settings: ['CONTRACT_VARIANT'],
+    secrets: { KEY_PEPPER: 'keys', ADMIN_TOKEN: 'admin', NATS_URL: 'nats' },
+    calls: ['accounts', 'routing', 'quota', 'billing', 'plugins', ...WORKERS.map(([name]) => name)],
+    stores: ['nats'],
+    http: HTTP,
+    replicas: 2,
+    memoryMi: 384,
+  },
+].map((row) => ({ service: row.name, credentials: [], settings: [], ...row }));
+
+const STORE_PORTS = { postgres: 5432, redis: 6379, nats: 4222 };
+const command = ({ service }) => [`services/${service}/dist/main.js`];
+const common = ({ name }) => ({ HOST: '0.0.0.0', METRICS_PORT: String(METRICS), ...(name === 'edge' ? {} : { GRPC_PORT: String(GRPC) }) });
+
+// ── compose ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const SECRET_VALUES = {
+  accounts: { DATABASE_URL: 'postgres://accounts:${ACCOUNTS_DB_PASSWORD:?}@postgres:5432/signalbox' },
+  billing: { DATABASE_URL: 'postgres://billing:${BILLING_DB_PASSWORD:?}@postgres:5432/signalbox' },
+  plugins: { DATABASE_URL: 'postgres://plugins:${PLUGINS_DB_PASSWORD:?}@postgres:5432/signalbox' },
+  quota: { REDIS_URL: 'redis://:${REDIS_PASSWORD:?}@redis:6379' },
+  nats: { NATS_URL: 'nats://signalbox:${NATS_PASSWORD:?}@nats:4222' },
+  keys: { KEY_PEPPER: '${KEY_PEPPER:?}' },
+  sealing: { SECRETS_KEY: '${SECRETS_KEY:?}' },
+  admin: { ADMIN_TOKEN: '${ADMIN_TOKEN:?}' },
+};
+const SETTING_DEFAULTS = { CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', BYOK_PROVIDERS: '', SIMULATOR: 'auto' };
+
+function composeService(row) {
+  const { name, env, secrets, settings, credentials, calls, stores, http, provider } = row;
+  const isWorker = provider !== undefined;
+  return {
+    image: 'signalbox:${SIGNALBOX_VERSION:-local}',
+    build: { context: '.', dockerfile: 'deploy/docker/Dockerfile' },
+    command: command(row),
+    ...(isWorker && name !== 'worker-sim' ? { profiles: [provider] } : {}),
+    environment: {
+      ...common(row),
+      LOG_LEVEL: '${LOG_LEVEL:-info}',
+      ...env,
+      ...Object.fromEntries(settings.map((setting) => [setting, `\${${setting}:-${SETTING_DEFAULTS[setting]}}`])),
+      ...Object.fromEntries(Object.entries(secrets).map(([variable, secret]) => [variable, SECRET_VALUES[secret][variable]])),
+      ...Object.fromEntries(credentials.map((variable) => [variable, `\${${variable}:-}`])),
+    },
+    depends_on: Object.fromEntries([...stores, ...calls.filter((other) => !other.startsWith('worker-'))].map((other) => [other, { condition: 'service_healthy' }])),
+    ...(http === undefined ? {} : { ports: [`127.0.0.1:\${PORT:-8080}:${http}`] }),
+    read_only: true,
+    tmpfs: ['/tmp'],
+    cap_drop: ['ALL'],
+    security_opt: ['no-new-privileges:true'],
+    ...(isWorker ? { volumes: [`wal-${name.slice('worker-'.length)}:/wal`] } : {}),
+    restart: 'unless-stopped',
+    stop_grace_period: `${GRACE_SECONDS}s`,
+    mem_limit: `${row.memoryMi}m`,
+    networks: name === 'sandbox' ? ['sandbox'] : name === 'plugins' ? ['default', 'sandbox'] : ['default'],
+  };
+}
+
+const STORES = {
+  postgres: {
+    image: 'postgres:17-alpine',
+    environment: { POSTGRES_USER: 'postgres', POSTGRES_DB: 'signalbox', POSTGRES_PASSWORD: '${POSTGRES_PASSWORD:?}', ACCOUNTS_DB_PASSWORD: '${ACCOUNTS_DB_PASSWORD:?}', BILLING_DB_PASSWORD: '${BILLING_DB_PASSWORD:?}', PLUGINS_DB_PASSWORD: '${PLUGINS_DB_PASSWORD:?}' },
+    volumes: ['postgres:/var/lib/postgresql/data', './deploy/postgres:/docker-entrypoint-initdb.d:ro'],
+    healthcheck: { test: ['CMD', 'pg_isready', '-U', 'postgres', '-d', 'signalbox'], interval: '5s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  redis: {
+    image: 'redis:7-alpine',
+    command: ['sh', '-c', 'exec redis-server --appendonly yes --appendfsync everysec --maxmemory-policy noeviction --requirepass "$$REDIS_PASSWORD"'],
+    environment: { REDIS_PASSWORD: '${REDIS_PASSWORD:?}' },
+    volumes: ['redis:/data'],
+    healthcheck: { test: ['CMD-SHELL', 'REDISCLI_AUTH="$$REDIS_PASSWORD" redis-cli ping | grep -q PONG'], interval: '5s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  nats: {
+    image: 'nats:2.10-alpine',
+    command: ['--jetstream', '--store_dir', '/data', '--http_port', '8222', '--user', 'signalbox', '--pass', '${NATS_PASSWORD:?}'],
+    volumes: ['nats:/data'],
+    healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:8222/healthz'], interval: '5s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  prometheus: {
+    image: 'prom/prometheus:v3.5.0',
+    volumes: ['./deploy/prometheus/prometheus.yml:/etc/prometheus/prometheus.yml:ro', './deploy/prometheus/alerts.yml:/etc/prometheus/alerts.yml:ro', './deploy/prometheus/targets:/etc/prometheus/targets:ro', 'prometheus:/prometheus'],
+    ports: ['127.0.0.1:9090:9090'],
+    healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:9090/-/ready'], interval: '10s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  grafana: {
+    image: 'grafana/grafana:12.1.0',
+    environment: { GF_SECURITY_ADMIN_PASSWORD: '${GRAFANA_PASSWORD:?}', GF_ANALYTICS_REPORTING_ENABLED: 'false', GF_ANALYTICS_CHECK_FOR_UPDATES: 'false' },
+    volumes: ['./deploy/grafana/provisioning:/etc/grafana/provisioning:ro', './deploy/grafana/dashboards:/var/lib/grafana/dashboards:ro', 'grafana:/var/lib/grafana'],
+    ports: ['127.0.0.1:3000:3000'],
+    depends_on: { prometheus: { condition: 'service_healthy' } },
+    healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:3000/api/health'], interval: '10s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+};
+
+function composeFile() {
+  const services = { ...STORES, ...Object.fromEntries(SERVICES.map((row) => [row.name, composeService(row)])) };
+  const volumes = Object.values(services).flatMap(({ volumes: list = [] }) => list.map((volume) => volume.split(':')[0]).filter((source) => !source.startsWith('.')));
+  return { name: 'signalbox', services, volumes: Object.fromEntries(volumes.map((volume) => [volume, {}])), networks: { default: {}, sandbox: { internal: true } } };
+}
+
+// ── Kubernetes ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+const labels = (name) => ({ 'app.kubernetes.io/name': name, 'app.kubernetes.io/part-of': 'signalbox' });
+const metadata = (name) => ({ name, labels: labels(name) });
+const fromSecret = (name, secret, isOptional = false) => ({ name, valueFrom: { secretKeyRef: { name: `signalbox-${secret}`, key: name, ...(isOptional ? { optional: true } : {}) } } });
+
+function podTemplate(row) {
+  const { name, env, secrets, settings, credentials, http, provider, memoryMi } = row;
+  const ports = http === undefined ? [{ name: 'grpc', containerPort: GRPC }] : [{ name: 'http', containerPort: http }];
+  const probe = (path, extra) => ({ httpGet: { path, port: 'metrics' }, ...extra });
+  return {
+    metadata: { labels: labels(name) },
+    spec: {
+      serviceAccountName: 'signalbox',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: GRACE_SECONDS,
+      securityContext: { runAsNonRoot: true, runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch', seccompProfile: { type: 'RuntimeDefault' } },
+      topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway', labelSelector: { matchLabels: labels(name) } }],
+      containers: [
+        {
+          name: 'service',
+          image: 'signalbox',
+          args: command(row),
+          ports: [...ports, { name: 'metrics', containerPort: METRICS }],
+          env: [
+            ...Object.entries({ ...common(row), ...env }).map(([variable, value]) => ({ name: variable, value })),
+            ...['LOG_LEVEL', ...settings].map((variable) => ({ name: variable, valueFrom: { configMapKeyRef: { name: 'signalbox', key: variable } } })),
+            ...Object.entries(secrets).map(([variable, secret]) => fromSecret(variable, secret)),
+            ...credentials.map((variable) => fromSecret(variable, name, true)),
+          ],
+          startupProbe: probe('/readyz', { periodSeconds: 2, failureThreshold: 60 }),
+          livenessProbe: probe('/livez', { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }),
+          readinessProbe: probe('/readyz', { periodSeconds: 5, timeoutSeconds: 3 }),
+          // Nobody is sent here any more before the drain begins.
+          lifecycle: { preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } } },
+          resources: { requests: { cpu: '100m', memory: `${Math.round(memoryMi / 2)}Mi` }, limits: { memory: `${memoryMi}Mi` } },
+          securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+          volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }])],
+        },
+      ],
+      volumes: [{ name: 'tmp', emptyDir: {} }],
+    },
+  };
+}
+
+function networkPolicy(row) {
+  const { name, calls, stores, http, goesOut } = row;
+  const pods = (other) => ({ podSelector: { matchLabels: { 'app.kubernetes.io/name': other } } });
+  const callers = SERVICES.filter((other) => other.calls.includes(name)).map((other) => pods(other.name));
+  const ingress = [
+    { from: [{ namespaceSelector: { matchLabels: { 'signalbox.dev/monitoring': 'true' } } }], ports: [{ port: METRICS }] },
+    ...(callers.length > 0 ? [{ from: callers, ports: [{ port: GRPC }] }] : []),
+    ...(http === undefined ? [] : [{ from: [{ namespaceSelector: { matchLabels: { 'signalbox.dev/ingress': 'true' } } }], ports: [{ port: http }] }]),
+  ];
+  const dns = { to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } }, podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }], ports: [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }] };
+  // Providers and clients' documents: the public internet, never the cluster or the cloud's own services.
+  const internet = { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.0.0.0/8', '100.64.0.0/10', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'] } }], ports: [{ port: 443 }] };
+  const egress = [
+    ...(calls.length + stores.length > 0 || goesOut ? [dns] : []),
+    ...(calls.length > 0 ? [{ to: calls.map(pods), ports: [{ port: GRPC }] }] : []),
+    ...stores.map((store) => ({ to: [{ podSelector: { matchLabels: { 'signalbox.dev/store': store } } }], ports: [{ port: STORE_PORTS[store] }] })),
+    ...(goesOut ? [internet] : []),
+  ];
+  return { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: metadata(name), spec: { podSelector: { matchLabels: labels(name) }, policyTypes: ['Ingress', 'Egress'], ingress, egress } };
+}
+
+function kubernetesService(row) {
+  const { name, replicas, http, provider } = row;
+  const selector = { matchLabels: labels(name) };
+  const workload =
+    provider === undefined
+      ? { apiVersion: 'apps/v1', kind: 'Deployment', metadata: metadata(name), spec: { replicas, selector, strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } }, template: podTemplate(row) } }
+      : {
+          apiVersion: 'apps/v1',
+          kind: 'StatefulSet',
+          metadata: metadata(name),
+          spec: {
+            serviceName: name,
+            replicas,
+            selector,
+            template: podTemplate(row),
+            // The log is money: its volume outlives its pod and its set.
+            persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
+            volumeClaimTemplates: [{ metadata: { name: 'wal' }, spec: { accessModes: ['ReadWriteOncePod'], resources: { requests: { storage: '4Gi' } } } }],
+          },
+        };
+  const ports = [http === undefined ? { name: 'grpc', port: GRPC, targetPort: 'grpc' } : { name: 'http', port: 80, targetPort: 'http' }, { name: 'metrics', port: METRICS, targetPort: 'metrics' }];
+  // Headless: links choose among the addresses of all replicas themselves.
+  const door = { apiVersion: 'v1', kind: 'Service', metadata: metadata(name), spec: { ...(http === undefined ? { clusterIP: 'None' } : {}), selector: labels(name), ports } };
+  const many = [
+    { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: metadata(name), spec: { maxUnavailable: 1, selector } },
+    { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata: metadata(name), spec: { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name }, minReplicas: replicas, maxReplicas: replicas * 5, metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'AverageValue', averageValue: '700m' } } }], behavior: { scaleDown: { stabilizationWindowSeconds: 300 } } } },
+  ];
+  return [workload, door, networkPolicy(row), ...(provider === undefined ? many : [])];
+}
+
+// ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const HEAD = '# Written by deploy/topology.mjs: change the table there, then run it.\n';
+const options = { lineWidth: 0, aliasDuplicateObjects: false };
+const files = {
+  '../docker-compose.yml': HEAD + stringify(composeFile(), options),
+  '../k8s/base/services.yaml': HEAD + SERVICES.flatMap(kubernetesService).map((document) => stringify(document, options)).join('---\n'),
+};
+const isCheck = process.argv.includes('--check');
+for (const [path, text] of Object.entries(files)) {
+  const file = new URL(path, import.meta.url);
+  if (!isCheck) writeFileSync(file, text);
+  else if (readFileSync(file, 'utf8') !== text) {
+    process.stderr.write(`${path} is not what topology.mjs makes: run node deploy/topology.mjs\n`);
+    process.exitCode = 1;
+  }
+}
