@@ -124,8 +124,7 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
   if (state === 'answered' && charges.length !== 1) world.violate(`I2: ${requestId} was answered and has ${charges.length} charge rows`);
   if (rows.length > 0 && charges.length === 0) world.violate(`I2: ${requestId} has attempts and no charge row`);
   if (costTold !== undefined && BigInt(costTold) !== net) world.violate(`I7: ${requestId} was told ${costTold} and is charged ${net}`);
-  // When edge and worker die both, nobody is left who knows that the answer did not arrive.
-  if (state === 'refused' && !client.lostItsEdge && refusal?.kind === 'attempts' && net !== 0n) world.violate(`I8: ${requestId} got no answer and is charged ${net}`);
+  if (state === 'refused' && refusal?.kind === 'attempts' && net !== 0n) world.violate(`I8: ${requestId} got no answer and is charged ${net}`);
   if (admission !== undefined && admission !== 'ADMITTED' && [...bill.keys()].some((id) => id.startsWith(`${requestId}/`))) world.violate(`I10: ${requestId} was refused and reached a provider`);
   let running = 0n;
   let isCharged = false;

@@ -11,8 +11,6 @@ export class SimClient implements Answer {
   costTold: string | undefined;
   refusal: Refusal | undefined;
   admission: string | undefined;
-  /** Its edge died during the request or after it: what edge still had to tell is lost. */
-  lostItsEdge = false;
   private listener: ClientListener | undefined;
 
   constructor(
@@ -58,6 +56,10 @@ export class SimClient implements Answer {
     this.state = 'refused';
   }
 
+  decided(): void {
+    // Never asked for.
+  }
+
   admitted({ decision }: { readonly decision: string }): void {
     this.admission = decision;
   }
@@ -87,7 +89,6 @@ export class SimClient implements Answer {
 
   /** Its edge died. */
   reset(): void {
-    this.lostItsEdge = true;
     if (!this.isOver) this.state = 'reset';
   }
 

@@ -17,7 +17,6 @@ export interface CounterEvents {
   /** A hold is written down or grew: `amount` is what it holds now. */
   held(accountId: string, requestId: string, amount: bigint): void;
   decided(accountId: string, requestId: string, decision: string, spend: bigint): void;
-  lost(): void;
 }
 
 /** A counter that is only ever added to: what a store does that has no ids. */
@@ -32,6 +31,7 @@ export class SimCounters {
   lostReply = 0;
   readonly accounts = new Map<string, AccountState>();
   private readonly store: QuotaStore;
+  private lives = 1;
   private readonly naive = new Map<string, Naive>();
   private snapshot = new Map<string, AccountState>();
 
@@ -41,7 +41,11 @@ export class SimCounters {
     private readonly events: CounterEvents,
     private readonly mutant: CounterMutant | undefined,
   ) {
-    this.store = createMemoryStore({ clock: { nowMs: () => Math.floor(EPOCH_MS + scheduler.nowMs) }, accounts: this.accounts });
+    this.store = createMemoryStore({ clock: { nowMs: () => Math.floor(EPOCH_MS + scheduler.nowMs) }, accounts: this.accounts, epoch: () => this.epoch });
+  }
+
+  private get epoch(): string {
+    return `life ${this.lives}`;
   }
 
   calm(): void {
@@ -64,14 +68,10 @@ export class SimCounters {
     this.become(deepCopy(this.snapshot));
   }
 
-  /** What is held now, by request. */
-  heldBy(requestId: string, accountId: string): bigint {
-    return this.accounts.get(accountId)?.holds.get(requestId)?.amount ?? 0n;
-  }
-
   /** The store as one process of quota sees it. */
   openFor(life: Life): QuotaStore {
     const { store } = this;
+    let latestEpoch = this.epoch;
     return {
       start: () => Promise.resolve(),
       stop: () => Promise.resolve(),
@@ -81,11 +81,22 @@ export class SimCounters {
       heartbeat: (accountId, requestId, toAmount, toTokens) =>
         this.ask(life, async () => {
           const isGranted = await store.heartbeat(accountId, requestId, toAmount, toTokens);
-          this.events.held(accountId, requestId, this.heldBy(requestId, accountId));
+          // What limits let it have; a hold written down anew may be more, where an absurd usage figure is booked as told.
+          if (isGranted && toAmount > 0n) this.events.held(accountId, requestId, toAmount);
           return isGranted;
         }),
       finish: (accountId, command) => this.ask(life, () => this.finish(accountId, command)),
-      applyTotals: (accountId, command, complete) => this.ask(life, () => this.applyTotals(accountId, command, complete)),
+      reregister: (accountId, command) => this.ask(life, () => store.reregister(accountId, command)),
+      isHeld: (accountId, requestId) => this.ask(life, () => store.isHeld(accountId, requestId)),
+      epoch: () =>
+        this.ask(life, async () => {
+          latestEpoch = await store.epoch();
+          return latestEpoch;
+        }),
+      latestEpoch: () => latestEpoch,
+      heard: (epoch) => this.ask(life, () => store.heard(epoch)),
+      hear: (epoch, writer) => this.ask(life, () => store.hear(epoch, writer)),
+      applyTotals: (accountId, command, epoch) => this.ask(life, () => this.applyTotals(accountId, command, epoch)),
       openAccounts: () => this.ask(life, () => store.openAccounts()),
       overdue: (accountId, ageMs, limit) => this.ask(life, () => store.overdue(accountId, ageMs, limit)),
       show: (accountId) => this.ask(life, () => store.show(accountId)),
@@ -119,24 +130,24 @@ export class SimCounters {
     return { ...verdict, held: amount };
   }
 
-  private async finish(accountId: string, command: FinishCommand): Promise<void> {
+  private async finish(accountId: string, command: FinishCommand): Promise<boolean> {
     if (this.mutant === 'counters') {
       const naive = this.naiveOf(accountId);
       naive.used += command.charge - (naive.held.get(command.requestId) ?? 0n);
     }
-    await this.store.finish(accountId, command);
+    return this.store.finish(accountId, command);
   }
 
-  private async drop(accountId: string, requestId: string, work: () => Promise<void>): Promise<void> {
+  private async drop(accountId: string, requestId: string, work: () => Promise<boolean>): Promise<boolean> {
     if (this.mutant === 'counters') {
       const naive = this.naiveOf(accountId);
       naive.used -= naive.held.get(requestId) ?? 0n;
     }
-    await work();
+    return work();
   }
 
-  private applyTotals(accountId: string, command: TotalsCommand, complete: boolean): Promise<boolean> {
-    return this.store.applyTotals(accountId, command, complete);
+  private applyTotals(accountId: string, command: TotalsCommand, epoch: string): Promise<boolean> {
+    return this.store.applyTotals(accountId, command, epoch);
   }
 
   /** At rest what the mutant counted must be what the ledger says, too. */
@@ -153,10 +164,10 @@ export class SimCounters {
   private become(accounts: Map<string, AccountState>): void {
     const known = [...this.accounts.keys()];
     this.accounts.clear();
+    this.lives += 1;
     for (const [id, state] of accounts) this.accounts.set(id, Object.assign(state, { loaded: '' }));
     this.naive.clear();
-    if (this.mutant === 'no-rebuild') for (const id of known) void this.store.applyTotals(id, { seq: 0n, totals: [], requestIds: [] }, true);
-    this.events.lost();
+    if (this.mutant === 'no-rebuild') for (const id of known) void this.store.applyTotals(id, { seq: 0n, totals: [], requestIds: [] }, this.epoch);
   }
 
   private ask<Answer>(life: Life, work: () => Promise<Answer>): Promise<Answer> {

@@ -19,10 +19,15 @@ export interface Run {
 export const STEPS_MIN = 200;
 export const FAULTS_MIN = 3;
 const LOAD_MS = 9_000;
-/** What was struck last ends by itself within this. */
+/** What was struck last ends by itself within this, or is ended then. */
 const HEAL_MS = LOAD_MS + 6_000;
+/** In some runs faults last longer, and edges are silent for so long that workers conclude outcomes which edge tells after all. */
+const HEAL_LATE_MS = LOAD_MS + 46_000;
+const LATE_SHARE = 0.05;
 /** Processes come back, and what was announced to nobody is asked for. */
-const PROBE_MS = HEAL_MS + 40_000;
+const SETTLE_MS = 40_000;
+/** A loss of the counters is over after this. */
+const REBUILD_MS = 5_000;
 const LOOK_MS = 5_000;
 /** Two windows of the bus for message ids, and some. */
 const REST_MS = 600_000;
@@ -40,17 +45,22 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
     // Several at once now and then: caps are broken by those who come together.
     scheduler.at(200 + Math.floor(random.next() * 12) * (LOAD_MS / 12) + random.next() * 30, () => world.ask(traffic));
   }
-  await scheduler.runUntil(HEAL_MS);
+  const isLate = random.chance(LATE_SHARE);
+  const healMs = isLate ? HEAL_LATE_MS : HEAL_MS;
+  if (isLate) scheduler.at(random.next() * LOAD_MS, () => world.freezeEdges());
+  await scheduler.runUntil(healMs);
   world.heal();
-  await scheduler.runUntil(PROBE_MS);
+  const probeMs = healMs + SETTLE_MS;
+  await scheduler.runUntil(probeMs - REBUILD_MS);
   world.emptyCounters();
+  await scheduler.runUntil(probeMs);
   world.isCalm = true;
   // After the faults the gateway serves: one plain request for each account opens whatever is still closed.
   for (const account of world.callers.keys()) {
     const traffic = { ...trafficOf(1_000 + account, random), account, leavesAfterMs: undefined, slowAfterMs: undefined };
     scheduler.at(0, () => world.ask(traffic));
   }
-  for (let atMs = PROBE_MS + LOOK_MS; atMs <= PROBE_MS + REST_MS; atMs += LOOK_MS) {
+  for (let atMs = probeMs + LOOK_MS; atMs <= probeMs + REST_MS; atMs += LOOK_MS) {
     await scheduler.runUntil(atMs);
     if (isAtRest(world)) break;
     scheduler.say(() => `RESTLESS ${restlessness(world) ?? ""}`);

@@ -57,12 +57,12 @@ export function callerOf(index: number, random: Random): Caller {
   return {
     variant: 'A',
     account: {
-      id: `acct_${index}`, name: 'simulated', tier: 'business', variant: '', suspended: false, hardCap: false, costCaps, baselineModel: '', allowModels: [], denyModels: [], allowProviders: [],
-      denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: '1',
+      id: `acct_${index}`, name: 'simulated', tier: 'business', variant: '', suspended: false, hardCap: false, costCaps, baselineModel: '', policyBaselineModel: '', storeAnswers: false, allowModels: [], denyModels: [], allowProviders: [],
+      denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: '1', policyCostCaps: [], policyHardCap: false, providerKeys: [],
     },
     key: {
       id: `key_${index}`, accountId: `acct_${index}`, name: 'simulated', prefix: 'sbx_live_abcd', status: 'active', scopes: ['inference'], createdAt: '1',
-      limits: index === 1 ? { costCapNanoUsd: cap(), costCapPeriod: 'total', allowedModels: [] } : null,
+      limits: index === 1 ? { costCaps: [{ capNanoUsd: cap(), period: 'total' }], costCapPeriod: '', allowedModels: [] } : null,
     },
   };
 }
@@ -75,18 +75,18 @@ export function planOf({ route }: Traffic, cards: readonly PriceCard[]): DecideR
     return [
       {
         endpointId: `${provider}/m`, provider, model: 'maker/m', providerModelId: 'm', wireProtocol: 'openai-chat', card: messageOf(card), maxTokensParam: 'max_tokens', maxOutputTokens: 8_192,
-        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, needsUserId: false,
+        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, byok: false, needsUserId: false,
       },
     ];
   });
-  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0 };
+  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, explanationJson: Buffer.alloc(0) };
 }
 
 export function requestOf({ stream, maxTokens, promptBytes }: Traffic): ChatRequest {
   return {
     model: 'auto', models: [], stream, includeUsage: false, maxTokens, choices: 1,
     fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'p'.repeat(promptBytes) }])) }],
-    needs: {}, messageCount: 1, promptBytes, promptTokens: Math.ceil(promptBytes / 4), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
+    needs: {}, messageCount: 1, imageCount: 0, promptBytes, promptTokens: Math.ceil(promptBytes / 4), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
     preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: [], pluginOptions: {}, sessionId: undefined, user: undefined, ignoredParams: [],
     conversationKey: 'c',
     promptText: '',

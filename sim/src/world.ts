@@ -1,13 +1,14 @@
 /** A whole gateway in one process: the real edge, quota, workers and billing on stores and links that fail. */
 import { createBillingMetrics, createConsumer, createHandlers as createBillingHandlers } from '@signalbox/billing/proof';
+import type { WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchRequest__Output, OutcomeRequest__Output, DispatchEvent } from '@signalbox/contracts/worker';
-import { createQuotaClient, createWorkerClients, conduct, type Caller, type Neighbours } from '@signalbox/edge/proof';
+import { createQuotaClient, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals } from '@signalbox/quota/proof';
+import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals, readWriters } from '@signalbox/quota/proof';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
 import { createMetrics } from '@signalbox/runtime/metrics';
@@ -110,7 +111,6 @@ export class World {
           if (amount > (this.held.get(requestId) ?? 0n)) this.held.set(requestId, amount);
         },
         decided: (accountId, _requestId, decision, spend) => this.decided(accountId, decision, spend),
-        lost: () => this.lost(),
       },
       mutant === 'counters' || mutant === 'check-then-spend' || mutant === 'no-rebuild' ? mutant : undefined,
     );
@@ -169,6 +169,11 @@ export class World {
     for (const client of edge.clients) client.reset();
     edge.clients.clear();
     this.later(() => Object.assign(edge, this.edgeParts(index)));
+  }
+
+  /** Until `heal`. */
+  freezeEdges(): void {
+    for (const { life } of this.edges) if (!life.isDead) life.freeze();
   }
 
   killWorker(index: number): void {
@@ -239,10 +244,6 @@ export class World {
     if (amount > 0n) this.forgotten.set(accountId, (this.forgotten.get(accountId) ?? 0n) + amount);
   }
 
-  private lost(): void {
-    for (const client of this.clients) if (this.ledger.requestOf(client.requestId)?.booked === undefined) this.forget(client.accountId, this.held.get(client.requestId) ?? 0n);
-  }
-
   private decided(accountId: string, decision: string, spend: bigint): void {
     this.coverage.took(decision === 'admitted' ? 'new → reserved' : decision === 'blocked' ? 'new → blocked by live holds' : 'new → 402');
     if (decision === 'wall' && this.isCalm) this.refusals.push({ accountId, spend, before: this.clients.length });
@@ -271,7 +272,7 @@ export class World {
     const quota = createQuotaClient(this.network.client({ from: life, area: 'quota', doors: this.quotas, deadlineMs: ADMIT_DEADLINE_MS }), ADMIT_DEADLINE_MS);
     const clients = new Map(this.workers.map(({ provider, door }) => [provider.name, this.network.client({ from: life, area: 'worker', doors: [door], deadlineMs: ATTEMPT_DEADLINE_MS })]));
     const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')) };
-    return { life, neighbours: { routing, quota, workers: createWorkerClients(clients, life.clock, ATTEMPT_DEADLINE_MS), clock: life.clock, heartbeatMs: 15_000 } };
+    return { life, neighbours: { routing, quota, workers: createWorkerClients(clients, life.clock, ATTEMPT_DEADLINE_MS), waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock) } };
   }
 
   private startQuota(index: number): void {
@@ -283,7 +284,7 @@ export class World {
     const quota = createQuota(store, async (accountId, requestIds) => {
       const deadlineMs = requestIds.length === 0 ? TOTALS_DEADLINE_MS : RECONCILE_DEADLINE_MS;
       return readTotals(await billing.unary<object, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
-    });
+    }, undefined, { clock: life.clock, askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})) });
     const handlers = createQuotaHandlers({ quota, metrics: quotaMetrics, periodSeconds: undefined });
     Object.assign(door, { life, handlers: { ...handlers, unary: { ...handlers.unary, Release: this.counting(handlers.unary['Release']) } } });
     void this.bus.openFor(life).listen('totals.v1.>', ({ payload }) => {

@@ -102,7 +102,7 @@ export function describeErrors(world: () => World): void {
     });
 
     test('refuses a plugin that is known but not installed in variant A', async () => {
-      const got = await world().chat({ model: PINNED, messages: HELLO, plugins: ['web-search'] });
+      const got = await world().chat({ model: PINNED, messages: HELLO, plugins: ['image-gen'] });
       if (isA()) expectError(got, { status: 400, code: 'plugin_unavailable', param: 'plugins' });
       else expect(got.status).toBe(200);
     });
@@ -202,7 +202,7 @@ export function describeErrors(world: () => World): void {
       if (isA()) expectError(got, { status: 404, code: 'no_eligible_provider', param: 'model' });
     });
 
-    test.each(['/', '/v2/chat/completions', '/v1/chat/completion', '/v1/%00', '/%2e%2e/etc/passwd', '/v1/chat/completions/'])('an unknown address %s is 404 in the common shape', async (path) => {
+    test.each(['/none', '/v2/chat/completions', '/v1/chat/completion', '/v1/%00', '/%2e%2e/etc/passwd', '/v1/chat/completions/'])('an unknown address %s is 404 in the common shape', async (path) => {
       const got = await world().call({ method: 'GET', path });
       expect([404, 405]).toContain(got.status);
       expect(problems('ErrorResponse', JSON.parse(got.text))).toEqual([]);

@@ -104,6 +104,12 @@ export function describeFaults(world: () => World): void {
       expect(rows.filter(({ kind }) => kind === 'charge').map(({ amount_nano_usd: amount }) => amount)).toEqual(['0']);
     });
 
+    test('the attempts of a failed request are told beside its error to a client that asks', async () => {
+      single().enqueue({ status: 500, body: {} });
+      const got = await world().call({ headers: { 'x-router-metadata': 'enabled' }, body: { model: 'mistralai/codestral-2508', messages: HELLO } });
+      expect(JSON.parse(got.text)).toMatchObject({ error: { code: 'all_models_unavailable' }, router_metadata: { attempts: [{ provider: 'mistral', status: 'failed', class: 'provider_error', provider_status: 500 }] } });
+    });
+
     test('without a hint the client is told to come back in 5 s', async () => {
       single().enqueue({ status: 500, body: {} });
       const got = await chat('mistralai/mistral-medium-3.1');

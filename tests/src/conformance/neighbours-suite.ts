@@ -1,7 +1,7 @@
 /** What clients are told while a service of ours does not answer. Split processes only: one of them is frozen and thawed. */
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
-import { errorOf, header, send, type Got } from './http.js';
+import { completionOf, errorOf, header, send, type Got } from './http.js';
 import { problems } from './schemas.js';
 import { HELLO, type World } from './world.js';
 
@@ -9,16 +9,18 @@ export function describeNeighbours(world: () => World): void {
   const body = { model: 'simulator/fast', messages: HELLO };
   const chat = (key = world().account.key): Promise<Got> => send(world().gateway.baseUrl, { key, body });
 
-  const whileFrozen = async (role: string, then: () => Promise<void>): Promise<void> => {
+  const whileFrozen = async <Result>(role: string, then: () => Promise<Result>): Promise<Result> => {
+    let result: Result;
     const pids = world().gateway.processes().filter((one) => one.role === role).map(({ pid }) => pid);
     expect(pids.length).toBeGreaterThan(0);
     for (const pid of pids) process.kill(pid, 'SIGSTOP');
     try {
-      await then();
+      result = await then();
     } finally {
       for (const pid of pids) process.kill(pid, 'SIGCONT');
     }
     await eventually(`${role} serves again`, async () => ((await chat()).status === 200 ? true : undefined), 20_000);
+    return result;
   };
   const expectOurs = (got: Got, status: number, code: string): void => {
     expect({ status: got.status, code: errorOf(got).code, type: errorOf(got).type }).toEqual({ status, code, type: 'server_error' });
@@ -30,7 +32,25 @@ export function describeNeighbours(world: () => World): void {
   describe('while a neighbour does not answer', () => {
     test('routing: 500 routing_unavailable', () => whileFrozen('routing', async () => expectOurs(await chat(), 500, 'routing_unavailable')));
 
-    test('quota: 503 quota_unavailable, never 402 or 429', () => whileFrozen('quota', async () => expectOurs(await chat(), 503, 'quota_unavailable')));
+    test('quota: no limit, no difference, and the ledger bills the same; under a limit on money 503 quota_unavailable, never 402 or 429', async () => {
+      const capped = await world().newAccount({ cost_caps: [{ cap_usd: '5', period: 'total' }] });
+      const free = await world().newAccount({ tier: 'free' });
+      const team = await world().newAccount({ tier: 'team' });
+      for (const { key } of [capped, free, team]) expect((await chat(key)).status).toBe(200);
+      const [plain, ofTeam, ofCapped, ofFree] = await whileFrozen('quota', () => Promise.all([chat(), chat(team.key), chat(capped.key), chat(free.key)]));
+      // Variant B gives a free account no credit that could be overspent.
+      const isFreeLimited = world().variant === 'A';
+      for (const [account, got] of [[world().account, plain], [team, ofTeam], ...(isFreeLimited ? [] : ([[free, ofFree]] as const))] as const) {
+        expect(got.status).toBe(200);
+        const charges = (await world().ledgerOf(account.id, completionOf(got).id)).filter(({ kind }) => kind === 'charge');
+        expect(charges.map(({ amount_nano_usd: amount }) => BigInt(amount) > 0n)).toEqual([true]);
+      }
+      for (const got of isFreeLimited ? [ofCapped, ofFree] : [ofCapped]) {
+        expectOurs(got, 503, 'quota_unavailable');
+        expect(Number(header(got, 'retry-after'))).toBeGreaterThanOrEqual(2);
+        expect(Number(header(got, 'retry-after'))).toBeLessThanOrEqual(5);
+      }
+    });
 
     test('accounts: a key that edge has not seen is 503, never 401', async () => {
       const { key } = await world().newAccount({});

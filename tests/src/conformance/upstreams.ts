@@ -11,6 +11,8 @@ export interface Upstreams {
   readonly single: FakeProvider;
   /** Provider `deepseek`, whose credential is refused. */
   readonly refusing: FakeProvider;
+  /** Provider `together`, where the operator has no credential. */
+  readonly own: FakeProvider;
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }
@@ -33,12 +35,13 @@ export async function startUpstreams(): Promise<Upstreams> {
   openai.onMessage('bad value please', { error: { message: 'Invalid schema for response_format.', type: 'invalid_request_error', code: 'invalid_value', param: 'response_format' }, status: 400 });
   openai.onMessage(/./s, { content: GREETING, usage: USAGE });
   await openai.start();
-  const [pair, single, refusing] = await Promise.all([startFakeProvider(), startFakeProvider(), startFakeProvider()]);
+  const [pair, single, refusing, own] = await Promise.all([startFakeProvider(), startFakeProvider(), startFakeProvider(), startFakeProvider()]);
   return {
     openai,
     pair,
     single,
     refusing,
+    own,
     environment: {
       OPENAI_API_KEY: 'sk-upstream',
       OPENAI_BASE_URL: `${openai.url}/v1`,
@@ -50,10 +53,13 @@ export async function startUpstreams(): Promise<Upstreams> {
       MISTRAL_BASE_URL: single.baseUrl,
       DEEPSEEK_API_KEY: 'upstream',
       DEEPSEEK_BASE_URL: refusing.baseUrl,
+      TOGETHER_BASE_URL: own.baseUrl,
+      // Also for what accounts give as their own address.
+      FETCH_ALLOW: new URL(own.baseUrl).host,
       SIMULATOR: 'on',
     },
     stop: async () => {
-      await Promise.all([openai.stop(), pair.stop(), single.stop(), refusing.stop()]);
+      await Promise.all([openai.stop(), pair.stop(), single.stop(), refusing.stop(), own.stop()]);
     },
   };
 }

@@ -1,0 +1,66 @@
+/** Chromium for tests of pages; the gateway's own pages only. */
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Artefacts of a test run; not committed. */
+const SCREENSHOTS = fileURLToPath(new URL('../../../coverage/screenshots', import.meta.url));
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Undefined: there is no Chromium here, as `npm test` says loudly. */
+export const chromiumPath: string | undefined = process.env['CHROMIUM_PATH'] === '' ? undefined : process.env['CHROMIUM_PATH'];
+
+export function launch(): Promise<Browser> {
+  const own = JSON.parse(process.env['CHROMIUM_ENVIRONMENT'] || '{}') as Record<string, string>;
+  // Its own sandbox needs rights that containers and root do not give.
+  return chromium.launch({ ...(chromiumPath === undefined ? {} : { executablePath: chromiumPath }), args: ['--no-sandbox', '--disable-dev-shm-usage'], env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...own } });
+}
+
+export interface Look {
+  readonly scheme: 'light' | 'dark';
+  readonly width: number;
+}
+
+/** What the browser complained of: errors of scripts, refused styles, failed loads. */
+export type Complaints = string[];
+
+export async function openContext(browser: Browser, { scheme, width }: Look): Promise<{ readonly context: BrowserContext; readonly page: Page; readonly complaints: Complaints }> {
+  const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 }, reducedMotion: 'reduce' });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const complaints: Complaints = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(`${page.url()}: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`));
+  return { context, page, complaints };
+}
+
+/** Until nothing is loading any more. */
+export async function settle(page: Page): Promise<void> {
+  await page.waitForSelector('h1');
+  await page.waitForFunction(() => globalThis.document.querySelector('[role="status"][aria-label="Loading"]') === null);
+}
+
+export async function screenshot(page: Page, name: string): Promise<void> {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+}
+
+/** Violations of WCAG 2 A and AA as one line each. */
+export async function accessibilityProblems(page: Page): Promise<readonly string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { readonly axe: { run(context: unknown, options: object): Promise<{ readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[] }[] }> } };
+    const { violations } = await axe.run(globalThis.document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary = '' }) => `${html.slice(0, 160)} (${failureSummary.replaceAll('\n', ' ').slice(0, 200)})`).join(' | ')}`);
+  });
+}
+
+/** Pixels by which the page is wider than its window; 0 = nothing is cut or scrolls sideways. */
+export function overflow(page: Page): Promise<number> {
+  return page.evaluate(() => Math.max(0, globalThis.document.documentElement.scrollWidth - globalThis.document.documentElement.clientWidth));
+}

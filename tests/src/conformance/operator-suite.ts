@@ -1,0 +1,90 @@
+/** The operator's door: accounts of every tier with every setting, keys, and what is refused; and an account's own policy. */
+import { describe, expect, test } from '@jest/globals';
+import { eventually } from './eventually.js';
+import { send, type Got } from './http.js';
+import type { World } from './world.js';
+
+type Json = Readonly<Record<string, unknown>>;
+const jsonOf = (got: Got): Json => JSON.parse(got.text) as Json;
+const SETTINGS = {
+  hard_cap: true, included_tokens: '9000000000000000', byok_tokens: '5', overage_usd_per_million: '1.25', requests_per_minute: 77, burst_per_second: 7, trial_credit_usd: '0.5', baseline_model: 'openai/gpt-4o', variant: 'B', store_answers: true,
+  cost_caps: [{ cap_usd: '1.000000001', period: 'day' }, { cap_usd: '9', period: 'total' }],
+} as const;
+const SHOWN = {
+  hard_cap: true, included_tokens: 9_000_000_000_000_000, byok_tokens: 5, overage_usd_per_million: 1.25, requests_per_minute: 77, burst_per_second: 7, trial_credit_usd: 0.5, baseline_model: 'openai/gpt-4o', variant: 'B', store_answers: true,
+  cost_caps: [{ cap_usd: 1.000000001, period: 'day' }, { cap_usd: 9, period: 'total' }],
+};
+
+export function describeOperator(world: () => World): void {
+  describe('the operator', () => {
+    test.each(['free', 'team', 'business', 'enterprise', 'pro'])('sets, shows and takes off every setting of an account of tier %s', async (tier) => {
+      const made = await world().admin('POST', '/admin/accounts', { name: 'set', tier, ...SETTINGS });
+      expect(made.status).toBe(201);
+      const { account, key } = jsonOf(made) as { account: Json & { id: string }; key: { id: string; key: string } };
+      expect(account).toMatchObject({ name: 'set', tier, suspended: false, ...SHOWN });
+      expect(key.key).toMatch(/^sbx_live_/);
+      expect(jsonOf(await world().admin('GET', `/admin/accounts/${account.id}`))['account']).toEqual(account);
+      const bare = { requests_per_minute: null, burst_per_second: null, included_tokens: null, byok_tokens: null, overage_usd_per_million: null, trial_credit_usd: null, baseline_model: null, variant: null };
+      const off = await world().admin('PATCH', `/admin/accounts/${account.id}`, { ...bare, cost_cap_usd: null, hard_cap: false, store_answers: false });
+      expect(jsonOf(off)['account']).toMatchObject({ ...bare, cost_caps: [], hard_cap: false, store_answers: false, tier, name: 'set' });
+      const { accounts } = jsonOf(await world().admin('GET', '/admin/accounts')) as { accounts: readonly Json[] };
+      expect(accounts.some(({ id }) => id === account.id)).toBe(true);
+    });
+
+    test('suspends an account: its keys are refused', async () => {
+      const account = await world().newAccount({});
+      const models = (): Promise<Got> => send(world().gateway.baseUrl, { method: 'GET', path: '/v1/models', key: account.key });
+      expect((await models()).status).toBe(200);
+      expect(jsonOf(await world().admin('POST', `/admin/accounts/${account.id}/suspend`))['account']).toMatchObject({ suspended: true });
+      await eventually('the key is refused', async () => ((await models()).status === 401 ? true : undefined));
+    });
+
+    test('makes keys with scopes and an end, lists them and revokes them', async () => {
+      const account = await world().newAccount({});
+      const made = await world().admin('POST', '/admin/keys', { account_id: account.id, name: 'short', expires_in: 3_600, scopes: ['models:read'] });
+      const { key } = jsonOf(made) as { key: Json & { id: string; key: string; created_at: number; expires_at: number } };
+      expect([made.status, key['scopes'], key.expires_at - key.created_at]).toEqual([201, ['models:read'], 3_600]);
+      const { keys } = jsonOf(await world().admin('GET', `/admin/keys?account=${account.id}`)) as { keys: readonly Json[] };
+      expect(keys.map(({ id }) => id)).toContain(key.id);
+      expect(JSON.stringify(keys)).not.toContain(key.key);
+      expect(jsonOf(await world().admin('DELETE', `/admin/keys/${key.id}?compromised=true`))['key']).toMatchObject({ id: key.id, status: 'revoked' });
+    });
+
+    test.each<[string, string, Json | undefined, number, string]>([
+      ['POST', '/admin/accounts', { name: 'x', tier: 'gold' }, 400, 'tier'],
+      ['POST', '/admin/accounts', { tier: 'free' }, 400, 'name'],
+      ['POST', '/admin/accounts', { name: 'x', tier: 'free', cost_cap_period: 'day' }, 400, 'cost_cap_usd'],
+      ['POST', '/admin/accounts', { name: 'x', tier: 'free', cost_cap_usd: '-1' }, 400, 'cost_cap_usd'],
+      ['POST', '/admin/accounts', { name: 'x', tier: 'free', requests_per_minute: 0 }, 400, 'requests_per_minute'],
+      ['POST', '/admin/accounts', { name: 'x', tier: 'free', surprise: 1 }, 400, 'surprise'],
+      ['PATCH', '/admin/accounts/acct_none', { name: 'x' }, 404, 'account'],
+      ['GET', '/admin/accounts/acct_none', undefined, 404, 'account'],
+      ['POST', '/admin/keys', { account_id: 'acct_none', name: 'x' }, 400, 'account_id'],
+      ['POST', '/admin/keys', { account_id: 'acct_none', name: 'x', expires_in: 0 }, 400, 'expires_in'],
+      ['GET', '/admin/keys', undefined, 404, 'account'],
+      ['DELETE', '/admin/keys/key_none', undefined, 404, 'key'],
+    ])('is told what is wrong with %s %s %j', async (method, path, body, status, word) => {
+      const got = await world().admin(method, path, body);
+      expect([got.status, (jsonOf(got) as { error: { message: string } }).error.message]).toEqual([status, expect.stringContaining(word)]);
+    });
+  });
+
+  describe('an account’s policy', () => {
+    test('is replaced as a whole, beside what the operator set', async () => {
+      const account = await world().newAccount({ baseline_model: 'openai/gpt-4o', hard_cap: true, store_answers: true });
+      const policy = async (body?: Json): Promise<Json> => {
+        const got = await send(world().gateway.baseUrl, { method: body === undefined ? 'GET' : 'PUT', path: '/api/policy', key: account.key, ...(body === undefined ? {} : { body }) });
+        expect([got.status, got.status === 200 ? '' : got.text]).toEqual([200, '']);
+        return jsonOf(got);
+      };
+      const own = { mode: 'economy', lambda: 0.5, baseline_model: 'openai/gpt-4o-mini', allow_models: ['simulator/fast'], deny_models: ['simulator/smart'], allow_providers: ['simulator'], deny_providers: ['openai'], cost_caps: [{ cap_usd: 2, period: 'day' }], hard_cap: false, store_answers: false };
+      expect(await policy(own)).toEqual({ ...own, hard_cap: true });
+      expect(await policy()).toEqual({ ...own, hard_cap: true });
+      const bare = { mode: null, lambda: null, baseline_model: 'openai/gpt-4o', allow_models: [], deny_models: [], allow_providers: [], deny_providers: [], cost_caps: [], hard_cap: true, store_answers: true };
+      expect(await policy({})).toEqual(bare);
+      expect(jsonOf(await world().admin('GET', `/admin/accounts/${account.id}`))['account']).toMatchObject({ baseline_model: 'openai/gpt-4o', store_answers: true });
+      const wrong = await send(world().gateway.baseUrl, { method: 'PUT', path: '/api/policy', key: account.key, body: { mode: 'cheap' } });
+      expect([wrong.status, (jsonOf(wrong) as { error: { param: string } }).error.param]).toEqual([400, 'mode']);
+    });
+  });
+}

@@ -1,0 +1,105 @@
+import { describe, expect, test } from '@jest/globals';
+import { eventually } from './eventually.js';
+import { completionOf, errorOf, header, send, type Got } from './http.js';
+import { completion } from './upstreams.js';
+import { HELLO, type TestAccount, type World } from './world.js';
+
+const SECRET = 'key-of-the-account-0123';
+/** The operator has no credential at this provider. */
+const PROVIDER = 'together';
+/** Nobody else here serves it: variant B knows no `provider`. */
+const MODEL = 'meta-llama/llama-3.2-3b-instruct';
+
+/** Accounts' own credentials at providers (contract, section 15). */
+export function describeOwnCredentials(world: () => World): void {
+  const put = (account: TestAccount, body: object, provider = PROVIDER): Promise<Got> => send(world().gateway.baseUrl, { method: 'PUT', path: `/api/providers/${provider}`, key: account.key, body });
+  const get = (account: TestAccount, provider = PROVIDER): Promise<Got> => send(world().gateway.baseUrl, { method: 'GET', path: `/api/providers/${provider}`, key: account.key });
+  const remove = (account: TestAccount): Promise<Got> => send(world().gateway.baseUrl, { method: 'DELETE', path: `/api/providers/${PROVIDER}`, key: account.key });
+  const ask = (account: TestAccount, body: object = {}, edge = world().gateway.baseUrl): Promise<Got> => send(edge, { key: account.key, body: { model: MODEL, messages: HELLO, provider: { only: [PROVIDER] }, max_tokens: 20, ...body } });
+  /** Until the worker, which the first such credential starts, answers on every replica. */
+  const served = async (account: TestAccount): Promise<void> => {
+    await Promise.all(
+      world().edges().map((edge) =>
+        eventually('the worker of the provider answers', async () => {
+          world().upstreams.own.enqueue(completion('Hello.'));
+          const got = await ask(account, {}, edge);
+          return got.status === 200 ? true : undefined;
+        }),
+      ),
+    );
+    // Answers for requests that came too early to be asked on.
+    world().upstreams.own.clear();
+  };
+
+  describe('own credentials', () => {
+    test('serve models that the operator cannot, cost the account nothing, and are never told', async () => {
+      const account = await world().newAccount({});
+      expect((await ask(account)).status).toBe(404);
+      const set = await put(account, { secret: SECRET });
+      expect([set.status, JSON.parse(set.text)]).toEqual([200, { provider: PROVIDER, last4: '0123', zdr: false, created_at: expect.any(Number) }]);
+      expect(JSON.parse((await get(account)).text)).toEqual(JSON.parse(set.text));
+      await served(account);
+      world().upstreams.own.enqueue(completion('Hello.'));
+      const got = await ask(account);
+      expect([got.status, header(got, 'x-router-provider'), header(got, 'x-router-cost')]).toEqual([200, PROVIDER, expect.stringMatching(/^0\.0*[1-9]/)]);
+      expect(world().upstreams.own.requests.at(-1)?.headers.authorization).toBe(`Bearer ${SECRET}`);
+      const rows = await world().ledgerOf(account.id, completionOf(got).id);
+      expect(rows.map(({ kind, charged }) => [kind, charged])).toEqual([['attempt', false], ['charge', false]]);
+      expect([Number(rows[0]?.amount_nano_usd) > 0, rows[1]?.amount_nano_usd]).toEqual([true, '0']);
+    });
+
+    test('belong to one account, and are gone everywhere soon after they are removed', async () => {
+      const [mine, other] = [await world().newAccount({}), await world().newAccount({})];
+      await put(mine, { secret: SECRET });
+      await served(mine);
+      expect([(await get(other)).status, (await ask(other)).status]).toEqual([404, 404]);
+      expect((await remove(mine)).status).toBe(200);
+      expect((await get(mine)).status).toBe(404);
+      const before = world().upstreams.own.requests.length;
+      await Promise.all(world().edges().map((edge) => eventually('the credential is gone', async () => ((await ask(mine, {}, edge)).status === 404 ? true : undefined))));
+      expect(world().upstreams.own.requests.length - before).toBeLessThan(20);
+    });
+
+    test('that the provider refuses are no wrong key of ours', async () => {
+      const account = await world().newAccount({});
+      await put(account, { secret: SECRET });
+      await served(account);
+      world().upstreams.own.enqueue({ status: 401, body: { error: { message: 'Incorrect API key provided.' } } });
+      const got = await ask(account);
+      expect([got.status, errorOf(got).code, errorOf(got).metadata?.['previous_errors']]).toEqual([503, 'all_models_unavailable', [{ provider: PROVIDER, status: 401, code: 'credential' }]]);
+      expect(got.text).not.toContain(SECRET);
+    });
+
+    test('draw on an allotment of their own', async () => {
+      const account = await world().newAccount({ tier: 'free', byok_tokens: '600' });
+      await put(account, { secret: SECRET });
+      await served(account);
+      const refused = await eventually('the allotment is used up', async () => {
+        world().upstreams.own.enqueue(completion('Hello.'));
+        const got = await ask(account, { messages: [{ role: 'user', content: 'word '.repeat(80) }], max_tokens: 500 });
+        return got.status === 429 && errorOf(got).code === 'insufficient_quota' ? got : undefined;
+      });
+      expect(header(refused, 'x-should-retry')).toBe('false');
+      const { settled_nano_usd: settled } = JSON.parse((await world().admin('GET', `/admin/quota?account=${account.id}`)).text) as { settled_nano_usd: string };
+      expect(settled).toBe('0');
+    });
+
+    test.each([
+      ['an address inside', { base_url: 'http://127.0.0.1:1/v1' }, 'base_url'],
+      ['an address of the cloud’s metadata', { base_url: 'https://169.254.169.254/v1' }, 'base_url'],
+      ['no secret', {}, 'secret'],
+      ['a secret that is no text', { secret: 5 }, 'secret'],
+    ])('are not taken with %s', async (_what, over, param) => {
+      const got = await put(await world().newAccount({}), { ...(param === 'secret' ? {} : { secret: SECRET }), ...over });
+      expect([got.status, errorOf(got).param]).toEqual([400, param]);
+    });
+
+    test('are asked for at an address of the account’s own, where the operator allows it', async () => {
+      const account = await world().newAccount({});
+      const { own } = world().upstreams;
+      expect((await put(account, { secret: SECRET, base_url: `${own.baseUrl}/mine` })).status).toBe(200);
+      await served(account);
+      expect(own.requests.at(-1)?.path).toBe('/v1/mine/chat/completions');
+    });
+  });
+}

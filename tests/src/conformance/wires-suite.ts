@@ -1,0 +1,292 @@
+/** One client block, run once for each provider wire: what a client asks and reads is the same, whatever the provider speaks. */
+import { describe, expect, test } from '@jest/globals';
+import { sse, type FakeProvider, type ScriptedAnswer } from '@signalbox/testkit/fake-provider';
+import { TIME_TOOL, WEATHER_TOOL } from './completions-suite.js';
+import { eventually } from './eventually.js';
+import { completionOf, contentOf, errorOf, header, streamOf, type ChunkBody, type CompletionBody, type Got, type ToolCallBody } from './http.js';
+import { problems } from './schemas.js';
+import { GREETING, TIME_CALL, USAGE, WEATHER_CALL } from './upstreams.js';
+import { UPSTREAM_WORDS, type Wire } from './wires.js';
+import { IMAGE_ANSWER, JSON_ANSWER, PIXEL, RESULT_ANSWER, type WiresWorld } from './wires-world.js';
+import { HELLO } from './world.js';
+
+const FALLBACK = { model: 'simulator/fast', provider: 'simulator' } as const;
+const TOOLS = [WEATHER_TOOL, TIME_TOOL];
+const CALLS = [WEATHER_CALL, TIME_CALL];
+const SCHEMA_FORMAT = { type: 'json_schema', json_schema: { name: 'weather', schema: { type: 'object', properties: { city: { type: 'string' }, celsius: { type: 'number' } }, required: ['city', 'celsius'], additionalProperties: false } } };
+const ask = (content: unknown): object[] => [{ role: 'user', content }];
+
+interface Streamed {
+  readonly got: Got;
+  readonly chunks: readonly ChunkBody[];
+  readonly calls: readonly ToolCallBody[];
+  readonly reasons: readonly string[];
+}
+
+/** Calls as a client puts them together by index. */
+function gatherCalls(chunks: readonly ChunkBody[]): readonly ToolCallBody[] {
+  const calls: { id: string; type: string; function: { name: string; arguments: string } }[] = [];
+  for (const { choices } of chunks) {
+    for (const { delta } of choices) {
+      for (const part of delta.tool_calls ?? []) {
+        const call = (calls[part.index ?? -1] ??= { id: '', type: '', function: { name: '', arguments: '' } });
+        call.id += part.id ?? '';
+        call.type ||= part.type ?? '';
+        call.function.name += part.function?.name ?? '';
+        call.function.arguments += part.function?.arguments ?? '';
+      }
+    }
+  }
+  return calls;
+}
+
+export function describeWire(wire: Wire, world: () => WiresWorld): void {
+  const [model] = wire.models;
+  const seeing = wire.seeing ?? model;
+  const door = (): FakeProvider => world().door(wire.provider);
+  /** Only this wire's provider, and for what fails the simulator. */
+  const provider = { only: [wire.provider, FALLBACK.provider] };
+  const chat = (body: object): Promise<Got> => world().chat({ model, messages: HELLO, provider, ...body });
+  const plain = async (body: object): Promise<CompletionBody> => {
+    const got = await chat(body);
+    expect({ status: got.status, text: got.status === 200 ? '' : got.text }).toEqual({ status: 200, text: '' });
+    expect([header(got, 'x-router-provider'), header(got, 'x-router-attempts') || '1']).toEqual([wire.provider, '1']);
+    const completion = completionOf(got);
+    expect(problems('CreateChatCompletionResponse', completion)).toEqual([]);
+    return completion;
+  };
+  const stream = async (body: object): Promise<Streamed> => {
+    const got = await chat({ stream: true, stream_options: { include_usage: true }, ...body });
+    expect({ status: got.status, text: got.status === 200 ? '' : got.text }).toEqual({ status: 200, text: '' });
+    expect(header(got, 'x-router-provider')).toBe(wire.provider);
+    const { chunks, isDone } = streamOf(got.text);
+    expect(isDone).toBe(true);
+    for (const chunk of chunks) expect(problems('CreateChatCompletionStreamResponse', chunk)).toEqual([]);
+    const reasons = chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason: reason }) => (reason === null ? [] : [reason])));
+    return { got, chunks, calls: gatherCalls(chunks), reasons };
+  };
+  const expectCalls = (calls: readonly ToolCallBody[] | undefined, expected: readonly { readonly name: string; readonly arguments: string }[]): void => {
+    expect((calls ?? []).map((call) => [call.type, call.function?.name, JSON.parse(call.function?.arguments ?? '') as unknown])).toEqual(expected.map(({ name, arguments: text }) => ['function', name, JSON.parse(text) as unknown]));
+    const ids = (calls ?? []).map(({ id }) => id ?? '');
+    expect(ids.every((id) => id !== '') && new Set(ids).size === ids.length).toBe(true);
+  };
+  const expectUsage = (usage: CompletionBody['usage'] | null | undefined): void => {
+    if (wire.isUncounted !== true) expect(usage).toMatchObject(USAGE);
+    expect(usage?.total_tokens).toBe((usage?.prompt_tokens ?? NaN) + (usage?.completion_tokens ?? NaN));
+  };
+  const asked = (): string => door().requests.at(-1)?.body ?? '';
+
+  describe(`the ${wire.name} wire`, () => {
+    test('plain: text, finish and usage', async () => {
+      const body = await plain({});
+      expect(body).toMatchObject({ object: 'chat.completion', model, choices: [{ index: 0, message: { role: 'assistant', content: GREETING }, finish_reason: 'stop' }] });
+      expectUsage(body.usage);
+      expect(door().requests.at(-1)?.path.startsWith(wire.path)).toBe(true);
+    });
+
+    test('stream: the same text in pieces, one finish, usage last', async () => {
+      const { chunks, reasons } = await stream({});
+      expect(contentOf(chunks)).toBe(GREETING);
+      expect(reasons).toEqual(['stop']);
+      expect(chunks.filter(({ choices }) => choices.some(({ delta }) => delta.role !== undefined))).toHaveLength(1);
+      expect(chunks.at(-1)?.choices).toEqual([]);
+      expectUsage(chunks.at(-1)?.usage);
+    });
+
+    test('a tool call, plain and streamed', async () => {
+      const options = { tools: [WEATHER_TOOL], messages: ask('Weather in Oslo?') };
+      const { choices } = await plain(options);
+      expect([choices[0]?.finish_reason, choices[0]?.message.content]).toEqual(['tool_calls', null]);
+      expectCalls(choices[0]?.message.tool_calls, [WEATHER_CALL]);
+      const { calls, reasons } = await stream(options);
+      expect(reasons).toEqual(['tool_calls']);
+      expectCalls(calls, [WEATHER_CALL]);
+    });
+
+    test('parallel tool calls, plain and streamed: dense from 0', async () => {
+      const options = { tools: TOOLS, messages: ask('two tools') };
+      const { choices } = await plain(options);
+      expect(choices[0]?.finish_reason).toBe('tool_calls');
+      expectCalls(choices[0]?.message.tool_calls, CALLS);
+      const { calls, reasons } = await stream(options);
+      expect(reasons).toEqual(['tool_calls']);
+      expectCalls(calls, CALLS);
+    });
+
+    test('tool results go back', async () => {
+      const { choices } = await plain({ tools: TOOLS, messages: ask('two tools') });
+      const message = choices[0]?.message;
+      const results = (message?.tool_calls ?? []).map(({ id }, at) => ({ role: 'tool', tool_call_id: id, content: at === 0 ? '{"celsius":4}' : 'noon' }));
+      const messages = [...ask('two tools'), message, ...results];
+      const { choices: told } = await plain({ tools: TOOLS, messages });
+      expect(told[0]).toMatchObject({ finish_reason: 'stop', message: { content: RESULT_ANSWER } });
+      expect(asked()).toContain('celsius');
+      expect(asked()).toContain('noon');
+      expect(contentOf((await stream({ tools: TOOLS, messages })).chunks)).toBe(RESULT_ANSWER);
+    });
+
+    test.each([SCHEMA_FORMAT, { type: 'json_object' }])('JSON by $type, plain and streamed: content alone, no call of ours', async (format) => {
+      const options = { response_format: format, messages: ask('Oslo as json') };
+      const { choices } = await plain(options);
+      expect(choices[0]).toMatchObject({ finish_reason: 'stop' });
+      expect(choices[0]?.message.tool_calls).toBeUndefined();
+      expect(JSON.parse(choices[0]?.message.content ?? '')).toEqual(JSON.parse(JSON_ANSWER));
+      const { chunks, calls, reasons } = await stream(options);
+      expect([calls, reasons]).toEqual([[], ['stop']]);
+      expect(JSON.parse(contentOf(chunks))).toEqual(JSON.parse(JSON_ANSWER));
+    });
+
+    const picture = (url: string): object => ({ model: seeing, messages: ask([{ type: 'text', text: 'picture' }, { type: 'image_url', image_url: { url } }]) });
+
+    test('an image in the message', async () => {
+      const { choices } = await plain(picture(PIXEL.dataUrl));
+      expect(choices[0]?.message.content).toBe(IMAGE_ANSWER);
+      expect(asked()).toContain(PIXEL.base64);
+    });
+
+    if (wire.takesUrls) {
+      test('an image by address goes on as an address', async () => {
+        const url = 'https://images.example.com/pixel.png';
+        const { choices } = await plain(picture(url));
+        expect(choices[0]?.message.content).toBe(IMAGE_ANSWER);
+        expect(asked()).toContain(url);
+      });
+    } else {
+      test('an image at an address that must not be fetched is a 400 that names the part, and nobody is asked', async () => {
+        const before = door().requests.length;
+        const got = await chat(picture('https://127.0.0.1/pixel.png'));
+        expect([got.status, errorOf(got).param]).toEqual([400, 'messages.[0].content.[1].image_url.url']);
+        expect(door().requests.length).toBe(before);
+      });
+    }
+
+    describe('faults', () => {
+      const streamed = (chunks: ScriptedAnswer['chunks'], more: Partial<ScriptedAnswer> = {}): ScriptedAnswer => ({ headers: { 'content-type': wire.streamType }, chunks: chunks ?? [], ...more });
+      const html: ScriptedAnswer = { body: `<html><body>${UPSTREAM_WORDS}</body></html>` };
+      const reset: ScriptedAnswer = { chunks: [], cut: true };
+      const faults: readonly { readonly name: string; readonly whole?: ScriptedAnswer; readonly inStream: ScriptedAnswer }[] = [
+        { name: '500', whole: wire.refusal(500), inStream: wire.refusal(500) },
+        { name: '529', whole: wire.refusal(529), inStream: wire.refusal(529) },
+        { name: 'a reset', whole: reset, inStream: streamed(wire.opening, { cut: true }) },
+        { name: 'a page of HTML', whole: html, inStream: html },
+        { name: 'nothing', whole: { headers: { 'content-type': 'application/json' }, chunks: [] }, inStream: streamed([]) },
+        { name: 'garbage', whole: { headers: { 'content-type': 'application/json' }, chunks: ['{"id":"x","cho'] }, inStream: streamed([...wire.opening, wire.garbage]) },
+        { name: 'an error event first', inStream: streamed([...wire.opening, wire.error]) },
+        { name: 'a silent end before a word', inStream: streamed(wire.opening) },
+      ];
+
+      const expectFallback = (got: Got): void => {
+        expect({ status: got.status, provider: header(got, 'x-router-provider') }).toEqual({ status: 200, provider: FALLBACK.provider });
+        expect(got.text).not.toContain(UPSTREAM_WORDS);
+      };
+      /** The same endpoint again, twice: a fault is no reason to leave it alone, more failures than answers would be. */
+      const expectRecovered = async (of: string): Promise<void> => {
+        for (const isStream of [false, true]) {
+          const got = await chat({ model: of, stream: isStream });
+          expect([got.status, header(got, 'x-router-provider')]).toEqual([200, wire.provider]);
+        }
+      };
+
+      test.each(faults.map((fault, at) => ({ ...fault, of: wire.models[at % wire.models.length] ?? model })))('$name: another provider answers, and nothing of it is seen', async ({ whole, inStream, of }) => {
+        if (whole !== undefined) {
+          door().enqueue(whole);
+          expectFallback(await chat({ model: of, models: [FALLBACK.model] }));
+          await expectRecovered(of);
+        }
+        door().enqueue(inStream);
+        const got = await chat({ model: of, models: [FALLBACK.model], stream: true });
+        expectFallback(got);
+        const { chunks, isDone } = streamOf(got.text);
+        expect([isDone, chunks.filter(({ choices }) => choices.some(({ finish_reason: reason }) => reason !== null)).length]).toEqual([true, 1]);
+        expect(chunks.every(({ model: told }) => told === FALLBACK.model)).toBe(true);
+        await expectRecovered(of);
+      });
+
+      test.each([
+        ['a cut', streamed([...wire.opening, wire.text('half an '), wire.text('answer')], { cut: true })],
+        ['a silent end', streamed([...wire.opening, wire.text('half an '), wire.text('answer')])],
+        ['an error event', streamed([...wire.opening, wire.text('half an '), wire.text('answer'), wire.error])],
+        ['garbage', streamed([...wire.opening, wire.text('half an '), wire.text('answer'), wire.garbage])],
+      ] as const)('%s after content: one error chunk, no second attempt', async (_name, answer) => {
+        const of = wire.models[1];
+        const before = door().requests.length;
+        door().enqueue(answer);
+        const got = await chat({ model: of, models: [FALLBACK.model], stream: true });
+        const { chunks, isDone } = streamOf(got.text);
+        expect([got.status, isDone, contentOf(chunks)]).toEqual([200, true, 'half an answer']);
+        expect(chunks.filter(({ error }) => error !== undefined)).toHaveLength(1);
+        const last = chunks.at(-1);
+        expect(last?.error?.code).toMatch(/^provider_/);
+        expect(last?.choices[0]?.finish_reason).toBe('error');
+        expect(last?.usage?.completion_tokens).toBeGreaterThan(0);
+        expect(got.text).not.toContain(UPSTREAM_WORDS);
+        expect(door().requests.length).toBe(before + 1);
+        await expectRecovered(of);
+      });
+
+      test('429: another provider answers; with no other it is 503, never the provider’s 429', async () => {
+        door().enqueue(wire.refusal(429));
+        expectFallback(await chat({ model: wire.models[2], models: [FALLBACK.model], stream: true }));
+        door().enqueue({ ...wire.refusal(429), headers: { ...wire.refusal(429).headers, 'retry-after': '7' } });
+        const got = await chat({ model: wire.models[2] });
+        expect([got.status, errorOf(got).code, header(got, 'retry-after')]).toEqual([503, 'all_models_unavailable', '7']);
+        expect(got.text).not.toContain(UPSTREAM_WORDS);
+      });
+
+      test('a refused credential: another provider answers, the next credential is used, no client sees 401', async () => {
+        door().enqueue(wire.refusal(401));
+        expectFallback(await chat({ model: wire.models[1], models: [FALLBACK.model] }));
+        // The only credential of a provider without any cannot be put aside for another.
+        if (wire.provider !== 'ollama') await expectRecovered(wire.models[1]);
+      });
+    });
+  });
+}
+
+/** Asked of every wire at once, before all else: each takes as long as the provider is given for its first byte. */
+export function describeHanging(wires: readonly Wire[], world: () => WiresWorld, others: () => void): void {
+  const hanging = new Map<string, Promise<Got>>();
+
+  test('(requests to providers that hang are under way)', async () => {
+    for (const { name, provider, models } of wires) {
+      const door = world().door(provider);
+      const before = door.requests.length;
+      door.enqueue({ hang: true });
+      const going = world().chat({ model: models[2], models: [FALLBACK.model], messages: HELLO, provider: { only: [provider, FALLBACK.provider] }, stream: true });
+      going.catch(() => undefined);
+      hanging.set(name, going);
+      await eventually(`${name} is asked`, () => (door.requests.length > before ? true : undefined));
+    }
+  });
+
+  others();
+
+  test.each(wires)('a provider that hangs on the $name wire: another one answers', async ({ name }) => {
+    const got = await hanging.get(name);
+    const { chunks, isDone } = streamOf(got?.text ?? '');
+    expect([got?.status, isDone, chunks.at(-1)?.x_router?.provider]).toEqual([200, true, FALLBACK.provider]);
+  });
+}
+
+/** Larger than one read, one message between services, and what a text model ever says at once. */
+const IMAGE_BYTES = 3 * 1_048_576;
+
+/** A picture that a model draws comes in one event of its stream. */
+export function describeDrawnImages(world: () => WiresWorld): void {
+  test('an image of several megabytes in one event of a stream reaches the client whole', async () => {
+    const base64 = Buffer.alloc(IMAGE_BYTES, 7).toString('base64');
+    world()
+      .door('google-ai-studio')
+      .enqueue({
+        chunks: [
+          sse({ candidates: [{ content: { role: 'model', parts: [{ inlineData: { mimeType: 'image/png', data: base64 } }] }, index: 0 }] }),
+          sse({ candidates: [{ content: { role: 'model', parts: [{ text: 'Here.' }] }, finishReason: 'STOP', index: 0 }], usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 1_290, totalTokenCount: 1_293 } }),
+        ],
+      });
+    const got = await world().chat({ model: 'google/gemini-2.5-flash', messages: HELLO, provider: { only: ['google-ai-studio'] }, stream: true });
+    expect({ status: got.status, text: got.status === 200 ? '' : got.text }).toEqual({ status: 200, text: '' });
+    const { chunks, isDone } = streamOf(got.text);
+    expect([isDone, contentOf(chunks), chunks.some(({ error }) => error !== undefined)]).toEqual([true, 'Here.', false]);
+    expect(got.text).toContain(base64);
+  });
+}

@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, describe, jest } from '@jest/globals';
+import { describeDrawnImages, describeHanging, describeWire } from './wires-suite.js';
+import { startWiresWorld, type WiresWorld } from './wires-world.js';
+import { WIRES } from './wires.js';
+
+const START_MS = 60_000;
+/** Models that think, and servers of the operator's own, have 60 s for their first byte. */
+jest.setTimeout(90_000);
+
+describe('every provider wire', () => {
+  let running: WiresWorld | undefined;
+  const world = (): WiresWorld => {
+    if (running === undefined) throw new Error('The gateway has not started.');
+    return running;
+  };
+  beforeAll(async () => {
+    running = await startWiresWorld();
+  }, START_MS);
+  afterAll(async () => running?.stop(), START_MS);
+
+  describeHanging(WIRES, world, () => {
+    for (const wire of WIRES) describeWire(wire, world);
+    describeDrawnImages(world);
+  });
+});

@@ -1,0 +1,171 @@
+/** Each plugin doing its job over a running gateway, through the official client: a model that answers only from what it is given. */
+import { LLMock } from '@copilotkit/aimock';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import OpenAI from 'openai';
+import { admin, ledgerOf } from '../harness/books.js';
+import { until } from '../harness/client.js';
+import { startGateway, type Gateway } from '../harness/gateway.js';
+
+const MODEL = 'openai/gpt-4o-mini';
+/** A PDF of one page; readers mend the missing table of offsets. */
+const pdfOf = (text: string): string => {
+  const content = `BT /F1 12 Tf 20 200 Td (${text}) Tj ET`;
+  const file = [
+    '%PDF-1.4', '1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj', '2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj',
+    '3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Resources << /Font << /F1 4 0 R >> >> /Contents 5 0 R >> endobj', '4 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj',
+    `5 0 obj << /Length ${content.length} >> stream\n${content}\nendstream endobj`, 'trailer << /Root 1 0 R >>', '%%EOF',
+  ].join('\n');
+  return `data:application/pdf;base64,${Buffer.from(file).toString('base64')}`;
+};
+
+interface Said {
+  readonly role: string;
+  readonly content?: unknown;
+}
+const textOf = (content: unknown): string => (typeof content === 'string' ? content : Array.isArray(content) ? (content as readonly { readonly text?: string }[]).map(({ text }) => text ?? '').join('\n') : '');
+const wordsOf = (text: string): readonly string[] => text.toLowerCase().match(/\p{L}{4,}/gu) ?? [];
+
+/** The line given to the model that shares most words with the question, with the number of its source where it has one. */
+function answerFrom(messages: readonly Said[]): string {
+  const question = textOf(messages.findLast(({ role }) => role === 'user')?.content).split('\n')[0] ?? '';
+  const asked = new Set(wordsOf(question));
+  let best = { score: 0, line: 'I do not know.' };
+  for (const { content } of messages) {
+    let mark = '';
+    for (const line of textOf(content).split('\n')) {
+      mark = /^\[G?\d+\]/.exec(line)?.[0] ?? mark;
+      const score = line === question || line.startsWith('The following') ? 0 : wordsOf(line).filter((word) => asked.has(word)).length;
+      if (score > best.score) best = { score, line: `${line} ${mark}`.trim() };
+    }
+  }
+  return best.line;
+}
+
+let upstream: LLMock;
+let gateway: Gateway;
+let account: { readonly id: string; readonly key: string };
+
+beforeAll(async () => {
+  upstream = new LLMock({ port: 0 });
+  upstream.on({ predicate: () => true }, (request) => ({ content: answerFrom(request.messages as readonly Said[]), usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } }));
+  await upstream.start();
+  gateway = await startGateway({
+    mode: 'standalone',
+    environment: { OPENAI_API_KEY: 'sk-upstream', OPENAI_BASE_URL: `${upstream.url}/v1`, PLUGIN_FEES: 'web-search=0.000000123,pdf-reader=0.001', PDF_TIMEOUT_MS: '60000', PLUGINS_DEADLINE_MS: '90000' },
+  });
+  account = await newAccount('team');
+  await admin(gateway, '/sources', 'POST', { corpus: 'web', url: 'https://intranet.example/canteen', title: 'Canteen', text: 'The canteen of Nordlys opens at half past eleven.\n\nFish soup is served on Thursdays.' });
+}, 120_000);
+afterAll(async () => {
+  await gateway.stop();
+  await upstream.stop();
+}, 60_000);
+
+async function newAccount(tier: string): Promise<{ readonly id: string; readonly key: string }> {
+  const made = await admin<{ account: { id: string }; key: { key: string } }>(gateway, '/accounts', 'POST', { name: tier, tier });
+  return { id: made.account.id, key: made.key.key };
+}
+const clientOf = (apiKey: string): OpenAI => new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey, maxRetries: 0, timeout: 120_000, defaultHeaders: { 'X-Router-Metadata': 'enabled' } });
+
+interface Answered extends OpenAI.ChatCompletion {
+  readonly x_router: { readonly cost_usd: number };
+  readonly router_metadata: { readonly pipeline: readonly { readonly stage: string; readonly status: string; readonly fee_usd: number; readonly detail?: Readonly<Record<string, unknown>> }[] };
+}
+interface Annotation {
+  readonly type: string;
+  readonly url_citation?: { readonly url: string; readonly title: string; readonly start_index: number; readonly end_index: number };
+  readonly file?: { readonly name: string; readonly hash: string };
+}
+const annotationsOf = (message: unknown): readonly Annotation[] => (message as { readonly annotations?: readonly Annotation[] }).annotations ?? [];
+
+/** Fields that the official client's types do not know are sent all the same. */
+async function ask(content: unknown, plugins: readonly unknown[], more: object = {}, key = account.key): Promise<Answered> {
+  const body = { model: MODEL, messages: [{ role: 'user', content }], plugins, ...more } as unknown as OpenAI.ChatCompletionCreateParamsNonStreaming;
+  return (await clientOf(key).chat.completions.create(body)) as Answered;
+}
+const said = (answer: Answered): string => answer.choices[0]?.message.content ?? '';
+/** An account's memory endpoint. */
+const memory = async (method: 'GET' | 'DELETE', user: string): Promise<{ readonly data?: readonly { readonly text: string }[]; readonly count?: number }> =>
+  (await (await fetch(`${gateway.baseUrl}/api/memory?user=${user}`, { method, headers: { authorization: `Bearer ${account.key}` } })).json()) as { data?: { text: string }[]; count?: number };
+
+describe('plugins', () => {
+  test('a question is answered from an indexed document, cited at its place, and costs its fee to the nano', async () => {
+    const question = 'When does the canteen of Nordlys open?';
+    const [plain, answer] = [await ask(question, []), await ask(question, ['web-search'])];
+    expect(said(plain)).toBe('I do not know.');
+    expect(said(answer)).toContain('half past eleven');
+    const [cited] = annotationsOf(answer.choices[0]?.message);
+    expect(cited?.url_citation).toMatchObject({ url: 'https://intranet.example/canteen', title: 'Canteen' });
+    expect(said(answer).slice(cited?.url_citation?.start_index, cited?.url_citation?.end_index)).toBe('[1]');
+    expect(answer.router_metadata.pipeline).toMatchObject([{ stage: 'web-search', status: 'completed', fee_usd: 0.000000123, detail: { backend: 'local', results: 1 } }]);
+    expect(Math.round((answer.x_router.cost_usd - plain.x_router.cost_usd) * 1e9)).toBe(123);
+    await until(async () => (await ledgerOf(gateway, account.id)).some(({ request_id: id, kind }) => id === answer.id && kind === 'charge'), 20_000, 200, 'the charge');
+    const charge = (await ledgerOf(gateway, account.id)).find(({ request_id: id, kind }) => id === answer.id && kind === 'charge');
+    expect(Number(charge?.amount_nano_usd)).toBe(Math.round(answer.x_router.cost_usd * 1e9));
+  }, 120_000);
+
+  test('a stream carries annotations before its end, and its helper still reads it', async () => {
+    const body = { model: MODEL, stream: true, messages: [{ role: 'user', content: 'When does the canteen of Nordlys open?' }], plugins: ['web-search'] } as unknown as OpenAI.ChatCompletionCreateParamsStreaming;
+    let text = '';
+    const annotations: Annotation[] = [];
+    for await (const { choices } of await clientOf(account.key).chat.completions.create(body)) {
+      text += choices[0]?.delta.content ?? '';
+      annotations.push(...annotationsOf(choices[0]?.delta ?? {}));
+    }
+    expect(text).toContain('half past eleven');
+    expect(text.slice(annotations[0]?.url_citation?.start_index, annotations[0]?.url_citation?.end_index)).toBe('[1]');
+  }, 120_000);
+
+  test('a question is answered from a passage of a book, with author and chapter', async () => {
+    const answer = await ask('Which creature was the rabbit with pink eyes, and where was the watch?', ['gutenberg']);
+    expect(said(answer)).toMatch(/pink eyes|waistcoat-pocket/);
+    expect(annotationsOf(answer.choices[0]?.message)[0]?.url_citation).toMatchObject({ url: 'https://www.gutenberg.org/ebooks/11', title: expect.stringContaining('Lewis Carroll, CHAPTER I') });
+  }, 120_000);
+
+  test('a question is answered from the page of a PDF by a model that reads none; again, it is read from the cache', async () => {
+    const content = [{ type: 'text', text: 'What is the tower height stated?' }, { type: 'file', file: { filename: 'tower.pdf', file_data: pdfOf('The stated height of the tower is 42 metres.') } }];
+    const answer = await ask(content, ['pdf-reader']);
+    expect(said(answer)).toContain('42 metres');
+    expect(annotationsOf(answer.choices[0]?.message)).toMatchObject([{ type: 'file', file: { name: 'tower.pdf' } }]);
+    expect(answer.router_metadata.pipeline).toMatchObject([{ stage: 'pdf-reader', status: 'completed', fee_usd: 0.001, detail: { pages: 1, cached: 0 } }]);
+    expect((await ask(content, ['pdf-reader'])).router_metadata.pipeline[0]?.detail).toMatchObject({ cached: 1 });
+  }, 180_000);
+
+  test('a fact is remembered in a later conversation of the same user alone, listed, and gone after deletion', async () => {
+    const told = await ask('My favourite colour is emerald green.', ['memory'], { user: 'ada' });
+    expect(told.router_metadata.pipeline).toMatchObject([{ stage: 'memory-read', status: 'completed' }, { stage: 'memory-write', status: 'scheduled' }]);
+    await until(async () => ((await memory('GET', 'ada')).data ?? []).length === 1, 20_000, 100, 'the fact to be kept');
+    const question = 'Which favourite colour did somebody mention?';
+    expect(said(await ask(question, ['memory'], { user: 'ada' }))).toContain('emerald green');
+    expect(said(await ask(question, ['memory'], { user: 'bob' }))).not.toContain('emerald');
+    expect((await memory('GET', 'bob')).data).toEqual([]);
+    expect((await memory('GET', 'ada')).data?.map(({ text }) => text)).toEqual(['My favourite colour is emerald green.']);
+    expect((await memory('DELETE', 'ada')).count).toBe(1);
+    expect(said(await ask(question, ['memory'], { user: 'ada' }))).not.toContain('emerald');
+  }, 180_000);
+});
+
+test.each([
+  ['an unknown option', { plugins: [{ id: 'web-search', results: 3 }] }, 'plugin_options.web-search.results', 'invalid_value'],
+  ['a value out of bounds', { plugins: ['pdf-reader'], plugin_options: { 'pdf-reader': { max_pages: 0 } } }, 'plugin_options.pdf-reader.max_pages', 'invalid_value'],
+  ['a value of another type', { plugins: ['memory'], plugin_options: { memory: { write: 'yes' } } }, 'plugin_options.memory.write', 'invalid_type'],
+  ['options of an unknown plugin', { plugin_options: { oracle: {} } }, 'plugin_options.oracle', 'unknown_plugin'],
+  ['memory under zero data retention', { plugins: ['memory'], zdr: true }, 'plugins', 'plugin_conflicts_with_policy'],
+])('%s is 400 and names it', async (_what, more, param, code) => {
+  await expect(ask('hello', [], more)).rejects.toMatchObject({ status: 400, param, code });
+}, 60_000);
+
+test('a file that cannot be read is 400 and says where and why; nothing is charged', async () => {
+  const content = [{ type: 'text', text: 'Read it' }, { type: 'file', file: { filename: 'x.pdf', file_data: `data:application/pdf;base64,${Buffer.from('%PDF-1.4 broken').toString('base64')}` } }];
+  await expect(ask(content, ['pdf-reader'])).rejects.toMatchObject({ status: 400, param: 'messages.[0].content.[1].file.file_data', message: expect.stringContaining('damaged') });
+  const inside = [{ type: 'file', file: { filename: 'x.pdf', file_data: 'http://169.254.169.254/latest.pdf' } }];
+  await expect(ask(inside, ['pdf-reader'])).rejects.toMatchObject({ status: 400, param: 'messages.[0].content.[0].file.file_data' });
+}, 120_000);
+
+test('free plugins are for free accounts, paid ones are not; the list tells them apart', async () => {
+  const free = await newAccount('free');
+  await expect(ask('hello', ['web-search', 'memory'], {}, free.key)).rejects.toMatchObject({ status: 403, code: 'PLUGIN_REQUIRES_PAID' });
+  expect((await ask('hello', ['gutenberg'], {}, free.key)).choices).toHaveLength(1);
+  const { data } = (await (await fetch(`${gateway.baseUrl}/api/plugins`, { headers: { authorization: `Bearer ${free.key}` } })).json()) as { data: readonly { readonly id: string; readonly paid: boolean; readonly fee_usd: number }[] };
+  expect(data.filter(({ id }) => ['memory', 'pdf-reader', 'web-search', 'gutenberg'].includes(id)).map(({ id, paid, fee_usd: fee }) => [id, paid, fee])).toEqual([['memory', true, 0], ['pdf-reader', true, 0.001], ['web-search', false, 0.000000123], ['gutenberg', false, 0]]);
+}, 60_000);
