@@ -36,7 +36,8 @@ const isHex = (code: number): boolean => isDigit(code) || (code >= 65 && code <=
 /**
  * One value, which begins at the first character. `push` answers what has become certain: text that is part of the
  * value whatever follows. Held back are the quote that ends a string (it may turn out to be an inner one), a comma
- * (it may be one too many), a member's key until its value begins, and numbers and words until they end.
+ * (it may be one too many), a member's key until its value begins, blank space until what it stands before is read, and
+ * numbers and words until they end.
  * A comma before a closing bracket is left out, the one repair made here.
  */
 export class JsonScanner {
@@ -133,9 +134,6 @@ export class JsonScanner {
         return this.isKey ? this.taken : this.valueEnd - 1;
       case 'after':
         return this.valueEnd;
-      case 'first-value':
-      case 'first-key':
-        return end;
       default:
         return this.taken;
     }
