@@ -19,6 +19,8 @@ const BATCH_RECORDS = 256;
 /** 50 ms: a batch for the bus and for Postgres; totals lag by as much. */
 const GATHER_MS = 50;
 const WATERMARK_BUSY_MS = 1_000;
+/** While somebody waits for the ledger, as a start does after a kill. */
+const WATERMARK_AWAITED_MS = 20;
 const WATERMARK_IDLE_MS = 15_000;
 /** 30 s without progress of the watermark: what was sent is taken for lost and sent again. */
 const STALL_MS = 30_000;
@@ -47,6 +49,8 @@ export interface ShippingOptions {
   /** The ledger answered for the first time, with its watermark. */
   onRegistered(ledgerSeq: number): void;
   onLedger(ledgerSeq: number): void;
+  /** Somebody waits until the ledger has all that is written. */
+  isAwaited(): boolean;
 }
 
 export interface Shipping {
@@ -115,6 +119,8 @@ export function createShipping(options: ShippingOptions): Shipping {
   let isClosed = false;
   const timers = new Map<string, Timer>();
 
+  const busyMs = (): number => (options.isAwaited() ? WATERMARK_AWAITED_MS : WATERMARK_BUSY_MS);
+
   function arm(name: string, delayMs: number, fire: () => void): void {
     if (isClosed || timers.has(name)) return;
     timers.set(name, clock.setTimer(delayMs, () => {
@@ -148,7 +154,7 @@ export function createShipping(options: ShippingOptions): Shipping {
         if (shipped + 1 !== first) continue;
         shipped = last;
         waiting = waiting.filter(({ seq }) => seq > last);
-        arm('watermark-busy', WATERMARK_BUSY_MS, () => void poll());
+        arm('watermark-busy', busyMs(), () => void poll());
       }
     } catch (error) {
       log.warn('The bus did not take usage; it is sent again.', { writer, error: error instanceof Error ? error.name : 'unknown' });
@@ -200,7 +206,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       timers.get(name)?.cancel();
       timers.delete(name);
     }
-    arm('watermark', isBusy ? WATERMARK_BUSY_MS : WATERMARK_IDLE_MS, () => void poll());
+    arm('watermark', isBusy ? busyMs() : WATERMARK_IDLE_MS, () => void poll());
   }
 
   async function register(): Promise<void> {
@@ -216,7 +222,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       waiting = [];
       isBehind = true;
       void ship();
-      arm('watermark', WATERMARK_BUSY_MS, () => void poll());
+      arm('watermark', busyMs(), () => void poll());
     } catch (error) {
       log.debug('Billing did not register the writer; it is asked again.', { writer, error: error instanceof Error ? error.name : 'unknown' });
       arm('register', backoffMs, () => void register());

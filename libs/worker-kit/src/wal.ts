@@ -123,6 +123,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
       read: (after, limit) => files.read(after, limit),
       onRegistered: (ledgerSeq) => this.registered(ledgerSeq),
       onLedger: (ledgerSeq) => this.booked(ledgerSeq),
+      isAwaited: () => this.recoveryWaiters.length > 0,
     });
     this.commit = new GroupCommit({ files, writer, clock, log, afterTurn: options.afterTurn ?? setImmediate, onShippable: (records) => this.shipping.add(records) });
     this.armSweep();
