@@ -17,6 +17,8 @@ export interface SeenRequest {
   endedMs: number;
   /** 0 = no head came. */
   status: number;
+  /** `error.code` of a refusal, as far as its body told one. */
+  code: string;
   /** The body ended as it should: `[DONE]` without an error before it, or a whole JSON body. */
   isWhole: boolean;
   hungUp: boolean;
@@ -54,7 +56,7 @@ export function startLoad({ random, edges, accounts, perSecond }: LoadOptions): 
     if (isOver) return;
     systemClock.setTimer((1_000 / perSecond) * 2 * random.next(), begin);
     const account = random.pick(accounts);
-    const one: SeenRequest = { accountId: account.id, requestId: '', beganMs: systemClock.monotonicMs(), endedMs: 0, status: 0, isWhole: false, hungUp: false, costUsd: undefined };
+    const one: SeenRequest = { accountId: account.id, requestId: '', beganMs: systemClock.monotonicMs(), endedMs: 0, status: 0, code: '', isWhole: false, hungUp: false, costUsd: undefined };
     seen.push(one);
     open.add(one);
     ask(one, account, random.pick(edges()), random, () => {
@@ -107,7 +109,10 @@ function receive(one: SeenRequest, response: IncomingMessage, isStream: boolean,
   });
   response.on('error', () => undefined);
   response.on('end', () => {
-    if (one.status !== 200) return;
+    if (one.status !== 200) {
+      one.code = /"code":\s*"(\w+)"/.exec(tail)?.[1] ?? '';
+      return;
+    }
     one.isWhole = !hasError && (isStream ? tail.trimEnd().endsWith('[DONE]') : tail.trimEnd().endsWith('}'));
     const told = isStream ? response.trailers['x-router-cost'] : response.headers['x-router-cost'];
     if (one.isWhole && typeof told === 'string') one.costUsd = told;

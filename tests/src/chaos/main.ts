@@ -105,7 +105,7 @@ async function main(): Promise<boolean> {
 
 function report(seen: Parameters<typeof errorWindows>[0], faults: readonly StruckFault[], billed: number): void {
   say(`requests ${seen.length}, attempts on the provider's bill ${billed}, faults ${faults.length}`);
-  say(`answers: ${count(seen, (one) => (one.isWhole ? 'whole' : one.hungUp ? 'hung up' : one.status === 0 ? 'reset' : one.status === 200 ? 'cut' : String(one.status))).map(([name, times]) => `${name} ${times}`).join(', ')}`);
+  say(`answers: ${count(seen, (one) => (one.isWhole ? 'whole' : one.hungUp ? 'hung up' : one.status === 0 ? 'reset' : one.status === 200 ? 'cut' : `${one.status} ${one.code}`.trim())).map(([name, times]) => `${name} ${times}`).join(', ')}`);
   const windows = errorWindows(seen, faults, AFTERMATH_MS);
   for (const [kind, times] of count(faults, (fault) => fault.kind)) say(`  ${kind.padEnd(26)} ${String(times).padStart(4)}   longest error window ${((windows.get(kind) ?? 0) / 1_000).toFixed(1)} s`);
 }
