@@ -45,6 +45,7 @@ import type { EmbeddedStore } from './embedded-store.js';
 import { findOllama, offeredModels, type FoundOllama } from './find-ollama.js';
 import { findVllmModels, offeredByVllm } from './find-vllm.js';
 import { makeFirstKey } from './first-key.js';
+import { openMetricsDoor, type MetricsDoor } from './metrics-door.js';
 import { pluginSettings } from './plugin-settings.js';
 import { recoverLeftDirectories } from './recover.js';
 import { beginLateWorkers } from './late-workers.js';
@@ -60,6 +61,8 @@ export interface Standalone {
   readonly baseUrl: string;
   readonly adminUrl: string;
   readonly adminToken: string;
+  /** Set where METRICS_PORT is. */
+  readonly metricsUrl: string | undefined;
   /** Set at the first start only. */
   readonly firstKey: string | undefined;
   readonly services: readonly Service[];
@@ -82,9 +85,11 @@ export async function startStandalone(environment: Environment, opening: Promise
   let store: EmbeddedStore | undefined;
   let stopped: Promise<void> | undefined;
   let stopLate: (() => Promise<void>) | undefined;
+  let metricsDoor: MetricsDoor | undefined;
 
   const stopAll = async (): Promise<void> => {
     await stopLate?.();
+    await metricsDoor?.stop();
     for (const service of [...running].reverse()) await service.stop();
     await bus.close();
     await store?.stop();
@@ -106,6 +111,8 @@ export async function startStandalone(environment: Environment, opening: Promise
   const findingVllm = findVllmModels(environment);
   try {
     store = await opening;
+    const metricsPort = portSetting(environment, 'METRICS_PORT');
+    if (metricsPort !== undefined) metricsDoor = await openMetricsDoor({ host: '127.0.0.1', port: metricsPort, services: running });
     const stores = { ...common, DATABASE_URL: store.databaseUrl, SECRETS_KEYS_OLD: environment['SECRETS_KEYS_OLD'], FETCH_ALLOW: environment['FETCH_ALLOW'] };
     const walDir = environment['WAL_DIR'] || `${dataDir}/wal`;
 
@@ -155,7 +162,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     const edge = await start(composeEdge(edgeConfig, surroundings('edge'), { bus }));
     const firstKey = await makeFirstKey(accounts.address);
     const { http = 0, admin = 0 } = edge.service.ports();
-    return { baseUrl: `http://${hostInUrl(edgeConfig.HOST)}:${http}`, adminUrl: `http://127.0.0.1:${admin}`, adminToken: secrets.adminToken, firstKey, services: running, stop };
+    return { baseUrl: `http://${hostInUrl(edgeConfig.HOST)}:${http}`, adminUrl: `http://127.0.0.1:${admin}`, adminToken: secrets.adminToken, metricsUrl: metricsDoor === undefined ? undefined : `http://127.0.0.1:${metricsDoor.port}/metrics`, firstKey, services: running, stop };
   } catch (error) {
     await stop().catch(() => undefined);
     throw error;
@@ -165,6 +172,15 @@ export async function startStandalone(environment: Environment, opening: Promise
 /** Those of the variables that are set. */
 function present(environment: Environment, names: readonly string[]): Environment {
   return Object.fromEntries(names.filter((name) => environment[name] !== undefined).map((name) => [name, environment[name]]));
+}
+
+/** Undefined where it is not set. Throws with a line for a person where it is no port. */
+function portSetting(environment: Environment, name: string): number | undefined {
+  const text = environment[name] ?? '';
+  if (text === '') return undefined;
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new Error(`${name}: a port from 0 to 65535 is wanted.`);
+  return port;
 }
 
 function hostInUrl(host: string): string {

@@ -27,10 +27,10 @@ try {
   };
   process.on('SIGINT', stop);
   process.on('SIGTERM', stop);
-  const { baseUrl, adminUrl, firstKey } = standalone;
+  const { baseUrl, adminUrl, metricsUrl, firstKey } = standalone;
   const bearer = firstKey ?? '$SIGNALBOX_API_KEY';
   const curl = `curl ${baseUrl}/v1/chat/completions -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${BODY}'`;
-  process.stdout.write(`ready ${baseUrl} admin ${adminUrl}${firstKey === undefined ? '' : ` key ${firstKey}`} try: ${curl}\n`);
+  process.stdout.write(`ready ${baseUrl} admin ${adminUrl}${firstKey === undefined ? '' : ` key ${firstKey}`}${metricsUrl === undefined ? '' : ` metrics ${metricsUrl}`} try: ${curl}\n`);
 } catch (error) {
   process.stderr.write(`signalbox could not start: ${error instanceof Error ? error.message : 'unknown cause'}\n`);
   process.exit(1);
