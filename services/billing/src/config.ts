@@ -16,7 +16,6 @@ const schema = z.object({
   DATABASE_POOL_MAX: wholeNumberField(2, 100, 6),
   /** Milliseconds; 8 s leaves room for two tries before the bus delivers again (30 s). */
   DATABASE_TIMEOUT_MS: wholeNumberField(100, 30_000, 8_000),
-  /** Used when no bus is given. May hold a password: never logged. */
   /** Comma-separated `host:port` of accounts, whose terms make bills; empty = periods stay open and bills are not made. */
   ACCOUNTS_ADDRS: z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== '')),
   /** Which contract's terms hold for accounts that name none. */
@@ -29,6 +28,7 @@ const schema = z.object({
   DECISIONS_KEPT_DAYS: wholeNumberField(1, 365, 7),
   /** and at most this many of them. */
   DECISIONS_KEPT_MAX: wholeNumberField(0, 10_000_000, 50_000),
+  /** Used when no bus is given. May hold a password: never logged. */
   NATS_URL: z.string().default('nats://127.0.0.1:4222'),
 });
 

@@ -1,0 +1,169 @@
+// Writes docs/configuration.md from the schemas in each config.ts and the presets of providers; with --check fails when it differs.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+
+const root = new URL('..', import.meta.url).pathname;
+const target = join(root, 'docs/configuration.md');
+const EVERYWHERE = ['HOST', 'GRPC_PORT', 'METRICS_PORT', 'LOG_LEVEL', 'NATS_URL', 'BILLING_PERIOD_SECONDS'];
+
+const read = (path) => ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.Latest, true);
+
+/** Text of the comment right before a node, without its stars. */
+function commentOf(node, source) {
+  const range = (ts.getLeadingCommentRanges(source.text, node.getFullStart()) ?? []).at(-1);
+  if (range === undefined) return '';
+  const text = source.text.slice(range.pos, range.end);
+  return text.startsWith('/**') ? text.replace(/^\/\*\*|\*\/$/g, '').replace(/^\s*\*\s?/gm, '').replace(/\s+/g, ' ').trim() : '';
+}
+
+/** Numbers that a file gives a name. */
+function constantsOf(source) {
+  const constants = new Map();
+  for (const statement of source.statements) {
+    if (!ts.isVariableStatement(statement)) continue;
+    for (const { name, initializer } of statement.declarationList.declarations) {
+      const value = initializer === undefined ? undefined : numberOf(initializer, constants);
+      if (value !== undefined && ts.isIdentifier(name)) constants.set(name.text, value);
+    }
+  }
+  return constants;
+}
+
+function numberOf(node, constants) {
+  if (ts.isNumericLiteral(node)) return Number(node.text.replaceAll('_', ''));
+  if (ts.isIdentifier(node)) return constants.get(node.text);
+  if (!ts.isBinaryExpression(node) || node.operatorToken.kind !== ts.SyntaxKind.AsteriskToken) return undefined;
+  const [left, right] = [numberOf(node.left, constants), numberOf(node.right, constants)];
+  return left === undefined || right === undefined ? undefined : left * right;
+}
+
+/** The calls of `a(1).b(2).c(3)`, outermost last. */
+function chainOf(node) {
+  if (!ts.isCallExpression(node)) return ts.isPropertyAccessExpression(node) ? [...chainOf(node.expression), { name: node.name.text, args: [] }] : [{ name: node.getText(), args: [] }];
+  const callee = node.expression;
+  if (ts.isPropertyAccessExpression(callee)) return [...chainOf(callee.expression), { name: callee.name.text, args: [...node.arguments] }];
+  return [{ name: callee.getText(), args: [...node.arguments] }];
+}
+
+const KINDS = { addressesField: '`host:port`, …', workersField: '`provider=host:port`, …', feesField: '`plugin=usd`, …', allowListField: 'list', listField: 'list', addressField: 'URL', secretField: 'secret', url: 'URL' };
+const EMPTY_BY_DEFAULT = new Set(['feesField', 'allowListField', 'listField', 'addressField']);
+
+function settingOf({ name, initializer }, source, constants) {
+  const chain = chainOf(initializer);
+  const call = (wanted) => chain.find((link) => link.name === wanted);
+  const count = (argument) => String(numberOf(argument, constants) ?? argument.getText());
+  const [first] = chain.filter((link) => link.name !== 'z' && link.name !== 'coerce');
+  let kind = KINDS[first.name] ?? 'text';
+  let fallback;
+  if (first.name === 'portField') [kind, fallback] = ['port', count(first.args[0])];
+  else if (first.name === 'wholeNumberField') [kind, fallback] = [`${count(first.args[0])} to ${count(first.args[1])}`, count(first.args[2])];
+  else if (first.name === 'logLevelField') [kind, fallback] = ['`fatal`, `error`, `warn`, `info`, `debug`, `trace`, `silent`', 'info'];
+  else if (first.name === 'enum') kind = first.args[0].elements.map((element) => `\`${element.text}\``).join(', ');
+  else if (first.name === 'number') kind = `${count(call('min').args[0])} to ${count(call('max').args[0])}`;
+  else if (first.name === 'addressesField' && first.args.length > 0) fallback = first.args[0].text;
+  if (initializer.getText().includes('new Secret(')) kind = 'secret';
+  const given = call('default')?.args[0];
+  if (given !== undefined) fallback = ts.isStringLiteral(given) ? given.text : count(given);
+  const isOptional = call('optional') !== undefined || EMPTY_BY_DEFAULT.has(first.name) || fallback === '';
+  return { name: name.getText(), kind, fallback: isOptional ? 'none' : fallback === undefined ? '**required**' : `\`${fallback}\``, text: commentOf(initializer.parent, source) };
+}
+
+/** Settings of the zod objects in a file, in their order. */
+function settingsOf(path) {
+  const source = read(path);
+  const constants = constantsOf(source);
+  const settings = [];
+  const visit = (node) => {
+    const isObject = ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression) && node.expression.name.text === 'object' && node.expression.expression.getText() === 'z' && node.arguments[0] !== undefined && ts.isObjectLiteralExpression(node.arguments[0]);
+    if (isObject) for (const property of node.arguments[0].properties) if (ts.isPropertyAssignment(property) && /^[A-Z][A-Z0-9_]*$/.test(property.name.getText())) settings.push(settingOf(property, source, constants));
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return settings;
+}
+
+/** Rows of a file's PRESETS. */
+function presetsOf(path) {
+  const rows = [];
+  const textsOf = (node) => (ts.isArrayLiteralExpression(node) ? node.elements : [node]).filter((element) => ts.isStringLiteral(element)).map((element) => element.text);
+  const visit = (node) => {
+    if (ts.isVariableDeclaration(node) && node.name.getText() === 'PRESETS') {
+      let table = node.initializer;
+      while (!ts.isObjectLiteralExpression(table)) table = table.expression;
+      for (const row of table.properties) {
+        const fields = new Map(row.initializer.properties.filter(ts.isPropertyAssignment).map((field) => [field.name.getText(), field.initializer]));
+        const credentials = textsOf(fields.get('credentials') ?? fields.get('credential'));
+        rows.push({ id: row.name.getText().replace(/'/g, ''), credentials, baseUrlVariable: textsOf(fields.get('baseUrlVariable'))[0], baseUrl: textsOf(fields.get('baseUrl'))[0] ?? '' });
+      }
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(read(path));
+  return rows;
+}
+
+const cell = (text) => text.replaceAll('|', '\\|');
+const table = (settings) => ['| Variable | Value | Default | |', '|---|---|---|---|', ...settings.map(({ name, kind, fallback, text }) => `| \`${name}\` | ${cell(kind)} | ${cell(fallback)} | ${cell(text)} |`)].join('\n');
+
+const described = new Map();
+const sections = [];
+const services = readdirSync(join(root, 'services')).filter((name) => existsSync(join(root, 'services', name, 'src/config.ts'))).sort();
+const files = [...services.filter((name) => !name.startsWith('worker-')).map((name) => [name, `services/${name}/src/config.ts`]), ['every worker', 'libs/worker-kit/src/config.ts'], ...services.filter((name) => name.startsWith('worker-')).map((name) => [name, `services/${name}/src/config.ts`])];
+for (const [name, path] of files) {
+  const settings = settingsOf(path);
+  for (const setting of settings) if (EVERYWHERE.includes(setting.name) && !described.has(setting.name)) described.set(setting.name, setting);
+  const own = settings.filter((setting) => !EVERYWHERE.includes(setting.name) && !(path.startsWith('libs/') && ['API_KEYS', 'BASE_URL'].includes(setting.name)));
+  if (own.length > 0) sections.push(`## ${name[0].toUpperCase()}${name.slice(1)}\n\n${table(own)}`);
+}
+
+const SHARED = {
+  HOST: 'Address the doors listen on. Loopback: between services a network policy or mutual TLS must guard what is opened further.',
+  GRPC_PORT: 'Door for the other services; 0 = any free port.',
+  METRICS_PORT: 'Of `/livez`, `/readyz` and `/metrics`; 0 = any free port. `npm start`: one door for all services, none unless set.',
+  LOG_LEVEL: 'Lines of JSON on stderr, never with a secret, a prompt or a completion. `npm start`: `warn`.',
+  NATS_URL: 'Event bus. May hold a password: never logged. `npm start` needs none.',
+  BILLING_PERIOD_SECONDS: 'Length of month and plan periods, for tests; absent = calendar months.',
+};
+const everywhere = EVERYWHERE.map((name) => ({ ...described.get(name), name, fallback: name === 'NATS_URL' ? '`nats://127.0.0.1:4222`' : (described.get(name)?.fallback ?? 'none'), text: SHARED[name] }));
+
+const presets = [...presetsOf('services/worker-openai-compatible/src/presets.ts'), ...presetsOf('services/worker-anthropic/src/presets.ts')].sort((a, b) => (a.id < b.id ? -1 : 1));
+const providers = ['| Provider | Credential | Address | Its default |', '|---|---|---|---|', ...presets.map(({ id, credentials, baseUrlVariable, baseUrl }) => `| ${id} | ${credentials.map((name) => `\`${name}\``).join(' or ')} | \`${baseUrlVariable}\` | ${baseUrl === '' ? '**required**' : baseUrl} |`)].join('\n');
+
+const text = `# Configuration
+
+Written by \`npm run generate\` from the schemas that read it. Do not edit.
+
+Settings are environment variables, read once at start; \`npm start\` and \`npm run start:split\` read \`.env\` too. An empty
+variable counts as absent. A process with a wrong or missing setting prints one line for each and exits with 1. Lists are
+separated by commas. \`npm start\` and \`npm run start:split\` set addresses and ports between services themselves, and make
+\`KEY_PEPPER\`, \`SECRETS_KEY\` and \`ADMIN_TOKEN\` in the data folder where they are not given.
+
+## Every service
+
+${table(everywhere)}
+
+## Providers
+
+A provider is served where its credential is set. Several keys, separated by commas, are used in turn; one that the
+provider refuses rests. Beside these: OpenAI (\`OPENAI_API_KEY\`, \`OPENAI_BASE_URL\`), Cohere (\`COHERE_API_KEY\` or
+\`CO_API_KEY\`, \`COHERE_BASE_URL\`), Google (\`GEMINI_API_KEY\` or \`GOOGLE_API_KEY\`, \`GEMINI_BASE_URL\`), Vertex
+(\`VERTEX_ACCESS_TOKEN\`, or \`GOOGLE_APPLICATION_CREDENTIALS\` with \`GOOGLE_VERTEX_PROJECT\` and \`GOOGLE_VERTEX_LOCATION\`),
+Azure (\`AZURE_API_KEY\`), Bedrock (\`AWS_BEARER_TOKEN_BEDROCK\` or a key pair), Ollama (\`OLLAMA_BASE_URL\`; \`OLLAMA=off\`
+keeps \`npm start\` from looking for one).
+
+${providers}
+
+${sections.join('\n\n')}
+`;
+
+if (process.argv.includes('--check')) {
+  if (!existsSync(target) || readFileSync(target, 'utf8') !== text) {
+    console.error('docs/configuration.md differs from the schemas: run npm run generate.');
+    process.exit(1);
+  }
+  console.log('docs/configuration.md agrees with the schemas.');
+} else {
+  writeFileSync(target, text);
+  console.log('Generated docs/configuration.md.');
+}
