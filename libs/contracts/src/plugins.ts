@@ -6,6 +6,7 @@ export type { Citation, Citation__Output } from './gen/signalbox/plugins/v1/Cita
 export type { DeletedResponse, DeletedResponse__Output } from './gen/signalbox/plugins/v1/DeletedResponse.js';
 export type { Fact, Fact__Output } from './gen/signalbox/plugins/v1/Fact.js';
 export type { FileRead, FileRead__Output } from './gen/signalbox/plugins/v1/FileRead.js';
+export type { Image, Image__Output } from './gen/signalbox/plugins/v1/Image.js';
 export type { ListSourcesRequest, ListSourcesRequest__Output } from './gen/signalbox/plugins/v1/ListSourcesRequest.js';
 export type { ListSourcesResponse, ListSourcesResponse__Output } from './gen/signalbox/plugins/v1/ListSourcesResponse.js';
 export type { ManifestsResponse, ManifestsResponse__Output } from './gen/signalbox/plugins/v1/ManifestsResponse.js';
@@ -13,6 +14,7 @@ export type { MemoryRequest, MemoryRequest__Output } from './gen/signalbox/plugi
 export type { MemoryResponse, MemoryResponse__Output } from './gen/signalbox/plugins/v1/MemoryResponse.js';
 export type { ObserveRequest, ObserveRequest__Output } from './gen/signalbox/plugins/v1/ObserveRequest.js';
 export type { ObserveResponse, ObserveResponse__Output } from './gen/signalbox/plugins/v1/ObserveResponse.js';
+export type { OwnCredential, OwnCredential__Output } from './gen/signalbox/plugins/v1/OwnCredential.js';
 export type { PluginWish, PluginWish__Output } from './gen/signalbox/plugins/v1/PluginWish.js';
 export type { PrepareRequest, PrepareRequest__Output } from './gen/signalbox/plugins/v1/PrepareRequest.js';
 export type { PrepareResponse, PrepareResponse__Output } from './gen/signalbox/plugins/v1/PrepareResponse.js';

@@ -9,6 +9,8 @@ export type { End, End__Output } from './gen/signalbox/worker/v1/End.js';
 export type { Failed, Failed__Output } from './gen/signalbox/worker/v1/Failed.js';
 export type { FailureClass, FailureClass__Output } from './gen/signalbox/worker/v1/FailureClass.js';
 export type { Field, Field__Output } from './gen/signalbox/worker/v1/Field.js';
+export type { GenerateImagesRequest, GenerateImagesRequest__Output } from './gen/signalbox/worker/v1/GenerateImagesRequest.js';
+export type { GenerateImagesResponse, GenerateImagesResponse__Output } from './gen/signalbox/worker/v1/GenerateImagesResponse.js';
 export type { Head, Head__Output } from './gen/signalbox/worker/v1/Head.js';
 export type { Outcome, Outcome__Output } from './gen/signalbox/worker/v1/Outcome.js';
 export type { OutcomeRequest, OutcomeRequest__Output } from './gen/signalbox/worker/v1/OutcomeRequest.js';

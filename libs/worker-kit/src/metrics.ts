@@ -12,6 +12,8 @@ export interface WorkerMetrics {
   /** What an attempt costs by its card, and how much less than the reference. Savings may be negative. */
   charged(payer: 'gateway' | 'byok', costNanoUsd: bigint, savingsNanoUsd: bigint): void;
   suspect(): void;
+  /** One call of the image API: `ok` or the class of the failure, the images it gave, and how long it took. */
+  images(outcome: 'ok' | FailureClass__Output, count: number, seconds: number): void;
   inFlight(count: number): void;
   draining(count: number): void;
 }
@@ -25,6 +27,9 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
   const total = metrics.histogram('signalbox_worker_attempt_seconds', 'From the request to the end of the answer.', SECONDS);
   const tokens = metrics.counter('signalbox_worker_tokens_total', 'Tokens booked.', ['bucket', 'source']);
   const suspects = metrics.counter('signalbox_worker_suspect_usage_total', 'Attempts whose usage figures are hard to believe.', []);
+  const imageCalls = metrics.counter('signalbox_worker_image_calls_total', 'Calls of the image API by how they ended.', ['outcome']);
+  const imagesMade = metrics.counter('signalbox_worker_images_total', 'Images that the provider made.', []);
+  const imageSeconds = metrics.histogram('signalbox_worker_image_call_seconds', 'From a call of the image API to the end of its answer.', SECONDS);
   const costs = { gateway: 0n, byok: 0n };
   const saved = { gateway: 0n, byok: 0n };
   const byPayer = (sums: typeof costs) => [
@@ -50,6 +55,11 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
       saved[payer] += savingsNanoUsd;
     },
     suspect: () => suspects.inc({}),
+    images: (outcome, count, seconds) => {
+      imageCalls.inc({ outcome });
+      imageSeconds.observe(seconds);
+      if (count > 0) imagesMade.inc({}, count);
+    },
     inFlight: (count) => inFlight.set(count),
     draining: (count) => draining.set(count),
   };

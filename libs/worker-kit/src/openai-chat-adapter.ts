@@ -8,12 +8,14 @@ import { NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks'
 import { composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { readChatAnswer } from '@signalbox/wires/openai-chat/response';
 import { createChatTransducer } from '@signalbox/wires/openai-chat/stream';
+import { composeImagesBody } from '@signalbox/wires/openai-images/request';
+import { readImagesAnswer } from '@signalbox/wires/openai-images/response';
 import type { MediaLoader } from './media-loader.js';
 import type { Composed, ProviderAdapter, UpstreamRequest } from './provider.js';
 
 export interface OpenAiChatAdapterOptions {
   readonly provider: string;
-  /** Path included; `/chat/completions` is appended. */
+  /** Path included; `/chat/completions` and `/images/generations` are appended. */
   readonly baseUrl: string;
   readonly quirks?: ChatQuirks;
   /** Fetches what a host with the quirk `inlinesImages` is not given the address of; needed for such a host. */
@@ -24,7 +26,9 @@ export interface OpenAiChatAdapterOptions {
 
 export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS, media, extraHeaders = {} }: OpenAiChatAdapterOptions): ProviderAdapter {
   const url = new URL(baseUrl);
-  const path = `${url.pathname.replace(/\/+$/, '')}/chat/completions${url.search}`;
+  const pathOf = (method: string): string => `${url.pathname.replace(/\/+$/, '')}/${method}${url.search}`;
+  const path = pathOf('chat/completions');
+  const imagesPath = pathOf('images/generations');
   const headersOf = (accept: string, secret: Secret | undefined): readonly string[] => [
     ...['content-type', 'application/json', 'accept', accept],
     ...Object.entries(extraHeaders).flat(),
@@ -53,5 +57,6 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
     createTransducer: (request) => createChatTransducer(seedOf(request.requestId)),
     readAnswer: (body, request) => readChatAnswer(body, seedOf(request.requestId)),
     classifyRefusal,
+    images: { compose: (request, secret) => ({ path: imagesPath, headers: preparedFor(secret).whole, body: composeImagesBody(request) }), readAnswer: readImagesAnswer },
   };
 }

@@ -2,6 +2,8 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import type { AnswerResult, Failure, StreamTransducer } from '@signalbox/wires/canonical';
+import type { ImagesRequest } from '@signalbox/wires/openai-images/request';
+import type { ImagesAnswer } from '@signalbox/wires/openai-images/response';
 
 /** By lower-case name. */
 export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -20,6 +22,12 @@ export interface UpstreamRequest {
 
 export type Composed = UpstreamRequest | Failure;
 
+/** A provider's image API. Pure, like the rest of its wire. */
+export interface ImagesWire {
+  compose(request: ImagesRequest, secret: Secret | undefined): UpstreamRequest;
+  readAnswer(body: Uint8Array): ImagesAnswer;
+}
+
 /** One provider's wire. Pure, the secret apart, which it only puts into headers. */
 export interface ProviderAdapter {
   /** Catalog id, such as `openai`. */
@@ -31,4 +39,6 @@ export interface ProviderAdapter {
   createTransducer(request: DispatchRequest__Output): StreamTransducer;
   readAnswer(body: Uint8Array, request: DispatchRequest__Output): AnswerResult;
   classifyRefusal(refusal: { readonly status: number; readonly headers: ResponseHeaders; readonly body: Uint8Array; readonly nowMs: number }): Failure;
+  /** Absent: this wire makes no images. */
+  readonly images?: ImagesWire;
 }

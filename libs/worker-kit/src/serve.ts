@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
-import type { DispatchEvent, DispatchRequest__Output, OutcomeRequest__Output, StatusResponse } from '@signalbox/contracts/worker';
+import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, OutcomeRequest__Output, StatusResponse } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import type { HeartbeatRequest, HeartbeatResponse__Output } from '@signalbox/contracts/quota';
 import type { CallInfo, Emitter, RpcClient } from '@signalbox/rpc/call';
@@ -19,6 +19,7 @@ import { createCredentialPool } from './credentials.js';
 import { createDispatcher, type Dispatcher } from './dispatch.js';
 import type { ExtendHold } from './hold-growth.js';
 import { createEndpointBreakers } from './endpoint-breakers.js';
+import { createImageMaker } from './images.js';
 import type { Journal } from './journal.js';
 import { createWorkerMetrics, observeBreakers, observeCredentials, observeJournal } from './metrics.js';
 import { createObservations } from './observations.js';
@@ -112,6 +113,8 @@ export function serveWorker(options: WorkerOptions): Service {
       closers.push(() => Promise.resolve(observations.flush()));
       const breakers = createEndpointBreakers(clock);
       observeBreakers(metrics, breakers);
+      const workerMetrics = createWorkerMetrics(metrics);
+      const makeImages = createImageMaker({ adapter, upstream, credentials, ownCredentials, metrics: workerMetrics, clock, log });
       const dispatcher = createDispatcher({
         adapter,
         upstream,
@@ -119,7 +122,7 @@ export function serveWorker(options: WorkerOptions): Service {
         journal: book,
         observations,
         breakers,
-        metrics: createWorkerMetrics(metrics),
+        metrics: workerMetrics,
         clock,
         log,
         ...(extendHold === undefined ? {} : { extendHold }),
@@ -139,6 +142,7 @@ export function serveWorker(options: WorkerOptions): Service {
               book.outcome(request.requestId, request.attempt, request.outcome, true, request.followed);
               return {};
             },
+            GenerateImages: (request: GenerateImagesRequest__Output, { signal }: CallInfo) => makeImages(request, signal),
             Status: (): StatusResponse => {
               const state = book.state();
               return {

@@ -1,10 +1,13 @@
-/** The simulator's door: the OpenAI chat wire on loopback. */
+/** The simulator's door: the OpenAI wire of chat and of images on loopback. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Clock } from '@signalbox/kernel/clock';
+import { readDirectives } from './domain/directives.js';
+import { canvasOf, paint } from './domain/painting.js';
 import { simulate, type Simulated, type SimulatedChoice } from './domain/answer.js';
 
 const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
 const CHUNK_CHARS = 16;
+const IMAGES_MAX = 10;
 
 export interface SimulatorServer {
   /** Resolves with the port, a free one on 127.0.0.1. */
@@ -92,12 +95,33 @@ export function createSimulatorServer(clock: Clock): SimulatorServer {
     response.end('data: [DONE]\n\n');
   };
 
+  const paintAll = (response: ServerResponse, { prompt, size, n = 1 }: Json): void => {
+    const canvas = typeof size === 'string' ? canvasOf(size) : undefined;
+    if (typeof prompt !== 'string' || prompt === '' || canvas === undefined || typeof n !== 'number' || !Number.isInteger(n) || n < 1 || n > IMAGES_MAX) {
+      sendError(response, 400, `The simulator paints a prompt, of a size such as 1024x1024, up to ${String(IMAGES_MAX)} times.`);
+      return;
+    }
+    const { imageStatus, retryAfter } = readDirectives(prompt);
+    if (imageStatus >= 400) {
+      sendError(response, imageStatus, `Simulated failure ${String(imageStatus)}.`, retryAfter);
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ created: Math.floor(clock.nowMs() / 1_000), data: Array.from({ length: n }, (_, number) => ({ b64_json: paint(prompt, number, canvas).toString('base64') })), usage: { input_tokens: Math.ceil(Buffer.byteLength(prompt) / 4) } }));
+  };
+
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    if (request.method !== 'POST' || request.url !== '/v1/chat/completions') {
-      sendError(response, 404, 'The simulator answers POST /v1/chat/completions only.');
+    const isPainting = request.url === '/v1/images/generations';
+    if (request.method !== 'POST' || (request.url !== '/v1/chat/completions' && !isPainting)) {
+      sendError(response, 404, 'The simulator answers POST /v1/chat/completions and POST /v1/images/generations only.');
       return;
     }
     const body = await readBody(request);
+    if (isPainting) {
+      if (body === undefined) sendError(response, 400, 'The body must be a JSON object.');
+      else paintAll(response, body);
+      return;
+    }
     if (body === undefined || !Array.isArray(body['messages']) || body['messages'].length === 0) {
       sendError(response, 400, 'The body must be a JSON object with messages.');
       return;

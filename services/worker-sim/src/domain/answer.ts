@@ -25,6 +25,7 @@ export interface Simulated {
 const BYTES_PER_TOKEN = 4;
 const ECHO_CHARS_MAX = 120;
 const CHOICES_MAX = 16;
+const PROMPT_CHARS_MAX = 1_000;
 
 function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -58,10 +59,11 @@ function toolCalls(request: Json, last: Json | undefined, asked: string, directi
 
 const PROGRAM = /```(?:js|javascript)?\n([\s\S]*?)```/;
 
-/** Arguments for a function: a program that the user wrote between fences where it takes one, else what its schema asks for. */
+/** Arguments for a function: a program that the user wrote between fences where it takes one, the user's words where it takes a prompt, else what its schema asks for. */
 function argumentsFor(parameters: unknown, asked: string): string {
   const program = PROGRAM.exec(asked)?.[1];
   const properties = isObject(parameters) && isObject(parameters['properties']) ? parameters['properties'] : {};
+  if ('prompt' in properties) return JSON.stringify({ prompt: asked.slice(0, PROMPT_CHARS_MAX) });
   return JSON.stringify(program !== undefined && 'code' in properties ? { code: program } : valueForSchema(parameters ?? { type: 'object' }));
 }
 

@@ -3,6 +3,8 @@
 export interface Directives {
   /** Answer with this HTTP status and an error body; 0 = none. */
   readonly status: number;
+  /** The image API answers with this HTTP status; 0 = it paints. */
+  readonly imageStatus: number;
   /** Seconds of `Retry-After` beside a status; 0 = none. */
   readonly retryAfter: number;
   /** Never answer. */
@@ -46,6 +48,7 @@ export function readDirectives(text: string): Directives {
   }
   return {
     status: whole(values, 'status', 0, 599),
+    imageStatus: whole(values, 'image-status', 0, 599),
     retryAfter: whole(values, 'retry-after', 0, 86_400),
     hang: values.has('hang'),
     cutAfter: whole(values, 'cut-after', -1, 1_000_000),

@@ -11,6 +11,8 @@ import type { Citation, Citation__Output as CitationOut } from '../signalbox/plu
 import type { FileRead, FileRead__Output as FileReadOut } from '../signalbox/plugins/v1/FileRead.js';
 import type { PrepareResponse, PrepareResponse__Output as PrepareResponseOut } from '../signalbox/plugins/v1/PrepareResponse.js';
 import type { Tool, Tool__Output as ToolOut } from '../signalbox/plugins/v1/Tool.js';
+import type { OwnCredential, OwnCredential__Output as OwnCredentialOut } from '../signalbox/plugins/v1/OwnCredential.js';
+import type { Image, Image__Output as ImageOut } from '../signalbox/plugins/v1/Image.js';
 import type { RunToolRequest, RunToolRequest__Output as RunToolRequestOut } from '../signalbox/plugins/v1/RunToolRequest.js';
 import type { RunToolResponse, RunToolResponse__Output as RunToolResponseOut } from '../signalbox/plugins/v1/RunToolResponse.js';
 import type { ObserveRequest, ObserveRequest__Output as ObserveRequestOut } from '../signalbox/plugins/v1/ObserveRequest.js';
@@ -293,8 +295,68 @@ export function copyPrepareResponse(m: PrepareResponse): PrepareResponseOut {
 export function writeTool(w: Writer, m: Tool): void {
   if (m.name !== undefined && m.name !== '') { w.uint32(10); w.string(m.name); }
   if (m.definition !== undefined && m.definition.length > 0) { w.uint32(18); w.bytes(m.definition); }
+  if (m.feeNanoUsdMax !== undefined && !isZero(m.feeNanoUsdMax)) { w.uint32(24); w.int64(m.feeNanoUsdMax); }
+  if (m.imagesMax !== undefined && m.imagesMax !== 0) { w.uint32(32); w.uint32(m.imagesMax); }
 }
 export function readTool(r: Reader, end: number): ToolOut {
+  let v1: string = '';
+  let v2: Buffer = NO_BYTES;
+  let v3: string = '0';
+  let v4: number = 0;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 18: v2 = r.bytes(end); break;
+      case 24: v3 = r.int64(); break;
+      case 32: v4 = r.uint32(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { name: v1, definition: v2, feeNanoUsdMax: v3, imagesMax: v4 } as ToolOut;
+}
+export function copyTool(m: Tool): ToolOut {
+  const v1 = m.name !== undefined && m.name !== null ? m.name : '';
+  const v2 = m.definition !== undefined && m.definition !== null ? copyBytes(m.definition) : NO_BYTES;
+  const v3 = m.feeNanoUsdMax !== undefined && m.feeNanoUsdMax !== null ? copyInt64(m.feeNanoUsdMax) : '0';
+  const v4 = m.imagesMax !== undefined && m.imagesMax !== null ? m.imagesMax >>> 0 : 0;
+  return { name: v1, definition: v2, feeNanoUsdMax: v3, imagesMax: v4 } as ToolOut;
+}
+
+export function writeOwnCredential(w: Writer, m: OwnCredential): void {
+  if (m.provider !== undefined && m.provider !== '') { w.uint32(10); w.string(m.provider); }
+  if (m.handle !== undefined && m.handle !== '') { w.uint32(18); w.string(m.handle); }
+  if (m.zdr === true) { w.uint32(24); w.bool(m.zdr); }
+}
+export function readOwnCredential(r: Reader, end: number): OwnCredentialOut {
+  let v1: string = '';
+  let v2: string = '';
+  let v3: boolean = false;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 18: v2 = r.string(end); break;
+      case 24: v3 = r.bool(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { provider: v1, handle: v2, zdr: v3 } as OwnCredentialOut;
+}
+export function copyOwnCredential(m: OwnCredential): OwnCredentialOut {
+  const v1 = m.provider !== undefined && m.provider !== null ? m.provider : '';
+  const v2 = m.handle !== undefined && m.handle !== null ? m.handle : '';
+  const v3 = m.zdr !== undefined && m.zdr !== null ? m.zdr : false;
+  return { provider: v1, handle: v2, zdr: v3 } as OwnCredentialOut;
+}
+
+export function writeImage(w: Writer, m: Image): void {
+  if (m.mediaType !== undefined && m.mediaType !== '') { w.uint32(10); w.string(m.mediaType); }
+  if (m.data !== undefined && m.data.length > 0) { w.uint32(18); w.bytes(m.data); }
+}
+export function readImage(r: Reader, end: number): ImageOut {
   let v1: string = '';
   let v2: Buffer = NO_BYTES;
   while (r.at < end) {
@@ -306,12 +368,12 @@ export function readTool(r: Reader, end: number): ToolOut {
     }
   }
   r.check(end);
-  return { name: v1, definition: v2 } as ToolOut;
+  return { mediaType: v1, data: v2 } as ImageOut;
 }
-export function copyTool(m: Tool): ToolOut {
-  const v1 = m.name !== undefined && m.name !== null ? m.name : '';
-  const v2 = m.definition !== undefined && m.definition !== null ? copyBytes(m.definition) : NO_BYTES;
-  return { name: v1, definition: v2 } as ToolOut;
+export function copyImage(m: Image): ImageOut {
+  const v1 = m.mediaType !== undefined && m.mediaType !== null ? m.mediaType : '';
+  const v2 = m.data !== undefined && m.data !== null ? copyBytes(m.data) : NO_BYTES;
+  return { mediaType: v1, data: v2 } as ImageOut;
 }
 
 export function writeRunToolRequest(w: Writer, m: RunToolRequest): void {
@@ -322,6 +384,8 @@ export function writeRunToolRequest(w: Writer, m: RunToolRequest): void {
   if (m.arguments !== undefined && m.arguments !== '') { w.uint32(42); w.string(m.arguments); }
   if (m.zdr === true) { w.uint32(48); w.bool(m.zdr); }
   if (m.denyTraining === true) { w.uint32(56); w.bool(m.denyTraining); }
+  if (m.byok === true) { w.uint32(64); w.bool(m.byok); }
+  if (m.ownCredentials !== undefined) for (const one of m.ownCredentials) { w.uint32(74); { const at = w.open(); writeOwnCredential(w, one); w.close(at); } }
 }
 export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
   let v1: string = '';
@@ -331,6 +395,8 @@ export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
   let v5: string = '';
   let v6: boolean = false;
   let v7: boolean = false;
+  let v8: boolean = false;
+  const v9: OwnCredentialOut[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -341,11 +407,13 @@ export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
       case 42: v5 = r.string(end); break;
       case 48: v6 = r.bool(); break;
       case 56: v7 = r.bool(); break;
+      case 64: v8 = r.bool(); break;
+      case 74: v9.push(readOwnCredential(r, r.delimited(end))); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7 } as RunToolRequestOut;
+  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9 } as RunToolRequestOut;
 }
 export function copyRunToolRequest(m: RunToolRequest): RunToolRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -355,31 +423,37 @@ export function copyRunToolRequest(m: RunToolRequest): RunToolRequestOut {
   const v5 = m.arguments !== undefined && m.arguments !== null ? m.arguments : '';
   const v6 = m.zdr !== undefined && m.zdr !== null ? m.zdr : false;
   const v7 = m.denyTraining !== undefined && m.denyTraining !== null ? m.denyTraining : false;
-  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7 } as RunToolRequestOut;
+  const v8 = m.byok !== undefined && m.byok !== null ? m.byok : false;
+  const v9 = m.ownCredentials === undefined ? [] : Array.from(m.ownCredentials, (one) => copyOwnCredential(one));
+  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9 } as RunToolRequestOut;
 }
 
 export function writeRunToolResponse(w: Writer, m: RunToolResponse): void {
   if (m.content !== undefined && m.content !== '') { w.uint32(10); w.string(m.content); }
   if (m.stage !== undefined && m.stage !== null) { w.uint32(18); { const at = w.open(); writeStage(w, m.stage); w.close(at); } }
+  if (m.images !== undefined) for (const one of m.images) { w.uint32(26); { const at = w.open(); writeImage(w, one); w.close(at); } }
 }
 export function readRunToolResponse(r: Reader, end: number): RunToolResponseOut {
   let v1: string = '';
   let v2: StageOut | null = null;
+  const v3: ImageOut[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1 = r.string(end); break;
       case 18: v2 = readStage(r, r.delimited(end)); break;
+      case 26: v3.push(readImage(r, r.delimited(end))); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { content: v1, stage: v2 } as RunToolResponseOut;
+  return { content: v1, stage: v2, images: v3 } as RunToolResponseOut;
 }
 export function copyRunToolResponse(m: RunToolResponse): RunToolResponseOut {
   const v1 = m.content !== undefined && m.content !== null ? m.content : '';
   const v2 = m.stage !== undefined && m.stage !== null ? copyStage(m.stage) : null;
-  return { content: v1, stage: v2 } as RunToolResponseOut;
+  const v3 = m.images === undefined ? [] : Array.from(m.images, (one) => copyImage(one));
+  return { content: v1, stage: v2, images: v3 } as RunToolResponseOut;
 }
 
 export function writeObserveRequest(w: Writer, m: ObserveRequest): void {
@@ -744,6 +818,8 @@ export const codecs = {
   FileRead: messageCodec(writeFileRead, readFileRead, copyFileRead),
   PrepareResponse: messageCodec(writePrepareResponse, readPrepareResponse, copyPrepareResponse),
   Tool: messageCodec(writeTool, readTool, copyTool),
+  OwnCredential: messageCodec(writeOwnCredential, readOwnCredential, copyOwnCredential),
+  Image: messageCodec(writeImage, readImage, copyImage),
   RunToolRequest: messageCodec(writeRunToolRequest, readRunToolRequest, copyRunToolRequest),
   RunToolResponse: messageCodec(writeRunToolResponse, readRunToolResponse, copyRunToolResponse),
   ObserveRequest: messageCodec(writeObserveRequest, readObserveRequest, copyObserveRequest),

@@ -17,6 +17,8 @@ import type { Failed, Failed__Output as FailedOut } from '../signalbox/worker/v1
 import type { OutcomeRequest, OutcomeRequest__Output as OutcomeRequestOut } from '../signalbox/worker/v1/OutcomeRequest.js';
 import type { CredentialState, CredentialState__Output as CredentialStateOut } from '../signalbox/worker/v1/CredentialState.js';
 import type { StatusResponse, StatusResponse__Output as StatusResponseOut } from '../signalbox/worker/v1/StatusResponse.js';
+import type { GenerateImagesRequest, GenerateImagesRequest__Output as GenerateImagesRequestOut } from '../signalbox/worker/v1/GenerateImagesRequest.js';
+import type { GenerateImagesResponse, GenerateImagesResponse__Output as GenerateImagesResponseOut } from '../signalbox/worker/v1/GenerateImagesResponse.js';
 
 type UsageSourceName = 'USAGE_SOURCE_UNSPECIFIED' | 'PROVIDER' | 'ESTIMATED' | 'ORPHAN';
 const namesUsageSource: Readonly<Record<number, UsageSourceName>> = { 0: 'USAGE_SOURCE_UNSPECIFIED', 1: 'PROVIDER', 2: 'ESTIMATED', 3: 'ORPHAN' };
@@ -569,6 +571,86 @@ export function copyStatusResponse(m: StatusResponse): StatusResponseOut {
   return { provider: v1, writer: v2, lastSeq: v3, shippedSeq: v4, ledgerSeq: v5, inFlight: v6, credentials: v7 } as StatusResponseOut;
 }
 
+export function writeGenerateImagesRequest(w: Writer, m: GenerateImagesRequest): void {
+  if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
+  if (m.accountId !== undefined && m.accountId !== '') { w.uint32(18); w.string(m.accountId); }
+  if (m.providerModelId !== undefined && m.providerModelId !== '') { w.uint32(26); w.string(m.providerModelId); }
+  if (m.prompt !== undefined && m.prompt !== '') { w.uint32(34); w.string(m.prompt); }
+  if (m.count !== undefined && m.count !== 0) { w.uint32(40); w.uint32(m.count); }
+  if (m.size !== undefined && m.size !== '') { w.uint32(50); w.string(m.size); }
+  if (m.parameters !== undefined && m.parameters.length > 0) { w.uint32(58); w.bytes(m.parameters); }
+  if (m.byok === true) { w.uint32(64); w.bool(m.byok); }
+  if (m.byokHandle !== undefined && m.byokHandle !== '') { w.uint32(74); w.string(m.byokHandle); }
+}
+export function readGenerateImagesRequest(r: Reader, end: number): GenerateImagesRequestOut {
+  let v1: string = '';
+  let v2: string = '';
+  let v3: string = '';
+  let v4: string = '';
+  let v5: number = 0;
+  let v6: string = '';
+  let v7: Buffer = NO_BYTES;
+  let v8: boolean = false;
+  let v9: string = '';
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 18: v2 = r.string(end); break;
+      case 26: v3 = r.string(end); break;
+      case 34: v4 = r.string(end); break;
+      case 40: v5 = r.uint32(); break;
+      case 50: v6 = r.string(end); break;
+      case 58: v7 = r.bytes(end); break;
+      case 64: v8 = r.bool(); break;
+      case 74: v9 = r.string(end); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { requestId: v1, accountId: v2, providerModelId: v3, prompt: v4, count: v5, size: v6, parameters: v7, byok: v8, byokHandle: v9 } as GenerateImagesRequestOut;
+}
+export function copyGenerateImagesRequest(m: GenerateImagesRequest): GenerateImagesRequestOut {
+  const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
+  const v2 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
+  const v3 = m.providerModelId !== undefined && m.providerModelId !== null ? m.providerModelId : '';
+  const v4 = m.prompt !== undefined && m.prompt !== null ? m.prompt : '';
+  const v5 = m.count !== undefined && m.count !== null ? m.count >>> 0 : 0;
+  const v6 = m.size !== undefined && m.size !== null ? m.size : '';
+  const v7 = m.parameters !== undefined && m.parameters !== null ? copyBytes(m.parameters) : NO_BYTES;
+  const v8 = m.byok !== undefined && m.byok !== null ? m.byok : false;
+  const v9 = m.byokHandle !== undefined && m.byokHandle !== null ? m.byokHandle : '';
+  return { requestId: v1, accountId: v2, providerModelId: v3, prompt: v4, count: v5, size: v6, parameters: v7, byok: v8, byokHandle: v9 } as GenerateImagesRequestOut;
+}
+
+export function writeGenerateImagesResponse(w: Writer, m: GenerateImagesResponse): void {
+  if (m.failed !== undefined && m.failed !== null) { w.uint32(10); { const at = w.open(); writeFailed(w, m.failed); w.close(at); } }
+  if (m.images !== undefined) for (const one of m.images) { w.uint32(18); w.bytes(one); }
+  if (m.promptTokens !== undefined && m.promptTokens !== null) { w.uint32(24); w.uint32(m.promptTokens); }
+}
+export function readGenerateImagesResponse(r: Reader, end: number): GenerateImagesResponseOut {
+  let v1: FailedOut | null = null;
+  const v2: Buffer[] = [];
+  let v3: number | undefined;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = readFailed(r, r.delimited(end)); break;
+      case 18: v2.push(r.bytes(end)); break;
+      case 24: v3 = r.uint32(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { failed: v1, images: v2, promptTokens: v3 } as GenerateImagesResponseOut;
+}
+export function copyGenerateImagesResponse(m: GenerateImagesResponse): GenerateImagesResponseOut {
+  const v1 = m.failed !== undefined && m.failed !== null ? copyFailed(m.failed) : null;
+  const v2 = m.images === undefined ? [] : Array.from(m.images, (one) => copyBytes(one));
+  const v3 = m.promptTokens !== undefined && m.promptTokens !== null ? m.promptTokens >>> 0 : undefined;
+  return { failed: v1, images: v2, promptTokens: v3 } as GenerateImagesResponseOut;
+}
+
 export const codecs = {
   Field: messageCodec(writeField, readField, copyField),
   DispatchRequest: messageCodec(writeDispatchRequest, readDispatchRequest, copyDispatchRequest),
@@ -581,6 +663,8 @@ export const codecs = {
   OutcomeRequest: messageCodec(writeOutcomeRequest, readOutcomeRequest, copyOutcomeRequest),
   CredentialState: messageCodec(writeCredentialState, readCredentialState, copyCredentialState),
   StatusResponse: messageCodec(writeStatusResponse, readStatusResponse, copyStatusResponse),
+  GenerateImagesRequest: messageCodec(writeGenerateImagesRequest, readGenerateImagesRequest, copyGenerateImagesRequest),
+  GenerateImagesResponse: messageCodec(writeGenerateImagesResponse, readGenerateImagesResponse, copyGenerateImagesResponse),
 };
 
 /** RPCs of the area but Link, by name. */
@@ -588,4 +672,5 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   Dispatch: rpc('/signalbox.worker.v1.WorkerService/Dispatch', codecs.DispatchRequest, codecs.DispatchEvent, true),
   Outcome: rpc('/signalbox.worker.v1.WorkerService/Outcome', codecs.OutcomeRequest, commonCodecs.Empty, false),
   Status: rpc('/signalbox.worker.v1.WorkerService/Status', commonCodecs.Empty, codecs.StatusResponse, false),
+  GenerateImages: rpc('/signalbox.worker.v1.WorkerService/GenerateImages', codecs.GenerateImagesRequest, codecs.GenerateImagesResponse, false),
 };

@@ -2,6 +2,7 @@
 // Original file: proto/plugins/v1/plugins.proto
 
 import type { PluginWish as _signalbox_plugins_v1_PluginWish, PluginWish__Output as _signalbox_plugins_v1_PluginWish__Output } from '../../../signalbox/plugins/v1/PluginWish.js';
+import type { OwnCredential as _signalbox_plugins_v1_OwnCredential, OwnCredential__Output as _signalbox_plugins_v1_OwnCredential__Output } from '../../../signalbox/plugins/v1/OwnCredential.js';
 
 export interface RunToolRequest {
   'requestId'?: (string);
@@ -11,6 +12,8 @@ export interface RunToolRequest {
   'arguments'?: (string);
   'zdr'?: (boolean);
   'denyTraining'?: (boolean);
+  'byok'?: (boolean);
+  'ownCredentials'?: (_signalbox_plugins_v1_OwnCredential)[];
 }
 
 export interface RunToolRequest__Output {
@@ -21,4 +24,6 @@ export interface RunToolRequest__Output {
   'arguments': (string);
   'zdr': (boolean);
   'denyTraining': (boolean);
+  'byok': (boolean);
+  'ownCredentials': (_signalbox_plugins_v1_OwnCredential__Output)[];
 }

@@ -2,13 +2,16 @@
 // Original file: proto/plugins/v1/plugins.proto
 
 import type { Stage as _signalbox_plugins_v1_Stage, Stage__Output as _signalbox_plugins_v1_Stage__Output } from '../../../signalbox/plugins/v1/Stage.js';
+import type { Image as _signalbox_plugins_v1_Image, Image__Output as _signalbox_plugins_v1_Image__Output } from '../../../signalbox/plugins/v1/Image.js';
 
 export interface RunToolResponse {
   'content'?: (string);
   'stage'?: (_signalbox_plugins_v1_Stage | null);
+  'images'?: (_signalbox_plugins_v1_Image)[];
 }
 
 export interface RunToolResponse__Output {
   'content': (string);
   'stage': (_signalbox_plugins_v1_Stage__Output | null);
+  'images': (_signalbox_plugins_v1_Image__Output)[];
 }

@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { GenerateImagesRequest__Output } from '@signalbox/contracts/worker';
+import { silentLog } from '@signalbox/runtime/log';
+import { createMetrics } from '@signalbox/runtime/metrics';
+import { Secret } from '@signalbox/runtime/secret';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
+import { createCredentialPool } from './credentials.js';
+import { createImageMaker, type MakeImages } from './images.js';
+import { createWorkerMetrics } from './metrics.js';
+import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
+import { createUpstream, type Upstream } from './upstream.js';
+
+const PICTURE = Buffer.from('\x89PNG\r\n\x1a\nrest', 'latin1');
+const ANSWER = { body: { created: 1, data: [{ b64_json: PICTURE.toString('base64') }], usage: { input_tokens: 9 } } };
+const asked = (over: Partial<GenerateImagesRequest__Output> = {}): GenerateImagesRequest__Output => ({
+  requestId: 'chatcmpl-1', accountId: 'acct_1', providerModelId: 'gpt-image-1', prompt: 'A red fox', count: 1, size: '1024x1024', parameters: Buffer.from('{"quality":"medium"}'), byok: false, byokHandle: '', ...over,
+});
+
+let provider: FakeProvider;
+let upstream: Upstream;
+let clock: FakeClock;
+let make: MakeImages;
+const { signal } = new AbortController();
+
+beforeEach(async () => {
+  provider = await startFakeProvider();
+  clock = createFakeClock();
+  const adapter = createOpenAiChatAdapter({ provider: 'openai', baseUrl: provider.baseUrl });
+  upstream = createUpstream(adapter.origin);
+  make = createImageMaker({
+    adapter, upstream, clock, log: silentLog, credentials: createCredentialPool([new Secret('sk-operators')], clock), metrics: createWorkerMetrics(createMetrics({ service: 'worker-openai', withProcessMetrics: false })),
+    ownCredentials: { resolve: (accountId, handle) => (accountId === 'acct_1' && handle === 'cred_1' ? { pool: createCredentialPool([new Secret('sk-own')], clock), adapter, isAtOwnAddress: false } : undefined) },
+  });
+});
+afterEach(async () => {
+  await upstream.close();
+  await provider.stop();
+});
+
+test('asks the image API with the model, the size and the parameters of the operator, and gives files and told tokens', async () => {
+  provider.enqueue(ANSWER);
+  expect(await make(asked(), signal)).toEqual({ images: [PICTURE], promptTokens: 9 });
+  expect(provider.requests[0]).toMatchObject({ path: '/v1/images/generations', headers: { authorization: 'Bearer sk-operators', 'x-request-id': 'chatcmpl-1/image' } });
+  expect(JSON.parse(provider.requests[0]?.body ?? '')).toEqual({ model: 'gpt-image-1', prompt: 'A red fox', n: 1, size: '1024x1024', quality: 'medium' });
+});
+
+test("on an account's own credential that one alone pays, and without it nothing is asked", async () => {
+  provider.enqueue(ANSWER);
+  await make(asked({ byok: true, byokHandle: 'cred_1' }), signal);
+  expect(provider.requests[0]?.headers.authorization).toBe('Bearer sk-own');
+  expect(await make(asked({ byok: true, byokHandle: 'cred_9' }), signal)).toMatchObject({ failed: { class: 'NO_CREDENTIAL' } });
+  expect(await make(asked({ byok: true }), signal)).toMatchObject({ failed: { class: 'NO_CREDENTIAL' } });
+  expect(provider.requests).toHaveLength(1);
+});
+
+test('a credential that was refused or told to wait is not asked with again', async () => {
+  provider.enqueue({ status: 429, headers: { 'retry-after': '7' }, body: { error: { message: 'Rate limit reached' } } });
+  expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'RATE_LIMITED', retryAfterMs: 7_000 } });
+  expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'RATE_LIMITED' } });
+  provider.enqueue({ status: 401, body: { error: { message: 'Incorrect API key provided: sk-operators' } } });
+  const refused = await make(asked({ providerModelId: 'gpt-image-1-mini' }), signal);
+  expect(refused).toMatchObject({ failed: { class: 'CREDENTIAL', publicMessage: '' } });
+  expect(await make(asked({ providerModelId: 'gpt-image-1-mini' }), signal)).toMatchObject({ failed: { class: 'NO_CREDENTIAL' } });
+  expect(provider.requests).toHaveLength(2);
+});
+
+test.each([
+  ['a refusal by policy', { status: 400, body: { error: { message: 'Your request was rejected by the safety system.', code: 'moderation_blocked' } } }, 'CONTENT_POLICY'],
+  ['an error of the provider', { status: 500, body: 'oops' }, 'PROVIDER_ERROR'],
+  ['an answer without an image', { body: { data: [] } }, 'EMPTY'],
+  ['a broken answer', { chunks: ['{"data":['], cut: true }, 'DISCONNECTED'],
+])('%s is a failure of its class', async (_what, answer, failureClass) => {
+  provider.enqueue(answer);
+  expect(await make(asked(), signal)).toMatchObject({ failed: { class: failureClass } });
+});
+
+test('a provider that never answers is given up in time, and one whose caller has left at once', async () => {
+  provider.enqueue({ hang: true }, { hang: true });
+  const waiting = make(asked(), signal);
+  clock.advance(110_000);
+  expect(await waiting).toMatchObject({ failed: { class: 'TIMEOUT_FIRST_BYTE' } });
+  const left = new AbortController();
+  const leaving = make(asked(), left.signal);
+  left.abort();
+  expect(await leaving).toMatchObject({ failed: { class: 'DISCONNECTED' } });
+});

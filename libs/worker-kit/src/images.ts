@@ -1,0 +1,125 @@
+/** Pictures on the provider's image API: one call, whole, without a journal. Whoever asks charges for them. */
+import type { Failed, GenerateImagesRequest__Output, GenerateImagesResponse } from '@signalbox/contracts/worker';
+import type { Clock } from '@signalbox/kernel/clock';
+import type { Log } from '@signalbox/runtime/log';
+import { failure, type Failure } from '@signalbox/wires/canonical';
+import type { CredentialPool } from './credentials.js';
+import type { WorkerMetrics } from './metrics.js';
+import type { OwnCredential, OwnCredentials } from './own-credentials.js';
+import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
+import type { Upstream, UpstreamCall } from './upstream.js';
+
+/** Providers take up to a minute for one picture of the dearest kind. */
+const TIMEOUT_MS = 110_000;
+/** Files in base64; an answer of this size decoded stays below what a message may hold. */
+const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
+const REFUSAL_BYTES_MAX = 65_536;
+
+export interface ImageMakerOptions {
+  readonly adapter: ProviderAdapter;
+  readonly upstream: Upstream;
+  readonly credentials: CredentialPool;
+  /** Without them calls on an account's own credential fail with NO_CREDENTIAL: never on the operator's key. */
+  readonly ownCredentials?: Pick<OwnCredentials, 'resolve'>;
+  readonly metrics: WorkerMetrics;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Never rejects over what a provider does. `signal`: nobody waits for the pictures any more. */
+export type MakeImages = (request: GenerateImagesRequest__Output, signal: AbortSignal) => Promise<GenerateImagesResponse>;
+
+type Exchanged = { readonly kind: 'whole'; readonly status: number; readonly headers: ResponseHeaders; readonly body: Buffer } | { readonly kind: 'failed'; readonly failure: Failure };
+
+const failedMessage = (reason: Failure): Failed => ({ class: reason.class, status: reason.status, retryAfterMs: reason.retryAfterMs, publicMessage: reason.publicMessage, publicParam: reason.publicParam, retryable: reason.retryable });
+
+export function createImageMaker({ adapter: operators, upstream, credentials: shared, ownCredentials, metrics, clock, log }: ImageMakerOptions): MakeImages {
+  const exchange = (request: UpstreamRequest, requestId: string, signal: AbortSignal): Promise<Exchanged> =>
+    new Promise((resolve) => {
+      let status = 0;
+      let headers: ResponseHeaders = {};
+      let bytes = 0;
+      const parts: Buffer[] = [];
+      let call: UpstreamCall | undefined;
+      const end = (result: Exchanged): void => {
+        timer.cancel();
+        signal.removeEventListener('abort', onAbort);
+        call?.abort();
+        resolve(result);
+      };
+      const whole = (): void => end({ kind: 'whole', status, headers, body: Buffer.concat(parts) });
+      const onAbort = (): void => end({ kind: 'failed', failure: failure('DISCONNECTED', true, status) });
+      const timer = clock.setTimer(TIMEOUT_MS, () => end({ kind: 'failed', failure: failure(status === 0 ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, status) }), { unref: true });
+      signal.addEventListener('abort', onAbort, { once: true });
+      if (signal.aborted) {
+        onAbort();
+        return;
+      }
+      call = upstream.post(request, requestId, {
+        onHead: (told, given) => {
+          status = told;
+          headers = given;
+        },
+        onData: (part) => {
+          bytes += part.length;
+          if (bytes > BODY_BYTES_MAX) {
+            end({ kind: 'failed', failure: failure('GARBAGE', true, status) });
+            return;
+          }
+          parts.push(part);
+          // What a refusal says stands at its beginning.
+          if ((status < 200 || status >= 300) && bytes > REFUSAL_BYTES_MAX) whole();
+        },
+        onEnd: whole,
+        onError: (kind) => end({ kind: 'failed', failure: failure(kind === 'connect' ? 'CONNECT' : 'DISCONNECTED', true, status) }),
+      });
+    });
+
+  const ownOf = async ({ accountId, byokHandle, requestId }: GenerateImagesRequest__Output): Promise<OwnCredential | undefined> => {
+    try {
+      return byokHandle === '' ? undefined : await ownCredentials?.resolve(accountId, byokHandle);
+    } catch (error) {
+      log.warn('A credential of an account could not be asked for.', { provider: operators.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
+      return undefined;
+    }
+  };
+
+  const run = async (request: GenerateImagesRequest__Output, signal: AbortSignal): Promise<{ readonly images: readonly Buffer[]; readonly promptTokens: number | undefined } | Failure> => {
+    const own = request.byok ? await ownOf(request) : undefined;
+    if (request.byok && own === undefined) return failure('NO_CREDENTIAL');
+    const adapter = own?.adapter ?? operators;
+    if (adapter.images === undefined) return failure('NOT_FOUND');
+    const credentials = own?.pool ?? shared;
+    const taken = credentials.take(request.providerModelId);
+    if (!taken.ok) return { ...failure(taken.isResting ? 'RATE_LIMITED' : 'NO_CREDENTIAL'), retryAfterMs: taken.retryAfterMs };
+    const { credential } = taken;
+    const composed = adapter.images.compose(request, credential.secret);
+    const exchanged = await exchange(own?.isAtOwnAddress === true ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed, `${request.requestId}/image`, signal);
+    if (exchanged.kind === 'failed') return exchanged.failure;
+    const { status, headers, body } = exchanged;
+    if (status < 200 || status >= 300) {
+      const reason = adapter.classifyRefusal({ status, headers, body, nowMs: clock.nowMs() });
+      if (reason.class === 'CREDENTIAL') {
+        credentials.refused(credential);
+        if (own === undefined) log.warn('The provider refused a credential; it is benched.', { provider: adapter.provider, status });
+      } else if (reason.class === 'RATE_LIMITED') credentials.rest(credential, request.providerModelId, reason.retryAfterMs);
+      return reason;
+    }
+    const answer = adapter.images.readAnswer(body);
+    if (!answer.ok) return answer.failure;
+    credentials.succeeded(credential);
+    return answer;
+  };
+
+  return async (request, signal) => {
+    const startedMs = clock.monotonicMs();
+    const result = await run(request, signal);
+    const seconds = (clock.monotonicMs() - startedMs) / 1_000;
+    if ('class' in result) {
+      metrics.images(result.class, 0, seconds);
+      return { failed: failedMessage(result) };
+    }
+    metrics.images('ok', result.images.length, seconds);
+    return { images: [...result.images], ...(result.promptTokens === undefined ? {} : { promptTokens: result.promptTokens }) };
+  };
+}
