@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import type { PrepareRequest, PrepareResponse__Output } from '@signalbox/contracts/plugins';
 import { Fault } from '@signalbox/kernel/fault';
+import { priceCardOf, type PriceCardText } from '@signalbox/kernel/price-cards';
+import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
 import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
 import { withMessages } from '../routes/chat-completions/with-messages.js';
-import { callerWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
+import { callerWith, cardWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
 import { admissionOf, createFakeNeighbours, events, type Script } from '../testing/neighbours.js';
 import { createRecordedAnswer } from '../testing/recorded-answer.js';
 import type { ChatRequest } from './chat-request.js';
@@ -17,6 +19,7 @@ const manifest = (id: string): ManifestRecord => ({
 });
 const nothing: PrepareResponse__Output = { problem: null, messages: Buffer.alloc(0), stages: [], citations: [], files: [], observes: false, tools: [], toolRoundsMax: 0 };
 const stage = { name: 'web-search', plugin: 'web-search', status: 'completed', durationMs: 4, feeNanoUsd: '0', detail: Buffer.alloc(0) };
+const TOKENS = { ...NO_TOKENS, inputUncached: 1_000, outputText: 333 };
 const MESSAGES = Buffer.from('[{"role":"user","content":"hello"}]');
 const CHANGED = Buffer.from('[{"role":"system","content":"found: [1] x"},{"role":"user","content":"hello"}]');
 
@@ -101,6 +104,26 @@ test('fees are in the card that worker, hold and ledger compute from, under an i
   expect(fake.calls[0]?.request.card).toMatchObject({ id: 'card_1+plugins.1234', requestNanoUsd: '1234' });
   expect(BigInt(String(fake.asked[0]?.amountNanoUsd)) - BigInt(String(free.fake.asked[0]?.amountNanoUsd))).toBe(1_234n);
   expect(free.fake.calls[0]?.request.card).toMatchObject({ id: 'card_1', requestNanoUsd: '0' });
+});
+
+test('fees are in the card that savings are measured by as well: they make a saving neither smaller nor larger', async () => {
+  const list = cardWith({ id: 'list_1', outputText: '9000000000', requestNanoUsd: '50' });
+  const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1234' }] });
+  fake.plan = { ...planWith([plannedAt('a')]), referenceCard: list };
+  await run();
+  const { card, referenceCard } = fake.calls[0]?.request ?? {};
+  expect(referenceCard).toMatchObject({ id: 'list_1+plugins.1234', requestNanoUsd: '1284' });
+  const saved = (reference: PriceCardText, priced: PriceCardText): bigint => costOf(TOKENS, priceCardOf(reference)) - costOf(TOKENS, priceCardOf(priced));
+  expect(saved(referenceCard as PriceCardText, card as PriceCardText)).toBe(saved(list, cardWith()));
+});
+
+test('where there is no reference, a fee makes none', async () => {
+  const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1234' }] });
+  for (const referenceCard of [null, cardWith({ id: '' })]) {
+    fake.plan = { ...planWith([plannedAt('a')]), referenceCard };
+    await run();
+    expect(fake.calls.at(-1)?.request.referenceCard).toEqual(referenceCard);
+  }
 });
 
 test('without the service the answer comes without plugins, and says so', async () => {

@@ -1,4 +1,5 @@
 /** What plugins do to a request: checks, what they add before routing, what they cost, what they hear of the answer. */
+import type { PriceCard__Output } from '@signalbox/contracts/common';
 import type { PrepareRequest, PrepareResponse__Output, Stage__Output, Tool__Output } from '@signalbox/contracts/plugins';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import { assert } from '@signalbox/kernel/assert';
@@ -168,13 +169,13 @@ function detailOf(bytes: Uint8Array): PipelineStage['detail'] {
   return bytes.length === 0 ? {} : (JSON.parse(Buffer.from(bytes).toString('utf8')) as PipelineStage['detail']);
 }
 
-/** The plan at cards that hold the fee: worker, hold, ledger and billing then compute from one card, as ever. */
+/** The plan at cards that hold the fee: worker, hold, ledger and billing then compute from one card, as ever. The reference holds it too: a fee is no difference between models. */
 export function withFee(plan: DecideResponse__Output, feeNanoUsd: bigint): DecideResponse__Output {
+  const dearer = (card: PriceCard__Output): PriceCard__Output => ({ ...card, id: `${card.id}+plugins.${feeNanoUsd}`, requestNanoUsd: String(BigInt(card.requestNanoUsd) + feeNanoUsd) });
   return {
     ...plan,
-    attempts: plan.attempts.map((attempt) => {
-      const { card } = attempt;
-      return card === null ? attempt : { ...attempt, card: { ...card, id: `${card.id}+plugins.${feeNanoUsd}`, requestNanoUsd: String(BigInt(card.requestNanoUsd) + feeNanoUsd) } };
-    }),
+    // A card without an id says that there is no reference.
+    referenceCard: plan.referenceCard === null || plan.referenceCard.id === '' ? plan.referenceCard : dearer(plan.referenceCard),
+    attempts: plan.attempts.map((attempt) => (attempt.card === null ? attempt : { ...attempt, card: dearer(attempt.card) })),
   };
 }
