@@ -1,6 +1,7 @@
 /** What a plugin is to the service that runs it. */
 import type { Conversation } from './conversation.js';
 import type { OptionSpecs, OptionValues, PluginManifest } from './manifest.js';
+import type { OptionProblem } from './options.js';
 
 /** The data policy of a request: it binds plugins as it binds providers. */
 export interface DataPolicy {
@@ -49,6 +50,18 @@ export interface ToolDefinition {
   readonly description: string;
   /** JSON Schema of its arguments. */
   readonly parameters: Readonly<Record<string, unknown>>;
+  /** Of a function that spends money outside: nano-USD that one call may cost at most, held before it runs. */
+  readonly costNanoUsdMax?: bigint;
+  /** Images that one call may give. Absent = none. */
+  readonly imagesMax?: number;
+}
+
+/** The account's own credential at a provider: a name for it, never the credential. */
+export interface OwnCredential {
+  readonly provider: string;
+  readonly handle: string;
+  /** With a zero-retention agreement of the account's. */
+  readonly zdr: boolean;
 }
 
 /** One call of it. */
@@ -60,7 +73,17 @@ export interface ToolRun<Specs extends OptionSpecs> {
   readonly name: string;
   /** As the model wrote them: a JSON object, not checked against anything. */
   readonly arguments: Readonly<Record<string, unknown>>;
+  /** The request runs on the account's own credentials and is charged nothing: neither may the call spend the operator's money. */
+  readonly byok: boolean;
+  readonly ownCredentials: readonly OwnCredential[];
   readonly signal: AbortSignal;
+}
+
+/** A picture for the client. */
+export interface ToolImage {
+  /** Such as `image/png`. */
+  readonly mediaType: string;
+  readonly data: Buffer;
 }
 
 export interface ToolResult {
@@ -68,17 +91,22 @@ export interface ToolResult {
   readonly content: string;
   /** The call did not do what it was to do; `content` says why. */
   readonly isFailed: boolean;
+  /** Of a call that did its work: what it cost outside, nano-USD. Part of its fee; at most the function's `costNanoUsdMax`. */
+  readonly costNanoUsd?: bigint;
+  readonly images?: readonly ToolImage[];
   readonly detail?: StageDetail;
 }
 
 export interface Plugin<Specs extends OptionSpecs = OptionSpecs> {
   readonly manifest: PluginManifest<Specs>;
+  /** Options, each fine by itself, that do not go together. */
+  optionProblem?(options: OptionValues<Specs>): OptionProblem | undefined;
   /** False: the plugin as it is set up here would break that policy, so the request is refused before anything runs. */
-  allows(policy: DataPolicy): boolean;
+  allows(policy: DataPolicy, options: OptionValues<Specs>): boolean;
   /** Before the model. Throw PluginRefusal when the client's input is at fault; anything else thrown is a stage that failed. */
   prepare?(run: PluginRun<Specs>): Promise<Prepared>;
   /** Functions that the model is offered; an option `max_rounds`, where there is one, bounds how often it is asked again. */
-  tools?(options: OptionValues<Specs>): readonly ToolDefinition[];
+  tools?(options: OptionValues<Specs>, policy: DataPolicy): readonly ToolDefinition[];
   /** Runs one of them. What is thrown is told to the model as a failure. */
   runTool?(run: ToolRun<Specs>): Promise<ToolResult>;
   /** After the answer has been given. `conversation` is what the client sent. */

@@ -2,6 +2,7 @@
 import { createAllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { createFetchFile } from '@signalbox/net-guard/fetcher';
+import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { createRpcServer, type RpcServer } from '@signalbox/rpc/server';
 import { createHealthServer } from '@signalbox/runtime/health';
@@ -11,6 +12,8 @@ import { openDatabase } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
 import { putBuiltInBooks } from './adapters/built-in-books.js';
 import { createGutendex } from './adapters/gutendex.js';
+import { readImageModels } from './adapters/image-catalog.js';
+import { createImageWorkers } from './adapters/image-workers.js';
 import { MIGRATIONS } from './adapters/migrations.js';
 import { createFetchPdf, createPdfCache } from './adapters/pdf-files.js';
 import { createPdfProcess } from './adapters/pdf-process.js';
@@ -29,12 +32,28 @@ import { createHandlers } from './server.js';
 const STOP_GRACE_MS = 5_000;
 /** A program's own time, and its wait for a turn. */
 const SANDBOX_DEADLINE_MS = 30_000;
+/** Of calls that name none. */
+const WORKER_DEADLINE_MS = 5_000;
+
+export interface PluginsOptions {
+  /** Addresses of workers with the operator's credential, by provider, once they are known: given when all services share one process, in the place of WORKERS and PROVIDERS. */
+  readonly workers?: Promise<ReadonlyMap<string, readonly string[]>>;
+}
 
 /** `start` rejects with a ConfigError or Fault. */
-export function composePlugins(config: PluginsConfig, { clock, randomBytes, log, withProcessMetrics, doors }: Surroundings): Service {
+export function composePlugins(config: PluginsConfig, { clock, randomBytes, log, withProcessMetrics, doors }: Surroundings, options: PluginsOptions = {}): Service {
   const metrics = createMetrics({ service: 'plugins', withProcessMetrics });
   const database = openDatabase<PluginsSchema>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS });
   const sandbox = config.SANDBOX_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'sandbox', addresses: config.SANDBOX_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: SANDBOX_DEADLINE_MS, doors });
+  const imageModels = readImageModels(config.IMAGE_MODELS_FILE, config.ZDR_AGREEMENTS);
+  const workers = new Map<string, RpcClient>();
+  /** Those of providers with an image model; every other worker is left alone. */
+  const connectWorkers = async (): Promise<void> => {
+    const known = (await options.workers) ?? new Map([...config.WORKERS].filter(([provider]) => config.PROVIDERS.includes(provider)));
+    for (const [provider, addresses] of known) {
+      if (imageModels.some((model) => model.provider === provider)) workers.set(provider, createRpcClient({ area: 'worker', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: WORKER_DEADLINE_MS, doors, peer: `worker-${provider}` }));
+    }
+  };
   let isReady = false;
   let server: RpcServer | undefined;
   let stopping: Promise<void> | undefined;
@@ -49,6 +68,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
       const facts = createPostgresFacts(database.db);
       await putBuiltInBooks(index);
       const fetchFile = createFetchFile({ dialer: createDialer({ allow: createAllowList(config.FETCH_ALLOW) }), clock });
+      await connectWorkers();
       const isLocal = config.WEB_SEARCH_BACKEND === 'local';
       const plugins = installedPlugins({
         search: config.WEB_SEARCH_BACKEND === 'local' ? createLocalBackend(index) : createRemoteBackend({ name: config.WEB_SEARCH_BACKEND, url: config.WEB_SEARCH_URL, key: config.WEB_SEARCH_KEY }),
@@ -64,7 +84,8 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
           timeoutMs: config.PDF_TIMEOUT_MS,
         },
         sandbox: sandbox === undefined ? undefined : createSandboxClient(sandbox),
-      });
+        images: { models: imageModels.filter(({ provider }) => workers.has(provider)), maker: createImageWorkers(workers) },
+      }).filter(({ manifest }) => !config.PLUGINS_OFF.includes(manifest.id));
       const registry = createRegistry(plugins, config.PLUGIN_FEES);
       const { stage } = createPluginsMetrics(metrics);
       const runner = createRunner({ registry, clock, onStage: stage });
@@ -77,7 +98,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
       stopping ??= (async () => {
         isReady = false;
         await server?.stop(STOP_GRACE_MS);
-        await sandbox?.close();
+        await Promise.all([...(sandbox === undefined ? [] : [sandbox]), ...workers.values()].map((neighbour) => neighbour.close()));
         await database.close();
         await health.stop();
       })();

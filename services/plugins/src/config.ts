@@ -30,6 +30,25 @@ const feesField = () =>
       return fees as ReadonlyMap<string, bigint>;
     });
 
+const PLUGIN_IDS = ['web-search', 'gutenberg', 'code-exec', 'image-gen', 'pdf-reader', 'memory'] as const;
+
+const workersField = () =>
+  z
+    .string()
+    .default('')
+    .transform((text, context) => {
+      const workers = new Map<string, string[]>();
+      for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
+        const [, provider = '', address = ''] = /^([a-z0-9-]+)=(\S+:\d{1,5})$/.exec(part) ?? [];
+        if (provider === '') {
+          context.addIssue({ code: 'custom', message: 'expected provider=host:port, several separated by commas' });
+          return z.NEVER;
+        }
+        workers.set(provider, [...(workers.get(provider) ?? []), address]);
+      }
+      return workers as ReadonlyMap<string, readonly string[]>;
+    });
+
 const listField = () => z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''));
 /** An address of the operator's own choice; it may be on loopback. */
 const addressField = () => z.string().optional().transform((text) => (text === '' ? undefined : text)).refine((text) => text === undefined || /^https?:\/\/\S+$/i.test(text), 'expected an http or https URL');
@@ -68,6 +87,16 @@ const schema = z
     PDF_PROCESSES_MAX: wholeNumberField(1, 16, 2),
     /** host:port of sandbox, separated by commas; empty = code-exec is not installed. */
     SANDBOX_ADDRS: listField(),
+    /** Workers of providers, `provider=host:port` separated by commas: those with an image model make images. */
+    WORKERS: workersField(),
+    /** Providers with the operator's credential, separated by commas: of the others no image model is installed. */
+    PROVIDERS: listField(),
+    /** Providers with which the operator has a zero-retention agreement for the credential in use. */
+    ZDR_AGREEMENTS: listField(),
+    /** Image models with their prices; the shipped catalog by default. */
+    IMAGE_MODELS_FILE: z.string().optional().transform((text) => (text === '' ? undefined : text)),
+    /** Plugins that are not to be had here, separated by commas. */
+    PLUGINS_OFF: listField().refine((ids) => ids.every((id) => (PLUGIN_IDS as readonly string[]).includes(id)), `expected ids of ${PLUGIN_IDS.join(', ')}`),
     /** Addresses or hosts beside the public internet that clients' URLs may lead to. */
     FETCH_ALLOW: listField(),
   })
@@ -79,7 +108,7 @@ export type PluginsConfig = Readonly<z.infer<typeof schema>>;
 /** Settings that launchers hand on from the operator's environment. */
 export const PLUGIN_SETTINGS = [
   'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_KEY', 'WEB_SEARCH_GUARANTEE', 'GUTENDEX_URL', 'MEMORY_ZDR', 'MEMORY_FACTS_MAX', 'PDF_BYTES_MAX', 'PDF_TIMEOUT_MS', 'PDF_MEMORY_MIB', 'PDF_PROCESSES_MAX',
-  'FETCH_ALLOW',
+  'FETCH_ALLOW', 'ZDR_AGREEMENTS', 'IMAGE_MODELS_FILE', 'PLUGINS_OFF',
 ] as const;
 
 /** Throws ConfigError naming every wrong or missing variable. */

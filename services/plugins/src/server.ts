@@ -69,14 +69,14 @@ export function createHandlers({ registry, runner, index, facts }: HandlersOptio
           citations: result.citations.map(({ marker, url, title, content }) => ({ marker, url, title, content })),
           files: result.files.map(({ hash, name }) => ({ hash, name })),
           observes: result.observes,
-          tools: result.tools.map(({ name, description, parameters }) => ({ name, definition: Buffer.from(JSON.stringify({ type: 'function', function: { name, description, parameters } })) })),
+          tools: result.tools.map(({ name, description, parameters, feeNanoUsdMax, imagesMax = 0 }) => ({ name, definition: Buffer.from(JSON.stringify({ type: 'function', function: { name, description, parameters } })), feeNanoUsdMax: String(feeNanoUsdMax), imagesMax })),
           toolRoundsMax: result.toolRoundsMax,
         };
       },
       RunTool: async (request: RunToolRequest__Output, { signal }: CallInfo): Promise<RunToolResponse> => {
-        const { requestId, accountId, plugins, name, arguments: text, zdr, denyTraining } = request;
-        const { content, stage } = await runner.runTool({ requestId, accountId, user: '', wishes: plugins.map(wishOf), messages: [], policy: { zdr, denyTraining } }, { name, arguments: text }, signal);
-        return { content, stage: stageMessage(stage) };
+        const { requestId, accountId, plugins, name, arguments: text, zdr, denyTraining, byok, ownCredentials } = request;
+        const { content, stage, images } = await runner.runTool({ requestId, accountId, user: '', wishes: plugins.map(wishOf), messages: [], policy: { zdr, denyTraining } }, { name, arguments: text }, { byok, ownCredentials }, signal);
+        return { content, stage: stageMessage(stage), images: images.map(({ mediaType, data }) => ({ mediaType, data })) };
       },
       Observe: async (request: ObserveRequest__Output, { signal }: CallInfo): Promise<ObserveResponse> => ({ stages: (await runner.observe(askedOf(request), signal)).map(stageMessage) }),
       ListMemory: async ({ accountId, user, namespace, limit }: MemoryRequest__Output): Promise<MemoryResponse> => {

@@ -9,7 +9,7 @@ const MANIFESTS_FRESH_MS = 60_000;
 const MANIFESTS_DEADLINE_MS = 1_000;
 const OBSERVE_DEADLINE_MS = 10_000;
 /** Above the longest time of any tool: the service itself tells of one that takes longer. */
-const TOOL_DEADLINE_MS = 90_000;
+const TOOL_DEADLINE_MS = 150_000;
 
 /** Plugins over rpc. What is installed is kept: a service that is away for a while changes nothing of what a request may ask for. */
 export function createPluginsClient(client: RpcClient, clock: Clock, deadlineMs: number): PluginsPort {

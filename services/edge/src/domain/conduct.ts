@@ -90,17 +90,21 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
 
 /** The model may call tools of ours: it is asked in rounds. Fees stand in the cards of the round that follows what they are for. */
 function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, tools: ServerTools): Promise<Conducted> {
-  const { quota, workers, clock, heartbeatMs } = neighbours;
+  const { quota, workers, clock, heartbeatMs, wastedRuns } = neighbours;
   const accountId = turn.caller.account.id;
+  const planOf = ({ round, before }: RoundStart, feeNanoUsd: bigint): DecideResponse__Output => {
+    const priced = feeNanoUsd > 0n ? withFee(plan, feeNanoUsd) : plan;
+    // Whoever answered so far goes on; the others of the plan stand by.
+    const answering = before.at(-1)?.provider;
+    return round === 1 ? priced : { ...priced, attempts: [...priced.attempts].sort((a, b) => Number(b.provider === answering) - Number(a.provider === answering)) };
+  };
   return conductRounds({
     turn, tools, plan, clock, heartbeatMs,
     tell: (provider, attempt, outcome, isFollowed) => workers.tellOutcome(provider, accountId, turn.requestId, attempt, outcome, isFollowed),
+    hold: async (next, start, feeNanoUsd) => (await growHold(quota, next, planOf(start, feeNanoUsd), admitted, start)) !== undefined,
+    onWaste: () => wastedRuns?.note(accountId),
     dispatch: async (next, start, feeNanoUsd) => {
-      const priced = feeNanoUsd > 0n ? withFee(plan, feeNanoUsd) : plan;
-      // Whoever answered so far goes on; the others of the plan stand by.
-      const answering = start.before.at(-1)?.provider;
-      const attempts = start.round === 1 ? priced.attempts : [...priced.attempts].sort((a, b) => Number(b.provider === answering) - Number(a.provider === answering));
-      const ordered = { ...priced, attempts };
+      const ordered = planOf(start, feeNanoUsd);
       const room = start.round === 1 ? admitted : await growHold(quota, next, ordered, admitted, start);
       return room === undefined ? 'no-room' : dispatchPlan(neighbours, next, ordered, room, start);
     },

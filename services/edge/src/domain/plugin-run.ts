@@ -10,6 +10,7 @@ import type { PipelineStage, PluginProblem } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import type { FloodGuard } from './flood.js';
 import { createPluginAnswer } from './plugin-answer.js';
+import { ownCredentialsOf } from './own-credentials.js';
 import { isPluginId, PLUGINS } from './plugins.js';
 import type { PluginsPort } from './ports.js';
 import { clientToolNames, withTools } from './tool-request.js';
@@ -89,13 +90,16 @@ const withTheirTools = (request: ChatRequest, tools: readonly Tool__Output[]): C
 
 function serverTools(plugins: PluginsPort, turn: Turn, { tools, toolRoundsMax }: PrepareResponse__Output): ServerTools {
   const asked = pluginsRequest(turn);
+  const { handles, zdrProviders } = ownCredentialsOf(turn.caller);
+  const ownCredentials = [...handles].map(([provider, handle]) => ({ provider, handle, zdr: zdrProviders.includes(provider) }));
   return {
     names: new Set(tools.map(({ name }) => name)),
+    spending: new Map(tools.filter(({ feeNanoUsdMax, imagesMax }) => BigInt(feeNanoUsdMax) > 0n || imagesMax > 0).map(({ name, feeNanoUsdMax, imagesMax }) => [name, { feeNanoUsdMax: BigInt(feeNanoUsdMax), imagesMax }])),
     roundsMax: toolRoundsMax,
-    run: async (call, signal) => {
+    run: async (call, byok, signal) => {
       const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false } = asked;
-      const { content, stage } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining }, signal);
-      return { content, stage: stage === null ? { ...failedStage(call.name), plugin: '' } : stageOf(stage) };
+      const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, byok, ...(byok ? { ownCredentials } : {}) }, signal);
+      return { content, stage: stage === null ? { ...failedStage(call.name), plugin: '' } : stageOf(stage), images };
     },
   };
 }

@@ -3,7 +3,7 @@ import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Answer, ClientListener, Refusal, Route, Settlement } from './answer.js';
-import type { ToolCall } from './turn.js';
+import type { ToolCall, ToolImage } from './turn.js';
 
 type Json = Record<string, unknown>;
 
@@ -186,4 +186,15 @@ export function withoutCalls(choices: Uint8Array, ours: ReadonlySet<string>, fin
       }),
     ),
   );
+}
+
+/** Images as parts of a message (contract, section 9). */
+export function imageParts(images: readonly ToolImage[]): readonly Json[] {
+  return images.map(({ mediaType, data }) => ({ type: 'image_url', image_url: { url: `data:${mediaType};base64,${Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64')}` } }));
+}
+
+/** A whole answer with images in its message. */
+export function withImages(choices: Uint8Array, images: readonly ToolImage[]): Buffer {
+  const list = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
+  return Buffer.from(JSON.stringify(list.map((choice) => ({ ...choice, message: { ...(isObject(choice['message']) ? choice['message'] : {}), images: imageParts(images) } }))));
 }

@@ -3,13 +3,20 @@ import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { End__Output, Outcome } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
-import type { AttemptReport, PipelineStage, Settlement } from './answer.js';
-import { RoundAnswer, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
+import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.js';
+import type { ChatRequest } from './chat-request.js';
+import { imageParts, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
 import { continuedRequest } from './tool-request.js';
-import type { ServerTools, ToolOutcome, Turn } from './turn.js';
+import type { ServerTools, SpendingTerms, ToolCall, ToolImage, ToolOutcome, Turn } from './turn.js';
 
 /** Calls of one round that are run; the others are told that there were too many. */
 const CALLS_MAX = 16;
+/** Images of one answer: all are held until its end. */
+const IMAGES_MAX = 4;
+/** What a call that spends tells the model, in characters: held for before it runs. */
+const SPENDING_CONTENT_CHARS_MAX = 512;
+/** Its longest form in JSON. */
+const SPENDING_CONTENT = 'x'.repeat(SPENDING_CONTENT_CHARS_MAX * 6);
 
 /** What is behind a round when it is dispatched. */
 export interface RoundStart {
@@ -42,6 +49,10 @@ export interface RoundsOptions {
    */
   readonly dispatch: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<Conducted | 'no-room'>;
   readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => void;
+  /** Makes the request's hold cover a round that is to come. False: the account's limits leave no room for it. */
+  readonly hold: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<boolean>;
+  /** Money was spent outside that nobody is charged. */
+  readonly onWaste: () => void;
 }
 
 /** An attempt that answered a round. */
@@ -79,6 +90,13 @@ class Rounds {
   private before: readonly AttemptReport[] = [];
   private earlierNanoUsd = 0n;
   private earlierTokens = 0;
+  /** Images whose fee stands in a round that was answered: they are the client's. */
+  private readonly images: ToolImage[] = [];
+  /** Those of the calls before the present round, which is to pay for them. */
+  private unpaidImages: readonly ToolImage[] = [];
+  /** What calls spent, or may have, that no answered round has paid for. */
+  private unpaidNanoUsd = 0n;
+  private imagesLeft = IMAGES_MAX;
   private heartbeat: Timer | undefined;
 
   constructor(private readonly options: RoundsOptions) {
@@ -92,6 +110,7 @@ class Rounds {
       return await this.rounds();
     } finally {
       this.heartbeat?.cancel();
+      if (this.unpaidNanoUsd > 0n) this.options.onWaste();
     }
   }
 
@@ -103,11 +122,7 @@ class Rounds {
     let latest: RoundAnswer | undefined;
     for (let round = 1; ; round += 1) {
       const gathering = new RoundAnswer(answer, tools.names, this.shown, () => clock.monotonicMs());
-      const start: RoundStart = {
-        round, before: this.before, earlierNanoUsd: this.earlierNanoUsd, earlierTokens: this.earlierTokens,
-        addedBytes: request.promptBytes - turn.request.promptBytes, addedMessages: request.messageCount - turn.request.messageCount,
-      };
-      const conducted = await dispatch({ ...turn, request, answer: gathering }, start, feeNanoUsd);
+      const conducted = await dispatch({ ...turn, request, answer: gathering }, this.startOf(round, request), feeNanoUsd);
       // Only rounds after the first ask for room.
       if (conducted === 'no-room') return this.stopForCap(latest);
       latest = gathering;
@@ -115,7 +130,10 @@ class Rounds {
       const { end } = gathering;
       if (conducted.result === 'gone' || end === undefined) {
         // The attempt that was under way ends the hold; where none was, the last one that answered does.
-        this.tellAll('DELIVERED', this.isUnderWay(conducted));
+        const isUnderWay = this.isUnderWay(conducted);
+        this.tellAll('DELIVERED', isUnderWay);
+        // An attempt under way is charged what it gave, its fee with it.
+        if (isUnderWay) this.unpaidNanoUsd = 0n;
         return { attempts: this.before, result: 'gone' };
       }
       if (end.kind === 'refused' || end.kind === 'cut') return this.broken(end, conducted);
@@ -125,24 +143,75 @@ class Rounds {
       if (!isCalling || round > tools.roundsMax) return this.give(gathering, end, calls.length > 0);
       const left = new AbortController();
       answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone: () => left.abort() });
-      const outcomes = await Promise.all(calls.map((call, at) => (at < CALLS_MAX ? this.runTool(call, left.signal) : tooMany(call.name))));
-      if (answer.isGone()) {
+      const choice = round === tools.roundsMax ? 'none' : 'auto';
+      const nextOf = (contents: readonly string[]): ChatRequest =>
+        continuedRequest(request, [gathering.message(), ...contents.map((content, at) => JSON.stringify({ role: 'tool', tool_call_id: calls[at]?.id ?? '', content }))], choice);
+      const byok = conducted.attempts.at(-1)?.byok === true;
+      const outcomes = await this.runCalls(calls, byok, left.signal, (contents, spentMax) => {
+        const next = nextOf(contents);
+        return this.options.hold({ ...turn, request: next }, this.startOf(round + 1, next), spentMax);
+      });
+      if (outcomes === 'no-room' && !answer.isGone()) return this.stopForCap(gathering);
+      if (outcomes === 'no-room' || answer.isGone()) {
         this.tellAll('DELIVERED', false);
         return { attempts: this.before, result: 'gone' };
       }
       this.stages.push(...outcomes.map(({ stage }) => ({ ...stage, detail: { ...stage.detail, round } })));
-      feeNanoUsd = outcomes.reduce((sum, { stage }) => sum + stage.feeNanoUsd, 0n);
-      const results = outcomes.map(({ content }, at) => JSON.stringify({ role: 'tool', tool_call_id: calls[at]?.id ?? '', content }));
-      request = continuedRequest(request, [gathering.message(), ...results], round === tools.roundsMax ? 'none' : 'auto');
+      feeNanoUsd = feesOf(outcomes);
+      this.unpaidImages = outcomes.flatMap(({ images }) => images);
+      request = nextOf(outcomes.map(({ content }) => content));
     }
   }
 
+  private startOf(round: number, request: ChatRequest): RoundStart {
+    const { turn } = this.options;
+    return {
+      round, before: this.before, earlierNanoUsd: this.earlierNanoUsd, earlierTokens: this.earlierTokens,
+      addedBytes: request.promptBytes - turn.request.promptBytes, addedMessages: request.messageCount - turn.request.messageCount,
+    };
+  }
+
+  /**
+   * Runs the calls of one round; outcomes in their order. Those that spend money outside run last, and only once
+   * `hold` covers the round that is to pay for them at the most that they may cost: nothing is bought on credit.
+   */
+  private async runCalls(calls: readonly ToolCall[], byok: boolean, signal: AbortSignal, hold: (contents: readonly string[], feeNanoUsd: bigint) => Promise<boolean>): Promise<readonly ToolOutcome[] | 'no-room'> {
+    const { spending } = this.options.tools;
+    const bought: { readonly call: ToolCall; readonly at: number; readonly terms: SpendingTerms }[] = [];
+    const others = calls.map((call, at): Promise<ToolOutcome> | undefined => {
+      const terms = spending.get(call.name);
+      if (at >= CALLS_MAX) return Promise.resolve(notRun(call.name, 'too_many_calls', `there were more than ${CALLS_MAX} calls at once`));
+      if (terms === undefined) return this.runTool(call, byok, signal);
+      if (terms.imagesMax > this.imagesLeft) return Promise.resolve(notRun(call.name, 'too_many_images', `an answer holds ${IMAGES_MAX} images at most`));
+      this.imagesLeft -= terms.imagesMax;
+      bought.push({ call, at, terms });
+      return undefined;
+    });
+    const outcomes = await Promise.all(others);
+    if (bought.length > 0) {
+      const contents = outcomes.map((outcome) => outcome?.content ?? SPENDING_CONTENT);
+      const spentMax = bought.reduce((sum, { terms }) => sum + terms.feeNanoUsdMax, 0n);
+      if (!(await hold(contents, feesOf(outcomes) + spentMax))) return 'no-room';
+      if (!byok) this.unpaidNanoUsd = spentMax;
+      const given = await Promise.all(bought.map(({ call }) => this.runTool(call, byok, signal)));
+      for (const [index, { at, terms }] of bought.entries()) {
+        const outcome = given[index];
+        if (outcome === undefined) continue;
+        this.imagesLeft += terms.imagesMax - outcome.images.length;
+        outcomes[at] = { ...outcome, content: outcome.content.slice(0, SPENDING_CONTENT_CHARS_MAX) };
+      }
+      // A call that was given up may have been paid for all the same.
+      if (!byok && !signal.aborted) this.unpaidNanoUsd = feesOf(given);
+    }
+    return outcomes.flatMap((outcome) => (outcome === undefined ? [] : [outcome]));
+  }
+
   /** Never rejects: a service that is away is told to the model. */
-  private async runTool(call: Parameters<ServerTools['run']>[0], signal: AbortSignal): Promise<ToolOutcome> {
+  private async runTool(call: ToolCall, byok: boolean, signal: AbortSignal): Promise<ToolOutcome> {
     try {
-      return await this.options.tools.run(call, signal);
+      return await this.options.tools.run(call, byok, signal);
     } catch {
-      return { content: 'Error: the tool is not available at the moment.', stage: { stage: call.name, plugin: '', status: 'failed', durationMs: 0, feeNanoUsd: 0n, detail: { reason: 'unavailable' } } };
+      return { ...notRun(call.name, 'unavailable', ''), content: 'Error: the tool is not available at the moment.' };
     }
   }
 
@@ -151,6 +220,24 @@ class Rounds {
     this.ends.push(end);
     if (conducted.attempts.at(-1)?.byok !== true) this.earlierNanoUsd += BigInt(end.costNanoUsd);
     this.earlierTokens += totalTokens(end.tokens ?? NO_TOKENS);
+    this.pay();
+  }
+
+  /** The round that followed the calls is charged, and their fees with it. */
+  private pay(): void {
+    this.images.push(...this.unpaidImages);
+    this.unpaidImages = [];
+    this.unpaidNanoUsd = 0n;
+  }
+
+  /** Streams: the images, before the end. */
+  private showImages(route: Route): void {
+    if (this.images.length === 0) return;
+    const { turn: { answer } } = this.options;
+    const role = this.shown.hasRole ? {} : { role: 'assistant', content: '' };
+    answer.chunk(route, Buffer.from(JSON.stringify([{ index: 0, delta: { ...role, images: imageParts(this.images) }, logprobs: null, finish_reason: null }])));
+    this.shown.hasRole = true;
+    this.shown.hasContent = true;
   }
 
   private isStopped(end: RoundEnd): boolean {
@@ -177,8 +264,13 @@ class Rounds {
     const reason = finishReason ?? (hasOurCalls && !gathering.hasClientCalls() && !this.isStopped(end) ? 'stop' : undefined);
     this.tellAll('DELIVERED', false);
     const settlement = this.settled(reason === undefined ? end.settlement : { ...end.settlement, end: { ...end.settlement.end, finishReason: reason } });
-    if (end.kind === 'body') answer.body(hasOurCalls ? { ...end.body, choices: withoutCalls(end.body.choices, tools.names, reason) } : end.body, settlement);
-    else answer.finish(end.route, Buffer.from(JSON.stringify([{ ...end.choice, delta: this.lastDelta(end.choice['delta']), finish_reason: reason ?? end.finishReason }])), settlement);
+    if (end.kind === 'body') {
+      const choices = hasOurCalls ? withoutCalls(end.body.choices, tools.names, reason) : end.body.choices;
+      answer.body({ ...end.body, choices: this.images.length === 0 ? choices : withImages(choices, this.images) }, settlement);
+      return { attempts: this.before, result: 'answered' };
+    }
+    this.showImages(end.route);
+    answer.finish(end.route, Buffer.from(JSON.stringify([{ ...end.choice, delta: this.lastDelta(end.choice['delta']), finish_reason: reason ?? end.finishReason }])), settlement);
     return { attempts: this.before, result: 'answered' };
   }
 
@@ -208,7 +300,10 @@ class Rounds {
       const settlement = this.lastSettlement();
       const failed = last?.failed;
       if (failed === undefined || this.shown.route === undefined) answer.refuse(end.refusal);
-      else answer.cut(this.shown.route, failed, settlement);
+      else {
+        this.showImages(this.shown.route);
+        answer.cut(this.shown.route, failed, settlement);
+      }
       return { attempts: this.before, result: 'cut' };
     }
     const attempt = conducted.attempts.length;
@@ -222,6 +317,9 @@ class Rounds {
     }
     if (last !== undefined) tell(last.provider, attempt, 'DELIVERED', false);
     this.tellAll('DELIVERED', true);
+    // What was given of it is charged, the fee whole.
+    this.pay();
+    this.showImages(end.route);
     const { settlement } = end;
     answer.cut(end.route, end.failed, settlement === undefined ? this.lastSettlement() : { ...settlement, end: summed(this.ends, settlement.end), attempts: this.before, pipeline: this.stages });
     return { attempts: this.before, result: 'cut' };
@@ -250,8 +348,10 @@ class Rounds {
   };
 }
 
-function tooMany(name: string): ToolOutcome {
-  return { content: `Error: not run, since there were more than ${CALLS_MAX} calls at once.`, stage: { stage: name, plugin: '', status: 'failed', durationMs: 0, feeNanoUsd: 0n, detail: { reason: 'too_many_calls' } } };
+const feesOf = (outcomes: readonly (ToolOutcome | undefined)[]): bigint => outcomes.reduce((sum, outcome) => sum + (outcome?.stage.feeNanoUsd ?? 0n), 0n);
+
+function notRun(name: string, reason: string, why: string): ToolOutcome {
+  return { content: `Error: not run, since ${why}.`, images: [], stage: { stage: name, plugin: '', status: 'failed', durationMs: 0, feeNanoUsd: 0n, detail: { reason } } };
 }
 
 /** Asks the model in rounds until it answers. Never rejects but on a bug: whatever happens is told to `turn.answer`. */

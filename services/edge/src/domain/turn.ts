@@ -6,10 +6,25 @@ import type { Caller } from './ports.js';
 /** Tools that run here and not at the client. */
 export interface ServerTools {
   readonly names: ReadonlySet<string>;
+  /** Of those that spend money outside, by name. */
+  readonly spending: ReadonlyMap<string, SpendingTerms>;
   /** How often the model is asked again with their results. */
   readonly roundsMax: number;
-  /** Runs one call; what goes wrong is told to the model. Rejects only when `signal` is aborted. */
-  run(call: ToolCall, signal: AbortSignal): Promise<ToolOutcome>;
+  /** Runs one call; what goes wrong is told to the model. Rejects only when `signal` is aborted. `byok`: the request runs on the account's own credentials. */
+  run(call: ToolCall, byok: boolean, signal: AbortSignal): Promise<ToolOutcome>;
+}
+
+/** What one call of a tool may take at most. */
+export interface SpendingTerms {
+  readonly feeNanoUsdMax: bigint;
+  readonly imagesMax: number;
+}
+
+/** A picture for the client. */
+export interface ToolImage {
+  /** Such as `image/png`. */
+  readonly mediaType: string;
+  readonly data: Uint8Array;
 }
 
 export interface ToolCall {
@@ -23,6 +38,7 @@ export interface ToolOutcome {
   /** For the model. */
   readonly content: string;
   readonly stage: PipelineStage;
+  readonly images: readonly ToolImage[];
 }
 
 export interface Turn {

@@ -1,4 +1,5 @@
 /** What plugins need from the world. */
+import type { ImageModel } from './image-models.js';
 
 /** A passage that was found, best first. */
 export interface Passage {
@@ -157,4 +158,25 @@ export interface ProgramRun {
 export interface Sandbox {
   /** Throws a Fault when the service is away. */
   run(program: { readonly requestId: string; readonly accountId: string; readonly language: string; readonly code: string; readonly timeoutMs: number }, signal: AbortSignal): Promise<ProgramRun>;
+}
+
+export interface ImageOrder {
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly model: ImageModel;
+  readonly prompt: string;
+  readonly size: string;
+  readonly count: number;
+  /** Names the account's own credential, which pays; undefined = the operator's does. */
+  readonly byokHandle: string | undefined;
+}
+
+export type ImagesMade =
+  | { readonly kind: 'made'; readonly images: readonly Buffer[]; readonly promptTokens: number | undefined }
+  /** `failureClass` as workers tell it; `publicMessage` is a sentence that a client may read, or empty. */
+  | { readonly kind: 'failed'; readonly failureClass: string; readonly publicMessage: string };
+
+export interface ImageMaker {
+  /** Throws a Fault when the worker is away. */
+  make(order: ImageOrder, signal: AbortSignal): Promise<ImagesMade>;
 }

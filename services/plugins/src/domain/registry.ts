@@ -1,6 +1,7 @@
 /** The plugins installed here: their order of running, their fees, what they say of themselves. */
 import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
-import type { AnyPlugin } from '@signalbox/plugin-kit/plugin';
+import { readOptions } from '@signalbox/plugin-kit/options';
+import type { AnyPlugin, DataPolicy } from '@signalbox/plugin-kit/plugin';
 
 /** Order of running (contract, section 9). Plugins whose ranks share a whole part run at once. */
 const RANKS: Readonly<Record<string, number>> = { memory: 1, 'pdf-reader': 2, 'web-search': 3, gutenberg: 3.1, 'code-exec': 4, 'image-gen': 4.1 };
@@ -9,7 +10,7 @@ const RANK_OF_OTHERS = 5;
 export interface Registry {
   find(id: string): AnyPlugin | undefined;
   rank(id: string): number;
-  /** Nano-USD for each completed run before the model. */
+  /** Nano-USD for each completed run, whatever it cost outside. */
   feeNanoUsd(id: string): bigint;
   manifests(): readonly ManifestRecord[];
 }
@@ -25,10 +26,16 @@ export function createRegistry(plugins: readonly AnyPlugin[], fees: ReadonlyMap<
       const { id, name, description, isPaid, kind, options } = plugin.manifest;
       return {
         id, name, description, paid: isPaid, kind, fee_nano_usd: String(feeNanoUsd(id)),
-        zdr: plugin.allows({ zdr: true, denyTraining: false }),
-        data_collection_deny: plugin.allows({ zdr: false, denyTraining: true }),
+        zdr: allowsByDefault(plugin, { zdr: true, denyTraining: false }),
+        data_collection_deny: allowsByDefault(plugin, { zdr: false, denyTraining: true }),
         options,
       };
     });
   return { find: (id) => byId.get(id), rank, feeNanoUsd, manifests: () => records };
+}
+
+/** Where a client sets no option. */
+function allowsByDefault(plugin: AnyPlugin, policy: DataPolicy): boolean {
+  const read = readOptions(plugin.manifest.options, {});
+  return read.ok && plugin.allows(policy, read.values);
 }

@@ -3,7 +3,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Conversation } from '@signalbox/plugin-kit/conversation';
 import type { OptionSpecs, OptionValues } from '@signalbox/plugin-kit/manifest';
 import { readOptions } from '@signalbox/plugin-kit/options';
-import { PluginFailure, PluginRefusal, type AnyPlugin, type CitedSource, type DataPolicy, type Prepared, type StageDetail, type ToolDefinition } from '@signalbox/plugin-kit/plugin';
+import { PluginFailure, PluginRefusal, type AnyPlugin, type CitedSource, type DataPolicy, type OwnCredential, type Prepared, type StageDetail, type ToolDefinition, type ToolImage } from '@signalbox/plugin-kit/plugin';
 import type { Registry } from './registry.js';
 
 export interface Wish {
@@ -49,9 +49,26 @@ export type PrepareResult =
       readonly files: readonly { readonly hash: string; readonly name: string }[];
       readonly observes: boolean;
       /** Functions for the model, as a client's own tools would be. */
-      readonly tools: readonly ToolDefinition[];
+      readonly tools: readonly OfferedTool[];
       readonly toolRoundsMax: number;
     };
+
+export interface OfferedTool extends ToolDefinition {
+  /** Of a function that spends money outside: most that one call may cost, nano-USD, the plugin's own fee included. 0 = it spends none. */
+  readonly feeNanoUsdMax: bigint;
+}
+
+/** Who pays for what a tool asks of a provider. */
+export interface ToolPayer {
+  readonly byok: boolean;
+  readonly ownCredentials: readonly OwnCredential[];
+}
+
+export interface ToolOutcome {
+  readonly content: string;
+  readonly stage: Stage;
+  readonly images: readonly ToolImage[];
+}
 
 export interface ToolCall {
   readonly name: string;
@@ -64,7 +81,7 @@ export interface Runner {
   prepare(asked: Asked, signal: AbortSignal): Promise<PrepareResult>;
   observe(asked: Asked, signal: AbortSignal): Promise<readonly Stage[]>;
   /** Never rejects over what a model or a tool does. */
-  runTool(asked: Asked, call: ToolCall, signal: AbortSignal): Promise<{ readonly content: string; readonly stage: Stage }>;
+  runTool(asked: Asked, call: ToolCall, payer: ToolPayer, signal: AbortSignal): Promise<ToolOutcome>;
 }
 
 /** How often a model is asked again with results (contract, section 9). */
@@ -95,8 +112,9 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
       const plugin = registry.find(id);
       if (plugin === undefined) return { kind: 'unavailable', plugin: id, param: 'plugins', message: `The plugin '${id}' is not installed here.` };
       const read = readOptions<OptionSpecs>(plugin.manifest.options, options);
-      if (!read.ok) return { kind: 'invalid', plugin: id, param: `plugin_options.${id}.${read.problem.name}`, message: `Invalid option '${read.problem.name}' of the plugin '${id}': expected ${read.problem.expected}.` };
-      if (!plugin.allows(policy)) return { kind: 'conflict', plugin: id, param: 'plugins', message: `The plugin '${id}' as it is set up here cannot meet the data policy of this request.` };
+      const problem = read.ok ? plugin.optionProblem?.(read.values) : read.problem;
+      if (problem !== undefined || !read.ok) return { kind: 'invalid', plugin: id, param: `plugin_options.${id}.${problem?.name ?? ''}`, message: `Invalid option '${problem?.name ?? ''}' of the plugin '${id}': expected ${problem?.expected ?? ''}.` };
+      if (!plugin.allows(policy, read.values)) return { kind: 'conflict', plugin: id, param: 'plugins', message: `The plugin '${id}' as it is set up here cannot meet the data policy of this request.` };
       chosen.push({ plugin, options: read.values });
     }
     return chosen.sort((a, b) => registry.rank(a.plugin.manifest.id) - registry.rank(b.plugin.manifest.id));
@@ -166,27 +184,28 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
       }
       const observing = chosen.filter(({ plugin, options }) => plugin.observes?.(options, asked.policy) ?? false);
       for (const { plugin } of observing) stages.push({ name: WRITING[plugin.manifest.id] ?? plugin.manifest.id, plugin: plugin.manifest.id, status: 'scheduled', durationMs: 0, feeNanoUsd: 0n, detail: {} });
-      const tools = chosen.flatMap(({ plugin, options }) => plugin.tools?.(options) ?? []);
+      const tools = chosen.flatMap(({ plugin, options }) => (plugin.tools?.(options, asked.policy) ?? []).map((tool): OfferedTool => ({ ...tool, feeNanoUsdMax: tool.costNanoUsdMax === undefined ? 0n : tool.costNanoUsdMax + registry.feeNanoUsd(plugin.manifest.id) })));
       const toolRoundsMax = Math.min(TOOL_ROUNDS_MAX, ...chosen.flatMap(({ options }) => (typeof options['max_rounds'] === 'number' ? [options['max_rounds']] : [])));
       return { kind: 'prepared', messages: conversation.changed(), stages, citations, files, observes: observing.length > 0, tools, toolRoundsMax };
     },
 
-    runTool: async (asked, call, signal) => {
+    runTool: async (asked, call, { byok, ownCredentials }, signal) => {
       const startedMs = clock.monotonicMs();
       const chosen = choose(asked);
-      const found = isList(chosen) ? chosen.find(({ plugin, options }) => plugin.tools?.(options).some(({ name }) => name === call.name) === true) : undefined;
-      if (found?.plugin.runTool === undefined) return { content: 'Error: there is no such tool.', stage: stageOf(call.name.slice(0, 64), '', startedMs, 'failed', 0n, { reason: 'unknown_tool' }) };
+      const found = isList(chosen) ? chosen.find(({ plugin, options }) => plugin.tools?.(options, asked.policy).some(({ name }) => name === call.name) === true) : undefined;
+      if (found?.plugin.runTool === undefined) return { content: 'Error: there is no such tool.', images: [], stage: stageOf(call.name.slice(0, 64), '', startedMs, 'failed', 0n, { reason: 'unknown_tool' }) };
       const { plugin, options } = found;
       const { id, timeoutMs } = plugin.manifest;
       const given = argumentsOf(call.arguments);
-      if (given === undefined) return { content: 'Error: the arguments are no JSON object.', stage: stageOf(id, id, startedMs, 'failed', 0n, { reason: 'bad_arguments' }) };
+      if (given === undefined) return { content: 'Error: the arguments are no JSON object.', images: [], stage: stageOf(id, id, startedMs, 'failed', 0n, { reason: 'bad_arguments' }) };
       const { requestId, accountId, policy } = asked;
       try {
-        const result = await inTime(timeoutMs, signal, (own) => plugin.runTool?.({ requestId, accountId, options, policy, name: call.name, arguments: given, signal: own }) ?? Promise.reject(new PluginFailure('internal')));
-        return { content: result.content.slice(0, TOOL_CONTENT_CHARS_MAX), stage: stageOf(id, id, startedMs, result.isFailed ? 'failed' : 'completed', result.isFailed ? 0n : registry.feeNanoUsd(id), result.detail ?? {}) };
+        const result = await inTime(timeoutMs, signal, (own) => plugin.runTool?.({ requestId, accountId, options, policy, name: call.name, arguments: given, byok, ownCredentials, signal: own }) ?? Promise.reject(new PluginFailure('internal')));
+        const fee = result.isFailed ? 0n : registry.feeNanoUsd(id) + (result.costNanoUsd ?? 0n);
+        return { content: result.content.slice(0, TOOL_CONTENT_CHARS_MAX), images: result.isFailed ? [] : (result.images ?? []), stage: stageOf(id, id, startedMs, result.isFailed ? 'failed' : 'completed', fee, result.detail ?? {}) };
       } catch (error) {
         const reason = reasonOf(error);
-        return { content: `Error: the tool could not be run (${reason}).`, stage: stageOf(id, id, startedMs, 'failed', 0n, { reason }) };
+        return { content: `Error: the tool could not be run (${reason}).`, images: [], stage: stageOf(id, id, startedMs, 'failed', 0n, { reason }) };
       }
     },
 

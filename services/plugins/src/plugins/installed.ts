@@ -2,6 +2,7 @@
 import type { AnyPlugin } from '@signalbox/plugin-kit/plugin';
 import type { BookCatalog, PassageIndex, Sandbox, SearchBackend } from '../domain/ports.js';
 import { createCodeExec } from './code-exec/plugin.js';
+import { createImageGen, type ImageGenNeeds } from './image-gen/plugin.js';
 import { createGutenberg } from './gutenberg/plugin.js';
 import { createMemory, type MemoryNeeds } from './memory/plugin.js';
 import { createPdfReader, type PdfReaderNeeds } from './pdf-reader/plugin.js';
@@ -16,6 +17,8 @@ export interface PluginNeeds {
   readonly pdf: PdfReaderNeeds;
   /** Absent: code-exec is not installed. */
   readonly sandbox?: Sandbox | undefined;
+  /** Without a model image-gen is not installed. */
+  readonly images: ImageGenNeeds;
 }
 
 export function installedPlugins(needs: PluginNeeds): readonly AnyPlugin[] {
@@ -25,5 +28,6 @@ export function installedPlugins(needs: PluginNeeds): readonly AnyPlugin[] {
     createPdfReader(needs.pdf),
     createMemory(needs.memory),
     ...(needs.sandbox === undefined ? [] : [createCodeExec({ sandbox: needs.sandbox })]),
+    ...(needs.images.models.length === 0 ? [] : [createImageGen(needs.images)]),
   ];
 }

@@ -12,7 +12,7 @@ function setUp(answer: () => Promise<ProgramRun> = () => Promise.resolve(RUN)) {
   const sandbox = { run: ({ code, timeoutMs }: { readonly code: string; readonly timeoutMs: number }) => (programs.push({ code, timeoutMs }), answer()) };
   const runner = createRunner({ registry: createRegistry([createCodeExec({ sandbox })], new Map([['code-exec', 700n]])), clock: createFakeClock(), onStage: () => undefined });
   const asked = (options: Readonly<Record<string, unknown>> = {}) => ({ requestId: 'r', accountId: 'a', user: '', wishes: [{ id: 'code-exec', options }], messages: [{ role: 'user', content: 'go' }], policy: { zdr: true, denyTraining: true } });
-  const call = (text: string, options = {}) => runner.runTool(asked(options), { name: 'code_exec', arguments: text }, new AbortController().signal);
+  const call = (text: string, options = {}) => runner.runTool(asked(options), { name: 'code_exec', arguments: text }, { byok: false, ownCredentials: [] }, new AbortController().signal);
   return { programs, runner, asked, call };
 }
 

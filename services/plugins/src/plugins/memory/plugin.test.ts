@@ -44,6 +44,8 @@ test('what is told in one conversation is there in the next one of the same user
 test('zero data retention is met only by a store that is declared so; refusing to train always is; writing can be turned off', () => {
   const needs = { facts: createMemoryFacts(), clock: createFakeClock(), keepMax: 10 };
   const zdr = { zdr: true, denyTraining: false };
-  expect([createMemory({ ...needs, isZdr: false }).allows(zdr), createMemory({ ...needs, isZdr: true }).allows(zdr), createMemory({ ...needs, isZdr: false }).allows({ zdr: false, denyTraining: true })]).toEqual([false, true, true]);
-  expect(createMemory({ ...needs, isZdr: false }).observes?.({ namespace: 'x', max_facts: 1, write: false }, zdr)).toBe(false);
+  const options = { namespace: 'x', max_facts: 1, write: false };
+  const allows = (isZdr: boolean, policy: typeof zdr): boolean => createMemory({ ...needs, isZdr }).allows(policy, options);
+  expect([allows(false, zdr), allows(true, zdr), allows(false, { zdr: false, denyTraining: true })]).toEqual([false, true, true]);
+  expect(createMemory({ ...needs, isZdr: false }).observes?.(options, zdr)).toBe(false);
 });

@@ -35,7 +35,7 @@ test("domains hold whatever the backend answers; the client's own words replace 
 
 test.each([['none', false, false], ['no-training', false, true], ['zdr', true, true]] as const)('a backend that guarantees %s', (guarantee, zdr, deny) => {
   const { allows } = createWebSearch({ backend: fixed, guarantee });
-  expect([allows({ zdr: true, denyTraining: false }), allows({ zdr: false, denyTraining: true }), allows({ zdr: false, denyTraining: false })]).toEqual([zdr, deny, true]);
+  expect([allows({ zdr: true, denyTraining: false }, OPTIONS), allows({ zdr: false, denyTraining: true }, OPTIONS), allows({ zdr: false, denyTraining: false }, OPTIONS)]).toEqual([zdr, deny, true]);
 });
 
 describe('services', () => {

@@ -1,0 +1,56 @@
+/** Models that make images: what they cost, and whether one may serve a request. */
+import { asNanoUsd, attemptCost, reservationCost, type NanoUsd, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
+import type { DataPolicy, OwnCredential } from '@signalbox/plugin-kit/plugin';
+
+export interface ImageModel {
+  readonly id: string;
+  readonly provider: string;
+  readonly providerModelId: string;
+  /** Fields that the operator sends along, JSON object text. */
+  readonly parameters: Buffer;
+  /** An image's price by size, such as `1024x1024`. */
+  readonly unitNanoUsd: ReadonlyMap<string, NanoUsd>;
+  readonly promptPrice: NanoUsdPerMillionTokens;
+  readonly trainsOnData: boolean;
+  /** Whoever asks, nothing is kept. */
+  readonly zdrByDefault: boolean;
+  /** Nothing is kept for an account with an agreement. */
+  readonly zdrByAgreement: boolean;
+  /** The operator has that agreement. */
+  readonly hasAgreement: boolean;
+}
+
+/** Longest description, in bytes: no model counts more tokens in it than that. */
+export const PROMPT_BYTES_MAX = 8_192;
+const BYTES_PER_TOKEN = 4;
+
+/** Whose credential pays: the account's own ones where its request runs on them, else the operator's. */
+export type Payer = { readonly isOwn: false } | { readonly isOwn: true; readonly credentials: readonly OwnCredential[] };
+
+export const OPERATOR: Payer = { isOwn: false };
+
+/** A policy belongs to the credential: the operator's agreement says nothing of the account's own, nor the other way. */
+function mayServe(model: ImageModel, policy: DataPolicy, payer: Payer): boolean {
+  const own = payer.isOwn ? payer.credentials.find(({ provider }) => provider === model.provider) : undefined;
+  if (payer.isOwn && own === undefined) return false;
+  if (policy.denyTraining && model.trainsOnData) return false;
+  return !policy.zdr || model.zdrByDefault || (model.zdrByAgreement && (own === undefined ? model.hasAgreement : own.zdr));
+}
+
+/** The first that may serve the request; undefined when none may. `id` empty = any. */
+export function pickModel(models: readonly ImageModel[], { id, size }: { readonly id: string; readonly size: string }, policy: DataPolicy, payer: Payer): ImageModel | undefined {
+  return models.find((model) => (id === '' || model.id === id) && model.unitNanoUsd.has(size) && mayServe(model, policy, payer));
+}
+
+const unitOf = (model: ImageModel, size: string): bigint => model.unitNanoUsd.get(size) ?? 0n;
+
+/** What `count` images cost; `promptTokens` undefined = as many as its bytes let expect. Never above `costMax`. */
+export function imagesCost(model: ImageModel, { size, count, prompt, promptTokens }: { readonly size: string; readonly count: number; readonly prompt: string; readonly promptTokens: number | undefined }): NanoUsd {
+  const tokens = Math.min(promptTokens ?? Math.ceil(Buffer.byteLength(prompt) / BYTES_PER_TOKEN), PROMPT_BYTES_MAX);
+  return asNanoUsd(BigInt(count) * unitOf(model, size) + attemptCost(BigInt(tokens) * model.promptPrice));
+}
+
+/** Bound of what one call may cost. */
+export function costMax(model: ImageModel, size: string, count: number): NanoUsd {
+  return asNanoUsd(BigInt(count) * unitOf(model, size) + reservationCost(BigInt(PROMPT_BYTES_MAX) * model.promptPrice));
+}
