@@ -23,6 +23,8 @@ const WORKERS = [
   ['worker-ollama', 'worker-ollama', 'ollama', ['OLLAMA_BASE_URL']],
   ...[['groq', 'GROQ'], ['mistral', 'MISTRAL'], ['deepseek', 'DEEPSEEK'], ['together', 'TOGETHER'], ['fireworks', 'FIREWORKS'], ['openrouter', 'OPENROUTER']].map(([id, prefix]) => [`worker-${id}`, 'worker-openai-compatible', id, [`${prefix}_API_KEY`]]),
 ];
+/** Those whose provider has an image model in the shipped catalog. */
+const IMAGE_WORKERS = WORKERS.filter(([, , provider]) => ['simulator', 'openai'].includes(provider));
 /** Services that read PROVIDER. */
 const SHARED_WORKERS = new Set(['worker-anthropic', 'worker-google', 'worker-openai-compatible']);
 
@@ -48,7 +50,17 @@ const SERVICES = [
   { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, secrets: { REDIS_URL: 'quota', NATS_URL: 'nats' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
   { name: 'routing', env: {}, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR'], secrets: { NATS_URL: 'nats' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
   { name: 'sandbox', env: {}, secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
-  { name: 'plugins', env: {}, secrets: { DATABASE_URL: 'plugins' }, calls: ['sandbox'], stores: ['postgres'], goesOut: true, replicas: 2, memoryMi: 1024 },
+  {
+    name: 'plugins',
+    env: { SANDBOX_ADDRS: at('sandbox'), WORKERS: IMAGE_WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(',') },
+    settings: ['PROVIDERS'],
+    secrets: { DATABASE_URL: 'plugins' },
+    calls: ['sandbox', ...IMAGE_WORKERS.map(([name]) => name)],
+    stores: ['postgres'],
+    goesOut: true,
+    replicas: 2,
+    memoryMi: 1024,
+  },
   ...WORKERS.map(workerRow),
   {
     name: 'edge',

@@ -116,9 +116,13 @@ export async function startStandalone(environment: Environment, opening: Promise
     const stores = { ...common, DATABASE_URL: store.databaseUrl, SECRETS_KEYS_OLD: environment['SECRETS_KEYS_OLD'], FETCH_ALLOW: environment['FETCH_ALLOW'] };
     const walDir = environment['WAL_DIR'] || `${dataDir}/wal`;
 
+    let tellWorkers: (workers: ReadonlyMap<string, readonly string[]>) => void = () => undefined;
+    const workersKnown = new Promise<ReadonlyMap<string, readonly string[]>>((known) => {
+      tellWorkers = known;
+    });
     const startingAccounts = start(composeAccounts(loadAccountsConfig(stores), surroundings('accounts'), { bus }));
     const startingPlugins = start(composeSandbox(loadSandboxConfig({ ...common, ...present(environment, ['SANDBOX_CONCURRENCY']) }), surroundings('sandbox'))).then(({ address }) =>
-      start(composePlugins(loadPluginsConfig({ ...stores, ...pluginSettings(environment), SANDBOX_ADDRS: address }), surroundings('plugins'))),
+      start(composePlugins(loadPluginsConfig({ ...stores, ...pluginSettings(environment), SANDBOX_ADDRS: address }), surroundings('plugins'), { workers: workersKnown })),
     );
     startingPlugins.catch(() => undefined);
     const accountsAddress = startingAccounts.then(({ address }) => address);
@@ -136,6 +140,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     const compose = workerComposer(environment, ollama, settings, surroundings, bus);
     const wanted = wantedWorkers(environment, ollama !== undefined);
     const workers = await Promise.all(wanted.map(async (worker) => [worker.provider, await start(compose(worker))] as const));
+    tellWorkers(new Map(workers.map(([provider, { address }]) => [provider, [address]])));
     const late = new Map<string, { readonly worker: WantedWorker; readonly port: number }>(await Promise.all(possibleWorkers(environment, wanted).map(async (worker) => [worker.provider, { worker, port: await quietPort() }] as const)));
     const providers = workers.map(([provider]) => provider).join(',');
     const offered = [offeredModels(ollama), offeredByVllm(await findingVllm)].filter((list) => list !== '').join(',');

@@ -191,7 +191,8 @@ test('cluster: the network allows the edges of the drawing, and no others', () =
   for (const worker of workers) expect(calls(worker)).toEqual(['accounts', 'billing', 'quota']);
   expect(calls('quota')).toEqual(['billing']);
   expect(calls('billing')).toEqual(['accounts']);
-  expect(calls('plugins')).toEqual(['sandbox']);
+  // Programs, and pictures of the providers that make some.
+  expect(calls('plugins')).toEqual(['sandbox', 'worker-openai', 'worker-sim']);
   for (const quiet of ['accounts', 'routing', 'sandbox']) expect(calls(quiet)).toEqual([]);
   expect(policies.find(({ metadata }) => metadata.name === 'sandbox')?.spec.egress).toEqual([]);
   for (const { metadata, spec } of policies) {
