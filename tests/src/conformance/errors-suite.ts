@@ -102,7 +102,7 @@ export function describeErrors(world: () => World): void {
     });
 
     test('refuses a plugin that is known but not installed in variant A', async () => {
-      const got = await world().chat({ model: PINNED, messages: HELLO, plugins: ['image-gen'] });
+      const got = await world().chat({ model: PINNED, messages: HELLO, plugins: ['gutenberg'] });
       if (isA()) expectError(got, { status: 400, code: 'plugin_unavailable', param: 'plugins' });
       else expect(got.status).toBe(200);
     });

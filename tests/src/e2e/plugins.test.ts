@@ -1,12 +1,20 @@
-/** Each plugin doing its job over a running gateway, through the official client: a model that answers only from what it is given. */
+/** Each plugin doing its job over a running gateway, through the official client: a mock of a provider and the simulator, both answering only from what they are given. */
 import { LLMock } from '@copilotkit/aimock';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { admin, ledgerOf } from '../harness/books.js';
 import { until } from '../harness/client.js';
 import { startGateway, type Gateway } from '../harness/gateway.js';
+import { readPng } from '../harness/png.js';
 
 const MODEL = 'openai/gpt-4o-mini';
+const SIMULATOR = 'simulator/fast';
+const MODELS = [MODEL, SIMULATOR];
+/** Of either model, nano-USD a token. */
+const PRICES = { prompt: 150, completion: 600 };
+/** One pixel. */
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const FEES = { search: 123, images: 77 };
 /** A PDF of one page; readers mend the missing table of offsets. */
 const pdfOf = (text: string): string => {
   const content = `BT /F1 12 Tf 20 200 Td (${text}) Tj ET`;
@@ -41,17 +49,30 @@ function answerFrom(messages: readonly Said[]): string {
   return best.line;
 }
 
+/** Calls a tool that it is offered, says what that gave, and else answers from what it was given. */
+function respond(request: { readonly messages: readonly unknown[]; readonly tools?: readonly { readonly function?: { readonly name?: string } }[] | undefined }) {
+  const messages = request.messages as readonly Said[];
+  const question = textOf(messages.findLast(({ role }) => role === 'user')?.content);
+  const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
+  const last = messages.at(-1);
+  if (last?.role === 'tool') return { content: `The tool says: ${textOf(last.content)}`, usage };
+  const name = request.tools?.[0]?.function?.name;
+  if (name === undefined) return { content: answerFrom(messages), usage };
+  return { toolCalls: [{ id: 'call_1', name, arguments: JSON.stringify(name === 'code_exec' ? { code: /```js\n([^`]*)```/.exec(question)?.[1] } : { prompt: question }) }], usage };
+}
+
 let upstream: LLMock;
 let gateway: Gateway;
 let account: { readonly id: string; readonly key: string };
 
 beforeAll(async () => {
   upstream = new LLMock({ port: 0 });
-  upstream.on({ predicate: () => true }, (request) => ({ content: answerFrom(request.messages as readonly Said[]), usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } }));
+  upstream.onImage(/./, { image: { b64Json: PIXEL } });
+  upstream.on({ predicate: () => true }, respond);
   await upstream.start();
   gateway = await startGateway({
     mode: 'standalone',
-    environment: { OPENAI_API_KEY: 'sk-upstream', OPENAI_BASE_URL: `${upstream.url}/v1`, PLUGIN_FEES: 'web-search=0.000000123,pdf-reader=0.001', PDF_TIMEOUT_MS: '60000', PLUGINS_DEADLINE_MS: '90000' },
+    environment: { OPENAI_API_KEY: 'sk-upstream', OPENAI_BASE_URL: `${upstream.url}/v1`, SIMULATOR: 'on', PLUGIN_FEES: 'web-search=0.000000123,pdf-reader=0.001,image-gen=0.000000077', PDF_TIMEOUT_MS: '60000', PLUGINS_DEADLINE_MS: '90000' },
   });
   account = await newAccount('team');
   await admin(gateway, '/sources', 'POST', { corpus: 'web', url: 'https://intranet.example/canteen', title: 'Canteen', text: 'The canteen of Nordlys opens at half past eleven.\n\nFish soup is served on Thursdays.' });
@@ -61,8 +82,8 @@ afterAll(async () => {
   await upstream.stop();
 }, 60_000);
 
-async function newAccount(tier: string): Promise<{ readonly id: string; readonly key: string }> {
-  const made = await admin<{ account: { id: string }; key: { key: string } }>(gateway, '/accounts', 'POST', { name: tier, tier });
+async function newAccount(tier: string, limits: object = {}): Promise<{ readonly id: string; readonly key: string }> {
+  const made = await admin<{ account: { id: string }; key: { key: string } }>(gateway, '/accounts', 'POST', { name: tier, tier, ...limits });
   return { id: made.account.id, key: made.key.key };
 }
 const clientOf = (apiKey: string): OpenAI => new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey, maxRetries: 0, timeout: 120_000, defaultHeaders: { 'X-Router-Metadata': 'enabled' } });
@@ -78,34 +99,56 @@ interface Annotation {
 }
 const annotationsOf = (message: unknown): readonly Annotation[] => (message as { readonly annotations?: readonly Annotation[] }).annotations ?? [];
 
+const imagesOf = (message: unknown): readonly string[] => ((message as { readonly images?: readonly { readonly type: string; readonly image_url: { readonly url: string } }[] } | undefined)?.images ?? []).map(({ image_url: { url } }) => url);
+function pngOf(url: string): { readonly width: number; readonly height: number } {
+  const [, base64 = ''] = /^data:image\/png;base64,(.+)$/.exec(url) ?? [];
+  return readPng(Buffer.from(base64, 'base64'));
+}
+
 /** Fields that the official client's types do not know are sent all the same. */
 async function ask(content: unknown, plugins: readonly unknown[], more: object = {}, key = account.key): Promise<Answered> {
   const body = { model: MODEL, messages: [{ role: 'user', content }], plugins, ...more } as unknown as OpenAI.ChatCompletionCreateParamsNonStreaming;
   return (await clientOf(key).chat.completions.create(body)) as Answered;
 }
 const said = (answer: Answered): string => answer.choices[0]?.message.content ?? '';
+const nanoOf = (usd: number): number => Math.round(usd * 1e9);
+/** What tokens and fees come to, in nano-USD. */
+const costOf = ({ usage, router_metadata: { pipeline } }: Answered): number =>
+  (usage?.prompt_tokens ?? 0) * PRICES.prompt + (usage?.completion_tokens ?? 0) * PRICES.completion + pipeline.reduce((sum, { fee_usd: fee }) => sum + nanoOf(fee), 0);
+
+/** What is charged for a request, and what its attempts cost, as the ledger has it. */
+async function bookedFor(requestId: string, attempts: number, of = account): Promise<readonly [number, number]> {
+  const rows = async () => (await ledgerOf(gateway, of.id)).filter((row) => row.request_id === requestId);
+  await until(async () => (await rows()).some(({ kind }) => kind === 'charge') && (await rows()).filter(({ kind }) => kind === 'attempt').length === attempts, 20_000, 100, 'the request to be booked');
+  const found = await rows();
+  const sum = (...kinds: readonly string[]): number => found.filter(({ kind }) => kinds.includes(kind)).reduce((total, row) => total + Number(row.amount_nano_usd), 0);
+  return [sum('charge', 'adjustment'), sum('attempt')];
+}
 /** An account's memory endpoint. */
 const memory = async (method: 'GET' | 'DELETE', user: string): Promise<{ readonly data?: readonly { readonly text: string }[]; readonly count?: number }> =>
   (await (await fetch(`${gateway.baseUrl}/api/memory?user=${user}`, { method, headers: { authorization: `Bearer ${account.key}` } })).json()) as { data?: { text: string }[]; count?: number };
 
-describe('plugins', () => {
+describe.each(MODELS)('plugins, with %s', (model) => {
+  const at = { model };
+
   test('a question is answered from an indexed document, cited at its place, and costs its fee to the nano', async () => {
-    const question = 'When does the canteen of Nordlys open?';
-    const [plain, answer] = [await ask(question, []), await ask(question, ['web-search'])];
-    expect(said(plain)).toBe('I do not know.');
+    const question = '[sim:quote] When does the canteen of Nordlys open?';
+    const [plain, answer] = [await ask(question, [], at), await ask(question, ['web-search'], at)];
+    expect(said(plain)).not.toContain('half past eleven');
+    if (model === MODEL) expect(said(plain)).toBe('I do not know.');
     expect(said(answer)).toContain('half past eleven');
     const [cited] = annotationsOf(answer.choices[0]?.message);
     expect(cited?.url_citation).toMatchObject({ url: 'https://intranet.example/canteen', title: 'Canteen' });
     expect(said(answer).slice(cited?.url_citation?.start_index, cited?.url_citation?.end_index)).toBe('[1]');
     expect(answer.router_metadata.pipeline).toMatchObject([{ stage: 'web-search', status: 'completed', fee_usd: 0.000000123, detail: { backend: 'local', results: 1 } }]);
-    expect(Math.round((answer.x_router.cost_usd - plain.x_router.cost_usd) * 1e9)).toBe(123);
-    await until(async () => (await ledgerOf(gateway, account.id)).some(({ request_id: id, kind }) => id === answer.id && kind === 'charge'), 20_000, 200, 'the charge');
-    const charge = (await ledgerOf(gateway, account.id)).find(({ request_id: id, kind }) => id === answer.id && kind === 'charge');
-    expect(Number(charge?.amount_nano_usd)).toBe(Math.round(answer.x_router.cost_usd * 1e9));
+    const cost = nanoOf(answer.x_router.cost_usd);
+    expect(cost).toBe(costOf(answer));
+    expect((cost - FEES.search) % PRICES.prompt).toBe(0);
+    expect(await bookedFor(answer.id, 1)).toEqual([cost, cost]);
   }, 120_000);
 
   test('a stream carries annotations before its end, and its helper still reads it', async () => {
-    const body = { model: MODEL, stream: true, messages: [{ role: 'user', content: 'When does the canteen of Nordlys open?' }], plugins: ['web-search'] } as unknown as OpenAI.ChatCompletionCreateParamsStreaming;
+    const body = { model, stream: true, messages: [{ role: 'user', content: '[sim:quote] When does the canteen of Nordlys open?' }], plugins: ['web-search'] } as unknown as OpenAI.ChatCompletionCreateParamsStreaming;
     let text = '';
     const annotations: Annotation[] = [];
     for await (const { choices } of await clientOf(account.key).chat.completions.create(body)) {
@@ -117,32 +160,97 @@ describe('plugins', () => {
   }, 120_000);
 
   test('a question is answered from a passage of a book, with author and chapter', async () => {
-    const answer = await ask('Which creature was the rabbit with pink eyes, and where was the watch?', ['gutenberg']);
+    const answer = await ask('[sim:quote] Which creature was the rabbit with pink eyes, and where was the watch?', ['gutenberg'], at);
     expect(said(answer)).toMatch(/pink eyes|waistcoat-pocket/);
     expect(annotationsOf(answer.choices[0]?.message)[0]?.url_citation).toMatchObject({ url: 'https://www.gutenberg.org/ebooks/11', title: expect.stringContaining('Lewis Carroll, CHAPTER I') });
   }, 120_000);
 
   test('a question is answered from the page of a PDF by a model that reads none; again, it is read from the cache', async () => {
-    const content = [{ type: 'text', text: 'What is the tower height stated?' }, { type: 'file', file: { filename: 'tower.pdf', file_data: pdfOf('The stated height of the tower is 42 metres.') } }];
-    const answer = await ask(content, ['pdf-reader']);
+    const content = [{ type: 'text', text: '[sim:quote] What is the tower height stated?' }, { type: 'file', file: { filename: 'tower.pdf', file_data: pdfOf(`The stated height of the tower is 42 metres. ${model}`) } }];
+    const answer = await ask(content, ['pdf-reader'], at);
     expect(said(answer)).toContain('42 metres');
     expect(annotationsOf(answer.choices[0]?.message)).toMatchObject([{ type: 'file', file: { name: 'tower.pdf' } }]);
     expect(answer.router_metadata.pipeline).toMatchObject([{ stage: 'pdf-reader', status: 'completed', fee_usd: 0.001, detail: { pages: 1, cached: 0 } }]);
-    expect((await ask(content, ['pdf-reader'])).router_metadata.pipeline[0]?.detail).toMatchObject({ cached: 1 });
+    expect((await ask(content, ['pdf-reader'], at)).router_metadata.pipeline[0]?.detail).toMatchObject({ cached: 1 });
   }, 180_000);
 
   test('a fact is remembered in a later conversation of the same user alone, listed, and gone after deletion', async () => {
-    const told = await ask('My favourite colour is emerald green.', ['memory'], { user: 'ada' });
+    const [ada, bob] = [`ada-${MODELS.indexOf(model)}`, `bob-${MODELS.indexOf(model)}`];
+    const told = await ask('My favourite colour is emerald green.', ['memory'], { ...at, user: ada });
     expect(told.router_metadata.pipeline).toMatchObject([{ stage: 'memory-read', status: 'completed' }, { stage: 'memory-write', status: 'scheduled' }]);
-    await until(async () => ((await memory('GET', 'ada')).data ?? []).length === 1, 20_000, 100, 'the fact to be kept');
-    const question = 'Which favourite colour did somebody mention?';
-    expect(said(await ask(question, ['memory'], { user: 'ada' }))).toContain('emerald green');
-    expect(said(await ask(question, ['memory'], { user: 'bob' }))).not.toContain('emerald');
-    expect((await memory('GET', 'bob')).data).toEqual([]);
-    expect((await memory('GET', 'ada')).data?.map(({ text }) => text)).toEqual(['My favourite colour is emerald green.']);
-    expect((await memory('DELETE', 'ada')).count).toBe(1);
-    expect(said(await ask(question, ['memory'], { user: 'ada' }))).not.toContain('emerald');
+    await until(async () => ((await memory('GET', ada)).data ?? []).length === 1, 20_000, 100, 'the fact to be kept');
+    const question = '[sim:quote] Which favourite colour did somebody mention?';
+    expect(said(await ask(question, ['memory'], { ...at, user: ada }))).toContain('emerald green');
+    expect(said(await ask(question, ['memory'], { ...at, user: bob }))).not.toContain('emerald');
+    expect((await memory('GET', bob)).data).toEqual([]);
+    expect((await memory('GET', ada)).data?.map(({ text }) => text)).toEqual(['My favourite colour is emerald green.']);
+    expect((await memory('DELETE', ada)).count).toBe(1);
+    expect(said(await ask(question, ['memory'], { ...at, user: ada }))).not.toContain('emerald');
   }, 180_000);
+
+  test('a sum is computed by a program, and its two rounds are in the cost and in the ledger to the nano', async () => {
+    const answer = await ask('Add the squares up to a hundred.\n```js\nlet sum = 0;\nfor (let i = 1; i <= 100; i += 1) sum += i * i;\nsum\n```', ['code-exec'], at);
+    expect(said(answer)).toContain('338350');
+    expect(answer.router_metadata.pipeline).toMatchObject([{ stage: 'code-exec', status: 'completed', detail: { round: 1 } }]);
+    const cost = nanoOf(answer.x_router.cost_usd);
+    expect([cost, cost]).toEqual([costOf(answer), (await bookedFor(answer.id, 2))[0]]);
+  }, 60_000);
+
+  test('an image comes with the answer and decodes; its price by the catalog and its fee are in the cost and in the ledger to the nano', async () => {
+    const prompt = 'A red fox in the snow';
+    const [options, sizePixels, unitNanoUsd, tokenNanoUsd] = model === SIMULATOR ? ([{ model: 'simulator/painter', size: '256x256' }, 256, 2_000_000, 150] as const) : ([{}, 1, 42_240_000, 5_000] as const);
+    const answer = await ask(prompt, ['image-gen'], { ...at, plugin_options: { 'image-gen': options } });
+    expect(imagesOf(answer.choices[0]?.message).map(pngOf)).toEqual([{ width: sizePixels, height: sizePixels }]);
+    expect(answer.choices[0]?.message.tool_calls).toBeUndefined();
+    const fee = unitNanoUsd + Math.ceil(prompt.length / 4) * tokenNanoUsd + FEES.images;
+    expect(answer.router_metadata.pipeline).toMatchObject([{ stage: 'image-gen', status: 'completed', detail: { images: 1, round: 1 } }]);
+    expect(nanoOf(answer.router_metadata.pipeline[0]?.fee_usd ?? 0)).toBe(fee);
+    const cost = nanoOf(answer.x_router.cost_usd);
+    expect(cost).toBe(costOf(answer));
+    expect(await bookedFor(answer.id, 2)).toEqual([cost, cost]);
+  }, 60_000);
+});
+
+describe('images', () => {
+  const painter = (more: object = {}) => ({ model: SIMULATOR, plugin_options: { 'image-gen': { model: 'simulator/painter', ...more } } });
+
+  test('a stream is one stream, with the images before its end', async () => {
+    const body = { stream: true, messages: [{ role: 'user', content: 'Two owls' }], plugins: ['image-gen'], ...painter({ n: 2, size: '256x256' }) } as unknown as OpenAI.ChatCompletionCreateParamsStreaming;
+    const images: string[] = [];
+    const reasons: string[] = [];
+    for await (const { choices } of await clientOf(account.key).chat.completions.create(body)) {
+      expect(reasons).toEqual([]);
+      expect(choices[0]?.delta.tool_calls).toBeUndefined();
+      images.push(...imagesOf(choices[0]?.delta));
+      if (typeof choices[0]?.finish_reason === 'string') reasons.push(choices[0].finish_reason);
+    }
+    expect(images.map(pngOf)).toEqual([{ width: 256, height: 256 }, { width: 256, height: 256 }]);
+    expect([new Set(images).size, reasons]).toEqual([2, ['stop']]);
+  }, 60_000);
+
+  test('an image that cannot be made is told to the model, and costs nothing', async () => {
+    const answer = await ask('A storm [sim:image-status=500]', ['image-gen'], painter());
+    expect(imagesOf(answer.choices[0]?.message)).toEqual([]);
+    expect(answer.router_metadata.pipeline).toMatchObject([{ stage: 'image-gen', status: 'failed', fee_usd: 0, detail: { reason: 'provider_error' } }]);
+    expect(nanoOf(answer.x_router.cost_usd)).toBe(costOf(answer));
+  }, 60_000);
+
+  test('a cap without room for an image lets none be bought', async () => {
+    const poor = await newAccount('team', { cost_cap_usd: '0.005', cost_cap_period: 'month' });
+    const bought = (): number => upstream.getRequests().filter(({ path }) => path.endsWith('/images/generations')).length;
+    const before = bought();
+    const answer = await ask('A red fox', ['image-gen'], { max_tokens: 64 }, poor.key);
+    expect(answer.choices[0]).toMatchObject({ finish_reason: 'length' });
+    expect(answer.router_metadata).toMatchObject({ stopped_by: 'cost_cap', pipeline: [] });
+    expect(bought()).toBe(before);
+  }, 60_000);
+
+  test('zero data retention is met by a model that keeps nothing, or refused', async () => {
+    const keeping = { model: SIMULATOR, zdr: true, plugin_options: { 'image-gen': { model: 'openai/gpt-image-1' } } };
+    await expect(ask('A red fox', ['image-gen'], keeping)).rejects.toMatchObject({ status: 400, code: 'plugin_conflicts_with_policy' });
+    const answer = await ask('A red fox', ['image-gen'], { model: SIMULATOR, zdr: true });
+    expect(answer.router_metadata.pipeline).toMatchObject([{ detail: { model: 'simulator/painter' } }]);
+  }, 60_000);
 });
 
 test.each([
@@ -150,6 +258,8 @@ test.each([
   ['a value out of bounds', { plugins: ['pdf-reader'], plugin_options: { 'pdf-reader': { max_pages: 0 } } }, 'plugin_options.pdf-reader.max_pages', 'invalid_value'],
   ['a value of another type', { plugins: ['memory'], plugin_options: { memory: { write: 'yes' } } }, 'plugin_options.memory.write', 'invalid_type'],
   ['options of an unknown plugin', { plugin_options: { oracle: {} } }, 'plugin_options.oracle', 'unknown_plugin'],
+  ['a size that the chosen image model has not', { plugins: ['image-gen'], plugin_options: { 'image-gen': { model: 'openai/gpt-image-1', size: '256x256' } } }, 'plugin_options.image-gen.size', 'invalid_value'],
+  ['a tool of the name of ours', { plugins: ['image-gen'], tools: [{ type: 'function', function: { name: 'generate_image' } }] }, 'tools.[0].function.name', 'invalid_value'],
   ['memory under zero data retention', { plugins: ['memory'], zdr: true }, 'plugins', 'plugin_conflicts_with_policy'],
 ])('%s is 400 and names it', async (_what, more, param, code) => {
   await expect(ask('hello', [], more)).rejects.toMatchObject({ status: 400, param, code });

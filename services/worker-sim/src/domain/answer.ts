@@ -1,5 +1,6 @@
 /** The simulator's answers: deterministic, and honest about being simulated. */
 import { readDirectives, withoutDirectives, type Directives } from './directives.js';
+import { quoteOf } from './quote.js';
 import { valueForSchema } from './schema-value.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -24,6 +25,7 @@ export interface Simulated {
 
 const BYTES_PER_TOKEN = 4;
 const ECHO_CHARS_MAX = 120;
+const QUOTE_CHARS_MAX = 500;
 const CHOICES_MAX = 16;
 const PROMPT_CHARS_MAX = 1_000;
 
@@ -76,7 +78,9 @@ function plainText(request: Json, messages: readonly Json[], said: string, direc
   const last = messages.at(-1);
   const result = PROGRAM.test(said) ? ` It says: ${textOf(last?.['content']).slice(0, ECHO_CHARS_MAX)}` : '';
   const tool = last?.['role'] === 'tool' ? ` I have read the tool result.${result}` : '';
-  const text = `This is Signalbox's simulator, not a language model.${tool}${seen} You said: ${said.slice(0, ECHO_CHARS_MAX)}`;
+  const quote = directives.quote ? quoteOf(messages) : '';
+  const quoted = quote === '' ? '' : ` I was given: ${quote.slice(0, QUOTE_CHARS_MAX)}`;
+  const text = `This is Signalbox's simulator, not a language model.${tool}${quoted}${seen} You said: ${said.slice(0, ECHO_CHARS_MAX)}`;
   if (directives.tokens === 0) return text;
   const bytes = directives.tokens * BYTES_PER_TOKEN;
   return 'This is simulated text. '.repeat(Math.ceil(bytes / 24)).slice(0, bytes);

@@ -1,4 +1,4 @@
-/** Faults on request: `[sim:name=value …]` in the last user message. */
+/** Faults and forms of answers on request: `[sim:name=value …]` in the last user message. */
 
 export interface Directives {
   /** Answer with this HTTP status and an error body; 0 = none. */
@@ -26,6 +26,8 @@ export interface Directives {
   readonly reasoning: number;
   /** Tokens of the prompt told as cached. */
   readonly cached: number;
+  /** Answer from what was given beside the question. */
+  readonly quote: boolean;
   /** Number of parallel tool calls. */
   readonly calls: number;
 }
@@ -60,6 +62,7 @@ export function readDirectives(text: string): Directives {
     tokens: whole(values, 'tokens', 0, 200_000),
     reasoning: whole(values, 'reasoning', 0, 200_000),
     cached: whole(values, 'cached', 0, 10_000_000),
+    quote: values.has('quote'),
     calls: whole(values, 'calls', 1, 16),
   };
 }

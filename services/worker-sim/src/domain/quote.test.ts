@@ -1,0 +1,13 @@
+import { expect, test } from '@jest/globals';
+import { quoteOf } from './quote.js';
+
+test('quotes the line that fits the question best, with the mark of its source', () => {
+  const system = { role: 'system', content: '[1] Canteen\nhttps://x.example/\nThe canteen opens at noon.\n\n[2] Library\nThe library never opens.' };
+  expect(quoteOf([system, { role: 'user', content: '[sim:quote] When does the canteen open, and which canteen opens?' }])).toBe('The canteen opens at noon. [1]');
+});
+
+test('reads the parts of a message, and never gives the question back', () => {
+  const content = [{ type: 'text', text: 'What is the tower height? [sim:quote]' }, { type: 'image_url' }, { type: 'text', text: 'The height of the tower is 42 metres.' }];
+  expect(quoteOf([{ role: 'user', content }])).toBe('The height of the tower is 42 metres.');
+  expect(quoteOf([{ role: 'user', content: '[sim:quote] What is the tower height?' }])).toBe('');
+});

@@ -1,0 +1,34 @@
+/** What a model that reads would answer from what it was given: the line that shares most words with the question. */
+import { withoutDirectives } from './directives.js';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Shorter words are in every line. */
+const WORD = /\p{L}{4,}/gu;
+/** The number of a source, before its lines. */
+const MARK = /^\[G?\d+\]/;
+const LINES_MAX = 20_000;
+
+const wordsOf = (text: string): readonly string[] => text.toLowerCase().match(WORD) ?? [];
+
+function textsOf(content: unknown): readonly string[] {
+  if (typeof content === 'string') return [content];
+  return Array.isArray(content) ? content.flatMap((part: unknown) => (typeof part === 'object' && part !== null && 'text' in part && typeof part.text === 'string' ? [part.text] : [])) : [];
+}
+
+/** The line besides the question itself (the first line of the last user message), with the mark of its source; empty when none shares a word with it. */
+export function quoteOf(messages: readonly Json[]): string {
+  const [first = ''] = textsOf(messages.findLast(({ role }) => role === 'user')?.['content']);
+  const question = withoutDirectives(first).split('\n')[0] ?? '';
+  const asked = new Set(wordsOf(question));
+  let best = { score: 0, line: '' };
+  for (const text of messages.flatMap(({ content }) => textsOf(content))) {
+    let mark = '';
+    for (const line of text.split('\n').slice(0, LINES_MAX)) {
+      mark = MARK.exec(line)?.[0] ?? mark;
+      const score = line.includes(question) ? 0 : new Set(wordsOf(line).filter((word) => asked.has(word))).size;
+      if (score > best.score) best = { score, line: line.startsWith(mark) ? line : `${line} ${mark}` };
+    }
+  }
+  return best.line.trim();
+}
