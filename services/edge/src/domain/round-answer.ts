@@ -188,13 +188,31 @@ export function withoutCalls(choices: Uint8Array, ours: ReadonlySet<string>, fin
   );
 }
 
-/** Images as parts of a message (contract, section 9). */
-export function imageParts(images: readonly ToolImage[]): readonly Json[] {
-  return images.map(({ mediaType, data }) => ({ type: 'image_url', image_url: { url: `data:${mediaType};base64,${Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64')}` } }));
+/** Images as parts of a message, JSON array text (contract, section 9). Put together from bytes: as values they would be copied several times, and they are megabytes. */
+export function imageParts(images: readonly ToolImage[]): Buffer {
+  const parts = images.flatMap(({ mediaType, data }, at) => [
+    Buffer.from(`${at === 0 ? '' : ','}{"type":"image_url","image_url":{"url":"data:${mediaType};base64,`),
+    Buffer.from(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64'), 'latin1'),
+    Buffer.from('"}}'),
+  ]);
+  return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')]);
 }
 
-/** A whole answer with images in its message. */
+/** JSON text with `bytes` in the place of the null that its last field is. */
+function withLast(text: string, bytes: Buffer): Buffer {
+  const at = text.lastIndexOf('null');
+  return Buffer.concat([Buffer.from(text.slice(0, at)), bytes, Buffer.from(text.slice(at + 4))]);
+}
+
+/** A whole answer with images in its message. There is one choice where tools of ours are offered. */
 export function withImages(choices: Uint8Array, images: readonly ToolImage[]): Buffer {
-  const list = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
-  return Buffer.from(JSON.stringify(list.map((choice) => ({ ...choice, message: { ...(isObject(choice['message']) ? choice['message'] : {}), images: imageParts(images) } }))));
+  const [choice = {}] = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
+  const { message, ...rest } = choice;
+  return withLast(JSON.stringify([{ ...rest, message: { ...(isObject(message) ? message : {}), images: null } }]), imageParts(images));
+}
+
+/** A chunk of them alone; `role` where it is the first of its stream. */
+export function imagesChunk(images: readonly ToolImage[], hasRole: boolean): Buffer {
+  const role = hasRole ? {} : { role: 'assistant', content: '' };
+  return withLast(JSON.stringify([{ index: 0, logprobs: null, finish_reason: null, delta: { ...role, images: null } }]), imageParts(images));
 }

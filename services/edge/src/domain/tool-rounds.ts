@@ -5,7 +5,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
-import { imageParts, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
+import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
 import { continuedRequest } from './tool-request.js';
 import type { ServerTools, SpendingTerms, ToolCall, ToolImage, ToolOutcome, Turn } from './turn.js';
 
@@ -234,8 +234,7 @@ class Rounds {
   private showImages(route: Route): void {
     if (this.images.length === 0) return;
     const { turn: { answer } } = this.options;
-    const role = this.shown.hasRole ? {} : { role: 'assistant', content: '' };
-    answer.chunk(route, Buffer.from(JSON.stringify([{ index: 0, delta: { ...role, images: imageParts(this.images) }, logprobs: null, finish_reason: null }])));
+    answer.chunk(route, imagesChunk(this.images, this.shown.hasRole));
     this.shown.hasRole = true;
     this.shown.hasContent = true;
   }
