@@ -14,6 +14,8 @@ export interface MessageFacts {
   readonly mediaParts: number;
   /** What names a conversation: the ends of the system messages and of the first user turn. */
   readonly opening: string;
+  /** An answer of image-gen came back with its images. */
+  readonly hasMadeImages: boolean;
 }
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
@@ -32,6 +34,7 @@ interface Findings {
   inlineMediaChars: number;
   mediaParts: number;
   opening: string;
+  hasMadeImages: boolean;
   /** Ids of the tool calls so far; made for the first one. */
   calls: Set<string> | undefined;
 }
@@ -40,7 +43,7 @@ interface Findings {
 export function checkMessages(value: unknown): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', calls: undefined };
+  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasMadeImages: false, calls: undefined };
   let hasUser = false;
   for (let index = 0; index < messages.length; index += 1) {
     const item = messages[index];
@@ -58,7 +61,21 @@ function plainRole(item: unknown): Role | undefined {
   if (!isObject(item) || typeof own(item, 'content') !== 'string' || Object.hasOwn(item, 'name')) return undefined;
   const role = own(item, 'role');
   if (role === 'user' || role === 'system' || role === 'developer') return role;
-  return role === 'assistant' && !Object.hasOwn(item, 'tool_calls') && !Object.hasOwn(item, 'refusal') ? role : undefined;
+  return role === 'assistant' && !Object.hasOwn(item, 'tool_calls') && !Object.hasOwn(item, 'refusal') && !Object.hasOwn(item, 'images') ? role : undefined;
+}
+
+/** Messages, as JSON text, without images that were made for the user: models take none in an assistant's message, and they would count as prompt. */
+export function withoutMadeImages(messages: unknown): Buffer {
+  const list = Array.isArray(messages) ? (messages as readonly unknown[]) : [];
+  return Buffer.from(
+    JSON.stringify(
+      list.map((message) => {
+        if (!isObject(message) || own(message, 'role') !== 'assistant' || !Array.isArray(own(message, 'images'))) return message;
+        const { images: _images, ...rest } = message;
+        return rest;
+      }),
+    ),
+  );
 }
 
 function openingText(content: unknown): string {
@@ -182,6 +199,7 @@ function checkFile(file: JsonObject, param: string, found: Findings): void {
 
 function checkAssistant(message: JsonObject, param: string, found: Findings): void {
   checkOptionalString(message, 'refusal', param);
+  if (Array.isArray(own(message, 'images'))) found.hasMadeImages = true;
   const toolCalls = own(message, 'tool_calls');
   let callCount = 0;
   if (!isAbsent(toolCalls)) {

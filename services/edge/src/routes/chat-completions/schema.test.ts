@@ -37,6 +37,16 @@ describe('chat request', () => {
     expect(result.kind === 'invalid' ? [result.error.status, result.error.code, result.error.param] : 'ok').toEqual([400, code, param]);
   });
 
+  test('images that were made for the user do not go back to a model, and count as no prompt', () => {
+    const answer = { role: 'assistant', content: 'Here.', reasoning_content: 'hm' };
+    const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(10_000)}` } }];
+    const messages = [...base.messages, { ...answer, images }, { role: 'user', content: 'Another' }];
+    const plain = requestOf({ messages: [...base.messages, answer, { role: 'user', content: 'Another' }] });
+    const { fields, promptBytes, promptTokens, imageCount, needs, conversationKey } = requestOf({ messages });
+    expect(JSON.parse(fields.find(({ name }) => name === 'messages')?.value.toString() ?? '')).toEqual([...base.messages, answer, { role: 'user', content: 'Another' }]);
+    expect([promptBytes, promptTokens, imageCount, needs.vision, conversationKey]).toEqual([plain.promptBytes, plain.promptTokens, 0, false, plain.conversationKey]);
+  });
+
   test('takes null for every optional field as absent, and forwards none of them', () => {
     const names = ['temperature', 'max_tokens', 'stream', 'stream_options', 'stop', 'n', 'tools', 'tool_choice', 'response_format', 'plugins', 'provider', 'zdr', 'data_collection', 'min_quantization', 'models', 'session_id', 'user', 'metadata', 'logit_bias'];
     expect(requestOf(Object.fromEntries(names.map((name) => [name, null]))).fields.map(({ name }) => name)).toEqual(['messages']);

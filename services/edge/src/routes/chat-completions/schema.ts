@@ -6,7 +6,7 @@ import { apiError, type ApiError } from '../../wire/errors.js';
 import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
 import { isAutoModelId } from '../../wire/models.js';
 import { asArray, asBoolean, asInteger, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
-import { checkMessages, type MessageFacts } from './messages.js';
+import { checkMessages, withoutMadeImages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readProvider, readQuantization } from './preferences.js';
 import { promptWindow } from './prompt-window.js';
 
@@ -139,7 +139,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   const messages = checkMessages(own(ours, 'messages'));
   const tools = own(ours, 'tools');
   const hasTools = Array.isArray(tools) && tools.length > 0;
-  const { fields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools);
+  const { fields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools, messages.hasMadeImages ? withoutMadeImages(own(ours, 'messages')) : undefined);
   const { stream, includeUsage } = readStream(ours);
   const maxTokens = readMaxTokens(ours);
   if (maxTokens !== undefined) params.push('max_tokens');
@@ -217,8 +217,8 @@ interface Split {
   readonly ignoredParams: readonly string[];
 }
 
-/** Checks the forwarded fields and cuts them out of the body; names what is not known. */
-function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>, hasTools: boolean): Split {
+/** Checks the forwarded fields and cuts them out of the body; names what is not known. `messages`, when given, stand in the place of those. */
+function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>, hasTools: boolean, messages: Buffer | undefined): Split {
   const fields: ForwardedField[] = [];
   const params: string[] = [];
   const ignoredParams: string[] = [];
@@ -233,9 +233,10 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     if (isAbsent(value)) continue;
     check(value, name);
     if (!hasTools && OF_TOOLS.has(name)) continue;
-    fields.push({ name, value: body.subarray(start, end) });
+    const sent = name === 'messages' && messages !== undefined ? messages : body.subarray(start, end);
+    fields.push({ name, value: sent });
     if (name !== 'messages') params.push(name);
-    if (OF_PROMPT.has(name)) promptBytes += end - start;
+    if (OF_PROMPT.has(name)) promptBytes += sent.length;
   }
   return { fields, params, promptBytes, ignoredParams };
 }
