@@ -328,6 +328,22 @@ describe('tools that spend', () => {
     expect([answer.raw, fake.outcomes, wasted]).toEqual([[], ['a#2 DISCARDED followed', 'a#1 DISCARDED'], ['acct_1']]);
   });
 
+  test('a round that fails after words leaves the client what earlier rounds are charged for, images too', async () => {
+    const { answer, fake, wasted, run } = paint({
+      request: { stream: true },
+      rounds: [(call) => call.play(events.role(), events.text('One moment. '), ...streaming(painting()).slice(1)), (call) => call.play(...streaming(ours())), (call) => call.play(events.failed('PROVIDER_ERROR'))],
+    });
+    expect((await run()).result).toBe('cut');
+    expect([answer.raw.filter((text) => text.includes('"images"')).length, answer.said.at(-1), wasted]).toEqual([1, 'cut PROVIDER_ERROR', []]);
+    expect(fake.outcomes).toEqual(['a#3 DISCARDED followed', 'a#1 DELIVERED followed', 'a#2 DELIVERED']);
+  });
+
+  test('where nothing is charged in the end, what an earlier round had paid for is waste as well', async () => {
+    const { answer, wasted, run } = paint({ rounds: [(call) => call.play(...calling(painting())), (call) => call.play(...calling(ours())), (call) => call.play(events.failed('PROVIDER_ERROR'))] });
+    expect((await run()).result).toBe('refused');
+    expect([answer.raw, wasted]).toEqual([[], ['acct_1']]);
+  });
+
   test('a stream that breaks in the round that pays for an image still gives it: it is charged', async () => {
     const cut = events.end({ cut: events.failed('DISCONNECTED').failed ?? null, finishReason: 'error' });
     const { answer, wasted, run } = paint({ request: { stream: true }, rounds: [(call) => call.play(...streaming(painting())), (call) => call.play(events.role(), events.text('Here'), cut)] });

@@ -96,6 +96,8 @@ class Rounds {
   private unpaidImages: readonly ToolImage[] = [];
   /** What calls spent, or may have, that no answered round has paid for. */
   private unpaidNanoUsd = 0n;
+  /** What they did spend, and a round has paid for. */
+  private paidNanoUsd = 0n;
   private imagesLeft = IMAGES_MAX;
   private heartbeat: Timer | undefined;
 
@@ -227,7 +229,14 @@ class Rounds {
   private pay(): void {
     this.images.push(...this.unpaidImages);
     this.unpaidImages = [];
+    this.paidNanoUsd += this.unpaidNanoUsd;
     this.unpaidNanoUsd = 0n;
+  }
+
+  /** Nothing of the request is charged. */
+  private discard(): void {
+    this.tellAll('DISCARDED', false);
+    this.unpaidNanoUsd += this.paidNanoUsd;
   }
 
   /** Streams: the images, before the end. */
@@ -290,7 +299,7 @@ class Rounds {
     const { turn: { answer }, tell } = this.options;
     const last = this.before.at(-1);
     if (end.kind === 'refused' && (!this.shown.hasContent || this.shown.route === undefined)) {
-      this.tellAll('DISCARDED', false);
+      this.discard();
       answer.refuse(end.refusal.kind === 'attempts' ? { kind: 'attempts', attempts: this.before } : end.refusal);
       return { attempts: this.before, result: 'refused' };
     }
@@ -298,18 +307,17 @@ class Rounds {
       this.tellAll('DELIVERED', false);
       const settlement = this.lastSettlement();
       const failed = last?.failed;
-      if (failed === undefined || this.shown.route === undefined) answer.refuse(end.refusal);
-      else {
-        this.showImages(this.shown.route);
-        answer.cut(this.shown.route, failed, settlement);
-      }
+      const { route } = this.shown;
+      if (route !== undefined) this.showImages(route);
+      if (failed === undefined || route === undefined) answer.refuse(end.refusal);
+      else answer.cut(route, failed, settlement);
       return { attempts: this.before, result: 'cut' };
     }
     const attempt = conducted.attempts.length;
     if (!this.shown.hasContent) {
       // It broke off within a call of our tools.
       if (last !== undefined) tell(last.provider, attempt, 'DISCARDED', this.answered.length > 0);
-      this.tellAll('DISCARDED', false);
+      this.discard();
       this.before = this.before.map((report, at) => (at === attempt - 1 ? { ...report, failed: end.failed } : report));
       answer.refuse({ kind: 'attempts', attempts: this.before });
       return { attempts: this.before, result: 'refused' };
