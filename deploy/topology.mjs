@@ -48,12 +48,12 @@ const SERVICES = [
   { name: 'accounts', env: {}, secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'nats' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
   { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'nats' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
   { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, secrets: { REDIS_URL: 'quota', NATS_URL: 'nats' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
-  { name: 'routing', env: {}, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR'], secrets: { NATS_URL: 'nats' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
+  { name: 'routing', env: {}, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR', 'ZDR_AGREEMENTS'], secrets: { NATS_URL: 'nats' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
   { name: 'sandbox', env: {}, secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
   {
     name: 'plugins',
     env: { SANDBOX_ADDRS: at('sandbox'), WORKERS: IMAGE_WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(',') },
-    settings: ['PROVIDERS'],
+    settings: ['PROVIDERS', 'ZDR_AGREEMENTS'],
     secrets: { DATABASE_URL: 'plugins' },
     calls: ['sandbox', ...IMAGE_WORKERS.map(([name]) => name)],
     stores: ['postgres'],
@@ -101,7 +101,7 @@ const SECRET_VALUES = {
   sealing: { SECRETS_KEY: '${SECRETS_KEY:?}' },
   admin: { ADMIN_TOKEN: '${ADMIN_TOKEN:?}' },
 };
-const SETTING_DEFAULTS = { CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', BYOK_PROVIDERS: '', SIMULATOR: 'auto' };
+const SETTING_DEFAULTS = { CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', BYOK_PROVIDERS: '', SIMULATOR: 'auto', ZDR_AGREEMENTS: '' };
 
 function composeService(row) {
   const { name, env, secrets, settings, credentials, calls, stores, http, provider } = row;

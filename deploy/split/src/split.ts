@@ -157,7 +157,7 @@ async function startAll(
 
   const providers = [...new Set(workers.map((worker) => worker.split('=')[0] ?? ''))].join(',');
   const offered = [offeredModels(ollama), offeredByVllm(vllm)].filter((list) => list !== '').join(',');
-  const routing = await start('routing', 'routing', { PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), OFFERED_MODELS: offered, ...pick(environment, ['SIMULATOR', 'CATALOG_DIR', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION']) });
+  const routing = await start('routing', 'routing', { PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), OFFERED_MODELS: offered, ...pick(environment, ['SIMULATOR', 'ZDR_AGREEMENTS', 'CATALOG_DIR', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION']) });
   const sandbox = await start('sandbox', 'sandbox', pick(environment, ['SANDBOX_CONCURRENCY']));
   const plugins = await start('plugins', 'plugins', { ...pluginSettings(environment), SANDBOX_ADDRS: sandbox, PROVIDERS: providers, WORKERS: workers.join(',') });
   const host = environment['HOST'] || '127.0.0.1';

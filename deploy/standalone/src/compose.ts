@@ -55,7 +55,7 @@ import { possibleWorkers, providerSettings, wantedWorkers, type Environment, typ
 const DASHBOARD_DIR = fileURLToPath(new URL('../../../services/dashboard/dist/site', import.meta.url));
 
 /** Settings of routing that an operator may give. */
-const ROUTING_SETTINGS = ['QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'];
+const ROUTING_SETTINGS = ['ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'];
 
 export interface Standalone {
   readonly baseUrl: string;
