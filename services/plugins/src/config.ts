@@ -32,22 +32,19 @@ const feesField = () =>
 
 const PLUGIN_IDS = ['web-search', 'gutenberg', 'code-exec', 'image-gen', 'pdf-reader', 'memory'] as const;
 
-const workersField = () =>
-  z
-    .string()
-    .default('')
-    .transform((text, context) => {
-      const workers = new Map<string, string[]>();
-      for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
-        const [, provider = '', address = ''] = /^([a-z0-9-]+)=(\S+:\d{1,5})$/.exec(part) ?? [];
-        if (provider === '') {
-          context.addIssue({ code: 'custom', message: 'expected provider=host:port, several separated by commas' });
-          return z.NEVER;
-        }
-        workers.set(provider, [...(workers.get(provider) ?? []), address]);
-      }
-      return workers as ReadonlyMap<string, readonly string[]>;
-    });
+/** `provider=host:port` list; a provider may stand several times (replicas). */
+function workersOf(text: string, context: z.RefinementCtx): ReadonlyMap<string, readonly string[]> {
+  const workers = new Map<string, string[]>();
+  for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
+    const [, provider = '', address = ''] = /^([a-z0-9-]+)=(\S+:\d{1,5})$/.exec(part) ?? [];
+    if (provider === '') {
+      context.addIssue({ code: 'custom', message: 'expected provider=host:port, several separated by commas' });
+      return z.NEVER;
+    }
+    workers.set(provider, [...(workers.get(provider) ?? []), address]);
+  }
+  return workers;
+}
 
 const listField = () => z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''));
 /** An address of the operator's own choice; it may be on loopback. */
@@ -88,7 +85,7 @@ const schema = z
     /** host:port of sandbox, separated by commas; empty = code-exec is not installed. */
     SANDBOX_ADDRS: listField(),
     /** Workers of providers, `provider=host:port` separated by commas: those with an image model make images. */
-    WORKERS: workersField(),
+    WORKERS: z.string().default('').transform(workersOf),
     /** Providers with the operator's credential, separated by commas: of the others no image model is installed. */
     PROVIDERS: listField(),
     /** Providers with which the operator has a zero-retention agreement for the credential in use. */
