@@ -1,12 +1,15 @@
 /** The shapes that both doors share: what a handler gets, and what a caller holds. */
 import type { Fault } from '@signalbox/kernel/fault';
+import type { Span } from '@signalbox/runtime/span';
 
 /** Trace and identity that ride on each call. */
 export interface CallInfo {
   /** Id of the client's request, empty for calls that serve none. */
   readonly requestId: string;
-  /** W3C traceparent, or empty. */
+  /** W3C traceparent for what follows from this call: of its own span, else as it came; empty without one. */
   readonly traceparent: string;
+  /** The span of this call, for what its handler knows of it; absent when it is not recorded. */
+  readonly span?: Span | undefined;
   /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault: `cancelled` when the caller meant it, `link_lost` when the connection broke, `deadline_exceeded`. */
   readonly signal: AbortSignal;
   /** Calls `listener` once with the reason when `signal` would abort, at once when it has: what a hot handler takes instead of an AbortSignal. One listener; a later one replaces it. */
@@ -45,6 +48,7 @@ export interface Handlers {
 export interface CallOptions {
   /** 0 or absent = the client's default deadline. */
   readonly deadlineMs?: number;
+  /** Whoever traces finds the call's parent by it, unless `traceparent` names one. */
   readonly requestId?: string;
   readonly traceparent?: string;
   readonly signal?: AbortSignal;

@@ -24,7 +24,6 @@ export class ClientCall {
   /** Number of the call on its link; the link's own. */
   linkId = 0;
   readonly requestId: string;
-  readonly traceparent: string;
   readonly deadlineAtMs: number;
   private readonly timer: Timer;
   private readonly signal: AbortSignal | undefined;
@@ -39,10 +38,10 @@ export class ClientCall {
     readonly request: Buffer,
     private readonly sink: CallSink,
     options: CallOptions | undefined,
+    readonly traceparent: string,
     deadlineMs: number,
   ) {
     this.requestId = options?.requestId ?? '';
-    this.traceparent = options?.traceparent ?? '';
     this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
     this.timer = clock.setTimer(deadlineMs, () => this.fail(new Fault('deadline_exceeded', 'the deadline passed')));
     this.signal = options?.signal;

@@ -6,6 +6,7 @@ import type { CallOptions, RpcClient, StreamCall } from './call.js';
 import { DEFAULT_KEEPALIVE, linkPath, methodsOf, type Keepalive, type Method } from './channel.js';
 import { ClientCall, type CallSink } from './client-call.js';
 import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
+import type { Tracer } from '@signalbox/runtime/span';
 import { InProcessServer } from './in-process.js';
 import { MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
 import { LinkPool } from './link-pool.js';
@@ -30,6 +31,8 @@ export interface RpcClientOptions {
   /** Counts this client's calls, under `peer` or else its area. */
   readonly observer?: RpcObserver | undefined;
   readonly peer?: string | undefined;
+  /** Names the span that a call without a traceparent belongs to. */
+  readonly tracer?: Tracer | undefined;
 }
 
 const DEADLINE_MS_MAX = 2 ** 31 - 1;
@@ -40,7 +43,7 @@ const DEADLINE_MS_MAX = 2 ** 31 - 1;
  * `cancelled`, `overloaded`, `bad_message`, `unknown_method`, or whatever the handler threw.
  */
 export function createRpcClient(options: RpcClientOptions): RpcClient {
-  const { area, addresses, clock, randomBytes, door } = options;
+  const { area, addresses, clock, randomBytes, door, tracer } = options;
   const methods = methodsOf(area);
   const keepalive = options.keepalive ?? DEFAULT_KEEPALIVE;
   const owner = {};
@@ -68,18 +71,19 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     calls += 1;
     const asked = callOptions?.deadlineMs ?? 0;
     const deadlineMs = Math.min(asked > 0 ? asked : options.defaultDeadlineMs, DEADLINE_MS_MAX);
+    const traceparent = callOptions?.traceparent ?? (tracer === undefined ? '' : tracer.traceparentOf(callOptions?.requestId ?? ''));
     const peer = peerHere();
     if (peer !== undefined) {
       // Copied now: the caller may change its message afterwards.
       const copy = method.requestCopy(request);
-      const call = new ClientCall(clock, name, method, NO_BYTES, sink, callOptions, deadlineMs);
+      const call = new ClientCall(clock, name, method, NO_BYTES, sink, callOptions, traceparent, deadlineMs);
       if (callOptions?.signal?.aborted === true) call.cancel();
       else peer.start(call, copy, owner);
       return call;
     }
     const bytes = method.requestSerialize(request);
     if (bytes.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
-    const call = new ClientCall(clock, name, method, bytes, sink, callOptions, deadlineMs);
+    const call = new ClientCall(clock, name, method, bytes, sink, callOptions, traceparent, deadlineMs);
     if (callOptions?.signal?.aborted === true) call.cancel();
     else carrier.start(call);
     return call;

@@ -2,6 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
+import type { Tracer } from '@signalbox/runtime/span';
 import type { Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
@@ -16,6 +17,7 @@ export interface InProcessOptions {
   readonly handlers: Handlers;
   readonly clock: Clock;
   readonly log: Log;
+  readonly tracer?: Tracer | undefined;
 }
 
 const CALL_ID_MAX = 0xffffffff;
@@ -63,21 +65,25 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
   }
 
   /** Never rejects: what a handler throws becomes the call's fault. */
-  async run(log: Log): Promise<void> {
+  async run({ log, tracer }: InProcessOptions): Promise<void> {
     if (this.isOver) return;
-    const { unary, stream, method } = this.served;
+    const { unary, stream, method, span } = this.served;
+    if (tracer !== undefined) this.beginSpan(tracer, span);
     try {
       if (stream !== undefined) {
         await stream(this.request, this, this);
+        this.endSpan();
         this.answer(undefined);
         return;
       }
       const answered = unary?.(this.request, this) as object | Promise<object>;
       const response = method.responseCopy(answered instanceof Promise ? await answered : answered);
       if (!this.isOver) this.outgoing.push(response);
+      this.endSpan();
       this.answer(undefined);
     } catch (error) {
       if (!(error instanceof Fault)) log.error('a handler threw what is no fault', { method: this.served.name }, error);
+      this.endSpan(toFault(error));
       this.answer(carried(toFault(error)));
     }
   }
@@ -232,7 +238,7 @@ export class InProcessServer {
   private readonly runStarting = (): void => {
     const starting = this.starting;
     this.starting = [];
-    for (const call of starting) void call.run(this.options.log);
+    for (const call of starting) void call.run(this.options);
   };
 
   private advance(): void {

@@ -2,6 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
+import type { Tracer } from '@signalbox/runtime/span';
 import type { Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
 import { faultToDetail } from './fault-status.js';
@@ -22,6 +23,7 @@ export interface LinkServerOptions {
   readonly write: (batch: Buffer) => boolean;
   /** Everything is sent, and the client has closed its side. */
   readonly onFinished: () => void;
+  readonly tracer?: Tracer | undefined;
 }
 
 /** Half-received requests of one link may hold this much; above it, Fault `overloaded`. */
@@ -247,22 +249,27 @@ export class LinkServer {
 
   /** Never rejects: what a handler throws becomes the call's fault. */
   private async run(call: LinkCall, bytes: Buffer): Promise<void> {
+    const { tracer } = this.options;
+    if (tracer !== undefined) call.beginSpan(tracer, call.served.span);
     try {
       const { method, unary, stream } = call.served;
       const request = parseRequest(method, bytes);
       if (stream !== undefined) {
         await stream(request, call, call);
+        call.endSpan();
         if (!call.isOver) this.answer(call, new LinkItem(call.id, ITEM.end), ITEM.end, NO_BYTES);
         return;
       }
       const answered = unary?.(request, call) as object | Promise<object>;
       const response = answered instanceof Promise ? await answered : answered;
+      call.endSpan();
       if (call.isOver) return;
       const payload = method.responseSerialize(response);
       if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
       this.answer(call, new LinkItem(call.id, ITEM.message), ITEM.end, payload);
     } catch (error) {
       if (!(error instanceof Fault)) this.options.log.error('a handler threw what is no fault', { method: call.served.name }, error);
+      call.endSpan(toFault(error));
       if (!call.isOver) this.failInOrder(call, toFault(error));
     }
   }

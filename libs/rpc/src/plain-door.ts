@@ -3,15 +3,18 @@ import { type handleServerStreamingCall, type handleUnaryCall, type Metadata, ty
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
+import type { Tracer } from '@signalbox/runtime/span';
 import type { AnyStreamHandler, AnyUnaryHandler, Emitter } from './call.js';
 import type { Method } from './channel.js';
 import { faultToStatus } from './fault-status.js';
 import { CREDIT_BYTES, MESSAGE_BYTES_MAX } from './link-item.js';
 import { ServedCall } from './served-call.js';
+import { spanOf } from './served-methods.js';
 
 interface DoorOptions {
   readonly clock: Clock;
   readonly log: Log;
+  readonly tracer?: Tracer | undefined;
 }
 
 type ServerSurfaceCall = ServerUnaryCall<object, object> | ServerWritableStream<object, Buffer>;
@@ -41,8 +44,9 @@ class PlainCall extends ServedCall {
   }
 }
 
-function serve(call: ServerSurfaceCall, clock: Clock, onDeadline: (fault: Fault) => void): ServedCall {
+function serve(call: ServerSurfaceCall, method: Method, { clock, tracer }: DoorOptions, onDeadline: (fault: Fault) => void): ServedCall {
   const served = new PlainCall(call, clock, onDeadline);
+  if (tracer !== undefined) served.beginSpan(tracer, spanOf(method));
   const onCancelled = (): void => {
     served.abort(served.remainingMs() <= 0 ? new Fault('deadline_exceeded', 'the deadline passed at the server') : new Fault('cancelled', 'the caller cancelled'));
   };
@@ -56,7 +60,7 @@ function report(error: unknown, log: Log): Fault {
   return toFault(error);
 }
 
-export function plainUnary(handler: AnyUnaryHandler, { clock, log }: DoorOptions): handleUnaryCall<object, object> {
+export function plainUnary(handler: AnyUnaryHandler, method: Method, options: DoorOptions): handleUnaryCall<object, object> {
   return (call, callback) => {
     let isOver = false;
     const finish = (fault: Fault | undefined, response?: object): void => {
@@ -66,19 +70,23 @@ export function plainUnary(handler: AnyUnaryHandler, { clock, log }: DoorOptions
       if (fault !== undefined) callback(faultToStatus(fault));
       else callback(null, response);
     };
-    const served = serve(call, clock, (fault) => finish(fault));
+    const served = serve(call, method, options, (fault) => finish(fault));
     void (async () => {
       try {
-        finish(undefined, (await handler(call.request, served)) as object);
+        const response = (await handler(call.request, served)) as object;
+        served.endSpan();
+        finish(undefined, response);
       } catch (error) {
-        finish(report(error, log));
+        const fault = report(error, options.log);
+        served.endSpan(fault);
+        finish(fault);
       }
     })();
   };
 }
 
 /** `call.write` gets bytes: the registered method passes them as they are, so that they can be counted. */
-export function plainStream(handler: AnyStreamHandler, method: Method, { clock, log }: DoorOptions): handleServerStreamingCall<object, Buffer> {
+export function plainStream(handler: AnyStreamHandler, method: Method, options: DoorOptions): handleServerStreamingCall<object, Buffer> {
   return (call) => {
     let isOver = false;
     let pendingBytes = 0;
@@ -92,7 +100,7 @@ export function plainStream(handler: AnyStreamHandler, method: Method, { clock, 
       if (fault === undefined) call.end();
       else if (!call.cancelled) call.emit('error', { ...faultToStatus(fault), name: fault.name, message: fault.code });
     };
-    const served = serve(call, clock, finish);
+    const served = serve(call, method, options, finish);
     call.on('cancelled', () => finish(new Fault('cancelled', 'the caller cancelled')));
     const emit: Emitter<object> = {
       write: (message) => {
@@ -122,9 +130,12 @@ export function plainStream(handler: AnyStreamHandler, method: Method, { clock, 
     void (async () => {
       try {
         await handler(call.request, served, emit);
+        served.endSpan();
         finish(undefined);
       } catch (error) {
-        finish(report(error, log));
+        const fault = report(error, options.log);
+        served.endSpan(fault);
+        finish(fault);
       }
     })();
   };

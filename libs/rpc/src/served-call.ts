@@ -1,7 +1,9 @@
 /** What both doors share of a call in work: its deadline, its abort signal, and how it ends. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
+import type { Span, Tracer } from '@signalbox/runtime/span';
 import type { CallInfo } from './call.js';
+import type { Served } from './served-methods.js';
 
 /** A CallInfo whose signal is made on demand: most unary handlers never look at it. */
 export abstract class ServedCall implements CallInfo {
@@ -10,15 +12,35 @@ export abstract class ServedCall implements CallInfo {
   private readonly deadlineAtMs: number;
   private timer: Timer | undefined;
   private listener: ((reason: Fault) => void) | undefined;
+  private ownSpan: Span | undefined;
 
   /** `deadlineMs` Infinity = none. */
   constructor(
     readonly requestId: string,
-    readonly traceparent: string,
+    private readonly givenTraceparent: string,
     private readonly clock: Clock,
     deadlineMs: number,
   ) {
     this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
+  }
+
+  get traceparent(): string {
+    return this.ownSpan?.traceparent ?? this.givenTraceparent;
+  }
+
+  get span(): Span | undefined {
+    return this.ownSpan;
+  }
+
+  /** Before the handler runs; a call that comes without a trace is not recorded. */
+  beginSpan(tracer: Tracer, { name, attributes }: Served['span']): void {
+    if (this.givenTraceparent === '') return;
+    this.ownSpan = tracer.start({ name, kind: 'server', requestId: this.requestId, parent: this.givenTraceparent, attributes });
+  }
+
+  /** When the handler is through, which may be after the caller left. */
+  endSpan(fault?: Fault): void {
+    this.ownSpan?.end((fault ?? this.reason)?.code);
   }
 
   get signal(): AbortSignal {

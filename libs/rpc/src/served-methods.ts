@@ -1,5 +1,6 @@
 /** A method with the handler that answers it. */
 import type { AnyStreamHandler, AnyUnaryHandler, Handlers } from './call.js';
+import type { SpanAttributes } from '@signalbox/runtime/span';
 import type { Method } from './channel.js';
 
 export interface Served {
@@ -7,6 +8,14 @@ export interface Served {
   readonly method: Method;
   readonly unary: AnyUnaryHandler | undefined;
   readonly stream: AnyStreamHandler | undefined;
+  /** Of the spans of its calls. */
+  readonly span: { readonly name: string; readonly attributes: SpanAttributes };
+}
+
+/** A span is named as its RPC is: `signalbox.quota.v1.QuotaService/Admit`. */
+export function spanOf({ path }: Method): Served['span'] {
+  const [service = '', method = ''] = path.slice(1).split('/');
+  return { name: path.slice(1), attributes: { 'rpc.system': 'grpc', 'rpc.service': service, 'rpc.method': method } };
 }
 
 /** By RPC name; methods without a handler are not in it. */
@@ -15,7 +24,7 @@ export function servedMethods(methods: ReadonlyMap<string, Method>, handlers: Ha
   for (const [name, method] of methods) {
     const unary = Object.hasOwn(handlers.unary, name) ? handlers.unary[name] : undefined;
     const stream = handlers.stream !== undefined && Object.hasOwn(handlers.stream, name) ? handlers.stream[name] : undefined;
-    if (unary !== undefined || stream !== undefined) served.set(name, { name, method, unary, stream });
+    if (unary !== undefined || stream !== undefined) served.set(name, { name, method, unary, stream, span: spanOf(method) });
   }
   return served;
 }

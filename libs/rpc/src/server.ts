@@ -5,6 +5,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Log } from '@signalbox/runtime/log';
+import type { Tracer } from '@signalbox/runtime/span';
 import type { Handlers } from './call.js';
 import { asBytes, linkPath, methodsOf, serverCredentials, serverOptions } from './channel.js';
 import { faultToStatus } from './fault-status.js';
@@ -23,6 +24,8 @@ export interface RpcServerOptions {
   readonly log: Log;
   /** Where services of this process find this one without a socket. */
   readonly doors?: ProcessDoors | undefined;
+  /** Records a span of each call that comes with a trace. */
+  readonly tracer?: Tracer | undefined;
 }
 
 export interface RpcServer {
@@ -36,7 +39,7 @@ type LinkStream = ServerDuplexStream<Buffer, Buffer>;
 
 /** Throws when a handler has no RPC in the contract, or is in the wrong table. */
 export function createRpcServer(options: RpcServerOptions): RpcServer {
-  const { area, handlers, clock, log } = options;
+  const { area, handlers, clock, log, tracer } = options;
   const methods = methodsOf(area);
   for (const name of [...Object.keys(handlers.unary), ...Object.keys(handlers.stream ?? {})]) {
     if (methods.get(name)?.responseStream !== Object.hasOwn(handlers.stream ?? {}, name)) throw new Error(`The contract of ${area} has no such RPC: ${name}.`);
@@ -46,7 +49,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   let isStopping = false;
 
   const serveLink = (stream: LinkStream): void => {
-    const link = new LinkServer({ methods, handlers, clock, log, write: (batch) => stream.write(batch), onFinished: () => stream.end() });
+    const link = new LinkServer({ methods, handlers, clock, log, tracer, write: (batch) => stream.write(batch), onFinished: () => stream.end() });
     links.add(link);
     const close = (): void => {
       link.abort();
@@ -80,15 +83,15 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     const stream = handlers.stream?.[name];
     if (unary !== undefined) {
       served[name] = method;
-      implementation[name] = plainUnary(unary, { clock, log });
+      implementation[name] = plainUnary(unary, method, { clock, log, tracer });
     } else if (stream !== undefined) {
       served[name] = { ...method, responseSerialize: asBytes, responseDeserialize: asBytes };
-      implementation[name] = plainStream(stream, method, { clock, log });
+      implementation[name] = plainStream(stream, method, { clock, log, tracer });
     }
   }
   server.addService(served, implementation);
 
-  const inProcess = new InProcessServer({ methods, handlers, clock, log });
+  const inProcess = new InProcessServer({ methods, handlers, clock, log, tracer });
   let address = '';
   let stopped: Promise<void> | undefined;
   const stop = async (graceMs: number): Promise<void> => {

@@ -1,7 +1,11 @@
 /** What every composed service is: something that starts, is ready or not, and stops. */
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
-import type { Log } from './log.js';
+import { systemClock } from './clock.js';
+import type { Environment } from './config.js';
+import { createLog, type Log } from './log.js';
 import { tuneProcess } from './process.js';
+import type { Tracer, Tracing } from './span.js';
+import { loadTracingConfig, openTracing } from './tracing.js';
 
 /** What every composition root is given; stores and neighbours come from its own config. */
 export interface Surroundings {
@@ -12,6 +16,13 @@ export interface Surroundings {
   readonly withProcessMetrics: boolean;
   /** Given when several services share the process: they call each other through it. */
   readonly doors?: ProcessDoors;
+  /** Absent: nothing is traced. */
+  readonly tracer?: Tracer | undefined;
+}
+
+/** What a process has once, whatever its service is. */
+export interface ProcessCommons {
+  readonly tracing: Tracing | undefined;
 }
 
 /** The rpc doors of a process by `host:port`; what stands behind one is known to libs/rpc only. */
@@ -39,11 +50,13 @@ const complain = (name: string, error: unknown): void => {
  * print what is wrong for a person and exit 1. A launcher's channel is told `ready`; when the launcher is gone, the
  * service drains too, so that nothing is left behind.
  */
-export async function runService(name: string, compose: () => { readonly service: Service; readonly log: Log }): Promise<void> {
+export async function runService(name: string, environment: Environment, compose: (commons: ProcessCommons) => { readonly service: Service; readonly log: Log }): Promise<void> {
   tuneProcess();
   let composed: ReturnType<typeof compose>;
+  let tracing: Tracing | undefined;
   try {
-    composed = compose();
+    tracing = await openTracing(loadTracingConfig(environment), { clock: systemClock, log: createLog({ service: name, level: 'warn' }) });
+    composed = compose({ tracing });
   } catch (error) {
     complain(name, error);
     process.exit(1);
@@ -53,7 +66,11 @@ export async function runService(name: string, compose: () => { readonly service
   const stop = (): void => {
     if (stopping) return;
     stopping = true;
-    service.stop().then(
+    const stopAll = async (): Promise<void> => {
+      await service.stop();
+      await tracing?.stop();
+    };
+    stopAll().then(
       () => process.exit(0),
       (error: unknown) => {
         log.error('The service did not stop cleanly.', {}, error);
