@@ -19,6 +19,7 @@ import { systemClock } from '@signalbox/runtime/clock';
 import { quietPort } from '@signalbox/local-stores/ports';
 import type { ProcessDoors, Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createLog } from '@signalbox/runtime/log';
+import { loadTracingConfig, openTracing } from '@signalbox/runtime/tracing';
 import { randomBytes } from '@signalbox/runtime/random';
 import { composeWorkerAnthropic } from '@signalbox/worker-anthropic/compose';
 import { loadWorkerAnthropicConfig } from '@signalbox/worker-anthropic/config';
@@ -80,6 +81,7 @@ export async function startStandalone(environment: Environment, opening: Promise
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   const level = environment['LOG_LEVEL'] || 'warn';
   const secrets = openDataDir(dataDir, environment);
+  const tracing = await openTracing(loadTracingConfig(environment), { clock: systemClock, log: createLog({ service: 'tracing', level }) });
   const bus = createMemoryBus({ clock: systemClock });
   const running: Service[] = [];
   let store: EmbeddedStore | undefined;
@@ -93,11 +95,12 @@ export async function startStandalone(environment: Environment, opening: Promise
     for (const service of [...running].reverse()) await service.stop();
     await bus.close();
     await store?.stop();
+    await tracing?.stop();
   };
   const stop = (): Promise<void> => (stopped ??= stopAll());
 
   const doors: ProcessDoors = new Map();
-  const surroundings = (service: string): Surroundings => ({ clock: systemClock, randomBytes, log: createLog({ service, level }), withProcessMetrics: service === 'edge', doors });
+  const surroundings = (service: string): Surroundings => ({ clock: systemClock, randomBytes, log: createLog({ service, level }), withProcessMetrics: service === 'edge', doors, tracer: tracing?.tracer(service) });
   const common = { HOST: '127.0.0.1', LOG_LEVEL: level, BILLING_PERIOD_SECONDS: environment['BILLING_PERIOD_SECONDS'], KEY_PEPPER: secrets.keyPepper, SECRETS_KEY: secrets.secretsKey };
   /** Services stop in reverse: one that comes late is put before those that need it while they drain. */
   const start = async (service: Service, before?: Service): Promise<Started> => {

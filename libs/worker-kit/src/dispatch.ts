@@ -14,11 +14,12 @@ import { Conversation, type Drains } from './conversation.js';
 import type { Credential, CredentialPool } from './credentials.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
-import type { Journal } from './journal.js';
+import type { AttemptEnd, Journal } from './journal.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import type { ProviderAdapter } from './provider.js';
+import { endedAttributes, nameSpan } from './span.js';
 import type { Upstream } from './upstream.js';
 
 const DRAINS_MAX = 64;
@@ -184,6 +185,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
 
   const run = async (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void> => {
     const terms = readTerms(request);
+    const { span } = call;
+    if (span !== undefined) nameSpan(span, request);
     const own = request.byok ? await ownOf(request) : undefined;
     if (request.byok && own === undefined) {
       noCredential(request, emit, false, 0);
@@ -236,6 +239,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       promptTokens: request.promptTokens,
       held: wholeHold(request),
       holdEpoch: request.holdEpoch,
+      ...(span === undefined ? {} : { traceparent: span.traceparent }),
       ...(request.rounds ? { rounds: { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } } : {}),
     });
     const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS) });
@@ -248,7 +252,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const failureClass = reason?.class ?? 'FAILURE_CLASS_UNSPECIFIED';
     const totalMs = Math.round(clock.monotonicMs() - startedAt);
     const finishReason = finishReasonOf(ending, attempt);
-    await journal.end(request.requestId, request.attempt, {
+    const ended: AttemptEnd = {
       tokens: charge.tokens,
       costNanoUsd: charge.costNanoUsd,
       savingsNanoUsd: charge.savingsNanoUsd,
@@ -260,7 +264,9 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       totalMs,
       finishReason,
       endedAtMs: clock.nowMs(),
-    });
+    };
+    await journal.end(request.requestId, request.attempt, ended);
+    span?.set(endedAttributes(ended));
     // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later.
     if (conversation.isCancelled) journal.outcome(request.requestId, request.attempt, 'DELIVERED', false);
     metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.ttftMs, totalMs);

@@ -33,6 +33,8 @@ export interface AttemptStart {
   readonly routedFrom: string;
   readonly decisionId: string;
   readonly startedAtMs: number;
+  /** W3C traceparent under which the ledger books it; absent = the request is not traced. */
+  readonly traceparent?: string | undefined;
   /** Of a request that is asked in rounds: what those before are charged. The hold ends with all of it together. */
   readonly rounds?: EarlierRounds | undefined;
   /** Estimate, charged when the process dies before the provider told usage and something was delivered. */

@@ -59,14 +59,14 @@ interface Running {
 function extendingAt(quota: RpcClient, writer: string): ExtendHold {
   return async (accountId, requestId, toNanoUsd, toTokens) => {
     const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId, extendToNanoUsd: toNanoUsd.toString(), extendToTokens: toTokens.toString() }] };
-    const { refusedRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);
+    const { refusedRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { requestId });
     return !refusedRequestIds.includes(requestId);
   };
 }
 
 export function serveWorker(options: WorkerOptions): Service {
   const { config, surroundings, adapter, name } = options;
-  const { clock, randomBytes, log, doors } = surroundings;
+  const { clock, randomBytes, log, doors, tracer } = surroundings;
   let running: Running | undefined;
   let isStopping = false;
   let stopped: Promise<void> | undefined;
@@ -86,7 +86,7 @@ export function serveWorker(options: WorkerOptions): Service {
       let extendHold: ExtendHold | undefined;
       let isJournalReady = (): boolean => true;
       if (journal === undefined) {
-        const client = { door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer } as const;
+        const client = { door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer, tracer } as const;
         const quota = createRpcClient({ ...client, area: 'quota', addresses: config.QUOTA_ADDRS });
         closers.push(() => quota.close());
         const billing = createRpcClient({ ...client, area: 'billing', addresses: config.BILLING_ADDRS });
@@ -102,7 +102,7 @@ export function serveWorker(options: WorkerOptions): Service {
       const secrets = config.API_KEYS.length === 0 && options.isCredentialOptional === true ? [undefined] : config.API_KEYS;
       const credentials = createCredentialPool(secrets, clock);
       observeCredentials(metrics, () => credentials.views());
-      const accounts = createRpcClient({ area: 'accounts', addresses: config.ACCOUNTS_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer });
+      const accounts = createRpcClient({ area: 'accounts', addresses: config.ACCOUNTS_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer, tracer });
       closers.push(() => accounts.close());
       const ownCredentials = createOwnCredentials({ accounts, bus, clock, adapter, adapterAt: options.adapterAt });
       await ownCredentials.start();
@@ -135,6 +135,7 @@ export function serveWorker(options: WorkerOptions): Service {
         clock,
         log,
         doors,
+        tracer,
         handlers: {
           unary: {
             Outcome: (request: OutcomeRequest__Output) => {

@@ -45,6 +45,7 @@ export function startedEvent(record: AttemptStart): AttemptEvent {
     endedAtMs: '0',
     referenceCard: record.referenceCard,
     deliveredUnknown: false,
+    traceparent: record.traceparent ?? '',
   };
 }
 

@@ -5,8 +5,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeAccounts } from './compose.js';
 import { loadAccountsConfig } from './config.js';
 
-await runService('accounts', () => {
+await runService('accounts', process.env, ({ tracing }) => {
   const config = loadAccountsConfig(process.env);
   const log = createLog({ service: 'accounts', level: config.LOG_LEVEL });
-  return { service: composeAccounts(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true }), log };
+  return { service: composeAccounts(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('accounts') }), log };
 });

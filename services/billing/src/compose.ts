@@ -43,7 +43,7 @@ export interface BillingNeighbours {
 
 /** Billing as a service; without a bus it connects to NATS_URL. Start applies the migrations and rejects with a Fault when a store is away. */
 export function composeBilling(config: BillingConfig, surroundings: Surroundings, neighbours: BillingNeighbours = {}): Service {
-  const { clock, randomBytes, log, withProcessMetrics, doors } = surroundings;
+  const { clock, randomBytes, log, withProcessMetrics, doors, tracer } = surroundings;
   const metrics = createBillingMetrics(withProcessMetrics);
   const database = openDatabase<unknown>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.DATABASE_TIMEOUT_MS, schema: SCHEMA, pipelined: true });
   const periodSeconds = config.BILLING_PERIOD_SECONDS;
@@ -57,12 +57,12 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
   const connectAccounts = async (): Promise<RpcClient> => {
     const addresses = neighbours.accountsAddress === undefined ? config.ACCOUNTS_ADDRS : [await neighbours.accountsAddress];
     if (addresses.length === 0) throw new Fault('accounts_unavailable', 'ACCOUNTS_ADDRS is not set.');
-    return createRpcClient({ area: 'accounts', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: ACCOUNTS_DEADLINE_MS, doors, observer });
+    return createRpcClient({ area: 'accounts', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: ACCOUNTS_DEADLINE_MS, doors, tracer, observer });
   };
   const keeper = createBookkeeper({ store: books, accounts: createAccountsClient(() => (accounts ??= connectAccounts()), config.CONTRACT_VARIANT), periodSeconds, graceMs });
   const rounds = startRounds({ books, keeper, clock, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
   const booksDoor = createBooksHandlers({ books, keeper, clock, periodSeconds, onReconciled: (nano) => metrics.reconciled(nano) });
-  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors });
+  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started });
   const ports: Record<string, number> = {};
   let started = false;
@@ -77,7 +77,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
       const bus = neighbours.bus ?? (ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'billing' }));
       observeBus(metrics.metrics, () => bus);
       observeLag(metrics.metrics, 'billing', () => subscription);
-      const consumer = createConsumer({ store, clock, log, metrics, announce: (subject, payload) => bus.announce(subject, payload) });
+      const consumer = createConsumer({ store, clock, log, metrics, tracer, announce: (subject, payload) => bus.announce(subject, payload) });
       subscription = await bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: BATCH_MESSAGES, batchWaitMs: BATCH_WAIT_MS }, consumer);
       decisionKeeper = await keepDecisions({ bus, decisions, clock, log, keptMs: config.DECISIONS_KEPT_DAYS * 86_400_000, keptMax: config.DECISIONS_KEPT_MAX });
       ports['grpc'] = await server.start();

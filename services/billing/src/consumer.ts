@@ -5,6 +5,7 @@ import { messageCodec } from '@signalbox/contracts/load';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
+import type { Span, Tracer } from '@signalbox/runtime/span';
 import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome } from './domain/check.js';
 import type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, LedgerStore } from './domain/ports.js';
 import type { BillingMetrics } from './metrics.js';
@@ -24,6 +25,8 @@ export interface ConsumerOptions {
   readonly metrics: BillingMetrics;
   /** At most once; who missed one sees it by the next one's previous sequence, and asks. */
   announce(subject: string, payload: Uint8Array): void;
+  /** Records the booking of each attempt whose request is traced. Absent: of none. */
+  readonly tracer?: Tracer | undefined;
 }
 
 export function totalsMessage(totals: AccountTotals): TotalsPublished {
@@ -42,6 +45,8 @@ const NO_RANGE = { first: 1n, last: 0n };
 interface Read {
   readonly range: CheckedRange;
   readonly dead: readonly DeadEvent[];
+  /** Attempts of requests that are traced. */
+  readonly traced: readonly AttemptEnded__Output[];
 }
 
 /** A message as checked facts; undefined when it cannot be read at all. */
@@ -67,11 +72,11 @@ function readUsage({ subject, payload }: BusMessage): Read | undefined {
     if (typeof checked === 'string') dead.push({ subject, reason: checked, writer: usage.writer, payload: outcomeCodec.encode(event) });
     else outcomes.push(checked);
   }
-  return { range: { writer: usage.writer, range, attempts, outcomes }, dead };
+  return { range: { writer: usage.writer, range, attempts, outcomes }, dead, traced: usage.ended.filter(({ traceparent }) => traceparent !== '') };
 }
 
 /** Answers the handler of batches for `Bus.consume`. */
-export function createConsumer({ store, clock, log, metrics, announce }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
+export function createConsumer({ store, clock, log, metrics, announce, tracer }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
   async function commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[]): Promise<void> {
     const startedMs = clock.monotonicMs();
     const committed: CommittedBatch = await store.commit(ranges, dead, clock.nowMs());
@@ -82,11 +87,19 @@ export function createConsumer({ store, clock, log, metrics, announce }: Consume
     for (const totals of committed.accounts) announce(`totals.v1.${totals.accountId}`, totalsCodec.encode(totalsMessage(totals)));
   }
 
+  /** Of the attempts that a batch is about to book. */
+  function beginSpans(traced: readonly AttemptEnded__Output[]): readonly Span[] {
+    if (tracer === undefined) return [];
+    return traced.flatMap(({ requestId, attempt, traceparent }) => tracer.start({ name: 'book usage', kind: 'consumer', requestId, parent: traceparent, attributes: { 'signalbox.request_id': requestId, 'signalbox.attempt': attempt } }) ?? []);
+  }
+
   async function handle(messages: readonly BusMessage[]): Promise<readonly Verdict[]> {
     const ranges: CheckedRange[] = [];
     const dead: DeadEvent[] = [];
+    const traced: AttemptEnded__Output[] = [];
     const verdicts = messages.map((message): Verdict => {
       const read = readUsage(message);
+      if (read !== undefined) traced.push(...read.traced);
       if (read !== undefined && read.dead.length === 0) {
         ranges.push(read.range);
         return 'done';
@@ -104,10 +117,13 @@ export function createConsumer({ store, clock, log, metrics, announce }: Consume
       return 'poison';
     });
     if (ranges.length === 0 && dead.length === 0) return verdicts;
+    const spans = beginSpans(traced);
     try {
       await commit(ranges, dead);
+      for (const span of spans) span.end();
       return verdicts;
     } catch (error) {
+      for (const span of spans) span.end(error instanceof Fault ? error.code : 'internal_error');
       metrics.batchFailed();
       if (error instanceof Fault) {
         log.warn('The ledger is away; usage comes again.', { code: error.code });

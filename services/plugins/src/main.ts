@@ -5,8 +5,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composePlugins } from './compose.js';
 import { loadPluginsConfig } from './config.js';
 
-await runService('plugins', () => {
+await runService('plugins', process.env, ({ tracing }) => {
   const config = loadPluginsConfig(process.env);
   const log = createLog({ service: 'plugins', level: config.LOG_LEVEL });
-  return { service: composePlugins(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true }), log };
+  return { service: composePlugins(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('plugins') }), log };
 });

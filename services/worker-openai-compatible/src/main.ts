@@ -6,8 +6,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeWorkerOpenaiCompatible } from './compose.js';
 import { loadWorkerOpenaiCompatibleConfig } from './config.js';
 
-await runService('worker-openai-compatible', () => {
+await runService('worker-openai-compatible', process.env, ({ tracing }) => {
   const config = loadWorkerOpenaiCompatibleConfig(process.env);
   const log = createLog({ service: 'worker-openai-compatible', level: config.LOG_LEVEL });
-  return { service: composeWorkerOpenaiCompatible(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true }), log };
+  return { service: composeWorkerOpenaiCompatible(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer(`worker-${config.PROVIDER}`) }), log };
 });

@@ -1,24 +1,33 @@
 /** A model that computes: its programs run in the sandbox of a running gateway, through the official client. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startOtlpCollector, type OtlpCollector } from '@signalbox/testkit/otlp-collector';
 import OpenAI from 'openai';
 import { admin, ledgerOf } from '../harness/books.js';
 import { until } from '../harness/client.js';
 import { startGateway, type Gateway } from '../harness/gateway.js';
+import { expectOneTraceWithoutContent, pathOf, traceOf } from '../harness/traces.js';
 
 const SQUARES = 'Add the squares up to a hundred.\n```js\nlet sum = 0;\nfor (let i = 1; i <= 100; i += 1) sum += i * i;\nsum\n```';
 const PLUGINS = { plugins: ['code-exec'] };
 
+let collector: OtlpCollector;
 let gateway: Gateway;
 let client: OpenAI;
 let accountId: string;
+let key: string;
 
 beforeAll(async () => {
-  gateway = await startGateway({ mode: 'standalone', environment: { SIMULATOR: 'on', PLUGIN_FEES: 'code-exec=0.000000123' } });
+  collector = await startOtlpCollector();
+  gateway = await startGateway({ mode: 'standalone', environment: { SIMULATOR: 'on', PLUGIN_FEES: 'code-exec=0.000000123', OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint } });
   const made = await admin<{ account: { id: string }; key: { key: string } }>(gateway, '/accounts', 'POST', { name: 'computes', tier: 'free' });
   accountId = made.account.id;
-  client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: made.key.key, maxRetries: 0, timeout: 120_000, defaultHeaders: { 'X-Router-Metadata': 'enabled' } });
+  key = made.key.key;
+  client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: key, maxRetries: 0, timeout: 120_000, defaultHeaders: { 'X-Router-Metadata': 'enabled' } });
 }, 120_000);
-afterAll(() => gateway.stop(), 60_000);
+afterAll(async () => {
+  await gateway.stop();
+  await collector.stop();
+}, 60_000);
 
 interface Figures {
   readonly x_router: { readonly cost_usd: number };
@@ -44,6 +53,31 @@ test('a sum is computed by a program, and its two rounds and its fee are in the 
   const cost = Math.round(answer.x_router.cost_usd * 1e9);
   expect(cost % 50).toBe(123 % 50);
   expect(await chargeOf(answer.id)).toEqual([cost, cost]);
+
+  // The same request as its trace shows it: every hop, each under the one that called it.
+  const trace = await traceOf(collector, answer.id);
+  const edge = 'edge completions';
+  expect(trace.map((span) => pathOf(span, trace)).filter((path) => !path.endsWith('Outcome')).sort()).toEqual(
+    [
+      edge,
+      `${edge} > accounts Authenticate`,
+      `${edge} > plugins Prepare`,
+      `${edge} > routing Decide`,
+      `${edge} > quota Admit`,
+      `${edge} > quota Heartbeat`,
+      `${edge} > worker-sim fast`,
+      `${edge} > plugins RunTool`,
+      `${edge} > plugins RunTool > sandbox Run`,
+      `${edge} > worker-sim fast`,
+      `${edge} > worker-sim fast > billing book usage`,
+      `${edge} > worker-sim fast > billing book usage`,
+    ].sort(),
+  );
+  const attempts = trace.filter(({ name }) => name === 'chat simulator/fast');
+  expect(attempts.map(({ attributes }) => attributes['signalbox.attempt'])).toEqual(['1', '2']);
+  expect(attempts.reduce((sum, { attributes }) => sum + Number(attributes['signalbox.cost_nano_usd']), 0)).toBe(cost);
+  expect(attempts[1]?.attributes).toMatchObject({ 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': 'simulator', 'gen_ai.request.model': 'simulator/fast', 'gen_ai.usage.output_tokens': expect.stringMatching(/^[1-9]/) });
+  expectOneTraceWithoutContent(collector, trace, ['Add the squares', '338350', 'sum += i', key, accountId]);
 }, 60_000);
 
 test('a stream is one stream: nothing of the calls, the words, one end with the figures of both rounds', async () => {

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startOtlpCollector, type OtlpCollector } from '@signalbox/testkit/otlp-collector';
 import { ask, until } from '../harness/client.js';
 import { startGateway, type Gateway, type GatewayProcess } from '../harness/gateway.js';
+import { expectOneTraceWithoutContent, pathOf, traceOf } from '../harness/traces.js';
 
+let collector: OtlpCollector;
 let gateway: Gateway;
 const processOf = (role: string): GatewayProcess => {
   const found = gateway.processes().find((one) => one.role === role);
@@ -10,9 +13,26 @@ const processOf = (role: string): GatewayProcess => {
 };
 
 beforeAll(async () => {
-  gateway = await startGateway({ mode: 'split' });
+  collector = await startOtlpCollector();
+  gateway = await startGateway({ mode: 'split', environment: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint } });
 }, 120_000);
-afterAll(() => gateway.stop());
+afterAll(async () => {
+  await gateway.stop();
+  await collector.stop();
+});
+
+test('one trace shows all hops of a request through the processes, and nothing of what was said', async () => {
+  const { status, headers } = await ask(gateway.baseUrl, gateway.key, { model: 'simulator/fast', messages: [{ role: 'user', content: 'a word for nobody else' }] });
+  expect(status).toBe(200);
+  const trace = await traceOf(collector, headers.get('x-request-id') ?? '');
+  const edge = 'edge completions';
+  expect(trace.map((span) => pathOf(span, trace)).filter((path) => !path.endsWith('Outcome')).sort()).toEqual(
+    [edge, `${edge} > accounts Authenticate`, `${edge} > quota Admit`, `${edge} > routing Decide`, `${edge} > worker-sim fast`, `${edge} > worker-sim fast > billing book usage`].sort(),
+  );
+  expectOneTraceWithoutContent(collector, trace, ['for nobody else', "Signalbox's simulator", gateway.key, 'acct_']);
+  // From here on nobody takes spans: that is what the streams below run through.
+  collector.answerWith(400);
+}, 60_000);
 
 test.each(['edge', 'worker-simulator'])('SIGTERM to %s in the middle of a stream: the client gets all of it, and the service comes back', async (role) => {
   const { pid } = processOf(role);

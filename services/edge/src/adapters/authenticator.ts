@@ -80,10 +80,10 @@ export interface AuthenticatorOptions {
 export interface Authenticator {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** At once for a warm key. Rejects with a Fault `accounts_unavailable` only for a well-formed key that is not cached. */
-  authenticate(key: string): Authentication | Promise<Authentication>;
+  /** At once for a warm key. Rejects with a Fault `accounts_unavailable` only for a well-formed key that is not cached. `requestId` of who asks first goes with the look-up. */
+  authenticate(key: string, requestId?: string): Authentication | Promise<Authentication>;
   /** As `authenticate`, for the token of a dashboard's session; one that has ended is `invalid`. */
-  authenticateSession(token: string): Authentication | Promise<Authentication>;
+  authenticateSession(token: string, requestId?: string): Authentication | Promise<Authentication>;
   /** When a cached session ends however it is used, in Unix seconds; undefined when it is not cached. */
   sessionEndSeconds(token: string): number | undefined;
   /** Drops a session that has just been ended here; other replicas learn it by event. */
@@ -145,22 +145,22 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
   };
 
   /** What accounts says, and when it ends whatever the key says. */
-  const ask = async (name: string): Promise<{ readonly answer: AuthenticateResponse__Output | null; readonly endsAtMs: number }> => {
+  const ask = async (name: string, requestId: string): Promise<{ readonly answer: AuthenticateResponse__Output | null; readonly endsAtMs: number }> => {
     if (!name.startsWith(SESSION)) {
-      const answer = await accounts.unary<AuthenticateRequest, AuthenticateResponse__Output>('Authenticate', { digest: Buffer.from(name, 'hex'), pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS });
+      const answer = await accounts.unary<AuthenticateRequest, AuthenticateResponse__Output>('Authenticate', { digest: Buffer.from(name, 'hex'), pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS, requestId });
       return { answer, endsAtMs: Infinity };
     }
     const digest = Buffer.from(name.slice(SESSION.length), 'hex');
-    const { caller, expiresAt } = await accounts.unary<SessionRef, AuthenticateSessionResponse__Output>('AuthenticateSession', { sessionDigest: digest, pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS });
+    const { caller, expiresAt } = await accounts.unary<SessionRef, AuthenticateSessionResponse__Output>('AuthenticateSession', { sessionDigest: digest, pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS, requestId });
     return { answer: caller, endsAtMs: Number(expiresAt) * 1_000 };
   };
 
-  const lookUp = (digest: string): Promise<Entry> => {
+  const lookUp = (digest: string, requestId: string): Promise<Entry> => {
     const already = running.get(digest);
     if (already !== undefined) return already;
     if (running.size >= LOOKUPS_AT_ONCE_MAX) return Promise.reject(new Fault('accounts_unavailable', 'too many look-ups at once'));
     const begun = generation;
-    const promise: Promise<Entry> = ask(digest)
+    const promise: Promise<Entry> = ask(digest, requestId)
       .then(
         ({ answer, endsAtMs }): Entry => {
           const caller = answer !== null && answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: answer.account.variant === 'A' || answer.account.variant === 'B' ? answer.account.variant : variant } : undefined;
@@ -192,24 +192,24 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
   };
 
   /** While accounts is away a warm key never waits for it: the recheck runs beside, at most each half second. */
-  const lookUpUnlessAway = (digest: string, nowMs: number): Promise<Entry> | undefined => {
+  const lookUpUnlessAway = (digest: string, nowMs: number, requestId: string): Promise<Entry> | undefined => {
     if (failedAtMs !== undefined && nowMs - failedAtMs < RETRY_AWAY_MS) return undefined;
-    const fresh = lookUp(digest);
+    const fresh = lookUp(digest, requestId);
     if (failedAtMs !== undefined) fresh.catch(() => undefined);
     return fresh;
   };
 
-  const entryOf = (digest: string): Entry | Promise<Entry> => {
+  const entryOf = (digest: string, requestId = ''): Entry | Promise<Entry> => {
     const nowMs = clock.monotonicMs();
     const cached = cache.get(digest);
     if (cached === undefined) {
       const missing = unknown.get(digest);
-      return missing !== undefined && nowMs - missing.fetchedAtMs < UNKNOWN_MS ? missing : lookUp(digest);
+      return missing !== undefined && nowMs - missing.fetchedAtMs < UNKNOWN_MS ? missing : lookUp(digest, requestId);
     }
     const ageMs = nowMs - cached.fetchedAtMs;
     if (ageMs < (bus.isConnected() ? RECHECK_LIVE_MS : RECHECK_BLIND_MS)) return cached;
-    if (ageMs > STALE_MS_MAX) return lookUp(digest);
-    const fresh = lookUpUnlessAway(digest, nowMs);
+    if (ageMs > STALE_MS_MAX) return lookUp(digest, requestId);
+    const fresh = lookUpUnlessAway(digest, nowMs, requestId);
     if (fresh === undefined) return cached;
     return failedAtMs === undefined ? fresh.catch(() => cached) : cached;
   };
@@ -246,7 +246,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
       unwatch?.();
       await subscription?.stop();
     },
-    authenticate: (key) => {
+    authenticate: (key, requestId) => {
       const presented = presentedOf(key);
       const digest = digestOf(key, presented);
       if (digest === undefined) {
@@ -257,7 +257,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
         if (entry.caller !== undefined) digests.set(presented, digest);
         return answerOf(entry);
       };
-      const entry = entryOf(digest);
+      const entry = entryOf(digest, requestId);
       if (!(entry instanceof Promise)) {
         counts.cached += 1;
         return answer(entry);
@@ -265,8 +265,8 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
       counts.lookedUp += 1;
       return entry.then(answer);
     },
-    authenticateSession: (token) => {
-      const entry = entryOf(SESSION + sessionDigest(pepperText, token).toString('hex'));
+    authenticateSession: (token, requestId) => {
+      const entry = entryOf(SESSION + sessionDigest(pepperText, token).toString('hex'), requestId);
       const answer = (found: Entry): Authentication => (found.caller !== undefined && found.expiresAtMs <= clock.nowMs() ? INVALID : found.judgement);
       return entry instanceof Promise ? entry.then(answer) : answer(entry);
     },

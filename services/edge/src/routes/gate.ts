@@ -127,7 +127,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       return undefined;
     }
     const admit = (found: Authentication): Caller | undefined => (found.kind === 'invalid' ? refuseSession() : admitCaller(found, response, requestId, address));
-    const found = authenticator.authenticateSession(token);
+    const found = authenticator.authenticateSession(token, requestId);
     if (!(found instanceof Promise)) return admit(found);
     return found.then(admit, (error: unknown) => {
       fail(response, requestId, faultToApiError(toFault(error)));
@@ -155,7 +155,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
         fail(response, requestId, apiError(authorization.kind === 'missing' ? 'missing_api_key' : 'invalid_api_key'));
         return undefined;
       }
-      const found = authenticator.authenticate(authorization.key);
+      const found = authenticator.authenticate(authorization.key, requestId);
       if (!(found instanceof Promise)) return admitCaller(found, response, requestId, address);
       return found.then(
         (late) => admitCaller(late, response, requestId, address),

@@ -2,6 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
+import type { Tracer } from '@signalbox/runtime/span';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
 import { conduct, type Conducted, type Neighbours } from '../../domain/conduct.js';
@@ -13,6 +14,7 @@ import type { Gate } from '../gate.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
 import { HttpAnswer } from './answer.js';
 import { readChatRequest } from './schema.js';
+import { beginChatSpan, conductedAttributes, endChatSpan } from './trace.js';
 
 export interface ChatHandlerOptions {
   readonly gate: Gate;
@@ -22,6 +24,8 @@ export interface ChatHandlerOptions {
   readonly bodyBytesMax: number;
   readonly metrics: EdgeMetrics;
   readonly repeats: RepeatGate;
+  /** Absent: nothing is traced. */
+  readonly tracer?: Tracer | undefined;
 }
 
 export type ChatHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -49,11 +53,12 @@ function endingOf(result: Conducted['result'], recorder: AnswerRecorder, isFrame
 }
 
 /** The order of checks decides which error wins (contract, section 1). */
-export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, metrics, repeats }: ChatHandlerOptions): ChatHandler {
+export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, metrics, repeats, tracer }: ChatHandlerOptions): ChatHandler {
   return async (request, response) => {
     const requestId = makeId('request');
     const startedMs = clock.monotonicMs();
     metrics.chatStarted();
+    const span = tracer === undefined ? undefined : beginChatSpan(tracer, requestId, request);
     try {
       const entered = gate.enter(request, response, requestId);
       const caller = entered instanceof Promise ? await entered : entered;
@@ -84,20 +89,23 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         let ending: ClaimEnding = { kind: 'abandoned' };
         try {
           const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
-          const { result, attempts } = await conduct(neighbours, { requestId, caller, request: chat, answer });
-          metrics.chatConducted(result, attempts);
-          ending = endingOf(result, recorder, chat.stream && request.httpVersion !== '1.0');
+          const conducted = await conduct(neighbours, { requestId, caller, request: chat, answer });
+          metrics.chatConducted(conducted.result, conducted.attempts);
+          span?.set(conductedAttributes(chat.stream, conducted));
+          ending = endingOf(conducted.result, recorder, chat.stream && request.httpVersion !== '1.0');
         } finally {
           void claim.end(ending);
         }
         return;
       }
       const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata });
-      const { result, attempts } = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
-      metrics.chatConducted(result, attempts);
+      const conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
+      metrics.chatConducted(conducted.result, conducted.attempts);
+      span?.set(conductedAttributes(chat.stream, conducted));
     } catch (error) {
       gate.fail(response, requestId, faultToApiError(toFault(error)));
     } finally {
+      if (span !== undefined) endChatSpan(span, response);
       metrics.chatEnded(response.headersSent ? response.statusCode : CLIENT_LEFT, clock.monotonicMs() - startedMs);
     }
   };

@@ -37,6 +37,7 @@ export interface AttemptEnded {
   'endedAtMs'?: (number | string | Long);
   'referenceCard'?: (_signalbox_common_v1_PriceCard | null);
   'deliveredUnknown'?: (boolean);
+  'traceparent'?: (string);
 }
 
 export interface AttemptEnded__Output {
@@ -68,4 +69,5 @@ export interface AttemptEnded__Output {
   'endedAtMs': (string);
   'referenceCard': (_signalbox_common_v1_PriceCard__Output | null);
   'deliveredUnknown': (boolean);
+  'traceparent': (string);
 }

@@ -1,0 +1,45 @@
+/** What the span of an attempt tells: names of OpenTelemetry's gen_ai conventions, figures, no content. */
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
+import type { Span, SpanAttributes } from '@signalbox/runtime/span';
+import type { AttemptEnd } from './journal.js';
+
+/** The conventions' names of providers, where they differ from the catalog's ids. */
+const PROVIDER_NAMES: Readonly<Record<string, string>> = {
+  'amazon-bedrock': 'aws.bedrock',
+  'azure-openai': 'azure.ai.openai',
+  'google-ai-studio': 'gcp.gemini',
+  'google-vertex': 'gcp.vertex_ai',
+  mistral: 'mistral_ai',
+  xai: 'x_ai',
+};
+
+/** Before the provider is asked. */
+export function nameSpan(span: Span, { model, provider, requestId, attempt, stream, byok, decisionId }: DispatchRequest__Output): void {
+  span.rename(`chat ${model}`);
+  span.set({
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': PROVIDER_NAMES[provider] ?? provider,
+    'gen_ai.request.model': model,
+    'signalbox.request_id': requestId,
+    'signalbox.attempt': attempt,
+    'signalbox.decision_id': decisionId,
+    'signalbox.stream': stream,
+    'signalbox.byok': byok,
+  });
+}
+
+/** Once the journal has its end. */
+export function endedAttributes({ tokens, costNanoUsd, source, status, failure, ttftMs, finishReason }: AttemptEnd): SpanAttributes {
+  return {
+    'gen_ai.usage.input_tokens': promptTokens(tokens),
+    'gen_ai.usage.output_tokens': completionTokens(tokens),
+    'gen_ai.response.finish_reasons': [finishReason],
+    'http.response.status_code': status,
+    'signalbox.time_to_first_token_ms': ttftMs,
+    'signalbox.usage_source': source,
+    // Exact: text, as everywhere outside the ledger.
+    'signalbox.cost_nano_usd': String(costNanoUsd),
+    ...(failure === 'FAILURE_CLASS_UNSPECIFIED' ? {} : { 'error.type': failure }),
+  };
+}
