@@ -43,6 +43,11 @@ const workerRow = ([name, service, provider, credentials]) => ({
   memoryMi: 256,
 });
 
+const TRACING = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_TRACES_SAMPLER_ARG'];
+const OTLP_HTTP = 4318;
+/** Programs that nobody trusts run in sandbox: it reaches nothing, a collector neither. */
+const sendsTraces = ({ name }) => name !== 'sandbox';
+
 /** `secrets`: variable → secret that holds it. `calls`: rpc neighbours. `stores`: what else it connects to. */
 const SERVICES = [
   { name: 'accounts', env: {}, secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'nats' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
@@ -83,7 +88,7 @@ const SERVICES = [
     replicas: 2,
     memoryMi: 384,
   },
-].map((row) => ({ service: row.name, credentials: [], settings: [], ...row }));
+].map((row) => ({ service: row.name, credentials: [], ...row, settings: [...(row.settings ?? []), ...(sendsTraces(row) ? TRACING : [])] }));
 
 const STORE_PORTS = { postgres: 5432, redis: 6379, nats: 4222 };
 const command = ({ service }) => [`services/${service}/dist/main.js`];
@@ -101,7 +106,7 @@ const SECRET_VALUES = {
   sealing: { SECRETS_KEY: '${SECRETS_KEY:?}' },
   admin: { ADMIN_TOKEN: '${ADMIN_TOKEN:?}' },
 };
-const SETTING_DEFAULTS = { CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', BYOK_PROVIDERS: '', SIMULATOR: 'auto', ZDR_AGREEMENTS: '' };
+const SETTING_DEFAULTS = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_SAMPLER_ARG: '1', CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', BYOK_PROVIDERS: '', SIMULATOR: 'auto', ZDR_AGREEMENTS: '' };
 
 function composeService(row) {
   const { name, env, secrets, settings, credentials, calls, stores, http, provider } = row;
@@ -161,6 +166,15 @@ const STORES = {
     volumes: ['./deploy/prometheus/prometheus.yml:/etc/prometheus/prometheus.yml:ro', './deploy/prometheus/alerts.yml:/etc/prometheus/alerts.yml:ro', './deploy/prometheus/targets:/etc/prometheus/targets:ro', 'prometheus:/prometheus'],
     ports: ['127.0.0.1:9090:9090'],
     healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:9090/-/ready'], interval: '10s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  // Takes OTLP and shows traces; keeps them in memory. Started by COMPOSE_PROFILES=traces.
+  jaeger: {
+    image: 'jaegertracing/jaeger:2.10.0',
+    profiles: ['traces'],
+    ports: ['127.0.0.1:16686:16686'],
+    healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:16686/'], interval: '10s', timeout: '3s', retries: 12 },
+    mem_limit: '512m',
     restart: 'unless-stopped',
   },
   grafana: {
@@ -243,6 +257,7 @@ function networkPolicy(row) {
     ...(calls.length > 0 ? [{ to: calls.map(pods), ports: [{ port: GRPC }] }] : []),
     ...stores.map((store) => ({ to: [{ podSelector: { matchLabels: { 'signalbox.dev/store': store } } }], ports: [{ port: STORE_PORTS[store] }] })),
     ...(goesOut ? [internet] : []),
+    ...(sendsTraces(row) ? [{ to: [{ namespaceSelector: { matchLabels: { 'signalbox.dev/monitoring': 'true' } } }], ports: [{ port: OTLP_HTTP }] }] : []),
   ];
   return { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: metadata(name), spec: { podSelector: { matchLabels: labels(name) }, policyTypes: ['Ingress', 'Egress'], ingress, egress } };
 }

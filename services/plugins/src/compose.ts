@@ -1,4 +1,4 @@
-/** Composition root of plugins: adapters, the plugins themselves, doors, tracer. */
+/** Composition root of plugins: adapters, the plugins themselves, doors. */
 import { createAllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { createFetchFile } from '@signalbox/net-guard/fetcher';

@@ -29,7 +29,7 @@ const ours = Object.entries(compose.services).filter(([, { build }]) => build !=
 
 interface Container {
   readonly args: readonly string[];
-  readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly key: string } } }[];
+  readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly key: string }; readonly configMapKeyRef?: { readonly name: string; readonly key: string } } }[];
   readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
   readonly securityContext: unknown;
   readonly resources: { readonly requests: Readonly<Record<string, string>>; readonly limits: Readonly<Record<string, string>> };
@@ -64,9 +64,9 @@ const containerOf = ({ spec }: KubeObject): Container => {
 const services = readdirSync(join(ROOT, 'services')).filter((name) => existsSync(join(ROOT, 'services', name, 'src/main.ts'))).sort();
 const serviceOf = (command: readonly string[] = []): string => /^services\/([a-z-]+)\/dist\/main\.js$/.exec(command[0] ?? '')?.[1] ?? '';
 
-/** Names that a service's settings know: its own, those of every worker, and of the providers' tables. */
+/** Names that a service's settings know: its own, those of every process, of every worker, and of the providers' tables. */
 function knownVariables(service: string): ReadonlySet<string> {
-  const files = [`services/${service}/src/config.ts`, ...(service.startsWith('worker-') ? ['libs/worker-kit/src/config.ts'] : []), ...['presets', 'credential', 'service-account'].map((name) => `services/${service}/src/${name}.ts`)];
+  const files = [`services/${service}/src/config.ts`, ...(service.startsWith('worker-') ? ['libs/worker-kit/src/config.ts'] : []), 'libs/runtime/src/tracing.ts', ...['presets', 'credential', 'service-account'].map((name) => `services/${service}/src/${name}.ts`)];
   return new Set(files.filter((file) => existsSync(join(ROOT, file))).flatMap((file) => read(file).match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\bHOST\b|\bPORT\b|\bPROVIDER\b|\bPROVIDERS\b|\bSIMULATOR\b|\bWORKERS\b/g) ?? []));
 }
 
@@ -88,6 +88,12 @@ test('every variable that is set is one that the service reads, and both ways to
     if (workload === undefined) throw new Error(name);
     expect(containerOf(workload).env.map((variable) => variable.name).sort()).toEqual(Object.keys(environment).sort());
   }
+});
+
+test('every setting that pods take from the config map is in it', () => {
+  const map = objectsOf(read('k8s/base/common.yaml')).find(({ kind }) => kind === 'ConfigMap') as unknown as { readonly data: Readonly<Record<string, string>> };
+  const asked = workloads.flatMap((workload) => containerOf(workload).env.flatMap(({ valueFrom }) => valueFrom?.configMapKeyRef?.key ?? []));
+  expect([...new Set(asked)].filter((key) => !(key in map.data))).toEqual([]);
 });
 
 test('the settings of the compose file are complete: the code of each service loads them', () => {
