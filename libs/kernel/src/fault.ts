@@ -31,6 +31,8 @@ export const FAULTS = {
   /** A message broke a bound or could not be read. */
   bad_message: { grpcStatus: 3, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },
   unknown_method: { grpcStatus: 12, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },
+  /** A service's certificate does not entitle it to the call: the deployment is at fault, never a client. */
+  caller_refused: { grpcStatus: 7, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },
   internal_error: { grpcStatus: 13, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'An internal error occurred.' },
 } as const satisfies Record<string, FaultMeaning>;
 

@@ -1,5 +1,5 @@
-/** Options and credentials of every gRPC connection, in one place: TLS comes in here. */
-import { ChannelCredentials, ServerCredentials, compressionAlgorithms, type ChannelOptions } from '@grpc/grpc-js';
+/** Options of every gRPC connection, in one place; credentials are in tls.ts. */
+import { compressionAlgorithms, type ChannelOptions } from '@grpc/grpc-js';
 import { serviceContract, type Rpc, type ServiceArea } from '@signalbox/contracts/load';
 import { MESSAGE_BYTES_MAX } from './link-item.js';
 
@@ -41,14 +41,6 @@ export function clientOptions(keepalive: Keepalive): ChannelOptions {
 // Channelz stays on: without it, forceShutdown of grpc-js 1.14 knows no session and cuts nothing.
 export function serverOptions(): ChannelOptions {
   return { ...MESSAGE_OPTIONS, 'grpc.keepalive_time_ms': DEFAULT_KEEPALIVE.timeMs, 'grpc.keepalive_timeout_ms': DEFAULT_KEEPALIVE.timeoutMs };
-}
-
-export function clientCredentials(): ChannelCredentials {
-  return ChannelCredentials.createInsecure();
-}
-
-export function serverCredentials(): ServerCredentials {
-  return ServerCredentials.createInsecure();
 }
 
 export type Method = Rpc;

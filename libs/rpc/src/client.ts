@@ -7,6 +7,7 @@ import { DEFAULT_KEEPALIVE, linkPath, methodsOf, type Keepalive, type Method } f
 import { ClientCall, type CallSink } from './client-call.js';
 import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Tracer } from '@signalbox/runtime/span';
+import type { RpcTls } from '@signalbox/runtime/tls-files';
 import { InProcessServer } from './in-process.js';
 import { MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
 import { LinkPool } from './link-pool.js';
@@ -33,6 +34,8 @@ export interface RpcClientOptions {
   readonly peer?: string | undefined;
   /** Names the span that a call without a traceparent belongs to. */
   readonly tracer?: Tracer | undefined;
+  /** With certificates, only a peer whose own names its host is spoken to. */
+  readonly tls?: RpcTls;
 }
 
 const DEADLINE_MS_MAX = 2 ** 31 - 1;
@@ -43,7 +46,7 @@ const DEADLINE_MS_MAX = 2 ** 31 - 1;
  * `cancelled`, `overloaded`, `bad_message`, `unknown_method`, or whatever the handler threw.
  */
 export function createRpcClient(options: RpcClientOptions): RpcClient {
-  const { area, addresses, clock, randomBytes, door, tracer } = options;
+  const { area, addresses, clock, randomBytes, door, tracer, tls } = options;
   const methods = methodsOf(area);
   const keepalive = options.keepalive ?? DEFAULT_KEEPALIVE;
   const owner = {};
@@ -55,7 +58,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     }
     return undefined;
   };
-  const carrier = door === 'link' ? new LinkPool({ addresses, path: linkPath(area), links: options.links ?? 2, clock, randomBytes, keepalive }) : new PlainClient({ addresses, clock, keepalive });
+  const carrier = door === 'link' ? new LinkPool({ addresses, path: linkPath(area), links: options.links ?? 2, clock, randomBytes, keepalive, tls }) : new PlainClient({ addresses, clock, keepalive, tls });
 
   let calls = 0;
   let faults = 0;

@@ -2,7 +2,8 @@
 import { Client, Metadata, type ClientDuplexStream } from '@grpc/grpc-js';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
-import { asBytes, clientCredentials, clientOptions, type Keepalive } from './channel.js';
+import type { RpcTls } from '@signalbox/runtime/tls-files';
+import { asBytes, clientOptions, type Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { detailToFault, toUint32 } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
@@ -10,6 +11,7 @@ import { decodeBatch } from './link-codec.js';
 import { ITEM, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
 import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
+import { clientCredentials } from './tls.js';
 
 export interface LinkClientOptions {
   readonly address: string;
@@ -17,6 +19,7 @@ export interface LinkClientOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly keepalive: Keepalive;
+  readonly tls: RpcTls;
   readonly onReady: (link: LinkClient) => void;
   /** The server wants no new calls here. */
   readonly onRetire: (link: LinkClient) => void;
@@ -46,7 +49,7 @@ export class LinkClient implements CallCarrier {
   private nextId = 1;
 
   constructor(private readonly options: LinkClientOptions) {
-    this.client = new Client(options.address, clientCredentials(), clientOptions(options.keepalive));
+    this.client = new Client(options.address, clientCredentials(options.tls), clientOptions(options.keepalive));
     this.stream = this.client.makeBidiStreamRequest(options.path, asBytes, asBytes, new Metadata());
     this.outbox = new Outbox((batch) => this.stream.write(batch));
     this.connectTimer = options.clock.setTimer(CONNECT_TIMEOUT_MS, () => this.close(), { unref: true });

@@ -1,6 +1,7 @@
 /** The links to one neighbour: keeps `links` of them up for each address and spreads calls over those. */
 import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
+import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { LinkClient } from './link-client.js';
@@ -12,6 +13,7 @@ export interface LinkPoolOptions {
   readonly clock: Clock;
   readonly randomBytes: RandomBytes;
   readonly keepalive: Keepalive;
+  readonly tls: RpcTls;
 }
 
 const BACKOFF_MIN_MS = 50;
@@ -110,13 +112,14 @@ export class LinkPool implements CallCarrier {
   }
 
   private connect(slot: Slot): void {
-    const { clock, path, keepalive } = this.options;
+    const { clock, path, keepalive, tls } = this.options;
     slot.timer?.cancel();
     slot.link = new LinkClient({
       address: slot.address,
       path,
       clock,
       keepalive,
+      tls,
       onReady: (link) => {
         slot.failures = 0;
         slot.timer = clock.setTimer(RECYCLE_MS * (0.8 + 0.4 * this.fraction()), () => link.retire(), { unref: true });

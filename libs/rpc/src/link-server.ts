@@ -13,6 +13,7 @@ import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
 import { ServedCall } from './served-call.js';
 import { servedMethods, type Served } from './served-methods.js';
+import { callerRefused } from './tls.js';
 
 export interface LinkServerOptions {
   readonly methods: ReadonlyMap<string, Method>;
@@ -24,6 +25,8 @@ export interface LinkServerOptions {
   /** Everything is sent, and the client has closed its side. */
   readonly onFinished: () => void;
   readonly tracer?: Tracer | undefined;
+  /** Which methods the caller's certificate entitles it to; absent = all. */
+  readonly mayCall?: ((method: string) => boolean) | undefined;
 }
 
 /** Half-received requests of one link may hold this much; above it, Fault `overloaded`. */
@@ -204,6 +207,10 @@ export class LinkServer {
     const served = this.served.get(item.method);
     if (served === undefined) {
       this.refuse(item.call, new Fault('unknown_method', 'no such method'));
+      return;
+    }
+    if (this.options.mayCall?.(item.method) === false) {
+      this.refuse(item.call, callerRefused());
       return;
     }
     if (this.calls.size >= LIVE_CALLS_MAX) {

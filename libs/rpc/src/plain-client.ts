@@ -2,14 +2,17 @@
 import { Client, Metadata, type ClientReadableStream } from '@grpc/grpc-js';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import { asBytes, clientCredentials, clientOptions, type Keepalive } from './channel.js';
+import type { RpcTls } from '@signalbox/runtime/tls-files';
+import { asBytes, clientOptions, type Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { statusToFault } from './fault-status.js';
+import { clientCredentials } from './tls.js';
 
 export interface PlainClientOptions {
   readonly addresses: readonly string[];
   readonly clock: Clock;
   readonly keepalive: Keepalive;
+  readonly tls: RpcTls;
 }
 
 /** How long a call waits for a connection. */
@@ -23,7 +26,7 @@ export class PlainClient implements CallCarrier {
   private next = 0;
 
   constructor(private readonly options: PlainClientOptions) {
-    this.clients = options.addresses.map((address) => new Client(address, clientCredentials(), clientOptions(options.keepalive)));
+    this.clients = options.addresses.map((address) => new Client(address, clientCredentials(options.tls), clientOptions(options.keepalive)));
   }
 
   /** Connects on the first call of this or `start`. */

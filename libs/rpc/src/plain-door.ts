@@ -10,11 +10,14 @@ import { faultToStatus } from './fault-status.js';
 import { CREDIT_BYTES, MESSAGE_BYTES_MAX } from './link-item.js';
 import { ServedCall } from './served-call.js';
 import { spanOf } from './served-methods.js';
+import { callerRefused } from './tls.js';
 
 interface DoorOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer?: Tracer | undefined;
+  /** Whether the certificate of this call's caller entitles it to the method; absent = it does. */
+  readonly mayCall?: ((call: ServerSurfaceCall) => boolean) | undefined;
 }
 
 type ServerSurfaceCall = ServerUnaryCall<object, object> | ServerWritableStream<object, Buffer>;
@@ -71,6 +74,12 @@ export function plainUnary(handler: AnyUnaryHandler, method: Method, options: Do
       else callback(null, response);
     };
     const served = serve(call, method, options, (fault) => finish(fault));
+    if (options.mayCall?.(call) === false) {
+      const refused = callerRefused();
+      served.endSpan(refused);
+      finish(refused);
+      return;
+    }
     void (async () => {
       try {
         const response = (await handler(call.request, served)) as object;
@@ -127,6 +136,12 @@ export function plainStream(handler: AnyStreamHandler, method: Method, options: 
         return waiting;
       },
     };
+    if (options.mayCall?.(call) === false) {
+      const refused = callerRefused();
+      served.endSpan(refused);
+      finish(refused);
+      return;
+    }
     void (async () => {
       try {
         await handler(call.request, served, emit);

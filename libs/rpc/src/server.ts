@@ -5,13 +5,16 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Log } from '@signalbox/runtime/log';
+import { ConfigError } from '@signalbox/runtime/config';
 import type { Tracer } from '@signalbox/runtime/span';
+import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Handlers } from './call.js';
-import { asBytes, linkPath, methodsOf, serverCredentials, serverOptions } from './channel.js';
+import { asBytes, linkPath, methodsOf, serverOptions } from './channel.js';
 import { faultToStatus } from './fault-status.js';
 import { InProcessServer } from './in-process.js';
 import { LinkServer } from './link-server.js';
 import { plainStream, plainUnary } from './plain-door.js';
+import { mayCall, serverCredentials } from './tls.js';
 
 export interface RpcServerOptions {
   readonly area: ServiceArea;
@@ -26,6 +29,8 @@ export interface RpcServerOptions {
   readonly doors?: ProcessDoors | undefined;
   /** Records a span of each call that comes with a trace. */
   readonly tracer?: Tracer | undefined;
+  /** With certificates, callers need one of the same authority, and call only what it entitles them to (tls.ts). */
+  readonly tls?: RpcTls;
 }
 
 export interface RpcServer {
@@ -35,11 +40,16 @@ export interface RpcServer {
   stop(graceMs: number): Promise<void>;
 }
 
+/** Hosts that only this machine reaches. */
+const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
+
 type LinkStream = ServerDuplexStream<Buffer, Buffer>;
 
-/** Throws when a handler has no RPC in the contract, or is in the wrong table. */
+/** Throws when a handler has no RPC in the contract, or is in the wrong table; a ConfigError when it would listen beyond loopback without certificates. */
 export function createRpcServer(options: RpcServerOptions): RpcServer {
-  const { area, handlers, clock, log, tracer } = options;
+  const { area, handlers, clock, log, tracer, tls } = options;
+  if (tls === undefined && !LOOPBACK.test(options.host)) throw new ConfigError(`HOST: the rpc door would be open to ${options.host} without certificates; give RPC_TLS_DIR, or RPC_TLS=off on a network of its own.`);
+  const hasTls = tls !== undefined && tls !== 'off';
   const methods = methodsOf(area);
   for (const name of [...Object.keys(handlers.unary), ...Object.keys(handlers.stream ?? {})]) {
     if (methods.get(name)?.responseStream !== Object.hasOwn(handlers.stream ?? {}, name)) throw new Error(`The contract of ${area} has no such RPC: ${name}.`);
@@ -49,7 +59,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   let isStopping = false;
 
   const serveLink = (stream: LinkStream): void => {
-    const link = new LinkServer({ methods, handlers, clock, log, tracer, write: (batch) => stream.write(batch), onFinished: () => stream.end() });
+    const link = new LinkServer({ methods, handlers, clock, log, tracer, mayCall: hasTls ? mayCall(area, stream.getAuthContext().sslPeerCertificate) : undefined, write: (batch) => stream.write(batch), onFinished: () => stream.end() });
     links.add(link);
     const close = (): void => {
       link.abort();
@@ -78,15 +88,16 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     Link: { path: linkPath(area), requestStream: true, responseStream: true, requestSerialize: asBytes, requestDeserialize: asBytes, responseSerialize: asBytes, responseDeserialize: asBytes },
   };
   const implementation: UntypedServiceImplementation = { Link: serveLink };
+  const entitled = (name: string) => (hasTls ? (call: Pick<LinkStream, 'getAuthContext'>): boolean => mayCall(area, call.getAuthContext().sslPeerCertificate)(name) : undefined);
   for (const [name, method] of methods) {
     const unary = handlers.unary[name];
     const stream = handlers.stream?.[name];
     if (unary !== undefined) {
       served[name] = method;
-      implementation[name] = plainUnary(unary, method, { clock, log, tracer });
+      implementation[name] = plainUnary(unary, method, { clock, log, tracer, mayCall: entitled(name) });
     } else if (stream !== undefined) {
       served[name] = { ...method, responseSerialize: asBytes, responseDeserialize: asBytes };
-      implementation[name] = plainStream(stream, method, { clock, log, tracer });
+      implementation[name] = plainStream(stream, method, { clock, log, tracer, mayCall: entitled(name) });
     }
   }
   server.addService(served, implementation);
@@ -115,7 +126,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   return {
     start: () =>
       new Promise((resolve, reject) => {
-        server.bindAsync(`${options.host}:${String(options.port)}`, serverCredentials(), (error, port) => {
+        server.bindAsync(`${options.host}:${String(options.port)}`, serverCredentials(tls), (error, port) => {
           if (error !== null) {
             reject(error);
             return;

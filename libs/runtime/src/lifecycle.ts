@@ -5,6 +5,7 @@ import type { Environment } from './config.js';
 import { createLog, type Log } from './log.js';
 import { tuneProcess } from './process.js';
 import type { Tracer, Tracing } from './span.js';
+import { openRpcTls, type RpcTls } from './tls-files.js';
 import { loadTracingConfig, openTracing } from './tracing.js';
 
 /** What every composition root is given; stores and neighbours come from its own config. */
@@ -18,11 +19,14 @@ export interface Surroundings {
   readonly doors?: ProcessDoors;
   /** Absent: nothing is traced. */
   readonly tracer?: Tracer | undefined;
+  /** Absent: the doors between services are plain, and on loopback only. */
+  readonly tls?: RpcTls;
 }
 
 /** What a process has once, whatever its service is. */
 export interface ProcessCommons {
   readonly tracing: Tracing | undefined;
+  readonly tls: RpcTls;
 }
 
 /** The rpc doors of a process by `host:port`; what stands behind one is known to libs/rpc only. */
@@ -55,8 +59,10 @@ export async function runService(name: string, environment: Environment, compose
   let composed: ReturnType<typeof compose>;
   let tracing: Tracing | undefined;
   try {
-    tracing = await openTracing(loadTracingConfig(environment), { clock: systemClock, log: createLog({ service: name, level: 'warn' }) });
-    composed = compose({ tracing });
+    const early = { clock: systemClock, log: createLog({ service: name, level: 'info' }) };
+    const tls = openRpcTls(environment, early);
+    tracing = await openTracing(loadTracingConfig(environment), early);
+    composed = compose({ tracing, tls });
   } catch (error) {
     complain(name, error);
     process.exit(1);

@@ -11,7 +11,7 @@ const addressesField = (fallback: string) =>
     .transform((text) => text.split(',').map((address) => address.trim()).filter((address) => address !== ''));
 
 const schema = z.object({
-  /** Address to listen on. Loopback: the doors between services carry no authentication of their own. */
+  /** Address to listen on. Beyond loopback the RPC door needs certificates (RPC_TLS_DIR). */
   HOST: z.string().default('127.0.0.1'),
   /** Port of the RPC door; 0 = any free one. */
   GRPC_PORT: portField(0),

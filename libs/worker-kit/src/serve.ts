@@ -66,7 +66,7 @@ function extendingAt(quota: RpcClient, writer: string): ExtendHold {
 
 export function serveWorker(options: WorkerOptions): Service {
   const { config, surroundings, adapter, name } = options;
-  const { clock, randomBytes, log, doors, tracer } = surroundings;
+  const { clock, randomBytes, log, doors, tracer, tls } = surroundings;
   let running: Running | undefined;
   let isStopping = false;
   let stopped: Promise<void> | undefined;
@@ -86,7 +86,7 @@ export function serveWorker(options: WorkerOptions): Service {
       let extendHold: ExtendHold | undefined;
       let isJournalReady = (): boolean => true;
       if (journal === undefined) {
-        const client = { door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer, tracer } as const;
+        const client = { door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer, tracer, tls } as const;
         const quota = createRpcClient({ ...client, area: 'quota', addresses: config.QUOTA_ADDRS });
         closers.push(() => quota.close());
         const billing = createRpcClient({ ...client, area: 'billing', addresses: config.BILLING_ADDRS });
@@ -102,7 +102,7 @@ export function serveWorker(options: WorkerOptions): Service {
       const secrets = config.API_KEYS.length === 0 && options.isCredentialOptional === true ? [undefined] : config.API_KEYS;
       const credentials = createCredentialPool(secrets, clock);
       observeCredentials(metrics, () => credentials.views());
-      const accounts = createRpcClient({ area: 'accounts', addresses: config.ACCOUNTS_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer, tracer });
+      const accounts = createRpcClient({ area: 'accounts', addresses: config.ACCOUNTS_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer, tracer, tls });
       closers.push(() => accounts.close());
       const ownCredentials = createOwnCredentials({ accounts, bus, clock, adapter, adapterAt: options.adapterAt });
       await ownCredentials.start();
@@ -136,6 +136,7 @@ export function serveWorker(options: WorkerOptions): Service {
         log,
         doors,
         tracer,
+        tls,
         handlers: {
           unary: {
             Outcome: (request: OutcomeRequest__Output) => {

@@ -33,7 +33,7 @@ const STOP_GRACE_MS = 5_000;
 const PURGE_INTERVAL_MS = 600_000;
 
 /** Without a bus one is connected to NATS_URL (and closed at the stop). `start` rejects with a ConfigError or Fault. */
-export function composeAccounts(config: AccountsConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer }: Surroundings, options: { readonly bus?: Bus } = {}): Service {
+export function composeAccounts(config: AccountsConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls }: Surroundings, options: { readonly bus?: Bus } = {}): Service {
   const metrics = createMetrics({ service: 'accounts', withProcessMetrics });
   const database = openDatabase<AccountsSchema>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS });
   let isReady = false;
@@ -84,7 +84,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
       purgeLater();
       const sessions = createSessions({ store: createPostgresSessionStore(database.db), keys, announcer, clock, idleSeconds: config.SESSION_IDLE_SECONDS, absoluteSeconds: config.SESSION_ABSOLUTE_SECONDS });
       const handlers = createHandlers({ accounts, keys, providerKeys, claims, sessions, metrics: createAccountsMetrics(metrics) });
-      server = createRpcServer({ area: 'accounts', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer });
+      server = createRpcServer({ area: 'accounts', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
       ports['grpc'] = await server.start();
       ports['metrics'] = await health.start();
       isReady = true;

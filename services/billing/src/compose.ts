@@ -43,7 +43,7 @@ export interface BillingNeighbours {
 
 /** Billing as a service; without a bus it connects to NATS_URL. Start applies the migrations and rejects with a Fault when a store is away. */
 export function composeBilling(config: BillingConfig, surroundings: Surroundings, neighbours: BillingNeighbours = {}): Service {
-  const { clock, randomBytes, log, withProcessMetrics, doors, tracer } = surroundings;
+  const { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls } = surroundings;
   const metrics = createBillingMetrics(withProcessMetrics);
   const database = openDatabase<unknown>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.DATABASE_TIMEOUT_MS, schema: SCHEMA, pipelined: true });
   const periodSeconds = config.BILLING_PERIOD_SECONDS;
@@ -57,12 +57,12 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
   const connectAccounts = async (): Promise<RpcClient> => {
     const addresses = neighbours.accountsAddress === undefined ? config.ACCOUNTS_ADDRS : [await neighbours.accountsAddress];
     if (addresses.length === 0) throw new Fault('accounts_unavailable', 'ACCOUNTS_ADDRS is not set.');
-    return createRpcClient({ area: 'accounts', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: ACCOUNTS_DEADLINE_MS, doors, tracer, observer });
+    return createRpcClient({ area: 'accounts', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: ACCOUNTS_DEADLINE_MS, doors, tracer, tls, observer });
   };
   const keeper = createBookkeeper({ store: books, accounts: createAccountsClient(() => (accounts ??= connectAccounts()), config.CONTRACT_VARIANT), periodSeconds, graceMs });
   const rounds = startRounds({ books, keeper, clock, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
   const booksDoor = createBooksHandlers({ books, keeper, clock, periodSeconds, onReconciled: (nano) => metrics.reconciled(nano) });
-  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer });
+  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started });
   const ports: Record<string, number> = {};
   let started = false;

@@ -5,8 +5,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeBilling } from './compose.js';
 import { loadBillingConfig } from './config.js';
 
-await runService('billing', process.env, ({ tracing }) => {
+await runService('billing', process.env, ({ tracing, tls }) => {
   const config = loadBillingConfig(process.env);
   const log = createLog({ service: 'billing', level: config.LOG_LEVEL });
-  return { service: composeBilling(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('billing') }), log };
+  return { service: composeBilling(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('billing'), tls }), log };
 });

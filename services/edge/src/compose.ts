@@ -44,11 +44,11 @@ const WASTED_RUNS_PER_MINUTE_MAX = 30;
 /** Longest a single attempt may take, streams included. */
 const ATTEMPT_DEADLINE_MS = 3_600_000;
 
-export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer }: Surroundings, { bus: givenBus }: { readonly bus?: Bus } = {}): Service {
+export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls }: Surroundings, { bus: givenBus }: { readonly bus?: Bus } = {}): Service {
   const metrics = createMetrics({ service: 'edge', withProcessMetrics });
   const observer = createRpcObserver(metrics);
   const makeId = createIdSource(clock, randomBytes);
-  const client = (area: 'accounts' | 'routing' | 'quota' | 'billing' | 'plugins' | 'worker', addresses: readonly string[], peer: string = area) => createRpcClient({ area, addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: DEFAULT_DEADLINE_MS, doors, tracer, observer, peer });
+  const client = (area: 'accounts' | 'routing' | 'quota' | 'billing' | 'plugins' | 'worker', addresses: readonly string[], peer: string = area) => createRpcClient({ area, addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: DEFAULT_DEADLINE_MS, doors, tracer, tls, observer, peer });
   const accounts = client('accounts', config.ACCOUNTS_ADDRS);
   const routing = client('routing', config.ROUTING_ADDRS);
   const quota = client('quota', config.QUOTA_ADDRS);

@@ -41,17 +41,17 @@ export interface PluginsOptions {
 }
 
 /** `start` rejects with a ConfigError or Fault. */
-export function composePlugins(config: PluginsConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer }: Surroundings, options: PluginsOptions = {}): Service {
+export function composePlugins(config: PluginsConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls }: Surroundings, options: PluginsOptions = {}): Service {
   const metrics = createMetrics({ service: 'plugins', withProcessMetrics });
   const database = openDatabase<PluginsSchema>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS });
-  const sandbox = config.SANDBOX_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'sandbox', addresses: config.SANDBOX_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: SANDBOX_DEADLINE_MS, doors, tracer });
+  const sandbox = config.SANDBOX_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'sandbox', addresses: config.SANDBOX_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: SANDBOX_DEADLINE_MS, doors, tracer, tls });
   const imageModels = readImageModels(config.IMAGE_MODELS_FILE, config.ZDR_AGREEMENTS);
   const workers = new Map<string, RpcClient>();
   /** Those of providers with an image model; every other worker is left alone. */
   const connectWorkers = async (): Promise<void> => {
     const known = (await options.workers) ?? new Map([...config.WORKERS].filter(([provider]) => config.PROVIDERS.includes(provider)));
     for (const [provider, addresses] of known) {
-      if (imageModels.some((model) => model.provider === provider)) workers.set(provider, createRpcClient({ area: 'worker', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: WORKER_DEADLINE_MS, doors, tracer, peer: `worker-${provider}` }));
+      if (imageModels.some((model) => model.provider === provider)) workers.set(provider, createRpcClient({ area: 'worker', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: WORKER_DEADLINE_MS, doors, tracer, tls, peer: `worker-${provider}` }));
     }
   };
   let isReady = false;
@@ -89,7 +89,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
       const registry = createRegistry(plugins, config.PLUGIN_FEES);
       const { stage } = createPluginsMetrics(metrics);
       const runner = createRunner({ registry, clock, onStage: stage });
-      server = createRpcServer({ area: 'plugins', handlers: createHandlers({ registry, runner, index, facts }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer });
+      server = createRpcServer({ area: 'plugins', handlers: createHandlers({ registry, runner, index, facts }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
       ports['grpc'] = await server.start();
       ports['metrics'] = await health.start();
       isReady = true;

@@ -5,8 +5,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composePlugins } from './compose.js';
 import { loadPluginsConfig } from './config.js';
 
-await runService('plugins', process.env, ({ tracing }) => {
+await runService('plugins', process.env, ({ tracing, tls }) => {
   const config = loadPluginsConfig(process.env);
   const log = createLog({ service: 'plugins', level: config.LOG_LEVEL });
-  return { service: composePlugins(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('plugins') }), log };
+  return { service: composePlugins(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('plugins'), tls }), log };
 });

@@ -43,18 +43,18 @@ export interface QuotaNeighbours {
 }
 
 export function composeQuota(config: QuotaConfig, surroundings: Surroundings, neighbours: QuotaNeighbours = {}): Service {
-  const { clock, randomBytes, log, withProcessMetrics, doors, tracer } = surroundings;
+  const { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls } = surroundings;
   const periodSeconds = config.BILLING_PERIOD_SECONDS;
   const metrics = createQuotaMetrics(withProcessMetrics);
   const epoch = Buffer.from(randomBytes(8)).toString('hex');
   const store = neighbours.createStore?.(metrics) ?? createMemoryStore({ clock, periodSeconds, epoch: () => epoch });
-  const billing = config.BILLING_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'billing', addresses: config.BILLING_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: BILLING_DEADLINE_MS, doors, tracer, observer: createRpcObserver(metrics.metrics) });
+  const billing = config.BILLING_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'billing', addresses: config.BILLING_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: BILLING_DEADLINE_MS, doors, tracer, tls, observer: createRpcObserver(metrics.metrics) });
   const quota = createQuota(store, async (accountId, requestIds) => {
     if (billing === undefined) return { seq: 0n, totals: [], requestIds: [] };
     const deadlineMs = requestIds.length === 0 ? BILLING_DEADLINE_MS : RECONCILE_DEADLINE_MS;
     return readTotals(await billing.unary<TotalsRequest, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
   }, (accountId) => bus?.announce(HOLDS_FREED_SUBJECT, freedCodec.encode({ accountId })), billing === undefined || neighbours.isAlone === true ? undefined : { clock, askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})) });
-  const server = createRpcServer({ area: 'quota', handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer });
+  const server = createRpcServer({ area: 'quota', handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started && store.ready() });
   const freedCodec = messageCodec<HoldsFreed, HoldsFreed__Output>('signalbox.events.v1.HoldsFreed');
   const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');

@@ -35,7 +35,7 @@ export interface RoutingNeighbours {
 }
 
 /** The service, not yet started. Without a bus there are no live statistics, and decisions rest on the catalog's priors. */
-export function composeRouting(config: RoutingConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer }: Surroundings, neighbours: RoutingNeighbours = {}): Service {
+export function composeRouting(config: RoutingConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls }: Surroundings, neighbours: RoutingNeighbours = {}): Service {
   const withSimulator = config.SIMULATOR === 'on' || config.PROVIDERS.includes(SIMULATOR_PROVIDER) || (config.SIMULATOR === 'auto' && config.PROVIDERS.length === 0);
   const source = createCatalogFiles({
     directory: config.CATALOG_DIR,
@@ -70,7 +70,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     },
     clock, makeId, log, metrics: routingMetrics, location: source.location,
   });
-  const server = createRpcServer({ area: 'routing', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer });
+  const server = createRpcServer({ area: 'routing', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   observeBus(metrics, () => neighbours.bus ?? ownBus);
   observeCatalog(metrics, () => ({ models: holder.current()?.catalog.models.length ?? 0, endpoints: holder.current()?.catalog.endpoints.length ?? 0 }));
   observeEndpoints(metrics, () => {

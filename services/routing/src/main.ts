@@ -6,8 +6,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeRouting } from './compose.js';
 import { loadRoutingConfig } from './config.js';
 
-await runService('routing', process.env, ({ tracing }) => {
+await runService('routing', process.env, ({ tracing, tls }) => {
   const config = loadRoutingConfig(process.env);
   const log = createLog({ service: 'routing', level: config.LOG_LEVEL });
-  return { service: composeRouting(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('routing') }), log };
+  return { service: composeRouting(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('routing'), tls }), log };
 });

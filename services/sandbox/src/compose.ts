@@ -12,11 +12,11 @@ import { createHandlers } from './server.js';
 const STOP_GRACE_MS = 7_000;
 
 /** `processes` is for tests. */
-export function composeSandbox(config: SandboxConfig, { clock, log, withProcessMetrics, doors, tracer }: Surroundings, options: { readonly processes?: ProgramProcesses } = {}): Service {
+export function composeSandbox(config: SandboxConfig, { clock, log, withProcessMetrics, doors, tracer, tls }: Surroundings, options: { readonly processes?: ProgramProcesses } = {}): Service {
   const metrics = createSandboxMetrics(withProcessMetrics);
   const processes = options.processes ?? createProcesses({ clock });
   const queue = createProgramQueue({ processes, clock, concurrency: config.SANDBOX_CONCURRENCY });
-  const server = createRpcServer({ area: 'sandbox', handlers: createHandlers({ queue, clock, metrics }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer });
+  const server = createRpcServer({ area: 'sandbox', handlers: createHandlers({ queue, clock, metrics }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   let isStarted = false;
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => isStarted });
   const ports: Record<string, number> = {};

@@ -6,8 +6,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeSandbox } from './compose.js';
 import { loadSandboxConfig } from './config.js';
 
-await runService('sandbox', process.env, ({ tracing }) => {
+await runService('sandbox', process.env, ({ tracing, tls }) => {
   const config = loadSandboxConfig(process.env);
   const log = createLog({ service: 'sandbox', level: config.LOG_LEVEL });
-  return { service: composeSandbox(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('sandbox') }), log };
+  return { service: composeSandbox(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('sandbox'), tls }), log };
 });

@@ -6,8 +6,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeWorkerAnthropic } from './compose.js';
 import { loadWorkerAnthropicConfig } from './config.js';
 
-await runService('worker-anthropic', process.env, ({ tracing }) => {
+await runService('worker-anthropic', process.env, ({ tracing, tls }) => {
   const config = loadWorkerAnthropicConfig(process.env);
   const log = createLog({ service: 'worker-anthropic', level: config.LOG_LEVEL });
-  return { service: composeWorkerAnthropic(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer(`worker-${config.PROVIDER}`) }), log };
+  return { service: composeWorkerAnthropic(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer(`worker-${config.PROVIDER}`), tls }), log };
 });

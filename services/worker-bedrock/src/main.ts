@@ -6,8 +6,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeWorkerBedrock } from './compose.js';
 import { loadWorkerBedrockConfig } from './config.js';
 
-await runService('worker-bedrock', process.env, ({ tracing }) => {
+await runService('worker-bedrock', process.env, ({ tracing, tls }) => {
   const config = loadWorkerBedrockConfig(process.env);
   const log = createLog({ service: 'worker-bedrock', level: config.LOG_LEVEL });
-  return { service: composeWorkerBedrock(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('worker-bedrock') }), log };
+  return { service: composeWorkerBedrock(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('worker-bedrock'), tls }), log };
 });

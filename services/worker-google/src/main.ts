@@ -6,8 +6,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeWorkerGoogle } from './compose.js';
 import { loadWorkerGoogleConfig } from './config.js';
 
-await runService('worker-google', process.env, ({ tracing }) => {
+await runService('worker-google', process.env, ({ tracing, tls }) => {
   const config = loadWorkerGoogleConfig(process.env);
   const log = createLog({ service: 'worker-google', level: config.LOG_LEVEL });
-  return { service: composeWorkerGoogle(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer(`worker-${config.PROVIDER}`) }), log };
+  return { service: composeWorkerGoogle(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer(`worker-${config.PROVIDER}`), tls }), log };
 });

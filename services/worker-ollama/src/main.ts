@@ -6,8 +6,8 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { composeWorkerOllama } from './compose.js';
 import { loadWorkerOllamaConfig } from './config.js';
 
-await runService('worker-ollama', process.env, ({ tracing }) => {
+await runService('worker-ollama', process.env, ({ tracing, tls }) => {
   const config = loadWorkerOllamaConfig(process.env);
   const log = createLog({ service: 'worker-ollama', level: config.LOG_LEVEL });
-  return { service: composeWorkerOllama(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('worker-ollama') }), log };
+  return { service: composeWorkerOllama(config, { clock: systemClock, randomBytes, log, withProcessMetrics: true, tracer: tracing?.tracer('worker-ollama'), tls }), log };
 });

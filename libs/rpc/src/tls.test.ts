@@ -1,0 +1,126 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ServiceArea } from '@signalbox/contracts/load';
+import { systemClock } from '@signalbox/runtime/clock';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { openRpcTls, type RpcTls } from '@signalbox/runtime/tls-files';
+import { createAuthority, type Authority } from '@signalbox/testkit/certificates';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Handlers, RpcClient } from './call.js';
+import { methodsOf } from './channel.js';
+import { createRpcClient } from './client.js';
+import { createRpcServer } from './server.js';
+import { CALLERS, callersOf, identitiesOf } from './tls.js';
+
+const root = mkdtempSync(join(tmpdir(), 'signalbox-tls-'));
+const open: (() => Promise<void>)[] = [];
+let ours: Authority;
+let strangers: Authority;
+
+beforeAll(() => {
+  ours = createAuthority('ours');
+  strangers = createAuthority('strangers');
+  for (const service of ['quota', 'edge', 'worker-openai', 'plugins']) ours.issue(join(root, service), service);
+  strangers.issue(join(root, 'stranger'), 'edge');
+});
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const tlsOf = (service: string, clock: FakeClock = createFakeClock()): RpcTls => openRpcTls({ RPC_TLS_DIR: join(root, service) }, { clock, log: silentLog });
+
+const handlers: Handlers = { unary: { Admit: () => ({}), Finish: () => ({}) } };
+
+async function serve(tls: RpcTls): Promise<string> {
+  const server = createRpcServer({ area: 'quota', handlers, host: '127.0.0.1', port: 0, clock: systemClock, log: silentLog, tls });
+  const port = await server.start();
+  open.push(() => server.stop(0));
+  return `127.0.0.1:${String(port)}`;
+}
+
+function clientOf(address: string, door: 'link' | 'unary', tls: RpcTls): RpcClient {
+  const client = createRpcClient({ area: 'quota', addresses: [address], door, clock: systemClock, randomBytes, defaultDeadlineMs: 5_000, links: 1, tls });
+  open.push(() => client.close());
+  return client;
+}
+
+describe.each(['link', 'unary'] as const)('through the %s door', (door) => {
+  test('a service calls what its certificate entitles it to, and nothing else', async () => {
+    const address = await serve(tlsOf('quota'));
+    const edge = clientOf(address, door, tlsOf('edge'));
+    const worker = clientOf(address, door, tlsOf('worker-openai'));
+    const plugins = clientOf(address, door, tlsOf('plugins'));
+    await expect(edge.unary('Admit', {})).resolves.toMatchObject({ decision: 'DECISION_UNSPECIFIED' });
+    await expect(edge.unary('Finish', {})).rejects.toMatchObject({ code: 'caller_refused' });
+    await expect(worker.unary('Finish', {})).resolves.toEqual({});
+    await expect(worker.unary('Admit', {})).rejects.toMatchObject({ code: 'caller_refused' });
+    await expect(plugins.unary('Admit', {})).rejects.toMatchObject({ code: 'caller_refused' });
+  });
+
+  test('a caller of another authority, one without a certificate, and a server of another authority: no call gets through', async () => {
+    const address = await serve(tlsOf('quota'));
+    const impostor = await serve(tlsOf('stranger'));
+    const refused = { code: 'peer_unavailable' };
+    await Promise.all([
+      expect(clientOf(address, door, tlsOf('stranger')).unary('Admit', {})).rejects.toMatchObject(refused),
+      expect(clientOf(address, door, undefined).unary('Admit', {})).rejects.toMatchObject(refused),
+      expect(clientOf(impostor, door, tlsOf('edge')).unary('Admit', {})).rejects.toMatchObject(refused),
+    ]);
+  });
+});
+
+test('renewed files are used without a restart; files that do not fit together change nothing', async () => {
+  const clock = createFakeClock();
+  const directory = join(root, 'renewed');
+  strangers.issue(directory, 'quota');
+  const tls = openRpcTls({ RPC_TLS_DIR: directory }, { clock, log: silentLog });
+  const address = await serve(tls);
+  const connects = (): Promise<string> => clientOf(address, 'unary', tlsOf('edge')).unary('Admit', {}).then(() => 'answered', (fault: { readonly code: string }) => fault.code);
+  expect(await connects()).toBe('peer_unavailable');
+  ours.issue(directory, 'quota');
+  clock.advance(10_000);
+  expect(await connects()).toBe('answered');
+  // Half of a set, as while it is being replaced.
+  writeFileSync(join(directory, 'tls.key'), 'no key');
+  clock.advance(10_000);
+  expect(await connects()).toBe('answered');
+});
+
+test('without certificates a door listens on loopback only, unless TLS is off; production refuses off', () => {
+  const listening = (host: string, environment: Readonly<Record<string, string>>) => () =>
+    createRpcServer({ area: 'quota', handlers, host, port: 0, clock: systemClock, log: silentLog, tls: openRpcTls(environment, { clock: createFakeClock(), log: silentLog }) });
+  for (const host of ['127.0.0.1', 'localhost', '::1']) expect(listening(host, {})).not.toThrow();
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'quota']) {
+    expect(listening(host, {})).toThrow(/RPC_TLS_DIR/);
+    expect(listening(host, { RPC_TLS: 'off' })).not.toThrow();
+    expect(listening(host, { RPC_TLS_DIR: join(root, 'quota') })).not.toThrow();
+  }
+  expect(listening('127.0.0.1', { RPC_TLS: 'off', DEPLOYMENT: 'production' })).toThrow(/RPC_TLS: off is refused in production/);
+  expect(listening('127.0.0.1', { RPC_TLS_DIR: join(root, 'none') })).toThrow(/RPC_TLS_DIR: ca\.crt cannot be read/);
+});
+
+test('every caller that is named is one of the drawing, for a method that there is', () => {
+  const areas: readonly ServiceArea[] = ['accounts', 'billing', 'plugins', 'quota', 'routing', 'sandbox', 'worker'];
+  const allowed = areas.flatMap((area) => [...methodsOf(area).keys()].flatMap((method) => callersOf(area, method).map((caller) => `${caller} > ${area}`)));
+  expect([...new Set(allowed)].sort()).toEqual(
+    ['billing > accounts', 'edge > accounts', 'edge > billing', 'edge > plugins', 'edge > quota', 'edge > routing', 'edge > worker', 'plugins > sandbox', 'plugins > worker', 'quota > billing', 'worker > accounts', 'worker > billing', 'worker > quota'].sort(),
+  );
+  for (const area of areas) expect(Object.keys(CALLERS[area] ?? {}).filter((method) => !methodsOf(area).has(method))).toEqual([]);
+  // Plaintext of accounts' own secrets never passes the edge.
+  expect(callersOf('accounts', 'ResolveProviderKey')).toEqual(['worker']);
+});
+
+test.each([
+  [undefined, []],
+  ['DNS:edge, DNS:edge.signalbox.svc, IP Address:10.0.0.1', ['edge']],
+  ['DNS:worker-openai.signalbox.svc.cluster.local', ['worker']],
+  ['URI:spiffe://x/edge, email:edge@x', []],
+  // node:tls quotes what could be taken for another entry.
+  ['DNS:"x\\u002c DNS:edge"', ['"x\\u002c DNS:edge"']],
+])('%s speaks for %j', (subjectaltname, identities) => {
+  expect([...identitiesOf({ subjectaltname })]).toEqual(identities);
+});

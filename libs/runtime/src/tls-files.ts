@@ -1,0 +1,104 @@
+/** The certificates of a process: read once at the start, and again while it runs, so that they are renewed without a restart. */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import { z } from 'zod';
+import { ConfigError, loadConfig, type Environment } from './config.js';
+import type { Log } from './log.js';
+
+/** PEM texts. */
+export interface TlsMaterial {
+  /** Who is believed: of callers and of those called. */
+  readonly ca: Buffer;
+  readonly certificate: Buffer;
+  readonly privateKey: Buffer;
+}
+
+export interface TlsFiles {
+  latest(): TlsMaterial;
+  /** Called with each set that replaces the latest. Answers how to stop. */
+  watch(listener: (material: TlsMaterial) => void): () => void;
+  /** Reads no more. */
+  stop(): void;
+}
+
+/** How the doors between services are kept: with certificates; plain wherever they listen (`off`); absent = plain, on loopback only. */
+export type RpcTls = TlsFiles | 'off' | undefined;
+
+/** Names as in a Kubernetes secret of type tls. */
+const FILES = { ca: 'ca.crt', certificate: 'tls.crt', privateKey: 'tls.key' } as const;
+/** Certificates live for weeks: a new one is used long before the old one ends. */
+const REREAD_MS = 10_000;
+
+const schema = z.object({
+  /** Folder of ca.crt, tls.crt and tls.key: services then call each other with mutual TLS. Absent = plain, which doors beyond loopback refuse. */
+  RPC_TLS_DIR: z.string().min(1).optional(),
+  /** `off`: plain wherever the doors listen, for development on a network of its own. */
+  RPC_TLS: z.enum(['required', 'off']).default('required'),
+  /** What production refuses: RPC_TLS=off. */
+  DEPLOYMENT: z.enum(['development', 'production']).default('development'),
+});
+
+function readMaterial(directory: string): TlsMaterial {
+  const read = (name: string): Buffer => {
+    try {
+      return readFileSync(join(directory, name));
+    } catch {
+      throw new ConfigError(`RPC_TLS_DIR: ${name} cannot be read there.`);
+    }
+  };
+  const material = { ca: read(FILES.ca), certificate: read(FILES.certificate), privateKey: read(FILES.privateKey) };
+  try {
+    createSecureContext({ ca: material.ca, cert: material.certificate, key: material.privateKey });
+  } catch {
+    throw new ConfigError(`RPC_TLS_DIR: ${FILES.certificate}, ${FILES.privateKey} and ${FILES.ca} do not make a certificate, its key and who is believed.`);
+  }
+  return material;
+}
+
+const isSame = (a: TlsMaterial, b: TlsMaterial): boolean => a.ca.equals(b.ca) && a.certificate.equals(b.certificate) && a.privateKey.equals(b.privateKey);
+
+/** Throws ConfigError when they cannot be used. Later, what cannot be used is told of once and changes nothing. */
+export function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock; readonly log: Log }): TlsFiles {
+  const listeners = new Set<(material: TlsMaterial) => void>();
+  let latest = readMaterial(directory);
+  let timer: Timer | undefined;
+  let isBroken = false;
+  const reread = (): void => {
+    try {
+      const material = readMaterial(directory);
+      isBroken = false;
+      if (!isSame(material, latest)) {
+        latest = material;
+        log.info('New certificates are in use.');
+        for (const listener of listeners) listener(material);
+      }
+    } catch {
+      // Files of a set may be replaced one after another.
+      if (!isBroken) log.warn('New certificates cannot be used; the ones before stay.');
+      isBroken = true;
+    }
+    schedule();
+  };
+  const schedule = (): void => {
+    timer = clock.setTimer(REREAD_MS, reread, { unref: true });
+  };
+  schedule();
+  return {
+    latest: () => latest,
+    watch: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    stop: () => timer?.cancel(),
+  };
+}
+
+/** Throws ConfigError naming what is wrong. */
+export function openRpcTls(environment: Environment, surroundings: { readonly clock: Clock; readonly log: Log }): RpcTls {
+  const { RPC_TLS_DIR: directory, RPC_TLS: mode, DEPLOYMENT: deployment } = loadConfig(schema, environment);
+  if (mode === 'off' && deployment === 'production') throw new ConfigError('RPC_TLS: off is refused in production; give certificates in RPC_TLS_DIR.');
+  if (mode === 'off') return 'off';
+  return directory === undefined ? undefined : openTlsFiles(directory, surroundings);
+}
