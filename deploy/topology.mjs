@@ -1,5 +1,5 @@
-// The table of services as they are deployed: `node deploy/topology.mjs` writes docker-compose.yml and
-// k8s/base/services.yaml from it, `--check` compares. What is asked of every container stands here once.
+// The table of services as they are deployed: `node deploy/topology.mjs` writes docker-compose.yml,
+// k8s/base/services.yaml and the certificates of k8s/overlays/prod from it, `--check` compares. What is asked of every container stands here once.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 
@@ -43,6 +43,8 @@ const workerRow = ([name, service, provider, credentials]) => ({
   memoryMi: 256,
 });
 
+/** How the doors between services are kept: plain under compose and in development, with certificates in production. */
+const RPC_SECURITY = ['RPC_TLS', 'RPC_TLS_DIR', 'DEPLOYMENT'];
 const TRACING = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_TRACES_SAMPLER_ARG'];
 const OTLP_HTTP = 4318;
 /** Programs that nobody trusts run in sandbox: it reaches nothing, a collector neither. */
@@ -88,7 +90,7 @@ const SERVICES = [
     replicas: 2,
     memoryMi: 384,
   },
-].map((row) => ({ service: row.name, credentials: [], ...row, settings: [...(row.settings ?? []), ...(sendsTraces(row) ? TRACING : [])] }));
+].map((row) => ({ service: row.name, credentials: [], ...row, settings: [...(row.settings ?? []), ...RPC_SECURITY, ...(sendsTraces(row) ? TRACING : [])] }));
 
 const STORE_PORTS = { postgres: 5432, redis: 6379, nats: 4222 };
 const command = ({ service }) => [`services/${service}/dist/main.js`];
@@ -106,7 +108,7 @@ const SECRET_VALUES = {
   sealing: { SECRETS_KEY: '${SECRETS_KEY:?}' },
   admin: { ADMIN_TOKEN: '${ADMIN_TOKEN:?}' },
 };
-const SETTING_DEFAULTS = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_SAMPLER_ARG: '1', CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', BYOK_PROVIDERS: '', SIMULATOR: 'auto', ZDR_AGREEMENTS: '' };
+const SETTING_DEFAULTS = { RPC_TLS: 'off', RPC_TLS_DIR: '', DEPLOYMENT: 'development', OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_SAMPLER_ARG: '1', CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', BYOK_PROVIDERS: '', SIMULATOR: 'auto', ZDR_AGREEMENTS: '' };
 
 function composeService(row) {
   const { name, env, secrets, settings, credentials, calls, stores, http, provider } = row;
@@ -196,6 +198,8 @@ function composeFile() {
 
 // ── Kubernetes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
+const TLS_DIR = '/tls';
+const tlsSecret = (name) => `signalbox-${name}-tls`;
 const labels = (name) => ({ 'app.kubernetes.io/name': name, 'app.kubernetes.io/part-of': 'signalbox' });
 const metadata = (name) => ({ name, labels: labels(name) });
 const fromSecret = (name, secret, isOptional = false) => ({ name, valueFrom: { secretKeyRef: { name: `signalbox-${secret}`, key: name, ...(isOptional ? { optional: true } : {}) } } });
@@ -232,10 +236,11 @@ function podTemplate(row) {
           lifecycle: { preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } } },
           resources: { requests: { cpu: '100m', memory: `${Math.round(memoryMi / 2)}Mi` }, limits: { memory: `${memoryMi}Mi` } },
           securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
-          volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }])],
+          volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, { name: 'tls', mountPath: TLS_DIR, readOnly: true }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }])],
         },
       ],
-      volumes: [{ name: 'tmp', emptyDir: {} }],
+      // Written by cert-manager in production; the service reads it again while it runs.
+      volumes: [{ name: 'tmp', emptyDir: {} }, { name: 'tls', secret: { secretName: tlsSecret(name), optional: true, defaultMode: 0o440 } }],
     },
   };
 }
@@ -292,13 +297,27 @@ function kubernetesService(row) {
   return [workload, door, networkPolicy(row), ...(provider === undefined ? many : [])];
 }
 
+/** Production: a certificate for each service, by the authority that the issuer holds. Its name is what it may call as, and where it is called. */
+function certificates() {
+  const issuer = { apiVersion: 'cert-manager.io/v1', kind: 'Issuer', metadata: { name: 'signalbox' }, spec: { ca: { secretName: 'signalbox-ca' } } };
+  const certificate = ({ name }) => ({
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Certificate',
+    metadata: { name },
+    spec: { secretName: tlsSecret(name), dnsNames: [name, `${name}.signalbox.svc`], issuerRef: { name: 'signalbox', kind: 'Issuer' }, usages: ['server auth', 'client auth'], privateKey: { algorithm: 'ECDSA', size: 256, rotationPolicy: 'Always' }, duration: '720h', renewBefore: '240h' },
+  });
+  return [issuer, ...SERVICES.map(certificate)];
+}
+
 // ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const HEAD = '# Written by deploy/topology.mjs: change the table there, then run it.\n';
 const options = { lineWidth: 0, aliasDuplicateObjects: false };
+const yamlOf = (documents) => documents.map((document) => stringify(document, options)).join('---\n');
 const files = {
   '../docker-compose.yml': HEAD + stringify(composeFile(), options),
-  '../k8s/base/services.yaml': HEAD + SERVICES.flatMap(kubernetesService).map((document) => stringify(document, options)).join('---\n'),
+  '../k8s/base/services.yaml': HEAD + yamlOf(SERVICES.flatMap(kubernetesService)),
+  '../k8s/overlays/prod/certificates.yaml': HEAD + yamlOf(certificates()),
 };
 const isCheck = process.argv.includes('--check');
 for (const [path, text] of Object.entries(files)) {

@@ -66,8 +66,8 @@ const serviceOf = (command: readonly string[] = []): string => /^services\/([a-z
 
 /** Names that a service's settings know: its own, those of every process, of every worker, and of the providers' tables. */
 function knownVariables(service: string): ReadonlySet<string> {
-  const files = [`services/${service}/src/config.ts`, ...(service.startsWith('worker-') ? ['libs/worker-kit/src/config.ts'] : []), 'libs/runtime/src/tracing.ts', ...['presets', 'credential', 'service-account'].map((name) => `services/${service}/src/${name}.ts`)];
-  return new Set(files.filter((file) => existsSync(join(ROOT, file))).flatMap((file) => read(file).match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\bHOST\b|\bPORT\b|\bPROVIDER\b|\bPROVIDERS\b|\bSIMULATOR\b|\bWORKERS\b/g) ?? []));
+  const files = [`services/${service}/src/config.ts`, ...(service.startsWith('worker-') ? ['libs/worker-kit/src/config.ts'] : []), 'libs/runtime/src/tracing.ts', 'libs/runtime/src/tls-files.ts', ...['presets', 'credential', 'service-account'].map((name) => `services/${service}/src/${name}.ts`)];
+  return new Set(files.filter((file) => existsSync(join(ROOT, file))).flatMap((file) => read(file).match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\bHOST\b|\bPORT\b|\bPROVIDER\b|\bPROVIDERS\b|\bSIMULATOR\b|\bWORKERS\b|\bDEPLOYMENT\b/g) ?? []));
 }
 
 test('the files are what their table makes', () => {
@@ -184,6 +184,20 @@ test('cluster: every pod is locked in, watched and drained', () => {
     expect(workload.spec.volumeClaimTemplates?.map((claim) => claim.metadata.name)).toEqual(['wal']);
     expect(workload.spec.persistentVolumeClaimRetentionPolicy).toEqual({ whenDeleted: 'Retain', whenScaled: 'Retain' });
     expect(container.volumeMounts).toContainEqual({ name: 'wal', mountPath: '/wal' });
+  }
+});
+
+test('production: services speak mutual TLS, each with a certificate in its own name that its pods mount', () => {
+  const kustomization = parse(read('k8s/overlays/prod/kustomization.yaml')) as { readonly resources: readonly string[]; readonly patches: readonly { readonly target: { readonly kind: string }; readonly patch: string }[] };
+  const settings = kustomization.patches.filter(({ target }) => target.kind === 'ConfigMap').flatMap(({ patch }) => parse(patch) as readonly { readonly path: string; readonly value: string }[]);
+  expect(settings).toEqual(expect.arrayContaining([expect.objectContaining({ path: '/data/DEPLOYMENT', value: 'production' }), expect.objectContaining({ path: '/data/RPC_TLS', value: 'required' }), expect.objectContaining({ path: '/data/RPC_TLS_DIR', value: '/tls' })]));
+  expect(kustomization.resources).toContain('certificates.yaml');
+  const certificates = objectsOf(read('k8s/overlays/prod/certificates.yaml')).filter(({ kind }) => kind === 'Certificate') as unknown as readonly { readonly metadata: { readonly name: string }; readonly spec: { readonly secretName: string; readonly dnsNames: readonly string[] } }[];
+  expect(certificates.map(({ metadata }) => metadata.name).sort()).toEqual(workloads.map(({ metadata }) => metadata.name).sort());
+  for (const { metadata, spec } of certificates) {
+    expect(spec.dnsNames).toEqual([metadata.name, `${metadata.name}.signalbox.svc`]);
+    const pod = workloads.find((workload) => workload.metadata.name === metadata.name)?.spec.template?.spec as unknown as { readonly volumes: readonly { readonly name: string; readonly secret?: { readonly secretName: string } }[] };
+    expect(pod.volumes.find(({ name }) => name === 'tls')?.secret?.secretName).toBe(spec.secretName);
   }
 });
 
