@@ -26,6 +26,12 @@ test('each alert has a page that says what to do, and no page is left without it
   }
 });
 
+test('each alert has a case in which it fires', () => {
+  const { tests } = parse(readFileSync(`${ROOT}/deploy/prometheus/alerts.test.yml`, 'utf8')) as { readonly tests: readonly { readonly alert_rule_test: readonly { readonly alertname: string; readonly exp_alerts: readonly unknown[] }[] }[] };
+  const fired = new Set(tests.flatMap(({ alert_rule_test: cases }) => cases.filter(({ exp_alerts: expected }) => expected.length > 0).map(({ alertname }) => alertname)));
+  expect(rules.map(({ alert }) => alert).filter((alert) => !fired.has(alert))).toEqual([]);
+});
+
 test('the cluster has the same rules as the compose file', () => {
   const inCluster = parse(readFileSync(`${ROOT}/k8s/base/alerts.yaml`, 'utf8')) as { readonly spec: unknown };
   expect(inCluster.spec).toEqual(parse(readFileSync(`${ROOT}/deploy/prometheus/alerts.yml`, 'utf8')));
