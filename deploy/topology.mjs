@@ -53,14 +53,15 @@ const sendsTraces = ({ name }) => name !== 'sandbox';
 /** `secrets`: variable → secret that holds it. `calls`: rpc neighbours. `stores`: what else it connects to. */
 const SERVICES = [
   { name: 'accounts', env: {}, secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'nats' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
-  { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'nats' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
+  { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'nats' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
   { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, secrets: { REDIS_URL: 'quota', NATS_URL: 'nats' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
-  { name: 'routing', env: {}, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR', 'ZDR_AGREEMENTS'], secrets: { NATS_URL: 'nats' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
+  { name: 'routing', env: { SNAPSHOT_DIR: '/catalogs' }, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'], secrets: { NATS_URL: 'nats' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
   { name: 'sandbox', env: {}, secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
   {
     name: 'plugins',
     env: { SANDBOX_ADDRS: at('sandbox'), WORKERS: IMAGE_WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(',') },
-    settings: ['PROVIDERS', 'ZDR_AGREEMENTS'],
+    settings: ['PROVIDERS', 'ZDR_AGREEMENTS', 'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_GUARANTEE', 'MEMORY_ZDR'],
+    credentials: ['WEB_SEARCH_KEY'],
     secrets: { DATABASE_URL: 'plugins' },
     calls: ['sandbox', ...IMAGE_WORKERS.map(([name]) => name)],
     stores: ['postgres'],
@@ -73,8 +74,6 @@ const SERVICES = [
     name: 'edge',
     env: {
       PORT: String(HTTP),
-      // Where the image has it.
-      DASHBOARD_DIR: '/app/services/dashboard/dist/site',
       ACCOUNTS_ADDRS: at('accounts'),
       ROUTING_ADDRS: at('routing'),
       QUOTA_ADDRS: at('quota'),
@@ -82,7 +81,7 @@ const SERVICES = [
       PLUGINS_ADDRS: at('plugins'),
       WORKERS: WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(','),
     },
-    settings: ['CONTRACT_VARIANT'],
+    settings: ['CONTRACT_VARIANT', 'EDGE_REPLICAS'],
     secrets: { KEY_PEPPER: 'keys', ADMIN_TOKEN: 'admin', NATS_URL: 'nats' },
     calls: ['accounts', 'routing', 'quota', 'billing', 'plugins', ...WORKERS.map(([name]) => name)],
     stores: ['nats'],
@@ -108,7 +107,8 @@ const SECRET_VALUES = {
   sealing: { SECRETS_KEY: '${SECRETS_KEY:?}' },
   admin: { ADMIN_TOKEN: '${ADMIN_TOKEN:?}' },
 };
-const SETTING_DEFAULTS = { RPC_TLS: 'off', RPC_TLS_DIR: '', DEPLOYMENT: 'development', OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_SAMPLER_ARG: '1', CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', BYOK_PROVIDERS: '', SIMULATOR: 'auto', ZDR_AGREEMENTS: '' };
+/** Of compose; what is not here is left to the service's own default. */
+const SETTING_DEFAULTS = { RPC_TLS: 'off', CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', SIMULATOR: 'auto' };
 
 function composeService(row) {
   const { name, env, secrets, settings, credentials, calls, stores, http, provider } = row;
@@ -122,7 +122,7 @@ function composeService(row) {
       ...common(row),
       LOG_LEVEL: '${LOG_LEVEL:-info}',
       ...env,
-      ...Object.fromEntries(settings.map((setting) => [setting, `\${${setting}:-${SETTING_DEFAULTS[setting]}}`])),
+      ...Object.fromEntries(settings.map((setting) => [setting, `\${${setting}:-${SETTING_DEFAULTS[setting] ?? ''}}`])),
       ...Object.fromEntries(Object.entries(secrets).map(([variable, secret]) => [variable, SECRET_VALUES[secret][variable]])),
       ...Object.fromEntries(credentials.map((variable) => [variable, `\${${variable}:-}`])),
     },
@@ -132,7 +132,7 @@ function composeService(row) {
     tmpfs: ['/tmp'],
     cap_drop: ['ALL'],
     security_opt: ['no-new-privileges:true'],
-    ...(isWorker ? { volumes: [`wal-${name.slice('worker-'.length)}:/wal`] } : {}),
+    ...(isWorker ? { volumes: [`wal-${name.slice('worker-'.length)}:/wal`] } : name === 'routing' ? { volumes: ['catalogs:/catalogs'] } : {}),
     restart: 'unless-stopped',
     stop_grace_period: `${GRACE_SECONDS}s`,
     mem_limit: `${row.memoryMi}m`,
@@ -236,11 +236,11 @@ function podTemplate(row) {
           lifecycle: { preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } } },
           resources: { requests: { cpu: '100m', memory: `${Math.round(memoryMi / 2)}Mi` }, limits: { memory: `${memoryMi}Mi` } },
           securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
-          volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, { name: 'tls', mountPath: TLS_DIR, readOnly: true }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }])],
+          volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, { name: 'tls', mountPath: TLS_DIR, readOnly: true }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }]), ...(name === 'routing' ? [{ name: 'catalogs', mountPath: '/catalogs' }] : [])],
         },
       ],
       // Written by cert-manager in production; the service reads it again while it runs.
-      volumes: [{ name: 'tmp', emptyDir: {} }, { name: 'tls', secret: { secretName: tlsSecret(name), optional: true, defaultMode: 0o440 } }],
+      volumes: [{ name: 'tmp', emptyDir: {} }, { name: 'tls', secret: { secretName: tlsSecret(name), optional: true, defaultMode: 0o440 } }, ...(name === 'routing' ? [{ name: 'catalogs', emptyDir: { sizeLimit: '256Mi' } }] : [])],
     },
   };
 }

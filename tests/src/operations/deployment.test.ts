@@ -67,7 +67,7 @@ const serviceOf = (command: readonly string[] = []): string => /^services\/([a-z
 /** Names that a service's settings know: its own, those of every process, of every worker, and of the providers' tables. */
 function knownVariables(service: string): ReadonlySet<string> {
   const files = [`services/${service}/src/config.ts`, ...(service.startsWith('worker-') ? ['libs/worker-kit/src/config.ts'] : []), 'libs/runtime/src/tracing.ts', 'libs/runtime/src/tls-files.ts', ...['presets', 'credential', 'service-account'].map((name) => `services/${service}/src/${name}.ts`)];
-  return new Set(files.filter((file) => existsSync(join(ROOT, file))).flatMap((file) => read(file).match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\bHOST\b|\bPORT\b|\bPROVIDER\b|\bPROVIDERS\b|\bSIMULATOR\b|\bWORKERS\b|\bDEPLOYMENT\b/g) ?? []));
+  return new Set(files.filter((file) => existsSync(join(ROOT, file))).flatMap((file) => read(file).match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\bHOST\b|\bPORT\b|\bPROVIDER\b|\bPROVIDERS\b|\bSIMULATOR\b|\bWORKERS\b|\bDEPLOYMENT\b|\bEXPLORATION\b/g) ?? []));
 }
 
 test('the files are what their table makes', () => {
@@ -87,6 +87,13 @@ test('every variable that is set is one that the service reads, and both ways to
     const workload = workloads.find(({ metadata }) => metadata.name === name);
     if (workload === undefined) throw new Error(name);
     expect(containerOf(workload).env.map((variable) => variable.name).sort()).toEqual(Object.keys(environment).sort());
+  }
+});
+
+test('every service is told where each neighbour is that its settings name', () => {
+  for (const [name, { command, environment = {} }] of ours) {
+    const neighbours = [...knownVariables(serviceOf(command))].filter((variable) => variable.endsWith('_ADDRS'));
+    expect({ name, untold: neighbours.filter((variable) => (environment[variable] ?? '') === '') }).toEqual({ name, untold: [] });
   }
 });
 
