@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { startDoor } from '../../testing/door.js';
+import { decisionBody } from '../decisions/body.js';
 import { openApiDocument, OPERATIONS } from './document.js';
+import { Decision } from './schemas.js';
 
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string; readonly responses: Readonly<Record<string, unknown>> }>>>>;
@@ -30,6 +32,15 @@ describe('/openapi.json', () => {
       }
     } finally {
       await door.stop();
+    }
+  });
+  test('a decision is what it says one is, with a prediction and without', () => {
+    const candidate = { model: 'maker/m', endpoint: 'maker/m@a', quality: 0.7, effectiveCost: 1_200, latencyMsP75: null, successShare: 0.99, tier: 1, utility: null, propensity: 1 };
+    const record = { snapshotId: 's', request: { model: 'auto', models: [], promptTokens: 12, mode: '', costWeight: 0.5 }, rejected: { context: 3 }, considered: [candidate], floor: null, reason: null, attempts: ['maker/m@a'], reference: null, sentence: 'It was the cheapest.' };
+    for (const predicted of [{ artefactId: null, prediction: null }, { artefactId: 'a1', prediction: { cluster: 'c', difficulty: 0.2, familiarity: 0.9 } }]) {
+      const body = decisionBody({ id: 'dec_1', requestId: 'chatcmpl-1', atMs: '1700000000000', recordJson: Buffer.from(JSON.stringify({ ...record, ...predicted })) });
+      expect(Decision.safeParse(body)).toMatchObject({ success: true });
+      expect(Object.keys(body).sort()).toEqual(Object.keys(Decision.shape).sort());
     }
   });
   test('is public, and told to be kept for an hour', async () => {

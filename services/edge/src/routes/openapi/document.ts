@@ -2,7 +2,7 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
 import {
-  ApiKey, ApiKeyChange, ApiKeyDeleted, ApiKeyRequest, ApiKeyRotation, ChatCompletion, ChatCompletionRequest, ErrorBody, Limits, listOf, MemoryFact, Model, PluginManifest, Policy, ProviderKey, ProviderKeyRequest, RequestDetail, RequestRow, Session,
+  ApiKey, ApiKeyChange, ApiKeyDeleted, ApiKeyRequest, ApiKeyRotation, ChatCompletion, ChatCompletionRequest, Decision, ErrorBody, FeedbackRequest, Limits, listOf, MemoryFact, Model, PluginManifest, Policy, ProviderKey, ProviderKeyRequest, RequestDetail, RequestRow, Session,
   Statement, StatementRow, UsageRow,
 } from './schemas.js';
 
@@ -18,7 +18,8 @@ interface Operation {
   readonly isPublic?: boolean;
   readonly query?: Readonly<Record<string, z.ZodType>>;
   readonly body?: z.ZodType;
-  readonly answer: z.ZodType | string;
+  /** Absent: there is no body. */
+  readonly answer?: z.ZodType;
   readonly status?: number;
   readonly errors?: readonly number[];
 }
@@ -42,6 +43,8 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'post', path: '/v1/chat/completions', tag: 'Inference', summary: 'Create a chat completion', scope: 'inference', body: ChatCompletionRequest, answer: ChatCompletion, errors: [400, 402, 403, 404, 409, 500, 503] },
   { method: 'get', path: '/v1/models', tag: 'Inference', summary: 'List the models that the key may use', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: z.object({ object: z.literal('list'), data: z.array(Model) }), errors: [403, 500] },
   { method: 'get', path: '/v1/models/{model}', tag: 'Inference', summary: 'Show a model', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: Model, errors: [403, 404, 500] },
+  { method: 'get', path: '/v1/decisions/{id}', tag: 'Decisions', summary: 'Show why a request went where it went', scope: 'usage:read', answer: Decision, errors: [403, 404, 500] },
+  { method: 'post', path: '/v1/feedback', tag: 'Decisions', summary: 'Tell how good an answer was', scope: 'inference', body: FeedbackRequest, status: 204, errors: [400, 403, 404, 500] },
   { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403] },
   { method: 'get', path: '/api/auth', tag: 'API keys', summary: 'List API keys', scope: 'keys', query: { ...page, status: z.string().optional() }, answer: listOf(ApiKey), errors: [400, 403] },
   { method: 'get', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Show an API key', scope: 'keys', answer: ApiKey, errors: [403, 404] },
@@ -101,7 +104,7 @@ export function openApiDocument(): object {
       responses: {
         [status]: {
           description: path === '/v1/chat/completions' ? 'The completion; with `stream: true` events of chunks, then `[DONE]`.' : 'OK',
-          content: typeof answer === 'string' ? { [answer]: {} } : path === '/v1/chat/completions' ? { ...json(answer), 'text/event-stream': { schema: z.string() } } : json(answer),
+          ...(answer === undefined ? {} : { content: path === '/v1/chat/completions' ? { ...json(answer), 'text/event-stream': { schema: z.string() } } : json(answer) }),
         },
         ...Object.fromEntries(shown.sort((one, other) => one - other).map((code) => [code, { description: ERRORS[code] ?? 'Error', content: json(ErrorBody) }])),
       },

@@ -190,6 +190,23 @@ export const Statement = z
   })
   .meta({ id: 'Statement' });
 
+export const Decision = z
+  .looseObject({
+    id: z.string(), object: z.literal('decision'), request_id: z.string(), created_at: time('When it was made'), why: z.string().meta({ description: 'In one sentence.' }),
+    asked: z.object({ model: z.string(), models: z.array(z.string()), prompt_tokens: tokens('Estimated.'), mode: z.string().nullable(), lambda: z.number().nullable() }),
+    snapshot_id: z.string().meta({ description: 'The catalog that was in force.' }), artefact_id: z.string().nullable().meta({ description: 'The artefact that `auto` predicted by; null where the client named its model.' }),
+    cluster: z.string().nullable(), difficulty: z.number().nullable(), familiarity: z.number().nullable(), excluded: z.record(z.string(), z.int()).meta({ description: 'Endpoints left out, counted by reason.' }), quality_floor: z.number().nullable(),
+    candidates: z.array(
+      z.object({
+        model: z.string(), endpoint: z.string(), quality: z.number(), expected_cost_usd: z.number().meta({ description: 'A forecast that orders candidates; never billed.' }), latency_ms_p75: z.number().nullable(), p_ok: z.number(), tier: z.int(),
+        utility: z.number().nullable(), propensity: z.number(),
+      }),
+    ),
+    reason: z.string().nullable(), attempts: z.array(z.string()), reference_model: z.string().nullable().meta({ description: 'What savings are measured against.' }), score: z.number().nullable().meta({ description: 'What a client said of the answer.' }),
+  })
+  .meta({ id: 'Decision', description: 'Why a request went where it went. Never content.' });
+export const FeedbackRequest = z.object({ request_id: z.string().max(200), score: z.number().min(0).max(1).meta({ description: '0 = useless, 1 = as good as can be.' }) }).meta({ id: 'FeedbackRequest' });
+
 export const Policy = z
   .looseObject({
     mode: z.string().nullish(), lambda: z.number().nullish(), baseline_model: z.string().nullish(), allow_models: z.array(z.string()), deny_models: z.array(z.string()), allow_providers: z.array(z.string()), deny_providers: z.array(z.string()),
