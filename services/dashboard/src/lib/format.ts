@@ -11,6 +11,11 @@ export function formatShort(value: number): string {
   return String(value);
 }
 
+/** `1 request`, `12.3K requests`. */
+export function formatCounted(value: number, one: string): string {
+  return `${formatShort(value)} ${one}${value === 1 ? '' : 's'}`;
+}
+
 export function formatMs(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return '–';
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;

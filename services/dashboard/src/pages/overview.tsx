@@ -1,7 +1,7 @@
 /** What was spent and saved, on what, and what is left. */
 import { Box, Group, SegmentedControl, SimpleGrid, Stack, Table, Text } from '@mantine/core';
 import { useMemo, useState, type ReactElement } from 'react';
-import { formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
+import { formatCounted, formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
 import { formatUsd, sumUsd } from '../lib/money.js';
 import { useApi } from '../lib/use-api.js';
 import { queryText } from '../lib/api.js';
@@ -117,7 +117,7 @@ function LimitBars(): ReactElement {
               </Text>
             ) : null}
             <Text size="xs" c="dimmed">
-              {found.requests_per_minute === null ? 'No limit of requests per minute.' : `${formatShort(found.requests_per_minute)} requests a minute${found.burst_per_second === null ? '' : `, ${found.burst_per_second} in one second`}.`}
+              {found.requests_per_minute === null ? 'No limit of requests per minute.' : `${formatCounted(found.requests_per_minute, 'request')} a minute${found.burst_per_second === null ? '' : `, ${found.burst_per_second} in one second`}.`}
             </Text>
           </Stack>
         )}
@@ -170,10 +170,10 @@ export function Overview(): ReactElement {
         <Loaded query={days} height={104}>
           {() => (
             <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="md">
-              <Figure label="Spent" value={formatUsd(cost)} hint={`on ${formatShort(requests)} requests`} />
+              <Figure label="Spent" value={formatUsd(cost)} hint={`on ${formatCounted(requests, 'request')}`} />
               <Figure label="Saved by routing" value={formatUsd(savings)} hint={saved} />
               <Figure label="Tokens" value={formatShort(read + written)} hint={`${formatShort(read)} read, ${formatShort(written)} written`} />
-              <Figure label="Latency" value={formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${timed.total.length} requests`} />
+              <Figure label="Latency" value={formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${formatCounted(timed.total.length, 'request')}`} />
             </SimpleGrid>
           )}
         </Loaded>
@@ -189,7 +189,7 @@ export function Overview(): ReactElement {
             <Loaded query={days} height={220}>
               {() => (
                 <Chart
-                  description={`Spent ${formatUsd(cost)} and saved ${formatUsd(savings)} over ${byDay.times.length} days.`}
+                  description={`Spent ${formatUsd(cost)} and saved ${formatUsd(savings)} over ${formatCounted(byDay.times.length, 'day')}.`}
                   times={byDay.times}
                   isDaily
                   format={usdAxis}
@@ -219,7 +219,7 @@ export function Overview(): ReactElement {
           </Panel>
           <Panel title="Requests, by day">
             <Loaded query={days} height={220}>
-              {() => <Chart description={`${formatShort(requests)} requests.`} times={byDay.times} isDaily format={formatShort} series={[{ label: 'Requests', values: byDay.requests, color: 1, kind: 'bars' }]} />}
+              {() => <Chart description={`${formatCounted(requests, 'request')}.`} times={byDay.times} isDaily format={formatShort} series={[{ label: 'Requests', values: byDay.requests, color: 1, kind: 'bars' }]} />}
             </Loaded>
           </Panel>
           <Panel title="Latency of the latest requests" side={<Legend entries={[['Whole answer', 1], ['First token', 2]]} />}>
@@ -231,7 +231,7 @@ export function Overview(): ReactElement {
                   </Box>
                 ) : (
                   <Chart
-                    description={`Half of the latest ${timed.times.length} requests took at most ${formatMs(half)}.`}
+                    description={`Half of the latest ${formatCounted(timed.times.length, 'request')} took at most ${formatMs(half)}.`}
                     times={timed.times}
                     format={msAxis}
                     series={[
