@@ -118,7 +118,7 @@ for (const [name, path] of files) {
 }
 
 const SHARED = {
-  HOST: 'Address the doors listen on. Loopback: between services a network policy or mutual TLS must guard what is opened further.',
+  HOST: 'Address the doors listen on. Beyond loopback the doors between services need certificates (`RPC_TLS_DIR`).',
   GRPC_PORT: 'Door for the other services; 0 = any free port.',
   METRICS_PORT: 'Of `/livez`, `/readyz` and `/metrics`; 0 = any free port. `npm start`: one door for all services, none unless set.',
   LOG_LEVEL: 'Lines of JSON on stderr, never with a secret, a prompt or a completion. `npm start`: `warn`.',
@@ -126,6 +126,9 @@ const SHARED = {
   BILLING_PERIOD_SECONDS: 'Length of month and plan periods, for tests; absent = calendar months.',
 };
 const everywhere = EVERYWHERE.map((name) => ({ ...described.get(name), name, fallback: name === 'NATS_URL' ? '`nats://127.0.0.1:4222`' : (described.get(name)?.fallback ?? 'none'), text: SHARED[name] }));
+
+/** Read once for a process, whatever its service is. */
+const processWide = ['tracing', 'tls-files'].flatMap((name) => settingsOf(`libs/runtime/src/${name}.ts`));
 
 const presets = [...presetsOf('services/worker-openai-compatible/src/presets.ts'), ...presetsOf('services/worker-anthropic/src/presets.ts')].sort((a, b) => (a.id < b.id ? -1 : 1));
 const providers = ['| Provider | Credential | Address | Its default |', '|---|---|---|---|', ...presets.map(({ id, credentials, baseUrlVariable, baseUrl }) => `| ${id} | ${credentials.map((name) => `\`${name}\``).join(' or ')} | \`${baseUrlVariable}\` | ${baseUrl === '' ? '**required**' : baseUrl} |`)].join('\n');
@@ -141,7 +144,7 @@ separated by commas. \`npm start\` and \`npm run start:split\` set addresses and
 
 ## Every service
 
-${table(everywhere)}
+${table([...everywhere, ...processWide])}
 
 ## Providers
 
