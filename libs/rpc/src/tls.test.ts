@@ -6,15 +6,17 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { openRpcTls, type RpcTls } from '@signalbox/runtime/tls-files';
 import { createAuthority, type Authority } from '@signalbox/testkit/certificates';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Handlers, RpcClient } from './call.js';
 import { methodsOf } from './channel.js';
 import { createRpcClient } from './client.js';
 import { createRpcServer } from './server.js';
 import { CALLERS, callersOf, identitiesOf } from './tls.js';
 
+const AREAS: readonly ServiceArea[] = ['accounts', 'billing', 'plugins', 'quota', 'routing', 'sandbox', 'worker'];
 const root = mkdtempSync(join(tmpdir(), 'signalbox-tls-'));
 const open: (() => Promise<void>)[] = [];
 let ours: Authority;
@@ -104,14 +106,25 @@ test('without certificates a door listens on loopback only, unless TLS is off; p
 });
 
 test('every caller that is named is one of the drawing, for a method that there is', () => {
-  const areas: readonly ServiceArea[] = ['accounts', 'billing', 'plugins', 'quota', 'routing', 'sandbox', 'worker'];
-  const allowed = areas.flatMap((area) => [...methodsOf(area).keys()].flatMap((method) => callersOf(area, method).map((caller) => `${caller} > ${area}`)));
+  const allowed = AREAS.flatMap((area) => [...methodsOf(area).keys()].flatMap((method) => callersOf(area, method).map((caller) => `${caller} > ${area}`)));
   expect([...new Set(allowed)].sort()).toEqual(
     ['billing > accounts', 'edge > accounts', 'edge > billing', 'edge > plugins', 'edge > quota', 'edge > routing', 'edge > worker', 'plugins > sandbox', 'plugins > worker', 'quota > billing', 'worker > accounts', 'worker > billing', 'worker > quota'].sort(),
   );
-  for (const area of areas) expect(Object.keys(CALLERS[area] ?? {}).filter((method) => !methodsOf(area).has(method))).toEqual([]);
+  for (const area of AREAS) expect(Object.keys(CALLERS[area] ?? {}).filter((method) => !methodsOf(area).has(method))).toEqual([]);
   // Plaintext of accounts' own secrets never passes the edge.
   expect(callersOf('accounts', 'ResolveProviderKey')).toEqual(['worker']);
+});
+
+test('what each service calls in the code it may call with its certificate', () => {
+  const repository = fileURLToPath(new URL('../../..', import.meta.url));
+  const callers = { billing: 'services/billing', plugins: 'services/plugins', quota: 'services/quota', worker: 'libs/worker-kit' };
+  const called = Object.entries(callers).flatMap(([caller, folder]) => {
+    const files = readdirSync(join(repository, folder, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts') && !/test|proof/.test(file));
+    const methods = files.flatMap((file) => [...readFileSync(join(repository, folder, 'src', file), 'utf8').matchAll(/\w(?:<[^(]*>)?\(\s*'([A-Z]\w+)'/g)].map(([, method = '']) => method));
+    return [...new Set(methods)].filter((method) => AREAS.some((area) => methodsOf(area).has(method))).map((method) => ({ caller, method }));
+  });
+  expect(called).toEqual(expect.arrayContaining([{ caller: 'worker', method: 'ResolveProviderKey' }, { caller: 'quota', method: 'Totals' }, { caller: 'billing', method: 'GetAccount' }, { caller: 'plugins', method: 'Run' }]));
+  expect(called.filter(({ caller, method }) => !AREAS.some((area) => methodsOf(area).has(method) && callersOf(area, method).includes(caller)))).toEqual([]);
 });
 
 test.each([

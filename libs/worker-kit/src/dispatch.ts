@@ -141,7 +141,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   /** The account's own credential, or undefined when it cannot be had. */
   const ownOf = async ({ accountId, byokHandle, requestId }: DispatchRequest__Output): Promise<OwnCredential | undefined> => {
     try {
-      return byokHandle === '' ? undefined : await options.ownCredentials?.resolve(accountId, byokHandle);
+      return byokHandle === '' ? undefined : await options.ownCredentials?.resolve(accountId, byokHandle, requestId);
     } catch (error) {
       options.log.warn('A credential of an account could not be asked for.', { provider: options.adapter.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
       return undefined;

@@ -31,8 +31,8 @@ export interface OwnCredential {
 export interface OwnCredentials {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Undefined = accounts knows no such credential. Rejects with a Fault when accounts is away and it is not kept. */
-  resolve(accountId: string, handle: string): OwnCredential | undefined | Promise<OwnCredential | undefined>;
+  /** Undefined = accounts knows no such credential. Rejects with a Fault when accounts is away and it is not kept. `requestId` of who asks first goes with the question. */
+  resolve(accountId: string, handle: string, requestId?: string): OwnCredential | undefined | Promise<OwnCredential | undefined>;
   /** How many are kept; for tests. */
   size(): number;
 }
@@ -72,9 +72,9 @@ export function createOwnCredentials({ accounts, bus, clock, adapter, adapterAt 
     return at === undefined ? undefined : { pool: createCredentialPool([secret], clock), adapter: at, isAtOwnAddress };
   };
 
-  const ask = async (accountId: string, handle: string): Promise<OwnCredential | undefined> => {
+  const ask = async (accountId: string, handle: string, requestId: string): Promise<OwnCredential | undefined> => {
     const begun = generation;
-    const answer = await accounts.unary<ResolveProviderKeyRequest, ResolveProviderKeyResponse__Output>('ResolveProviderKey', { accountId, provider: adapter.provider, handle });
+    const answer = await accounts.unary<ResolveProviderKeyRequest, ResolveProviderKeyResponse__Output>('ResolveProviderKey', { accountId, provider: adapter.provider, handle }, { requestId });
     const before = kept.get(handle);
     if (!answer.found) {
       kept.delete(handle);
@@ -86,11 +86,11 @@ export function createOwnCredentials({ accounts, bus, clock, adapter, adapterAt 
     return credential;
   };
 
-  const askOnce = (accountId: string, handle: string): Promise<OwnCredential | undefined> => {
+  const askOnce = (accountId: string, handle: string, requestId: string): Promise<OwnCredential | undefined> => {
     const key = `${accountId} ${handle}`;
     let asking = running.get(key);
     if (asking === undefined) {
-      asking = ask(accountId, handle).finally(() => running.delete(key));
+      asking = ask(accountId, handle, requestId).finally(() => running.delete(key));
       running.set(key, asking);
     }
     return asking;
@@ -112,13 +112,13 @@ export function createOwnCredentials({ accounts, bus, clock, adapter, adapterAt 
       });
     },
     stop: async () => subscription?.stop(),
-    resolve: (accountId, handle) => {
+    resolve: (accountId, handle, requestId = '') => {
       const entry = kept.get(handle);
-      if (entry === undefined || entry.accountId !== accountId) return askOnce(accountId, handle);
+      if (entry === undefined || entry.accountId !== accountId) return askOnce(accountId, handle, requestId);
       const ageMs = clock.monotonicMs() - entry.fetchedAtMs;
       if (ageMs < (bus.isConnected() ? RECHECK_LIVE_MS : RECHECK_BLIND_MS)) return entry.credential;
-      if (ageMs > STALE_MS_MAX) return askOnce(accountId, handle);
-      return askOnce(accountId, handle).catch(() => entry.credential);
+      if (ageMs > STALE_MS_MAX) return askOnce(accountId, handle, requestId);
+      return askOnce(accountId, handle, requestId).catch(() => entry.credential);
     },
     size: () => kept.size,
   };
