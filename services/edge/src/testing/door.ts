@@ -33,6 +33,8 @@ export interface Door {
   readonly neighbours: FakeNeighbours;
   /** What billing answers, by method; a method that is not here finds billing away. */
   readonly books: Map<string, (message: Readonly<Record<string, unknown>>) => object>;
+  /** What routing answers, by method; any other method finds no models. */
+  readonly routes: Map<string, (message: Readonly<Record<string, unknown>>) => object>;
   readonly metrics: EdgeMetrics;
   readonly claims: FakeClaims;
   /** What the ledger knows, by request id. */
@@ -66,8 +68,15 @@ export async function startDoor({ dashboardDir }: { readonly dashboardDir?: stri
     gate, clock, pepper: new Secret(PEPPER),
   });
   const chat = createChatHandler({ repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, metrics });
-  const routing: RpcClient = { ...accounts, unary: <Asked extends object, Answer>(_method: string, _request: Asked): Promise<Answer> => Promise.resolve({ models: [], snapshotId: '' } as Answer) };
-  const books = new Map<string, (message: Readonly<Record<string, unknown>>) => object>();
+  const routes: Door['routes'] = new Map();
+  const routing: RpcClient = {
+    ...accounts,
+    unary: async <Asked extends object, Answer>(method: string, message: Asked): Promise<Answer> => {
+      const answer = routes.get(method) ?? ((): object => ({ models: [], snapshotId: '' }));
+      return Promise.resolve(answer(message as Readonly<Record<string, unknown>>) as Answer);
+    },
+  };
+  const books: Door['books'] = new Map();
   const billing: RpcClient = {
     ...accounts,
     unary: <Asked extends object, Answer>(method: string, message: Asked): Promise<Answer> => {
@@ -90,6 +99,7 @@ export async function startDoor({ dashboardDir }: { readonly dashboardDir?: stri
     booked,
     takenOver,
     books,
+    routes,
     metrics,
     isHealthy: true,
     chat: (body, headers = {}) =>
