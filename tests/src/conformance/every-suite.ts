@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { GatewayMode } from '../harness/gateway.js';
 import { describeClients } from './clients-suite.js';
 import { describeCompletions } from './completions-suite.js';
+import { describeDecisions } from './decisions-suite.js';
 import { describeErrors } from './errors-suite.js';
 import { describeFaults } from './faults-suite.js';
 import { describeHealing } from './healing-suite.js';
@@ -51,6 +52,7 @@ export function describeContract(mode: GatewayMode, variant: 'A' | 'B'): void {
     describeOwnCredentials(world);
     describeRepeats(world);
     describeOperator(world);
+    describeDecisions(world);
     describeClients(world);
     if (mode === 'split') describeNeighbours(world);
   });
