@@ -3,18 +3,42 @@ import type { AdmitRequest, AdmitResponse, AdmitResponse__Output } from '@signal
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import { indexNames, namedCard, type Endpoint, type Model, type Snapshot } from '@signalbox/router-core/catalog';
 import { decide } from '@signalbox/router-core/decide';
+import { createQualityPredictor } from '@signalbox/router-core/quality';
+import { parseArtefact, type QualityArtefact } from '@signalbox/router-core/quality-artefact';
+import { TEXT_MAX } from '@signalbox/router-core/features';
 import { plainRequest } from '@signalbox/router-core/request';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { createRpcServer } from '@signalbox/rpc/server';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { percentile } from './statistics.js';
 
 const PROVIDERS = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'] as const;
 const MODELS = 40;
+const ARTEFACT = fileURLToPath(new URL('../../services/routing/quality/quality.bin', import.meta.url));
+const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url));
+/** Words that by themselves make another kind of task of a prompt: one that nothing was measured for. */
+const OTHER_KINDS = /json|yaml|xml/gi;
+const ANSWERS = '\nA. The first\nB. The second\nC. The third\nD. None of them\n';
 
-/** Forty models at five providers each, all able and all observed. */
+/** The artefact that ships. Throws when the file is not one. */
+function shippedArtefact(): QualityArtefact {
+  const parsed = parseArtefact(readFileSync(ARTEFACT));
+  if (parsed.kind === 'refused') throw new Error(parsed.problem);
+  return parsed.artefact;
+}
+
+/** Texts of 8 KB that people wrote, each once as a question with lettered answers: the kind of task with the most to compute. */
+function longPrompts(): string[] {
+  const text = readdirSync(DOCS).filter((name) => name.endsWith('.md')).sort().map((name) => readFileSync(`${DOCS}${name}`, 'utf8')).join('\n').replaceAll(OTHER_KINDS, 'text');
+  const whole = Array.from({ length: Math.floor(text.length / TEXT_MAX) }, (_, index) => text.slice(index * TEXT_MAX, (index + 1) * TEXT_MAX));
+  return whole.flatMap((prompt) => [prompt, prompt.slice(0, TEXT_MAX - ANSWERS.length) + ANSWERS]);
+}
+
+/** Forty models at five providers each, all able and all observed; as many of them measured as the artefact knows. */
 function snapshot(): Snapshot {
   const endpoints: Endpoint[] = [];
   const models: Model[] = [];
@@ -38,7 +62,9 @@ function snapshot(): Snapshot {
   const live = new Map(
     endpoints.map(({ id }, index) => [id, { samples: 50, latencyMsP75: 300 + index, totalMsP75: 900 + index, totalSamples: 50, throughputTpsP50: 60, throughputSamples: 50, successShare: 0.98, breaker: 'closed' as const }]),
   );
-  return { catalog: { id: 'cat_bench', models, endpoints, names: indexNames(models) }, live };
+  const artefact = shippedArtefact();
+  const predict = createQualityPredictor(artefact, models.map(({ ability }, index) => ({ measured: artefact.header.models[index]?.name, ability })));
+  return { catalog: { id: 'cat_bench', models, endpoints, names: indexNames(models) }, live, quality: { id: artefact.id, predict } };
 }
 
 export interface Spread {
@@ -46,13 +72,14 @@ export interface Spread {
   readonly p99: number;
 }
 
-/** Microseconds of one decision over 200 endpoints, prompt of 8 KB (about 2,000 tokens). */
+/** Microseconds of one decision over 200 endpoints with a prompt of 8 KB (about 2,000 tokens), from the text to the plan. */
 export function timeDecision(model: string, rounds: number): Spread {
   const world = snapshot();
-  const request = { ...plainRequest(model), promptTokens: 2_000, maxTokens: 500 };
+  const requests = longPrompts().map((promptText) => ({ ...plainRequest(model), promptTokens: 2_000, maxTokens: 500, promptText }));
   const samples: number[] = [];
   const warmUp = Math.floor(rounds / 4);
   for (let round = -warmUp; round < rounds; round += 1) {
+    const request = requests[(round + warmUp) % requests.length] ?? plainRequest(model);
     const started = systemClock.monotonicMs();
     const result = decide(request, world, round + warmUp);
     const took = (systemClock.monotonicMs() - started) * 1_000;
