@@ -4,14 +4,32 @@ import { ATTEMPTS_MAX } from './auto.js';
 import type { Endpoint, Snapshot } from './catalog.js';
 import { decide } from './decide.js';
 import { pricesOf, requests, snapshots } from './random-catalog.js';
+import { effectiveCostOf, expectedCost } from './rank.js';
 import type { RouteRequest } from './request.js';
 
 const seeds = fc.integer({ min: 0, max: 2 ** 31 });
+
+/** The lists of key and account, said again: `auto` in an allow list permits `auto` itself, over the other names where there are any. */
+function isListed(model: string, { allowModels, denyModels }: RouteRequest, viaAuto: boolean): boolean {
+  const matches = (name: string): boolean => name === model || (name === 'maker/*' && model.startsWith('maker/'));
+  const named = allowModels.filter((name) => name !== 'auto');
+  const isAllowed = allowModels.length === 0 || (named.length === 0 ? viaAuto : named.some(matches));
+  return isAllowed && !denyModels.some(matches);
+}
 
 /** The filters, said again in the plainest way. */
 function mayServe(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot): boolean {
   const can = endpoint.capabilities;
   const bits = endpoint.quantizationBits;
+  const { needs, provider } = request;
+  const card = endpoint.prices[0]?.card;
+  if ((needs.forcedToolChoice && !can.forcedToolChoice) || (needs.tools && needs.parallelToolCalls && !can.parallelToolCalls)) return false;
+  if ((needs.fileInput && !can.fileInput) || (needs.audioInput && !can.audioInput) || (needs.choices > 1 && !can.choices)) return false;
+  if (endpoint.maxOutputTokens !== null && (request.maxTokens ?? 0) > endpoint.maxOutputTokens) return false;
+  if (provider.requireParameters && needs.params.some((name) => endpoint.unsupportedParams.has(name))) return false;
+  if (provider.only.length > 0 && !provider.only.includes(endpoint.provider)) return false;
+  if ((provider.maxPricePrompt ?? Infinity) < (card?.inputUncached ?? 0n) || (provider.maxPriceCompletion ?? Infinity) < (card?.outputText ?? 0n)) return false;
+  if (request.denyProviders.includes(endpoint.provider) || (request.allowProviders.length > 0 && !request.allowProviders.includes(endpoint.provider))) return false;
   return endpoint.isServable && endpoint.hasManagedCredential
     && snapshot.live.get(endpoint.id)?.breaker !== 'open'
     && (!request.needs.tools || can.tools) && (!request.needs.vision || can.vision) && (!request.needs.streaming || can.streaming) && (!request.needs.logprobs || can.logprobs)
@@ -22,9 +40,11 @@ function mayServe(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot)
     && !request.provider.ignore.includes(endpoint.provider);
 }
 
-function askedModels(request: RouteRequest, snapshot: Snapshot): Set<string> {
+/** What may serve the request under any of the names it asks for. */
+function eligibleOf(request: RouteRequest, snapshot: Snapshot): readonly Endpoint[] {
   const names = [request.model, ...request.models];
-  return new Set(names.flatMap((name) => (name === 'auto' ? snapshot.catalog.models.map((model) => model.id) : [name])));
+  const isAsked = (model: string): boolean => (names.includes('auto') && isListed(model, request, true)) || (names.includes(model) && isListed(model, request, false));
+  return snapshot.catalog.endpoints.filter((endpoint) => isAsked(endpoint.model) && mayServe(endpoint, request, snapshot));
 }
 
 function plannedIds(request: RouteRequest, snapshot: Snapshot, seed: number): string[] {
@@ -35,8 +55,7 @@ function plannedIds(request: RouteRequest, snapshot: Snapshot, seed: number): st
 describe('decide, over random catalogs', () => {
   test('never plans an endpoint that a filter excludes, and plans one whenever one is left', () => {
     fc.assert(fc.property(snapshots, requests, seeds, (snapshot, request, seed) => {
-      const models = askedModels(request, snapshot);
-      const eligible = snapshot.catalog.endpoints.filter((endpoint) => models.has(endpoint.model) && mayServe(endpoint, request, snapshot));
+      const eligible = eligibleOf(request, snapshot);
       const result = decide(request, snapshot, seed);
       if (result.kind !== 'plan') {
         expect(eligible).toEqual([]);
@@ -86,20 +105,25 @@ describe('decide, over random catalogs', () => {
   test('a plan for auto spans two providers when two are eligible', () => {
     fc.assert(fc.property(snapshots, requests, seeds, (snapshot, base, seed) => {
       const request = { ...base, model: 'auto', models: [] };
-      const providers = new Set(snapshot.catalog.endpoints.filter((endpoint) => mayServe(endpoint, request, snapshot)).map((endpoint) => endpoint.provider));
+      const providers = new Set(eligibleOf(request, snapshot).map((endpoint) => endpoint.provider));
       const result = decide(request, snapshot, seed);
       if (result.kind !== 'plan' || providers.size < 2) return;
       expect(new Set(result.attempts.map((attempt) => attempt.endpoint.provider)).size).toBeGreaterThan(1);
     }), { numRuns: 400 });
   });
 
-  test('a larger weight of cost never raises the expected cost of the choice', () => {
+  test('a larger weight of cost never raises the expected cost of the choice, at home somewhere or nowhere', () => {
+    /** Of a conversation that stays, with its prompt in the cache at home. */
     const costOf = (request: RouteRequest, snapshot: Snapshot, seed: number): number => {
       const result = decide(request, snapshot, seed);
-      return result.kind === 'plan' ? (result.auto?.groups[0]?.cost ?? 0) : 0;
+      const [group, candidate] = result.kind === 'plan' ? [result.auto?.groups[0], result.auto?.ordered[0]] : [];
+      if (result.kind !== 'plan' || group === undefined || candidate === undefined || result.auto?.reason !== 'stayed') return group?.cost ?? 0;
+      return effectiveCostOf(expectedCost(candidate.endpoint, request, group.outputTokens, request.held?.cachedTokens ?? 0), candidate.successShare);
     };
-    fc.assert(fc.property(snapshots, requests, seeds, fc.double({ min: 0, max: 1e5, noNaN: true }), fc.double({ min: 0, max: 1e5, noNaN: true }), (snapshot, base, seed, weight, more) => {
-      const request = { ...base, model: 'auto', models: [], promptText: 'a prompt' };
+    const weights = fc.oneof(fc.double({ min: 0, max: 1e5, noNaN: true }), fc.double({ min: 0, max: 10, noNaN: true }));
+    fc.assert(fc.property(snapshots, requests, seeds, weights, weights, fc.nat(), fc.constantFrom(0, 2_000, 50_000), (snapshot, base, seed, weight, more, pick, cachedTokens) => {
+      const home = snapshot.catalog.endpoints[pick % (2 * snapshot.catalog.endpoints.length)];
+      const request = { ...base, model: 'auto', models: [], promptText: 'a prompt', held: home === undefined ? undefined : { endpointId: home.id, cachedTokens } };
       const before = costOf({ ...request, costWeight: weight }, snapshot, seed);
       const after = costOf({ ...request, costWeight: weight + more }, snapshot, seed);
       expect(after).toBeLessThanOrEqual(before * (1 + 1e-9));

@@ -48,6 +48,7 @@ const endpointPart = fc.record({
   input: fc.bigInt({ min: 0n, max: 20_000_000_000n }),
   output: fc.bigInt({ min: 0n, max: 60_000_000_000n }),
   contextWindow: fc.constantFrom(...WINDOWS),
+  maxOutputTokens: fc.constantFrom(null, 1_000, 16_000, 16_000),
   capabilities: fc.oneof(capabilities, fc.constant(endpointWith({ id: '', provider: '', model: '' }).capabilities)),
   trainsOnData: fc.constantFrom(true, false, null),
   zdr: fc.boolean(),
@@ -83,18 +84,29 @@ export const snapshots: fc.Arbitrary<Snapshot> = fc.tuple(predicted, fc.array(fc
       endpoints: part.endpoints.map(([end, seen], index) => {
         const id = `${end.provider}:${model}#${String(index)}`;
         if (seen !== undefined) stats.set(id, liveOf(seen));
-        return endpointWith({ id, provider: end.provider, model, prices: pricesOf(id, end.input, end.output), contextWindow: end.contextWindow, capabilities: end.capabilities, trainsOnData: end.trainsOnData, zdr: end.zdr, quantizationBits: end.quantizationBits, unsupportedParams: new Set(end.unsupported), isServable: end.isServable, hasManagedCredential: end.hasManagedCredential, priorLatencyMsP75: end.latency, priorThroughputTpsP50: end.throughput });
+        return endpointWith({ id, provider: end.provider, model, prices: pricesOf(id, end.input, end.output), contextWindow: end.contextWindow, maxOutputTokens: end.maxOutputTokens, capabilities: end.capabilities, trainsOnData: end.trainsOnData, zdr: end.zdr, quantizationBits: end.quantizationBits, unsupportedParams: new Set(end.unsupported), isServable: end.isServable, hasManagedCredential: end.hasManagedCredential, priorLatencyMsP75: end.latency, priorThroughputTpsP50: end.throughput });
       }),
     };
   });
   return { catalog: catalogOf(models), live: stats, quality };
 });
 
-/** Requests, half of them `auto`, with any mixture of needs and policies. */
+const modelIds = fc.integer({ min: 0, max: 7 }).map((index) => `maker/m${String(index)}`);
+/** Mostly empty: lists that exclude everything prove little. */
+const listOf = (names: fc.Arbitrary<string>, maxLength: number): fc.Arbitrary<readonly string[]> => fc.oneof({ weight: 9, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.array(names, { minLength: 1, maxLength }) });
+const priceBound = fc.oneof({ weight: 9, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.bigInt({ min: 0n, max: 40_000_000_000n }) });
+
+/** Requests, half of them `auto`, with any mixture of needs, lists, policies and wishes, at home somewhere or nowhere. */
 export const requests: fc.Arbitrary<RouteRequest> = fc.record({
-  model: fc.oneof(fc.constant('auto'), fc.integer({ min: 0, max: 7 }).map((index) => `maker/m${String(index)}`)),
-  models: fc.oneof(fc.constant([]), fc.array(fc.integer({ min: 0, max: 7 }).map((index) => `maker/m${String(index)}`), { maxLength: 3 })),
-  needs: fc.oneof({ weight: 2, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: fc.record({ tools: fc.boolean(), vision: fc.boolean(), streaming: fc.boolean(), logprobs: fc.boolean(), responseFormat: fc.constantFrom('', 'json_object', 'json_schema') }) }),
+  model: fc.oneof(fc.constant('auto'), modelIds),
+  models: fc.oneof(fc.constant([]), fc.array(modelIds, { maxLength: 3 })),
+  needs: fc.oneof({ weight: 2, arbitrary: fc.constant({}) }, {
+    weight: 1,
+    arbitrary: fc.record({
+      tools: fc.boolean(), forcedToolChoice: fc.boolean(), parallelToolCalls: fc.boolean(), vision: fc.boolean(), fileInput: fc.boolean(), audioInput: fc.boolean(), streaming: fc.boolean(), logprobs: fc.boolean(),
+      choices: fc.constantFrom(1, 1, 2), responseFormat: fc.constantFrom('', 'json_object', 'json_schema'), params: fc.subarray(['seed', 'temperature', 'top_p']),
+    }, { requiredKeys: [] }),
+  }),
   promptTokens: fc.constantFrom(10, 3_000, 50_000),
   maxTokens: fc.constantFrom(undefined, 100, 2_000),
   denyDataCollection: fc.boolean(),
@@ -102,10 +114,19 @@ export const requests: fc.Arbitrary<RouteRequest> = fc.record({
   minQuantization: fc.constantFrom('', '', 'fp8'),
   maxQuantization: fc.constantFrom('', '', 'bf16'),
   ignore: fc.subarray([...PROVIDERS], { maxLength: 1 }),
+  only: fc.oneof({ weight: 9, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.subarray([...PROVIDERS], { minLength: 2 }) }),
+  requireParameters: fc.boolean(),
+  maxPricePrompt: priceBound,
+  maxPriceCompletion: priceBound,
+  allowModels: listOf(fc.oneof(modelIds, fc.constant('auto'), fc.constant('maker/*')), 5),
+  denyModels: listOf(modelIds, 3),
+  allowProviders: listOf(fc.constantFrom(...PROVIDERS), 3),
+  denyProviders: listOf(fc.constantFrom(...PROVIDERS), 1),
+  held: fc.option(fc.record({ endpointId: fc.tuple(fc.constantFrom(...PROVIDERS), modelIds, fc.integer({ min: 0, max: 4 })).map(([provider, model, index]) => `${provider}:${model}#${String(index)}`), cachedTokens: fc.constantFrom(0, 2_000, 50_000) }), { nil: undefined }),
   session: fc.constantFrom('', 'session-1'),
   promptText: fc.constantFrom('', 'a prompt'),
   costWeight: fc.option(fc.double({ min: 0, max: 1_000, noNaN: true }), { nil: undefined }),
-}).map(({ needs, ignore, ...rest }) => {
+}).map(({ needs, ignore, only, requireParameters, maxPricePrompt, maxPriceCompletion, ...rest }) => {
   const plain = plainRequest(rest.model);
-  return { ...plain, ...rest, needs: { ...plain.needs, ...needs } as RouteRequest['needs'], provider: { ...NO_WISHES, ignore } };
+  return { ...plain, ...rest, needs: { ...plain.needs, ...needs } as RouteRequest['needs'], provider: { ...NO_WISHES, ignore, only, requireParameters, maxPricePrompt, maxPriceCompletion } };
 });
