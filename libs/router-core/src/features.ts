@@ -84,6 +84,15 @@ const isLetter = (code: number): boolean => (code >= 97 && code <= 122) || code 
 /** $ * + / < = > \ ^ */
 const isMathSymbol = (code: number): boolean => code === 36 || code === 42 || code === 43 || code === 47 || (code >= 60 && code <= 62) || code === 92 || code === 94;
 
+/** What counts of a character that is not a letter; 0 = nothing. */
+const MARK = { digit: 1, newLine: 2, underscore: 3, math: 4, backtick: 5, nonLatin: 6 } as const;
+const MARKS = Uint8Array.from({ length: 65_536 }, (_, code) => {
+  if (code >= FIRST_NON_LATIN) return MARK.nonLatin;
+  if (isDigit(code)) return MARK.digit;
+  if (isMathSymbol(code)) return MARK.math;
+  return code === NEW_LINE ? MARK.newLine : code === UNDERSCORE ? MARK.underscore : code === BACKTICK ? MARK.backtick : 0;
+});
+
 /** A lettered answer at the start of a line: `A. ` or `A) `, in order from A to J. */
 function isOptionAt(text: string, at: number, expected: number): boolean {
   if (text.charCodeAt(at) !== 65 + expected) return false;
@@ -246,17 +255,21 @@ function countMarks(text: string, codes: Uint16Array): Marks {
       if (options === 0) bodyEnd = i;
       options += 1;
     }
-    if (code >= FIRST_NON_LATIN) nonLatin += 1;
-    else if (bodyEnd >= 0) {
-      if (isDigit(code)) optionDigits += 1;
-    } else if (isDigit(code)) {
-      if (!isDigit(previous)) numbers += 1;
-    } else if (code === NEW_LINE) lines += 1;
-    else if (code === UNDERSCORE && previous === UNDERSCORE) blanks += 1;
-    else if (isMathSymbol(code)) {
-      symbols += 1;
-      if (code === BACKSLASH || (code === DOLLAR && !isDigit(i + 1 < text.length ? (codes[i + 1] ?? 0) : 0))) notation += 1;
-    } else if (code === BACKTICK && previous === BACKTICK && i + 1 < text.length && codes[i + 1] === BACKTICK) codeFences += 1;
+    const mark = MARKS[code] ?? 0;
+    // Most characters are letters.
+    if (mark !== 0) {
+      if (mark === MARK.nonLatin) nonLatin += 1;
+      else if (bodyEnd >= 0) {
+        if (mark === MARK.digit) optionDigits += 1;
+      } else if (mark === MARK.digit) {
+        if (!isDigit(previous)) numbers += 1;
+      } else if (mark === MARK.newLine) lines += 1;
+      else if (mark === MARK.underscore && previous === UNDERSCORE) blanks += 1;
+      else if (mark === MARK.math) {
+        symbols += 1;
+        if (code === BACKSLASH || (code === DOLLAR && !isDigit(i + 1 < text.length ? (codes[i + 1] ?? 0) : 0))) notation += 1;
+      } else if (mark === MARK.backtick && previous === BACKTICK && i + 1 < text.length && codes[i + 1] === BACKTICK) codeFences += 1;
+    }
     previous = code;
   }
   return { bodyLength: bodyEnd < 0 ? text.length : bodyEnd, options, optionDigits, numbers, symbols, notation, codeFences, blanks, lines, nonLatin };
