@@ -5,7 +5,7 @@ import type { QualityArtefact } from '@signalbox/router-core/quality-artefact';
 import type { ListPrice, ModelsFile } from './outcomes.js';
 
 export interface Judgement {
-  /** Higher = needs the stronger model more. */
+  /** Higher = needs the stronger model more: what the ablest model gains over the mean of the others. */
   readonly score: number;
   /** Probability of a good answer, by position of the model. */
   readonly quality: readonly number[];
@@ -32,17 +32,27 @@ function middlePrice({ prices }: ModelsFile): ListPrice {
   return { input: middle(Object.values(prices).map((price) => price.input)), output: middle(Object.values(prices).map((price) => price.output)) };
 }
 
+/** What the ablest model gains over the mean of the others; 0 where there are none. */
+function gainOfAblest(quality: readonly number[], abilities: readonly number[]): number {
+  if (quality.length < 2) return 0;
+  const ablest = quality[abilities.indexOf(Math.max(...abilities))] ?? 0;
+  const sum = quality.reduce((total, value) => total + value, 0);
+  return ablest - (sum - ablest) / (quality.length - 1);
+}
+
 /** Prepares judgements over `names`; an unknown name gets a middling price and a low ability. */
 export function createPanelJudge(artefact: QualityArtefact, models: ModelsFile, names: readonly string[]): (features: PromptFeatures, inputTokens: number) => Judgement {
   const judge = createJudge(artefact, names.map((name) => ({ measured: name, ability: ABILITY_OF_UNKNOWN })));
   const fallback = middlePrice(models);
   const prices = names.map((name) => models.prices[name] ?? fallback);
-  const abilities = names.map((name) => artefact.header.models.find((model) => model.name === name)?.ability ?? 0);
-  const middle = abilities.reduce((sum, ability) => sum + ability, 0) / Math.max(1, names.length);
+  const { catalogAbility, models: measured } = artefact.header;
+  const abilities = names.map((name) => measured.find((model) => model.name === name)?.ability ?? catalogAbility.offset + catalogAbility.slope * ABILITY_OF_UNKNOWN);
+  // Where nothing tells these models apart, all that were measured do.
+  const others = new Set(abilities).size > 1 ? undefined : createJudge(artefact, measured.map(({ name }) => ({ measured: name, ability: ABILITY_OF_UNKNOWN })));
+  const abilitiesOfAll = measured.map(({ ability }) => ability);
   return (features, inputTokens) => {
     const { quality, outputTokens } = judge(features);
-    // Slope of predicted quality over ability: for two models, what the stronger one gains.
-    const score = quality.reduce((sum, value, i) => sum + value * ((abilities[i] ?? 0) - middle), 0);
+    const score = others === undefined ? gainOfAblest(quality, abilities) : gainOfAblest(others(features).quality, abilitiesOfAll);
     return { score, quality, cost: prices.map((price, i) => costUsd(price, inputTokens, outputTokens[i] ?? 0)) };
   };
 }

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArtefact, type QualityArtefact } from '@signalbox/router-core/quality-artefact';
 
 export const ARTEFACT_PATH = fileURLToPath(new URL('../../services/routing/quality/quality.bin', import.meta.url));
+/** Its figures stand here too. */
+export const DOCUMENT_PATH = fileURLToPath(new URL('../../docs/auto.md', import.meta.url));
 
 /** Throws when the file is not an artefact. */
 export function readArtefact(path = ARTEFACT_PATH): QualityArtefact {

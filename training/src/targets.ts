@@ -4,7 +4,7 @@ import { additiveAbilities, type Additive, type CellMean } from './abilities.js'
 import type { ModelsFile } from './outcomes.js';
 import type { Prompt } from './prompts.js';
 
-/** Outcomes by which a prompt's own difficulty is held at the middle. */
+/** Outcomes by which a question's own difficulty is held at the middle. */
 const DIFFICULTY_HOLD = 1;
 const VARIANCE_MIN = 0.04;
 
@@ -15,7 +15,7 @@ interface Cell {
 }
 
 export interface RowTargets {
-  /** Log-odds taken from every model beyond its data set's level. */
+  /** Log-odds that the question, in whatever data set it stands, takes from every model beyond the data set's level. */
   readonly difficulty: number;
   /** Mean level of the data set within the scope. */
   readonly level: number;
@@ -56,18 +56,38 @@ export function cellMeans(prompts: readonly Prompt[], models: ModelsFile): CellM
   return [...sums.values()].map(({ model, group, right, samples }) => ({ model, group, mean: (right + 1) / (samples + 2), samples }));
 }
 
+interface CellOutcome {
+  readonly model: string;
+  readonly value: number;
+  readonly cell: Cell;
+}
+
+/** By question: data sets that share one say more of it together than a pair of models does alone. */
+function difficultiesOf(prompts: readonly Prompt[], cellsOf: (prompt: Prompt) => readonly CellOutcome[]): Map<string, number> {
+  const sums = new Map<string, { shortfall: number; variance: number; count: number }>();
+  for (const prompt of prompts) {
+    const sum = sums.get(prompt.outcome.stem) ?? { shortfall: 0, variance: 0, count: 0 };
+    sums.set(prompt.outcome.stem, sum);
+    for (const { value, cell } of cellsOf(prompt)) {
+      sum.shortfall += cell.mean - value;
+      sum.variance += cell.variance;
+      sum.count += 1;
+    }
+  }
+  return new Map([...sums].map(([stem, { shortfall, variance, count }]) => [stem, shortfall / (count + DIFFICULTY_HOLD) / (variance / Math.max(1, count) || 0.25)]));
+}
+
 /** Targets of the prompts of one scope: a cluster, or all. */
 export function targetsOf(prompts: readonly Prompt[], models: ModelsFile): Scope {
   const means = cellMeans(prompts, models);
   const cells = new Map(means.map(({ model, group, mean }): [string, Cell] => [`${model}|${group}`, { mean, variance: Math.max(VARIANCE_MIN, mean * (1 - mean)) }]));
   const additive = additiveAbilities(means);
+  const cellsOf = (prompt: Prompt): CellOutcome[] => measuredOf(prompt, models).map(([model, value]) => ({ model, value, cell: cells.get(`${model}|${prompt.outcome.dataset}`) ?? { mean: 0.5, variance: 0.25 } }));
+  const difficulties = difficultiesOf(prompts, cellsOf);
   const rows = prompts.map((prompt): RowTargets => {
     const { dataset } = prompt.outcome;
-    const outcomes = measuredOf(prompt, models).map(([model, value]) => ({ model, value, cell: cells.get(`${model}|${dataset}`) ?? { mean: 0.5, variance: 0.25 } }));
-    const count = outcomes.length;
-    const meanVariance = outcomes.reduce((sum, { cell }) => sum + cell.variance, 0) / Math.max(1, count);
-    const shortfall = outcomes.reduce((sum, { value, cell }) => sum + cell.mean - value, 0) / (count + DIFFICULTY_HOLD);
-    const difficulty = shortfall / (meanVariance || 0.25);
+    const outcomes = cellsOf(prompt);
+    const difficulty = difficulties.get(prompt.outcome.stem) ?? 0;
     const pair = models.datasets[dataset]?.pair;
     const strong = outcomes.find(({ model }) => model === pair?.strong);
     const weak = outcomes.find(({ model }) => model === pair?.weak);

@@ -1,13 +1,13 @@
-/** `npm run routing:train`: validates, trains on everything and writes the artefact that the routing service ships. */
-import { writeFileSync } from 'node:fs';
+/** `npm run routing:train`: validates, trains on everything, writes the artefact that the routing service ships and its figures into the docs. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { encodeArtefact } from '@signalbox/router-core/quality-artefact';
 import { additiveAbilities } from './abilities.js';
 import { catalogScale } from './catalog-scale.js';
 import { fit } from './fit.js';
 import { loadOutcomes } from './outcomes.js';
 import { preparePrompts } from './prompts.js';
-import { metricsOf, tableOf } from './report.js';
-import { ARTEFACT_PATH } from './shipped.js';
+import { metricsOf, tableOf, withFigures } from './report.js';
+import { ARTEFACT_PATH, DOCUMENT_PATH } from './shipped.js';
 import { cellMeans } from './targets.js';
 import { BY_QUESTION, judgeSplit, setFigures } from './validate.js';
 
@@ -27,5 +27,6 @@ export function train(argv: readonly string[], say: (line: string) => void): voi
   say('training on all prompts');
   const bytes = encodeArtefact(fit(prompts, models, { ...options, metrics }));
   writeFileSync(ARTEFACT_PATH, bytes);
+  if (!argv.includes('--no-validation')) writeFileSync(DOCUMENT_PATH, withFigures(readFileSync(DOCUMENT_PATH, 'utf8'), metrics));
   say(`wrote ${String(bytes.length)} bytes`);
 }
