@@ -30,6 +30,7 @@ export interface PromptFeatures {
 
 export type FeatureExtractor = (text: string, setting: PromptSetting) => PromptFeatures;
 
+const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 const FNV_START = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 const SEED_WORD = 0x9e3779b1;
@@ -120,12 +121,19 @@ interface WordCounts {
 /** Buffers are reused from call to call; the result depends on the arguments alone. */
 export function createFeatureExtractor(): FeatureExtractor {
   const codes = new Uint16Array(TEXT_MAX);
+  const codeBytes = Buffer.from(codes.buffer);
   const seen = new Uint32Array(BUCKETS);
   const buckets = new Uint16Array(TEXT_MAX * 3);
   const words = new Uint32Array(TEXT_MAX);
   const mayBeCue = new Uint8Array(CUE_MASK + 1);
   for (const hash of CUES.keys()) mayBeCue[hash & CUE_MASK] = 1;
   let stamp = 0;
+
+  /** In one piece: to ask a string for each of its characters costs more than all that is done with them. */
+  const readCodes = (text: string): void => {
+    codeBytes.write(text, 0, 'utf16le');
+    if (!IS_LITTLE_ENDIAN) codeBytes.subarray(0, text.length * 2).swap16();
+  };
 
   /** Words with their first four letters, and pairs of neighbours; numbers count by their length, any other character by itself. */
   const addTokens = (length: number): { readonly bucketCount: number; readonly words: WordCounts } => {
@@ -198,9 +206,10 @@ export function createFeatureExtractor(): FeatureExtractor {
       seen.fill(0);
       stamp = 1;
     }
+    readCodes(text);
     for (let i = 0; i < text.length; i += 1) {
-      const code = text.charCodeAt(i);
-      codes[i] = code >= 65 && code <= 90 ? code + 32 : code;
+      const code = codes[i] ?? 0;
+      if (code >= 65 && code <= 90) codes[i] = code + 32;
     }
     const marks = countMarks(text, codes);
     const tokens = addTokens(text.length);
