@@ -118,16 +118,94 @@ interface WordCounts {
   readonly cues: Readonly<Record<Cue, number>>;
 }
 
+/** By the low bits of a word's hash: 1 = it may be a cue. */
+const MAY_BE_CUE = new Uint8Array(CUE_MASK + 1);
+for (const hash of CUES.keys()) MAY_BE_CUE[hash & CUE_MASK] = 1;
+
+interface Scratch {
+  readonly codes: Uint16Array;
+  /** By bucket, the stamp of the prompt that was the last to hold it. */
+  readonly seen: Uint32Array;
+  readonly buckets: Uint16Array;
+  readonly words: Uint32Array;
+  stamp: number;
+}
+
+function toLowerCase(codes: Uint16Array, length: number): void {
+  for (let i = 0; i < length; i += 1) {
+    const code = codes[i] ?? 0;
+    if (code >= 65 && code <= 90) codes[i] = code + 32;
+  }
+}
+
+/** Words with their first four letters, and pairs of neighbours; numbers count by their length, any other character by itself. */
+function addTokens({ codes, seen, buckets, words, stamp }: Scratch, length: number): { readonly bucketCount: number; readonly words: WordCounts } {
+  const cues: Record<Cue, number> = { negation: 0, statement: 0, code: 0, quantity: 0, number: 0, translation: 0, json: 0 };
+  const codeWords = new Set<number>();
+  let count = 0;
+  let wordCount = 0;
+  let letters = 0;
+  let previous = 0;
+  let i = 0;
+  while (i < length) {
+    const code = codes[i] ?? 0;
+    if (isSpace(code)) {
+      i += 1;
+      continue;
+    }
+    let hash = Math.imul(FNV_START ^ code, FNV_PRIME);
+    let end = i + 1;
+    let stem = 0;
+    if (isDigit(code)) {
+      while (end < length && isDigit(codes[end] ?? 0)) end += 1;
+      hash = Math.imul(FNV_START ^ DIGIT, FNV_PRIME) ^ Math.min(end - i, NUMBER_LENGTH_MAX);
+    } else if (isLetter(code)) {
+      while (end < length && isLetter(codes[end] ?? 0) && code < FIRST_IDEOGRAPH) {
+        hash = Math.imul(hash ^ (codes[end] ?? 0), FNV_PRIME);
+        end += 1;
+        if (end - i === STEM_LENGTH) stem = hash;
+      }
+      if (end - i === STEM_LENGTH) stem = 0;
+      words[wordCount] = hash;
+      wordCount += 1;
+      letters += end - i;
+      const cue = MAY_BE_CUE[hash & CUE_MASK] === 1 ? CUES.get(hash >>> 0) : undefined;
+      if (cue === 'code') codeWords.add(hash);
+      else if (cue !== undefined) cues[cue] += 1;
+    }
+    i = end;
+    const single = mix(hash ^ SEED_WORD) & (BUCKETS - 1);
+    if (seen[single] !== stamp) {
+      seen[single] = stamp;
+      buckets[count] = single;
+      count += 1;
+    }
+    if (stem !== 0) {
+      const bucket = mix(stem ^ SEED_STEM) & (BUCKETS - 1);
+      if (seen[bucket] !== stamp) {
+        seen[bucket] = stamp;
+        buckets[count] = bucket;
+        count += 1;
+      }
+    }
+    if (previous !== 0) {
+      const pair = mix(Math.imul(previous, SEED_PAIR) ^ hash) & (BUCKETS - 1);
+      if (seen[pair] !== stamp) {
+        seen[pair] = stamp;
+        buckets[count] = pair;
+        count += 1;
+      }
+    }
+    previous = hash;
+  }
+  cues.code = codeWords.size;
+  return { bucketCount: count, words: { length: wordCount, letters, cues } };
+}
+
 /** Buffers are reused from call to call; the result depends on the arguments alone. */
 export function createFeatureExtractor(): FeatureExtractor {
-  const codes = new Uint16Array(TEXT_MAX);
-  const codeBytes = Buffer.from(codes.buffer);
-  const seen = new Uint32Array(BUCKETS);
-  const buckets = new Uint16Array(TEXT_MAX * 3);
-  const words = new Uint32Array(TEXT_MAX);
-  const mayBeCue = new Uint8Array(CUE_MASK + 1);
-  for (const hash of CUES.keys()) mayBeCue[hash & CUE_MASK] = 1;
-  let stamp = 0;
+  const scratch: Scratch = { codes: new Uint16Array(TEXT_MAX), seen: new Uint32Array(BUCKETS), buckets: new Uint16Array(TEXT_MAX * 3), words: new Uint32Array(TEXT_MAX), stamp: 0 };
+  const codeBytes = Buffer.from(scratch.codes.buffer);
 
   /** In one piece: to ask a string for each of its characters costs more than all that is done with them. */
   const readCodes = (text: string): void => {
@@ -135,84 +213,18 @@ export function createFeatureExtractor(): FeatureExtractor {
     if (!IS_LITTLE_ENDIAN) codeBytes.subarray(0, text.length * 2).swap16();
   };
 
-  /** Words with their first four letters, and pairs of neighbours; numbers count by their length, any other character by itself. */
-  const addTokens = (length: number): { readonly bucketCount: number; readonly words: WordCounts } => {
-    const cues: Record<Cue, number> = { negation: 0, statement: 0, code: 0, quantity: 0, number: 0, translation: 0, json: 0 };
-    const codeWords = new Set<number>();
-    let count = 0;
-    let wordCount = 0;
-    let letters = 0;
-    let previous = 0;
-    let i = 0;
-    while (i < length) {
-      const code = codes[i] ?? 0;
-      if (isSpace(code)) {
-        i += 1;
-        continue;
-      }
-      let hash = Math.imul(FNV_START ^ code, FNV_PRIME);
-      let end = i + 1;
-      let stem = 0;
-      if (isDigit(code)) {
-        while (end < length && isDigit(codes[end] ?? 0)) end += 1;
-        hash = Math.imul(FNV_START ^ DIGIT, FNV_PRIME) ^ Math.min(end - i, NUMBER_LENGTH_MAX);
-      } else if (isLetter(code)) {
-        while (end < length && isLetter(codes[end] ?? 0) && code < FIRST_IDEOGRAPH) {
-          hash = Math.imul(hash ^ (codes[end] ?? 0), FNV_PRIME);
-          end += 1;
-          if (end - i === STEM_LENGTH) stem = hash;
-        }
-        if (end - i === STEM_LENGTH) stem = 0;
-        words[wordCount] = hash;
-        wordCount += 1;
-        letters += end - i;
-        const cue = mayBeCue[hash & CUE_MASK] === 1 ? CUES.get(hash >>> 0) : undefined;
-        if (cue === 'code') codeWords.add(hash);
-        else if (cue !== undefined) cues[cue] += 1;
-      }
-      i = end;
-      const single = mix(hash ^ SEED_WORD) & (BUCKETS - 1);
-      if (seen[single] !== stamp) {
-        seen[single] = stamp;
-        buckets[count] = single;
-        count += 1;
-      }
-      if (stem !== 0) {
-        const bucket = mix(stem ^ SEED_STEM) & (BUCKETS - 1);
-        if (seen[bucket] !== stamp) {
-          seen[bucket] = stamp;
-          buckets[count] = bucket;
-          count += 1;
-        }
-      }
-      if (previous !== 0) {
-        const pair = mix(Math.imul(previous, SEED_PAIR) ^ hash) & (BUCKETS - 1);
-        if (seen[pair] !== stamp) {
-          seen[pair] = stamp;
-          buckets[count] = pair;
-          count += 1;
-        }
-      }
-      previous = hash;
-    }
-    cues.code = codeWords.size;
-    return { bucketCount: count, words: { length: wordCount, letters, cues } };
-  };
-
   return (whole, setting) => {
     const text = withoutAnswerCue(whole.length > TEXT_MAX ? whole.slice(0, TEXT_MAX) : whole);
-    stamp += 1;
-    if (stamp === STAMP_MAX) {
+    const { codes, seen, buckets, words } = scratch;
+    scratch.stamp += 1;
+    if (scratch.stamp === STAMP_MAX) {
       seen.fill(0);
-      stamp = 1;
+      scratch.stamp = 1;
     }
     readCodes(text);
-    for (let i = 0; i < text.length; i += 1) {
-      const code = codes[i] ?? 0;
-      if (code >= 65 && code <= 90) codes[i] = code + 32;
-    }
+    toLowerCase(codes, text.length);
     const marks = countMarks(text, codes);
-    const tokens = addTokens(text.length);
+    const tokens = addTokens(scratch, text.length);
     const { cues, letters, length: wordCount } = tokens.words;
     const endsAsQuestion = text.slice(Math.max(0, marks.bodyLength - 8), marks.bodyLength).trimEnd().endsWith('?');
     return {

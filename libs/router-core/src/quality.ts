@@ -86,6 +86,24 @@ interface Panel {
   readonly outputTokens: Float64Array;
 }
 
+/** Sums the general columns, and `count` columns from `first` on, over the rows of `buckets`; answers the sum of squared weights. */
+function addRows(sums: Float64Array, buckets: Uint16Array, bucketWeights: Uint8Array, weights: Int8Array, first: number, count: number): number {
+  const stride = sums.length;
+  const end = first + count;
+  sums.fill(0);
+  let squares = 0;
+  for (let i = 0; i < buckets.length; i += 1) {
+    const bucket = buckets[i] ?? 0;
+    const weight = bucketWeights[bucket] ?? 0;
+    if (weight === 0) continue;
+    squares += weight * weight;
+    const row = bucket * stride;
+    for (let column = 0; column < GENERAL_COLUMNS; column += 1) sums[column] = (sums[column] ?? 0) + (weights[row + column] ?? 0);
+    for (let column = first; column < end; column += 1) sums[column] = (sums[column] ?? 0) + (weights[row + column] ?? 0);
+  }
+  return squares;
+}
+
 /** From features to a prediction. */
 export function createJudge({ header, weights, bucketWeights, knownWords }: QualityArtefact, models: readonly JudgedModel[]): (features: PromptFeatures) => Prediction {
   const byName = new Map(header.models.map((model) => [model.name, model]));
@@ -96,8 +114,7 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
   const panelOf = (terms: ClusterTerms | undefined): Panel => buildPanel(terms, measured, general, header.elsewhere);
   const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }]));
   const unmeasured = panelOf(undefined);
-  const stride = header.columns.length;
-  const sums = new Float64Array(stride);
+  const sums = new Float64Array(header.columns.length);
 
   return ({ cluster, buckets, words, shape }) => {
     const entry = panels.get(cluster);
@@ -105,16 +122,7 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
     const panel = entry?.panel ?? unmeasured;
     const firstOwn = terms?.firstColumn ?? 0;
     const ownColumns = terms === undefined ? 0 : terms.directions + 1;
-    sums.fill(0);
-    let squares = 0;
-    for (const bucket of buckets) {
-      const weight = bucketWeights[bucket] ?? 0;
-      if (weight === 0) continue;
-      squares += weight * weight;
-      const row = bucket * stride;
-      for (let column = 0; column < GENERAL_COLUMNS; column += 1) sums[column] = (sums[column] ?? 0) + (weights[row + column] ?? 0);
-      for (let column = firstOwn; column < firstOwn + ownColumns; column += 1) sums[column] = (sums[column] ?? 0) + (weights[row + column] ?? 0);
-    }
+    const squares = addRows(sums, buckets, bucketWeights, weights, firstOwn, ownColumns);
     const norm = Math.max(Math.sqrt(squares), header.normMin);
     const standard = standardised(shape, header.shapeMean, header.shapeDeviation);
     const valueOf = (column: number): number => {
