@@ -9,6 +9,14 @@ const names = Object.keys(API_ERRORS) as ApiErrorName[];
 const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', ...over });
 const failed = (over: Partial<Failed__Output>): Failed__Output => ({ class: 'PROVIDER_ERROR', status: 500, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true, ...over });
 
+test.each([
+  ['spent to its end', { limitSource: 'account', spendNanoUsd: '5000000000' }, 'The cost cap of this account is $5.00; $5.00 is spent.'],
+  ['that a request might overrun', {}, 'The cost cap of this key is $5.00; $4.999999999 is spent, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.'],
+  ['smaller than one request', { limitNanoUsd: '100000', spendNanoUsd: '0' }, 'The cost cap of this key is $0.0001; $0.00 is spent, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.'],
+])('a cap %s says so in dollars', (_what, over, message) => {
+  expect(admissionToApiError(admission(over), 0).message).toBe(message);
+});
+
 describe('errors', () => {
   test.each(names)('%s renders as an OpenAI error with the headers of its status', (name) => {
     const error = apiError(name);

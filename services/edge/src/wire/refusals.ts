@@ -3,6 +3,7 @@ import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Failed__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
+import { formatUsd } from '@signalbox/kernel/money';
 import { apiError, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
 
@@ -21,6 +22,19 @@ function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]
   };
 }
 
+/** Says why, so that nobody has to guess at a cap that is not spent yet. */
+function capMessage({ limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output): string {
+  const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
+  const figures = `The cost cap of this ${limitSource === 'key' ? 'key' : 'account'} is $${shortUsd(limit)}; $${shortUsd(spent)} is spent`;
+  if (spent + held >= limit) return `${figures}.`;
+  return `${figures}, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.`;
+}
+
+/** At least two decimals, no zeros behind them. */
+function shortUsd(nanoUsd: bigint): string {
+  return formatUsd(nanoUsd).replace(/(\.\d\d\d*?)0+$/, '$1');
+}
+
 function resetsAtSeconds(admission: AdmitResponse__Output): number | null {
   return admission.resetsAtMs === undefined ? null : Math.ceil(Number(admission.resetsAtMs) / 1_000);
 }
@@ -34,7 +48,7 @@ export function admissionToApiError(admission: AdmitResponse__Output, nowMs: num
     case 'BURST_LIMITED':
       return apiError('requests_rate_limited', { message: 'Rate limit reached: too many requests in a second.', retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'burst', retryable: true } });
     case 'COST_CAPPED':
-      return apiError('cost_cap_exceeded', { metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
+      return apiError('cost_cap_exceeded', { message: capMessage(admission), metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
     case 'TRIAL_EXHAUSTED':
       return apiError('trial_credit_exhausted', { metadata: { ...capMetadata(admission), limit_source: 'account' } });
     case 'BLOCKED_BY_LIVE':
