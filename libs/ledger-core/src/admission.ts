@@ -391,17 +391,12 @@ export function release(state: AccountState, requestId: string, nowMs: number): 
 
 /**
  * A worker has the request: its hold no longer ends by time and grows to the given amounts, if the limits of
- * its admission allow. An unknown hold is written down anew (rebuild after a loss). False = the growth was refused.
+ * its admission allow. What is not held does not grow: its limits are not known, whether it is over or was lost.
+ * False = the growth was refused.
  */
-export function heartbeat(state: AccountState, requestId: string, toAmount: bigint, toTokens: bigint, nowMs: number, periodSeconds?: number): boolean {
-  if (state.finished.has(requestId) || hasEnded(state, requestId, nowMs)) return true;
-  let hold = state.holds.get(requestId);
-  if (hold === undefined) {
-    if (toAmount === 0n && toTokens === 0n) return true;
-    const periods = periodsAt(nowMs, { anchorDay: 0, periodSeconds });
-    hold = { amount: 0n, tokens: 0n, byok: false, dispatched: true, leaseEndMs: nowMs, keyId: '', periods, walls: [] };
-    state.holds.set(requestId, hold);
-  }
+export function heartbeat(state: AccountState, requestId: string, toAmount: bigint, toTokens: bigint, nowMs: number): boolean {
+  const hold = state.holds.get(requestId);
+  if (hold === undefined) return toAmount === 0n && toTokens === 0n;
   hold.dispatched = true;
   hold.leaseEndMs = nowMs + LEASE_MS;
   const amount = toAmount > hold.amount ? toAmount - hold.amount : 0n;

@@ -24,7 +24,7 @@ export function reregister(state: AccountState, command: ReregisterCommand, nowM
   const { requestId, keyId, amount, tokens, byok, periods, isStarted } = command;
   if (state.finished.has(requestId) || hasEnded(state, requestId, nowMs)) return;
   let hold = state.holds.get(requestId);
-  // A heartbeat that asked for growth came first: it knows less.
+  // Written down by a confirmation that fell into the loss: it knows less.
   if (hold !== undefined && hold.keyId === '' && keyId !== '') {
     dropHold(state, requestId, hold);
     hold = undefined;

@@ -27,7 +27,7 @@ export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
     ready: () => true,
     admit: async (accountId, command) => admit(of(accountId), command, epoch(), clock.nowMs()),
     release: async (accountId, requestId) => release(of(accountId), requestId, clock.nowMs()),
-    heartbeat: async (accountId, requestId, toAmount, toTokens) => heartbeat(of(accountId), requestId, toAmount, toTokens, clock.nowMs(), periodSeconds),
+    heartbeat: async (accountId, requestId, toAmount, toTokens) => heartbeat(of(accountId), requestId, toAmount, toTokens, clock.nowMs()),
     finish: async (accountId, command) => finish(of(accountId), command, clock.nowMs(), periodSeconds),
     reregister: async (accountId, command) => reregister(of(accountId), command, clock.nowMs()),
     isHeld: async (accountId, requestId) => of(accountId).holds.has(requestId),

@@ -189,7 +189,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       };
     },
     release: async (accountId, requestId) => (await call('release', accountId, [requestId])) === 1,
-    heartbeat: async (accountId, requestId, toAmount, toTokens) => (await call('heartbeat', accountId, [requestId, String(toAmount), String(toTokens), lengthMs])) === 1,
+    heartbeat: async (accountId, requestId, toAmount, toTokens) => (await call('heartbeat', accountId, [requestId, String(toAmount), String(toTokens)])) === 1,
     reregister: async (accountId, { requestId, amount, tokens, byok, keyId, periods, isStarted }) => {
       await call('reregister', accountId, [requestId, String(amount), String(tokens), byok ? '1' : '0', keyId, periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), isStarted ? '1' : '0']);
     },

@@ -249,14 +249,10 @@ return h and awaited() or 0
 `;
 
 const HEARTBEAT = `
-local req,to_a,to_t,len=ARGV[2],tonumber(ARGV[3]),tonumber(ARGV[4]),tonumber(ARGV[5])
-if call('HEXISTS',F,req)==1 or has_ended(req) then return 1 end
+local req,to_a,to_t=ARGV[2],tonumber(ARGV[3]),tonumber(ARGV[4])
 local s=call('HGET',H,req)
-local h
-if s then h=hold_of(s) else
-  if to_a==0 and to_t==0 then return 1 end
-  h={a=0,t=0,b=0,d=1,l=now,key='',p=ids(now,0,len),walls=''}
-end
+if not s then return to_a==0 and to_t==0 and 1 or 0 end
+local h=hold_of(s)
 h.d=1
 h.l=now+${LEASE_MS}
 local a,t=max(0,to_a-h.a),max(0,to_t-h.t)

@@ -165,6 +165,23 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     expect((await store.show(account)).buckets.get('key_1|total')).toMatchObject({ heldCharge: 0n, finishedCharge: 8n });
   });
 
+  test('what is not held does not grow and is not written down, whether it was lost or is over', async () => {
+    const account = fresh();
+    const walls = [cap(100n)];
+    // As after a loss, before its worker has told of it: limits of its admission are forgotten, those of others are not.
+    expect(await store.heartbeat(account, 'lost', 60n, 5n)).toBe(false);
+    expect(await store.heartbeat(account, 'lost', 0n, 0n)).toBe(true);
+    expect((await store.show(account)).buckets.get('account|total')?.heldCharge ?? 0n).toBe(0n);
+    await store.admit(account, command('released', { amount: 10n, walls }));
+    await store.release(account, 'released');
+    expect(await store.heartbeat(account, 'released', 11n, 0n)).toBe(false);
+    await store.admit(account, command('done', { amount: 10n, walls }));
+    await store.finish(account, { requestId: 'done', charge: 8n, tokens: 0n, byok: false, keyId: 'key_1', periods: undefined });
+    expect(await store.heartbeat(account, 'done', 11n, 0n)).toBe(false);
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ heldCharge: 0n, finishedCharge: 8n });
+    expect(verdict(await store.admit(account, command('whole', { amount: 92n, walls }))).decision).toBe('admitted');
+  });
+
   test('remembers which writers were heard in its present life, and of no other', async () => {
     const epoch = await store.epoch();
     expect(epoch).toBe(store.latestEpoch());
