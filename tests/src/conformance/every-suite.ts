@@ -7,12 +7,14 @@ import { describeDecisions } from './decisions-suite.js';
 import { describeErrors } from './errors-suite.js';
 import { describeFaults } from './faults-suite.js';
 import { describeHealing } from './healing-suite.js';
+import { describeKilledEdge } from './killed-edge-suite.js';
 import { describeKeys } from './keys-suite.js';
 import { describeLimits } from './limits-suite.js';
 import { describeMoney } from './money-suite.js';
 import { describeNeighbours } from './neighbours-suite.js';
 import { describeOperator } from './operator-suite.js';
 import { describeOwnCredentials } from './own-credentials-suite.js';
+import { describePriced } from './priced-suite.js';
 import { describeRepeats } from './repeats-suite.js';
 import { describeStreams } from './streams-suite.js';
 import { missingStores, startWorld, type World } from './world.js';
@@ -41,6 +43,7 @@ export function describeContract(mode: GatewayMode, variant: 'A' | 'B'): void {
     }, START_MS);
     afterAll(async () => running?.stop(), START_MS);
 
+    const describeAfterKill = mode === 'split' ? describeKilledEdge(world) : undefined;
     describeFaults(world);
     describeCompletions(world);
     describeStreams(world);
@@ -50,10 +53,12 @@ export function describeContract(mode: GatewayMode, variant: 'A' | 'B'): void {
     describeMoney(world);
     describeKeys(world);
     describeOwnCredentials(world);
+    describePriced(world);
     describeRepeats(world);
     describeOperator(world);
     describeDecisions(world);
     describeClients(world);
     if (mode === 'split') describeNeighbours(world);
+    describeAfterKill?.();
   });
 }

@@ -123,7 +123,7 @@ export function streamOf(text: string): StreamBody {
 export const contentOf = (chunks: readonly ChunkBody[]): string => chunks.map((chunk) => chunk.choices.find(({ index }) => index === 0)?.delta.content ?? '').join('');
 
 /** The cost in a body's text as nano-USD, without going through a float. */
-export function nanoIn(text: string, name: 'cost_usd' | 'savings_usd'): bigint {
+export function nanoIn(text: string, name: 'cost_usd' | 'savings_usd' | 'charge_usd'): bigint {
   const found = new RegExp(`"${name}":(\\d+)(?:\\.(\\d{1,9}))?[,}]`).exec(text);
   if (found === null) throw new Error(`No exact ${name} in the body.`);
   return BigInt((found[1] ?? '0') + (found[2] ?? '').padEnd(9, '0'));

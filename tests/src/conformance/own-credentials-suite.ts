@@ -8,39 +8,49 @@ const SECRET = 'key-of-the-account-0123';
 /** The operator has no credential at this provider. */
 const PROVIDER = 'together';
 /** Nobody else here serves it: variant B knows no `provider`. */
-const MODEL = 'meta-llama/llama-3.2-3b-instruct';
+export const MODEL = 'meta-llama/llama-3.2-3b-instruct';
+
+const ask = (world: World, account: TestAccount, body: object = {}, edge = world.gateway.baseUrl): Promise<Got> => send(edge, { key: account.key, body: { model: MODEL, messages: HELLO, provider: { only: [PROVIDER] }, max_tokens: 20, ...body } });
+
+/** Until the worker, which the first such credential starts, answers on every replica. */
+async function answered(world: World, account: TestAccount): Promise<void> {
+  await Promise.all(
+    world.edges().map((edge) =>
+      eventually('the worker of the provider answers', async () => {
+        world.upstreams.own.enqueue(completion('Hello.'));
+        const got = await ask(world, account, {}, edge);
+        return got.status === 200 ? true : undefined;
+      }),
+    ),
+  );
+  // Answers for requests that came too early to be asked on.
+  world.upstreams.own.clear();
+}
+
+/** Gives the account a credential of its own at `together`, and waits until it serves `MODEL`. */
+export async function ownCredentialServed(world: World, account: TestAccount): Promise<void> {
+  const set = await send(world.gateway.baseUrl, { method: 'PUT', path: `/api/providers/${PROVIDER}`, key: account.key, body: { secret: SECRET } });
+  expect(set.status).toBe(200);
+  await answered(world, account);
+}
 
 /** Accounts' own credentials at providers (contract, section 15). */
 export function describeOwnCredentials(world: () => World): void {
   const put = (account: TestAccount, body: object, provider = PROVIDER): Promise<Got> => send(world().gateway.baseUrl, { method: 'PUT', path: `/api/providers/${provider}`, key: account.key, body });
   const get = (account: TestAccount, provider = PROVIDER): Promise<Got> => send(world().gateway.baseUrl, { method: 'GET', path: `/api/providers/${provider}`, key: account.key });
   const remove = (account: TestAccount): Promise<Got> => send(world().gateway.baseUrl, { method: 'DELETE', path: `/api/providers/${PROVIDER}`, key: account.key });
-  const ask = (account: TestAccount, body: object = {}, edge = world().gateway.baseUrl): Promise<Got> => send(edge, { key: account.key, body: { model: MODEL, messages: HELLO, provider: { only: [PROVIDER] }, max_tokens: 20, ...body } });
-  /** Until the worker, which the first such credential starts, answers on every replica. */
-  const served = async (account: TestAccount): Promise<void> => {
-    await Promise.all(
-      world().edges().map((edge) =>
-        eventually('the worker of the provider answers', async () => {
-          world().upstreams.own.enqueue(completion('Hello.'));
-          const got = await ask(account, {}, edge);
-          return got.status === 200 ? true : undefined;
-        }),
-      ),
-    );
-    // Answers for requests that came too early to be asked on.
-    world().upstreams.own.clear();
-  };
+  const served = (account: TestAccount): Promise<void> => answered(world(), account);
 
   describe('own credentials', () => {
     test('serve models that the operator cannot, cost the account nothing, and are never told', async () => {
       const account = await world().newAccount({});
-      expect((await ask(account)).status).toBe(404);
+      expect((await ask(world(), account)).status).toBe(404);
       const set = await put(account, { secret: SECRET });
       expect([set.status, JSON.parse(set.text)]).toEqual([200, { provider: PROVIDER, last4: '0123', zdr: false, created_at: expect.any(Number) }]);
       expect(JSON.parse((await get(account)).text)).toEqual(JSON.parse(set.text));
       await served(account);
       world().upstreams.own.enqueue(completion('Hello.'));
-      const got = await ask(account);
+      const got = await ask(world(), account);
       expect([got.status, header(got, 'x-router-provider'), header(got, 'x-router-cost')]).toEqual([200, PROVIDER, expect.stringMatching(/^0\.0*[1-9]/)]);
       expect(world().upstreams.own.requests.at(-1)?.headers.authorization).toBe(`Bearer ${SECRET}`);
       const rows = await world().ledgerOf(account.id, completionOf(got).id);
@@ -52,11 +62,11 @@ export function describeOwnCredentials(world: () => World): void {
       const [mine, other] = [await world().newAccount({}), await world().newAccount({})];
       await put(mine, { secret: SECRET });
       await served(mine);
-      expect([(await get(other)).status, (await ask(other)).status]).toEqual([404, 404]);
+      expect([(await get(other)).status, (await ask(world(), other)).status]).toEqual([404, 404]);
       expect((await remove(mine)).status).toBe(200);
       expect((await get(mine)).status).toBe(404);
       const before = world().upstreams.own.requests.length;
-      await Promise.all(world().edges().map((edge) => eventually('the credential is gone', async () => ((await ask(mine, {}, edge)).status === 404 ? true : undefined))));
+      await Promise.all(world().edges().map((edge) => eventually('the credential is gone', async () => ((await ask(world(), mine, {}, edge)).status === 404 ? true : undefined))));
       expect(world().upstreams.own.requests.length - before).toBeLessThan(20);
     });
 
@@ -65,7 +75,7 @@ export function describeOwnCredentials(world: () => World): void {
       await put(account, { secret: SECRET });
       await served(account);
       world().upstreams.own.enqueue({ status: 401, body: { error: { message: 'Incorrect API key provided.' } } });
-      const got = await ask(account);
+      const got = await ask(world(), account);
       expect([got.status, errorOf(got).code, errorOf(got).metadata?.['previous_errors']]).toEqual([503, 'all_models_unavailable', [{ provider: PROVIDER, status: 401, code: 'credential' }]]);
       expect(got.text).not.toContain(SECRET);
     });
@@ -76,7 +86,7 @@ export function describeOwnCredentials(world: () => World): void {
       await served(account);
       const refused = await eventually('the allotment is used up', async () => {
         world().upstreams.own.enqueue(completion('Hello.'));
-        const got = await ask(account, { messages: [{ role: 'user', content: 'word '.repeat(80) }], max_tokens: 500 });
+        const got = await ask(world(), account, { messages: [{ role: 'user', content: 'word '.repeat(80) }], max_tokens: 500 });
         return got.status === 429 && errorOf(got).code === 'insufficient_quota' ? got : undefined;
       });
       expect(header(refused, 'x-should-retry')).toBe('false');

@@ -52,8 +52,7 @@ export function describeRepeats(world: () => World): void {
       const key = randomUUID();
       const edges = world().edges();
       const got = await Promise.all(Array.from({ length: 12 }, (_, index) => ask(account, key, {}, edges[index % edges.length])));
-      expect(got.filter(({ status }) => status === 200)).toHaveLength(1);
-      expect(got.filter(({ status }) => status === 409)).toHaveLength(11);
+      expect(got.map(({ status, text }) => (status === 200 || status === 409 ? status : text)).sort()).toEqual([200, ...Array.from({ length: 11 }, () => 409)]);
       const [answered] = got.filter(({ status }) => status === 200);
       if (answered !== undefined) await world().ledgerOf(account.id, header(answered, 'x-request-id'));
       expect(await chargesOf(account)).toBe(1);

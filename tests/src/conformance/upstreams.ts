@@ -57,6 +57,7 @@ export async function startUpstreams(): Promise<Upstreams> {
       // Also for what accounts give as their own address.
       FETCH_ALLOW: new URL(own.baseUrl).host,
       SIMULATOR: 'on',
+      PLUGIN_FEES: 'web-search=0.000000123,code-exec=0.000000457',
     },
     stop: async () => {
       await Promise.all([openai.stop(), pair.stop(), single.stop(), refusing.stop(), own.stop()]);

@@ -65,7 +65,8 @@ export async function startWorld(mode: GatewayMode, variant: 'A' | 'B'): Promise
   try {
     // Stores of its own where they can be started: two gateways on one bus would book each other's usage.
     const own = mode === 'split' ? Object.fromEntries(STORES.filter(({ program }) => isInstalled(program)).map(({ variable }) => [variable, ''])) : {};
-    const environment = { ...upstreams.environment, CONTRACT_VARIANT: variant, PLUGINS_OFF: 'gutenberg', ...own };
+    // Not a minute until repeats are told what became of a request whose edge was killed.
+    const environment = { ...upstreams.environment, CONTRACT_VARIANT: variant, CLAIM_LEASE_SECONDS: '2', PLUGINS_OFF: 'gutenberg', ...own };
     gateway = await startGateway({ mode, environment, ...(mode === 'split' ? { replicas: 'edge=2' } : {}) });
   } catch (error) {
     await upstreams.stop();

@@ -1,0 +1,66 @@
+/** An edge is killed in the middle of a request that carries an Idempotency-Key. Split processes only. */
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { eventually } from './eventually.js';
+import { errorOf, nanoIn, send } from './http.js';
+import { HELLO, type TestAccount, type World } from './world.js';
+
+/** A worker that hears nothing of an edge concludes after 30 s. */
+const CONCLUDED_MS = 45_000;
+
+interface Broken {
+  readonly account: TestAccount;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: object;
+  readonly requestId: string;
+}
+
+/** Kills now, while the other suites have their turn; the returned function describes what must have become of the request. */
+export function describeKilledEdge(world: () => World): () => void {
+  let broken: Broken | undefined;
+
+  test('(an edge is killed while it streams)', async () => {
+    const account = await world().newAccount({ store_answers: true });
+    const far = world().edges()[1] ?? '';
+    const killed = world().gateway.processes().find(({ role, ports }) => role === 'edge' && far.endsWith(`:${ports['http'] ?? 0}`));
+    if (killed === undefined) throw new Error('There is no second edge.');
+    const body = { model: 'simulator/fast', stream: true, messages: [{ role: 'user', content: 'tell [sim:tokens=2000,chunk-delay-ms=20]' }] };
+    const headers = { 'idempotency-key': randomUUID() };
+    const response = await fetch(`${far}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${account.key}`, 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) });
+    const reader = response.body?.getReader();
+    if (reader === undefined) throw new Error('expected a body');
+    let text = '';
+    while (!text.includes('"content":"T')) text += Buffer.from((await reader.read()).value ?? []).toString();
+    process.kill(killed.pid, 'SIGKILL');
+    const rest = async (): Promise<void> => {
+      for (let part = await reader.read(); !part.done; part = await reader.read());
+    };
+    // A break, not an end: a client must not take what it has for the whole answer.
+    await expect(rest()).rejects.toThrow();
+    broken = { account, headers, body, requestId: response.headers.get('x-request-id') ?? '' };
+    await eventually('the killed edge is back', async () => {
+      const got = await send(far, { key: world().account.key, body: { model: 'simulator/fast', messages: HELLO } }).catch(() => undefined);
+      return got?.status === 200 ? true : undefined;
+    }, 20_000);
+  });
+
+  return () => {
+    describe('after an edge was killed', () => {
+      test('a repeat at any edge is never run again, and is told what the client was charged for what it got', async () => {
+        if (broken === undefined) throw new Error('expected a broken request');
+        const { account, headers, body, requestId } = broken;
+        for (const edge of world().edges()) {
+          const told = await eventually('the ledger knows what was delivered', async () => {
+            const got = await send(edge, { key: account.key, headers, body });
+            expect([got.status, errorOf(got).metadata?.['request_id']]).toEqual([409, requestId]);
+            return errorOf(got).code === 'idempotency_completed' ? got : undefined;
+          }, CONCLUDED_MS);
+          const rows = await world().ledgerOf(account.id, requestId);
+          expect(rows.map(({ kind }) => kind)).toEqual(['attempt', 'charge']);
+          expect(BigInt(rows[1]?.amount_nano_usd ?? 0)).toBe(nanoIn(told.text, 'cost_usd'));
+          expect(nanoIn(told.text, 'cost_usd')).toBeGreaterThan(0n);
+        }
+      }, 2 * CONCLUDED_MS);
+    });
+  };
+}
