@@ -78,10 +78,10 @@ export class SimCounters {
       ready: () => true,
       admit: (accountId, command) => this.ask(life, () => this.admit(accountId, command)),
       release: (accountId, requestId) => this.ask(life, () => this.drop(accountId, requestId, () => store.release(accountId, requestId))),
-      heartbeat: (accountId, requestId, toAmount, toTokens) =>
+      heartbeat: (accountId, requestId, toAmount, toTokens, writer) =>
         this.ask(life, async () => {
-          const isGranted = await store.heartbeat(accountId, requestId, toAmount, toTokens);
-          // What limits let it have; a hold written down anew may be more, where an absurd usage figure is booked as told.
+          const isGranted = await store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
+          // What limits let it have.
           if (isGranted && toAmount > 0n) this.events.held(accountId, requestId, toAmount);
           return isGranted;
         }),
@@ -97,6 +97,7 @@ export class SimCounters {
       heard: (epoch) => this.ask(life, () => store.heard(epoch)),
       hear: (epoch, writer) => this.ask(life, () => store.hear(epoch, writer)),
       applyTotals: (accountId, command, epoch) => this.ask(life, () => this.applyTotals(accountId, command, epoch)),
+      describeOpen: (accountId, requestIds) => this.ask(life, () => store.describeOpen(accountId, requestIds)),
       openAccounts: () => this.ask(life, () => store.openAccounts()),
       overdue: (accountId, ageMs, limit) => this.ask(life, () => store.overdue(accountId, ageMs, limit)),
       show: (accountId) => this.ask(life, () => store.show(accountId)),

@@ -144,7 +144,9 @@ export class SimLedger {
           this.tables.writers.set(writer, { ...known, lastSeq: known.lastSeq > lastSeq ? known.lastSeq : lastSeq });
           return known.progress.watermark;
         }),
-      watermarks: () => this.ask(life, () => [...this.tables.writers].map(([writer, { provider, lastSeq, progress }]) => ({ writer, provider, lastSeq, ledgerSeq: progress.watermark, gaps: BigInt(progress.beyond.length), seenAtMs: Number.MAX_SAFE_INTEGER }))),
+      watermarks: () => this.ask(life, () => [...this.tables.writers].map(([writer, { provider, lastSeq, progress }]) => ({ writer, provider, lastSeq, ledgerSeq: progress.watermark, gaps: BigInt(progress.beyond.length), seenAtMs: Number.MAX_SAFE_INTEGER, isDeclaredLost: false }))),
+      // Each one comes back within the run.
+      declareLost: () => this.ask(life, () => 'alive' as const),
       totals: (accountId, asked) => this.ask(life, () => this.totalsOf(accountId, asked)),
       // The invariants are checked on the rows themselves.
       ledger: () => Promise.resolve([]),

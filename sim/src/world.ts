@@ -8,7 +8,7 @@ import type { DispatchRequest__Output, OutcomeRequest__Output, DispatchEvent } f
 import { createQuotaClient, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals, readWriters } from '@signalbox/quota/proof';
+import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals, readWriters, writeLost } from '@signalbox/quota/proof';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
 import { createMetrics } from '@signalbox/runtime/metrics';
@@ -284,7 +284,7 @@ export class World {
     const quota = createQuota(store, async (accountId, requestIds) => {
       const deadlineMs = requestIds.length === 0 ? TOTALS_DEADLINE_MS : RECONCILE_DEADLINE_MS;
       return readTotals(await billing.unary<object, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
-    }, undefined, { clock: life.clock, askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})) });
+    }, undefined, { clock: life.clock, askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})), bookLost: async (writer, accountId, requests) => void (await billing.unary('BookLost', writeLost(writer, accountId, requests))) });
     const handlers = createQuotaHandlers({ quota, metrics: quotaMetrics, periodSeconds: undefined });
     Object.assign(door, { life, handlers: { ...handlers, unary: { ...handlers.unary, Release: this.counting(handlers.unary['Release']) } } });
     void this.bus.openFor(life).listen('totals.v1.>', ({ payload }) => {
@@ -314,7 +314,7 @@ export class World {
     const { clock } = life;
     const consumer = createConsumer({ store, clock, log: silentLog, metrics: billingMetrics, announce: (subject, payload) => bus.announce(subject, payload) });
     void bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 64, batchWaitMs: 20 }, consumer);
-    Object.assign(this.billing, { life, handlers: createBillingHandlers({ store, clock }) });
+    Object.assign(this.billing, { life, handlers: createBillingHandlers({ store, clock, announce: (subject, payload) => bus.announce(subject, payload) }) });
   }
 
   private startWorker(index: number): void {

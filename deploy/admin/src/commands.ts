@@ -114,6 +114,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'dead list': { flags: { after: ['big', 'after'] }, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/dead-events${query(values)}` }) },
   'dead resolve': { flags: { note: ['text', 'note'] }, required: ['note'], takesId: true, build: (body, id) => ({ method: 'POST', path: `/admin/dead-events/${encodeURIComponent(id)}/resolve`, body }) },
   watermarks: plain('GET', '/admin/watermarks'),
+  'writer lost': { flags: { note: ['text', 'note'] }, required: ['note'], takesId: true, build: (body, id) => ({ method: 'POST', path: `/admin/writers/${encodeURIComponent(id)}/lost`, body }) },
   providers: plain('GET', '/admin/providers'),
   decision: one('GET', (id) => `/admin/decisions/${id}`),
   'what-if': {

@@ -2,6 +2,7 @@
 /** Messages of proto/billing/v1. */
 export type { AdjustCostRequest, AdjustCostRequest__Output } from './gen/signalbox/billing/v1/AdjustCostRequest.js';
 export type { AdjustCostResponse, AdjustCostResponse__Output } from './gen/signalbox/billing/v1/AdjustCostResponse.js';
+export type { BookLostRequest, BookLostRequest__Output } from './gen/signalbox/billing/v1/BookLostRequest.js';
 export type { ClosePeriodsResponse, ClosePeriodsResponse__Output } from './gen/signalbox/billing/v1/ClosePeriodsResponse.js';
 export type { DeadEventRow, DeadEventRow__Output } from './gen/signalbox/billing/v1/DeadEventRow.js';
 export type { DeadEventsRequest, DeadEventsRequest__Output } from './gen/signalbox/billing/v1/DeadEventsRequest.js';
@@ -9,6 +10,8 @@ export type { DeadEventsResponse, DeadEventsResponse__Output } from './gen/signa
 export type { DecisionRow, DecisionRow__Output } from './gen/signalbox/billing/v1/DecisionRow.js';
 export type { DecisionsRequest, DecisionsRequest__Output } from './gen/signalbox/billing/v1/DecisionsRequest.js';
 export type { DecisionsResponse, DecisionsResponse__Output } from './gen/signalbox/billing/v1/DecisionsResponse.js';
+export type { DeclareLostRequest, DeclareLostRequest__Output } from './gen/signalbox/billing/v1/DeclareLostRequest.js';
+export type { DeclareLostResponse, DeclareLostResponse__Output } from './gen/signalbox/billing/v1/DeclareLostResponse.js';
 export type { FeedbackRequest, FeedbackRequest__Output } from './gen/signalbox/billing/v1/FeedbackRequest.js';
 export type { FeedbackResponse, FeedbackResponse__Output } from './gen/signalbox/billing/v1/FeedbackResponse.js';
 export type { GetDecisionRequest, GetDecisionRequest__Output } from './gen/signalbox/billing/v1/GetDecisionRequest.js';
@@ -21,6 +24,7 @@ export type { InvariantCheck, InvariantCheck__Output } from './gen/signalbox/bil
 export type { LedgerRequest, LedgerRequest__Output } from './gen/signalbox/billing/v1/LedgerRequest.js';
 export type { LedgerResponse, LedgerResponse__Output } from './gen/signalbox/billing/v1/LedgerResponse.js';
 export type { LedgerRow, LedgerRow__Output } from './gen/signalbox/billing/v1/LedgerRow.js';
+export type { LostRequest, LostRequest__Output } from './gen/signalbox/billing/v1/LostRequest.js';
 export type { PeriodBlocker, PeriodBlocker__Output } from './gen/signalbox/billing/v1/PeriodBlocker.js';
 export type { PeriodSummary, PeriodSummary__Output } from './gen/signalbox/billing/v1/PeriodSummary.js';
 export type { PeriodsRequest, PeriodsRequest__Output } from './gen/signalbox/billing/v1/PeriodsRequest.js';

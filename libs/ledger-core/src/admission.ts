@@ -48,6 +48,8 @@ export interface Hold {
   readonly keyId: string;
   readonly periods: Periods;
   readonly walls: readonly Wall[];
+  /** Whose log the request stands in, as far as it was told; empty = nobody's yet. */
+  writer: string;
 }
 
 export interface FinishedCharge {
@@ -58,6 +60,8 @@ export interface FinishedCharge {
   readonly periods: Periods;
   /** When it was told first. */
   readonly atMs: number;
+  /** As of a hold. */
+  readonly writer: string;
 }
 
 /** All of one account. Sums in `buckets` can be computed again from `holds` and `finished`. */
@@ -141,6 +145,8 @@ export interface FinishCommand {
   readonly keyId: string;
   /** As admission answered; undefined = those of the hold, else of now. */
   readonly periods: Periods | undefined;
+  /** Absent = as told before. */
+  readonly writer?: string;
 }
 
 export interface TotalsCommand {
@@ -369,7 +375,7 @@ export function admit(state: AccountState, command: AdmitCommand, generation: st
     markEnded(state, requestId, nowMs);
     return verdict('admitted', periods, 0, 0n, 0n, undefined);
   }
-  const hold: Hold = { amount: held, tokens: heldTokens, byok: command.byok, dispatched: false, leaseEndMs: nowMs + LEASE_MS, keyId, periods, walls: command.walls };
+  const hold: Hold = { amount: held, tokens: heldTokens, byok: command.byok, dispatched: false, leaseEndMs: nowMs + LEASE_MS, keyId, periods, walls: command.walls, writer: '' };
   state.holds.set(requestId, hold);
   state.nextSweepMs ??= hold.leaseEndMs;
   state.accountWalls = command.walls.length === 0 ? NO_WALLS : command.walls.filter((wall) => wall.scope === 'account' && wall.meter === 'charge');
@@ -394,10 +400,11 @@ export function release(state: AccountState, requestId: string, nowMs: number): 
  * its admission allow. What is not held does not grow: its limits are not known, whether it is over or was lost.
  * False = the growth was refused.
  */
-export function heartbeat(state: AccountState, requestId: string, toAmount: bigint, toTokens: bigint, nowMs: number): boolean {
+export function heartbeat(state: AccountState, requestId: string, toAmount: bigint, toTokens: bigint, nowMs: number, writer = ''): boolean {
   const hold = state.holds.get(requestId);
   if (hold === undefined) return toAmount === 0n && toTokens === 0n;
   hold.dispatched = true;
+  if (writer !== '') hold.writer = writer;
   hold.leaseEndMs = nowMs + LEASE_MS;
   const amount = toAmount > hold.amount ? toAmount - hold.amount : 0n;
   const tokens = toTokens > hold.tokens ? toTokens - hold.tokens : 0n;
@@ -423,7 +430,7 @@ export function finish(state: AccountState, command: FinishCommand, nowMs: numbe
   if (hold !== undefined) dropHold(state, requestId, hold);
   if (before !== undefined) changeFinished(state, before, -1n);
   const periods = command.periods ?? hold?.periods ?? before?.periods ?? periodsAt(nowMs, { anchorDay: 0, periodSeconds });
-  const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods, atMs: before?.atMs ?? nowMs };
+  const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods, atMs: before?.atMs ?? nowMs, writer: command.writer || hold?.writer || before?.writer || '' };
   state.finished.set(requestId, item);
   changeFinished(state, item, 1n);
   return hold !== undefined && nowMs < state.blockedUntilMs;
@@ -454,6 +461,31 @@ export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: 
   const hasMissed = loadedIn === undefined && (command.previousSeq ?? 0n) > state.totalsSeq;
   if (!hasMissed && command.seq > state.totalsSeq) state.totalsSeq = command.seq;
   return hasMissed;
+}
+
+/** A request that counts here and that the ledger may never hear of. */
+export interface OpenRequest {
+  readonly requestId: string;
+  readonly keyId: string;
+  /** Whose log it stands in; empty = not known. */
+  readonly writer: string;
+  readonly byok: boolean;
+  readonly periods: Omit<Periods, 'reservedAtMs'>;
+  /** What it is charged, where that was told: 0 for a hold. */
+  readonly charge: bigint;
+  /** As `charge`. */
+  readonly tokens: bigint;
+}
+
+/** Those of the requests that count here: dispatched, or finished and not named by the ledger. */
+export function describeOpen(state: AccountState, requestIds: readonly string[]): OpenRequest[] {
+  return requestIds.flatMap((requestId): OpenRequest[] => {
+    const hold = state.holds.get(requestId);
+    const found = state.finished.get(requestId) ?? (hold?.dispatched === true ? { ...hold, charge: 0n, tokens: 0n } : undefined);
+    if (found === undefined) return [];
+    const { keyId, writer, byok, charge, tokens, periods: { day, week, month, plan } } = found;
+    return [{ requestId, keyId, writer, byok, charge, tokens, periods: { day, week, month, plan } }];
+  });
 }
 
 /** Requests, at most `limit`, that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a heartbeat for longer than a lease. */

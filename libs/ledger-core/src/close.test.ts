@@ -1,13 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { closeBlockers, WRITER_LOST_MS, type CloseInput, type WriterReport } from './close.js';
 
-const writer = (over: Partial<WriterReport> = {}): WriterReport => ({ writer: 'w', lastSeq: 9n, ledgerSeq: 9n, gaps: 0n, reportedAtMs: 1_040_000, openSinceMs: 0, ...over });
+const writer = (over: Partial<WriterReport> = {}): WriterReport => ({ writer: 'w', lastSeq: 9n, ledgerSeq: 9n, gaps: 0n, reportedAtMs: 1_040_000, openSinceMs: 0, isDeclaredLost: false, ...over });
 const input = (over: Partial<CloseInput> = {}): CloseInput => ({ boundaryMs: 1_000_000, nowMs: 1_045_000, graceMs: 30_000, writers: [writer()], deadEvents: 0, ...over });
 const reasons = (over: Partial<CloseInput>) => closeBlockers(input(over)).map(({ reason }) => reason);
 
 test.each<readonly [string, Partial<CloseInput>, readonly string[]]>([
   ['all is in', {}, []],
   ['there is no writer', { writers: [] }, []],
+  ['a writer that is behind was declared lost', { writers: [writer({ lastSeq: 12n, gaps: 1n, openSinceMs: 1, isDeclaredLost: true })] }, []],
   ['the period is not over', { nowMs: 999_999, writers: [] }, ['not_over']],
   ['what was held last may still be on its way', { nowMs: 1_029_999, writers: [] }, ['not_over']],
   ['an event was kept aside', { deadEvents: 1 }, ['dead_events']],

@@ -11,6 +11,8 @@ export interface WriterReport {
   readonly reportedAtMs: number;
   /** Reservation of its oldest attempt without an end, as of that report; 0 = none. */
   readonly openSinceMs: number;
+  /** Declared lost by the operator, and not heard of since. */
+  readonly isDeclaredLost: boolean;
 }
 
 export interface CloseInput {
@@ -38,8 +40,8 @@ export function closeBlockers({ boundaryMs, nowMs, graceMs, writers, deadEvents 
   const blockers: CloseBlocker[] = [];
   if (nowMs < boundaryMs + graceMs) blockers.push({ reason: 'not_over', writer: '' });
   if (deadEvents > 0) blockers.push({ reason: 'dead_events', writer: '' });
-  for (const { writer, lastSeq, ledgerSeq, gaps, reportedAtMs, openSinceMs } of writers) {
-    const isLost = nowMs - reportedAtMs >= WRITER_LOST_MS;
+  for (const { writer, lastSeq, ledgerSeq, gaps, reportedAtMs, openSinceMs, isDeclaredLost } of writers) {
+    const isLost = isDeclaredLost || nowMs - reportedAtMs >= WRITER_LOST_MS;
     if (isLost) continue;
     if (gaps > 0n || ledgerSeq < lastSeq) blockers.push({ reason: 'writer_behind', writer });
     else if (reportedAtMs < boundaryMs + graceMs) blockers.push({ reason: 'writer_silent', writer });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { asNanoUsd } from '@signalbox/kernel/money';
-import { addAttempt, addOutcome, correctionOf, fold, NO_FACTS, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts } from './fold.js';
+import { addAttempt, addOutcome, correctionOf, fold, NO_FACTS, STAND_IN_ATTEMPT, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts } from './fold.js';
 
 type Event = { readonly attempt: AttemptFact } | { readonly outcome: OutcomeFact };
 
@@ -35,6 +35,23 @@ function generator(seed: number): (below: number) => number {
     return (state >>> 0) % below;
   };
 }
+
+describe('what stands in for a lost log', () => {
+  const standIn = [ended(STAND_IN_ATTEMPT, 25n), told(STAND_IN_ATTEMPT, 'DELIVERED', false)];
+
+  test('is the charge where nothing else is known, and ends a request whose other attempts were superseded', () => {
+    expect(book(standIn)).toMatchObject({ sum: 25n, charges: 1 });
+    expect(book([ended(1, 9n), told(1, 'SUPERSEDED'), ...standIn])).toMatchObject({ sum: 25n, charges: 1 });
+    expect(book([ended(1, 9n), told(1, 'SUPERSEDED')])).toMatchObject({ sum: 0n, charges: 0 });
+  });
+
+  test('gives way to the log’s own facts, in whatever order they come', () => {
+    const own = [ended(1, 25n), told(1, 'DELIVERED')];
+    for (const events of [[...standIn, ...own], [...own, ...standIn], [own[0], ...standIn, own[1]]]) expect(book(events.filter((event) => event !== undefined))).toMatchObject({ sum: 25n, charges: 1, lowest: 0n });
+    // It stood for a hold of which nothing more was known than that it was in use.
+    expect(book([ended(STAND_IN_ATTEMPT, 0n), told(STAND_IN_ATTEMPT, 'DELIVERED', false), ...own])).toMatchObject({ sum: 25n, charges: 1 });
+  });
+});
 
 describe('the charge of a request', () => {
   test('is open until an ended attempt has a last word', () => {

@@ -4,7 +4,7 @@
  */
 import { asNanoUsd, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
 
-/** An attempt that ended. `attempt` counts from 1; facts of one attempt are equal wherever they come from. */
+/** An attempt that ended. `attempt` counts from 1 (0: see STAND_IN_ATTEMPT); facts of one attempt are equal wherever they come from. */
 export interface AttemptFact {
   readonly attempt: number;
   /** Attempts that this one supersedes. */
@@ -44,6 +44,12 @@ export interface Charge {
 
 export const NO_FACTS: RequestFacts = { attempts: [], outcomes: [] };
 
+/**
+ * Number of what stands in for the attempts of a log that is lost. It counts only while nothing else is charged: should the
+ * log be found, its own facts take its place.
+ */
+export const STAND_IN_ATTEMPT = 0;
+
 /** Higher counts more when two outcomes of one attempt disagree: edge's word first, then what is kindest to the client. */
 const WEIGHT: Record<ToldOutcome, number> = { DELIVERED: 0, DISCARDED: 1, SUPERSEDED: 2 };
 
@@ -75,23 +81,27 @@ export function fold(facts: RequestFacts): Charge | undefined {
   const superseded = new Set<number>();
   for (const attempt of facts.attempts) for (const earlier of attempt.retryOf) if (earlier !== attempt.attempt) superseded.add(earlier);
   let isDecided = false;
-  let charge = ZERO_NANO_USD;
-  let tokens = 0;
-  let byokTokens = 0;
-  const chargedAttempts: number[] = [];
+  let charged: AttemptFact[] = [];
   for (const attempt of facts.attempts) {
     const told = facts.outcomes.find((outcome) => outcome.attempt === attempt.attempt);
     if (told === undefined || told.outcome === 'SUPERSEDED') continue;
     isDecided = true;
     if (told.outcome === 'DISCARDED' || superseded.has(attempt.attempt)) continue;
-    chargedAttempts.push(attempt.attempt);
+    charged.push(attempt);
+  }
+  if (!isDecided) return undefined;
+  if (charged.length > 1) charged = charged.filter(({ attempt }) => attempt !== STAND_IN_ATTEMPT);
+  let charge = ZERO_NANO_USD;
+  let tokens = 0;
+  let byokTokens = 0;
+  for (const attempt of charged) {
     if (attempt.byok) byokTokens += attempt.tokens;
     else {
       charge = asNanoUsd(charge + attempt.costNanoUsd);
       tokens += attempt.tokens;
     }
   }
-  return isDecided ? { chargeNanoUsd: charge, tokens, byokTokens, chargedAttempts } : undefined;
+  return { chargeNanoUsd: charge, tokens, byokTokens, chargedAttempts: charged.map(({ attempt }) => attempt) };
 }
 
 /** What has to be booked to get from what is booked to what is right; undefined when nothing is. Amounts may be negative. */

@@ -11,6 +11,8 @@ export interface ReregisterCommand {
   readonly periods: Periods;
   /** False: it may come to nothing. */
   readonly isStarted: boolean;
+  /** Who tells of it; absent = nobody who has it in a log. */
+  readonly writer?: string;
 }
 
 /** The limits of its admission are lost: a hold that was written down anew does not grow. */
@@ -30,10 +32,11 @@ export function reregister(state: AccountState, command: ReregisterCommand, nowM
     hold = undefined;
   }
   if (hold === undefined) {
-    hold = { amount: 0n, tokens: 0n, byok, dispatched: false, leaseEndMs: nowMs, keyId, periods, walls: NO_GROWTH };
+    hold = { amount: 0n, tokens: 0n, byok, dispatched: false, leaseEndMs: nowMs, keyId, periods, walls: NO_GROWTH, writer: '' };
     state.holds.set(requestId, hold);
   }
   hold.dispatched ||= isStarted;
+  if (command.writer !== undefined && command.writer !== '') hold.writer = command.writer;
   hold.leaseEndMs = nowMs + LEASE_MS;
   if (!hold.dispatched) state.nextSweepMs ??= hold.leaseEndMs;
   const moreAmount = amount > hold.amount ? amount - hold.amount : 0n;

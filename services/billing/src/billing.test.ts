@@ -11,10 +11,12 @@ import { createFakeClock } from '@signalbox/testkit/clock';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { sql } from 'kysely';
 import { migrations } from './adapters/migrations.js';
+import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
 import { createConsumer } from './consumer.js';
 import type { LedgerStore } from './domain/ports.js';
 import { createBillingMetrics } from './metrics.js';
+import { createHandlers } from './server.js';
 
 const codec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
@@ -191,4 +193,39 @@ test('gives up on an unreadable message at the fifth delivery only', async () =>
   const junk = { subject: 'usage.v1.0', payload: Uint8Array.of(255, 255), deliveries: 1 };
   expect(await consume([junk])).toEqual(['again']);
   expect(await consume([{ ...junk, deliveries: 5 }])).toEqual(['poison']);
+});
+
+test('a lost writer: what quota knows of its requests is booked once, its own facts take that place when the log is found, and the books hold', async () => {
+  const clock = createFakeClock();
+  const { unary } = createHandlers({ store, clock, announce: (subject) => void announced.push(subject) });
+  const call = async (name: string, message: object): Promise<Record<string, unknown>> => (await (unary[name] as (asked: unknown) => Promise<unknown>)(message)) as Record<string, unknown>;
+  await call('Register', { writer: 'w_lost', provider: 'sim', lastSeq: '9' });
+  const lost = (requestId: string, charge: string, tokens: string) => ({ accountId: 'a_lost', keyId: 'key_1', requestId, chargeNanoUsd: charge, tokens, byok: false, periods: { ...periods, reservedAtMs: '0' } });
+  const request = { writer: 'w_lost', requests: [lost('told', '20', '15'), lost('streaming', '0', '0')] };
+  await expect(call('BookLost', request)).rejects.toThrow(/^bad_message/);
+  expect(await call('DeclareLost', { writer: 'w_lost', note: 'disk died' })).toMatchObject({ found: true, problem: expect.stringContaining('heard of') });
+  expect(await call('DeclareLost', { writer: 'w_none', note: 'disk died' })).toEqual({ found: false });
+  clock.advance(61_000);
+  expect(await call('DeclareLost', { writer: 'w_lost', note: 'disk died' })).toEqual({ found: true, problem: '' });
+  expect(await call('DeclareLost', { writer: 'w_lost', note: 'again' })).toEqual({ found: true, problem: '' });
+  expect((await sql<{ note: string; last_seq: bigint }>`select note, last_seq from writer_losses where writer = 'w_lost'`.execute(database.db)).rows).toEqual([{ note: 'disk died', last_seq: 9n }]);
+  await expect(sql`delete from writer_losses`.execute(database.db)).rejects.toThrow();
+  expect((await call('Watermarks', {}))['writers']).toContainEqual(expect.objectContaining({ writer: 'w_lost', lost: true }));
+  const verified = async () => (await createPostgresBooks(database, { graceMs: 0 }).verify('')).filter(({ invariant, violations, examples }) => violations > 0n && (invariant !== 'I6' || examples.includes('w_lost')));
+  expect(await verified()).toEqual([]);
+
+  announced.length = 0;
+  for (let i = 0; i < 2; i += 1) await call('BookLost', request);
+  expect(announced).toEqual(['totals.v1.a_lost']);
+  const rows = async () => (await ledgerOf('a_lost')).map(({ kind, requestId, attempt, amountNanoUsd, flags }) => [kind, requestId, attempt, amountNanoUsd, flags.join()]);
+  const booked = [['attempt', 'told', 0, 20n, 'orphan,writer_lost'], ['charge', 'told', 0, 20n, ''], ['attempt', 'streaming', 0, 0n, 'orphan,writer_lost'], ['charge', 'streaming', 0, 0n, '']];
+  expect(await rows()).toEqual(booked);
+  expect((await store.totals('a_lost', [], 0)).totals.find(({ periodId, scope }) => periodId === 'total' && scope === 'account')).toMatchObject({ chargeNanoUsd: 20n, tokens: 15n });
+
+  // The disk was found: it tells the same of one, and more of the other.
+  await call('Watermark', { writer: 'w_lost', lastSeq: '9', openSinceMs: '0' });
+  expect((await store.watermarks()).find(({ writer }) => writer === 'w_lost')).toMatchObject({ isDeclaredLost: false });
+  await consume([message({ writer: 'w_lost', firstSeq: '1', lastSeq: '9', ended: [ended('told', 1, 'a_lost', '20'), ended('streaming', 1, 'a_lost', '20')], outcomes: [told('told', 1, 'a_lost', 'DELIVERED'), told('streaming', 1, 'a_lost', 'DELIVERED')] })]);
+  expect(await rows()).toEqual([...booked, ['attempt', 'told', 1, 20n, ''], ['attempt', 'streaming', 1, 20n, ''], ['adjustment', 'streaming', 1, 20n, '']]);
+  expect(await verified()).toEqual([]);
 });

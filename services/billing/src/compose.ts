@@ -62,7 +62,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
   const keeper = createBookkeeper({ store: books, accounts: createAccountsClient(() => (accounts ??= connectAccounts()), config.CONTRACT_VARIANT), periodSeconds, graceMs });
   const rounds = startRounds({ books, keeper, clock, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
   const booksDoor = createBooksHandlers({ books, keeper, clock, periodSeconds, onReconciled: (nano) => metrics.reconciled(nano) });
-  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
+  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, announce: (subject, payload) => (neighbours.bus ?? ownBus)?.announce(subject, payload), books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started });
   const ports: Record<string, number> = {};
   let started = false;

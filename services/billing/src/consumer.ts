@@ -39,8 +39,12 @@ export function totalsMessage(totals: AccountTotals): TotalsPublished {
   };
 }
 
+export function announceTotals(accounts: readonly AccountTotals[], announce: ConsumerOptions['announce']): void {
+  for (const totals of accounts) announce(`totals.v1.${totals.accountId}`, totalsCodec.encode(totalsMessage(totals)));
+}
+
 /** Of no sequence at all: what is booked with it moves no watermark. */
-const NO_RANGE = { first: 1n, last: 0n };
+export const NO_RANGE = { first: 1n, last: 0n };
 
 interface Read {
   readonly range: CheckedRange;
@@ -84,7 +88,7 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer }:
     for (const [kind, count] of Object.entries(committed.rows)) if (count > 0) metrics.rowsBooked(kind, count);
     for (const { reason } of dead) metrics.eventRefused(reason);
     for (let i = 0; i < committed.refused; i += 1) metrics.eventRefused('account_mismatch');
-    for (const totals of committed.accounts) announce(`totals.v1.${totals.accountId}`, totalsCodec.encode(totalsMessage(totals)));
+    announceTotals(committed.accounts, announce);
   }
 
   /** Of the attempts that a batch is about to book. */

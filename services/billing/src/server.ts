@@ -1,21 +1,45 @@
 /** The door for calls: message in, ledger call, message out. */
-import type { LedgerRequest__Output, LedgerResponse, RegisterRequest__Output, RegisterResponse, TotalsRequest__Output, WatermarkRequest__Output, WatermarkResponse, WatermarksResponse } from '@signalbox/contracts/billing';
+import type { BookLostRequest__Output, DeclareLostRequest__Output, DeclareLostResponse, LostRequest__Output, LedgerRequest__Output, LedgerResponse, RegisterRequest__Output, RegisterResponse, TotalsRequest__Output, WatermarkRequest__Output, WatermarkResponse, WatermarksResponse } from '@signalbox/contracts/billing';
 import type { TotalsPublished } from '@signalbox/contracts/events';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
+import { asNanoUsd, CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import type { Handlers } from '@signalbox/rpc/call';
-import { totalsMessage } from './consumer.js';
+import { announceTotals, NO_RANGE, totalsMessage } from './consumer.js';
+import { standInFor, type LostRequest } from './domain/lost-writer.js';
 import type { LedgerStore } from './domain/ports.js';
 
 const LEDGER_LIMIT_DEFAULT = 100;
 const LEDGER_LIMIT_MAX = 1_000;
 /** 15 min without a word: nobody waits for this writer any more (BILLING, section 6). Each tells its watermark every 15 s. */
 const LOST_MS = 900_000;
+/** 10^10 tokens: what one request may have cost its plan at most. */
+const LOST_TOKENS_MAX = 10_000_000_000;
 /** Requests in one question for totals. */
 const ASKED_MAX = 10_000;
 
-/** `books`: handlers of the door for reports, where there is one. */
-export function createHandlers({ store, clock, books = {} }: { readonly store: LedgerStore; readonly clock: Clock; readonly books?: Handlers['unary'] }): Handlers {
+/** 60 s: a writer that was heard of in that time is alive, since each reports every 15 s. */
+const ALIVE_MS = 60_000;
+const NOTE_LENGTH_MAX = 200;
+
+export interface LedgerDoorOptions {
+  readonly store: LedgerStore;
+  readonly clock: Clock;
+  /** Handlers of the door for reports, where there is one. */
+  readonly books?: Handlers['unary'];
+  /** At most once, as the consumer's. */
+  readonly announce: (subject: string, payload: Uint8Array) => void;
+}
+
+function readLost({ accountId, keyId, requestId, byok, chargeNanoUsd, tokens, periods }: LostRequest__Output): LostRequest {
+  const [charge, count] = [BigInt(chargeNanoUsd), Number(tokens)];
+  const isSound = requestId !== '' && accountId !== '' && periods !== null && periods.month !== '' && charge >= 0n && charge <= CAP_NANO_USD_MAX && count >= 0 && count <= LOST_TOKENS_MAX;
+  if (!isSound) throw new Fault('bad_message', 'a lost request needs its account and periods, and figures within bounds');
+  const { day, week, month, plan } = periods;
+  return { accountId, keyId, requestId, byok, chargeNanoUsd: asNanoUsd(charge), tokens: count, periods: { day, week, month, plan } };
+}
+
+export function createHandlers({ store, clock, books = {}, announce }: LedgerDoorOptions): Handlers {
   const known = (writer: string): string => {
     if (writer === '' || writer.length > 64) throw new Fault('bad_message', 'A writer needs an id.');
     return writer;
@@ -31,8 +55,25 @@ export function createHandlers({ store, clock, books = {} }: { readonly store: L
         ledgerSeq: String(await store.register(known(request.writer), '', BigInt(request.lastSeq), clock.nowMs(), Number(request.openSinceMs))),
       }),
       Watermarks: async (): Promise<WatermarksResponse> => ({
-        writers: (await store.watermarks()).map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs }) => ({ lost: clock.nowMs() - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) })),
+        writers: (await store.watermarks()).map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs, isDeclaredLost }) => ({ lost: isDeclaredLost || clock.nowMs() - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) })),
       }),
+      DeclareLost: async ({ writer, note }: DeclareLostRequest__Output): Promise<DeclareLostResponse> => {
+        if (note === '' || note.length > NOTE_LENGTH_MAX) return { found: true, problem: `A note has 1 to ${NOTE_LENGTH_MAX} characters.` };
+        const nowMs = clock.nowMs();
+        const found = await store.declareLost(known(writer), note, nowMs, nowMs - ALIVE_MS);
+        if (found === 'unknown') return { found: false };
+        return { found: true, problem: found === 'alive' ? 'That writer was heard of within the last minute: it is not lost.' : '' };
+      },
+      BookLost: async ({ writer, requests }: BookLostRequest__Output): Promise<object> => {
+        if (requests.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests at once.');
+        const nowMs = clock.nowMs();
+        const mark = (await store.watermarks()).find((each) => each.writer === writer);
+        if (mark === undefined || !(mark.isDeclaredLost || nowMs - mark.seenAtMs > LOST_MS)) throw new Fault('bad_message', 'That writer is not lost.');
+        const facts = requests.map((request) => standInFor(readLost(request), mark.provider, nowMs));
+        const { accounts } = await store.commit([{ writer, range: NO_RANGE, attempts: facts.map(({ attempt }) => attempt), outcomes: facts.map(({ outcome }) => outcome) }], [], nowMs);
+        announceTotals(accounts, announce);
+        return {};
+      },
       Totals: async ({ accountId, requestIds }: TotalsRequest__Output): Promise<TotalsPublished> => {
         if (requestIds.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests are asked about.');
         return totalsMessage(await store.totals(accountId, requestIds, clock.nowMs()));

@@ -2,7 +2,7 @@
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
-import type { TotalsRequest, WatermarksResponse__Output } from '@signalbox/contracts/billing';
+import type { BookLostRequest, TotalsRequest, WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { HoldsFreed, HoldsFreed__Output, TotalsPublished, TotalsPublished__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Timer } from '@signalbox/kernel/clock';
@@ -18,7 +18,7 @@ import type { QuotaConfig } from './config.js';
 import { createQuota } from './domain/quota.js';
 import type { QuotaStore } from './domain/ports.js';
 import { createQuotaMetrics, type QuotaMetrics } from './metrics.js';
-import { createHandlers, readTotals, readWriters } from './server.js';
+import { createHandlers, readTotals, readWriters, writeLost } from './server.js';
 
 /** Leases that nobody asks about end this often. */
 const SWEEP_MS = 5_000;
@@ -53,7 +53,14 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
     if (billing === undefined) return { seq: 0n, totals: [], requestIds: [] };
     const deadlineMs = requestIds.length === 0 ? BILLING_DEADLINE_MS : RECONCILE_DEADLINE_MS;
     return readTotals(await billing.unary<TotalsRequest, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
-  }, (accountId) => bus?.announce(HOLDS_FREED_SUBJECT, freedCodec.encode({ accountId })), billing === undefined || neighbours.isAlone === true ? undefined : { clock, askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})) });
+  }, (accountId) => bus?.announce(HOLDS_FREED_SUBJECT, freedCodec.encode({ accountId })), billing === undefined || neighbours.isAlone === true ? undefined : {
+    clock,
+    askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})),
+    bookLost: async (writer, accountId, requests) => {
+      await billing.unary<BookLostRequest, object>('BookLost', writeLost(writer, accountId, requests), { deadlineMs: RECONCILE_DEADLINE_MS });
+      log.error('A lost writer left requests that only quota knew of; they are booked as far as they were told.', { writer, requests: requests.length });
+    },
+  });
   const server = createRpcServer({ area: 'quota', handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started && store.ready() });
   const freedCodec = messageCodec<HoldsFreed, HoldsFreed__Output>('signalbox.events.v1.HoldsFreed');

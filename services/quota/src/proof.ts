@@ -3,4 +3,4 @@ export { createMemoryStore } from './adapters/memory-store.js';
 export type { QuotaStore } from './domain/ports.js';
 export { createQuota } from './domain/quota.js';
 export { createQuotaMetrics } from './metrics.js';
-export { createHandlers, readTotals, readWriters } from './server.js';
+export { createHandlers, readTotals, readWriters, writeLost } from './server.js';

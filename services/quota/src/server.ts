@@ -1,9 +1,9 @@
 /** The doors of quota: message in, domain call, message out. */
 import type { AdmitRequest__Output, AdmitResponse, BucketState, FinishRequest__Output, HeartbeatRequest__Output, HeartbeatResponse, LiveHold__Output, ReleaseRequest__Output, ReregisterRequest__Output, Finished__Output, ShowRequest__Output, ShowResponse } from '@signalbox/contracts/quota';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
-import type { WatermarksResponse__Output } from '@signalbox/contracts/billing';
+import type { BookLostRequest, WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { PeriodSet__Output } from '@signalbox/contracts/common';
-import { checkAmount, type FinishCommand, type TotalsCommand } from '@signalbox/ledger-core/admission';
+import { checkAmount, type FinishCommand, type OpenRequest, type TotalsCommand } from '@signalbox/ledger-core/admission';
 import type { Periods } from '@signalbox/ledger-core/periods';
 import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
 import { Fault } from '@signalbox/kernel/fault';
@@ -28,6 +28,16 @@ export function readTotals(message: TotalsPublished__Output): TotalsCommand {
 /** Billing's writers, as a rebuild asks for them. */
 export function readWriters({ writers }: WatermarksResponse__Output): readonly { readonly writer: string; readonly isLost: boolean }[] {
   return writers.map(({ writer, lost }) => ({ writer, isLost: lost }));
+}
+
+/** What quota knows of requests that a lost writer told of, as the ledger takes it. */
+export function writeLost(writer: string, accountId: string, requests: readonly OpenRequest[]): BookLostRequest {
+  return {
+    writer,
+    requests: requests.map(({ requestId, keyId, byok, periods, charge, tokens }) => ({
+      accountId, keyId, requestId, byok, chargeNanoUsd: String(charge), tokens: String(tokens), periods,
+    })),
+  };
 }
 
 function readPeriods(periods: PeriodSet__Output | null): Periods | undefined {
@@ -67,12 +77,12 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
           const isHeld = await Promise.all(holds.map(({ accountId, requestId }) => quota.confirm(accountId, requestId)));
           return { unheldRequestIds: holds.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
         }
-        const granted = await Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)))));
+        const granted = await Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer)));
         return { refusedRequestIds: holds.filter((_, index) => granted[index] === false).map((hold) => hold.requestId), epoch: await quota.presentEpoch(writer) };
       },
-      Finish: async ({ finished }: FinishRequest__Output): Promise<object> => {
+      Finish: async ({ writer, finished }: FinishRequest__Output): Promise<object> => {
         if (finished.length > ITEMS_MAX) throw new Fault('bad_message', 'too many requests');
-        await Promise.all(finished.map((item) => quota.finish(item.accountId, readFinished(item))));
+        await Promise.all(finished.map((item) => quota.finish(item.accountId, { ...readFinished(item), writer })));
         return {};
       },
       Reregister: async ({ writer, epoch, live, finished, last }: ReregisterRequest__Output): Promise<object> => {

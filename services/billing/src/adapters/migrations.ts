@@ -156,6 +156,13 @@ const DECISIONS = [
   `create index decisions_of_request on decisions (request_id)`,
 ];
 
+/** Writers whose log an operator declared gone; a declaration stays, also when the writer comes back. */
+const WRITERS_LOST = [
+  `alter table writers add column lost_at_ms bigint not null default 0`,
+  `create table writer_losses (id bigint generated always as identity primary key, writer text not null, at_ms bigint not null, last_seq bigint not null, ledger_seq bigint not null, note text not null)`,
+  `create trigger writer_losses_stay before update or delete on writer_losses for each row execute function refuse_change()`,
+];
+
 const run = (name: string, statements: readonly string[]): Migration => ({
   name,
   up: async (transaction) => {
@@ -163,4 +170,4 @@ const run = (name: string, statements: readonly string[]): Migration => ({
   },
 });
 
-export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS)];
+export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST)];

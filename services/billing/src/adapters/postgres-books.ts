@@ -31,10 +31,11 @@ interface WriterRow {
   readonly gaps: bigint;
   readonly reported_at_ms: bigint;
   readonly open_since_ms: bigint;
+  readonly lost_at_ms: bigint;
 }
-const WRITERS = 'select writer, last_seq, ledger_seq, (cardinality(beyond) / 2)::bigint as gaps, reported_at_ms, open_since_ms from writers order by writer';
+const WRITERS = 'select writer, last_seq, ledger_seq, (cardinality(beyond) / 2)::bigint as gaps, reported_at_ms, open_since_ms, lost_at_ms from writers order by writer';
 const DEAD_WAITING = 'select count(*)::bigint as count from dead_events where resolved_at_ms is null';
-const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms) });
+const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms), isDeclaredLost: row.lost_at_ms > 0n });
 
 const termsText = (terms: BillingTerms): string => JSON.stringify(terms, (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
 const amount = (value: unknown): bigint | null => (typeof value === 'string' ? BigInt(value) : null);
@@ -157,7 +158,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         return true;
       }),
     reconcile: async (nowMs) => {
-      const writers = (await sql.raw<WriterRow>(WRITERS).execute(db)).rows.map(reportOf).filter(({ gaps, lastSeq, ledgerSeq }) => gaps > 0n || ledgerSeq < lastSeq);
+      const writers = (await sql.raw<WriterRow>(WRITERS).execute(db)).rows.map(reportOf).filter(({ gaps, lastSeq, ledgerSeq, isDeclaredLost }) => !isDeclaredLost && (gaps > 0n || ledgerSeq < lastSeq));
       const dead = (await sql.raw<{ count: bigint }>(DEAD_WAITING).execute(db)).rows[0]?.count ?? 0n;
       const nothing = { day: '', oursNanoUsd: 0n, theirsNanoUsd: 0n, status: 'unbooked' } as const;
       const rows: ReconcileRow[] = [

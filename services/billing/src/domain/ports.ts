@@ -48,6 +48,8 @@ export interface WriterMarkRow {
   readonly gaps: bigint;
   /** When it registered or asked for its watermark last. */
   readonly seenAtMs: number;
+  /** Declared lost by the operator, and not heard of since. */
+  readonly isDeclaredLost: boolean;
 }
 
 export interface LedgerRowView {
@@ -74,6 +76,8 @@ export interface LedgerStore {
   /** Makes the writer known and answers its watermark; `openSinceMs`: reservation of its oldest attempt without an end, 0 = none, absent = this is no report of it. Safe to repeat. */
   register(writer: string, provider: string, lastSeq: bigint, nowMs: number, openSinceMs?: number): Promise<bigint>;
   watermarks(): Promise<readonly WriterMarkRow[]>;
+  /** Nobody waits for the writer until it is heard of again; kept for ever with `note`. `alive` = it was heard of since `aliveSinceMs`, nothing has changed. Safe to repeat. */
+  declareLost(writer: string, note: string, nowMs: number, aliveSinceMs: number): Promise<'unknown' | 'alive' | 'lost'>;
   /** All-time totals and those of recent periods, with the requests charged last and those of `asked` that are charged. */
   totals(accountId: string, asked: readonly string[], nowMs: number): Promise<AccountTotals>;
   /** Rows with seq above `after` and fromMs ≤ at < toMs (0 = open), ascending, at most `limit`. */

@@ -1,6 +1,6 @@
 /** Quota in this process: for `npm start` and tests. One replica only; totals are asked of the ledger at each start. */
 import type { Clock } from '@signalbox/kernel/clock';
-import { admit, applyTotals, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AccountState } from '@signalbox/ledger-core/admission';
+import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AccountState } from '@signalbox/ledger-core/admission';
 import { reregister } from '@signalbox/ledger-core/rebuild';
 import type { QuotaStore } from '../domain/ports.js';
 
@@ -27,7 +27,7 @@ export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
     ready: () => true,
     admit: async (accountId, command) => admit(of(accountId), command, epoch(), clock.nowMs()),
     release: async (accountId, requestId) => release(of(accountId), requestId, clock.nowMs()),
-    heartbeat: async (accountId, requestId, toAmount, toTokens) => heartbeat(of(accountId), requestId, toAmount, toTokens, clock.nowMs()),
+    heartbeat: async (accountId, requestId, toAmount, toTokens, writer) => heartbeat(of(accountId), requestId, toAmount, toTokens, clock.nowMs(), writer),
     finish: async (accountId, command) => finish(of(accountId), command, clock.nowMs(), periodSeconds),
     reregister: async (accountId, command) => reregister(of(accountId), command, clock.nowMs()),
     isHeld: async (accountId, requestId) => of(accountId).holds.has(requestId),
@@ -42,6 +42,7 @@ export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
     applyTotals: async (accountId, command, life) => applyTotals(of(accountId), command, clock.nowMs(), life === '' ? undefined : life),
     openAccounts: async () => [...accounts].flatMap(([accountId, { holds, finished }]) => (holds.size + finished.size > 0 ? [accountId] : [])),
     overdue: async (accountId, ageMs, limit) => overdue(of(accountId), ageMs, limit, clock.nowMs()),
+    describeOpen: async (accountId, requestIds) => describeOpen(of(accountId), requestIds),
     show: async (accountId) => show(of(accountId), clock.nowMs(), periodSeconds),
     sweep: async (accountId) => sweep(of(accountId), clock.nowMs()).length,
   };

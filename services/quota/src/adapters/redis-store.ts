@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import { remainingOf, type AdmitAnswer, type AdmitDecision, type Wall } from '@signalbox/ledger-core/admission';
+import { remainingOf, type AdmitAnswer, type AdmitDecision, type OpenRequest, type Wall } from '@signalbox/ledger-core/admission';
 import type { Bucket } from '@signalbox/ledger-core/buckets';
 import { periodsAt, type PeriodKind } from '@signalbox/ledger-core/periods';
 import { NO_GROWTH } from '@signalbox/ledger-core/rebuild';
@@ -33,6 +33,8 @@ const RECONNECT_MS_MAX = 500;
 const LOST_MS = 5_000;
 /** Keys looked at in one step of a scan: well below a millisecond. */
 const SCAN_KEYS = 1_000;
+/** Of one open request, as the script describes it. */
+const DESCRIBED_FIELDS = 10;
 /** Marks one life of the store. */
 const EPOCH_KEY = 'epoch';
 /** Writers that were heard, each with the life in which they told. */
@@ -189,9 +191,9 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       };
     },
     release: async (accountId, requestId) => (await call('release', accountId, [requestId])) === 1,
-    heartbeat: async (accountId, requestId, toAmount, toTokens) => (await call('heartbeat', accountId, [requestId, String(toAmount), String(toTokens)])) === 1,
-    reregister: async (accountId, { requestId, amount, tokens, byok, keyId, periods, isStarted }) => {
-      await call('reregister', accountId, [requestId, String(amount), String(tokens), byok ? '1' : '0', keyId, periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), isStarted ? '1' : '0']);
+    heartbeat: async (accountId, requestId, toAmount, toTokens, writer = '') => (await call('heartbeat', accountId, [requestId, String(toAmount), String(toTokens), writer])) === 1,
+    reregister: async (accountId, { requestId, amount, tokens, byok, keyId, periods, isStarted, writer = '' }) => {
+      await call('reregister', accountId, [requestId, String(amount), String(tokens), byok ? '1' : '0', keyId, periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), isStarted ? '1' : '0', writer]);
     },
     isHeld: (accountId, requestId) => ask(async () => (await silence.within(redis.hexists(`h:{${accountId}}`, requestId))) === 1),
     epoch: () =>
@@ -205,9 +207,9 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       ask(async () => {
         await silence.within(redis.hset(HEARD_KEY, writer, epoch));
       }),
-    finish: async (accountId, { requestId, charge, tokens, byok, keyId, periods }) => {
+    finish: async (accountId, { requestId, charge, tokens, byok, keyId, periods, writer = '' }) => {
       const fixed = periods === undefined ? ['', '', '', '', ''] : [periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs)];
-      return (await call('finish', accountId, [requestId, String(charge), String(tokens), byok ? '1' : '0', keyId, ...fixed, lengthMs])) === 1;
+      return (await call('finish', accountId, [requestId, String(charge), String(tokens), byok ? '1' : '0', keyId, ...fixed, lengthMs, writer])) === 1;
     },
     applyTotals: async (accountId, { seq, totals, requestIds, previousSeq = 0n }, epoch) => {
       const rows = totals.flatMap((total) => [`${total.scope}|${total.periodId}`, String(total.charge), String(total.tokens), String(total.byok)]);
@@ -215,6 +217,15 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     },
     openAccounts,
     overdue: async (accountId, ageMs, limit) => (await call('overdue', accountId, [String(ageMs), String(limit)])) as readonly string[],
+    describeOpen: async (accountId, requestIds) => {
+      const flat = (await call('describe', accountId, requestIds)) as readonly string[];
+      const found: OpenRequest[] = [];
+      for (let i = 0; i + DESCRIBED_FIELDS <= flat.length; i += DESCRIBED_FIELDS) {
+        const [requestId = '', keyId = '', writer = '', byok = '', day = '', week = '', month = '', plan = '', charge = '0', tokens = '0'] = flat.slice(i, i + DESCRIBED_FIELDS);
+        found.push({ requestId, keyId, writer, byok: byok === '1', periods: { day, week, month, plan }, charge: BigInt(charge), tokens: BigInt(tokens) });
+      }
+      return found;
+    },
     show: async (accountId) => {
       const [at = '0', walls = '', ...rows] = (await call('show', accountId, [])) as readonly string[];
       const buckets = new Map<string, Bucket>();

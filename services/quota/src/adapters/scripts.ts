@@ -6,7 +6,7 @@
 import { BLOCKED_NOTICE_MS, BUCKET_MEMORY_MS, ENDED_GENERATION_MS, LEASE_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/admission';
 
 // Packed forms: bucket = 10 doubles in the order of Bucket; hold = amount tokens byok dispatched lease reservedAt, key day week month plan walls;
-// finished = charge tokens byok at, key day week month plan; window = head sum, then one count a slot.
+// finished = charge tokens byok at, key day week month plan; both with their writer behind, which a record of an older version lacks; window = head sum, then one count a slot.
 const PRELUDE = `
 local Q,H,F,E=KEYS[1],KEYS[2],KEYS[3],KEYS[4]
 local call,floor,pack,unp,fmt,max,min=redis.call,math.floor,struct.pack,struct.unpack,string.format,math.max,math.min
@@ -67,19 +67,20 @@ local function add(key,p,fc,ft,fb,hc,ht,hb)
   e[3]=e[3]+fc e[4]=e[4]+ft e[5]=e[5]+fb e[6]=e[6]+hc e[7]=e[7]+ht e[8]=e[8]+hb
 end
 local function apply() for i=1,#sums do change(unpack(sums[i],1,8)) end end
+local function writer_at(s,at) if at>#s then return '' end return (unp('<s',s,at)) end
 local function hold_of(s)
-  local a,t,b,d,l,at,key,day,week,month,plan,walls=unp(HF,s)
-  return {a=a,t=t,b=b,d=d,l=l,key=key,p={day,week,month,plan,at},walls=walls}
+  local a,t,b,d,l,at,key,day,week,month,plan,walls,rest=unp(HF,s)
+  return {a=a,t=t,b=b,d=d,l=l,key=key,p={day,week,month,plan,at},walls=walls,w=writer_at(s,rest)}
 end
 local function put_hold(req,h)
-  call('HSET',H,req,pack(HF,h.a,h.t,h.b,h.d,h.l,h.p[5],h.key,h.p[1],h.p[2],h.p[3],h.p[4],h.walls))
+  call('HSET',H,req,pack(HF..'s',h.a,h.t,h.b,h.d,h.l,h.p[5],h.key,h.p[1],h.p[2],h.p[3],h.p[4],h.walls,h.w or ''))
 end
 local function held(h,a,t) change(h.key,h.p,0,0,0,a,h.b==1 and 0 or t,h.b==1 and t or 0) end
 local function drop(req,h) held(h,-h.a,-h.t) call('HDEL',H,req) end
 local function unhold(req,h) add(h.key,h.p,0,0,0,-h.a,h.b==1 and 0 or -h.t,h.b==1 and -h.t or 0) call('HDEL',H,req) end
 local function finished_of(s)
-  local c,t,b,at,key,day,week,month,plan=unp(FF,s)
-  return {c=c,t=t,b=b,at=at,key=key,p={day,week,month,plan,at}}
+  local c,t,b,at,key,day,week,month,plan,rest=unp(FF,s)
+  return {c=c,t=t,b=b,at=at,key=key,p={day,week,month,plan,at},w=writer_at(s,rest)}
 end
 local function book(f,sign) add(f.key,f.p,sign*f.c,f.b==1 and 0 or sign*f.t,f.b==1 and sign*f.t or 0,0,0,0) end
 local GEN=floor(now/${ENDED_GENERATION_MS})
@@ -254,6 +255,7 @@ local s=call('HGET',H,req)
 if not s then return to_a==0 and to_t==0 and 1 or 0 end
 local h=hold_of(s)
 h.d=1
+if ARGV[5]~='' then h.w=ARGV[5] end
 h.l=now+${LEASE_MS}
 local a,t=max(0,to_a-h.a),max(0,to_t-h.t)
 for scope,kind,meter,limit in h.walls:gmatch('(%a)(%a)(%a)(%d+);') do
@@ -277,6 +279,7 @@ local h
 if s then h=hold_of(s) if h.key=='' and ARGV[6]~='' then drop(req,h) h=nil end end
 if not h then h={a=0,t=0,b=tonumber(ARGV[5]),key=ARGV[6],p={ARGV[7],ARGV[8],ARGV[9],ARGV[10],tonumber(ARGV[11])},d=0,walls=ARGV[12]} end
 if ARGV[13]=='1' then h.d=1 end
+if ARGV[14]~='' then h.w=ARGV[14] end
 h.l=now+${LEASE_MS}
 if h.d==0 then call('HSETNX',Q,'w',int(h.l)) end
 local a,t=max(0,tonumber(ARGV[3])-h.a),max(0,tonumber(ARGV[4])-h.t)
@@ -297,7 +300,10 @@ local p
 if ARGV[7]~='' then p={ARGV[7],ARGV[8],ARGV[9],ARGV[10],tonumber(ARGV[11])}
 elseif h then p=h.p elseif before then p=before.p else p=ids(now,0,tonumber(ARGV[12])) end
 local f={c=tonumber(ARGV[3]),t=tonumber(ARGV[4]),b=tonumber(ARGV[5]),key=ARGV[6],p=p}
-call('HSET',F,req,pack(FF,f.c,f.t,f.b,before and before.at or now,f.key,p[1],p[2],p[3],p[4]))
+local w=ARGV[13]
+if w=='' and h then w=h.w end
+if w=='' and before then w=before.w end
+call('HSET',F,req,pack(FF..'s',f.c,f.t,f.b,before and before.at or now,f.key,p[1],p[2],p[3],p[4],w))
 book(f,1)
 apply()
 return h and awaited() or 0
@@ -338,6 +344,21 @@ for i=1,#all,2 do if #out<limit then
   local h=hold_of(all[i+1])
   if h.d==1 and h.l<=now then out[#out+1]=all[i] end
 end end
+return out
+`;
+
+const DESCRIBE = `
+local out={}
+for i=2,#ARGV do
+  local req=ARGV[i]
+  local f=call('HGET',F,req)
+  local x
+  if f then x=finished_of(f) else
+    local s=call('HGET',H,req)
+    if s then x=hold_of(s) if x.d==0 then x=nil else x.c=0 x.t=0 end end
+  end
+  if x then for _,v in ipairs({req,x.key,x.w,int(x.b),x.p[1],x.p[2],x.p[3],x.p[4],int(x.c),int(x.t)}) do out[#out+1]=v end end
+end
 return out
 `;
 
@@ -384,6 +405,7 @@ export const SCRIPTS = {
   finish: PRELUDE + FINISH,
   totals: PRELUDE + TOTALS,
   overdue: PRELUDE + OVERDUE,
+  describe: PRELUDE + DESCRIBE,
   show: PRELUDE + SHOW,
   sweep: PRELUDE + SWEEP,
 } as const;

@@ -182,6 +182,27 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     expect(verdict(await store.admit(account, command('whole', { amount: 92n, walls }))).decision).toBe('admitted');
   });
 
+  test('tells of dispatched and finished requests whose log they stand in, and what is known of their charge', async () => {
+    const account = fresh();
+    const { periods } = verdict(await store.admit(account, command('held', { amount: 5n, byok: true })));
+    const { day, week, month, plan } = periods;
+    for (const id of ['waiting', 'done', 'edge']) await store.admit(account, command(id, { amount: 5n }));
+    await store.heartbeat(account, 'held', 0n, 0n, 'wrt_1');
+    // An edge asks for room and has no log.
+    await store.heartbeat(account, 'held', 6n, 0n, '');
+    await store.heartbeat(account, 'edge', 6n, 0n);
+    await store.heartbeat(account, 'done', 0n, 0n, 'wrt_1');
+    await store.finish(account, { requestId: 'done', charge: 3n, tokens: 2n, byok: false, keyId: 'key_1', periods, writer: 'wrt_2' });
+    await store.reregister(account, { requestId: 'anew', keyId: 'key_1', amount: 1n, tokens: 0n, byok: false, periods, isStarted: true, writer: 'wrt_3' });
+    const one = { keyId: 'key_1', byok: false, charge: 0n, tokens: 0n, periods: { day, week, month, plan } };
+    expect(await store.describeOpen(account, ['held', 'waiting', 'done', 'edge', 'anew', 'unknown'])).toEqual([
+      { ...one, requestId: 'held', writer: 'wrt_1', byok: true },
+      { ...one, requestId: 'done', writer: 'wrt_2', charge: 3n, tokens: 2n },
+      { ...one, requestId: 'edge', writer: '' },
+      { ...one, requestId: 'anew', writer: 'wrt_3' },
+    ]);
+  });
+
   test('remembers which writers were heard in its present life, and of no other', async () => {
     const epoch = await store.epoch();
     expect(epoch).toBe(store.latestEpoch());

@@ -1,6 +1,6 @@
 /** What the domain needs from the world. */
 import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
-import type { AccountView, AdmitAnswer, AdmitCommand, FinishCommand, TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { AccountView, AdmitAnswer, AdmitCommand, FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/admission';
 
 /** Limits and holds by account. Each call is atomic and safe to repeat; all throw a Fault `quota_unavailable` when the store is away. */
 export interface QuotaStore {
@@ -11,8 +11,8 @@ export interface QuotaStore {
   admit(accountId: string, command: AdmitCommand): Promise<AdmitAnswer>;
   /** True = room was freed that somebody may wait for. */
   release(accountId: string, requestId: string): Promise<boolean>;
-  /** False = the growth of the hold was refused. */
-  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint): Promise<boolean>;
+  /** False = the growth of the hold was refused. `writer`: in whose log the request stands. */
+  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer?: string): Promise<boolean>;
   /** True = room was freed that somebody may wait for. */
   finish(accountId: string, command: FinishCommand): Promise<boolean>;
   /** A hold in use, as its worker knows it. */
@@ -31,6 +31,8 @@ export interface QuotaStore {
   openAccounts(): Promise<readonly string[]>;
   /** Requests that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a heartbeat for longer than a lease. At most `limit`. */
   overdue(accountId: string, ageMs: number, limit: number): Promise<readonly string[]>;
+  /** What is known of those of the requests that are dispatched, or finished and not named by the ledger. */
+  describeOpen(accountId: string, requestIds: readonly string[]): Promise<readonly OpenRequest[]>;
   show(accountId: string): Promise<AccountView>;
   /** Ends leases that ran out; answers how many. */
   sweep(accountId: string): Promise<number>;
@@ -41,3 +43,6 @@ export type AskTotals = (accountId: string, requestIds: readonly string[]) => Pr
 
 /** The writers that billing knows. Throws a Fault when it is away. */
 export type AskWriters = () => Promise<readonly { readonly writer: string; readonly isLost: boolean }[]>;
+
+/** Has the ledger book what a lost writer's log would have told. Throws a Fault when billing is away; safe to repeat. */
+export type BookLost = (writer: string, accountId: string, requests: readonly OpenRequest[]) => Promise<void>;

@@ -92,7 +92,7 @@ test('after a loss an account under a cap opens once each writer that may live w
   const accounts = new Map();
   const store = createMemoryStore({ clock, accounts, epoch: () => `life ${life}` });
   const writers = [{ writer: 'wrt_a', isLost: false }, { writer: 'wrt_gone', isLost: true }];
-  const quota = createQuota(store, () => Promise.resolve({ seq: 1n, totals: [{ scope: 'account', periodId: 'total', charge: 40n, tokens: 0n, byok: 0n }], requestIds: [] }), undefined, { clock, askWriters: () => Promise.resolve(writers) });
+  const quota = createQuota(store, () => Promise.resolve({ seq: 1n, totals: [{ scope: 'account', periodId: 'total', charge: 40n, tokens: 0n, byok: 0n }], requestIds: [] }), undefined, { clock, askWriters: () => Promise.resolve(writers), bookLost: () => Promise.resolve() });
   const ask = (requestId: string, amount: bigint) =>
     quota.admit(ACCOUNT, {
       includedTokens: undefined,
@@ -119,6 +119,38 @@ test('after a loss an account under a cap opens once each writer that may live w
   expect(await ask('r3', 10n)).toMatchObject({ verdict: { decision: 'admitted' } });
   expect(await quota.confirm(ACCOUNT, 'r1')).toBe(true);
   expect(await quota.confirm(ACCOUNT, 'r0')).toBe(false);
+});
+
+test('what a lost writer told of is handed to the ledger with its charge as far as that is known, and holds no room any more', async () => {
+  const clock = createFakeClock();
+  const store = createMemoryStore({ clock });
+  const writers = [{ writer: 'wrt_gone', isLost: false }, { writer: 'wrt_a', isLost: false }];
+  const booked: string[] = [];
+  const ledger = (requestIds: readonly string[]): TotalsCommand => ({ seq: 1n, totals: [], requestIds: requestIds.filter((id) => booked.some((line) => line.includes(` ${id} `))) });
+  const quota = createQuota(store, (_, asked) => Promise.resolve(ledger(asked)), undefined, {
+    clock,
+    askWriters: () => Promise.resolve(writers),
+    bookLost: (writer, accountId, requests) => {
+      for (const { requestId, charge, tokens } of requests) booked.push(`${writer} ${accountId} ${requestId} ${charge} ${tokens}`);
+      return Promise.resolve();
+    },
+  });
+  const held = { keyId: 'key_1', counter: 'chat', amount: 50n, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined, keyRequestsPerMinute: undefined, walls: [], anchorDay: 0, periodSeconds: undefined, needsTotals: false } as const;
+  for (const [requestId, writer] of [['streaming', 'wrt_gone'], ['told', 'wrt_gone'], ['other', 'wrt_a']] as const) {
+    await store.admit(ACCOUNT, { ...held, requestId });
+    await quota.heartbeat(ACCOUNT, requestId, 0n, 0n, writer);
+  }
+  await quota.finish(ACCOUNT, { requestId: 'told', charge: 7n, tokens: 3n, byok: false, keyId: 'key_1', periods: undefined, writer: 'wrt_gone' });
+  clock.advance(31_000);
+  await quota.reconcile(15_000);
+  expect(booked).toEqual([]);
+  // Declared lost by its operator.
+  writers[0] = { writer: 'wrt_gone', isLost: true };
+  await quota.reconcile(15_000);
+  expect(booked.sort()).toEqual([`wrt_gone ${ACCOUNT} streaming 0 0`, `wrt_gone ${ACCOUNT} told 7 3`]);
+  expect((await quota.show(ACCOUNT)).buckets.get('account|total')).toMatchObject({ heldCharge: 50n, finishedCharge: 0n });
+  await quota.reconcile(15_000);
+  expect(booked).toHaveLength(2);
 });
 
 test('a ledger that answers slowly is asked once, however many wait and ask again', async () => {

@@ -1,10 +1,10 @@
 /** Decides admissions over a store, after asking the ledger where a store knows nothing yet. */
-import type { AccountView, AdmitVerdict, FinishCommand, TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { AccountView, AdmitVerdict, FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/admission';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Admission } from './admission-request.js';
 import { unheard, type ReregisterCommand } from '@signalbox/ledger-core/rebuild';
-import type { AskTotals, AskWriters, QuotaStore } from './ports.js';
+import type { AskTotals, AskWriters, BookLost, QuotaStore } from './ports.js';
 
 export interface Admitted {
   readonly verdict: AdmitVerdict;
@@ -22,14 +22,17 @@ export interface Quota {
   /** What a writer has under way; it counts as heard with its last message. Throws a Fault `quota_unavailable` when `epoch` is over. */
   reregister(writer: string, epoch: string, holds: readonly { readonly accountId: string; readonly command: ReregisterCommand }[], finished: readonly { readonly accountId: string; readonly command: FinishCommand }[], isLast: boolean): Promise<void>;
   release(accountId: string, requestId: string): Promise<void>;
-  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint): Promise<boolean>;
+  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string): Promise<boolean>;
   finish(accountId: string, command: FinishCommand): Promise<void>;
   /** Asks the ledger when totals before these were missed; throws a Fault `quota_unavailable` when it cannot, and the next totals say so again. */
   applyTotals(accountId: string, command: TotalsCommand): Promise<void>;
   show(accountId: string): Promise<AccountView>;
   /** Ends leases of the accounts seen by this process; answers how many. Faults of the store end it early. */
   sweep(): Promise<number>;
-  /** Asks the ledger about requests of any account that are open for longer than `ageMs`, since totals are announced at most once. Answers how many were settled. Faults end it early. */
+  /**
+   * Asks the ledger about requests of any account that are open for longer than `ageMs`, since totals are announced at most once; what it does not have
+   * and a lost writer told of is handed to it. Answers how many were settled. Faults end it early.
+   */
   reconcile(ageMs: number): Promise<number>;
 }
 
@@ -46,7 +49,7 @@ export function createQuota(
   store: QuotaStore,
   askTotals: AskTotals,
   tellFreed: (accountId: string) => void = () => undefined,
-  rebuild?: { readonly askWriters: AskWriters; readonly clock: Pick<Clock, 'monotonicMs'> },
+  rebuild?: { readonly askWriters: AskWriters; readonly bookLost: BookLost; readonly clock: Pick<Clock, 'monotonicMs'> },
 ): Quota {
   const seen = new Set<string>();
 
@@ -114,14 +117,30 @@ export function createQuota(
   });
   const look = once((accountId) => ask(accountId, []));
   const catchUp = once(async (accountId) => ask(accountId, await store.overdue(accountId, 0, ASKED_MAX)));
+  /** No log will tell of what a lost writer had under way: the ledger books what is known of it here, and its totals then end it. */
+  const handOver = async (accountId: string, requestIds: readonly string[], lostWriters: () => Promise<ReadonlySet<string>>): Promise<void> => {
+    if (rebuild === undefined || requestIds.length === 0) return;
+    const lost = await lostWriters();
+    if (lost.size === 0) return;
+    const byWriter = new Map<string, OpenRequest[]>();
+    for (const request of await store.describeOpen(accountId, requestIds)) if (lost.has(request.writer)) byWriter.set(request.writer, [...(byWriter.get(request.writer) ?? []), request]);
+    for (const [writer, requests] of byWriter) await rebuild.bookLost(writer, accountId, requests);
+    if (byWriter.size > 0) await ask(accountId, [...byWriter.values()].flat().map(({ requestId }) => requestId));
+  };
+  /** The writers that are lost, asked for once. */
+  const askLost = (): (() => Promise<ReadonlySet<string>>) => {
+    let asked: Promise<ReadonlySet<string>> | undefined;
+    return () => (asked ??= Promise.resolve(rebuild?.askWriters() ?? []).then((writers) => new Set(writers.flatMap(({ writer, isLost }) => (isLost ? [writer] : [])))));
+  };
   /** Settles what the ledger has of the requests that are open for longer than `ageMs`. */
-  const settle = async (accountId: string, ageMs: number): Promise<number> => {
+  const settle = async (accountId: string, ageMs: number, lostWriters: () => Promise<ReadonlySet<string>>): Promise<number> => {
     for (let settled = 0; ; ) {
       const asked = await store.overdue(accountId, ageMs, ASKED_MAX);
       if (asked.length === 0) return settled;
       const charged = await ask(accountId, asked);
       const found = asked.filter((requestId) => charged.has(requestId)).length;
       settled += found;
+      await handOver(accountId, asked.filter((requestId) => !charged.has(requestId)), lostWriters);
       if (asked.length < ASKED_MAX || found === 0) return settled;
     }
   };
@@ -148,7 +167,7 @@ export function createQuota(
       meet(writer);
       if (told === '' || told !== (await store.epoch())) throw new Fault('quota_unavailable', 'that life of the store is over');
       for (const { accountId } of holds) touch(accountId);
-      await Promise.all([...holds.map(({ accountId, command }) => store.reregister(accountId, command)), ...finished.map(({ accountId, command }) => store.finish(accountId, command))]);
+      await Promise.all([...holds.map(({ accountId, command }) => store.reregister(accountId, { ...command, writer })), ...finished.map(({ accountId, command }) => store.finish(accountId, { ...command, writer }))]);
       if (isLast) await store.hear(told, writer);
     },
     confirm: async (accountId, requestId) => {
@@ -159,9 +178,9 @@ export function createQuota(
     release: async (accountId, requestId) => {
       if (await store.release(accountId, requestId)) tellFreed(accountId);
     },
-    heartbeat: (accountId, requestId, toAmount, toTokens) => {
+    heartbeat: (accountId, requestId, toAmount, toTokens, writer) => {
       touch(accountId);
-      return store.heartbeat(accountId, requestId, toAmount, toTokens);
+      return store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
     },
     finish: async (accountId, command) => {
       if (await store.finish(accountId, command)) tellFreed(accountId);
@@ -188,7 +207,8 @@ export function createQuota(
         await catchUp(accountId);
         behind.delete(accountId);
       }
-      for (const accountId of await store.openAccounts()) settled += await settle(accountId, ageMs);
+      const lostWriters = askLost();
+      for (const accountId of await store.openAccounts()) settled += await settle(accountId, ageMs, lostWriters);
       return settled;
     },
   };

@@ -1,6 +1,6 @@
 /** The scripts against the pure state machine, command by command. */
 import { expect } from '@jest/globals';
-import { admit, applyTotals, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
+import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
 import { periodsAt } from '@signalbox/ledger-core/periods';
 import { reregister } from '@signalbox/ledger-core/rebuild';
 import { systemClock } from '@signalbox/runtime/clock';
@@ -48,6 +48,7 @@ export async function compareModel(rounds: number, steps: number): Promise<Compa
       const nowMs = time;
       const amount = BigInt(pick(60));
       const tokens = BigInt(pick(20));
+      const writer = ['', 'wrt_1', 'wrt_2'][pick(3)] ?? '';
       if (kind < 5) {
         const walls: Wall[] = [];
         if (pick(2) === 0) walls.push({ scope: 'account', period: 'day', meter: 'charge', limit: BigInt(pick(300)) });
@@ -72,11 +73,11 @@ export async function compareModel(rounds: number, steps: number): Promise<Compa
           // Of a live hold as a rule: growth is refused where there is something to grow.
           const [live] = [...state.holds.keys()].slice(pick(4));
           const grown = live ?? requestId;
-          const isGranted = heartbeat(state, grown, amount * 4n, tokens * 4n, nowMs);
+          const isGranted = heartbeat(state, grown, amount * 4n, tokens * 4n, nowMs, writer);
           granted.add(isGranted);
-          expect(await store.heartbeat(account, grown, amount * 4n, tokens * 4n)).toBe(isGranted);
+          expect(await store.heartbeat(account, grown, amount * 4n, tokens * 4n, writer)).toBe(isGranted);
         } else if (kind === 7) {
-          const command = { requestId, charge: amount, tokens, byok: pick(3) === 0, keyId, periods: state.holds.get(requestId)?.periods };
+          const command = { requestId, charge: amount, tokens, byok: pick(3) === 0, keyId, periods: state.holds.get(requestId)?.periods, writer };
           const isFreed = finish(state, command, nowMs);
           freed.add(isFreed);
           expect(await store.finish(account, command)).toBe(isFreed);
@@ -87,13 +88,15 @@ export async function compareModel(rounds: number, steps: number): Promise<Compa
           missed.add(hasMissed);
           expect(await store.applyTotals(account, totals, complete ? 'x' : '')).toBe(hasMissed);
         } else if (kind === 9) {
-          const command = { requestId, keyId, amount, tokens, byok: pick(3) === 0, periods: periodsAt(nowMs, { anchorDay: 0 }), isStarted: pick(2) === 0 };
+          const command = { requestId, keyId, amount, tokens, byok: pick(3) === 0, periods: periodsAt(nowMs, { anchorDay: 0 }), isStarted: pick(2) === 0, writer };
           await store.reregister(account, command);
           reregister(state, command, nowMs);
         } else {
           expect(await store.sweep(account)).toBe(sweep(state, nowMs).length);
         }
       }
+      const asked = Array.from({ length: 6 }, (_, at) => `r${at * 10 + (step % 10)}`);
+      if (step % 10 === 3) expect(await store.describeOpen(account, asked)).toEqual(describeOpen(state, asked));
       if (step % 10 === 9) expect([...(await store.overdue(account, 10_000, 1_000))].sort()).toEqual(overdue(state, 10_000, 1_000, nowMs).sort());
       const view = await store.show(account);
       const model = show(state, nowMs);

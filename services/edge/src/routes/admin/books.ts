@@ -1,6 +1,6 @@
 /** The operator's view of the books: bills, closing, comparisons, proofs, events kept aside. */
 import type {
-  AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, ResolveDeadEventResponse__Output,
+  AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, DeclareLostResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, ResolveDeadEventResponse__Output,
   StatementResponse__Output, VerifyResponse__Output,
 } from '@signalbox/contracts/billing';
 import type { ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
@@ -40,8 +40,8 @@ const importSchema = z.strictObject({
   provider: z.string().min(1).max(64),
   days: z.array(z.strictObject({ day: z.string(), cost_usd: amount, tokens: z.number().int().min(0).default(0) })).min(1).max(10_000),
 });
-const costSchema = z.strictObject({ request_id: z.string().min(1).max(200), attempt: z.number().int().min(1).max(1_000), cost_usd: amount, reason: z.string().min(1).max(200) });
-const resolveSchema = z.strictObject({ note: z.string().min(1).max(200) });
+const costSchema = z.strictObject({ request_id: z.string().min(1).max(200), attempt: z.number().int().min(0).max(1_000), cost_usd: amount, reason: z.string().min(1).max(200) });
+const noteSchema = z.strictObject({ note: z.string().min(1).max(200) });
 
 const text = (request: Request, name: string): string => (typeof request.query[name] === 'string' ? request.query[name] : '');
 const isCsv = (request: Request): boolean => text(request, 'format') === 'csv' || request.accepts(['application/json', 'text/csv']) === 'text/csv';
@@ -131,6 +131,13 @@ export function createAdminBooksRouter({ accounts, billing, quota, send, refuse 
     if (accountId === '') told.push({ invariant: 'I5', description: 'At rest the counters of each account are its ledger total.', violations: apart.length, examples: apart.slice(0, 20).map((row) => String((row as { subject?: unknown }).subject)) });
     send(response, { ok: told.every(({ violations }) => violations === 0), checks: told });
   });
+  router.post('/writers/:id/lost', async (request, response) => {
+    const { note } = noteSchema.parse(request.body ?? {});
+    const made = await billing.unary<object, DeclareLostResponse__Output>('DeclareLost', { writer: request.params.id, note }, options);
+    if (!made.found) refuse(response, 404, 'No such writer.');
+    else if (made.problem !== '') refuse(response, 409, made.problem);
+    else send(response, { writer: request.params.id, lost: true });
+  });
   router.get('/dead-events', async (request, response) => {
     const { events } = await billing.unary<object, DeadEventsResponse__Output>('DeadEvents', { after: /^\d{1,15}$/.test(text(request, 'after')) ? text(request, 'after') : '0', limit: 100 }, options);
     send(response, {
@@ -138,7 +145,7 @@ export function createAdminBooksRouter({ accounts, billing, quota, send, refuse 
     });
   });
   router.post('/dead-events/:id/resolve', async (request, response) => {
-    const { note } = resolveSchema.parse(request.body ?? {});
+    const { note } = noteSchema.parse(request.body ?? {});
     const { found } = /^\d{1,15}$/.test(request.params.id) ? await billing.unary<object, ResolveDeadEventResponse__Output>('ResolveDeadEvent', { id: request.params.id, note }, options) : { found: false };
     if (found) send(response, { id: Number(request.params.id), resolved: true });
     else refuse(response, 404, 'No such event.');

@@ -176,7 +176,7 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
   });
   app.get('/admin/watermarks', async (_request, response) => {
     const { writers } = await billing.unary<object, WatermarksResponse__Output>('Watermarks', {}, options);
-    send(response, { writers: writers.map((mark) => ({ writer: mark.writer, provider: mark.provider, last_seq: Number(mark.lastSeq), ledger_seq: Number(mark.ledgerSeq), gaps: Number(mark.gaps) })) });
+    send(response, { writers: writers.map((mark) => ({ writer: mark.writer, provider: mark.provider, last_seq: Number(mark.lastSeq), ledger_seq: Number(mark.ledgerSeq), gaps: Number(mark.gaps), lost: mark.lost })) });
   });
   app.get('/admin/providers', async (_request, response) => {
     const { providers } = await routing.unary<object, ProvidersResponse__Output>('Providers', {}, options);

@@ -1,0 +1,37 @@
+/** What is booked for requests whose worker's log is gone: the little that quota was told of them (BILLING, section 6). */
+import { STAND_IN_ATTEMPT } from '@signalbox/ledger-core/fold';
+import type { ChargePeriods } from '@signalbox/ledger-core/totals';
+import type { NanoUsd } from '@signalbox/kernel/money';
+import type { CheckedAttempt, CheckedOutcome } from './check.js';
+import type { AttemptUsage } from './usage.js';
+
+/** A request that was dispatched to a worker whose log is lost. */
+export interface LostRequest {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly requestId: string;
+  /** As its worker told quota before it was lost, ≥ 0; 0 where it had not come to that: nothing more is known to have been delivered. */
+  readonly chargeNanoUsd: NanoUsd;
+  /** As the charge. */
+  readonly tokens: number;
+  readonly byok: boolean;
+  readonly periods: ChargePeriods;
+}
+
+/** Tells such rows from those of orphans whose log was read. */
+export const WRITER_LOST_FLAG = 'writer_lost';
+/** Neither model nor card stand anywhere but in the log. */
+const UNKNOWN_USAGE: AttemptUsage = { model: 'unknown', promptTokens: 0, completionTokens: 0, savingsNanoUsd: 0n };
+
+/** The attempt and outcome that stand in for what the log would have told. `provider` is the writer's. */
+export function standInFor(lost: LostRequest, provider: string, nowMs: number): { readonly attempt: CheckedAttempt; readonly outcome: CheckedOutcome } {
+  const { accountId, keyId, requestId, chargeNanoUsd, tokens, byok, periods } = lost;
+  const { day, week, plan } = periods;
+  return {
+    attempt: {
+      requestId, accountId, keyId, fact: { attempt: STAND_IN_ATTEMPT, retryOf: [], costNanoUsd: chargeNanoUsd, tokens, byok }, source: 'orphan', provider, flags: ['orphan', WRITER_LOST_FLAG], cardId: '', periods, endedAtMs: BigInt(nowMs),
+      usage: UNKNOWN_USAGE, detail: JSON.stringify({ model: UNKNOWN_USAGE.model, byok: byok || undefined, delivered_unknown: true, day, week, plan }),
+    },
+    outcome: { requestId, accountId, fact: { attempt: STAND_IN_ATTEMPT, outcome: 'DELIVERED', toldByEdge: false } },
+  };
+}
