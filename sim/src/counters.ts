@@ -96,6 +96,7 @@ export class SimCounters {
       latestEpoch: () => latestEpoch,
       heard: (epoch) => this.ask(life, () => store.heard(epoch)),
       hear: (epoch, writer) => this.ask(life, () => store.hear(epoch, writer)),
+      totalsSeq: (accountId) => this.ask(life, () => store.totalsSeq(accountId)),
       applyTotals: (accountId, command, epoch) => this.ask(life, () => this.applyTotals(accountId, command, epoch)),
       describeOpen: (accountId, requestIds) => this.ask(life, () => store.describeOpen(accountId, requestIds)),
       openAccounts: () => this.ask(life, () => store.openAccounts()),

@@ -26,8 +26,6 @@ const HEAL_LATE_MS = LOAD_MS + 46_000;
 const LATE_SHARE = 0.05;
 /** Processes come back, and what was announced to nobody is asked for. */
 const SETTLE_MS = 40_000;
-/** A loss of the counters is over after this. */
-const REBUILD_MS = 5_000;
 const LOOK_MS = 5_000;
 /** Two windows of the bus for message ids, and some. */
 const REST_MS = 600_000;
@@ -51,8 +49,6 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   await scheduler.runUntil(healMs);
   world.heal();
   const probeMs = healMs + SETTLE_MS;
-  await scheduler.runUntil(probeMs - REBUILD_MS);
-  world.emptyCounters();
   await scheduler.runUntil(probeMs);
   world.isCalm = true;
   // After the faults the gateway serves: one plain request for each account opens whatever is still closed.

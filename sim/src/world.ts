@@ -88,7 +88,6 @@ export class World {
   readonly refusals: SeenRefusal[] = [];
   /** By account: what was under way when the counters were lost, which no hold stands for afterwards. */
   readonly forgotten = new Map<string, bigint>();
-  private isRestored = false;
   private readonly quotas: readonly Door[] = [{ life: undefined, handlers: undefined }, { life: undefined, handlers: undefined }];
   private readonly billing: Door = { life: undefined, handlers: undefined };
   private readonly edges: readonly Edge[];
@@ -203,19 +202,12 @@ export class World {
     this.later(() => this.startBilling());
   }
 
-  /** The ledger has caught up after a restore: what was announced meanwhile may have been missed. */
-  emptyCounters(): void {
-    if (this.isRestored) this.counters.wipe();
-  }
-
-  /** As an operator does it: the ledger goes back to a backup, and the counters, which know more than it does, are emptied. */
+  /** The ledger goes back to a backup; nobody tells the counters, which know more than it does. */
   restoreLedger(): void {
     const before = this.callers.map(({ account }) => this.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n);
     this.ledger.restore();
     // Until the logs have been sent again the ledger tells less than was spent.
     for (const [index, { account }] of this.callers.entries()) this.forget(account.id, (before[index] ?? 0n) - (this.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n));
-    this.counters.wipe();
-    this.isRestored = true;
   }
 
   /** All faults end; what is down comes back by itself. */

@@ -155,6 +155,8 @@ export interface TotalsCommand {
   readonly requestIds: readonly string[];
   /** Sequence of the totals told before these; 0 or absent when nobody says. */
   readonly previousSeq?: bigint;
+  /** Of an answer, which is complete: `totalsSeq` before the ledger was asked. An answer below it comes from a ledger that was restored from a backup. */
+  readonly knownSeq?: bigint;
 }
 
 export function newAccountState(): AccountState {
@@ -436,11 +438,31 @@ export function finish(state: AccountState, command: FinishCommand, nowMs: numbe
   return hold !== undefined && nowMs < state.blockedUntilMs;
 }
 
+/** Newest sequence of the ledger that is known of the account; 0 = none. */
+export function totalsSeq(state: AccountState): bigint {
+  return state.buckets.get('account|total')?.seq ?? 0n;
+}
+
+/** The ledger went back to `seq`: what it told up to `knownSeq` is no longer so. */
+function goBack(state: AccountState, seq: bigint, knownSeq: bigint): void {
+  for (const bucket of state.buckets.values()) {
+    if (bucket.seq <= seq || bucket.seq > knownSeq) continue;
+    bucket.seq = seq;
+    bucket.charge = 0n;
+    bucket.tokens = 0n;
+    bucket.byok = 0n;
+  }
+  if (state.totalsSeq > seq && state.totalsSeq <= knownSeq) state.totalsSeq = seq;
+}
+
 /**
  * Absolute totals of the ledger: the highest sequence wins in each bucket, and the named requests are over. `loadedIn`
- * marks them as the complete answer of the ledger. True = totals told before these never arrived: ask for all of them.
+ * marks them as the complete answer of the ledger. True = totals told before these never arrived, or the ledger went back:
+ * ask for all of them.
  */
 export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: number, loadedIn?: string): boolean {
+  const { knownSeq } = command;
+  if (knownSeq !== undefined && command.seq < knownSeq) goBack(state, command.seq, knownSeq);
   for (const total of command.totals) {
     const bucket = bucketOf(state, `${total.scope}|${total.periodId}`);
     if (command.seq < bucket.seq) continue;
@@ -458,7 +480,8 @@ export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: 
     markEnded(state, requestId, nowMs);
   }
   if (loadedIn !== undefined) state.loaded = loadedIn;
-  const hasMissed = loadedIn === undefined && (command.previousSeq ?? 0n) > state.totalsSeq;
+  const isAnswer = loadedIn !== undefined || knownSeq !== undefined;
+  const hasMissed = !isAnswer && ((command.previousSeq ?? 0n) > state.totalsSeq || command.seq < state.totalsSeq);
   if (!hasMissed && command.seq > state.totalsSeq) state.totalsSeq = command.seq;
   return hasMissed;
 }

@@ -1,6 +1,6 @@
 /** Quota in this process: for `npm start` and tests. One replica only; totals are asked of the ledger at each start. */
 import type { Clock } from '@signalbox/kernel/clock';
-import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AccountState } from '@signalbox/ledger-core/admission';
+import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, totalsSeq, type AccountState } from '@signalbox/ledger-core/admission';
 import { reregister } from '@signalbox/ledger-core/rebuild';
 import type { QuotaStore } from '../domain/ports.js';
 
@@ -39,6 +39,7 @@ export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
       heardIn.clear();
       heardIn.set(life, heard.add(writer));
     },
+    totalsSeq: async (accountId) => totalsSeq(of(accountId)),
     applyTotals: async (accountId, command, life) => applyTotals(of(accountId), command, clock.nowMs(), life === '' ? undefined : life),
     openAccounts: async () => [...accounts].flatMap(([accountId, { holds, finished }]) => (holds.size + finished.size > 0 ? [accountId] : [])),
     overdue: async (accountId, ageMs, limit) => overdue(of(accountId), ageMs, limit, clock.nowMs()),

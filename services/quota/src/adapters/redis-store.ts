@@ -211,9 +211,10 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       const fixed = periods === undefined ? ['', '', '', '', ''] : [periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs)];
       return (await call('finish', accountId, [requestId, String(charge), String(tokens), byok ? '1' : '0', keyId, ...fixed, lengthMs, writer])) === 1;
     },
-    applyTotals: async (accountId, { seq, totals, requestIds, previousSeq = 0n }, epoch) => {
+    totalsSeq: (accountId) => ask(async () => BigInt((await silence.within(redis.hgetBuffer(`q:{${accountId}}`, 'b:account|total')))?.readDoubleLE(0) ?? 0)),
+    applyTotals: async (accountId, { seq, totals, requestIds, previousSeq = 0n, knownSeq }, epoch) => {
       const rows = totals.flatMap((total) => [`${total.scope}|${total.periodId}`, String(total.charge), String(total.tokens), String(total.byok)]);
-      return (await call('totals', accountId, [String(seq), epoch, String(previousSeq), String(totals.length), ...rows, ...requestIds])) === 1;
+      return (await call('totals', accountId, [String(seq), epoch, String(previousSeq), knownSeq === undefined ? '-1' : String(knownSeq), String(totals.length), ...rows, ...requestIds])) === 1;
     },
     openAccounts,
     overdue: async (accountId, ageMs, limit) => (await call('overdue', accountId, [String(ageMs), String(limit)])) as readonly string[],

@@ -310,14 +310,23 @@ return h and awaited() or 0
 `;
 
 const TOTALS = `
-local seq,loaded,prev,n=tonumber(ARGV[2]),ARGV[3],tonumber(ARGV[4]),tonumber(ARGV[5])
+local seq,loaded,prev,asked,n=tonumber(ARGV[2]),ARGV[3],tonumber(ARGV[4]),tonumber(ARGV[5]),tonumber(ARGV[6])
+local known=tonumber(call('HGET',Q,'n') or '0')
+if seq<asked then
+  local all=call('HGETALL',Q)
+  for i=1,#all,2 do if all[i]:sub(1,2)=='b:' then
+    local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,all[i+1])
+    if s>seq and s<=asked then call('HSET',Q,all[i],pack(BF,seq,0,0,0,c2,t2,b2,c3,t3,b3)) end
+  end end
+  if known>seq and known<=asked then known=seq call('HSET',Q,'n',int(seq)) end
+end
 for i=1,n do
-  local at=6+4*(i-1)
+  local at=7+4*(i-1)
   local name='b:'..ARGV[at]
   local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,call('HGET',Q,name) or ZERO)
   if seq>=s then call('HSET',Q,name,pack(BF,seq,tonumber(ARGV[at+1]),tonumber(ARGV[at+2]),tonumber(ARGV[at+3]),c2,t2,b2,c3,t3,b3)) end
 end
-for i=6+4*n,#ARGV do
+for i=7+4*n,#ARGV do
   local req=ARGV[i]
   local s=call('HGET',H,req)
   if s then unhold(req,hold_of(s)) end
@@ -325,11 +334,10 @@ for i=6+4*n,#ARGV do
   if f then book(finished_of(f),-1) call('HDEL',F,req) end
   call('SADD',E..int(GEN),req)
 end
-if #ARGV>5+4*n then call('PEXPIRE',E..int(GEN),${ENDED_GENERATION_MS * 3}) end
+if #ARGV>6+4*n then call('PEXPIRE',E..int(GEN),${ENDED_GENERATION_MS * 3}) end
 apply()
 if loaded~='' then call('HSET',Q,'ok',loaded) end
-local known=tonumber(call('HGET',Q,'n') or '0')
-if loaded=='' and prev>known then return 1 end
+if loaded=='' and asked<0 and (prev>known or seq<known) then return 1 end
 if seq>known then call('HSET',Q,'n',int(seq)) end
 return 0
 `;

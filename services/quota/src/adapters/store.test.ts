@@ -117,12 +117,31 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     const totals = (previousSeq: bigint, seq: bigint) => ({ seq, previousSeq, totals: [{ scope: 'account', periodId: 'total', charge: seq, tokens: 0n, byok: 0n }], requestIds: [] });
     expect(await store.applyTotals(account, totals(0n, 2n), '')).toBe(false);
     expect(await store.applyTotals(account, totals(2n, 5n), '')).toBe(false);
-    expect(await store.applyTotals(account, totals(0n, 2n), '')).toBe(false);
+    // Told late, or by a ledger that went back: only an answer can say.
+    expect(await store.applyTotals(account, totals(0n, 2n), '')).toBe(true);
+    expect((await store.show(account)).buckets.get('account|total')?.charge).toBe(5n);
     expect(await store.applyTotals(account, totals(7n, 9n), '')).toBe(true);
     expect(await store.applyTotals(account, totals(9n, 11n), '')).toBe(true);
     expect((await store.show(account)).buckets.get('account|total')?.charge).toBe(11n);
     expect(await store.applyTotals(account, totals(0n, 11n), await store.epoch())).toBe(false);
     expect(await store.applyTotals(account, totals(11n, 14n), '')).toBe(false);
+  });
+
+  test('an answer below what was known before it was asked for takes its place: the ledger was restored from a backup', async () => {
+    const account = fresh();
+    const total = (charge: bigint) => [{ scope: 'account', periodId: 'total', charge, tokens: charge, byok: 0n }];
+    await store.applyTotals(account, { seq: 5n, totals: [...total(50n), { scope: 'key_1', periodId: 'total', charge: 50n, tokens: 50n, byok: 0n }], requestIds: [] }, '');
+    const knownSeq = await store.totalsSeq(account);
+    expect([knownSeq, await store.totalsSeq(fresh())]).toEqual([5n, 0n]);
+    expect(await store.applyTotals(account, { seq: 3n, totals: total(30n), requestIds: [], knownSeq }, '')).toBe(false);
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ seq: 3n, charge: 30n, tokens: 30n });
+    // Of this key the restored ledger has nothing.
+    expect((await store.show(account)).buckets.get('key_1|total')).toMatchObject({ seq: 3n, charge: 0n });
+    // Its own totals go on from there.
+    expect(await store.applyTotals(account, { seq: 4n, previousSeq: 3n, totals: total(41n), requestIds: [] }, '')).toBe(false);
+    // What came while the answer was on its way is newer than it.
+    expect(await store.applyTotals(account, { seq: 2n, totals: total(20n), requestIds: [], knownSeq: 3n }, await store.epoch())).toBe(false);
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ seq: 4n, charge: 41n });
   });
 
   test('names what the ledger should have by now: finished long ago, or dispatched and no longer kept alive', async () => {

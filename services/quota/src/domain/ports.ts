@@ -25,7 +25,9 @@ export interface QuotaStore {
   /** Writers that have told in `epoch` all they have under way. */
   heard(epoch: string): Promise<ReadonlySet<string>>;
   hear(epoch: string, writer: string): Promise<void>;
-  /** `epoch`, unless empty: these are all totals of the account, and in that life of the store admissions that need them may go on. True = totals told before these were missed: ask for all of them. */
+  /** Newest sequence of the ledger that is known of the account; 0 = none. */
+  totalsSeq(accountId: string): Promise<bigint>;
+  /** `epoch`, unless empty: these are all totals of the account, and in that life of the store admissions that need them may go on. True = totals told before these were missed, or the ledger went back: ask for all of them. */
   applyTotals(accountId: string, command: TotalsCommand, epoch: string): Promise<boolean>;
   /** Accounts with holds or finished charges. */
   openAccounts(): Promise<readonly string[]>;

@@ -86,9 +86,11 @@ export function createQuota(
     return (openEpoch = present);
   };
   const ask = async (accountId: string, requestIds: readonly string[], openedIn = ''): Promise<ReadonlySet<string>> => {
+    // Whatever is known by now was committed: an answer below it comes from a ledger that was restored from a backup.
+    const knownSeq = await store.totalsSeq(accountId);
     let totals: TotalsCommand;
     try {
-      totals = await askTotals(accountId, requestIds);
+      totals = { ...(await askTotals(accountId, requestIds)), knownSeq };
     } catch (error) {
       throw new Fault('quota_unavailable', 'the ledger did not tell its totals', { cause: error });
     }

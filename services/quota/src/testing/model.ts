@@ -1,6 +1,6 @@
 /** The scripts against the pure state machine, command by command. */
 import { expect } from '@jest/globals';
-import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
+import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, totalsSeq, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
 import { periodsAt } from '@signalbox/ledger-core/periods';
 import { reregister } from '@signalbox/ledger-core/rebuild';
 import { systemClock } from '@signalbox/runtime/clock';
@@ -82,7 +82,7 @@ export async function compareModel(rounds: number, steps: number): Promise<Compa
           freed.add(isFreed);
           expect(await store.finish(account, command)).toBe(isFreed);
         } else if (kind === 8) {
-          const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: 0n }], requestIds: [requestId], previousSeq: BigInt(pick(50)) };
+          const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: 0n }], requestIds: [requestId], previousSeq: BigInt(pick(50)), ...(pick(3) === 0 ? { knownSeq: BigInt(pick(50)) } : {}) };
           const complete = pick(3) === 0;
           const hasMissed = applyTotals(state, totals, nowMs, complete ? 'x' : undefined);
           missed.add(hasMissed);
@@ -96,6 +96,7 @@ export async function compareModel(rounds: number, steps: number): Promise<Compa
         }
       }
       const asked = Array.from({ length: 6 }, (_, at) => `r${at * 10 + (step % 10)}`);
+      if (step % 10 === 6) expect(await store.totalsSeq(account)).toBe(totalsSeq(state));
       if (step % 10 === 3) expect(await store.describeOpen(account, asked)).toEqual(describeOpen(state, asked));
       if (step % 10 === 9) expect([...(await store.overdue(account, 10_000, 1_000))].sort()).toEqual(overdue(state, 10_000, 1_000, nowMs).sort());
       const view = await store.show(account);
