@@ -107,9 +107,9 @@ export function createHandlers({ accounts, keys, providerKeys, claims, sessions,
         if (outcome !== undefined && 'key' in outcome) metrics.keyChanged('updated');
         return keyAnswer(outcome);
       },
-      RevokeKey: async ({ ref }: RevokeKeyRequest__Output): Promise<KeyAnswer> => {
+      RevokeKey: async ({ ref, compromised }: RevokeKeyRequest__Output): Promise<KeyAnswer> => {
         const { accountId, keyId } = required(ref);
-        const outcome = await keys.revoke(accountId, keyId);
+        const outcome = await keys.revoke(accountId, keyId, compromised);
         if (outcome !== undefined) metrics.keyChanged('revoked');
         return keyAnswer(outcome);
       },

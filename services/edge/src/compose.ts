@@ -25,6 +25,7 @@ import { createWorkerClients } from './adapters/worker-clients.js';
 import type { EdgeConfig } from './config.js';
 import { createFloodGuard } from './domain/flood.js';
 import { createLocalAdmission } from './domain/local-admission.js';
+import { createRunningRequests } from './domain/running-requests.js';
 import { createRepeats } from './domain/repeats.js';
 import { createWaitingRoom } from './domain/waiting-room.js';
 import { createRetryBudget } from './domain/retry-budget.js';
@@ -75,7 +76,9 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       if (config.NATS_URL === undefined) throw new ConfigError('NATS_URL: is needed by edge.');
       bus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'edge' });
     }
-    const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT });
+    const running = createRunningRequests();
+    const cutKey = (keyId: string): void => log.warn('A key was declared compromised: its requests were cut.', { key_id: keyId, requests: running.cut(keyId) });
+    const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT, onCompromised: cutKey });
     observeKeys(metrics, authenticator);
     stopAuthenticator = () => authenticator.stop();
     await authenticator.start();
@@ -106,6 +109,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       pepper: config.KEY_PEPPER,
     });
     const chat = createChatHandler({
+      running,
       repeats,
       gate,
       neighbours: { routing: createRoutingClient(routing), quota: quotaPort, workers: createWorkerClients(workers, clock, ATTEMPT_DEADLINE_MS), waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000) },

@@ -50,6 +50,30 @@ export function describeOperator(world: () => World): void {
       expect(jsonOf(await world().admin('DELETE', `/admin/keys/${key.id}?compromised=true`))['key']).toMatchObject({ id: key.id, status: 'revoked' });
     });
 
+    test('cuts what runs with a compromised key, and with no other, and it is charged for what it got', async () => {
+      const account = await world().newAccount({});
+      const { key } = jsonOf(await world().admin('POST', '/admin/keys', { account_id: account.id, name: 'leaked' })) as { key: { id: string; key: string } };
+      const tell = (secret: string, tokens: number): Promise<Response> =>
+        fetch(`${world().gateway.baseUrl}/v1/chat/completions`, {
+          method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'simulator/fast', stream: true, messages: [{ role: 'user', content: `tell [sim:tokens=${tokens},chunk-delay-ms=20]` }] }),
+        });
+      const [leaked, other] = await Promise.all([tell(key.key, 4_000), tell(account.key, 100)]);
+      const reader = leaked.body?.getReader();
+      if (reader === undefined) throw new Error('expected a body');
+      let text = '';
+      while (!text.includes('"content":"T')) text += Buffer.from((await reader.read()).value ?? []).toString();
+      await world().admin('DELETE', `/admin/keys/${key.id}?compromised=true`);
+      const rest = async (): Promise<void> => {
+        for (let part = await reader.read(); !part.done; part = await reader.read());
+      };
+      await expect(rest()).rejects.toThrow();
+      expect(await other.text()).toMatch(/data: \[DONE\]\n\n$/);
+      expect((await tell(key.key, 1)).status).toBe(401);
+      const charges = (await world().ledgerOf(account.id, leaked.headers.get('x-request-id') ?? '')).filter(({ kind }) => kind === 'charge');
+      expect(charges.map(({ amount_nano_usd: amount }) => BigInt(amount) > 0n)).toEqual([true]);
+    });
+
     test.each<[string, string, Json | undefined, number, string]>([
       ['POST', '/admin/accounts', { name: 'x', tier: 'gold' }, 400, 'tier'],
       ['POST', '/admin/accounts', { tier: 'free' }, 400, 'name'],

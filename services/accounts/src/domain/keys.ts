@@ -43,7 +43,8 @@ export interface Keys {
   list(accountId: string, limit: number, after: string, status: string): Promise<{ readonly keys: readonly SeenKey[]; readonly hasMore: boolean } | { readonly problem: string }>;
   update(accountId: string, keyId: string, change: KeyChange): Promise<KeyOutcome>;
   /** Safe to repeat: the first time of revocation stays. */
-  revoke(accountId: string, keyId: string): Promise<SeenKey | undefined>;
+  /** `isCompromised`: whoever runs requests with it is not to finish them. */
+  revoke(accountId: string, keyId: string, isCompromised?: boolean): Promise<SeenKey | undefined>;
   rotate(accountId: string, keyId: string, graceSeconds: number): Promise<SecretOutcome>;
   touch(touches: readonly { readonly keyId: string; readonly usedAt: number }[]): Promise<void>;
 }
@@ -142,12 +143,12 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       return seen(key);
     },
 
-    revoke: async (accountId, keyId) => {
+    revoke: async (accountId, keyId, isCompromised = false) => {
       if ((await findVisible(accountId, keyId)) === undefined) return undefined;
       const key = await store.updateKey(keyId, (current) => (current.revokedAt === null ? { ...current, revokedAt: nowSeconds() } : current));
       if (key === undefined) return undefined;
       // Told again on a repeat: the first announcement may have been lost.
-      announcer.invalidated({ keyId, accountId: key.accountId, reason: 'revoked' });
+      announcer.invalidated({ keyId, accountId: key.accountId, reason: isCompromised ? 'compromised' : 'revoked' });
       return seen(key);
     },
 

@@ -37,7 +37,7 @@ export interface AccountStore {
   rewrapProviderKey(handle: string, fromKeyId: string, to: Sealed): Promise<boolean>;
 }
 
-export type InvalidationReason = 'revoked' | 'updated' | 'rotated' | 'suspended' | 'account_updated' | 'provider_key' | 'session_ended';
+export type InvalidationReason = 'revoked' | 'compromised' | 'updated' | 'rotated' | 'suspended' | 'account_updated' | 'provider_key' | 'session_ended';
 
 /** Tells every replica of edge to drop what it cached. Best effort; never throws. */
 export interface Announcer {

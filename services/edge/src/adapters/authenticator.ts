@@ -75,6 +75,8 @@ export interface AuthenticatorOptions {
   readonly clock: Clock;
   readonly pepper: Secret;
   readonly variant: Variant;
+  /** The key is refused from now on, and what runs with it is to end. */
+  readonly onCompromised?: (keyId: string) => void;
 }
 
 export interface Authenticator {
@@ -98,7 +100,7 @@ export interface Authenticator {
   counts(): { readonly cached: number; readonly lookedUp: number; readonly malformed: number };
 }
 
-export function createAuthenticator({ accounts, bus, clock, pepper, variant }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined }: AuthenticatorOptions): Authenticator {
   const cache = new LRUCache<string, Entry>({ max: CACHE_KEYS_MAX });
   // Apart from the keys that exist, so that a flood of wrong ones never drives those out.
   const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
@@ -230,6 +232,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant }: A
           const event = codec.decode(payload);
           if (event.keyId === '') drop(digestsOfAccount, event.accountId);
           else drop(digestsOfKey, event.keyId);
+          if (event.reason === 'compromised' && event.keyId !== '') onCompromised(event.keyId);
         } catch {
           // Something was invalidated, but not readably what: recheck everything.
           forget();

@@ -1,4 +1,5 @@
 /** The public door on a free port of loopback, with neighbours in memory behind it. */
+import { createRunningRequests } from '../domain/running-requests.js';
 import { createMemoryBus } from '@signalbox/bus/memory';
 import { makeApiKey } from '@signalbox/kernel/api-key';
 import { Fault } from '@signalbox/kernel/fault';
@@ -67,7 +68,7 @@ export async function startDoor({ dashboardDir }: { readonly dashboardDir?: stri
     repeats: createRepeats({ claims, ledger: { bookedOf: (_accountId, requestId) => Promise.resolve(booked.get(requestId)) }, clock, onTakenOver: (_accountId, requestId) => void takenOver.push(requestId) }),
     gate, clock, pepper: new Secret(PEPPER),
   });
-  const chat = createChatHandler({ repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, metrics });
+  const chat = createChatHandler({ running: createRunningRequests(), repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, metrics });
   const routes: Door['routes'] = new Map();
   const routing: RpcClient = {
     ...accounts,

@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
 import { conduct, type Conducted, type Neighbours } from '../../domain/conduct.js';
 import type { ClaimEnding } from '../../domain/repeats.js';
+import type { RunningRequests } from '../../domain/running-requests.js';
 import type { EdgeMetrics } from '../../metrics.js';
 import { apiError, faultToApiError } from '../../wire/errors.js';
 import { AnswerRecorder } from '../../wire/kept-answer.js';
@@ -26,6 +27,7 @@ export interface ChatHandlerOptions {
   readonly repeats: RepeatGate;
   /** Absent: nothing is traced. */
   readonly tracer?: Tracer | undefined;
+  readonly running: RunningRequests;
 }
 
 export type ChatHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -53,16 +55,18 @@ function endingOf(result: Conducted['result'], recorder: AnswerRecorder, isFrame
 }
 
 /** The order of checks decides which error wins (contract, section 1). */
-export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, metrics, repeats, tracer }: ChatHandlerOptions): ChatHandler {
+export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, metrics, repeats, running, tracer }: ChatHandlerOptions): ChatHandler {
   return async (request, response) => {
     const requestId = makeId('request');
     const startedMs = clock.monotonicMs();
+    let leave: () => void = () => undefined;
     metrics.chatStarted();
     const span = tracer === undefined ? undefined : beginChatSpan(tracer, requestId, request);
     try {
       const entered = gate.enter(request, response, requestId);
       const caller = entered instanceof Promise ? await entered : entered;
       if (caller === undefined) return;
+      leave = running.enter(caller.key.id, () => response.destroy());
       if (!isJsonBody(request)) {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
         return;
@@ -106,6 +110,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       gate.fail(response, requestId, faultToApiError(toFault(error)));
     } finally {
       if (span !== undefined) endChatSpan(span, response);
+      leave();
       metrics.chatEnded(response.headersSent ? response.statusCode : CLIENT_LEFT, clock.monotonicMs() - startedMs);
     }
   };
