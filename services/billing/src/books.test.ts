@@ -219,9 +219,11 @@ describe('comparing', () => {
     await books.importProviderUsage('bill', [{ day, costNanoUsd: 26n, tokens: 15n }], clock.nowMs());
     expect(await provider('bill')).toEqual([[day, 20n, 26n, 'differs']]);
     expect(unreconciledOf(await books.reconcile(clock.nowMs()))).toBe(6n);
+    expect((await books.verify('')).find(({ invariant }) => invariant === 'I1')).toMatchObject({ violations: 1n, examples: [`bill ${day}`] });
     // A day told again replaces what was told before.
     await books.importProviderUsage('bill', [{ day, costNanoUsd: 20n, tokens: 15n }], clock.nowMs());
     expect(await provider('bill')).toEqual([[day, 20n, 20n, 'matched']]);
+    expect((await books.verify('')).find(({ invariant }) => invariant === 'I1')).toMatchObject({ violations: 0n });
   });
 
   test('a cost learnt later adjusts our cost and not the charge, once, and never below 0', async () => {

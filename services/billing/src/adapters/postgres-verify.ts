@@ -15,6 +15,7 @@ const EXAMPLES_MAX = 20;
 
 /** What each check says when it holds. */
 const CHECKS = {
+  I1: 'What a provider reported of a day is what our attempts of that day cost.',
   I2: 'A request has at most one charge row.',
   I3: 'Charges and their adjustments are what the attempts and outcomes of each request give.',
   I6: 'No writer has a gap or is behind, but those declared lost.',
@@ -138,6 +139,9 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
         for (const { request_id } of below.rows) tell('I12', request_id);
       }
       if (accountId === '') {
+        const apart = await sql<{ provider: string; day: string }>`select provider, day from provider_usage p
+          where p.cost_nano_usd <> (select coalesce(sum(a.cost_nano_usd), 0) from attempt_days a where a.day = p.day and a.provider = p.provider) order by day, provider`.execute(db);
+        for (const { provider, day } of apart.rows) tell('I1', `${provider} ${day}`);
         const { rows } = await sql<{ writer: string }>`select writer from writers where lost_at_ms = 0 and (beyond <> '{}' or ledger_seq < last_seq) order by writer`.execute(db);
         for (const { writer } of rows) tell('I6', writer);
       }
