@@ -22,6 +22,7 @@ export function writeLate(journal: Journal): Journal {
       if (record !== undefined) await journal.start(record);
       await journal.end(requestId, attempt, end);
     },
+    tend: (requestId, attempt) => journal.tend(requestId, attempt),
     outcome: (requestId, attempt, outcome, toldByEdge) => journal.outcome(requestId, attempt, outcome, toldByEdge),
     state: () => journal.state(),
   };

@@ -15,4 +15,5 @@ export type { Head, Head__Output } from './gen/signalbox/worker/v1/Head.js';
 export type { Outcome, Outcome__Output } from './gen/signalbox/worker/v1/Outcome.js';
 export type { OutcomeRequest, OutcomeRequest__Output } from './gen/signalbox/worker/v1/OutcomeRequest.js';
 export type { StatusResponse, StatusResponse__Output } from './gen/signalbox/worker/v1/StatusResponse.js';
+export type { TendRequest, TendRequest__Output } from './gen/signalbox/worker/v1/TendRequest.js';
 export type { UsageSource, UsageSource__Output } from './gen/signalbox/worker/v1/UsageSource.js';

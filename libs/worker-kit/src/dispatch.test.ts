@@ -65,6 +65,7 @@ describe('dispatch', () => {
       checkpoint: (requestId) => void checkpoints.push(requestId),
       end: (_id, _attempt, end) => Promise.resolve(void (log.push('end'), ends.push(end))),
       outcome: (_id, _attempt, outcome, told) => void log.push(`${outcome} ${String(told)}`),
+      tend: () => undefined,
       state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
     };
     const ordinary = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
-import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, OutcomeRequest__Output, StatusResponse } from '@signalbox/contracts/worker';
+import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, OutcomeRequest__Output, StatusResponse, TendRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import type { HeartbeatRequest, HeartbeatResponse__Output } from '@signalbox/contracts/quota';
 import type { CallInfo, Emitter, RpcClient } from '@signalbox/rpc/call';
@@ -145,6 +145,10 @@ export function serveWorker(options: WorkerOptions): Service {
               return {};
             },
             GenerateImages: (request: GenerateImagesRequest__Output, { signal }: CallInfo) => makeImages(request, signal),
+            Tend: ({ requestId, attempt }: TendRequest__Output) => {
+              book.tend(requestId, attempt);
+              return {};
+            },
             Status: (): StatusResponse => {
               const state = book.state();
               return {

@@ -25,6 +25,8 @@ export class LiveAttempt {
   isEnding = false;
   /** Monotonic milliseconds when its end was written; undefined until then. */
   endedAtMs: number | undefined;
+  /** Monotonic milliseconds when edge last said that it goes on with the request. */
+  tendedAtMs: number | undefined;
   /** What quota holds for it: nano-USD and tokens as decimal text. */
   held = NOTHING_HELD;
   /** Told before it could be written. */

@@ -217,6 +217,30 @@ test('an attempt that edge says nothing of is concluded after 30 s, and not befo
   await journal.close();
 });
 
+test('rounds of a request are concluded 30 s after edge tended them last, and after 10 minutes where it never did', async () => {
+  const w = await world();
+  const journal = await w.open();
+  const rounds = { earlierNanoUsd: 0n, earlierTokens: 0n };
+  for (const id of ['tended', 'untended']) {
+    await journal.start({ ...start(id), rounds });
+    await journal.end(id, 1, end);
+  }
+  for (let i = 0; i < 5; i += 1) {
+    journal.tend('tended', 1);
+    await w.clock.advanceAsync(20_000);
+  }
+  expect(outcomesIn(w.usage)).toEqual([]);
+  // Edge has died.
+  await w.clock.advanceAsync(12_000);
+  expect(outcomesIn(w.usage)).toEqual(['tended DELIVERED false']);
+  expect(w.finished).toMatchObject([{ requestId: 'tended', chargeNanoUsd: '7' }]);
+  await w.clock.advanceAsync(480_000);
+  expect(outcomesIn(w.usage)).toHaveLength(1);
+  await w.clock.advanceAsync(12_000);
+  expect(outcomesIn(w.usage)).toEqual(['tended DELIVERED false', 'untended DELIVERED false']);
+  await journal.close();
+});
+
 test.each([false, true])('the word of edge still counts after the worker concluded without it (restarted: %s)', async (isRestarted) => {
   const w = await world();
   let journal = await w.open();

@@ -61,7 +61,7 @@ const REGISTRATION_WAIT_MS = 5_000;
  * is concluded. Sooner, a 0 for an attempt that edge has moved on from would free the hold that the next one draws on.
  */
 const CONCLUDE_MS = 30_000;
-/** 10 min: rounds of one request are told of together, once the last has ended. */
+/** 10 min: rounds of one request are told of together, once the last has ended. Of those that edge tends it is known when edge dies. */
 const CONCLUDE_ROUND_MS = 600_000;
 const CONCLUDE_SWEEP_MS = 1_000;
 /** 30 min: no request of edge lasts longer, so no word of it comes later. */
@@ -163,6 +163,11 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
       if (attempt.told.outcome === outcome) attempt.told = told;
       else this.writeOutcome(attempt, told);
     }
+  }
+
+  tend(requestId: string, attemptNumber: number): void {
+    const attempt = this.open.get(attemptKey(requestId, attemptNumber));
+    if (attempt !== undefined) attempt.tendedAtMs = this.clock.monotonicMs();
   }
 
   state(): JournalState {
@@ -372,8 +377,9 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const nowMs = this.clock.monotonicMs();
     if (this.isKnown) {
       for (const attempt of this.open.values()) {
-        const { endedAtMs, told, event, rounds } = attempt;
-        if (told === undefined && endedAtMs !== undefined && nowMs - endedAtMs > (rounds === undefined ? CONCLUDE_MS : CONCLUDE_ROUND_MS)) this.writeOutcome(attempt, { outcome: concludedOutcome(event), byEdge: false });
+        const { endedAtMs, tendedAtMs, told, event, rounds } = attempt;
+        const patienceMs = rounds === undefined || tendedAtMs !== undefined ? CONCLUDE_MS : CONCLUDE_ROUND_MS;
+        if (told === undefined && endedAtMs !== undefined && nowMs - Math.max(endedAtMs, tendedAtMs ?? endedAtMs) > patienceMs) this.writeOutcome(attempt, { outcome: concludedOutcome(event), byEdge: false });
       }
     }
     for (const { key, endedAtMs } of this.concluded.values()) {

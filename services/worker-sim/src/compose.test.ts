@@ -25,6 +25,7 @@ beforeAll(async () => {
     checkpoint: () => undefined,
     end: () => Promise.resolve(),
     outcome: () => undefined,
+    tend: () => undefined,
     state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
   };
   service = composeWorkerSim(config, { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }), journal });

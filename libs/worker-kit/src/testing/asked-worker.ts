@@ -25,6 +25,7 @@ const FORGETFUL: Journal = {
   checkpoint: () => undefined,
   end: () => Promise.resolve(),
   outcome: () => undefined,
+  tend: () => undefined,
   state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
 };
 

@@ -1,4 +1,4 @@
-import type { DispatchEvent__Output, DispatchRequest, OutcomeRequest } from '@signalbox/contracts/worker';
+import type { DispatchEvent__Output, DispatchRequest, OutcomeRequest, TendRequest } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { WorkersPort } from '../domain/ports.js';
@@ -38,6 +38,10 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
     tellOutcome: (provider, accountId, requestId, attempt, outcome, isFollowed = false) => {
       const client = clients.get(provider);
       if (client !== undefined) tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed }, OUTCOME_TRIES_MAX);
+    },
+    tend: (provider, requestId, attempt) => {
+      // A worker that does not know the call waits longer by itself.
+      clients.get(provider)?.unary<TendRequest, object>('Tend', { requestId, attempt }, { deadlineMs: OUTCOME_DEADLINE_MS, requestId }).catch(() => undefined);
     },
   };
 }

@@ -103,6 +103,7 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
     tell: (provider, attempt, outcome, isFollowed) => workers.tellOutcome(provider, accountId, turn.requestId, attempt, outcome, isFollowed),
     hold: async (next, start, feeNanoUsd) => (await growHold(quota, next, planOf(start, feeNanoUsd), admitted, start)) !== undefined,
     onWaste: () => wastedRuns?.note(accountId),
+    tend: (provider, attempt) => workers.tend(provider, turn.requestId, attempt),
     dispatch: async (next, start, feeNanoUsd) => {
       const ordered = planOf(start, feeNanoUsd);
       const room = start.round === 1 ? admitted : await growHold(quota, next, ordered, admitted, start);

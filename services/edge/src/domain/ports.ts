@@ -57,4 +57,6 @@ export interface WorkersPort {
   dispatch(provider: string, request: DispatchRequest, listener: AttemptListener): AttemptCall | undefined;
   /** Tells what became of an attempt; retried in the background for a while. `isFollowed`: a later round of the request ends its hold. */
   tellOutcome(provider: string, accountId: string, requestId: string, attempt: number, outcome: Outcome, isFollowed?: boolean): void;
+  /** Tells a worker that an answered round's outcome will be told later; to be repeated every 10 s. Never retried. */
+  tend(provider: string, requestId: string, attempt: number): void;
 }

@@ -209,6 +209,25 @@ describe('streams', () => {
     expect([aborted, fake.outcomes]).toEqual([[true], ['a#1 DELIVERED']]);
   });
 
+  test('while tools run, workers of the rounds so far hear every 10 s that edge lives, and nothing more at the end', async () => {
+    let done: () => void = () => undefined;
+    const finished = new Promise<void>((resolve) => (done = resolve));
+    const { fake, run } = story({
+      rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())],
+      runTool: async () => {
+        await finished;
+        return { content: '{"result":"42"}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] };
+      },
+    });
+    const running = run();
+    await fake.clock.advanceAsync(25_000);
+    expect(fake.tended).toEqual(['a#1', 'a#1', 'a#1']);
+    done();
+    expect((await running).result).toBe('answered');
+    await fake.clock.advanceAsync(60_000);
+    expect([fake.tended.length, fake.outcomes]).toEqual([3, ['a#1 DELIVERED followed', 'a#2 DELIVERED']]);
+  });
+
   test('a round that fails after words is an error chunk with what was delivered', async () => {
     const { fake, answer, run } = story({ request: { stream: true }, rounds: [(call) => call.play(events.text('Let me see. '), ...streaming(ours()).slice(1)), (call) => call.play(events.failed('PROVIDER_ERROR'))] });
     expect((await run()).result).toBe('cut');

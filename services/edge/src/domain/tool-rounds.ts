@@ -53,7 +53,12 @@ export interface RoundsOptions {
   readonly hold: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<boolean>;
   /** Money was spent outside that nobody is charged. */
   readonly onWaste: () => void;
+  /** Says of an attempt that answered a round that its outcome will be told later. */
+  readonly tend: (provider: string, attempt: number) => void;
 }
+
+/** 10 s: workers wait for 30 before they take edge for dead, and free the hold. */
+const TEND_MS = 10_000;
 
 /** An attempt that answered a round. */
 interface Answered {
@@ -100,6 +105,7 @@ class Rounds {
   private paidNanoUsd = 0n;
   private imagesLeft = IMAGES_MAX;
   private heartbeat: Timer | undefined;
+  private tending: Timer | undefined;
 
   constructor(private readonly options: RoundsOptions) {
     const { clock, turn } = options;
@@ -113,6 +119,7 @@ class Rounds {
     } finally {
       this.heartbeat?.cancel();
       if (this.unpaidNanoUsd > 0n) this.options.onWaste();
+      this.tending?.cancel();
     }
   }
 
@@ -143,6 +150,7 @@ class Rounds {
       const calls = gathering.ourCalls();
       const isCalling = calls.length > 0 && !gathering.hasClientCalls() && !this.isStopped(end);
       if (!isCalling || round > tools.roundsMax) return this.give(gathering, end, calls.length > 0);
+      this.tend();
       const left = new AbortController();
       answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone: () => left.abort() });
       const choice = round === tools.roundsMax ? 'none' : 'auto';
@@ -247,6 +255,13 @@ class Rounds {
     this.shown.hasRole = true;
     this.shown.hasContent = true;
   }
+
+  /** While tools and further rounds run, workers of the rounds so far hear that this edge lives. */
+  private readonly tend = (): void => {
+    this.tending?.cancel();
+    for (const { provider, attempt } of this.answered) this.options.tend(provider, attempt);
+    this.tending = this.options.clock.setTimer(TEND_MS, this.tend);
+  };
 
   private isStopped(end: RoundEnd): boolean {
     return (end.kind === 'stream' || end.kind === 'body') && ['length', 'content_filter', 'error'].includes(end.settlement.end.finishReason);

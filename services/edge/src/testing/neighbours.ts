@@ -59,6 +59,8 @@ export interface FakeNeighbours extends Neighbours {
   readonly released: string[];
   /** Amount and tokens that holds were asked to grow to. */
   readonly extended: (readonly [bigint, bigint])[];
+  /** Rounds whose worker was told that edge lives. */
+  readonly tended: string[];
   grantsExtensions: boolean;
   readonly calls: PlayedCall[];
   readonly outcomes: string[];
@@ -78,6 +80,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
     asked: [],
     released: [],
     extended: [],
+    tended: [],
     grantsExtensions: true,
     calls: [],
     outcomes: [],
@@ -139,6 +142,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
           },
         };
       },
+      tend: (provider, _requestId, attempt) => void neighbours.tended.push(`${provider}#${attempt}`),
       tellOutcome: (provider, _accountId, _requestId, attempt, outcome, isFollowed = false) => void neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}`),
     },
   };

@@ -15,6 +15,7 @@ import type { Body, Body__Output as BodyOut } from '../signalbox/worker/v1/Body.
 import type { End, End__Output as EndOut } from '../signalbox/worker/v1/End.js';
 import type { Failed, Failed__Output as FailedOut } from '../signalbox/worker/v1/Failed.js';
 import type { OutcomeRequest, OutcomeRequest__Output as OutcomeRequestOut } from '../signalbox/worker/v1/OutcomeRequest.js';
+import type { TendRequest, TendRequest__Output as TendRequestOut } from '../signalbox/worker/v1/TendRequest.js';
 import type { CredentialState, CredentialState__Output as CredentialStateOut } from '../signalbox/worker/v1/CredentialState.js';
 import type { StatusResponse, StatusResponse__Output as StatusResponseOut } from '../signalbox/worker/v1/StatusResponse.js';
 import type { GenerateImagesRequest, GenerateImagesRequest__Output as GenerateImagesRequestOut } from '../signalbox/worker/v1/GenerateImagesRequest.js';
@@ -495,6 +496,30 @@ export function copyOutcomeRequest(m: OutcomeRequest): OutcomeRequestOut {
   return { requestId: v1, attempt: v2, accountId: v3, outcome: v4, followed: v5 } as OutcomeRequestOut;
 }
 
+export function writeTendRequest(w: Writer, m: TendRequest): void {
+  if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
+  if (m.attempt !== undefined && m.attempt !== 0) { w.uint32(16); w.uint32(m.attempt); }
+}
+export function readTendRequest(r: Reader, end: number): TendRequestOut {
+  let v1: string = '';
+  let v2: number = 0;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 16: v2 = r.uint32(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { requestId: v1, attempt: v2 } as TendRequestOut;
+}
+export function copyTendRequest(m: TendRequest): TendRequestOut {
+  const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
+  const v2 = m.attempt !== undefined && m.attempt !== null ? m.attempt >>> 0 : 0;
+  return { requestId: v1, attempt: v2 } as TendRequestOut;
+}
+
 export function writeCredentialState(w: Writer, m: CredentialState): void {
   if (m.provider !== undefined && m.provider !== '') { w.uint32(10); w.string(m.provider); }
   if (m.credential !== undefined && m.credential !== '') { w.uint32(18); w.string(m.credential); }
@@ -661,6 +686,7 @@ export const codecs = {
   End: messageCodec(writeEnd, readEnd, copyEnd),
   Failed: messageCodec(writeFailed, readFailed, copyFailed),
   OutcomeRequest: messageCodec(writeOutcomeRequest, readOutcomeRequest, copyOutcomeRequest),
+  TendRequest: messageCodec(writeTendRequest, readTendRequest, copyTendRequest),
   CredentialState: messageCodec(writeCredentialState, readCredentialState, copyCredentialState),
   StatusResponse: messageCodec(writeStatusResponse, readStatusResponse, copyStatusResponse),
   GenerateImagesRequest: messageCodec(writeGenerateImagesRequest, readGenerateImagesRequest, copyGenerateImagesRequest),
@@ -671,6 +697,7 @@ export const codecs = {
 export const rpcs: Readonly<Record<string, Rpc>> = {
   Dispatch: rpc('/signalbox.worker.v1.WorkerService/Dispatch', codecs.DispatchRequest, codecs.DispatchEvent, true),
   Outcome: rpc('/signalbox.worker.v1.WorkerService/Outcome', codecs.OutcomeRequest, commonCodecs.Empty, false),
+  Tend: rpc('/signalbox.worker.v1.WorkerService/Tend', codecs.TendRequest, commonCodecs.Empty, false),
   Status: rpc('/signalbox.worker.v1.WorkerService/Status', commonCodecs.Empty, codecs.StatusResponse, false),
   GenerateImages: rpc('/signalbox.worker.v1.WorkerService/GenerateImages', codecs.GenerateImagesRequest, codecs.GenerateImagesResponse, false),
 };
