@@ -48,6 +48,7 @@ const DASHBOARDS = {
     ['Time of a decision', 's', [[quantile(0.5, 'signalbox_routing_decision_seconds'), 'p50'], [quantile(0.99, 'signalbox_routing_decision_seconds'), 'p99']], ''],
     ['Attempts by provider', 'reqps', [[rate('signalbox_edge_attempts_total', 'provider, result'), '{{provider}} {{result}}']], ''],
     ['Endpoints by breaker', 'short', [['sum by (provider, breaker) (signalbox_routing_endpoints)', '{{provider}} {{breaker}}']], 'As routing sees them.'],
+    ['Outliers left out', 'short', [['sum by (provider, reason) (signalbox_routing_ejected_endpoints)', '{{provider}} {{reason}}']], 'Far from others of the same model, for 30 s and more.'],
     ['Latency routing reckons with', 's', [['signalbox_routing_latency_p75_seconds', '{{provider}}']], 'First token, P75 of five minutes, of the fastest endpoint.'],
     ['Catalog', 'short', [['max by (kind) (signalbox_routing_catalog_entries)', '{{kind}}']], ''],
     ['Catalogs refused', 'short', [[orZero('sum(increase(signalbox_routing_catalog_reloads_total{result="refused"}[1h]))'), 'last hour']], 'The last good one stays.'],

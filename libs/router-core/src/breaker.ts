@@ -18,6 +18,8 @@ export interface Breaker {
   waitMs(nowMs: number): number;
   /** Called when a plan holds a half-open endpoint: it counts as open until that probe reports or 30 s pass. */
   noteProbe(nowMs: number): void;
+  /** Another replica lets a probe through. Says nothing where this breaker is closed: what was heard here counts here. */
+  hearProbe(nowMs: number): void;
 }
 
 interface RecentCalls {
@@ -94,6 +96,11 @@ export function createBreaker(): Breaker {
       if (openUntilMs === 0 || nowMs < openUntilMs) return;
       probing = true;
       openUntilMs = nowMs + OPEN_MS;
+    },
+    hearProbe: (nowMs) => {
+      if (openUntilMs === 0) return;
+      probing = true;
+      open(nowMs + OPEN_MS);
     },
   };
 }

@@ -1,6 +1,7 @@
 /** The catalog as routing sees it: immutable values, indexed once when they are loaded. */
 import { createHash } from 'node:crypto';
 import type { PriceCard } from '@signalbox/kernel/tokens';
+import type { OutlierReason } from './outliers.js';
 import type { QualityPredictor } from './quality.js';
 
 /** Precision names of the contract, by bits (CONTRACT, section 11). */
@@ -120,6 +121,8 @@ export interface EndpointLive {
   /** Share of calls that succeed, shrunk towards a prior; in (0, 1]. */
   readonly successShare: number;
   readonly breaker: BreakerState;
+  /** Why it is left out for a while, compared with its peers; absent = it is not. */
+  readonly ejectedFor?: OutlierReason;
 }
 
 /** Everything a decision depends on beside its request and seed. */

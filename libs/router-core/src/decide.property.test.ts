@@ -40,6 +40,10 @@ function mayServe(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot)
     && !request.provider.ignore.includes(endpoint.provider);
 }
 
+function isOutlier(endpoint: Endpoint, snapshot: Snapshot): boolean {
+  return snapshot.live.get(endpoint.id)?.ejectedFor !== undefined;
+}
+
 /** What may serve the request under any of the names it asks for. */
 function eligibleOf(request: RouteRequest, snapshot: Snapshot): readonly Endpoint[] {
   const names = [request.model, ...request.models];
@@ -102,10 +106,20 @@ describe('decide, over random catalogs', () => {
     }), { numRuns: 800 });
   });
 
+  test('an outlier has a place only where fewer than two others could have one, and comes after them', () => {
+    fc.assert(fc.property(snapshots, requests, seeds, (snapshot, base, seed) => {
+      const request = { ...base, models: [] };
+      const sound = new Set(eligibleOf(request, snapshot).filter((endpoint) => !isOutlier(endpoint, snapshot)).map(({ id }) => id));
+      const planned = plannedIds(request, snapshot, seed).map((id) => sound.has(id));
+      if (sound.size >= 2) expect(planned).not.toContain(false);
+      else if (sound.size === 1) expect(planned.indexOf(true)).toBe(0);
+    }), { numRuns: 600 });
+  });
+
   test('a plan for auto spans two providers when two are eligible', () => {
     fc.assert(fc.property(snapshots, requests, seeds, (snapshot, base, seed) => {
       const request = { ...base, model: 'auto', models: [] };
-      const providers = new Set(eligibleOf(request, snapshot).map((endpoint) => endpoint.provider));
+      const providers = new Set(eligibleOf(request, snapshot).filter((endpoint) => !isOutlier(endpoint, snapshot)).map((endpoint) => endpoint.provider));
       const result = decide(request, snapshot, seed);
       if (result.kind !== 'plan' || providers.size < 2) return;
       expect(new Set(result.attempts.map((attempt) => attempt.endpoint.provider)).size).toBeGreaterThan(1);

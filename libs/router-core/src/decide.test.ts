@@ -20,6 +20,36 @@ function planned(snapshot: Snapshot, asked: RouteRequest, seed = 1): string[] {
   return result.kind === 'plan' ? result.attempts.map((attempt) => attempt.endpoint.id) : [result.kind];
 }
 
+describe('outliers', () => {
+  const EJECTED: EndpointLive = { samples: 20, latencyMsP75: 200, totalMsP75: undefined, totalSamples: 0, throughputTpsP50: undefined, throughputSamples: 0, successShare: 0.9, breaker: 'closed', ejectedFor: 'failures' };
+  const one = ['alpha', 'beta', 'gamma'].map((provider) => endpointWith({ id: provider, provider, model: 'maker/one' }));
+  const two = endpointWith({ id: 'two', provider: 'delta', model: 'maker/two' });
+  const catalog = catalogOf([{ id: 'maker/one', endpoints: one }, { id: 'maker/two', endpoints: [two] }]);
+  const without = (...ids: readonly string[]): Snapshot => ({ catalog, live: new Map(ids.map((id) => [id, EJECTED])) });
+
+  test.each<[string, Snapshot, RouteRequest, readonly string[]]>([
+    ['are left out', without('alpha'), request({ provider: { ...NO_WISHES, order: ['alpha', 'beta', 'gamma'] } }), ['beta', 'gamma']],
+    ['come last where one other is left', without('alpha'), request({ provider: { ...NO_WISHES, order: ['alpha', 'beta'], ignore: ['gamma'] } }), ['beta', 'alpha']],
+    ['serve where the request may go nowhere else', without('alpha'), withWishes({ only: ['alpha'] }), ['alpha']],
+    ['serve the model that was asked for before another does', without('alpha'), request({ models: ['maker/two'], provider: { ...NO_WISHES, only: ['alpha', 'delta'] } }), ['alpha', 'two']],
+    ['leave their place to the next model', without('alpha'), request({ models: ['maker/two'], provider: { ...NO_WISHES, order: ['beta'], ignore: ['gamma'] } }), ['beta', 'two']],
+    ['stay out where one attempt is all', without('alpha'), request({ provider: { ...NO_WISHES, ignore: ['gamma'], allowFallbacks: false } }), ['beta']],
+    ['are none on the account’s own credential, which no other pays for', without('alpha'), request({ byokProviders: ['alpha'] }), ['alpha']],
+  ])('%s', (_name, snapshot, asked, expected) => {
+    expect(planned(snapshot, asked)).toEqual(expected);
+  });
+
+  test('are no reason to pass a filter', () => {
+    const strict = { ...without('alpha'), catalog: catalogOf([{ id: 'maker/one', endpoints: one.map((endpoint) => ({ ...endpoint, zdr: endpoint.provider === 'alpha' })) }]) };
+    expect(planned(strict, request({ zdr: true }))).toEqual(['alpha']);
+  });
+
+  test('whose breaker is open are not asked at all', () => {
+    const down: Snapshot = { catalog, live: new Map([['alpha', { ...EJECTED, breaker: 'open' }]]) };
+    expect(planned(down, withWishes({ only: ['alpha'] }))).toEqual(['all-unhealthy']);
+  });
+});
+
 describe('refusals', () => {
   test.each<[string, Partial<Endpoint>, RouteRequest]>([
     ['tools', { capabilities: { ...CAN, tools: false } }, withNeeds({ tools: true })],

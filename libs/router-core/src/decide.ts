@@ -1,7 +1,7 @@
 /** `decide(request, snapshot, seed)`: pure; the same inputs give the same plan (ROUTING). */
 import type { PriceCard } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
-import { cardFor, findModel, type Endpoint, type Model, type Snapshot } from './catalog.js';
+import { cardFor, findModel, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
 import { CONTEXT_LENGTH_BIT, createEndpointFilter, isOnOwnCredential, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
@@ -9,6 +9,8 @@ import { orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
 import { isAuto, type RouteRequest } from './request.js';
 
 const FALLBACK_MODELS_MAX = 3;
+/** Endpoints that a plan needs for a failure to be survived. */
+const ENDPOINTS_WANTED = 2;
 /** A whole answer takes longer to begin than the first token of a stream. */
 const WHOLE_ANSWER_EXTRA_MS = 120_000;
 
@@ -43,6 +45,8 @@ export type Refusal =
 /** What the filters left of one or all models. */
 interface Pool {
   readonly eligible: readonly Endpoint[];
+  /** They would be eligible, and are left out as outliers. */
+  readonly ejected: readonly Endpoint[];
   readonly reachable: number;
   readonly unhealthy: number;
   readonly mask: number;
@@ -73,15 +77,21 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     const isAllowed = modelListFilter(snapshot.catalog, request, viaAuto);
     const pool = gather(model === undefined ? snapshot.catalog.models : [model], request, snapshot, filter, isAllowed);
     pools.push(pool);
-    if (pool.eligible.length === 0) continue;
+    const { eligible } = pool;
+    if (eligible.length === 0) continue;
     if (model === undefined) {
-      auto = chooseForAuto(pool.eligible, request, snapshot, seed, prediction);
+      auto = chooseForAuto(eligible, request, snapshot, seed, prediction);
       reference ??= autoReference(auto, request, snapshot);
       lists.push([...auto.ordered]);
     } else {
       reference ??= listPrice(model, request);
-      lists.push(rankPinned(pool.eligible, request, snapshot, seed));
+      lists.push(rankPinned(eligible, request, snapshot, seed));
     }
+  }
+  // An outlier is worse than its peers, not down: it comes last rather than leave a plan with nothing to fail over to.
+  if (new Set(lists.flat().map(({ endpoint }) => endpoint.id)).size < ENDPOINTS_WANTED) {
+    const ejected = new Set(pools.flatMap((pool) => pool.ejected));
+    if (ejected.size > 0) lists.push(rankPinned([...ejected], request, snapshot, seed));
   }
   if (lists.length === 0) return refusalOf(pools, retired, snapshot);
   const attempts: Attempt[] = [];
@@ -94,6 +104,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
 
 function gather(models: readonly Model[], request: RouteRequest, snapshot: Snapshot, filter: EndpointFilter, isAllowed: (model: Model) => boolean): Pool {
   const eligible: Endpoint[] = [];
+  const ejected: Endpoint[] = [];
   let reachable = 0;
   let unhealthy = 0;
   let union = 0;
@@ -108,11 +119,21 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
       if (mask !== 0) {
         union |= mask;
         if (mask === CONTEXT_LENGTH_BIT) contextLimit = Math.max(contextLimit ?? 0, endpoint.contextWindow ?? 0);
-      } else if (snapshot.live.get(endpoint.id)?.breaker === 'open') unhealthy += 1;
+        continue;
+      }
+      const live = snapshot.live.get(endpoint.id);
+      if (live?.breaker === 'open') unhealthy += 1;
+      else if (isEjected(endpoint, live, request)) ejected.push(endpoint);
       else eligible.push(endpoint);
     }
   }
-  return { eligible, reachable, unhealthy, mask: union, contextLimit };
+  // Where the request may go nowhere else, it goes to them.
+  return eligible.length > 0 ? { eligible, ejected, reachable, unhealthy, mask: union, contextLimit } : { eligible: ejected, ejected: [], reachable, unhealthy, mask: union, contextLimit };
+}
+
+/** Never of the account's own credential: another endpoint could be one that the account pays for. */
+export function isEjected(endpoint: Endpoint, live: EndpointLive | undefined, { byokProviders }: Pick<RouteRequest, 'byokProviders'>): boolean {
+  return live?.ejectedFor !== undefined && !isOnOwnCredential(endpoint, byokProviders);
 }
 
 function refusalOf(pools: readonly Pool[], retired: Model | undefined, snapshot: Snapshot): Refusal {

@@ -60,10 +60,10 @@ const endpointPart = fc.record({
   throughput: fc.option(fc.integer({ min: 5, max: 300 }), { nil: null }),
 });
 
-const live = fc.record({ samples: fc.integer({ min: 0, max: 60 }), ms: fc.integer({ min: 50, max: 5_000 }), share: fc.double({ min: 0.05, max: 1, noNaN: true }), breaker: fc.constantFrom('closed' as const, 'closed' as const, 'open' as const, 'half-open' as const) });
+const live = fc.record({ samples: fc.integer({ min: 0, max: 60 }), ms: fc.integer({ min: 50, max: 5_000 }), share: fc.double({ min: 0.05, max: 1, noNaN: true }), breaker: fc.constantFrom('closed' as const, 'closed' as const, 'open' as const, 'half-open' as const), ejectedFor: fc.constantFrom(undefined, undefined, 'failures' as const, 'latency' as const) });
 
-function liveOf(part: { readonly samples: number; readonly ms: number; readonly share: number; readonly breaker: EndpointLive['breaker'] }): EndpointLive {
-  return { samples: part.samples, latencyMsP75: part.ms, totalMsP75: part.ms * 3, totalSamples: part.samples, throughputTpsP50: 20_000 / part.ms, throughputSamples: part.samples, successShare: part.share, breaker: part.breaker };
+function liveOf(part: { readonly samples: number; readonly ms: number; readonly share: number; readonly breaker: EndpointLive['breaker']; readonly ejectedFor: EndpointLive['ejectedFor'] | undefined }): EndpointLive {
+  return { samples: part.samples, latencyMsP75: part.ms, totalMsP75: part.ms * 3, totalSamples: part.samples, throughputTpsP50: 20_000 / part.ms, throughputSamples: part.samples, successShare: part.share, breaker: part.breaker, ...(part.ejectedFor === undefined ? {} : { ejectedFor: part.ejectedFor }) };
 }
 
 /** A predictor that says the same of every prompt. */

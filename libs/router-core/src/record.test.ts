@@ -48,6 +48,16 @@ describe('a decision record', () => {
     expect(record.sentence).toBe('maker/large is 3.1× dearer for +1.4 points of predicted quality, so maker/middle was taken.');
   });
 
+  test('counts outliers that were left out, and replays as it was', () => {
+    const live = { samples: 20, latencyMsP75: 9_000, totalMsP75: undefined, totalSamples: 0, throughputTpsP50: undefined, throughputSamples: 0, successShare: 0.98, breaker: 'closed', ejectedFor: 'latency' } as const;
+    const record = stored(recorded(auto(), { ...market, live: new Map([['middle', live]]) }));
+    expect(record).toMatchObject({ rejected: { outlier: 1 }, attempts: ['large', 'small'] });
+    expect((replay(record, market.catalog) as Plan).attempts.map(({ endpoint }) => endpoint.id)).toEqual(record.attempts);
+    // One that comes last is not left out.
+    const pinned = { ...plainRequest('maker/middle'), promptTokens: 1_000 };
+    expect(recorded(pinned, { ...market, live: new Map([['middle', live]]) }).rejected).toEqual({});
+  });
+
   test('holds no text of the prompt', () => {
     expect(JSON.stringify(recorded(auto()))).not.toContain('secret');
   });

@@ -5,7 +5,7 @@
  */
 import { utilityOf, type AutoChoice } from './auto.js';
 import { findModel, type Catalog, type EndpointLive, type Model, type Snapshot } from './catalog.js';
-import { decide, type Plan, type Refusal } from './decide.js';
+import { decide, isEjected, type Plan, type Refusal } from './decide.js';
 import { propensities } from './exploration.js';
 import { createEndpointFilter, isReachable, modelListFilter, reasonNames, type Reason } from './filters.js';
 import type { Prediction } from './quality.js';
@@ -47,8 +47,8 @@ export interface DecisionRecord {
   readonly prediction: RecordedPrediction | null;
   /** Statistics in force, by endpoint id. */
   readonly live: Readonly<Record<string, EndpointLive>>;
-  /** Endpoints by reason of rejection; one may have several. */
-  readonly rejected: Readonly<Partial<Record<Reason | 'breaker', number>>>;
+  /** Endpoints by reason of rejection; one may have several of the filters'. */
+  readonly rejected: Readonly<Partial<Record<Reason | 'breaker' | 'outlier', number>>>;
   readonly considered: readonly Considered[];
   /** null = no floor: a model was pinned, or λ decides. */
   readonly floor: number | null;
@@ -81,7 +81,7 @@ export function describe(request: RouteRequest, snapshot: Snapshot, seed: number
     request: { ...rest, provider: { ...provider, maxPricePrompt: provider.maxPricePrompt?.toString(), maxPriceCompletion: provider.maxPriceCompletion?.toString() } },
     prediction: auto?.prediction === undefined ? null : recordedPrediction(auto.prediction, auto),
     live: liveOf(request, snapshot),
-    rejected: rejectedOf(request, snapshot),
+    rejected: rejectedOf(request, snapshot, result),
     considered: auto === undefined ? [] : consideredOf(auto, request),
     floor: auto === undefined || request.costWeight !== undefined ? null : auto.floor,
     reason: auto?.reason ?? null,
@@ -116,9 +116,10 @@ function modelsOf(request: RouteRequest, catalog: Catalog): readonly Model[] {
   return [...new Set(names.flatMap((name) => findModel(catalog, name) ?? []))];
 }
 
-function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot): DecisionRecord['rejected'] {
-  const counts: Partial<Record<Reason | 'breaker', number>> = {};
-  const count = (reason: Reason | 'breaker'): void => {
+function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot, result: Plan | Refusal): DecisionRecord['rejected'] {
+  const counts: Partial<Record<keyof DecisionRecord['rejected'], number>> = {};
+  const planned = new Set(result.kind === 'plan' ? result.attempts.map(({ endpoint }) => endpoint.id) : []);
+  const count = (reason: keyof DecisionRecord['rejected']): void => {
     counts[reason] = (counts[reason] ?? 0) + 1;
   };
   const filter = createEndpointFilter(request);
@@ -129,7 +130,10 @@ function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot): Decisio
       if (!isReachable(endpoint, request.byokProviders)) continue;
       const mask = filter(endpoint, isAllowed(model));
       for (const reason of reasonNames(mask)) count(reason);
-      if (mask === 0 && live.get(endpoint.id)?.breaker === 'open') count('breaker');
+      if (mask !== 0) continue;
+      const stats = live.get(endpoint.id);
+      if (stats?.breaker === 'open') count('breaker');
+      else if (!planned.has(endpoint.id) && isEjected(endpoint, stats, request)) count('outlier');
     }
   }
   return counts;

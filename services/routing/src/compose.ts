@@ -21,6 +21,7 @@ import { createConversations } from './domain/conversations.js';
 import { createDecisions } from './domain/decisions.js';
 import { createExplorationBudget } from './domain/exploration-budget.js';
 import { createLiveStats } from './domain/live-stats.js';
+import { createPeers } from './domain/peers.js';
 import { createQualityHolder } from './domain/quality-holder.js';
 import { createReplays } from './domain/replays.js';
 import { createRoutingMetrics, observeCatalog, observeEndpoints } from './metrics.js';
@@ -50,7 +51,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   });
   const holder = createCatalogHolder(source, clock);
   const quality = createQualityHolder(createQualityFile(config.QUALITY_FILE), config.QUALITY_CANARY_FILE === '' ? undefined : { source: createQualityFile(config.QUALITY_CANARY_FILE), share: config.QUALITY_CANARY_SHARE });
-  const live = createLiveStats(clock, (endpointId) => holder.current()?.catalog.endpoints.some((endpoint) => endpoint.id === endpointId) === true);
+  const live = createLiveStats(clock, createPeers(holder));
   const metrics = createMetrics({ service: 'routing', withProcessMetrics });
   const routingMetrics = createRoutingMetrics(metrics);
   const makeId = createIdSource(clock, randomBytes);
@@ -77,7 +78,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     const view = live.view();
     return (holder.current()?.catalog.endpoints ?? []).flatMap(({ id, provider }) => {
       const stats = view.get(id);
-      return stats === undefined ? [] : [{ provider, breaker: stats.breaker, latencyMsP75: stats.latencyMsP75 }];
+      return stats === undefined ? [] : [{ provider, breaker: stats.breaker, ejectedFor: stats.ejectedFor, latencyMsP75: stats.latencyMsP75 }];
     });
   });
   let isStarted = false;

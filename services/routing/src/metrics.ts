@@ -1,5 +1,6 @@
 /** Metrics of the routing service. */
 import type { BreakerState } from '@signalbox/router-core/catalog';
+import type { OutlierReason } from '@signalbox/router-core/outliers';
 import type { Metrics } from '@signalbox/runtime/metrics';
 
 export interface RoutingMetrics {
@@ -11,7 +12,7 @@ export interface RoutingMetrics {
 }
 
 /** Endpoints that live statistics know of, and their providers: both from the catalog. */
-export function observeEndpoints(metrics: Metrics, read: () => Iterable<{ readonly provider: string; readonly breaker: BreakerState; readonly latencyMsP75: number | undefined }>): void {
+export function observeEndpoints(metrics: Metrics, read: () => Iterable<{ readonly provider: string; readonly breaker: BreakerState; readonly ejectedFor: OutlierReason | undefined; readonly latencyMsP75: number | undefined }>): void {
   metrics.observed('gauge', 'signalbox_routing_endpoints', 'Endpoints with attempts in the last minutes, by provider and breaker.', ['provider', 'breaker'], () => {
     const counts = new Map<string, Record<BreakerState, number>>();
     for (const { provider, breaker } of read()) {
@@ -20,6 +21,15 @@ export function observeEndpoints(metrics: Metrics, read: () => Iterable<{ readon
       own[breaker] += 1;
     }
     return [...counts].flatMap(([provider, own]) => Object.entries(own).map(([breaker, value]) => ({ labels: { provider, breaker }, value })));
+  });
+  metrics.observed('gauge', 'signalbox_routing_ejected_endpoints', 'Endpoints left out for a while as outliers of their model, by provider and reason.', ['provider', 'reason'], () => {
+    const counts = new Map<string, Record<OutlierReason, number>>();
+    for (const { provider, ejectedFor } of read()) {
+      let own = counts.get(provider);
+      if (own === undefined) counts.set(provider, (own = { failures: 0, latency: 0 }));
+      if (ejectedFor !== undefined) own[ejectedFor] += 1;
+    }
+    return [...counts].flatMap(([provider, own]) => Object.entries(own).map(([reason, value]) => ({ labels: { provider, reason }, value })));
   });
   metrics.observed('gauge', 'signalbox_routing_latency_p75_seconds', 'Time to the first token, P75 of five minutes, of the fastest endpoint of each provider.', ['provider'], () => {
     const fastest = new Map<string, number>();

@@ -189,6 +189,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
         endpointId: endpoint.id,
         breaker: stats?.breaker ?? 'closed',
         samples: stats?.samples ?? 0,
+        ejectedFor: stats?.ejectedFor ?? '',
         ...(stats?.latencyMsP75 === undefined ? {} : { latencyMsP75: stats.latencyMsP75 }),
         ...(stats?.throughputTpsP50 === undefined ? {} : { throughputTpsP50: stats.throughputTpsP50 }),
       });

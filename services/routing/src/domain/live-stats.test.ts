@@ -1,6 +1,7 @@
-import { describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createBreaker } from '@signalbox/router-core/breaker';
-import { createLiveStats, type Observation } from './live-stats.js';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { createLiveStats, type LiveStats, type Observation } from './live-stats.js';
 import { createSlidingWindow } from './sliding-window.js';
 
 describe('a window', () => {
@@ -13,6 +14,16 @@ describe('a window', () => {
     expect(window.quantile(0.5, 300_000)).toBeUndefined();
     window.add(5, 330_000);
     expect(window.count(330_000)).toBe(1);
+  });
+
+  test('tells what came after a moment by slots of 30 s that began no earlier', () => {
+    const window = createSlidingWindow();
+    window.add(10, 0);
+    window.add(20, 45_000);
+    window.add(40, 60_000);
+    expect([window.count(60_000, 0), window.count(60_000, 1), window.count(60_000, 30_001), window.count(60_000, 90_000)]).toEqual([3, 2, 1, 0]);
+    expect(window.quantile(0.5, 60_000, 31_000) ?? 0).toBeGreaterThan(35);
+    expect(window.quantile(0.5, 60_000, 90_000)).toBeUndefined();
   });
 });
 
@@ -50,6 +61,18 @@ describe('a breaker', () => {
     expect(half.state(11)).toBe('open');
   });
 
+  test('a probe of another replica keeps it open for 30 s, and its end counts; where it is closed nothing was heard', () => {
+    const breaker = createBreaker();
+    breaker.hearProbe(0);
+    expect(breaker.state(0)).toBe('closed');
+    for (let i = 0; i < 5; i += 1) breaker.record(false, 0, 0);
+    // News may come a moment before this one's own 30 s are over.
+    breaker.hearProbe(29_990);
+    expect(breaker.waitMs(30_000)).toBe(29_990);
+    breaker.record(true, 0, 31_000);
+    expect(breaker.state(31_000)).toBe('closed');
+  });
+
   test('a 429 opens it for its Retry-After, which a later shorter one does not cut', () => {
     const breaker = createBreaker();
     breaker.record(false, 60_000, 0);
@@ -64,7 +87,7 @@ describe('live statistics', () => {
 
   test('tell latency, speed and success, ignore unknown endpoints, and are at most a second old', () => {
     let nowMs = 0;
-    const live = createLiveStats({ nowMs: () => 0, monotonicMs: () => nowMs, setTimer: () => ({ cancel: () => undefined }) }, (id) => id === 'a');
+    const live = createLiveStats({ nowMs: () => 0, monotonicMs: () => nowMs, setTimer: () => ({ cancel: () => undefined }) }, (id) => (id === 'a' ? ['a'] : undefined));
     live.observe(observation({ endpointId: 'stranger' }));
     expect(live.view().size).toBe(0);
     for (let i = 0; i < 30; i += 1) live.observe(observation());
@@ -77,5 +100,88 @@ describe('live statistics', () => {
     for (let i = 0; i < 5; i += 1) live.observe(observation({ isSuccess: false }));
     expect(live.view().get('a')?.breaker).toBe('open');
     expect(live.view().get('a')?.successShare ?? 1).toBeLessThan(0.95);
+  });
+
+  test('an open breaker offers its endpoint a second after the workers would, and not while one of them tries it', () => {
+    const clock = createFakeClock();
+    const live = createLiveStats(clock, (id) => [id]);
+    const state = (): string | undefined => live.view().get('a')?.breaker;
+    for (let i = 0; i < 5; i += 1) live.observe(observation({ isSuccess: false }));
+    clock.advance(30_999);
+    expect(state()).toBe('open');
+    clock.advance(1_001);
+    expect(state()).toBe('half-open');
+    live.hearProbe('a');
+    expect(state()).toBe('open');
+    live.observe(observation());
+    expect(state()).toBe('closed');
+  });
+});
+
+describe('outliers in live statistics', () => {
+  const all = ['a', 'b', 'c', 'd'];
+  let clock: FakeClock;
+  let live: LiveStats;
+  beforeEach(() => {
+    clock = createFakeClock();
+    live = createLiveStats(clock, (id) => (all.includes(id) ? all : id === 'own' ? all : undefined));
+  });
+  const observe = (endpointId: string, changes: Partial<Observation> = {}): void => live.observe({ endpointId, isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, ...changes });
+  /** Half of the calls fail, which opens no breaker. */
+  const observeBad = (endpointId: string): void => {
+    for (let i = 0; i < 20; i += 1) observe(endpointId, { isSuccess: i % 2 === 0 });
+  };
+  const observeWell = (...ids: readonly string[]): void => {
+    for (const id of ids) for (let i = 0; i < 20; i += 1) observe(id);
+  };
+  const ejected = (): Readonly<Record<string, string>> => Object.fromEntries([...live.view()].flatMap(([id, { ejectedFor }]) => (ejectedFor === undefined ? [] : [[id, ejectedFor]])));
+  const later = (ms: number): Readonly<Record<string, string>> => {
+    clock.advance(ms);
+    return ejected();
+  };
+
+  test('are left out within a second for 30 s, longer each time in a row, and come back by themselves', () => {
+    observeWell('a', 'b', 'c');
+    observeBad('d');
+    expect(later(1_000)).toEqual({ d: 'failures' });
+    expect(later(29_000)).toEqual({ d: 'failures' });
+    expect(later(1_000)).toEqual({});
+    expect(live.view().get('d')?.breaker).toBe('closed');
+    // The next slot of 30 s: what was seen before says nothing any more.
+    expect(later(29_000)).toEqual({});
+    observeBad('d');
+    expect(later(1_000)).toEqual({ d: 'failures' });
+    expect(later(59_000)).toEqual({ d: 'failures' });
+    expect(later(1_000)).toEqual({});
+    expect(later(29_000)).toEqual({});
+    observeWell('d');
+    expect(later(1_000)).toEqual({});
+    for (let i = 0; i < 4; i += 1) observeBad('d');
+    expect(later(1_000)).toEqual({ d: 'failures' });
+    expect(later(30_000)).toEqual({});
+  });
+
+  test('may be slow to begin, or slow to write whole answers', () => {
+    observeWell('a', 'b');
+    for (let i = 0; i < 20; i += 1) observe('c', { firstTokenMs: 3_000, totalMs: 4_000 });
+    expect(later(1_000)).toEqual({ c: 'latency' });
+    for (let i = 0; i < 20; i += 1) {
+      for (const id of ['a', 'b']) observe(id, { isStreaming: false, totalMs: 2_000, outputTokens: 200 });
+      observe('d', { isStreaming: false, totalMs: 20_000, outputTokens: 200 });
+    }
+    expect(later(1_000)).toEqual({ c: 'latency', d: 'latency' });
+  });
+
+  test('are never more than half of those that serve a model', () => {
+    observeWell('a');
+    for (let i = 0; i < 20; i += 1) observe('b', { firstTokenMs: 3_000, totalMs: 4_000 });
+    for (const id of ['c', 'd']) observeBad(id);
+    for (let i = 0; i < 5; i += 1) expect(later(1_000)).toEqual({ c: 'failures', d: 'failures' });
+  });
+
+  test('are not looked for among endpoints that only accounts’ own credentials reach', () => {
+    observeWell('a', 'b');
+    observeBad('own');
+    expect(later(1_000)).toEqual({});
   });
 });

@@ -1,15 +1,19 @@
-/** What attempts say of endpoints: five-minute windows and breakers. Best effort, rebuilt from events after a restart. */
+/** What attempts say of endpoints: five-minute windows, breakers and outliers. Best effort, rebuilt from events after a restart. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { EndpointLive } from '@signalbox/router-core/catalog';
 import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
+import { createEjections, type EndpointEvidence } from '@signalbox/router-core/outliers';
+import type { PeersOf } from './peers.js';
 import { createSlidingWindow, type SlidingWindow } from './sliding-window.js';
 
 /** Shorter answers say nothing of a model's speed. */
 const SPEED_TOKENS_MIN = 32;
 const SUCCESS_PRIOR = 0.98;
 const SUCCESS_PRIOR_CALLS = 20;
-/** Windows slide even without news: the view is renewed at this age. */
+/** Windows slide even without news: the view is renewed at this age, and outliers are looked for as often. */
 const VIEW_AGE_MAX_MS = 1_000;
+/** Breakers are read a second late: by then every replica of a worker lets a call through that is planned to see whether the endpoint is well. */
+const BEHIND_WORKERS_MS = 1_000;
 
 export interface Observation {
   readonly endpointId: string;
@@ -35,22 +39,61 @@ interface Tracked {
 }
 
 export interface LiveStats {
-  /** Ignores endpoints that `isKnown` refuses, so the table stays bounded by the catalog. */
+  /** Ignores endpoints that `peersOf` does not know, so the table stays bounded by the catalog. */
   observe(observation: Observation): void;
+  /** A worker lets one call through to an endpoint whose breaker was open. */
+  hearProbe(endpointId: string): void;
   /** At most one second old; breakers are current. */
   view(): ReadonlyMap<string, EndpointLive>;
+  /** A plan holds an endpoint that is half open. */
   noteProbe(endpointId: string): void;
 }
 
-export function createLiveStats(clock: Clock, isKnown: (endpointId: string) => boolean): LiveStats {
+export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
   const tracked = new Map<string, Tracked>();
+  const ejections = createEjections();
+  /** Endpoints with news since outliers were last looked for. */
+  const unjudged = new Set<string>();
+  let judgedAtMs = -Infinity;
   let view: ReadonlyMap<string, EndpointLive> = new Map();
   let viewAtMs = -Infinity;
   let isStale = false;
 
-  const describe = (entry: Tracked, nowMs: number): EndpointLive => {
+  const evidenceOf = (endpointId: string, { latency, total, throughput, successes, failures }: Tracked, nowMs: number): EndpointEvidence => {
+    const sinceMs = ejections.endOf(endpointId);
+    const quantileOf = (window: SlidingWindow, quantile: number) => ({ samples: window.count(nowMs, sinceMs), value: window.quantile(quantile, nowMs, sinceMs) });
+    const failed = failures.count(nowMs, sinceMs);
+    return {
+      endpointId,
+      calls: successes.count(nowMs, sinceMs) + failed,
+      failures: failed,
+      firstTokenMsP75: quantileOf(latency, 0.75),
+      totalMsP75: quantileOf(total, 0.75),
+      throughputTpsP50: quantileOf(throughput, 0.5),
+    };
+  };
+
+  /** Judges every model that has news, once. */
+  const judge = (nowMs: number): void => {
+    const judged = new Set<string>();
+    for (const id of unjudged) {
+      if (judged.has(id)) continue;
+      const peers = peersOf(id) ?? [];
+      for (const peer of peers) judged.add(peer);
+      const seen = peers.flatMap((peer) => {
+        const entry = tracked.get(peer);
+        return entry === undefined ? [] : [{ peer, entry }];
+      });
+      if (seen.length > 1) ejections.judge(peers, seen.map(({ peer, entry }) => evidenceOf(peer, entry, nowMs)), nowMs);
+    }
+    unjudged.clear();
+    judgedAtMs = nowMs;
+  };
+
+  const describe = (endpointId: string, entry: Tracked, nowMs: number): EndpointLive => {
     const ok = entry.successes.count(nowMs);
     const failed = entry.failures.count(nowMs);
+    const ejectedFor = ejections.reasonOf(endpointId, nowMs);
     return {
       samples: entry.latency.count(nowMs),
       latencyMsP75: entry.latency.quantile(0.75, nowMs),
@@ -59,7 +102,8 @@ export function createLiveStats(clock: Clock, isKnown: (endpointId: string) => b
       throughputTpsP50: entry.throughput.quantile(0.5, nowMs),
       throughputSamples: entry.throughput.count(nowMs),
       successShare: (ok + SUCCESS_PRIOR * SUCCESS_PRIOR_CALLS) / (ok + failed + SUCCESS_PRIOR_CALLS),
-      breaker: entry.breaker.state(nowMs),
+      breaker: entry.breaker.state(nowMs - BEHIND_WORKERS_MS),
+      ...(ejectedFor === undefined ? {} : { ejectedFor }),
     };
   };
 
@@ -67,7 +111,7 @@ export function createLiveStats(clock: Clock, isKnown: (endpointId: string) => b
     observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs }) => {
       let entry = tracked.get(endpointId);
       if (entry === undefined) {
-        if (!isKnown(endpointId)) return;
+        if (peersOf(endpointId) === undefined) return;
         entry = { breaker: createBreaker(), latency: createSlidingWindow(), total: createSlidingWindow(), throughput: createSlidingWindow(), successes: createSlidingWindow(), failures: createSlidingWindow() };
         tracked.set(endpointId, entry);
       }
@@ -75,6 +119,7 @@ export function createLiveStats(clock: Clock, isKnown: (endpointId: string) => b
       const before = entry.breaker.state(nowMs);
       entry.breaker.record(isSuccess, retryAfterMs, nowMs);
       if (entry.breaker.state(nowMs) !== before) isStale = true;
+      unjudged.add(endpointId);
       (isSuccess ? entry.successes : entry.failures).add(1, nowMs);
       if (!isSuccess) return;
       if (isStreaming && firstTokenMs > 0) entry.latency.add(firstTokenMs, nowMs);
@@ -85,15 +130,20 @@ export function createLiveStats(clock: Clock, isKnown: (endpointId: string) => b
     view: () => {
       const nowMs = clock.monotonicMs();
       if (tracked.size === 0 || (!isStale && nowMs - viewAtMs < VIEW_AGE_MAX_MS)) return view;
+      if (nowMs - judgedAtMs >= VIEW_AGE_MAX_MS) judge(nowMs);
       const next = new Map<string, EndpointLive>();
-      for (const [id, entry] of tracked) next.set(id, describe(entry, nowMs));
+      for (const [id, entry] of tracked) next.set(id, describe(id, entry, nowMs));
       view = next;
       viewAtMs = nowMs;
       isStale = false;
       return view;
     },
+    hearProbe: (endpointId) => {
+      tracked.get(endpointId)?.breaker.hearProbe(clock.monotonicMs());
+      isStale = true;
+    },
     noteProbe: (endpointId) => {
-      tracked.get(endpointId)?.breaker.noteProbe(clock.monotonicMs());
+      tracked.get(endpointId)?.breaker.noteProbe(clock.monotonicMs() - BEHIND_WORKERS_MS);
       isStale = true;
     },
   };

@@ -15,16 +15,16 @@ interface Slot {
 export interface SlidingWindow {
   /** `value` > 0, `nowMs` on any steady clock. */
   add(value: number, nowMs: number): void;
-  /** Samples of the last five minutes. */
-  count(nowMs: number): number;
-  /** Value below which the share `quantile` of the samples lies; undefined without samples. */
-  quantile(quantile: number, nowMs: number): number | undefined;
+  /** Samples of the last five minutes; with `sinceMs` only of slots that began no earlier. */
+  count(nowMs: number, sinceMs?: number): number;
+  /** Value below which the share `quantile` of those samples lies; undefined without samples. */
+  quantile(quantile: number, nowMs: number, sinceMs?: number): number | undefined;
 }
 
 export function createSlidingWindow(): SlidingWindow {
   const slots: Slot[] = [];
-  const live = (nowMs: number): Slot[] => {
-    const oldest = Math.floor(nowMs / SLOT_MS) - SLOTS + 1;
+  const live = (nowMs: number, sinceMs = -Infinity): Slot[] => {
+    const oldest = Math.max(Math.floor(nowMs / SLOT_MS) - SLOTS + 1, Math.ceil(sinceMs / SLOT_MS));
     return slots.filter((slot) => slot.epoch >= oldest);
   };
   return {
@@ -47,9 +47,9 @@ export function createSlidingWindow(): SlidingWindow {
       slot.counts[bucket] = (slot.counts[bucket] ?? 0) + 1;
       slot.total += 1;
     },
-    count: (nowMs) => live(nowMs).reduce((sum, slot) => sum + slot.total, 0),
-    quantile: (quantile, nowMs) => {
-      const current = live(nowMs);
+    count: (nowMs, sinceMs) => live(nowMs, sinceMs).reduce((sum, slot) => sum + slot.total, 0),
+    quantile: (quantile, nowMs, sinceMs) => {
+      const current = live(nowMs, sinceMs);
       const total = current.reduce((sum, slot) => sum + slot.total, 0);
       if (total === 0) return undefined;
       let rest = Math.max(1, Math.ceil(quantile * total));

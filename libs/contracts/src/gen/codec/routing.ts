@@ -625,6 +625,7 @@ export function writeEndpointState(w: Writer, m: EndpointState): void {
   if (m.samples !== undefined && m.samples !== 0) { w.uint32(24); w.uint32(m.samples); }
   if (m.latencyMsP75 !== undefined && m.latencyMsP75 !== null) { w.uint32(33); w.double(m.latencyMsP75); }
   if (m.throughputTpsP50 !== undefined && m.throughputTpsP50 !== null) { w.uint32(41); w.double(m.throughputTpsP50); }
+  if (m.ejectedFor !== undefined && m.ejectedFor !== '') { w.uint32(50); w.string(m.ejectedFor); }
 }
 export function readEndpointState(r: Reader, end: number): EndpointStateOut {
   let v1: string = '';
@@ -632,6 +633,7 @@ export function readEndpointState(r: Reader, end: number): EndpointStateOut {
   let v3: number = 0;
   let v4: number | undefined;
   let v5: number | undefined;
+  let v6: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -640,11 +642,12 @@ export function readEndpointState(r: Reader, end: number): EndpointStateOut {
       case 24: v3 = r.uint32(); break;
       case 33: v4 = r.double(); break;
       case 41: v5 = r.double(); break;
+      case 50: v6 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { endpointId: v1, breaker: v2, samples: v3, latencyMsP75: v4, throughputTpsP50: v5 } as EndpointStateOut;
+  return { endpointId: v1, breaker: v2, samples: v3, latencyMsP75: v4, throughputTpsP50: v5, ejectedFor: v6 } as EndpointStateOut;
 }
 export function copyEndpointState(m: EndpointState): EndpointStateOut {
   const v1 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
@@ -652,7 +655,8 @@ export function copyEndpointState(m: EndpointState): EndpointStateOut {
   const v3 = m.samples !== undefined && m.samples !== null ? m.samples >>> 0 : 0;
   const v4 = m.latencyMsP75 !== undefined && m.latencyMsP75 !== null ? Number(m.latencyMsP75) : undefined;
   const v5 = m.throughputTpsP50 !== undefined && m.throughputTpsP50 !== null ? Number(m.throughputTpsP50) : undefined;
-  return { endpointId: v1, breaker: v2, samples: v3, latencyMsP75: v4, throughputTpsP50: v5 } as EndpointStateOut;
+  const v6 = m.ejectedFor !== undefined && m.ejectedFor !== null ? m.ejectedFor : '';
+  return { endpointId: v1, breaker: v2, samples: v3, latencyMsP75: v4, throughputTpsP50: v5, ejectedFor: v6 } as EndpointStateOut;
 }
 
 export function writeProvidersResponse(w: Writer, m: ProvidersResponse): void {

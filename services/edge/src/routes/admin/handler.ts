@@ -183,7 +183,7 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
     send(response, {
       providers: providers.map(({ provider, available, endpoints }) => ({
         provider, available,
-        endpoints: endpoints.map((one) => ({ endpoint_id: one.endpointId, breaker: one.breaker, samples: one.samples, latency_ms_p75: one.latencyMsP75 ?? null, throughput_tps_p50: one.throughputTpsP50 ?? null })),
+        endpoints: endpoints.map((one) => ({ endpoint_id: one.endpointId, breaker: one.breaker, samples: one.samples, latency_ms_p75: one.latencyMsP75 ?? null, throughput_tps_p50: one.throughputTpsP50 ?? null, ejected_for: one.ejectedFor || null })),
       })),
     });
   });

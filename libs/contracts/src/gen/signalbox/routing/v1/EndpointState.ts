@@ -8,6 +8,7 @@ export interface EndpointState {
   'samples'?: (number);
   'latencyMsP75'?: (number | string);
   'throughputTpsP50'?: (number | string);
+  'ejectedFor'?: (string);
   '_latencyMsP75'?: "latencyMsP75";
   '_throughputTpsP50'?: "throughputTpsP50";
 }
@@ -18,6 +19,7 @@ export interface EndpointState__Output {
   'samples': (number);
   'latencyMsP75'?: (number);
   'throughputTpsP50'?: (number);
+  'ejectedFor': (string);
   '_latencyMsP75'?: "latencyMsP75";
   '_throughputTpsP50'?: "throughputTpsP50";
 }
