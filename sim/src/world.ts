@@ -330,7 +330,7 @@ export class World {
           upstream: provider.upstreamFor(life),
           credentials: createCredentialPool([SECRET], clock),
           journal: book,
-          observations: createObservations(ownBus, provider.name, clock),
+          observations: createObservations({ bus: ownBus, provider: provider.name, origin: journal.state().writer, clock }),
           metrics: workerMetrics,
           clock,
           log: silentLog,

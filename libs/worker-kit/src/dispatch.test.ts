@@ -74,12 +74,12 @@ describe('dispatch', () => {
     createOn = (time) => createDispatcher({
       adapter, upstream, journal, clock: time, log: silentLog,
       credentials: createCredentialPool([new Secret('sk-secret-one')], systemClock),
-      breakers: createEndpointBreakers(clock),
+      breakers: createEndpointBreakers({ clock, origin: 'call_1', onProbe: () => undefined }),
       extendHold: async (_account, _request, toNanoUsd, toTokens) => {
         extended.push(`${String(toNanoUsd)} ${String(toTokens)}`);
         return (await (grants.length > 1 ? grants.shift() : grants[0])) ?? false;
       },
-      observations: createObservations(createMemoryBus({ clock: systemClock }), 'fake', systemClock),
+      observations: createObservations({ bus: createMemoryBus({ clock: systemClock }), provider: 'fake', origin: 'call_1', clock: systemClock }),
       metrics: createWorkerMetrics(createMetrics({ service: 'worker-fake', withProcessMetrics: false })),
     });
     dispatcher = createOn(systemClock);

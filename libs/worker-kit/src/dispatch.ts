@@ -290,6 +290,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         outputTokens: completionTokens(charge.tokens),
         retryAfterMs: reason?.retryAfterMs ?? 0,
         atMs: clock.nowMs(),
+        forBreakers: breakers !== undefined,
       });
     }
     if (conversation.isGone || ending.kind === 'abandoned') return;

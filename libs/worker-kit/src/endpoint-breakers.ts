@@ -1,7 +1,11 @@
 /**
  * What stands directly in front of the provider. Routing keeps failing endpoints out of plans, a moment late: it hears
  * of attempts over the bus, and plans are on their way. Here nothing passes that a breaker does not allow.
+ *
+ * Replicas of a worker count each other's attempts, so that their breakers open together and one call at a time tries an
+ * endpoint again. What is lost on the way costs a few calls or seconds: each breaker is whole by itself.
  */
+import type { AttemptsObserved__Output } from '@signalbox/contracts/events';
 import type { Clock } from '@signalbox/kernel/clock';
 import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
 import type { BreakerState } from '@signalbox/router-core/catalog';
@@ -13,13 +17,31 @@ const ENDPOINTS_MAX = 10_000;
 const REQUEST_FAULTS: ReadonlySet<string> = new Set<FailureClass>(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 const OF_THE_KEY: ReadonlySet<string> = new Set<FailureClass>(['CREDENTIAL', 'RATE_LIMITED']);
 
+/** Ahead of the next replica, to try an endpoint again: far longer than news takes. */
+const LEAD_MS = 250;
+/** Routing reads its breakers as late as this, so that its plans find every replica ready. */
+const LEADS_MS_MAX = 1_000;
+/** A replica that was not heard of for so long does not count: each says every minute that it is there. */
+const REPLICA_AGE_MAX_MS = 150_000;
+const REPLICAS_MAX = 256;
+
 export interface EndpointBreakers {
   /** Milliseconds until the endpoint may be asked; 0 = now. Of an endpoint that is half open, one call passes. */
   admit(endpointId: string): number;
   /** How an admitted attempt ended; undefined = well. */
   record(endpointId: string, failure: string | undefined): void;
+  /** What a replica told. Its own messages, which come back to it, say nothing. */
+  hear(news: Pick<AttemptsObserved__Output, 'origin' | 'attempts' | 'probedEndpointIds'>): void;
   /** Endpoints by the state of their breaker. */
   states(): Readonly<Record<BreakerState, number>>;
+}
+
+export interface EndpointBreakersOptions {
+  readonly clock: Clock;
+  /** This replica among those of its worker; of those that would try an endpoint again, the least goes first. */
+  readonly origin: string;
+  /** Called when a call is let through to an endpoint whose breaker was open. */
+  readonly onProbe: (endpointId: string) => void;
 }
 
 /** Whether a failure is a matter of the account's own key and says nothing about the endpoint. */
@@ -27,27 +49,54 @@ export function saysNothing(failure: string | undefined, isByok: boolean): boole
   return isByok && failure !== undefined && OF_THE_KEY.has(failure);
 }
 
-export function createEndpointBreakers(clock: Clock): EndpointBreakers {
+export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreakersOptions): EndpointBreakers {
   const breakers = new Map<string, Breaker>();
+  /** When each other replica was heard last; the one heard longest ago first. */
+  const heardAtMs = new Map<string, number>();
+
+  const count = (endpointId: string, failure: string | undefined): void => {
+    const isWell = failure === undefined || REQUEST_FAULTS.has(failure);
+    let breaker = breakers.get(endpointId);
+    if (breaker === undefined) {
+      breakers.set(endpointId, (breaker = createBreaker()));
+      const first = breakers.size > ENDPOINTS_MAX ? breakers.keys().next().value : undefined;
+      if (first !== undefined) breakers.delete(first);
+    }
+    // Hints of a 429 are for the credential, which rests.
+    breaker.record(isWell, 0, clock.monotonicMs());
+  };
+
+  /** Breakers of replicas open together, so each waits for those before it. */
+  const leadsMs = (nowMs: number): number => {
+    let before = 0;
+    for (const [replica, atMs] of heardAtMs) if (replica < origin && nowMs - atMs < REPLICA_AGE_MAX_MS) before += 1;
+    return Math.min(LEADS_MS_MAX, before * LEAD_MS);
+  };
+
+  const noteReplica = (replica: string): void => {
+    heardAtMs.delete(replica);
+    heardAtMs.set(replica, clock.monotonicMs());
+    const oldest = heardAtMs.size > REPLICAS_MAX ? heardAtMs.keys().next().value : undefined;
+    if (oldest !== undefined) heardAtMs.delete(oldest);
+  };
+
   return {
     admit: (endpointId) => {
       const breaker = breakers.get(endpointId);
-      if (breaker === undefined) return 0;
       const nowMs = clock.monotonicMs();
-      const waitMs = breaker.waitMs(nowMs);
-      if (waitMs === 0) breaker.noteProbe(nowMs);
-      return Math.ceil(waitMs);
+      if (breaker === undefined || breaker.state(nowMs) === 'closed') return 0;
+      const waitMs = breaker.waitMs(nowMs - leadsMs(nowMs));
+      if (waitMs > 0) return Math.ceil(waitMs);
+      breaker.noteProbe(nowMs);
+      onProbe(endpointId);
+      return 0;
     },
-    record: (endpointId, failure) => {
-      const isWell = failure === undefined || REQUEST_FAULTS.has(failure);
-      let breaker = breakers.get(endpointId);
-      if (breaker === undefined) {
-        breakers.set(endpointId, (breaker = createBreaker()));
-        const first = breakers.size > ENDPOINTS_MAX ? breakers.keys().next().value : undefined;
-        if (first !== undefined) breakers.delete(first);
-      }
-      // Hints of a 429 are for the credential, which rests.
-      breaker.record(isWell, 0, clock.monotonicMs());
+    record: count,
+    hear: (news) => {
+      if (news.origin === '' || news.origin === origin) return;
+      noteReplica(news.origin);
+      for (const { endpointId, ok, failure, forBreakers } of news.attempts) if (forBreakers) count(endpointId, ok ? undefined : failure);
+      for (const endpointId of news.probedEndpointIds) breakers.get(endpointId)?.hearProbe(clock.monotonicMs());
     },
     states: () => {
       const counts = { closed: 0, 'half-open': 0, open: 0 };

@@ -1,36 +1,98 @@
-/** Tells routing how attempts went: batched, at most once, never awaited. */
-import type { Bus } from '@signalbox/bus/bus';
+/** Tells routing, and the other replicas of this worker, how attempts went: batched, at most once, never awaited. */
+import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { AttemptObserved, AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { Log } from '@signalbox/runtime/log';
 
 const BATCH_MS = 500;
+/** Between batches that hold a failure: breakers elsewhere count it before the next call, and a storm of failures is no storm of messages. */
+const FAILURES_MS = 20;
 const BATCH_MAX = 256;
+/** A replica that has nothing to tell is heard of as often. */
+export const HELLO_MS = 60_000;
+
+const codecOf = () => messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+const subjectOf = (provider: string): string => `attempts.v1.${provider}`;
 
 export interface Observations {
   observe(attempt: AttemptObserved): void;
-  /** Announces what waits. */
-  flush(): void;
+  /** One call was let through to an endpoint whose breaker was open. Announced at once. */
+  observeProbe(endpointId: string): void;
+  /** Lets the other replicas know of this one, now and every minute. */
+  start(): void;
+  /** Announces what waits, and nothing of its own accord any more. */
+  stop(): void;
 }
 
-export function createObservations(bus: Bus, provider: string, clock: Clock): Observations {
-  const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
-  let waiting: AttemptObserved[] = [];
+export interface ObservationsOptions {
+  readonly bus: Bus;
+  readonly provider: string;
+  /** This replica. */
+  readonly origin: string;
+  readonly clock: Clock;
+}
+
+export function createObservations({ bus, provider, origin, clock }: ObservationsOptions): Observations {
+  const codec = codecOf();
+  let attempts: AttemptObserved[] = [];
+  let probedEndpointIds: string[] = [];
   let timer: Timer | undefined;
+  let dueAtMs = Infinity;
+  let flushedAtMs = -Infinity;
+  let greeting: Timer | undefined;
+  const greet = (): void => {
+    greeting = clock.setTimer(HELLO_MS, greet, { unref: true });
+    bus.announce(subjectOf(provider), codec.encode({ origin }));
+  };
   const flush = (): void => {
     timer?.cancel();
     timer = undefined;
-    if (waiting.length === 0) return;
-    const attempts = waiting;
-    waiting = [];
-    bus.announce(`attempts.v1.${provider}`, codec.encode({ attempts }));
+    dueAtMs = Infinity;
+    if (attempts.length === 0 && probedEndpointIds.length === 0) return;
+    const message = { attempts, probedEndpointIds, origin };
+    attempts = [];
+    probedEndpointIds = [];
+    flushedAtMs = clock.monotonicMs();
+    bus.announce(subjectOf(provider), codec.encode(message));
+  };
+  const flushAt = (atMs: number): void => {
+    if (atMs >= dueAtMs) return;
+    timer?.cancel();
+    dueAtMs = atMs;
+    timer = clock.setTimer(atMs - clock.monotonicMs(), flush, { unref: true });
   };
   return {
     observe: (attempt) => {
-      waiting.push(attempt);
-      if (waiting.length >= BATCH_MAX) flush();
-      else timer ??= clock.setTimer(BATCH_MS, flush, { unref: true });
+      attempts.push(attempt);
+      const nowMs = clock.monotonicMs();
+      const isUrgent = attempt.ok === false && attempt.forBreakers === true;
+      if (attempts.length >= BATCH_MAX || (isUrgent && nowMs - flushedAtMs >= FAILURES_MS)) flush();
+      else flushAt(isUrgent ? flushedAtMs + FAILURES_MS : nowMs + BATCH_MS);
     },
-    flush,
+    observeProbe: (endpointId) => {
+      probedEndpointIds.push(endpointId);
+      flush();
+    },
+    start: greet,
+    stop: () => {
+      greeting?.cancel();
+      flush();
+    },
   };
+}
+
+/** Hands on what replicas of this provider's worker announce, this one included, until stopped. What cannot be read is skipped. */
+export function listenToObservations(bus: Bus, provider: string, log: Log, hear: (news: AttemptsObserved__Output) => void): Promise<Subscription> {
+  const codec = codecOf();
+  return bus.listen(subjectOf(provider), ({ payload }) => {
+    let news: AttemptsObserved__Output;
+    try {
+      news = codec.decode(payload);
+    } catch (error) {
+      log.warn('A message about attempts could not be read.', { provider, error: error instanceof Error ? error.name : 'unknown' });
+      return;
+    }
+    hear(news);
+  });
 }

@@ -3,12 +3,14 @@ import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsResponse__Output, ProvidersResponse__Output } from '@signalbox/contracts/routing';
+import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Service } from '@signalbox/runtime/lifecycle';
 import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
+import { createFakeClock } from '@signalbox/testkit/clock';
 import { composeRouting } from './compose.js';
 import { loadRoutingConfig } from './config.js';
 
@@ -16,9 +18,9 @@ let bus: MemoryBus;
 let service: Service;
 let client: RpcClient;
 
-async function start(environment: Record<string, string>, door: 'link' | 'unary' = 'link'): Promise<void> {
-  bus = createMemoryBus({ clock: systemClock });
-  service = composeRouting(loadRoutingConfig(environment), { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus });
+async function start(environment: Record<string, string>, door: 'link' | 'unary' = 'link', clock: Clock = systemClock): Promise<void> {
+  bus = createMemoryBus({ clock });
+  service = composeRouting(loadRoutingConfig(environment), { clock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus });
   await service.start();
   client = createRpcClient({ area: 'routing', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door, clock: systemClock, randomBytes, defaultDeadlineMs: 5_000 });
 }
@@ -69,5 +71,44 @@ describe('routing over its doors', () => {
     while (states.providers.find((entry) => entry.provider === 'simulator')?.endpoints[0]?.breaker !== 'open');
     expect((await decide({ model: 'simulator/fast' })).refusal).toBe('ALL_UNHEALTHY');
     expect((await decide({ model: 'auto' })).attempts.map((attempt) => attempt.model)).toEqual(['simulator/smart']);
+  });
+
+  test('leaves an endpoint out that fails far more than its peers, says so, and takes it back by itself', async () => {
+    const clock = createFakeClock();
+    await start({ PROVIDERS: 'openai,azure-openai,openrouter' }, 'link', clock);
+    const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+    const of = (provider: string): string => `${provider}:openai/gpt-4o-mini`;
+    const attempts = ['openai', 'azure-openai', 'openrouter'].flatMap((provider) =>
+      Array.from({ length: 20 }, (_, index) => ({ endpointId: of(provider), ok: provider !== 'openai' || index % 2 === 0, failure: 'PROVIDER_ERROR' as const, stream: true, ttftMs: 300, totalMs: 2_000 })));
+    bus.announce('attempts.v1.all', codec.encode({ attempts }));
+    await clock.advanceAsync(1_000);
+    const planned = async (): Promise<readonly [readonly string[], unknown, string | undefined]> => {
+      const { attempts: plan, explanationJson } = await decide({ model: 'gpt-4o-mini', explain: true });
+      const { providers } = await client.unary<object, ProvidersResponse__Output>('Providers', {});
+      const state = providers.find(({ provider }) => provider === 'openai')?.endpoints.find(({ endpointId }) => endpointId === of('openai'));
+      return [plan.map(({ provider }) => provider).sort(), (JSON.parse(Buffer.from(explanationJson).toString()) as { excluded: unknown }).excluded, state?.ejectedFor];
+    };
+    expect(await planned()).toEqual([['azure-openai', 'openrouter'], { outlier: 1 }, 'failures']);
+    const scraped = await (await fetch(`http://127.0.0.1:${String(service.ports()['metrics'])}/metrics`)).text();
+    expect(scraped).toContain('signalbox_routing_ejected_endpoints{provider="openai",reason="failures",service="routing"} 1');
+    await clock.advanceAsync(30_000);
+    expect(await planned()).toEqual([['azure-openai', 'openai', 'openrouter'], {}, '']);
+  });
+
+  test('does not plan what a worker tries again, until that has gone well', async () => {
+    const clock = createFakeClock();
+    await start({}, 'link', clock);
+    const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+    const endpointId = 'simulator:simulator/fast';
+    const hear = async (message: AttemptsObserved): Promise<void> => {
+      bus.announce('attempts.v1.simulator', codec.encode(message));
+      await clock.settle();
+    };
+    await hear({ attempts: Array.from({ length: 5 }, () => ({ endpointId, ok: false, failure: 'DISCONNECTED' as const })) });
+    clock.advance(31_000);
+    await hear({ probedEndpointIds: [endpointId] });
+    expect((await decide({ model: 'simulator/fast' })).refusal).toBe('ALL_UNHEALTHY');
+    await hear({ attempts: [{ endpointId, ok: true }] });
+    expect((await decide({ model: 'simulator/fast' })).refusal).toBe('REFUSAL_UNSPECIFIED');
   });
 });

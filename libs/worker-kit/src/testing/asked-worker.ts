@@ -3,6 +3,7 @@ import type { Bus } from '@signalbox/bus/bus';
 import { createMemoryBus } from '@signalbox/bus/memory';
 import type { DispatchEvent__Output, DispatchRequest } from '@signalbox/contracts/worker';
 import { createRpcClient } from '@signalbox/rpc/client';
+import type { Clock } from '@signalbox/kernel/clock';
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { silentLog } from '@signalbox/runtime/log';
@@ -32,8 +33,10 @@ const FORGETFUL: Journal = {
 /** Neighbours that nobody answers at, for a configuration. */
 export const NO_NEIGHBOURS = { WAL_DIR: '/nonexistent', QUOTA_ADDRS: '127.0.0.1:1', BILLING_ADDRS: '127.0.0.1:1' } as const;
 
-export async function startAskedWorker(compose: (around: WorkerSurroundings) => Service): Promise<AskedWorker> {
-  const service = compose({ surroundings: { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, options: { bus: createMemoryBus({ clock: systemClock }), journal: FORGETFUL } });
+/** `shared` is for replicas, which have a bus in common, and for time that moves by hand. */
+export async function startAskedWorker(compose: (around: WorkerSurroundings) => Service, shared: { readonly bus?: Bus; readonly clock?: Clock } = {}): Promise<AskedWorker> {
+  const { clock = systemClock, bus = createMemoryBus({ clock }) } = shared;
+  const service = compose({ surroundings: { clock, randomBytes, log: silentLog, withProcessMetrics: false }, options: { bus, journal: FORGETFUL } });
   await service.start();
   const client = createRpcClient({ area: 'worker', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 60_000 });
   let asked = 0;

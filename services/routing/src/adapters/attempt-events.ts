@@ -33,5 +33,6 @@ export function listenToAttempts(bus: Bus, live: LiveStats, log: Log): Promise<S
       return;
     }
     for (const attempt of message.attempts) observe(live, attempt);
+    for (const endpointId of message.probedEndpointIds) live.hearProbe(endpointId);
   });
 }

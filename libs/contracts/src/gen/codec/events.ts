@@ -361,6 +361,7 @@ export function writeAttemptObserved(w: Writer, m: AttemptObserved): void {
   if (m.outputTokens !== undefined && m.outputTokens !== 0) { w.uint32(56); w.uint32(m.outputTokens); }
   if (m.retryAfterMs !== undefined && m.retryAfterMs !== 0) { w.uint32(64); w.uint32(m.retryAfterMs); }
   if (m.atMs !== undefined && !isZero(m.atMs)) { w.uint32(72); w.int64(m.atMs); }
+  if (m.forBreakers === true) { w.uint32(80); w.bool(m.forBreakers); }
 }
 export function readAttemptObserved(r: Reader, end: number): AttemptObservedOut {
   let v1: string = '';
@@ -372,6 +373,7 @@ export function readAttemptObserved(r: Reader, end: number): AttemptObservedOut 
   let v7: number = 0;
   let v8: number = 0;
   let v9: string = '0';
+  let v10: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -384,11 +386,12 @@ export function readAttemptObserved(r: Reader, end: number): AttemptObservedOut 
       case 56: v7 = r.uint32(); break;
       case 64: v8 = r.uint32(); break;
       case 72: v9 = r.int64(); break;
+      case 80: v10 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9 } as AttemptObservedOut;
+  return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9, forBreakers: v10 } as AttemptObservedOut;
 }
 export function copyAttemptObserved(m: AttemptObserved): AttemptObservedOut {
   const v1 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
@@ -400,27 +403,36 @@ export function copyAttemptObserved(m: AttemptObserved): AttemptObservedOut {
   const v7 = m.outputTokens !== undefined && m.outputTokens !== null ? m.outputTokens >>> 0 : 0;
   const v8 = m.retryAfterMs !== undefined && m.retryAfterMs !== null ? m.retryAfterMs >>> 0 : 0;
   const v9 = m.atMs !== undefined && m.atMs !== null ? copyInt64(m.atMs) : '0';
-  return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9 } as AttemptObservedOut;
+  const v10 = m.forBreakers !== undefined && m.forBreakers !== null ? m.forBreakers : false;
+  return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9, forBreakers: v10 } as AttemptObservedOut;
 }
 
 export function writeAttemptsObserved(w: Writer, m: AttemptsObserved): void {
   if (m.attempts !== undefined) for (const one of m.attempts) { w.uint32(10); { const at = w.open(); writeAttemptObserved(w, one); w.close(at); } }
+  if (m.origin !== undefined && m.origin !== '') { w.uint32(18); w.string(m.origin); }
+  if (m.probedEndpointIds !== undefined) for (const one of m.probedEndpointIds) { w.uint32(26); w.string(one); }
 }
 export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOut {
   const v1: AttemptObservedOut[] = [];
+  let v2: string = '';
+  const v3: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1.push(readAttemptObserved(r, r.delimited(end))); break;
+      case 18: v2 = r.string(end); break;
+      case 26: v3.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { attempts: v1 } as AttemptsObservedOut;
+  return { attempts: v1, origin: v2, probedEndpointIds: v3 } as AttemptsObservedOut;
 }
 export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
   const v1 = m.attempts === undefined ? [] : Array.from(m.attempts, (one) => copyAttemptObserved(one));
-  return { attempts: v1 } as AttemptsObservedOut;
+  const v2 = m.origin !== undefined && m.origin !== null ? m.origin : '';
+  const v3 = m.probedEndpointIds === undefined ? [] : Array.from(m.probedEndpointIds, (one) => one);
+  return { attempts: v1, origin: v2, probedEndpointIds: v3 } as AttemptsObservedOut;
 }
 
 export function writeDecisionMade(w: Writer, m: DecisionMade): void {

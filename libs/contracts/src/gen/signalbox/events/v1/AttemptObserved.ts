@@ -14,6 +14,7 @@ export interface AttemptObserved {
   'outputTokens'?: (number);
   'retryAfterMs'?: (number);
   'atMs'?: (number | string | Long);
+  'forBreakers'?: (boolean);
 }
 
 export interface AttemptObserved__Output {
@@ -26,4 +27,5 @@ export interface AttemptObserved__Output {
   'outputTokens': (number);
   'retryAfterMs': (number);
   'atMs': (string);
+  'forBreakers': (boolean);
 }

@@ -5,8 +5,12 @@ import type { AttemptObserved as _signalbox_events_v1_AttemptObserved, AttemptOb
 
 export interface AttemptsObserved {
   'attempts'?: (_signalbox_events_v1_AttemptObserved)[];
+  'origin'?: (string);
+  'probedEndpointIds'?: (string)[];
 }
 
 export interface AttemptsObserved__Output {
   'attempts': (_signalbox_events_v1_AttemptObserved__Output)[];
+  'origin': (string);
+  'probedEndpointIds': (string)[];
 }
