@@ -73,7 +73,7 @@ describe('dispatch', () => {
     upstream = createUpstream(adapter.origin);
     createOn = (time) => createDispatcher({
       adapter, upstream, journal, clock: time, log: silentLog,
-      credentials: createCredentialPool([new Secret('sk-secret-one')], systemClock),
+      credentials: createCredentialPool([new Secret('sk-secret-one')], time),
       breakers: createEndpointBreakers({ clock, origin: 'call_1', onProbe: () => undefined }),
       extendHold: async (_account, _request, toNanoUsd, toTokens) => {
         extended.push(`${String(toNanoUsd)} ${String(toTokens)}`);
@@ -217,6 +217,25 @@ describe('dispatch', () => {
     const events = await run(requestOf());
     expect(events.at(-1)?.failed).toMatchObject(expected);
     expect(ends[0]?.costNanoUsd).toBe(0n);
+  });
+
+  test.each<[string, Readonly<Record<string, string>>, number]>([
+    ['seconds', { 'retry-after': '7' }, 7_000],
+    ['milliseconds', { 'retry-after-ms': '7000', 'retry-after': '9' }, 7_000],
+    ['a date', { 'retry-after': new Date(createFakeClock().nowMs() + 7_000).toUTCString() }, 7_000],
+    ['a date too far away', { 'retry-after': 'Fri, 31 Dec 2077 23:59:59 GMT' }, 600_000],
+  ])('a 429 that names its end in %s: until then nothing is sent for that model, and the rest is told', async (_name, headers, waitMs) => {
+    dispatcher = createOn(clock);
+    provider.enqueue({ status: 429, headers, body: {} });
+    expect(await run(requestOf({ requestId: 'chatcmpl-1' }))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 429, retryAfterMs: waitMs } }]);
+    clock.advance(waitMs - 1);
+    expect(await run(requestOf({ requestId: 'chatcmpl-2' }))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0, retryable: true, retryAfterMs: 1 } }]);
+    expect(provider.requests).toHaveLength(1);
+    await run(requestOf({ requestId: 'chatcmpl-3', providerModelId: 'fake-2' }));
+    expect(provider.requests).toHaveLength(2);
+    clock.advance(1);
+    await run(requestOf({ requestId: 'chatcmpl-4' }));
+    expect(provider.requests).toHaveLength(3);
   });
 
   test('a request that the wire cannot carry fails with its reason, unsent and unjournaled', async () => {

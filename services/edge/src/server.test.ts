@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Fault } from '@signalbox/kernel/fault';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
-import { accountWith, keyWith, planWith } from './testing/callers.js';
+import { accountWith, keyWith, plannedAt, planWith } from './testing/callers.js';
 import { BODY_BYTES_MAX, readRaw, startDoor, type Door } from './testing/door.js';
 import { admissionOf, events, type Script } from './testing/neighbours.js';
 
@@ -52,6 +52,20 @@ describe('answers', () => {
     expect(text.trimEnd().split('\n\n').length).toBe(4);
     expect(text).toContain('"x_router":');
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+  });
+
+  test.each([false, true])('an answer after a failover lists its attempts for a client that asks, and for nobody else (stream: %s)', async (stream) => {
+    door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
+    door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED', { status: 429, retryAfterMs: 7_000 })));
+    door.neighbours.scripts.set('b', stream ? streams : answers);
+    const ask = async (headers: Record<string, string> = {}): Promise<string> => (await door.chat({ ...hello, stream }, headers)).text();
+    const text = await ask({ 'x-router-metadata': 'enabled' });
+    const last = stream ? (text.split('\n\n').at(-3) ?? '').slice('data: '.length) : text;
+    expect((JSON.parse(last) as { router_metadata: unknown }).router_metadata).toMatchObject({
+      attempts: [{ provider: 'a', status: 'failed', class: 'rate_limited', provider_status: 429 }, { provider: 'b', status: 'answered' }],
+    });
+    expect(text.split('"router_metadata"')).toHaveLength(2);
+    expect(await ask()).not.toContain('router_metadata');
   });
 
   test('streams with exact trailers, one after another on one connection', async () => {
