@@ -5,9 +5,10 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { Secret } from '@signalbox/runtime/secret';
 import { classifyConverseRefusal } from '@signalbox/wires/bedrock-converse/errors';
 import { FETCHED_TYPES } from '@signalbox/wires/bedrock-converse/media';
+import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
 import { draftConverse } from '@signalbox/wires/bedrock-converse/request';
 import { readConverseAnswer } from '@signalbox/wires/bedrock-converse/response';
-import { createConverseTransducer } from '@signalbox/wires/bedrock-converse/stream';
+import { createConverseTransducer, type ConverseReading } from '@signalbox/wires/bedrock-converse/stream';
 import { mayUnwrap } from '@signalbox/wires/json-tool';
 import type { MediaLoader } from '@signalbox/worker-kit/media-loader';
 import type { Composed, ProviderAdapter } from '@signalbox/worker-kit/provider';
@@ -74,7 +75,7 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
     return { path, headers: [...Object.entries(headers).flat(), ...(credential === undefined ? [] : ['authorization', `Bearer ${credential.key}`])], body };
   };
 
-  const seedOf = (requestId: string): string => requestId.slice(-16);
+  const readingOf = (request: DispatchRequest__Output): ConverseReading => ({ seed: request.requestId.slice(-16), isUnwrapped: mayUnwrap(request), isClaude: bedrockModel(request.providerModelId).claude !== undefined });
   return {
     provider: 'amazon-bedrock',
     origin: url.origin,
@@ -82,8 +83,8 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
       const body = await media.compose(() => draftConverse(request), FETCHED_TYPES, (bytes) => bytes);
       return Buffer.isBuffer(body) ? send(request, secret, body) : body;
     },
-    createTransducer: (request) => createConverseTransducer(seedOf(request.requestId), mayUnwrap(request)),
-    readAnswer: (body, request) => readConverseAnswer(body, seedOf(request.requestId), mayUnwrap(request)),
+    createTransducer: (request) => createConverseTransducer(readingOf(request)),
+    readAnswer: (body, request) => readConverseAnswer(body, readingOf(request)),
     classifyRefusal: classifyConverseRefusal,
   };
 }

@@ -7,6 +7,7 @@ import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyConverseException } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
+import type { ConverseReading } from './stream.js';
 import { readUsage } from './usage.js';
 
 const stringOf = (object: JsonObject, name: string): string => (typeof object[name] === 'string' ? object[name] : '');
@@ -18,13 +19,13 @@ interface Gathered {
   readonly details: JsonObject[];
 }
 
-function gatherReasoning(block: JsonObject, gathered: Gathered): void {
+function gatherReasoning(block: JsonObject, gathered: Gathered, isClaude: boolean): void {
   const { details } = gathered;
-  if (typeof block['redactedContent'] === 'string') details.push(redactedDetail(block['redactedContent'], details.length));
+  if (isClaude && typeof block['redactedContent'] === 'string') details.push(redactedDetail(block['redactedContent'], details.length));
   const told = block['reasoningText'];
   if (!isObject(told)) return;
   gathered.reasoning += stringOf(told, 'text');
-  details.push(...thinkingDetails(stringOf(told, 'text'), stringOf(told, 'signature'), details.length));
+  if (isClaude) details.push(...thinkingDetails(stringOf(told, 'text'), stringOf(told, 'signature'), details.length));
 }
 
 /** Text with the sources it was taken from: only the text is ours to give. */
@@ -33,12 +34,12 @@ function citedText(block: JsonObject): string {
   return Array.isArray(parts) ? (parts as readonly unknown[]).map((part) => (isObject(part) ? stringOf(part, 'text') : '')).join('') : '';
 }
 
-/** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
-export function readConverseAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
-  return readSafely(() => readBody(body, seed, isUnwrapped));
+/** Never throws. */
+export function readConverseAnswer(body: Uint8Array, reading: ConverseReading): AnswerResult {
+  return readSafely(() => readBody(body, reading));
 }
 
-function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
+function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude }: ConverseReading): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   let parsed: unknown;
   try {
@@ -61,7 +62,7 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerR
     const { toolUse, reasoningContent, citationsContent } = block;
     gathered.content += stringOf(block, 'text');
     if (isObject(citationsContent)) gathered.content += citedText(citationsContent);
-    if (isObject(reasoningContent)) gatherReasoning(reasoningContent, gathered);
+    if (isObject(reasoningContent)) gatherReasoning(reasoningContent, gathered, isClaude);
     if (!isObject(toolUse)) return;
     sources ??= elementsOf(text, ['output', 'message', 'content']);
     const input = sourceOf(sources[index] ?? '{}', ['toolUse', 'input']) ?? '{}';

@@ -19,8 +19,17 @@ interface OpenBlock {
 const stringOf = (object: JsonObject, name: string): string => (typeof object[name] === 'string' ? object[name] : '');
 const objectOf = (object: JsonObject, name: string): JsonObject | undefined => (isObject(object[name]) ? object[name] : undefined);
 
-/** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. */
-export function createConverseTransducer(seed: string, isUnwrapped: boolean): StreamTransducer {
+/** How an answer is to be read. */
+export interface ConverseReading {
+  /** Makes ids for calls without one. */
+  readonly seed: string;
+  /** The input of `JSON_TOOL` is the content. */
+  readonly isUnwrapped: boolean;
+  /** The model is Claude. What others sign would come back to Claude as its own. */
+  readonly isClaude: boolean;
+}
+
+export function createConverseTransducer({ seed, isUnwrapped, isClaude }: ConverseReading): StreamTransducer {
   const stream = createCanonicalStream(seed);
   const blocks = new Map<unknown, OpenBlock>();
   let details = 0;
@@ -41,23 +50,25 @@ export function createConverseTransducer(seed: string, isUnwrapped: boolean): St
     else stream.callArguments(0, block.call, text);
   };
 
+  const tellDetails = (told: readonly JsonObject[]): void => {
+    if (!isClaude) return;
+    stream.reasoningDetails(0, told);
+    details += told.length;
+  };
+
   const addReasoning = (block: OpenBlock, delta: JsonObject): void => {
     const text = stringOf(delta, 'text');
     block.thinking += text;
     block.signature += stringOf(delta, 'signature');
     stream.reasoning(0, text);
     const redacted = stringOf(delta, 'redactedContent');
-    if (redacted === '') return;
-    stream.reasoningDetails(0, [redactedDetail(redacted, details)]);
-    details += 1;
+    if (redacted !== '') tellDetails([redactedDetail(redacted, details)]);
   };
 
   const close = (block: OpenBlock): void => {
     // A tool without arguments is called with none: the arguments of a call always parse.
     if (!block.hasInput) giveInput(block, '{}');
-    const told = thinkingDetails(block.thinking, block.signature, details);
-    stream.reasoningDetails(0, told);
-    details += told.length;
+    tellDetails(thinkingDetails(block.thinking, block.signature, details));
   };
 
   const onBlockStart = (event: JsonObject): void => {

@@ -16,6 +16,8 @@ export interface ConversationOptions {
   /** The request defines tools. Without them calls and results of earlier turns are refused, so they are told in words. */
   readonly hasTools: boolean;
   readonly takesCachePoints: boolean;
+  /** It is a model of Claude's maker, which alone knows its signatures. */
+  readonly takesThought: boolean;
 }
 
 interface Block {
@@ -64,7 +66,7 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, nameOf: (
 }
 
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
-function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools }: ConversationOptions): Message[] {
+function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools, takesThought }: ConversationOptions): Message[] {
   const renderer = hasTools ? asTools() : IN_WORDS;
   const nameOf = createFileNames();
   const messages: Message[] = [];
@@ -85,7 +87,7 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools }: Conve
   for (const turn of turns) {
     if (turn.role === 'user') say('user', userBlocks(turn.parts, fetched, nameOf));
     else if (turn.role === 'tool') say('user', renderer.result(turn), true);
-    else if (turn.role === 'assistant') say('assistant', [...(hasTools || turn.calls.length === 0 ? thoughtBlocks(turn.message).map(plain) : []), ...textBlocks(turn.text), ...turn.calls.flatMap((call) => renderer.call(call))]);
+    else if (turn.role === 'assistant') say('assistant', [...(takesThought && (hasTools || turn.calls.length === 0) ? thoughtBlocks(turn.message).map(plain) : []), ...textBlocks(turn.text), ...turn.calls.flatMap((call) => renderer.call(call))]);
   }
   return messages;
 }
