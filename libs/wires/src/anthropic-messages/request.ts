@@ -7,7 +7,7 @@ import type { FetchedMedia, MediaReference } from '../media.js';
 import { writeJson } from '../raw-json.js';
 import { claudeTraits, type ClaudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
-import { thinkingSettings } from './thinking.js';
+import { CLAUDE_THOUGHT, thinkingSettings, type ThoughtFormat } from './thinking.js';
 import { isSentAsUrl, renderTurns } from './turns.js';
 
 /** What a host of the wire does unlike Anthropic itself. */
@@ -22,9 +22,11 @@ export interface MessagesQuirks {
   readonly forcesTools: boolean;
   /** undefined: told by the model's name. */
   readonly traits: ClaudeTraits | undefined;
+  /** Whose thought its models give out and take back. */
+  readonly thoughtFormat: ThoughtFormat;
 }
 
-export const ANTHROPIC: MessagesQuirks = { bodyVersion: '', takesUrls: true, takesJsonFormat: true, forcesTools: true, traits: undefined };
+export const ANTHROPIC: MessagesQuirks = { bodyVersion: '', takesUrls: true, takesJsonFormat: true, forcesTools: true, traits: undefined, thoughtFormat: CLAUDE_THOUGHT };
 export const VERTEX: MessagesQuirks = { ...ANTHROPIC, bodyVersion: 'vertex-2023-10-16', takesUrls: false, takesJsonFormat: false };
 /** MiniMax's models think as they see fit, or not at all where they can be stopped; effort has no setting. */
 export const MINIMAX: MessagesQuirks = {
@@ -32,6 +34,7 @@ export const MINIMAX: MessagesQuirks = {
   takesUrls: false,
   takesJsonFormat: false,
   forcesTools: false,
+  thoughtFormat: 'minimax-v1',
   traits: { thinking: 'adaptive', thinksByDefault: true, canStopThinking: true, isThinkingExclusive: false, hidesThinking: false, efforts: [], takesSampling: true, takesBothSampling: true, takesJsonFormat: false },
 };
 
@@ -118,7 +121,7 @@ function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, f
   const maxTokens = input.maxTokens ?? (input.maxOutputTokens || MAX_TOKENS_DEFAULT);
   const isToolForced = choice?.['type'] === 'any' || choice?.['type'] === 'tool';
   const { thinking, effort, isThinking } = thinkingSettings(traits, { effort: chat.reasoningEffort, maxTokens, isToolForced, turns: chat.turns });
-  const { system, messages } = renderTurns(chat.turns, fetched, quirks.takesUrls);
+  const { system, messages } = renderTurns(chat.turns, fetched, quirks);
   const instruction = jsonMode === 'instruction' ? jsonInstruction(chat.format) : '';
   const format = jsonMode === 'native' && chat.format.kind === 'json_schema' ? { format: { type: 'json_schema', schema: nativeSchema(chat.format.schema) } } : {};
   const output = { ...(effort === undefined ? {} : { effort }), ...format };

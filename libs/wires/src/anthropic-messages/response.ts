@@ -6,17 +6,17 @@ import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyMessagesError } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
-import { redactedDetail, thinkingDetails } from './thinking.js';
+import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails, type ThoughtFormat } from './thinking.js';
 import { readFigures, usageOf } from './usage.js';
 
 const stringOf = (block: JsonObject, name: string): string => (typeof block[name] === 'string' ? block[name] : '');
 
-/** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
-export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
-  return readSafely(() => readBody(body, seed, isUnwrapped));
+/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
+export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT): AnswerResult {
+  return readSafely(() => readBody(body, seed, isUnwrapped, format));
 }
 
-function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerResult {
+function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: ThoughtFormat): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   const message = parsedObject(text);
   if (message === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
@@ -37,10 +37,10 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean): AnswerR
         break;
       case 'thinking':
         reasoning += stringOf(block, 'thinking');
-        details.push(...thinkingDetails(stringOf(block, 'thinking'), stringOf(block, 'signature'), details.length));
+        details.push(...thinkingDetails(stringOf(block, 'thinking'), stringOf(block, 'signature'), details.length, format));
         break;
       case 'redacted_thinking':
-        details.push(redactedDetail(stringOf(block, 'data'), details.length));
+        details.push(redactedDetail(stringOf(block, 'data'), details.length, format));
         break;
       case 'tool_use': {
         sources ??= elementsOf(text, ['content']);

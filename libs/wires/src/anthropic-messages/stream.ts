@@ -5,7 +5,7 @@ import { JSON_TOOL } from '../json-tool.js';
 import { createSseJsonTransducer } from '../sse-json.js';
 import { classifyMessagesError } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
-import { redactedDetail, thinkingDetails } from './thinking.js';
+import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from './thinking.js';
 import { laterFigures, readFigures, usageOf, type UsageFigures } from './usage.js';
 
 interface OpenBlock {
@@ -22,8 +22,8 @@ interface OpenBlock {
 const stringOf = (object: JsonObject, name: string): string => (typeof object[name] === 'string' ? object[name] : '');
 const objectOf = (object: JsonObject, name: string): JsonObject => (isObject(object[name]) ? object[name] : {});
 
-/** `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. */
-export function createMessagesTransducer(seed: string, isUnwrapped: boolean): StreamTransducer {
+/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. */
+export function createMessagesTransducer(seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT): StreamTransducer {
   const stream = createCanonicalStream(seed);
   const blocks = new Map<unknown, OpenBlock>();
   let figures: UsageFigures | undefined;
@@ -49,7 +49,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean): St
         stream.reasoning(0, open.thinking);
         return open;
       case 'redacted_thinking':
-        stream.reasoningDetails(0, [redactedDetail(stringOf(block, 'data'), details)]);
+        stream.reasoningDetails(0, [redactedDetail(stringOf(block, 'data'), details, format)]);
         details += 1;
         return open;
       case 'tool_use': {
@@ -94,7 +94,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean): St
     // A tool without arguments is called with none: the arguments of a call always parse.
     if (block.type === 'tool_use' && !block.hasInput) giveInput(block, block.whole === '' ? '{}' : block.whole);
     if (block.type === 'thinking') {
-      const told = thinkingDetails(block.thinking, block.signature, details);
+      const told = thinkingDetails(block.thinking, block.signature, details, format);
       stream.reasoningDetails(0, told);
       details += told.length;
     }

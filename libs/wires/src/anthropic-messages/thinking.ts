@@ -3,8 +3,9 @@ import { isObject, type JsonObject } from '../canonical.js';
 import type { Turn } from '../chat-turns.js';
 import type { ClaudeTraits } from './claude.js';
 
-/** Names whose blocks these are: blocks of another provider are never sent here, nor these elsewhere. */
-const FORMAT = 'anthropic-claude-v1';
+/** Names whose blocks these are: blocks of another maker's model are never sent here, nor these elsewhere. */
+export type ThoughtFormat = 'anthropic-claude-v1' | 'minimax-v1';
+export const CLAUDE_THOUGHT: ThoughtFormat = 'anthropic-claude-v1';
 const BUDGET_MIN = 1_024;
 const BUDGET_MAX = 32_000;
 /** Part of the token limit that may be thought away. */
@@ -29,21 +30,21 @@ export interface ThinkingQuestion {
 }
 
 /** `reasoning_details` of a thinking block: none without a signature, since the provider takes it back only with one. */
-export function thinkingDetails(text: string, signature: string, index: number): readonly JsonObject[] {
-  return signature === '' ? [] : [{ type: 'reasoning.text', text, signature, format: FORMAT, index }];
+export function thinkingDetails(text: string, signature: string, index: number, format: ThoughtFormat): readonly JsonObject[] {
+  return signature === '' ? [] : [{ type: 'reasoning.text', text, signature, format, index }];
 }
 
 /** `reasoning_details` item of a block that only the provider can read. */
-export function redactedDetail(data: string, index: number): JsonObject {
-  return { type: 'reasoning.encrypted', data, format: FORMAT, index };
+export function redactedDetail(data: string, index: number, format: ThoughtFormat): JsonObject {
+  return { type: 'reasoning.encrypted', data, format, index };
 }
 
-/** Thinking blocks of an earlier turn; those of other providers stay out. */
-export function thinkingBlocks(message: JsonObject): readonly JsonObject[] {
+/** Thinking blocks of an earlier turn; those of another format stay out. */
+export function thinkingBlocks(message: JsonObject, format: ThoughtFormat): readonly JsonObject[] {
   const details = message['reasoning_details'];
   if (!Array.isArray(details)) return [];
   return (details as readonly unknown[]).flatMap((detail): readonly JsonObject[] => {
-    if (!isObject(detail) || detail['format'] !== FORMAT) return [];
+    if (!isObject(detail) || detail['format'] !== format) return [];
     if (detail['type'] === 'reasoning.encrypted' && typeof detail['data'] === 'string') return [{ type: 'redacted_thinking', data: detail['data'] }];
     const { text = '', signature } = detail;
     if (detail['type'] !== 'reasoning.text' || typeof text !== 'string' || typeof signature !== 'string' || signature === '') return [];
@@ -51,10 +52,10 @@ export function thinkingBlocks(message: JsonObject): readonly JsonObject[] {
   });
 }
 
-/** A call that is being answered came without the thinking before it: with a budget set, the provider would refuse to go on. */
+/** A call that is being answered came without the thinking before it: with a budget set, which only Claude has, the provider would refuse to go on. */
 function lacksThinking(turns: readonly Turn[]): boolean {
   const lastUser = turns.findLastIndex((turn) => turn.role === 'user');
-  return turns.slice(lastUser + 1).some((turn) => turn.role === 'assistant' && turn.calls.length > 0 && thinkingBlocks(turn.message).length === 0);
+  return turns.slice(lastUser + 1).some((turn) => turn.role === 'assistant' && turn.calls.length > 0 && thinkingBlocks(turn.message, CLAUDE_THOUGHT).length === 0);
 }
 
 function budgetOf(effort: string, maxTokens: number): number | undefined {

@@ -5,7 +5,7 @@ import type { MediaPart, Turn, UserPart } from '../chat-turns.js';
 import type { FetchedMedia, Media } from '../media.js';
 import { argumentsObject } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
-import { thinkingBlocks } from './thinking.js';
+import { thinkingBlocks, type ThoughtFormat } from './thinking.js';
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 const PDF = 'application/pdf';
@@ -70,17 +70,22 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, takesUrls
   return parts.flatMap((part) => (part.type === 'text' ? textBlocks(part.text, part.isCacheEnd) : [{ said: mediaOf(part, fetched, takesUrls), isCacheEnd: part.isCacheEnd }]));
 }
 
-function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string): Block[] {
+function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string, format: ThoughtFormat): Block[] {
   const calls = turn.calls.map((call) => ({ type: 'tool_use', id: idOf(call.id), name: call.name, input: argumentsObject(call.arguments) }));
-  return [...thinkingBlocks(turn.message).map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text), ...calls.map((said) => ({ said, isCacheEnd: false }))];
+  return [...thinkingBlocks(turn.message, format).map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text), ...calls.map((said) => ({ said, isCacheEnd: false }))];
 }
 
 function resultBlock(id: string, text: string): Block {
   return { said: { type: 'tool_result', tool_use_id: id, ...(text === '' ? {} : { content: text }) }, isCacheEnd: false };
 }
 
+export interface HostTerms {
+  readonly takesUrls: boolean;
+  readonly thoughtFormat: ThoughtFormat;
+}
+
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
-function join(turns: readonly Turn[], fetched: FetchedMedia, takesUrls: boolean): Message[] {
+function join(turns: readonly Turn[], fetched: FetchedMedia, { takesUrls, thoughtFormat }: HostTerms): Message[] {
   const idOf = createCallIds();
   const messages: Message[] = [];
   let results = 0;
@@ -99,7 +104,7 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, takesUrls: boolean)
       continue;
     }
     if (turn.role === 'system') continue;
-    const blocks = turn.role === 'user' ? userBlocks(turn.parts, fetched, takesUrls) : assistantBlocks(turn, idOf);
+    const blocks = turn.role === 'user' ? userBlocks(turn.parts, fetched, takesUrls) : assistantBlocks(turn, idOf, thoughtFormat);
     if (blocks.length > 0) messageOf(turn.role).blocks.push(...blocks);
   }
   return messages;
@@ -118,9 +123,9 @@ function trimPrefill(turns: readonly Turn[]): readonly Turn[] {
 }
 
 /** Throws Unsendable. `fetched` holds what `isSentAsUrl` says no to. Words of the system alone become the user's: there must be someone to answer. */
-export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, takesUrls: boolean): Conversation {
+export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, host: HostTerms): Conversation {
   let system = turns.flatMap((turn) => (turn.role === 'system' ? textBlocks(turn.text, turn.isCacheEnd) : []));
-  let messages = join(trimPrefill(turns), fetched, takesUrls);
+  let messages = join(trimPrefill(turns), fetched, host);
   if (messages.length === 0 && system.length > 0) {
     messages = [{ role: 'user', blocks: system.slice(-1) }];
     system = system.slice(0, -1);

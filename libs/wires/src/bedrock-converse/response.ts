@@ -1,5 +1,5 @@
 /** A whole answer of Converse to a canonical one. */
-import { redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
+import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
 import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
 import { answerOf, readSafely } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
@@ -21,11 +21,11 @@ interface Gathered {
 
 function gatherReasoning(block: JsonObject, gathered: Gathered, isClaude: boolean): void {
   const { details } = gathered;
-  if (isClaude && typeof block['redactedContent'] === 'string') details.push(redactedDetail(block['redactedContent'], details.length));
+  if (isClaude && typeof block['redactedContent'] === 'string') details.push(redactedDetail(block['redactedContent'], details.length, CLAUDE_THOUGHT));
   const told = block['reasoningText'];
   if (!isObject(told)) return;
   gathered.reasoning += stringOf(told, 'text');
-  if (isClaude) details.push(...thinkingDetails(stringOf(told, 'text'), stringOf(told, 'signature'), details.length));
+  if (isClaude) details.push(...thinkingDetails(stringOf(told, 'text'), stringOf(told, 'signature'), details.length, CLAUDE_THOUGHT));
 }
 
 /** Text with the sources it was taken from: only the text is ours to give. */

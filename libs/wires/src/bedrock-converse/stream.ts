@@ -1,5 +1,5 @@
 /** The stream of ConverseStream: binary events in, canonical chunks out. */
-import { redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
+import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
 import { failure, isGarbage, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createEventStreamParser, type EventMessage } from '../event-stream.js';
@@ -62,13 +62,13 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude }: Conver
     block.signature += stringOf(delta, 'signature');
     stream.reasoning(0, text);
     const redacted = stringOf(delta, 'redactedContent');
-    if (redacted !== '') tellDetails([redactedDetail(redacted, details)]);
+    if (redacted !== '') tellDetails([redactedDetail(redacted, details, CLAUDE_THOUGHT)]);
   };
 
   const close = (block: OpenBlock): void => {
     // A tool without arguments is called with none: the arguments of a call always parse.
     if (!block.hasInput) giveInput(block, '{}');
-    tellDetails(thinkingDetails(block.thinking, block.signature, details));
+    tellDetails(thinkingDetails(block.thinking, block.signature, details, CLAUDE_THOUGHT));
   };
 
   const onBlockStart = (event: JsonObject): void => {

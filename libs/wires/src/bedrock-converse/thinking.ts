@@ -1,5 +1,5 @@
 /** Reasoning: effort to each maker's setting, thought of earlier turns back to the model that had it. */
-import { thinkingBlocks, thinkingSettings } from '../anthropic-messages/thinking.js';
+import { CLAUDE_THOUGHT, thinkingBlocks, thinkingSettings } from '../anthropic-messages/thinking.js';
 import type { JsonObject } from '../canonical.js';
 import type { Chat } from '../chat-request.js';
 import type { BedrockModel } from './models.js';
@@ -45,5 +45,5 @@ export function reasoningOf(chat: Chat, model: BedrockModel, maxTokens: number, 
 
 /** Blocks of Claude's thought in an earlier turn; those of other providers stay out. */
 export function thoughtBlocks(message: JsonObject): readonly object[] {
-  return thinkingBlocks(message).map(({ type, data, thinking, signature }) => ({ reasoningContent: type === 'redacted_thinking' ? { redactedContent: data } : { reasoningText: { text: thinking, signature } } }));
+  return thinkingBlocks(message, CLAUDE_THOUGHT).map(({ type, data, thinking, signature }) => ({ reasoningContent: type === 'redacted_thinking' ? { redactedContent: data } : { reasoningText: { text: thinking, signature } } }));
 }
