@@ -1,0 +1,71 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { createEndpointBreakers, type EndpointBreakers } from './endpoint-breakers.js';
+
+type News = Parameters<EndpointBreakers['hear']>[0];
+
+/** Replicas whose news the test carries, so that it may be late or lost. */
+describe('breakers of replicas', () => {
+  let clock: FakeClock;
+  let probes: string[];
+  const replica = (origin: string): EndpointBreakers => createEndpointBreakers({ clock, origin, onProbe: (endpointId) => void probes.push(`${origin} ${endpointId}`) });
+  const attempt = (failure: 'PROVIDER_ERROR' | 'BAD_REQUEST' | undefined, forBreakers = true): News['attempts'][number] => ({
+    endpointId: 'e1', ok: failure === undefined, failure: failure ?? 'FAILURE_CLASS_UNSPECIFIED', stream: true, ttftMs: 0, totalMs: 0, outputTokens: 0, retryAfterMs: 0, atMs: '0', forBreakers,
+  });
+  const news = (origin: string, ...attempts: News['attempts']): News => ({ origin, attempts, probedEndpointIds: [] });
+  const failures = (origin: string, count: number): News => news(origin, ...Array.from({ length: count }, () => attempt('PROVIDER_ERROR')));
+
+  beforeEach(() => {
+    clock = createFakeClock();
+    probes = [];
+  });
+
+  test('end in turn: of calls that leave before any news arrives, one goes to the provider', () => {
+    const [a, b, c] = [replica('a'), replica('b'), replica('c')];
+    const all = [a, b, c];
+    for (const each of all) for (const origin of ['a', 'b', 'c']) each.hear(news(origin));
+    for (const each of all) each.hear(failures('elsewhere', 5));
+    clock.advance(30_000);
+    // "elsewhere" comes after them.
+    expect(all.map((each) => each.admit('e1'))).toEqual([0, 250, 500]);
+    expect(probes).toEqual(['a e1']);
+    // The first one's news is lost: the next goes on by itself.
+    clock.advance(250);
+    expect(all.map((each) => each.admit('e1'))).toEqual([29_750, 0, 250]);
+  });
+
+  test('wait for nobody that was not heard of for long, and a second at most', () => {
+    const z = replica('z');
+    for (let n = 0; n < 20; n += 1) z.hear(news(`gone-${String(n)}`));
+    z.hear(failures('zz', 5));
+    clock.advance(30_000);
+    expect(z.admit('e1')).toBe(1_000);
+    clock.advance(150_000);
+    expect(z.admit('e1')).toBe(0);
+  });
+
+  test('one that hears of another’s try waits for its end, which counts', () => {
+    const a = replica('a');
+    a.hear(failures('b', 5));
+    clock.advance(30_000);
+    a.hear({ origin: 'b', attempts: [], probedEndpointIds: ['e1'] });
+    expect(a.admit('e1')).toBe(30_000);
+    a.hear(news('b', attempt(undefined)));
+    expect(a.admit('e1')).toBe(0);
+    expect(a.states()).toEqual({ closed: 1, 'half-open': 0, open: 0 });
+  });
+
+  test.each<[string, News]>([
+    ['its own news, which comes back to it', failures('a', 9)],
+    ['news without an origin, of before there were any', failures('', 9)],
+    ['attempts that no breaker counted: of an account’s own key, or unsent', news('b', ...Array.from({ length: 9 }, () => attempt('PROVIDER_ERROR', false)))],
+    ['requests that were at fault themselves', news('b', ...Array.from({ length: 9 }, () => attempt('BAD_REQUEST')))],
+    ['a try of an endpoint that is well here', { origin: 'b', attempts: [attempt(undefined)], probedEndpointIds: ['e1'] }],
+    ['a try of an endpoint that is unknown here', { origin: 'b', attempts: [], probedEndpointIds: ['e1'] }],
+  ])('are not opened by %s', (_name, told) => {
+    const a = replica('a');
+    a.hear(told);
+    expect(a.admit('e1')).toBe(0);
+    expect(probes).toEqual([]);
+  });
+});
