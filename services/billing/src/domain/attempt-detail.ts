@@ -2,8 +2,11 @@
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import type { AttemptMessage } from './messages.js';
 
-/** What is empty, zero or false is left out of the text: absent means that. */
-const text = (value: string | undefined): string | undefined => (value === '' ? undefined : value);
+/**
+ * What is empty, zero or false is left out of the text: absent means that. NUL, which Postgres reads in no JSON, is
+ * replaced: one such row would fail every later query over the books.
+ */
+const text = (value: string | undefined): string | undefined => (value === undefined || value === '' ? undefined : value.replaceAll('\0', '\uFFFD'));
 const amount = (value: string): string | undefined => (value === '0' ? undefined : value);
 const count = (value: number): number | undefined => (value === 0 ? undefined : value);
 const flag = (value: boolean): true | undefined => value || undefined;

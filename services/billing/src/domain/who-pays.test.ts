@@ -62,6 +62,12 @@ test.each<readonly [string, readonly AttemptMessage[], readonly OutcomeMessage[]
   expect(booked(attempts, outcomes)).toEqual(expected);
 });
 
+test('text that Postgres cannot read as JSON never gets into the books, whoever sent it', () => {
+  const { detail } = accepted(checkAttempt({ ...ended({}), routedFrom: 'a\0b', finishReason: 'st\0p' }));
+  expect(detail).not.toContain('\\u0000');
+  expect(JSON.parse(detail)).toMatchObject({ routed_from: 'a\uFFFDb', finish_reason: 'st\uFFFDp' });
+});
+
 test.each<readonly [string, Partial<AttemptMessage>, string]>([
   ['2^60 tokens', { tokens: { inputUncached: 2 ** 60, cacheRead: 0, cacheWrite: 0, outputText: 0, outputReasoning: 0, audio: 0, image: 0 } }, 'absurd_tokens'],
   ['tokens below 0', { tokens: { inputUncached: -1, cacheRead: 0, cacheWrite: 0, outputText: 0, outputReasoning: 0, audio: 0, image: 0 } }, 'absurd_tokens'],

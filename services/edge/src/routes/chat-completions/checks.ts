@@ -58,8 +58,15 @@ export function asString(value: unknown, param: string, bounds: { readonly min?:
   return value;
 }
 
+/** A name that is kept with the request's record, where NUL cannot be stored. */
+export function asName(value: unknown, param: string, bounds: { readonly min?: number; readonly max?: number } = {}): string {
+  const text = asString(value, param, bounds);
+  if (text.includes('\0')) throw wrongValue(param, 'text without NUL characters');
+  return text;
+}
+
 export function asStrings(value: unknown, param: string, max: number): readonly string[] {
-  return asArray(value, param, max).map((item, index) => asString(item, `${param}.[${index}]`, { min: 1, max: 256 }));
+  return asArray(value, param, max).map((item, index) => asName(item, `${param}.[${index}]`, { min: 1, max: 256 }));
 }
 
 export function asBoolean(value: unknown, param: string): boolean {

@@ -16,6 +16,7 @@ const user = (part: object): object => ({ messages: [{ role: 'user', content: [p
 describe('chat request', () => {
   test.each<[object, string, string]>([
     [{ model: undefined }, 'missing_required_parameter', 'model'], [{ model: null }, 'missing_required_parameter', 'model'], [{ model: 3 }, 'invalid_type', 'model'], [{ model: '' }, 'invalid_value', 'model'],
+    [{ model: 'a\0b', models: ['m'] }, 'invalid_value', 'model'], [{ models: ['m', '\0'] }, 'invalid_value', 'models.[1]'], [{ user: '\0' }, 'invalid_value', 'user'],
     [{ messages: undefined }, 'missing_required_parameter', 'messages'], [{ messages: [] }, 'invalid_value', 'messages'], [{ messages: {} }, 'invalid_type', 'messages'],
     [{ messages: [{ content: 'x' }] }, 'missing_required_parameter', 'messages.[0].role'], [{ messages: [{ role: 'robot', content: 'x' }] }, 'invalid_value', 'messages.[0].role'], [{ messages: [{ role: 'user' }] }, 'missing_required_parameter', 'messages.[0].content'],
     [{ messages: [{ role: 'user', content: 3 }] }, 'invalid_type', 'messages.[0].content'], [{ messages: [{ role: 'assistant', content: null }] }, 'missing_required_parameter', 'messages.[0].content'],

@@ -5,7 +5,7 @@ import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
 import { isAutoModelId } from '../../wire/models.js';
-import { asArray, asBoolean, asInteger, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
+import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, withoutMadeImages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readProvider, readQuantization } from './preferences.js';
 import { promptWindow } from './prompt-window.js';
@@ -30,7 +30,7 @@ const OWN_FIELDS = new Set([...VARIANT_A_ONLY, 'model', 'stream', 'stream_option
 
 type Check = (value: unknown, name: string) => void;
 
-const aString: Check = (value, name) => void asString(value, name, { min: 1, max: 512 });
+const aString: Check = (value, name) => void asName(value, name, { min: 1, max: 512 });
 const aBoolean: Check = (value, name) => void asBoolean(value, name);
 const within = (min: number, max: number): Check => (value, name) => void asNumber(value, name, min, max);
 
@@ -135,7 +135,7 @@ export function readChatRequest(body: Buffer, variant: Variant): ChatRequestResu
 
 function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, ByteRange>, variant: Variant): ChatRequest {
   const ours: JsonObject = variant === 'A' ? object : Object.fromEntries(Object.entries(object).filter(([name]) => !VARIANT_A_ONLY.has(name)));
-  const model = asString(required(own(ours, 'model'), 'model'), 'model', { min: 1, max: MODEL_ID_MAX });
+  const model = asName(required(own(ours, 'model'), 'model'), 'model', { min: 1, max: MODEL_ID_MAX });
   const messages = checkMessages(own(ours, 'messages'));
   const tools = own(ours, 'tools');
   const hasTools = Array.isArray(tools) && tools.length > 0;
@@ -190,7 +190,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     provider: readProvider(own(ours, 'provider')),
     pluginIds: plugins.ids,
     pluginOptions: plugins.options,
-    sessionId: isAbsent(sessionId) ? undefined : asString(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }),
+    sessionId: isAbsent(sessionId) ? undefined : asName(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }),
     user: typeof user === 'string' ? user : undefined,
     ignoredParams,
     conversationKey: hash('sha256', messages.opening, 'hex').slice(0, 32),
