@@ -9,6 +9,7 @@ import type { Caller } from '../domain/ports.js';
 import { apiError, faultToApiError } from '../wire/errors.js';
 import type { HeaderList } from '../wire/headers.js';
 import { parseJsonObject } from '../wire/json-scan.js';
+import { holdsNul, isReadableUrl } from '../wire/storable.js';
 import type { Authenticator } from '../adapters/authenticator.js';
 import { createApiAuthRouter } from './api-auth/handler.js';
 import { createApiPolicyRouter } from './api-policy/handler.js';
@@ -60,6 +61,10 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.set('query parser', 'simple');
   app.set('case sensitive routing', true);
   app.use(helmet());
+  app.use((request: Request, _response: Response, next: () => void) => {
+    if (!isReadableUrl(request.url)) throw new ApiErrorException(apiError('invalid_value', { message: 'The address cannot be read: percent-encode it as UTF-8, without NUL characters.' }));
+    next();
+  });
 
   const requestIdOf = (request: Request): string => {
     const known = requestIds.get(request);
@@ -141,6 +146,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       if (read.kind !== 'ok') throw new ApiErrorException(apiError('payload_too_large'));
       const json = parseJsonObject(read.body);
       if (json.kind === 'invalid') throw new ApiErrorException(apiError('bad_json', { message: `The body is not a valid JSON object (${json.reason}).` }));
+      if (holdsNul(json.object)) throw new ApiErrorException(apiError('invalid_value', { message: 'The body holds a NUL character (\\u0000), which cannot be stored. Leave it out.' }));
       return json.object;
     },
   });
