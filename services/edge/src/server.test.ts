@@ -133,10 +133,16 @@ describe('answers', () => {
 
 describe('refuses', () => {
   const chat = (over: object = {}) => () => door.chat({ ...hello, ...over });
+  const make = (body: object): Promise<Response> => get('/api/auth', { method: 'POST', headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' }, body: JSON.stringify(body) });
   test.each<[number, string, string | null, () => Promise<Response>]>([
     [400, 'invalid_request_error', null, () => door.chat('{"model":')],
     [400, 'invalid_request_error', 'invalid_value', chat({ temperature: 3 })],
     [400, 'invalid_request_error', 'plugin_unavailable', chat({ plugins: ['web-search'] })],
+    [400, 'invalid_request_error', 'invalid_value', () => get('/v1/models/%ff')],
+    [400, 'invalid_request_error', 'invalid_value', () => get('/api/requests?after=%00')],
+    [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'a\0b' })],
+    [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', scopes: [] })],
+    [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', limits: { allowed_models: [] } })],
     [401, 'invalid_request_error', 'invalid_api_key', () => door.chat(hello, { authorization: 'Bearer nonsense' })],
     [401, 'invalid_request_error', 'invalid_api_key', () => door.chat(hello, { authorization: 'Basic abc' })],
     [404, 'invalid_request_error', 'unknown_url', () => get('/v1/nothing')],

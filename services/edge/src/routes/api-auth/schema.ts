@@ -34,6 +34,9 @@ export function capBodies(caps: readonly CostCapSetting__Output[]): object[] {
   return caps.map((cap) => ({ cap_usd: usd(cap.capNanoUsd), period: cap.period }));
 }
 
+/** Whoever sends an empty list asks for nothing, and would get everything. */
+const EMPTY = 'must not be empty; leave it out for no restriction of its own';
+
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
 const limits = z
@@ -42,7 +45,7 @@ const limits = z
     cost_cap_usd: amount.nullish(),
     cost_cap_period: capPeriod.nullish(),
     cost_caps: costCaps.nullish(),
-    allowed_models: z.array(z.string().min(1).max(200)).max(200).nullish(),
+    allowed_models: z.array(z.string().min(1).max(200)).min(1, EMPTY).max(200).nullish(),
   })
   .check(({ value, issues }) => {
     const wrong = (path: string, message: string): void => void issues.push({ code: 'custom', input: value, path: [path], message });
@@ -70,7 +73,7 @@ function capsOf(given: GivenCaps): CostCapSetting[] {
 
 const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters');
 
-export const createSchema = z.object({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).max(20).nullish(), limits: limits.nullish() });
+export const createSchema = z.object({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
 export const updateSchema = z.object({ name: name.optional(), disabled: z.boolean().optional(), limits: limits.nullable().optional() });
 export const rotateSchema = z.object({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
 
