@@ -2,7 +2,8 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
-import type { HoldGrowth } from './hold-growth.js';
+import { outputTokensMax } from './charge.js';
+import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
 import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 
@@ -17,8 +18,6 @@ const AFTER_FINISH_MS = 2_000;
 /** A client that reads nothing for that long is gone. */
 const STALLED_CLIENT_MS = 60_000;
 const DRAIN_MS = 60_000;
-/** No tokenizer averages more bytes a token over a long text. */
-const ENDLESS_BYTES_PER_TOKEN = 16;
 const ENDLESS_BYTES_MARGIN = 65_536;
 /** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
 const HELD_READ_BYTES = 2_048;
@@ -95,8 +94,8 @@ export class Attempt implements UpstreamListener {
     this.transducer = request.stream ? adapter.createTransducer(request) : undefined;
     this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
     this.firstByteMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : WHOLE_ANSWER_MS;
-    const outputTokensMax = request.maxTokens ?? request.maxOutputTokens;
-    this.outputBytesMax = outputTokensMax > 0 ? outputTokensMax * ENDLESS_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
+    const eachMax = request.maxTokens ?? request.maxOutputTokens;
+    this.outputBytesMax = eachMax > 0 ? outputTokensMax({ maxTokens: eachMax, fields: request.fields }) * LONGEST_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
     this.ended = new Promise((resolve) => {
       this.settle = resolve;
     });

@@ -252,6 +252,15 @@ describe('dispatch', () => {
     expect(provider.requests).toHaveLength(1);
   });
 
+  test('an answer of many choices is as long as all of them together', async () => {
+    const choices = 20;
+    const long = 'abcd'.repeat(2_000);
+    const finish = Array.from({ length: choices }, (_, index) => chunk([{ index, delta: {}, finish_reason: 'stop' }]));
+    provider.enqueue({ chunks: [...Array.from({ length: choices }, (_, index) => chunk([{ index, delta: { content: long }, finish_reason: null }])), ...finish, chunk([], { usage: USAGE }), sse('[DONE]')] });
+    const events = await run(requestOf({ maxTokens: 2_000, fields: [{ name: 'messages', value: Buffer.from('[{"role":"user","content":"hi"}]') }, { name: 'n', value: Buffer.from(String(choices)) }] }));
+    expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', source: 'PROVIDER' });
+  });
+
   describe('with a hold that covers the first tranche', () => {
     const FINISH = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]);
     /** 100 tokens as they are counted: 300 bytes. */
@@ -304,6 +313,16 @@ describe('dispatch', () => {
       const events = await done;
       expect(given).toBeGreaterThan(before);
       expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+    });
+
+    test('a provider that goes on beyond max_tokens is stopped once its tokens cannot be so few, and what was held is charged at most', async () => {
+      const whole = 1_100;
+      provider.enqueue({ chunks: Array.from({ length: 40 }, () => text('abc '.repeat(250))), hang: true });
+      const events = await run(held({ maxTokens: whole, wholeNanoUsd: '1090' }));
+      const bytes = deltasOf(events).reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0);
+      expect(bytes).toBeGreaterThan(whole * 16);
+      expect(bytes).toBeLessThanOrEqual(whole * 16 + 6_144);
+      expect(events.at(-1)?.end).toMatchObject({ finishReason: 'length', source: 'ESTIMATED', tokens: { outputText: whole } });
     });
 
     test('goes on when a refusal is followed by a grant', async () => {

@@ -14,6 +14,11 @@ const ASK_AGAIN_TOKENS = 64;
 /** Bytes of text in a token where nothing better is known: few enough that ordinary text is not longer than it is counted. */
 const BYTES_PER_TOKEN_MIN = 3;
 
+/** No tokenizer averages more bytes a token over a long text. */
+export const LONGEST_BYTES_PER_TOKEN = 16;
+/** Short texts may: a run of blanks is one token. */
+const LONG_TOKENS_BYTES = 2_048;
+
 /** Makes a hold grow to these amounts. False = refused. */
 export type ExtendHold = (accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint) => Promise<boolean>;
 
@@ -49,7 +54,8 @@ export class HoldGrowth {
 
   /** What to do when `outputBytes` of text have come. */
   after(outputBytes: number): ReadVerdict {
-    if (this.covered >= this.whole) return 'go';
+    // The provider was told where to end. One that goes on regardless is stopped once its tokens cannot be so few.
+    if (this.covered >= this.whole) return outputBytes > this.whole * LONGEST_BYTES_PER_TOKEN + LONG_TOKENS_BYTES ? 'stop' : 'go';
     const used = Math.ceil(outputBytes / BYTES_PER_TOKEN_MIN);
     const stopAt = this.covered - STOP_LEFT_TOKENS;
     const isAtStop = used >= stopAt;
