@@ -263,6 +263,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       ttftMs: attempt.ttftMs,
       totalMs,
       finishReason,
+      callsOnly: request.rounds && !request.clientStream && finishReason === 'tool_calls',
       endedAtMs: clock.nowMs(),
     };
     await journal.end(request.requestId, request.attempt, ended);

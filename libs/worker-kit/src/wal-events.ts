@@ -46,6 +46,7 @@ export function startedEvent(record: AttemptStart): AttemptEvent {
     referenceCard: record.referenceCard,
     deliveredUnknown: false,
     traceparent: record.traceparent ?? '',
+    callsOnly: false,
   };
 }
 
@@ -64,6 +65,7 @@ export function completeEvent(event: AttemptEvent, end: AttemptEnd): void {
   event.ttftMs = Math.round(end.ttftMs);
   event.totalMs = Math.round(end.totalMs);
   event.finishReason = end.finishReason;
+  event.callsOnly = end.callsOnly === true;
   event.endedAtMs = String(end.endedAtMs);
 }
 

@@ -111,6 +111,27 @@ test('rounds of one request end its hold together: the last with the sum, those 
   await journal.close();
 });
 
+test('rounds of a process that died are charged when the last one answered, and cost nothing when it broke off before', async () => {
+  const w = await world();
+  const journal = await w.open();
+  const rounds = { earlierNanoUsd: 0n, earlierTokens: 0n };
+  const calls: AttemptEnd = { ...end, finishReason: 'tool_calls', callsOnly: true };
+  for (const id of ['answered', 'between', 'within']) {
+    await journal.start({ ...start(id), rounds });
+    await journal.end(id, 1, calls);
+  }
+  for (const id of ['answered', 'within']) await journal.start({ ...start(id), attempt: 2, rounds });
+  await journal.end('answered', 2, end);
+  await journal.flush();
+  await journal.close();
+  const successor = await w.open();
+  const recovered = successor.recover();
+  await w.clock.advanceAsync(3_000);
+  await recovered;
+  expect([...outcomesIn(w.usage)].sort()).toEqual(['answered DELIVERED false', 'answered DELIVERED false', 'between DISCARDED false', 'within DISCARDED false', 'within DISCARDED false']);
+  await successor.close();
+});
+
 test('a process that died is booked at its last checkpoint, and at 0 when nothing was delivered, despite a torn tail', async () => {
   const w = await world();
   const journal = await w.open();

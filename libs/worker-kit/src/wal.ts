@@ -18,7 +18,7 @@ import { attemptKey, LiveAttempt, oldestReservationMs, type Told } from './wal-a
 import { GroupCommit } from './wal-commit.js';
 import { localDisk, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
-import { completeEvent, concludedOutcome, finishedHold, orphanEvent, startedEvent, withPrompt } from './wal-events.js';
+import { completeEvent, concludedOutcome, finishedHold, orphanEvent, startedEvent, withPrompt, type AttemptEvent } from './wal-events.js';
 import { LogFiles } from './wal-files.js';
 import { replayLog, type Replayed } from './wal-replay.js';
 
@@ -285,11 +285,26 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
 
   private writeOutcome(attempt: LiveAttempt, told: Told): void {
     // What recovery would conclude anyway is not lost with the process.
-    const isForeseen = attempt.told === undefined && told.outcome === concludedOutcome(attempt.event);
+    const isForeseen = attempt.told === undefined && !attempt.event.callsOnly && told.outcome === concludedOutcome(attempt.event);
     attempt.told = told;
     const entry = new OutcomeEntry(this, attempt, told);
     if (isForeseen) this.commit.addLazily(entry);
     else this.commit.add(entry);
+  }
+
+  /** Edge never told: nobody is charged for rounds whose request broke off before it was answered. */
+  private conclusionOf(attempt: LiveAttempt): 'DELIVERED' | 'DISCARDED' {
+    const outcome = concludedOutcome(attempt.event);
+    return attempt.event.callsOnly && !this.isAnsweredLater(attempt.event) ? 'DISCARDED' : outcome;
+  }
+
+  private isAnsweredLater({ requestId, attempt }: AttemptEvent): boolean {
+    for (const known of [this.open, this.concluded]) {
+      for (const { event, endedAtMs } of known.values()) {
+        if (event.requestId === requestId && event.attempt > attempt && endedAtMs !== undefined && !event.callsOnly && concludedOutcome(event) === 'DELIVERED') return true;
+      }
+    }
+    return false;
   }
 
   /** Whoever reads the log after a kill would conclude that it was delivered. */
@@ -339,7 +354,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
 
   private concludeLeftovers(): void {
     for (const attempt of this.leftovers) {
-      const told: Told = attempt.early ?? { outcome: concludedOutcome(attempt.event), byEdge: false };
+      const told: Told = attempt.early ?? { outcome: this.conclusionOf(attempt), byEdge: false };
       if (attempt.endedAtMs === undefined) attempt.early = told;
       else if (attempt.told === undefined) this.writeOutcome(attempt, told);
     }
@@ -377,9 +392,9 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const nowMs = this.clock.monotonicMs();
     if (this.isKnown) {
       for (const attempt of this.open.values()) {
-        const { endedAtMs, tendedAtMs, told, event, rounds } = attempt;
+        const { endedAtMs, tendedAtMs, told, rounds } = attempt;
         const patienceMs = rounds === undefined || tendedAtMs !== undefined ? CONCLUDE_MS : CONCLUDE_ROUND_MS;
-        if (told === undefined && endedAtMs !== undefined && nowMs - Math.max(endedAtMs, tendedAtMs ?? endedAtMs) > patienceMs) this.writeOutcome(attempt, { outcome: concludedOutcome(event), byEdge: false });
+        if (told === undefined && endedAtMs !== undefined && nowMs - Math.max(endedAtMs, tendedAtMs ?? endedAtMs) > patienceMs) this.writeOutcome(attempt, { outcome: this.conclusionOf(attempt), byEdge: false });
       }
     }
     for (const { key, endedAtMs } of this.concluded.values()) {

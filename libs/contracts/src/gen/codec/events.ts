@@ -88,6 +88,7 @@ export function writeAttemptEnded(w: Writer, m: AttemptEnded): void {
   if (m.referenceCard !== undefined && m.referenceCard !== null) { w.uint32(218); { const at = w.open(); writePriceCard(w, m.referenceCard); w.close(at); } }
   if (m.deliveredUnknown === true) { w.uint32(224); w.bool(m.deliveredUnknown); }
   if (m.traceparent !== undefined && m.traceparent !== '') { w.uint32(234); w.string(m.traceparent); }
+  if (m.callsOnly === true) { w.uint32(240); w.bool(m.callsOnly); }
 }
 export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
   let v1: string = '0';
@@ -119,6 +120,7 @@ export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
   let v27: PriceCardOut | null = null;
   let v28: boolean = false;
   let v29: string = '';
+  let v30: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -152,11 +154,12 @@ export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
       case 218: v27 = readPriceCard(r, r.delimited(end)); break;
       case 224: v28 = r.bool(); break;
       case 234: v29 = r.string(end); break;
+      case 240: v30 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29 } as AttemptEndedOut;
+  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30 } as AttemptEndedOut;
 }
 export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v1 = m.seq !== undefined && m.seq !== null ? copyInt64(m.seq) : '0';
@@ -188,7 +191,8 @@ export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v27 = m.referenceCard !== undefined && m.referenceCard !== null ? copyPriceCard(m.referenceCard) : null;
   const v28 = m.deliveredUnknown !== undefined && m.deliveredUnknown !== null ? m.deliveredUnknown : false;
   const v29 = m.traceparent !== undefined && m.traceparent !== null ? m.traceparent : '';
-  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29 } as AttemptEndedOut;
+  const v30 = m.callsOnly !== undefined && m.callsOnly !== null ? m.callsOnly : false;
+  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30 } as AttemptEndedOut;
 }
 
 export function writeOutcomeTold(w: Writer, m: OutcomeTold): void {

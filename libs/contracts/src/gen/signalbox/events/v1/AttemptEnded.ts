@@ -38,6 +38,7 @@ export interface AttemptEnded {
   'referenceCard'?: (_signalbox_common_v1_PriceCard | null);
   'deliveredUnknown'?: (boolean);
   'traceparent'?: (string);
+  'callsOnly'?: (boolean);
 }
 
 export interface AttemptEnded__Output {
@@ -70,4 +71,5 @@ export interface AttemptEnded__Output {
   'referenceCard': (_signalbox_common_v1_PriceCard__Output | null);
   'deliveredUnknown': (boolean);
   'traceparent': (string);
+  'callsOnly': (boolean);
 }
