@@ -40,6 +40,7 @@ export class Conversation implements AttemptSinks {
   private isStarted = false;
   private isLeft = false;
   private isHungUp = false;
+  private hasShown = false;
   private checkpointAt: number;
   private checkpointBytes = 0;
 
@@ -81,7 +82,13 @@ export class Conversation implements AttemptSinks {
     return this.gatherer?.whole();
   }
 
+  /** A client's stream has been given more than calls. Known of requests in rounds only. */
+  get isSeen(): boolean {
+    return this.hasShown;
+  }
+
   onChunk(event: ChunkEvent): boolean {
+    if (this.options.request.rounds && !this.hasShown) this.hasShown = this.options.request.clientStream && showsMoreThanCalls(event.choices);
     if (this.gatherer !== undefined) {
       this.gatherer.add(event.choices);
       return true;
@@ -130,4 +137,12 @@ export class Conversation implements AttemptSinks {
     this.attempt.drain();
     void this.attempt.ended.then(() => drains.give());
   };
+}
+
+const isSaid = (value: unknown): boolean => value !== null && value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0);
+
+/** Calls of tools that run here are kept from the client, who hears nothing then. */
+function showsMoreThanCalls(choices: Uint8Array): boolean {
+  const parsed = JSON.parse(Buffer.from(choices).toString('utf8')) as readonly { readonly delta?: Readonly<Record<string, unknown>> }[];
+  return parsed.some(({ delta = {} }) => Object.entries(delta).some(([name, value]) => name !== 'role' && name !== 'tool_calls' && isSaid(value)));
 }

@@ -261,6 +261,15 @@ describe('dispatch', () => {
     expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', source: 'PROVIDER' });
   });
 
+  test.each([
+    ['a round that gave a stream nothing but calls', true, '', true], ['one that spoke before its calls', true, 'Let me see. ', false], ['one whose client takes no stream', false, 'Let me see. ', true], ['calls of a request that is asked once', true, '', undefined],
+  ])('%s is told apart in the journal', async (_case, clientStream, said, callsOnly) => {
+    const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'code_exec', arguments: '{}' } };
+    provider.enqueue({ chunks: [chunk([{ index: 0, delta: { role: 'assistant', content: said }, finish_reason: null }]), chunk([{ index: 0, delta: { tool_calls: [call] }, finish_reason: null }]), chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
+    await run(requestOf({ rounds: callsOnly !== undefined, clientStream, gather: !clientStream }));
+    expect(ends[0]?.callsOnly).toBe(callsOnly ?? false);
+  });
+
   describe('with a hold that covers the first tranche', () => {
     const FINISH = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]);
     /** 100 tokens as they are counted: 300 bytes. */

@@ -263,7 +263,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       ttftMs: attempt.ttftMs,
       totalMs,
       finishReason,
-      callsOnly: request.rounds && !request.clientStream && finishReason === 'tool_calls',
+      callsOnly: request.rounds && finishReason === 'tool_calls' && !conversation.isSeen,
       endedAtMs: clock.nowMs(),
     };
     await journal.end(request.requestId, request.attempt, ended);

@@ -58,7 +58,7 @@ export interface AttemptEnd {
   readonly ttftMs: number;
   readonly totalMs: number;
   readonly finishReason: string;
-  /** A round that ended in calls, of a request whose client takes no stream: nobody saw it unless a later one answered. */
+  /** A round that ended in calls and gave its client nothing else: nobody saw it unless a later one answered. */
   readonly callsOnly?: boolean;
   readonly endedAtMs: number;
 }
