@@ -61,6 +61,34 @@ export function readProvider(value: unknown): ProviderPreferences | undefined {
   return preferences;
 }
 
+export interface PrivacyWishes {
+  readonly dataCollection: '' | 'allow' | 'deny';
+  readonly zdr: boolean;
+}
+
+/** The wishes at the top level and those of clients that write them within `provider`: the stricter one counts, in either variant. */
+export function readPrivacy(body: JsonObject): PrivacyWishes {
+  const top = privacyOf(body, '');
+  const provider = own(body, 'provider');
+  const within = isObject(provider) ? privacyOf(provider, 'provider.') : NO_PRIVACY;
+  return { zdr: top.zdr || within.zdr, dataCollection: within.dataCollection === 'deny' || top.dataCollection === '' ? within.dataCollection : top.dataCollection };
+}
+
+const NO_PRIVACY: PrivacyWishes = { dataCollection: '', zdr: false };
+
+function privacyOf(object: JsonObject, prefix: string): PrivacyWishes {
+  const collection = own(object, 'data_collection');
+  const zdr = own(object, 'zdr');
+  return { dataCollection: isAbsent(collection) ? '' : asOneOf(collection, `${prefix}data_collection`, ['allow', 'deny']), zdr: isAbsent(zdr) ? false : asBoolean(zdr, `${prefix}zdr`) };
+}
+
+const PROVIDER_FIELDS: ReadonlySet<string> = new Set(['order', 'only', 'ignore', 'allow_fallbacks', 'require_parameters', 'sort', 'max_price', 'data_collection', 'zdr']);
+
+/** Names within `provider` that mean nothing here. */
+export function unknownPreferences(provider: unknown): readonly string[] {
+  return isObject(provider) ? Object.keys(provider).filter((name) => !PROVIDER_FIELDS.has(name)).map((name) => `provider.${name}`) : [];
+}
+
 function readPrice(prices: JsonObject, name: string): string | undefined {
   const value = own(prices, name);
   if (isAbsent(value)) return undefined;

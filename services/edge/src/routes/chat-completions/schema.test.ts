@@ -30,7 +30,7 @@ describe('chat request', () => {
     [{ top_p: 1.1 }, 'invalid_value', 'top_p'], [{ presence_penalty: -3 }, 'invalid_value', 'presence_penalty'], [{ stop: ['1', '2', '3', '4', '5'] }, 'invalid_value', 'stop'], [{ n: 0 }, 'invalid_value', 'n'], [{ top_logprobs: 21 }, 'invalid_value', 'top_logprobs'],
     [{ tools: Array.from({ length: 129 }, () => tool) }, 'invalid_value', 'tools'], [{ tools: [tool], tool_choice: 'any' }, 'invalid_value', 'tool_choice'], [{ tool_choice: 'required' }, 'invalid_value', 'tool_choice'],
     [{ response_format: { type: 'xml' } }, 'invalid_value', 'response_format.type'], [{ response_format: { type: 'json_schema' } }, 'missing_required_parameter', 'response_format.json_schema'],
-    [{ data_collection: 'maybe' }, 'invalid_value', 'data_collection'], [{ zdr: 1 }, 'invalid_type', 'zdr'], [{ preferred_max_latency: 0 }, 'invalid_value', 'preferred_max_latency'], [{ min_quantization: 'int3' }, 'invalid_value', 'min_quantization'],
+    [{ data_collection: 'maybe' }, 'invalid_value', 'data_collection'], [{ provider: { zdr: 'yes' } }, 'invalid_type', 'provider.zdr'], [{ zdr: 1 }, 'invalid_type', 'zdr'], [{ preferred_max_latency: 0 }, 'invalid_value', 'preferred_max_latency'], [{ min_quantization: 'int3' }, 'invalid_value', 'min_quantization'],
     [{ min_quantization: 'fp16', max_quantization: 'int8' }, 'invalid_value', 'min_quantization'], [{ plugins: ['nope'] }, 'unknown_plugin', 'plugins'], [{ plugins: 'web-search' }, 'invalid_type', 'plugins'],
     [{ provider: { max_price: { prompt: 1e-12 } } }, 'invalid_value', 'provider.max_price.prompt'], [{ session_id: 'x'.repeat(257) }, 'invalid_value', 'session_id'],
   ])('refuses %.80j with its code and parameter', (over, code, param) => {
@@ -72,6 +72,17 @@ describe('chat request', () => {
 
   test('variant B ignores and names what only variant A has, but honours privacy', () => {
     expect(requestOf({ plugins: ['nope'], min_quantization: 'x', zdr: true, data_collection: 'deny' }, 'B')).toMatchObject({ pluginIds: [], minQuantization: '', zdr: true, dataCollection: 'deny', ignoredParams: ['plugins', 'min_quantization'] });
+  });
+
+  test.each<[object, { zdr: boolean; dataCollection: string }]>([
+    [{ provider: { zdr: true, data_collection: 'deny' } }, { zdr: true, dataCollection: 'deny' }], [{ zdr: false, data_collection: 'allow', provider: { zdr: true, data_collection: 'deny' } }, { zdr: true, dataCollection: 'deny' }],
+    [{ zdr: true, data_collection: 'deny', provider: { zdr: false, data_collection: 'allow' } }, { zdr: true, dataCollection: 'deny' }], [{ provider: { data_collection: 'allow' } }, { zdr: false, dataCollection: 'allow' }], [{}, { zdr: false, dataCollection: '' }],
+  ])('a wish for privacy counts wherever it stands, the stricter one first: %j', (over, wishes) => {
+    for (const variant of ['A', 'B'] as const) expect(requestOf(over, variant)).toMatchObject(wishes);
+  });
+
+  test('preferences that mean nothing here are named', () => {
+    expect(requestOf({ provider: { order: ['a'], zdr: true, quantizations: ['int4'], foo: 1 } }).ignoredParams).toEqual(['provider.quantizations', 'provider.foo']);
   });
 
   test('one conversation keeps its key as it grows', () => {

@@ -7,7 +7,7 @@ import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire
 import { isAutoModelId } from '../../wire/models.js';
 import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, withoutMadeImages, type MessageFacts } from './messages.js';
-import { readPlugins, readPositive, readProvider, readQuantization } from './preferences.js';
+import { readPlugins, readPositive, readPrivacy, readProvider, readQuantization, unknownPreferences } from './preferences.js';
 import { promptWindow } from './prompt-window.js';
 
 export type ChatRequestResult = { readonly kind: 'ok'; readonly request: ChatRequest } | { readonly kind: 'invalid'; readonly error: ApiError };
@@ -149,8 +149,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   const choices = own(ours, 'n');
   const quantization = readQuantization(ours);
   const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
-  const dataCollection = own(ours, 'data_collection');
-  const zdr = own(ours, 'zdr');
+  const { dataCollection, zdr } = readPrivacy(object);
   const models = own(ours, 'models');
   const sessionId = own(ours, 'session_id');
   const user = own(ours, 'user');
@@ -181,8 +180,8 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     promptBytes,
     promptTokens: estimatedTokens(promptBytes, messages),
     hasUnboundedParts: messages.hasUnboundedParts,
-    dataCollection: isAbsent(dataCollection) ? '' : asOneOf(dataCollection, 'data_collection', ['allow', 'deny']),
-    zdr: isAbsent(zdr) ? false : asBoolean(zdr, 'zdr'),
+    dataCollection,
+    zdr,
     preferredMaxLatency: readPositive(ours, 'preferred_max_latency'),
     preferredMinThroughput: readPositive(ours, 'preferred_min_throughput'),
     minQuantization: quantization.min,
@@ -192,7 +191,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     pluginOptions: plugins.options,
     sessionId: isAbsent(sessionId) ? undefined : asName(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }),
     user: typeof user === 'string' ? user : undefined,
-    ignoredParams,
+    ignoredParams: [...ignoredParams, ...unknownPreferences(own(ours, 'provider'))],
     conversationKey: hash('sha256', messages.opening, 'hex').slice(0, 32),
     promptText: choosesModel(model, models) ? promptWindow(own(ours, 'messages')) : '',
   };
