@@ -311,4 +311,17 @@ describe('connections', () => {
     socket.write('NONSENSE\r\n\r\n');
     expect(await readRaw(socket)).not.toContain('HTTP/1.1 400');
   });
+
+  test('garbage behind a request that has reached a provider is not answered as its refusal', async () => {
+    door.neighbours.scripts.set('a', () => undefined);
+    const body = JSON.stringify(hello);
+    const socket = door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    await until(() => door.neighbours.calls.length === 1);
+    const closed = once(socket, 'close');
+    let answer = '';
+    socket.on('data', (bytes: Buffer) => (answer += String(bytes)));
+    socket.write('NONSENSE\r\n\r\n');
+    await closed;
+    expect(answer).toBe('');
+  });
 });

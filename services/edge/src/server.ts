@@ -55,7 +55,8 @@ export function createPublicServer({ chat, site, gate, makeId, inFlight, inFligh
   server.maxHeadersCount = 0;
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const response = answering.get(socket);
-    if (response !== undefined && response.headersSent && !response.writableFinished) socket.destroy();
+    // A whole request may have reached a provider by now: it is told of a closed connection, never of a refusal that is another's.
+    if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete)) socket.destroy();
     else answerBadRequest(error, socket, makeId('call'));
   });
   return server;
