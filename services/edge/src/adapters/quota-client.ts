@@ -43,8 +43,8 @@ export function createQuotaClient(client: RpcClient, admitDeadlineMs = ADMIT_DEA
       try {
         const request: HeartbeatRequest = { writer: '', holds: [{ accountId, requestId, extendToNanoUsd: String(toNanoUsd), extendToTokens: String(toTokens) }] };
         return (await client.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { deadlineMs: EXTEND_DEADLINE_MS, requestId })).refusedRequestIds.length === 0;
-      } catch {
-        return false;
+      } catch (error) {
+        throw new Fault('quota_unavailable', 'no extension', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(requestId) });
       }
     },
   };

@@ -100,8 +100,8 @@ export interface Answer {
   cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void;
   /** Not streamed: the whole answer. */
   body(body: Body__Output, settlement: Settlement): void;
-  /** An error instead of an answer: a status if none has left, else an error chunk. */
-  refuse(refusal: Refusal): void;
+  /** An error instead of an answer: a status if none has left, else an error chunk, with what was delivered if anything was. */
+  refuse(refusal: Refusal, settlement?: Settlement): void;
   /** What routing decided; told only where the turn asks for an explanation. */
   decided(plan: DecideResponse__Output): void;
   /** Figures for the rate-limit headers. */

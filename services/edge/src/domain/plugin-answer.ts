@@ -92,7 +92,7 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
       });
       inner.body({ ...body, choices: Buffer.from(JSON.stringify(choices)) }, withPipeline(settlement));
     },
-    refuse: (refusal) => inner.refuse(refusal),
+    refuse: (refusal, settlement) => inner.refuse(refusal, settlement),
     decided: (plan) => inner.decided(plan),
     admitted: (admission) => {
       onAdmission?.(admission.decision === 'ADMITTED');

@@ -25,7 +25,7 @@ export interface QuotaPort {
   admit(request: AdmitRequest): Promise<AdmitResponse__Output>;
   /** Frees the hold of a request that was never dispatched; failures are left to the lease. */
   release(accountId: string, requestId: string): void;
-  /** Makes the hold of a request grow to these amounts. False = refused, or quota is away. Never rejects. */
+  /** Makes the hold of a request grow to these amounts. False = refused. Throws a Fault `quota_unavailable`. */
   extend(accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint): Promise<boolean>;
 }
 

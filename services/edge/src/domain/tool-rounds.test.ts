@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { PrepareRequest, PrepareResponse__Output, RunToolRequest, Tool__Output } from '@signalbox/contracts/plugins';
+import { Fault } from '@signalbox/kernel/fault';
 import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
 import { withMessages } from '../routes/chat-completions/with-messages.js';
 import { callerWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
@@ -248,6 +249,27 @@ describe('limits', () => {
     expect(fake.extended).toHaveLength(1);
     expect(fake.extended[0]?.[0]).toBeGreaterThan(20_000n);
     expect(fake.extended[0]?.[1]).toBeGreaterThan(15n);
+  });
+
+  test('quota that is away between two rounds is a fault of ours, never a cost cap: it costs nothing', async () => {
+    const { fake, answer, turn, run } = story({ rounds: [(call) => call.play(...calling(ours()))] });
+    turn.caller = capped;
+    fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
+    fake.grantsExtensions = new Fault('quota_unavailable', 'away');
+    expect((await run()).result).toBe('refused');
+    expect(answer.refusal).toMatchObject({ kind: 'fault', fault: { code: 'quota_unavailable' } });
+    expect(fake.outcomes).toEqual(['a#1 DISCARDED']);
+  });
+
+  test('the same after words have reached the client: an error chunk, and what was delivered is charged', async () => {
+    const { fake, answer, turn, run } = story({ request: { stream: true }, rounds: [(call) => call.play(events.role(), chunkOf({ content: 'Let me see. ' }), ...streaming(ours()).slice(1))] });
+    turn.caller = capped;
+    fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
+    fake.grantsExtensions = new Fault('quota_unavailable', 'away');
+    expect((await run()).result).toBe('cut');
+    expect(answer.refusal).toMatchObject({ kind: 'fault', fault: { code: 'quota_unavailable' } });
+    expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '20000' } });
+    expect(fake.outcomes).toEqual(['a#1 DELIVERED']);
   });
 
   test('without room for another round the answer ends for its length, and says why', async () => {

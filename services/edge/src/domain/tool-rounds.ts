@@ -2,6 +2,7 @@
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { End__Output, Outcome } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { toFault, type Fault } from '@signalbox/kernel/fault';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
@@ -116,6 +117,9 @@ class Rounds {
     if (this.options.turn.request.stream) this.beat();
     try {
       return await this.rounds();
+    } catch (error) {
+      // Such as quota that is away between two rounds.
+      return this.failed(toFault(error));
     } finally {
       this.heartbeat?.cancel();
       if (this.unpaidNanoUsd > 0n) this.options.onWaste();
@@ -309,6 +313,21 @@ class Rounds {
     return this.give(latest, stopped, true, 'length');
   }
 
+  /** A fault of ours between rounds, never told as a limit. Where the client has seen nothing, it pays nothing. */
+  private failed(fault: Fault): Conducted {
+    const { turn: { answer } } = this.options;
+    const { hasContent, route } = this.shown;
+    if (!hasContent || route === undefined) {
+      this.discard();
+      answer.refuse({ kind: 'fault', fault });
+      return { attempts: this.before, result: 'refused' };
+    }
+    this.tellAll('DELIVERED', false);
+    this.showImages(route);
+    answer.refuse({ kind: 'fault', fault }, this.lastSettlement());
+    return { attempts: this.before, result: 'cut' };
+  }
+
   /** A round failed or broke off. Where the client has seen nothing, it gets an error and pays nothing. */
   private broken(end: RoundEnd & { readonly kind: 'refused' | 'cut' }, conducted: Conducted): Conducted {
     const { turn: { answer }, tell } = this.options;
@@ -324,7 +343,7 @@ class Rounds {
       const failed = last?.failed;
       const { route } = this.shown;
       if (route !== undefined) this.showImages(route);
-      if (failed === undefined || route === undefined) answer.refuse(end.refusal);
+      if (failed === undefined || route === undefined) answer.refuse(end.refusal, settlement);
       else answer.cut(route, failed, settlement);
       return { attempts: this.before, result: 'cut' };
     }

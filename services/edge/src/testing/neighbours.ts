@@ -61,7 +61,7 @@ export interface FakeNeighbours extends Neighbours {
   readonly extended: (readonly [bigint, bigint])[];
   /** Rounds whose worker was told that edge lives. */
   readonly tended: string[];
-  grantsExtensions: boolean;
+  grantsExtensions: boolean | Fault;
   readonly calls: PlayedCall[];
   readonly outcomes: string[];
   /** By provider; a provider that is not here has no worker. */
@@ -103,7 +103,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
       release: (_accountId, requestId) => void neighbours.released.push(requestId),
       extend: (_accountId, _requestId, toNanoUsd, toTokens) => {
         neighbours.extended.push([toNanoUsd, toTokens]);
-        return Promise.resolve(neighbours.grantsExtensions);
+        return neighbours.grantsExtensions instanceof Fault ? Promise.reject(neighbours.grantsExtensions) : Promise.resolve(neighbours.grantsExtensions);
       },
     },
     workers: {

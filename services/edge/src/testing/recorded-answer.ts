@@ -51,8 +51,9 @@ export function createRecordedAnswer(): RecordedAnswer {
       answer.raw.push(Buffer.from(body.choices).toString());
       answer.said.push(`body ${textOf(body.choices)}`);
     },
-    refuse: (refusal) => {
+    refuse: (refusal, settlement) => {
       answer.refusal = refusal;
+      answer.settlement = settlement ?? answer.settlement;
       answer.said.push(`refuse ${refusal.kind}`);
     },
     admitted: () => undefined,

@@ -136,7 +136,7 @@ export class HttpAnswer implements Answer {
     this.watchRest();
   }
 
-  refuse(refusal: Refusal): void {
+  refuse(refusal: Refusal, settlement?: Settlement): void {
     if (this.isDone) return;
     this.isDone = true;
     if (this.options.recorder !== undefined && refusal.kind === 'fault' && refusal.fault.code === 'internal_error') this.options.recorder.isDoubtful = true;
@@ -144,7 +144,7 @@ export class HttpAnswer implements Answer {
     const own = errorOfRefusal(refusal, clock.nowMs());
     const error = isUncounted(refusal) ? gate.noteInvalid(caller, own) : own;
     if (this.wire === undefined) gate.fail(response, requestId, error, caller, this.refusalMetadata(refusal));
-    else this.end(this.wire.error(this.take(), forVariant(error, caller.variant)));
+    else this.end(this.wire.error(this.take(), forVariant(error, caller.variant), settlement === undefined ? undefined : this.endOf(settlement)));
   }
 
   abandon(): void {
