@@ -80,7 +80,7 @@ export function refusalToApiError(decision: DecideResponse__Output, model: strin
     case 'MODEL_DEPRECATED':
       return apiError('model_deprecated', { param: 'model', message: `The model '${shown}' is no longer served.`, metadata: { fallback_models: decision.fallbackModels } });
     case 'NO_ELIGIBLE_PROVIDER':
-      return apiError('no_eligible_provider', { param: 'model', metadata: { excluded_by: decision.excludedBy } });
+      return apiError('no_eligible_provider', { param: 'model', ...(decision.excludedBy.length === 0 ? {} : { message: `No provider of this model meets the requirements of the request; left out by: ${decision.excludedBy.join(', ')}.` }), metadata: { excluded_by: decision.excludedBy } });
     case 'CONTEXT_LENGTH_EXCEEDED':
       return apiError('context_length_exceeded', {
         param: 'messages',
