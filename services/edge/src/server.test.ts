@@ -140,6 +140,8 @@ describe('refuses', () => {
     [400, 'invalid_request_error', 'plugin_unavailable', chat({ plugins: ['web-search'] })],
     [400, 'invalid_request_error', 'invalid_value', () => get('/v1/models/%ff')],
     [400, 'invalid_request_error', 'invalid_value', () => get('/api/requests?after=%00')],
+    [404, 'invalid_request_error', 'key_not_found', () => get('/api/auth/key_%00')],
+    [404, 'invalid_request_error', 'key_not_found', () => get('/api/providers/openai%00', { method: 'DELETE' })],
     [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'a\0b' })],
     [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', scopes: [] })],
     [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', limits: { allowed_models: [] } })],

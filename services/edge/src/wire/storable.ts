@@ -1,9 +1,10 @@
 /** What a client sends to be stored or looked up: no store of ours can hold a NUL character, so it is the client's mistake. */
 
-/** True when the path and the query can be decoded, and hold no NUL. */
+/** True when path and query can be decoded, and the query holds no NUL. One in the path is part of an id that nothing has. */
 export function isReadableUrl(url: string): boolean {
+  const query = url.indexOf('?');
   try {
-    return !decodeURIComponent(url).includes('\0');
+    return decodeURIComponent(url) !== '' && (query < 0 || !decodeURIComponent(url.slice(query)).includes('\0'));
   } catch {
     return false;
   }

@@ -18,6 +18,7 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
   const refOf = (request: Request): { readonly accountId: string; readonly keyId: string } => ({ accountId: callerOf(request).caller.account.id, keyId: String(request.params['id'] ?? '') });
 
   const router = Router();
+  router.param('id', (_request, response: Response, next: () => void, id: string) => (id.includes('\0') ? notFound(response) : next()));
   router.post('/', async (request, response) => {
     const body = await parse(request, response, createSchema);
     if (body === undefined) return;

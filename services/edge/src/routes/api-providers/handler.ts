@@ -29,6 +29,7 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
   };
 
   const router = Router();
+  router.param('provider', (_request, response: Response, next: () => void, provider: string) => (provider.includes('\0') ? notFound(response) : next()));
   router.get('/', async (request, response) => {
     const keys = await listOf(request);
     sendJson(response, 200, { object: 'list', data: keys.map(providerKeyBody), has_more: false, first_id: keys[0]?.provider ?? null, last_id: keys.at(-1)?.provider ?? null });

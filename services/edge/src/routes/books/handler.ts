@@ -64,6 +64,7 @@ export function createBooksRouters({ billing, callerOf, fail, refuseMethod }: Bo
     if (page.afterUnknown) fail(response, apiError('invalid_value', { param: 'after', message: 'after must be the id of a request.' }));
     else sendPage(response, { data: page.requests.map(requestBody), hasMore: page.hasMore, ids: page.requests.map(({ id }) => id) });
   });
+  requests.param('id', (_request, response: Response, next: () => void, id: string) => (id.includes('\0') ? fail(response, apiError('request_not_found', { param: 'request_id' })) : next()));
   requests.get('/:id', async (request, response) => {
     const found = await call<GetRequestRequest, GetRequestResponse__Output>(request, 'GetRequest', { accountId: callerOf(request).accountId, requestId: request.params.id });
     if (!found.found || found.request === null) fail(response, apiError('request_not_found', { param: 'request_id' }));
