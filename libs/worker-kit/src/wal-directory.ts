@@ -38,6 +38,8 @@ export function ensureIdentity(directory: string, provider: string, clock: Clock
 
 const heldHere = new Set<string>();
 
+const codeOf = (error: unknown): unknown => (typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined);
+
 /** True when the process runs and is the one that took the lock: a number that the system gave away again has another start time. */
 function isHolderAlive(holder: string): boolean {
   const [id = '', startedAt = ''] = holder.split(' ');
@@ -46,19 +48,22 @@ function isHolderAlive(holder: string): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
-  const now = startTimeOf(pid);
-  return now === '' || startedAt === '' || now === startedAt;
+  const { state, startTime } = statOf(pid);
+  // A killed process keeps its number until its parent asks for its end; it writes no more.
+  if (state === 'Z' || state === 'X') return false;
+  return startTime === '' || startedAt === '' || startTime === startedAt;
 }
 
-/** Start time of a process in clock ticks since boot, where the system tells it; else empty. */
-function startTimeOf(pid: number): string {
+/** State letter and start time (clock ticks since boot) of a process, where the system tells them; else empty. */
+function statOf(pid: number): { readonly state: string; readonly startTime: string } {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { state: fields[0] ?? '', startTime: fields[19] ?? '' };
   } catch {
-    return '';
+    return { state: '', startTime: '' };
   }
 }
 
@@ -77,14 +82,14 @@ export function lockDirectory(directory: string): () => void {
   const refuse = (holder: string): Fault => new Fault('store_unavailable', `The write-ahead log in ${directory} is in use by process ${holder.split(' ')[0] ?? ''}. Give each worker its own WAL_DIR.`);
   if (heldHere.has(directory)) throw refuse(String(process.pid));
   const mine = `${path}.${process.pid}`;
-  writeFileSync(mine, `${process.pid} ${startTimeOf(process.pid)}`, { mode: 0o600 });
+  writeFileSync(mine, `${process.pid} ${statOf(process.pid).startTime}`, { mode: 0o600 });
   try {
     for (let attempt = 0; ; attempt += 1) {
       try {
         linkSync(mine, path);
         break;
       } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST') || attempt === 3) throw error;
+        if (codeOf(error) !== 'EEXIST' || attempt === 3) throw error;
         const holder = existsSync(path) ? readFileSync(path, 'utf8') : '';
         if (isHolderAlive(holder)) throw refuse(holder);
         if (existsSync(path)) unlinkSync(path);

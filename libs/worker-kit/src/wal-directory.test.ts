@@ -1,0 +1,60 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { isDirectoryInUse, lockDirectory } from './wal-directory.js';
+
+let directory: string;
+const children: ChildProcess[] = [];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'signalbox-lock-'));
+});
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const stat = (pid: number): readonly string[] => {
+  const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return text.slice(text.lastIndexOf(')') + 2).split(' ');
+};
+const heldBy = (pid: number, startTime: string): void => writeFileSync(join(directory, 'lock'), `${pid} ${startTime}`);
+
+test('a directory is one process at a time, and free again when it is given back', () => {
+  const unlock = lockDirectory(directory);
+  expect(isDirectoryInUse(directory)).toBe(true);
+  expect(() => lockDirectory(directory)).toThrow(/is in use by process/);
+  unlock();
+  expect(isDirectoryInUse(directory)).toBe(false);
+  lockDirectory(directory)();
+});
+
+const onLinux = existsSync('/proc/self/stat') ? test : test.skip;
+
+onLinux('a living process keeps it; one that merely has the number of its holder does not', () => {
+  const child = spawn('sleep', ['60'], { stdio: 'ignore' });
+  children.push(child);
+  const pid = child.pid ?? 0;
+  heldBy(pid, stat(pid)[19] ?? '');
+  expect(() => lockDirectory(directory)).toThrow(/is in use by process/);
+  heldBy(pid, '1');
+  lockDirectory(directory)();
+});
+
+onLinux('a killed process whose parent has not asked for its end does not', async () => {
+  // The shell becomes `sleep`, which never waits for the child it was left.
+  const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  children.push(parent);
+  const [told] = (await once(parent.stdout, 'data')) as [Buffer];
+  const pid = Number(told.toString());
+  heldBy(pid, stat(pid)[19] ?? '');
+  expect(isDirectoryInUse(directory)).toBe(true);
+  process.kill(pid, 'SIGKILL');
+  // A signal is delivered in a moment of the system's own; each look lets it run.
+  for (let looks = 0; looks < 10_000 && stat(pid)[0] !== 'Z'; looks += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+  expect(stat(pid)[0]).toBe('Z');
+  expect(isDirectoryInUse(directory)).toBe(false);
+  lockDirectory(directory)();
+});
