@@ -48,7 +48,8 @@ const RETRY_MS = 500;
 /** Connects, makes or widens the streams, and reconnects for ever. Rejects with Fault `store_unavailable`. */
 export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 }: JetStreamOptions): Promise<Bus> {
   const settings: ConnectionOptions = {
-    servers: url.split(',').map((server) => server.trim()),
+    // Without the password: the client takes the first digits after a colon for the port, also those a password begins with.
+    servers: url.split(',').map((server) => new URL(server.trim()).host),
     name,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
