@@ -2,7 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
-import { AckPolicy, connect, DeliverPolicy, DiscardPolicy, Events, headers, nanos, RetentionPolicy, StorageType, type ConnectionOptions, type JetStreamManager, type JsMsg, type NatsConnection, type StreamConfig } from 'nats';
+import { AckPolicy, connect, DeliverPolicy, DiscardPolicy, Events, headers, nanos, RetentionPolicy, StorageType, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, type NatsConnection, type StreamConfig } from 'nats';
 import type { Bus, BusMessage, ConsumeOptions, Subscription, Verdict } from './bus.js';
 import { deadLetterSubject, DELIVERIES_MAX } from './subjects.js';
 
@@ -27,8 +27,8 @@ const STREAMS: readonly { readonly name: string; readonly subjects: readonly str
 ];
 
 /** Stream that keeps a subject or a pattern of it; undefined when none does. */
-function streamOf(subject: string): string | undefined {
-  return STREAMS.find((stream) => stream.subjects.some((pattern) => subject.startsWith(pattern.slice(0, -1))))?.name;
+function streamOf(subject: string): (typeof STREAMS)[number] | undefined {
+  return STREAMS.find((stream) => stream.subjects.some((pattern) => subject.startsWith(pattern.slice(0, -1))));
 }
 
 const PUBLISH_TIMEOUT_MS = 5_000;
@@ -45,7 +45,11 @@ const AGAIN_MS = [50, 200, 1_000, 5_000] as const;
 /** Pause after the server could not be asked. */
 const RETRY_MS = 500;
 
-/** Connects, makes or widens the streams, and reconnects for ever. Rejects with Fault `store_unavailable`. */
+/**
+ * Connects, and reconnects for ever. Rejects with Fault `store_unavailable`, also when the server has no JetStream.
+ * A stream is made by who first consumes from it or publishes to it, so that a service that only announces and listens
+ * needs no right to make one. Answers come to inboxes below `_INBOX.<user>`, which no other user may read.
+ */
 export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 }: JetStreamOptions): Promise<Bus> {
   const settings: ConnectionOptions = {
     // Without the password: the client takes the first digits after a colon for the port, also those a password begins with.
@@ -57,7 +61,7 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
     pingInterval: 5_000,
     maxPingOut: 2,
     timeout: 5_000,
-    ...credentialsOf(url),
+    ...identityOf(url),
   };
   let connection: NatsConnection;
   let manager: JetStreamManager;
@@ -68,17 +72,19 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
   }
   try {
     manager = await connection.jetstreamManager();
-    for (const stream of STREAMS) await ensureStream(manager, stream, replicas);
   } catch (error) {
     await connection.close();
     throw new Fault('store_unavailable', 'JetStream is not available.', { cause: error });
   }
-  return new JetStreamBus(connection, manager, clock, log);
+  return new JetStreamBus(connection, manager, clock, log, replicas);
 }
 
-function credentialsOf(url: string): { user?: string; pass?: string } {
+function identityOf(url: string): Pick<ConnectionOptions, 'user' | 'pass' | 'inboxPrefix'> {
   const first = new URL((url.split(',')[0] ?? url).trim());
-  return first.username === '' ? {} : { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) };
+  if (first.username === '') return {};
+  const user = decodeURIComponent(first.username);
+  // A name without a password may be a token, which must not stand in a subject.
+  return { user, pass: decodeURIComponent(first.password), ...(first.password !== '' && /^[\w-]+$/.test(user) ? { inboxPrefix: `_INBOX.${user}` } : {}) };
 }
 
 async function ensureStream(manager: JetStreamManager, stream: (typeof STREAMS)[number], replicas: number): Promise<void> {
@@ -118,14 +124,18 @@ class JetStreamBus implements Bus {
   readonly #log: Log;
   readonly #connectionListeners = new Set<(isConnected: boolean) => void>();
   readonly #subscriptions = new Set<Subscription>();
+  readonly #replicas: number;
+  /** Streams that are there as far as we know, or are being made, by name. */
+  readonly #streams = new Map<string, Promise<void>>();
   #connected = true;
   #closed: Promise<void> | undefined;
 
-  constructor(connection: NatsConnection, manager: JetStreamManager, clock: Clock, log: Log) {
+  constructor(connection: NatsConnection, manager: JetStreamManager, clock: Clock, log: Log, replicas: number) {
     this.#connection = connection;
     this.#manager = manager;
     this.#clock = clock;
     this.#log = log;
+    this.#replicas = replicas;
     void this.#watch();
   }
 
@@ -133,6 +143,8 @@ class JetStreamBus implements Bus {
     for await (const status of this.#connection.status()) {
       if (status.type === Events.Disconnect) this.#setConnected(false);
       else if (status.type === Events.Reconnect) this.#setConnected(true);
+      // An announcement that is refused has no other way to say so.
+      else if (status.type === Events.Error) this.#log.warn('The bus refused something.', { error: String(status.data), ...status.permissionContext });
     }
     this.#setConnected(false);
   }
@@ -149,10 +161,33 @@ class JetStreamBus implements Bus {
     // Fail at once while disconnected: the client would queue it and the caller would wait for nothing.
     if (!this.isConnected()) throw new Fault('store_unavailable', 'The bus is not connected.');
     try {
-      await this.#connection.jetstream().publish(subject, payload, { timeout: PUBLISH_TIMEOUT_MS, ...(options.messageId === undefined ? {} : { msgID: options.messageId }) });
+      await this.#keep(subject, payload, { timeout: PUBLISH_TIMEOUT_MS, ...(options.messageId === undefined ? {} : { msgID: options.messageId }) });
     } catch (error) {
       throw new Fault('store_unavailable', 'The bus did not confirm a message.', { cause: error });
     }
+  }
+
+  async #keep(subject: string, payload: Uint8Array, options: Partial<JetStreamPublishOptions>): Promise<void> {
+    const stream = streamOf(subject);
+    if (stream !== undefined) await this.#ensureStream(stream);
+    try {
+      await this.#connection.jetstream().publish(subject, payload, options);
+    } catch (error) {
+      // A server that lost its state knows no stream.
+      if (stream !== undefined) this.#streams.delete(stream.name);
+      throw error;
+    }
+  }
+
+  #ensureStream(stream: (typeof STREAMS)[number]): Promise<void> {
+    const known = this.#streams.get(stream.name);
+    if (known !== undefined) return known;
+    const made = ensureStream(this.#manager, stream, this.#replicas).catch((error: unknown) => {
+      this.#streams.delete(stream.name);
+      throw error;
+    });
+    this.#streams.set(stream.name, made);
+    return made;
   }
 
   announce(subject: string, payload: Uint8Array): void {
@@ -165,9 +200,14 @@ class JetStreamBus implements Bus {
   }
 
   async listen(subject: string, handler: (message: BusMessage) => void): Promise<Subscription> {
+    const refusals: Error[] = [];
     const inner = this.#connection.subscribe(subject, {
       callback: (error, message) => {
-        if (error !== null) return;
+        if (error !== null) {
+          // Kept for the start only; later ones are told of by #watch.
+          if (refusals.length === 0) refusals.push(error);
+          return;
+        }
         try {
           handler({ subject: message.subject, payload: message.data, deliveries: 1 });
         } catch (failure) {
@@ -177,6 +217,7 @@ class JetStreamBus implements Bus {
     });
     // Only once the server knows: what is published after this resolves is heard.
     await this.#connection.flush().catch(() => undefined);
+    if (refusals.length > 0) throw new Fault('store_unavailable', 'The bus does not let this service listen.', { cause: refusals[0] });
     return {
       stop: () => {
         inner.unsubscribe();
@@ -189,13 +230,14 @@ class JetStreamBus implements Bus {
     const stream = streamOf(options.subject);
     if (stream === undefined) throw new Fault('internal_error', 'No stream keeps this subject.');
     await this.#ensureConsumer(stream, options);
+    const { name } = stream;
     let stopped = false;
     const isStopped = (): boolean => stopped || this.#closed !== undefined;
     const stopping = new AbortController();
     const work = this.#pull(stream, options, handler, isStopped, stopping.signal);
     const subscription: Subscription = {
       lag: async () => {
-        const { num_pending: waiting, num_ack_pending: inWork } = await this.#manager.consumers.info(stream, options.durable);
+        const { num_pending: waiting, num_ack_pending: inWork } = await this.#manager.consumers.info(name, options.durable);
         return waiting + inWork;
       },
       stop: async () => {
@@ -209,7 +251,7 @@ class JetStreamBus implements Bus {
     return subscription;
   }
 
-  async #ensureConsumer(stream: string, options: ConsumeOptions): Promise<void> {
+  async #ensureConsumer(stream: (typeof STREAMS)[number], options: ConsumeOptions): Promise<void> {
     const config = {
       durable_name: options.durable,
       filter_subject: options.subject,
@@ -221,23 +263,25 @@ class JetStreamBus implements Bus {
       max_ack_pending: Math.max(1_000, options.batchMessagesMax * 8),
     };
     try {
-      await this.#manager.consumers.add(stream, config);
+      await this.#ensureStream(stream);
+      await this.#manager.consumers.add(stream.name, config);
     } catch (error) {
-      const exists = await this.#manager.consumers.info(stream, options.durable).then(() => true, () => false);
+      const exists = await this.#manager.consumers.info(stream.name, options.durable).then(() => true, () => false);
       if (!exists) throw new Fault('store_unavailable', 'The bus could not make a consumer.', { cause: error });
     }
   }
 
-  async #pull(stream: string, options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, isStopped: () => boolean, signal: AbortSignal): Promise<void> {
+  async #pull(stream: (typeof STREAMS)[number], options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, isStopped: () => boolean, signal: AbortSignal): Promise<void> {
     while (!isStopped()) {
       try {
-        const batch = await this.#fetch(stream, options, signal);
+        const batch = await this.#fetch(stream.name, options, signal);
         if (batch.length > 0) await this.#handle(batch, handler, options);
       } catch (error) {
         if (isStopped()) return;
         this.#log.debug('The bus could not be asked for messages.', { durable: options.durable, error: error instanceof Error ? error.name : 'unknown' });
         await this.#pause(RETRY_MS, signal);
         // A server that lost its state knows neither stream nor consumer.
+        this.#streams.delete(stream.name);
         if (this.isConnected() && !isStopped()) await this.#ensureConsumer(stream, options).catch(() => undefined);
       }
     }
@@ -296,7 +340,7 @@ class JetStreamBus implements Bus {
     try {
       const reasons = headers();
       reasons.set('Durable', options.durable);
-      await this.#connection.jetstream().publish(deadLetterSubject(message.subject), message.data, { timeout: PUBLISH_TIMEOUT_MS, headers: reasons, msgID: `dlq/${options.durable}/${message.info.stream}/${message.seq}` });
+      await this.#keep(deadLetterSubject(message.subject), message.data, { timeout: PUBLISH_TIMEOUT_MS, headers: reasons, msgID: `dlq/${options.durable}/${message.info.stream}/${message.seq}` });
       message.term();
       this.#log.warn('A message was moved to the dead letters.', { subject: message.subject, durable: options.durable, sequence: message.seq });
     } catch {
