@@ -1,5 +1,6 @@
 // The table of services as they are deployed: `node deploy/topology.mjs` writes docker-compose.yml,
-// k8s/base/services.yaml and the certificates of k8s/overlays/prod from it, `--check` compares. What is asked of every container stands here once.
+// k8s/base/services.yaml, the certificates of k8s/overlays/prod and the users of NATS and Redis from it, `--check` compares.
+// What is asked of every container, and what every service may do at a store, stands here once.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 
@@ -33,7 +34,7 @@ const workerRow = ([name, service, provider, credentials]) => ({
   service,
   provider,
   env: { ...(SHARED_WORKERS.has(service) ? { PROVIDER: provider } : {}), WAL_DIR: '/wal', ACCOUNTS_ADDRS: at('accounts'), QUOTA_ADDRS: at('quota'), BILLING_ADDRS: at('billing') },
-  secrets: { NATS_URL: 'nats' },
+  secrets: { NATS_URL: 'workers' },
   credentials,
   calls: ['accounts', 'quota', 'billing'],
   stores: ['nats'],
@@ -52,10 +53,10 @@ const sendsTraces = ({ name }) => name !== 'sandbox';
 
 /** `secrets`: variable → secret that holds it. `calls`: rpc neighbours. `stores`: what else it connects to. */
 const SERVICES = [
-  { name: 'accounts', env: {}, secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'nats' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
-  { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'nats' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
-  { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, secrets: { REDIS_URL: 'quota', NATS_URL: 'nats' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
-  { name: 'routing', env: { SNAPSHOT_DIR: '/catalogs' }, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'], secrets: { NATS_URL: 'nats' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
+  { name: 'accounts', env: {}, secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'accounts' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
+  { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'billing' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
+  { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, secrets: { REDIS_URL: 'quota', NATS_URL: 'quota' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
+  { name: 'routing', env: { SNAPSHOT_DIR: '/catalogs' }, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'], secrets: { NATS_URL: 'routing' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
   { name: 'sandbox', env: {}, secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
   {
     name: 'plugins',
@@ -82,7 +83,7 @@ const SERVICES = [
       WORKERS: WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(','),
     },
     settings: ['CONTRACT_VARIANT', 'EDGE_REPLICAS'],
-    secrets: { KEY_PEPPER: 'keys', ADMIN_TOKEN: 'admin', NATS_URL: 'nats' },
+    secrets: { KEY_PEPPER: 'keys', ADMIN_TOKEN: 'admin', NATS_URL: 'edge' },
     calls: ['accounts', 'routing', 'quota', 'billing', 'plugins', ...WORKERS.map(([name]) => name)],
     stores: ['nats'],
     http: HTTP,
@@ -91,18 +92,71 @@ const SERVICES = [
   },
 ].map((row) => ({ service: row.name, credentials: [], ...row, settings: [...(row.settings ?? []), ...RPC_SECURITY, ...(sendsTraces(row) ? TRACING : [])] }));
 
+// ── what each may do at NATS and Redis (Postgres: deploy/postgres/10-roles.sh) ───────────────────────────────────────
+
+/** Of a durable consumer: to make it, to look at it, to ask it for messages and to acknowledge them. */
+const consumes = (stream, durable, subject) => [`$JS.API.CONSUMER.CREATE.${stream}.${durable}.${subject}`, `$JS.API.CONSUMER.INFO.${stream}.${durable}`, `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`, `$JS.ACK.${stream}.${durable}.>`];
+const looksAt = (stream) => `$JS.API.STREAM.INFO.${stream}`;
+const makes = (stream) => [looksAt(stream), `$JS.API.STREAM.CREATE.${stream}`];
+
+/**
+ * Users of NATS: subjects that each says and hears. Workers are one user. Streams are made by billing alone, since who
+ * makes one also says what is copied into it and out of it; nobody may change, empty or delete one.
+ */
+const NATS_USERS = {
+  accounts: { says: ['keys.v1.revoked'], hears: [] },
+  billing: { says: ['totals.v1.*', 'dlq.v1.usage.v1.*', ...makes('USAGE'), ...makes('DLQ'), ...consumes('USAGE', 'billing', 'usage.v1.>')], hears: ['decisions.v1'] },
+  quota: { says: ['holds.v1.freed'], hears: ['totals.v1.>'] },
+  routing: { says: ['decisions.v1', 'routing.v1.control'], hears: ['attempts.v1.>', 'routing.v1.control'] },
+  workers: { says: ['usage.v1.*', 'attempts.v1.*', looksAt('USAGE')], hears: ['keys.v1.revoked', 'attempts.v1.*'] },
+  edge: { says: [], hears: ['keys.v1.revoked', 'holds.v1.freed'] },
+};
+const natsPassword = (user) => `${user.toUpperCase()}_NATS_PASSWORD`;
+
+function natsUsers() {
+  const quoted = (subjects) => subjects.map((subject) => JSON.stringify(subject)).join(', ');
+  const user = ([name, { says, hears }]) => `    {
+      user: ${name}, password: $${natsPassword(name)}
+      permissions: {
+        publish: [${quoted(['$JS.API.INFO', ...says])}]
+        subscribe: [${quoted([`_INBOX.${name}.>`, ...hears])}]
+      }
+    }
+`;
+  return `# Passwords come from the environment, in double quotes: without them one that begins with a digit may be read as a number.
+authorization: {
+  users: [
+${Object.entries(NATS_USERS).map(user).join('')}  ]
+}
+`;
+}
+
+/** What quota's scripts and the commands beside them use (services/quota/src/adapters), on its own keys. */
+const REDIS_KEYS = ['q:*', 'h:*', 'f:*', 'e:*', 'epoch', 'heard'];
+const REDIS_COMMANDS = ['ping', 'info', 'time', 'get', 'set', 'scan', 'hget', 'hmget', 'hgetall', 'hexists', 'hset', 'hsetnx', 'hdel', 'sadd', 'sismember', 'pexpire', 'eval', 'evalsha', 'script|load'];
+const REDIS_PASSWORD_DIGEST = 'QUOTA_REDIS_PASSWORD_SHA256';
+/** An ACL file knows no comments. Nobody is let in without a name. */
+const redisUsers = () => `user default off\nuser quota on #${REDIS_PASSWORD_DIGEST} resetchannels ${REDIS_KEYS.map((key) => `~${key}`).join(' ')} -@all ${REDIS_COMMANDS.map((name) => `+${name}`).join(' ')}\n`;
+/** The password itself stands in neither the file nor the list of processes. */
+const REDIS_START = `umask 077 && sed "s/${REDIS_PASSWORD_DIGEST}/$(printf %s "$QUOTA_REDIS_PASSWORD" | sha256sum | cut -d ' ' -f 1)/" /etc/signalbox/users.acl > /tmp/users.acl && exec redis-server --aclfile /tmp/users.acl --appendonly yes --appendfsync everysec --maxmemory-policy noeviction`;
+
 const STORE_PORTS = { postgres: 5432, redis: 6379, nats: 4222 };
 const command = ({ service }) => [`services/${service}/dist/main.js`];
 const common = ({ name }) => ({ HOST: '0.0.0.0', METRICS_PORT: String(METRICS), ...(name === 'edge' ? {} : { GRPC_PORT: String(GRPC) }) });
 
 // ── compose ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
+const databaseUrl = (role) => `postgres://${role}:\${${role.toUpperCase()}_DB_PASSWORD:?}@postgres:${STORE_PORTS.postgres}/signalbox`;
+const natsUrl = (user) => `nats://${user}:\${${natsPassword(user)}:?}@nats:${STORE_PORTS.nats}`;
+
 const SECRET_VALUES = {
-  accounts: { DATABASE_URL: 'postgres://accounts:${ACCOUNTS_DB_PASSWORD:?}@postgres:5432/signalbox' },
-  billing: { DATABASE_URL: 'postgres://billing:${BILLING_DB_PASSWORD:?}@postgres:5432/signalbox' },
-  plugins: { DATABASE_URL: 'postgres://plugins:${PLUGINS_DB_PASSWORD:?}@postgres:5432/signalbox' },
-  quota: { REDIS_URL: 'redis://:${REDIS_PASSWORD:?}@redis:6379' },
-  nats: { NATS_URL: 'nats://signalbox:${NATS_PASSWORD:?}@nats:4222' },
+  accounts: { DATABASE_URL: databaseUrl('accounts'), NATS_URL: natsUrl('accounts') },
+  billing: { DATABASE_URL: databaseUrl('billing'), NATS_URL: natsUrl('billing') },
+  plugins: { DATABASE_URL: databaseUrl('plugins') },
+  quota: { REDIS_URL: `redis://quota:\${QUOTA_REDIS_PASSWORD:?}@redis:${STORE_PORTS.redis}`, NATS_URL: natsUrl('quota') },
+  routing: { NATS_URL: natsUrl('routing') },
+  workers: { NATS_URL: natsUrl('workers') },
+  edge: { NATS_URL: natsUrl('edge') },
   keys: { KEY_PEPPER: '${KEY_PEPPER:?}' },
   sealing: { SECRETS_KEY: '${SECRETS_KEY:?}' },
   admin: { ADMIN_TOKEN: '${ADMIN_TOKEN:?}' },
@@ -150,16 +204,18 @@ const STORES = {
   },
   redis: {
     image: 'redis:7-alpine',
-    command: ['sh', '-c', 'exec redis-server --appendonly yes --appendfsync everysec --maxmemory-policy noeviction --requirepass "$$REDIS_PASSWORD"'],
-    environment: { REDIS_PASSWORD: '${REDIS_PASSWORD:?}' },
-    volumes: ['redis:/data'],
-    healthcheck: { test: ['CMD-SHELL', 'REDISCLI_AUTH="$$REDIS_PASSWORD" redis-cli ping | grep -q PONG'], interval: '5s', timeout: '3s', retries: 12 },
+    // Compose reads $$ as one $.
+    command: ['sh', '-c', REDIS_START.split('$').join('$$')],
+    environment: { QUOTA_REDIS_PASSWORD: '${QUOTA_REDIS_PASSWORD:?}' },
+    volumes: ['redis:/data', './deploy/redis/users.acl:/etc/signalbox/users.acl:ro'],
+    healthcheck: { test: ['CMD-SHELL', 'REDISCLI_AUTH="$$QUOTA_REDIS_PASSWORD" redis-cli --user quota ping | grep -q PONG'], interval: '5s', timeout: '3s', retries: 12 },
     restart: 'unless-stopped',
   },
   nats: {
     image: 'nats:2.10-alpine',
-    command: ['--jetstream', '--store_dir', '/data', '--http_port', '8222', '--user', 'signalbox', '--pass', '${NATS_PASSWORD:?}'],
-    volumes: ['nats:/data'],
+    command: ['--config', '/etc/nats/users.conf', '--jetstream', '--store_dir', '/data', '--http_port', '8222'],
+    environment: Object.fromEntries(Object.keys(NATS_USERS).map((user) => [natsPassword(user), `"\${${natsPassword(user)}:?}"`])),
+    volumes: ['nats:/data', './deploy/nats/users.conf:/etc/nats/users.conf:ro'],
     healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:8222/healthz'], interval: '5s', timeout: '3s', retries: 12 },
     restart: 'unless-stopped',
   },
@@ -309,6 +365,9 @@ function certificates() {
   return [issuer, ...SERVICES.map(certificate)];
 }
 
+/** Development: the stores inside know the same users and roles. */
+const storeUsers = () => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'signalbox-store-users' }, data: { 'users.conf': natsUsers(), 'users.acl': redisUsers(), '10-roles.sh': readFileSync(new URL('postgres/10-roles.sh', import.meta.url), 'utf8') } });
+
 // ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const HEAD = '# Written by deploy/topology.mjs: change the table there, then run it.\n';
@@ -318,6 +377,9 @@ const files = {
   '../docker-compose.yml': HEAD + stringify(composeFile(), options),
   '../k8s/base/services.yaml': HEAD + yamlOf(SERVICES.flatMap(kubernetesService)),
   '../k8s/overlays/prod/certificates.yaml': HEAD + yamlOf(certificates()),
+  '../k8s/overlays/dev/store-users.yaml': HEAD + yamlOf([storeUsers()]),
+  'nats/users.conf': HEAD + natsUsers(),
+  'redis/users.acl': redisUsers(),
 };
 const isCheck = process.argv.includes('--check');
 for (const [path, text] of Object.entries(files)) {

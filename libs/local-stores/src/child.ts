@@ -26,6 +26,8 @@ export interface ChildOptions {
   readonly libraryPath?: string | undefined;
   readonly uid?: number | undefined;
   readonly gid?: number | undefined;
+  /** Variables besides those that every child has. */
+  readonly environment?: Readonly<Record<string, string>> | undefined;
 }
 
 export function pause(ms: number): Promise<void> {
@@ -48,7 +50,7 @@ export async function startChild(options: ChildOptions): Promise<StoreProcess> {
     stdio: ['ignore', output, output],
     detached: true,
     cwd: '/',
-    env: childEnvironment(options.libraryPath),
+    env: { ...childEnvironment(options.libraryPath), ...options.environment },
     ...(options.uid === undefined ? {} : { uid: options.uid }),
     ...(options.gid === undefined ? {} : { gid: options.gid }),
   });

@@ -12,6 +12,10 @@ export interface StartNatsOptions {
   readonly jetstream?: boolean;
   /** Port of loopback; 0 or absent: any free one. A fixed one lets a test bring a server back at the same address. */
   readonly port?: number;
+  /** Read before the flags: users and what they may do. `url` holds none of them. */
+  readonly configFile?: string;
+  /** Variables that `configFile` names. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Path of nats-server; searched for when absent. */
   readonly executable?: string;
   readonly libraryPath?: string;
@@ -30,9 +34,9 @@ export async function startNats(options: StartNatsOptions = {}): Promise<LocalSe
   };
   for (let attempt = 1; attempt <= 3; attempt += 1) {
     const port = options.port === undefined || options.port === 0 ? await freePort() : options.port;
-    const flags = ['-a', '127.0.0.1', '-p', String(port), ...(options.jetstream === false ? [] : ['-js', '-sd', folder])];
+    const flags = [...(options.configFile === undefined ? [] : ['-c', options.configFile]), '-a', '127.0.0.1', '-p', String(port), ...(options.jetstream === false ? [] : ['-js', '-sd', folder])];
     const [command = '', ...args] = [...dieWithParentPrefix('TERM'), executable, ...flags];
-    const child = await startChild({ command, args, logFile: join(folder, 'nats.log'), libraryPath: options.libraryPath });
+    const child = await startChild({ command, args, logFile: join(folder, 'nats.log'), libraryPath: options.libraryPath, environment: options.environment });
     const stop = async (): Promise<void> => {
       await child.stop('SIGTERM', 5_000);
       cleanUp();

@@ -9,6 +9,8 @@ export interface StartRedisOptions {
   readonly dataDir?: string;
   /** Append-only file, written through every second; off by default: memory only. */
   readonly appendOnly?: boolean;
+  /** Users and what they may do; nobody may come without a name. `url` holds none of them. */
+  readonly aclFile?: string;
   /** Path of redis-server; searched for when absent. */
   readonly executable?: string;
   readonly libraryPath?: string;
@@ -34,7 +36,7 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<Local
   };
   for (let attempt = 1; attempt <= 3; attempt += 1) {
     const port = await freePort();
-    const flags = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', options.appendOnly === true ? 'yes' : 'no', '--daemonize', 'no'];
+    const flags = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', options.appendOnly === true ? 'yes' : 'no', '--daemonize', 'no', ...(options.aclFile === undefined ? [] : ['--aclfile', options.aclFile])];
     const [command = '', ...args] = [...dieWithParentPrefix('TERM'), executable, ...flags];
     const child = await startChild({ command, args, logFile: join(folder, 'redis.log'), libraryPath: options.libraryPath });
     const stop = async (): Promise<void> => {
@@ -42,7 +44,7 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<Local
       cleanUp();
     };
     try {
-      if (await waitUntil(child, () => answers(port, 'PING\r\n', '+PONG'), 10_000)) return { url: `redis://127.0.0.1:${port}`, port, stop };
+      if (await waitUntil(child, () => answers(port, 'PING\r\n', options.aclFile === undefined ? '+PONG' : '-NOAUTH'), 10_000)) return { url: `redis://127.0.0.1:${port}`, port, stop };
     } catch (error) {
       await stop();
       throw error;

@@ -57,9 +57,9 @@ export function testRedisUrl(): Promise<string> {
   return urlOf('TEST_REDIS_URL', () => startRedis({ path: process.env['PATH'] ?? '' }));
 }
 
-/** A Redis of this test's own, to be stopped by the test: for faults and flushes. */
-export function ownRedis(): ReturnType<typeof startRedis> {
-  return startRedis({ path: process.env['PATH'] ?? '' });
+/** A Redis of this test's own, to be stopped by the test: for faults, flushes and users of its own. */
+export function ownRedis(options: Parameters<typeof startRedis>[0] = {}): ReturnType<typeof startRedis> {
+  return startRedis({ path: process.env['PATH'] ?? '', ...options });
 }
 
 /** URL of a real NATS server with JetStream. It may be shared: use fresh subjects and durable names. */

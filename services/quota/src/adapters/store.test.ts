@@ -1,8 +1,17 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomBytes } from '@signalbox/runtime/random';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
-import { stopTestStores, testRedisUrl } from '@signalbox/testkit/stores';
+import { ownRedis, stopTestStores, testRedisUrl } from '@signalbox/testkit/stores';
+import { Redis } from 'ioredis';
+import { parse } from 'yaml';
 import type { AdmitAnswer, AdmitCommand, AdmitVerdict, Wall } from '@signalbox/ledger-core/admission';
 import { createMemoryStore } from './memory-store.js';
 import { createRedisStore } from './redis-store.js';
@@ -21,12 +30,31 @@ const verdict = (answer: AdmitAnswer): AdmitVerdict => {
   return answer;
 };
 
-describe.each(['memory', 'redis'])('the %s store', (kind) => {
+/** A Redis with the users of deploy/redis, their file made by the command that compose starts it with. */
+async function deployedRedis(): ReturnType<typeof ownRedis> {
+  const root = fileURLToPath(new URL('../../../..', import.meta.url));
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-acl-'));
+  const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8')) as { readonly services: { readonly redis: { readonly command: readonly [string, string, string] } } };
+  const [shell, flag, script] = services.redis.command;
+  const [make = '', start = ''] = script.replaceAll('$$', '$').replaceAll('/etc/signalbox', join(root, 'deploy/redis')).replaceAll('/tmp/users.acl', join(folder, 'users.acl')).split(' && exec ');
+  expect(start).toContain(`--aclfile ${join(folder, 'users.acl')}`);
+  execFileSync(shell, [flag, make], { env: { PATH: process.env['PATH'], QUOTA_REDIS_PASSWORD: PASSWORD } });
+  const server = await ownRedis({ aclFile: join(folder, 'users.acl') });
+  rmSync(folder, { recursive: true });
+  return { ...server, url: `redis://quota:${PASSWORD}@127.0.0.1:${server.port}` };
+}
+const PASSWORD = '0e1a2b';
+let deployed: Awaited<ReturnType<typeof deployedRedis>>;
+beforeAll(async () => {
+  deployed = await deployedRedis();
+});
+afterAll(() => deployed.stop());
+const redisStore = (url: string, fixed: { readonly fixedNowMs?: () => number } = {}): QuotaStore => createRedisStore({ url, clock: systemClock, randomBytes, log: silentLog, metrics: noMetrics, commandTimeoutMs: 5_000, ...fixed });
+
+describe.each(['memory', 'redis', 'redis as deployed'])('the %s store', (kind) => {
   let store: QuotaStore;
   beforeAll(async () => {
-    store = kind === 'memory'
-      ? createMemoryStore({ clock: { nowMs: () => systemClock.nowMs() + skew } })
-      : createRedisStore({ url: await testRedisUrl(), clock: systemClock, randomBytes, log: silentLog, metrics: noMetrics, commandTimeoutMs: 5_000, fixedNowMs: () => systemClock.nowMs() + skew });
+    store = kind === 'memory' ? createMemoryStore({ clock: { nowMs: () => systemClock.nowMs() + skew } }) : redisStore(kind === 'redis' ? await testRedisUrl() : deployed.url, { fixedNowMs: () => systemClock.nowMs() + skew });
     await store.start();
   });
   afterAll(async () => {
@@ -238,6 +266,42 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('blocked');
     await store.finish(account, { requestId: 'a', charge: 0n, tokens: 10n, byok: true, keyId: 'key_1', periods: undefined });
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('wall');
+  });
+});
+
+describe('the user that quota has at Redis', () => {
+  let redis: Redis;
+  beforeAll(async () => {
+    redis = new Redis(deployed.url, { lazyConnect: true });
+    await redis.connect();
+  });
+  afterAll(() => redis.disconnect());
+
+  test('lets the store read the time of Redis, and send a script that was forgotten', async () => {
+    const store = redisStore(deployed.url);
+    await store.start();
+    expect(verdict(await store.admit(fresh(), command('a', { requestsPerMinute: 1 }))).decision).toBe('admitted');
+    expect(await redis.eval("return redis.call('HSET', KEYS[1], 'a', 1)", 1, 'q:{acct_eval}')).toBe(1);
+    await store.stop();
+  });
+
+  test.each([['FLUSHALL'], ['FLUSHDB'], ['SCRIPT', 'FLUSH'], ['CONFIG', 'GET', '*'], ['CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru'], ['KEYS', '*'], ['ACL', 'LIST'], ['DEL', 'epoch'], ['SHUTDOWN'], ['MONITOR'], ['REPLICAOF', 'localhost', '1'], ['PUBLISH', 'x', 'y'], ['SET', 'other', '1'], ['HGETALL', 'other']])('is refused %s', async (name, ...args) => {
+    await expect(redis.call(name, ...args)).rejects.toThrow(/^NOPERM/);
+  });
+
+  test('is refused other keys and commands inside a script too', async () => {
+    await expect(redis.eval("return redis.call('SET', 'other', 1)", 0)).rejects.toThrow(/user executing the script can't access/);
+    await expect(redis.eval("return redis.call('FLUSHALL')", 0)).rejects.toThrow(/user executing the script can't run this command/);
+  });
+
+  test('is the only one: nobody comes without a name, or by another password', async () => {
+    const socket = connect(deployed.port, '127.0.0.1');
+    for (const [said, expected] of [['GET epoch', '-NOAUTH'], [`AUTH ${PASSWORD}`, '-WRONGPASS'], ['AUTH quota wrong', '-WRONGPASS'], ['AUTH default x', '-WRONGPASS'], [`AUTH quota ${PASSWORD}`, '+OK']] as const) {
+      socket.write(`${said}\r\n`);
+      const [answer] = (await once(socket, 'data')) as [Buffer];
+      expect({ said, answer: answer.toString() }).toEqual({ said, answer: expect.stringMatching(new RegExp(`^\\${expected}`)) as unknown });
+    }
+    socket.destroy();
   });
 });
 
