@@ -127,6 +127,7 @@ class JetStreamBus implements Bus {
   readonly #replicas: number;
   /** Streams that are there as far as we know, or are being made, by name. */
   readonly #streams = new Map<string, Promise<void>>();
+  #reconnects = 0;
   #connected = true;
   #closed: Promise<void> | undefined;
 
@@ -142,7 +143,12 @@ class JetStreamBus implements Bus {
   async #watch(): Promise<void> {
     for await (const status of this.#connection.status()) {
       if (status.type === Events.Disconnect) this.#setConnected(false);
-      else if (status.type === Events.Reconnect) this.#setConnected(true);
+      else if (status.type === Events.Reconnect) {
+        // Perhaps to a server that lost its state.
+        this.#reconnects += 1;
+        this.#streams.clear();
+        this.#setConnected(true);
+      }
       // An announcement that is refused has no other way to say so.
       else if (status.type === Events.Error) this.#log.warn('The bus refused something.', { error: String(status.data), ...status.permissionContext });
     }
@@ -272,8 +278,15 @@ class JetStreamBus implements Bus {
   }
 
   async #pull(stream: (typeof STREAMS)[number], options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, isStopped: () => boolean, signal: AbortSignal): Promise<void> {
+    let reconnects = this.#reconnects;
     while (!isStopped()) {
       try {
+        if (reconnects !== this.#reconnects) {
+          // A request for messages of a consumer that is gone looks like one that found none.
+          const made = this.#reconnects;
+          await this.#ensureConsumer(stream, options);
+          reconnects = made;
+        }
         const batch = await this.#fetch(stream.name, options, signal);
         if (batch.length > 0) await this.#handle(batch, handler, options);
       } catch (error) {
