@@ -4,7 +4,7 @@ import { ask, until } from '../harness/client.js';
 import { startGateway, type Gateway } from '../harness/gateway.js';
 import { accessibilityProblems, chromiumPath, launch, openContext, overflow, screenshot, settle, type Look } from './browser.js';
 
-const LOOKS: readonly Look[] = [{ scheme: 'light', width: 1_280 }, { scheme: 'dark', width: 360 }];
+const LOOKS: readonly Look[] = (['light', 'dark'] as const).flatMap((scheme) => [1_280, 360].map((width) => ({ scheme, width })));
 const PAGES: readonly (readonly [string, string])[] = [
   ['', 'Overview'], ['/playground', 'Playground'], ['/requests', 'Requests'], ['/models', 'Models and providers'], ['/keys', 'API keys'], ['/providers', 'Provider keys'], ['/policy', 'Policy and caps'], ['/statements', 'Statements'],
   ['/memory', 'Memory'], ['/api', 'API reference'],
