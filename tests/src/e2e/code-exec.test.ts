@@ -66,6 +66,7 @@ test('a sum is computed by a program, and its two rounds and its fee are in the 
       `${edge} > quota Admit`,
       `${edge} > quota Heartbeat`,
       `${edge} > worker-sim fast`,
+      `${edge} > worker-sim Tend`,
       `${edge} > plugins RunTool`,
       `${edge} > plugins RunTool > sandbox Run`,
       `${edge} > worker-sim fast`,
