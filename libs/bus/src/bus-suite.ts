@@ -140,6 +140,19 @@ export function busSuite(name: string, open: () => Promise<Bus>): void {
       expect(count).toBe(25);
     });
 
+    test('hands a lone message out without waiting for others', async () => {
+      const at = fresh('lone');
+      const seen: string[] = [];
+      // A wait that ends after the test's own time-out.
+      subscriptions.push(await bus.consume({ ...at, batchMessagesMax: 100, batchWaitMs: 600_000 }, (messages) => {
+        seen.push(...messages.map(text));
+        return Promise.resolve(messages.map(() => 'done'));
+      }));
+      await bus.publish(at.subject, bytes('lone'));
+      await until(() => seen.length > 0);
+      expect(seen).toEqual(['lone']);
+    });
+
     test('shares messages between consumers of one durable name', async () => {
       const at = fresh('shared');
       const seen: string[] = [];

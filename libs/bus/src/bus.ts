@@ -20,7 +20,7 @@ export interface ConsumeOptions {
   /** Subject filter, such as `usage.v1.>`. */
   readonly subject: string;
   readonly batchMessagesMax: number;
-  /** How long to gather a batch once one message is there. */
+  /** From the beginning of one batch to that of the next, unless a full one lies there: a lone message waits for nothing. */
   readonly batchWaitMs: number;
 }
 

@@ -279,6 +279,7 @@ class JetStreamBus implements Bus {
 
   async #pull(stream: (typeof STREAMS)[number], options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, isStopped: () => boolean, signal: AbortSignal): Promise<void> {
     let reconnects = this.#reconnects;
+    let dueAtMs = this.#clock.monotonicMs();
     while (!isStopped()) {
       try {
         if (reconnects !== this.#reconnects) {
@@ -287,8 +288,10 @@ class JetStreamBus implements Bus {
           await this.#ensureConsumer(stream, options);
           reconnects = made;
         }
-        const batch = await this.#fetch(stream.name, options, signal);
-        if (batch.length > 0) await this.#handle(batch, handler, options);
+        const batch = await this.#fetch(stream.name, options, dueAtMs, signal);
+        if (batch.length === 0) continue;
+        dueAtMs = this.#clock.monotonicMs() + options.batchWaitMs;
+        await this.#handle(batch, handler, options);
       } catch (error) {
         if (isStopped()) return;
         this.#log.debug('The bus could not be asked for messages.', { durable: options.durable, error: error instanceof Error ? error.name : 'unknown' });
@@ -301,13 +304,14 @@ class JetStreamBus implements Bus {
   }
 
   /**
-   * One first message, waited for; then, after the gathering time, what lies there, up to the limit. The second
+   * One first message, waited for; then, once the batch is due, what lies there, up to the limit. The second
    * request asks without waiting, so that no open request is left behind whose messages nobody would take.
    */
-  async #fetch(stream: string, options: ConsumeOptions, signal: AbortSignal): Promise<readonly JsMsg[]> {
+  async #fetch(stream: string, options: ConsumeOptions, dueAtMs: number, signal: AbortSignal): Promise<readonly JsMsg[]> {
     const first = await this.#ask(stream, options.durable, { batch: 1, expires: FETCH_EXPIRES_MS });
     if (first.length === 0 || options.batchMessagesMax === 1) return first;
-    if (!signal.aborted) await this.#pause(options.batchWaitMs, signal);
+    const waitMs = dueAtMs - this.#clock.monotonicMs();
+    if (waitMs > 0 && !signal.aborted) await this.#pause(waitMs, signal);
     const rest = await this.#ask(stream, options.durable, { batch: options.batchMessagesMax - 1, no_wait: true });
     return [...first, ...rest];
   }

@@ -28,6 +28,26 @@ test('gives up on a message after five deliveries and keeps it as a dead letter'
   expect(bus.pending()).toBe(0);
 });
 
+test('handles a lone message at once, and gathers the next batch from its beginning on', async () => {
+  const clock = createFakeClock();
+  const bus = createMemoryBus({ clock });
+  const batches: string[][] = [];
+  await bus.consume({ durable: 'd', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 400 }, (messages) => {
+    batches.push(messages.map((message) => Buffer.from(message.payload).toString()));
+    return Promise.resolve(messages.map(() => 'done'));
+  });
+  await bus.publish('usage.v1.x', Buffer.from('lone'));
+  await clock.advanceAsync(0);
+  expect(batches).toEqual([['lone']]);
+  await bus.publish('usage.v1.x', Buffer.from('second'));
+  await clock.advanceAsync(300);
+  await bus.publish('usage.v1.x', Buffer.from('third'));
+  await clock.advanceAsync(99);
+  expect(batches).toEqual([['lone']]);
+  await clock.advanceAsync(1);
+  expect(batches).toEqual([['lone'], ['second', 'third']]);
+});
+
 test('refuses to publish while disconnected and delivers what it has once connected', async () => {
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });

@@ -145,6 +145,7 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
       let inHand = 0;
       let busy: Promise<void> | undefined;
       let gathering: { cancel(): void } | undefined;
+      let nextAtMs = clock.monotonicMs();
 
       const takeBatch = async (): Promise<void> => {
         const batch = group.queue.splice(0, options.batchMessagesMax);
@@ -163,6 +164,7 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
       const begin = (): void => {
         gathering = undefined;
         if (stopped || closed || !connected || busy !== undefined) return;
+        nextAtMs = clock.monotonicMs() + options.batchWaitMs;
         const work = takeBatch().finally(() => {
           busy = undefined;
           inWork.delete(work);
@@ -176,7 +178,7 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
         if (group.queue.length >= options.batchMessagesMax) {
           gathering?.cancel();
           begin();
-        } else gathering ??= clock.setTimer(options.batchWaitMs, begin);
+        } else gathering ??= clock.setTimer(Math.max(0, nextAtMs - clock.monotonicMs()), begin);
       };
       group.waiters.add(look);
       look();
