@@ -142,6 +142,10 @@ class Call implements UpstreamCall {
     this.isGone = true;
   }
 
+  release(): void {
+    this.isGone = true;
+  }
+
   private isGone = false;
 
   begin(line: BillLine, script: Script, isStream: boolean): void {

@@ -21,6 +21,8 @@ export interface RecordedRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
+  /** Of the client: requests on one connection share it. */
+  readonly clientPort: number;
   /** True once the client broke the connection before the answer's end. */
   readonly wasAborted: () => boolean;
 }
@@ -79,7 +81,7 @@ export async function startFakeProvider({ forwardTo }: FakeProviderOptions = {})
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {
       const body = Buffer.concat(parts);
-      requests.push({ path: request.url ?? '', headers: request.headers, body: body.toString('utf8'), wasAborted: () => response.destroyed && !response.writableFinished });
+      requests.push({ path: request.url ?? '', headers: request.headers, body: body.toString('utf8'), clientPort: request.socket.remotePort ?? 0, wasAborted: () => response.destroyed && !response.writableFinished });
       const scripted = queue.shift();
       if (scripted === undefined && forwardTo !== undefined) {
         forward(request, body, response, forwardTo);

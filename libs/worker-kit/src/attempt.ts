@@ -15,6 +15,8 @@ const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
 const REFUSAL_BYTES_MAX = 65_536;
 /** After the finish chunk: usage and `[DONE]` follow at once or not at all. */
 const AFTER_FINISH_MS = 2_000;
+/** After the last event of a stream: its end follows at once, and then the connection serves again. */
+const AFTER_DONE_MS = 1_000;
 /** A client that reads nothing for that long is gone. */
 const STALLED_CLIENT_MS = 60_000;
 const DRAIN_MS = 60_000;
@@ -22,7 +24,7 @@ const ENDLESS_BYTES_MARGIN = 65_536;
 /** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
 const HELD_READ_BYTES = 2_048;
 
-const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, abort: () => undefined };
+const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined };
 const NO_HEADERS: ResponseHeaders = {};
 
 export type Ending =
@@ -280,6 +282,7 @@ export class Attempt implements UpstreamListener {
       return;
     }
     if (event.type === 'done') {
+      this.release();
       this.end({ kind: 'stream', cut: undefined });
       return;
     }
@@ -310,6 +313,14 @@ export class Attempt implements UpstreamListener {
   private fail(reason: Failure): void {
     if (this.isContentGiven) this.end({ kind: 'stream', cut: reason });
     else this.end({ kind: 'failed', failure: reason, usage: this.transducer?.summary().usage });
+  }
+
+  /** A cut would cost the next request a new connection, and to most providers a handshake. */
+  private release(): void {
+    const { call } = this;
+    call.release();
+    this.clock.setTimer(AFTER_DONE_MS, () => call.abort(), { unref: true });
+    this.call = NO_CALL;
   }
 
   private end(ending: Ending): void {

@@ -410,6 +410,46 @@ describe('dispatch', () => {
     expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
   });
 
+  describe('after the last event of a stream', () => {
+    const whole = [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')];
+    const until = async (condition: () => boolean | undefined): Promise<void> => {
+      while (condition() !== true) await new Promise<void>((resolve) => setImmediate(resolve));
+    };
+
+    test('the connection serves the next request', async () => {
+      const answer = { body: whole.join(''), headers: { 'content-type': 'text/event-stream' } };
+      provider.enqueue(answer, answer, answer);
+      for (let n = 0; n < 3; n += 1) {
+        expect((await run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER', flags: [] });
+        // The pool hears of a free connection in the next turn.
+        await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+      expect(new Set(provider.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
+    });
+
+    test('a provider that does not end it has a second', async () => {
+      const time = createFakeClock();
+      dispatcher = createOn(time);
+      provider.enqueue({ chunks: whole, hang: true });
+      expect((await run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER' });
+      time.advance(999);
+      expect(provider.requests[0]?.wasAborted()).toBe(false);
+      time.advance(1);
+      await until(() => provider.requests[0]?.wasAborted());
+    });
+
+    test('a provider that goes on is cut', async () => {
+      let goOn = (): void => undefined;
+      const gate = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      provider.enqueue({ chunks: [...whole, () => gate, text('x'.repeat(8_192))], hang: true });
+      expect((await run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER' });
+      goOn();
+      await until(() => provider.requests[0]?.wasAborted());
+    });
+  });
+
   test('fails on the first byte timer when the provider says nothing', async () => {
     provider.enqueue({ hang: true });
     expect((await run(requestOf({ firstByteTimeoutMs: 50 }))).at(-1)?.failed).toMatchObject({ class: 'TIMEOUT_FIRST_BYTE' });

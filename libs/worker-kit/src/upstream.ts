@@ -8,6 +8,8 @@ const CONNECTIONS_MAX = 1_024;
 /** To an address that a client gave. */
 const GUARDED_CONNECTIONS_MAX = 64;
 const GUARDED_POOLS_MAX = 256;
+/** After the end of an answer: the rest of its last event and the end of the body, or nothing. */
+const REST_BYTES_MAX = 4_096;
 
 export interface UpstreamListener {
   onHead(status: number, headers: ResponseHeaders): void;
@@ -20,7 +22,9 @@ export interface UpstreamListener {
 export interface UpstreamCall {
   pause(): void;
   resume(): void;
-  /** Cuts the connection; the listener hears nothing more. Safe to call twice. */
+  /** The answer is complete: the listener hears nothing more, and the connection serves again once the little that may follow has been read. */
+  release(): void;
+  /** Cuts the connection; the listener hears nothing more. Safe to call twice, and after `release`. */
   abort(): void;
 }
 
@@ -29,11 +33,15 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
+const NOBODY: UpstreamListener = { onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
+
 class Exchange implements Dispatcher.DispatchHandler, UpstreamCall {
   private controller: Dispatcher.DispatchController | undefined;
   private isOver = false;
+  /** Bytes that may follow what was complete. */
+  private restBytes = Infinity;
 
-  constructor(private readonly listener: UpstreamListener) {}
+  constructor(private listener: UpstreamListener) {}
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
@@ -45,7 +53,10 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamCall {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (!this.isOver) this.listener.onData(chunk);
+    if (this.isOver) return;
+    this.restBytes -= chunk.length;
+    if (this.restBytes < 0) this.abort();
+    else this.listener.onData(chunk);
   }
 
   onResponseEnd(): void {
@@ -65,6 +76,13 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamCall {
   }
 
   resume(): void {
+    this.controller?.resume();
+  }
+
+  release(): void {
+    if (this.isOver) return;
+    this.listener = NOBODY;
+    this.restBytes = REST_BYTES_MAX;
     this.controller?.resume();
   }
 
