@@ -3,6 +3,9 @@ import { startPostgres } from '@signalbox/local-stores/postgres';
 import { createLog } from '@signalbox/runtime/log';
 import { resolve } from 'node:path';
 
+/** What is booked in batches may wait for what answers a request. A quarter of a full core stays its own, several times what it needs. */
+const NICENESS = 5;
+
 export interface EmbeddedStore {
   /** Holds a password: do not log it. */
   readonly databaseUrl: string;
@@ -14,6 +17,6 @@ export async function openEmbeddedStore(environment: Readonly<Record<string, str
   const given = environment['DATABASE_URL'] ?? '';
   if (given !== '') return { databaseUrl: given, stop: () => Promise.resolve() };
   const log = createLog({ service: 'postgres', level: environment['LOG_LEVEL'] || 'warn' });
-  const postgres = await startPostgres({ dataDir: `${resolve(environment['DATA_DIR'] || '.data')}/postgres`, log });
+  const postgres = await startPostgres({ dataDir: `${resolve(environment['DATA_DIR'] || '.data')}/postgres`, log, niceness: NICENESS });
   return { databaseUrl: postgres.url, stop: () => postgres.stop() };
 }

@@ -1,6 +1,7 @@
 /** A private Postgres on loopback with its own password, for development and tests. */
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { getPriority, setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { randomBytes } from '@signalbox/runtime/random';
 import { silentLog, type Log } from '@signalbox/runtime/log';
@@ -15,6 +16,8 @@ export interface StartPostgresOptions {
   readonly log?: Log;
   /** `safe` (default) survives power loss; `fast` gives that up and ends with this process: for tests only. */
   readonly durability?: 'safe' | 'fast';
+  /** Nice levels that its sessions stand below this process, ≥ 0; default 0. */
+  readonly niceness?: number;
   /** Binaries to use; default: the embedded package's, else the machine's. */
   readonly binaries?: PostgresBinaries;
   /** Folders to search for binaries, as PATH has them. */
@@ -31,6 +34,7 @@ export interface LocalPostgres {
 
 const USER = 'signalbox';
 const START_LIMIT_MS = 30_000;
+const NICENESS_MAX = 19;
 
 function command(identity: Identity, binaries: PostgresBinaries, name: string, args: readonly string[], tail: readonly string[] = []): { command: string; args: string[] } {
   const [first = '', ...rest] = [...identity.prefix, ...tail, join(binaries.folder, name), ...args];
@@ -160,6 +164,7 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
     giveTo(identity, folder);
     chmodSync(cluster, 0o700);
     const { child, port } = await launch(folder, cluster, binaries, identity, isFast);
+    yieldBy(child.pid, options.niceness ?? 0);
     return {
       url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
       origin: binaries.origin,
@@ -171,6 +176,16 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
   } catch (error) {
     releaseFolder(folder);
     throw error;
+  }
+}
+
+/** Of the server's sessions to come; those that it has begun already keep theirs. */
+function yieldBy(pid: number, niceness: number): void {
+  if (niceness === 0) return;
+  try {
+    setPriority(pid, Math.min(NICENESS_MAX, getPriority() + niceness));
+  } catch {
+    // Not ours to lower: it runs as it is.
   }
 }
 
