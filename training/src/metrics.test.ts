@@ -15,6 +15,15 @@ describe('figures of a pair', () => {
     expect([all.cpt50, all.cpt80]).toEqual([0.25, 0.4]);
     expect(pairFigures(weak, strong, weak).apgr).toBeCloseTo(0.25);
   });
+
+  test('do not depend on the order of the rows: equal scores are in none', () => {
+    const equal = pairFigures(weak.map(() => 1), strong, weak);
+    expect(equal.apgr).toBeCloseTo(0.5);
+    expect([equal.cpt50, equal.cpt80].map((share) => Number(share.toFixed(6)))).toEqual([0.5, 0.8]);
+    const scores = weak.map((_, i) => (i * 7) % 5);
+    const { apgr } = pairFigures(scores, strong, weak);
+    expect(pairFigures([...scores].reverse(), [...strong].reverse(), [...weak].reverse()).apgr).toBeCloseTo(apgr, 12);
+  });
 });
 
 describe('figures of many models', () => {

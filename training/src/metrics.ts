@@ -10,10 +10,15 @@ export interface PairFigures {
   readonly cpt80: number;
 }
 
-/** Judges an order: the prompts with the highest score go to the strong model first. Ties keep the order of the rows. */
+/** Judges an order: the prompts with the highest score go to the strong model first, equal ones in no order: each counts as their mean. */
 export function pairFigures(scores: readonly number[], strong: readonly number[], weak: readonly number[]): PairFigures {
   const order = scores.map((_, i) => i).sort((left, right) => (scores[right] ?? 0) - (scores[left] ?? 0) || left - right);
   const gains = order.map((i) => (strong[i] ?? 0) - (weak[i] ?? 0));
+  for (let from = 0, until = 0; from < order.length; from = until) {
+    const score = scores[order[from] ?? 0];
+    for (until = from + 1; until < order.length && scores[order[until] ?? 0] === score; ) until += 1;
+    gains.fill(gains.slice(from, until).reduce((sum, gain) => sum + gain, 0) / (until - from), from, until);
+  }
   const total = gains.reduce((sum, gain) => sum + gain, 0);
   const recovered: number[] = [];
   let sum = 0;
