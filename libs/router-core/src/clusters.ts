@@ -4,6 +4,9 @@
 export const CLUSTERS = ['tools', 'extraction', 'long-context', 'exam', 'code', 'translation', 'math', 'word-problem', 'chat'] as const;
 export type Cluster = (typeof CLUSTERS)[number];
 
+/** Kinds so alike that a model's ability in one stands for the other's where nobody measured that. */
+export const KIN: Partial<Readonly<Record<Cluster, Cluster>>> = { math: 'word-problem', 'word-problem': 'math' };
+
 /** What a request says beside its text. */
 export interface PromptSetting {
   readonly hasTools: boolean;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { PLAIN_SETTING } from './clusters.js';
 import { createQualityPredictor, type Prediction } from './quality.js';
+import type { QualityHeader } from './quality-artefact.js';
 import { EXAM, smallArtefact } from './small-artefact.js';
 
 const WORDS = ['which', 'one', 'red', 'blue', 'green', 'none', 'a', 'b', 'c', 'd'];
@@ -16,6 +17,14 @@ describe('predicted quality', () => {
     expect(quality.map(logOdds).map((value) => Number(value.toFixed(6)))).toEqual([1.5, 0, 1.1, -2.1]);
     expect(outputTokens).toEqual([100, 50, 200, 200]);
     expect(predict('Tell me a story.').quality.map(logOdds).map((value) => Number(value.toFixed(6)))).toEqual([1, -1, 0.6, -2.6]);
+  });
+
+  test('is, in a kind of task that nobody measured, the ability in its kin, and nothing that was learnt of words there', () => {
+    const kinOf = (header: QualityHeader): QualityHeader => JSON.parse(JSON.stringify(header).replaceAll('"exam"', '"word-problem"')) as QualityHeader;
+    const artefact = smallArtefact({ ...known(), value: { difficulty: 50, direction: 50 } });
+    const { cluster, difficulty, quality } = createQualityPredictor({ ...artefact, header: kinOf(artefact.header) }, MODELS)('What is the value of $\\sqrt{x}$ and $\\pi$?', PLAIN_SETTING);
+    expect([cluster, difficulty]).toEqual(['math', 0]);
+    expect(quality.map(logOdds).map((value) => Number(value.toFixed(6)))).toEqual([1.5, 0, 1.1, -2.1]);
   });
 
   test('falls for all models with difficulty, and apart with what sets one of them apart', () => {

@@ -3,9 +3,10 @@
  *
  * `a` is the measured ability of a model in the prompt's cluster, `d` a difficulty shared by all models, `δ` what sets one
  * model apart on this prompt. A cluster's own columns fade where the words are unknown; general ones, which hold on
- * subjects left out of training, remain; and a model without measurements stands on its general ability.
+ * subjects left out of training, remain; and a model without measurements stands on its general ability. In a kind of task
+ * that nobody measured the text says nothing but the kind, unless training showed that it would (`elsewhere.need`).
  */
-import type { Cluster, PromptSetting } from './clusters.js';
+import { KIN, type Cluster, type PromptSetting } from './clusters.js';
 import { createFeatureExtractor, SHAPE, type PromptFeatures } from './features.js';
 import { GENERAL_COLUMNS, GENERAL_DIFFICULTY, GENERAL_NEED, WORD_BITS, type ClusterTerms, type MeasuredModel, type QualityArtefact, type QualityHeader } from './quality-artefact.js';
 
@@ -114,12 +115,13 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
   const panelOf = (terms: ClusterTerms | undefined): Panel => buildPanel(terms, measured, general, header.elsewhere);
   const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }]));
   const unmeasured = panelOf(undefined);
+  const panelOfKin = (cluster: Cluster): Panel => panels.get(KIN[cluster] ?? cluster)?.panel ?? unmeasured;
   const sums = new Float64Array(header.columns.length);
 
   return ({ cluster, buckets, words, shape }) => {
     const entry = panels.get(cluster);
     const terms = entry?.terms;
-    const panel = entry?.panel ?? unmeasured;
+    const panel = entry?.panel ?? panelOfKin(cluster);
     const firstOwn = terms?.firstColumn ?? 0;
     const ownColumns = terms === undefined ? 0 : terms.directions + 1;
     const squares = addRows(sums, buckets, bucketWeights, weights, firstOwn, ownColumns);
