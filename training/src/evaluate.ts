@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { loadOutcomes } from './outcomes.js';
 import { predictFile } from './predict.js';
 import { preparePrompts } from './prompts.js';
+import { loadPublicScores } from './public-scores.js';
 import { tableOf } from './report.js';
 import { readArtefact } from './shipped.js';
 import { BY_BENCHMARK, BY_FIELD, BY_QUESTION, judgeSplit, setFigures, type SetFigures, type Split } from './validate.js';
@@ -24,7 +25,7 @@ export function evaluate(argv: readonly string[], say: (line: string) => void): 
   const names = values.split === undefined ? Object.keys(SPLITS) : [values.split];
   const { hash, models, rows } = loadOutcomes();
   const prompts = preparePrompts(rows);
-  const options = { dataHash: hash, catalogAbility: readArtefact().header.catalogAbility, metrics: {} };
+  const options = { dataHash: hash, publicScores: loadPublicScores(), catalogAbility: readArtefact().header.catalogAbility, metrics: {} };
   for (const name of names) {
     const split = SPLITS[name];
     if (split === undefined) throw new Error(`Unknown split ${name}.`);

@@ -3,12 +3,13 @@ import { CLUSTERS, type Cluster } from '@signalbox/router-core/clusters';
 import { BUCKETS, FEATURE_SCHEMA, SHAPE } from '@signalbox/router-core/features';
 import { knownShare, standardised } from '@signalbox/router-core/quality';
 import { GENERAL_COLUMNS, type ClusterTerms, type Column, type MeasuredModel, type ModelCell, type QualityArtefact, type QualityHeader } from '@signalbox/router-core/quality-artefact';
-import { additiveAbilities } from './abilities.js';
 import { calibrate, type Calibration, type Observation } from './calibrate.js';
 import { leadingDirections, multiply, ridge, type SparseRows, sparseRows } from './matrix.js';
 import { foldOf, type ModelsFile } from './outcomes.js';
 import type { Prompt } from './prompts.js';
+import { generalAbilities, type PublicScores } from './public-scores.js';
 import { cellMeans, measuredOf, standings, targetsOf, type Scope } from './targets.js';
+import { needElsewhere } from './transfer.js';
 import { learnVocabulary, MATRIX_COLUMNS, matrixOf, SHAPE_FACTOR, type Vocabulary } from './vocabulary.js';
 
 /** Folds whose columns are learnt without them, for calibration. */
@@ -36,14 +37,13 @@ const FACTORS = ['difficulty', 'generalDifficulty', 'specific', 'need'] as const
 
 export interface TrainingOptions {
   readonly dataHash: string;
+  readonly publicScores: PublicScores;
   readonly catalogAbility: QualityHeader['catalogAbility'];
   readonly metrics: QualityHeader['metrics'];
 }
 
 interface ClusterFit {
   readonly terms: Omit<ClusterTerms, 'firstColumn'>;
-  /** Factor of general need where nothing else is known. */
-  readonly needAlone: number;
   /** MATRIX_COLUMNS × (1 + directions). */
   readonly weights: Float64Array;
   readonly cells: ReadonlyMap<string, ModelCell>;
@@ -52,7 +52,7 @@ interface ClusterFit {
 export function fit(prompts: readonly Prompt[], models: ModelsFile, options: TrainingOptions): Omit<QualityArtefact, 'id'> {
   const vocabulary = learnVocabulary(prompts);
   const matrix = matrixOf(prompts, vocabulary);
-  const overall = additiveAbilities(cellMeans(prompts, models));
+  const overall = generalAbilities(cellMeans(prompts, models), options.publicScores);
   const standing = standings(overall);
   const folds = Int32Array.from(prompts, ({ outcome }) => foldOf(outcome.stem, INNER_FOLDS, 'calibration'));
 
@@ -60,7 +60,7 @@ export function fit(prompts: readonly Prompt[], models: ModelsFile, options: Tra
   const general = learnColumns(matrix, folds, generalTargets(scope), GENERAL_COLUMNS, [GENERAL_PENALTY, GENERAL_PENALTY]);
   const clusters = CLUSTERS.flatMap((cluster) => {
     const rows = prompts.flatMap((prompt, row) => (prompt.cluster === cluster ? [row] : []));
-    return rows.length < PROMPTS_MIN ? [] : [fitCluster(cluster, rows, { prompts, models, matrix, folds, standing, overall: overall.ability, vocabulary, general: general.held })];
+    return rows.length < PROMPTS_MIN ? [] : [fitCluster(cluster, rows, { prompts, models, matrix, folds, standing, overall, vocabulary, general: general.held })];
   });
 
   const blocks = [general.weights, ...clusters.map((entry) => entry.weights)];
@@ -73,9 +73,14 @@ export function fit(prompts: readonly Prompt[], models: ModelsFile, options: Tra
     return own;
   });
   const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
-  const measured = [...overall.ability].map(([name, ability]): MeasuredModel => {
+  const lengths = new Map([...overall.keys()].flatMap((name) => {
+    const tokens = meanOutputTokens(prompts, models, name);
+    return tokens === undefined ? [] : [[name, tokens] as const];
+  }));
+  const usualLength = mean([...lengths.values()]);
+  const measured = [...overall].map(([name, ability]): MeasuredModel => {
     const cells = clusters.flatMap((entry) => entry.cells.get(name) ?? []);
-    return { name, ability, standing: standing.get(name) ?? 0, outputTokens: meanOutputTokens(prompts, models, name), cells };
+    return { name, ability, standing: standing.get(name) ?? 0, outputTokens: lengths.get(name) ?? usualLength, cells };
   });
   return {
     header: {
@@ -87,9 +92,9 @@ export function fit(prompts: readonly Prompt[], models: ModelsFile, options: Tra
       columns: packed.columns,
       clusters: terms,
       elsewhere: {
-        need: mean(clusters.map((entry) => entry.needAlone)),
+        need: needElsewhere(clusters.map(({ terms: { cluster } }) => cluster), { prompts, models, matrix, rows: scope.rows, standing, penalty: GENERAL_PENALTY }),
         offset: Math.min(0, ...clusters.map((entry) => entry.terms.offset)),
-        outputTokens: mean(measured.map((model) => model.outputTokens)),
+        outputTokens: usualLength,
       },
       catalogAbility: options.catalogAbility,
       models: measured,
@@ -166,7 +171,7 @@ function fitCluster(cluster: Cluster, rows: readonly number[], around: Surroundi
   const variances = names.map((name) => Math.max(VARIANCE_MIN, scope.variances.get(name) ?? 0.25));
   const prior = names.map((name) => scope.additive.ability.get(name) ?? 0);
 
-  const observations = (isOwn: boolean): Observation[] => prompts.flatMap((prompt, row) => {
+  const observations = prompts.flatMap((prompt, row) => {
     const outcomes = measuredOf(prompt, models).filter(([name]) => names.includes(name));
     return outcomes.map(([name, outcome]): Observation => {
       const model = names.indexOf(name);
@@ -174,16 +179,14 @@ function fitCluster(cluster: Cluster, rows: readonly number[], around: Surroundi
       basis.forEach((direction, i) => (specific += ((direction[model] ?? 0) * (held[row * count + 1 + i] ?? 0)) / (variances[model] ?? 0.25)));
       const needed = (standing.get(name) ?? 0) * (general[row * GENERAL_COLUMNS + 1] ?? 0);
       const hardness = -(general[row * GENERAL_COLUMNS] ?? 0);
-      return { model, outcome, weight: 1 / Math.sqrt(outcomes.length), factors: isOwn ? [-(held[row * count] ?? 0), hardness, specific, needed] : [needed] };
+      return { model, outcome, weight: 1 / Math.sqrt(outcomes.length), factors: [-(held[row * count] ?? 0), hardness, specific, needed] };
     });
   });
-  const own = calibrate(observations(true), prior, FACTORS.length);
-  const [needAlone = 0] = calibrate(observations(false), prior, 1).factors;
+  const own = calibrate(observations, prior, FACTORS.length);
   const factors = Object.fromEntries(FACTORS.map((name, i) => [name, own.factors[i] ?? 0])) as Record<(typeof FACTORS)[number], number>;
   const offset = names.reduce((sum, name, i) => sum + (own.abilities[i] ?? 0) - (overall.get(name) ?? 0), 0) / names.length;
   return {
     terms: { cluster, directions: basis.length, ...factors, offset, knownFloor: knownFull - FAMILIAR_SPAN, knownFull, lengthShape: lengthShape(prompts, around.vocabulary) },
-    needAlone,
     weights: project(columns.weights, basis, names.length),
     cells: cellsOf(cluster, names, own, basis, variances, samples, prompts, models),
   };
@@ -195,7 +198,7 @@ function cellsOf(cluster: Cluster, names: readonly string[], own: Calibration, b
     ability: own.abilities[i] ?? 0,
     deviation: own.deviations[i] ?? 1,
     directions: basis.map((direction) => (direction[i] ?? 0) / (variances[i] ?? 0.25)),
-    outputTokens: meanOutputTokens(prompts, models, name),
+    outputTokens: meanOutputTokens(prompts, models, name) ?? 1,
     samples: samples.get(name) ?? 0,
   }]));
 }
@@ -254,7 +257,7 @@ function shareOfOthers({ features }: Prompt, { wordPrompts, knownWords }: Vocabu
   return (knownShare(features.words, knownWords) * others.length) / Math.max(1, features.words.filter((word) => (wordPrompts.get(word) ?? 0) > 1).length);
 }
 
-function meanOutputTokens(prompts: readonly Prompt[], models: ModelsFile, name: string): number {
+function meanOutputTokens(prompts: readonly Prompt[], models: ModelsFile, name: string): number | undefined {
   let sum = 0;
   let count = 0;
   for (const { outcome } of prompts) {
@@ -263,7 +266,7 @@ function meanOutputTokens(prompts: readonly Prompt[], models: ModelsFile, name: 
     sum += tokens;
     count += 1;
   }
-  return count === 0 ? 1 : Math.max(1, sum / count);
+  return count === 0 ? undefined : Math.max(1, sum / count);
 }
 
 /** How the length of answers follows the prompt's shape, in logs. */

@@ -42,7 +42,7 @@ export interface Outcome {
 }
 
 export interface Outcomes {
-  /** SHA-256 of all files. */
+  /** SHA-256 of all files, published scores included. */
   readonly hash: string;
   readonly models: ModelsFile;
   readonly rows: readonly Outcome[];
@@ -73,6 +73,7 @@ export function loadOutcomes(directory = DATA_DIR): Outcomes {
   const hash = createHash('sha256');
   const modelsText = readFileSync(`${directory}/models.json`, 'utf8');
   hash.update(modelsText);
+  hash.update(readFileSync(`${directory}/public-scores.json`, 'utf8'));
   const models = loadModels(directory);
   const rows: Outcome[] = [];
   for (const dataset of Object.keys(models.datasets)) {

@@ -108,8 +108,8 @@ export function targetsOf(prompts: readonly Prompt[], models: ModelsFile): Scope
 }
 
 /** Standing of every model by its ability over all data sets. */
-export function standings(additive: Additive): Map<string, number> {
-  const values = [...additive.ability.values()];
+export function standings(abilities: ReadonlyMap<string, number>): Map<string, number> {
+  const values = [...abilities.values()];
   const middle = values.reduce((sum, value) => sum + value, 0) / values.length;
-  return new Map([...additive.ability].map(([model, value]) => [model, Math.min(1, Math.max(-1, (value - middle) / ABILITY_PER_STANDING))]));
+  return new Map([...abilities].map(([model, value]) => [model, Math.min(1, Math.max(-1, (value - middle) / ABILITY_PER_STANDING))]));
 }

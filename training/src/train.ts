@@ -1,11 +1,11 @@
 /** `npm run routing:train`: validates, trains on everything, writes the artefact that the routing service ships and its figures into the docs. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { encodeArtefact } from '@signalbox/router-core/quality-artefact';
-import { additiveAbilities } from './abilities.js';
 import { catalogScale } from './catalog-scale.js';
 import { fit } from './fit.js';
 import { loadOutcomes } from './outcomes.js';
 import { preparePrompts } from './prompts.js';
+import { generalAbilities, loadPublicScores } from './public-scores.js';
 import { metricsOf, tableOf, withFigures } from './report.js';
 import { ARTEFACT_PATH, DOCUMENT_PATH } from './shipped.js';
 import { cellMeans } from './targets.js';
@@ -15,8 +15,9 @@ import { BY_QUESTION, judgeSplit, setFigures } from './validate.js';
 export function train(argv: readonly string[], say: (line: string) => void): void {
   const { hash, models, rows } = loadOutcomes();
   const prompts = preparePrompts(rows);
-  const catalogAbility = catalogScale(additiveAbilities(cellMeans(prompts, models)).ability);
-  const options = { dataHash: hash, catalogAbility, metrics: {} };
+  const publicScores = loadPublicScores();
+  const catalogAbility = catalogScale(generalAbilities(cellMeans(prompts, models), publicScores));
+  const options = { dataHash: hash, publicScores, catalogAbility, metrics: {} };
   let metrics: Record<string, Record<string, number>> = {};
   if (!argv.includes('--no-validation')) {
     const judged = judgeSplit(prompts, models, BY_QUESTION, options, (group) => say(`validating, fold ${group}`));

@@ -5,6 +5,7 @@ import { costUsd, createPanelJudge, type Judgement } from './judge.js';
 import { manyFigures, pairFigures, type ManyFigures, type PairFigures } from './metrics.js';
 import { foldOf, type ModelsFile, type Outcome } from './outcomes.js';
 import type { Prompt } from './prompts.js';
+import { withoutSource } from './public-scores.js';
 
 const FOLDS = 5;
 const RESAMPLES = 200;
@@ -57,7 +58,7 @@ export function judgeSplit(prompts: readonly Prompt[], models: ModelsFile, split
     const held = prompts.filter(({ outcome }) => split.groupOf(outcome) === group);
     // Other rows of the same questions go too: a benchmark must be new in its questions, not in its name.
     const stems = new Set(held.map(({ outcome }) => outcome.stem));
-    const artefact = trained(prompts.filter(({ outcome }) => split.groupOf(outcome) !== group && !stems.has(outcome.stem)), models, options);
+    const artefact = trained(prompts.filter(({ outcome }) => split.groupOf(outcome) !== group && !stems.has(outcome.stem)), models, { ...options, publicScores: withoutSource(options.publicScores, group) });
     return judgeAll(held, models, artefact).map((entry) => ({ ...entry, group }));
   });
 }
@@ -78,6 +79,8 @@ export interface Interval {
 export interface SetFigures {
   readonly name: string;
   readonly prompts: number;
+  /** What the strong model of the pair is ahead by: where that is little, its APGR is mostly chance. */
+  readonly gap: number;
   /** Score by the difference of predicted quality between the data set's pair. */
   readonly pair: PairFigures;
   readonly apgr: Interval;
@@ -119,7 +122,8 @@ export function setFigures(name: string, judged: readonly Judged[], models: Mode
       advantages.push(router.aiqLog - singles.aiqLog);
     }
   }
-  return { name, prompts: rows.length, pair: pairOf(rows, gain), apgr: intervalOf(areas), apgrOfScore: pairOf(rows, ({ judgement }) => judgement.score).apgr, many: manyOf(rows), advantage: intervalOf(advantages) };
+  const gap = rows.reduce((sum, { quality }) => sum + (quality[strong] ?? 0) - (quality[weak] ?? 0), 0) / rows.length;
+  return { name, prompts: rows.length, gap, pair: pairOf(rows, gain), apgr: intervalOf(areas), apgrOfScore: pairOf(rows, ({ judgement }) => judgement.score).apgr, many: manyOf(rows), advantage: intervalOf(advantages) };
 }
 
 function intervalOf(values: readonly number[]): Interval {
