@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { PLAIN_SETTING } from '@signalbox/router-core/clusters';
 import { createFeatureExtractor } from '@signalbox/router-core/features';
+import { fractionOf } from '@signalbox/router-core/rank';
 import { createPanelJudge, promptTokensOf } from './judge.js';
 import { loadModels } from './outcomes.js';
 import { readArtefact } from './shipped.js';
@@ -15,6 +16,8 @@ interface Question {
 /** Rounds of the first lines that are not measured: the code is warm when the first decision counts. */
 const WARM_UP_LINES = 500;
 const SIGNIFICANT = 6;
+/** Equal scores are told apart by less than any that differ for a reason, in no order: a file may come in one. */
+const TIE_MAX = 1e-9;
 
 function isQuestion(value: unknown): value is Question {
   if (typeof value !== 'object' || value === null) return false;
@@ -50,7 +53,7 @@ export function predictFile(from: string, to: string): number {
     const { score, quality, cost } = judge(question);
     const us = (performance.now() - startedMs) * 1_000;
     const byModel = (values: readonly number[]): Record<string, number> => Object.fromEntries(question.models.map((name, i) => [name, round(values[i] ?? 0)]));
-    return JSON.stringify({ id: question.id, score, q: byModel(quality), c: byModel(cost), us: round(us) });
+    return JSON.stringify({ id: question.id, score: score + TIE_MAX * fractionOf(question.prompt, 0), q: byModel(quality), c: byModel(cost), us: round(us) });
   });
   writeFileSync(to, lines.map((line) => `${line}\n`).join(''));
   return lines.length;
