@@ -65,6 +65,11 @@ function decidedOn(snapshot: Snapshot, over: Partial<Decided> = {}, request: Par
   return { id: 'dec_1', requestId: 'chatcmpl-1', accountId: 'acct_1', atMs: 5, viaAuto: asked.model === 'auto', request: { ...asked, promptText: '' }, snapshot, seed: 7, result: decide(asked, snapshot, 7), ...over };
 }
 
+/** As the service does. */
+function noteIn(decisions: Decisions, decided: Decided): void {
+  if (decisions.takes(decided.request, decided.viaAuto)) decisions.note(decided);
+}
+
 describe('the recorder of decisions', () => {
   const make = (perSecondMax = 50): { clock: HandClock; handed: RecordedDecision[]; skipped: () => number; decisions: Decisions } => {
     const clock = handClock();
@@ -75,7 +80,7 @@ describe('the recorder of decisions', () => {
 
   test('hands on a record a moment later, without the prompt', async () => {
     const { clock, handed, decisions } = make();
-    decisions.note(decidedOn(await snapshotOf(['openai'])));
+    noteIn(decisions, decidedOn(await snapshotOf(['openai'])));
     expect(handed).toEqual([]);
     clock.advance(1_000);
     expect(handed).toHaveLength(1);
@@ -88,7 +93,7 @@ describe('the recorder of decisions', () => {
 
   test('finds a decision at once, by its id or its request, for its account alone', async () => {
     const { clock, handed, decisions } = make();
-    decisions.note(decidedOn(await snapshotOf(['openai'])));
+    noteIn(decisions, decidedOn(await snapshotOf(['openai'])));
     expect(decisions.find({ accountId: 'acct_2', id: 'dec_1', requestId: '' })).toBeUndefined();
     expect(decisions.find({ accountId: 'acct_1', id: 'dec_1', requestId: '' })?.requestId).toBe('chatcmpl-1');
     expect(handed).toHaveLength(1);
@@ -101,7 +106,7 @@ describe('the recorder of decisions', () => {
 
   test.each([{ zdr: true }, { denyDataCollection: true }])('keeps nothing of a request with %j', async (wish) => {
     const { clock, handed, decisions } = make();
-    decisions.note(decidedOn(await snapshotOf(['openai', 'mistral', 'ollama']), {}, wish));
+    noteIn(decisions, decidedOn(await snapshotOf(['openai', 'mistral', 'ollama']), {}, wish));
     clock.advance(1_000);
     expect(handed).toEqual([]);
     expect(decisions.find({ accountId: 'acct_1', id: 'dec_1', requestId: '' })).toBeUndefined();
@@ -110,13 +115,13 @@ describe('the recorder of decisions', () => {
   test('is bounded: a burst, then the rate; pinned models have a fifth of it for themselves', async () => {
     const { clock, handed, decisions, skipped } = make(5);
     const snapshot = await snapshotOf(['openai']);
-    for (let i = 0; i < 100; i += 1) decisions.note(decidedOn(snapshot, { id: `dec_${String(i)}` }));
+    for (let i = 0; i < 100; i += 1) noteIn(decisions, decidedOn(snapshot, { id: `dec_${String(i)}` }));
     expect(skipped()).toBe(50);
-    for (let i = 0; i < 100; i += 1) decisions.note(decidedOn(snapshot, { id: `dec_p${String(i)}` }, { model: 'openai/gpt-4o-mini' }));
+    for (let i = 0; i < 100; i += 1) noteIn(decisions, decidedOn(snapshot, { id: `dec_p${String(i)}` }, { model: 'openai/gpt-4o-mini' }));
     expect(skipped()).toBe(140);
     clock.advance(2_000);
     expect(handed).toHaveLength(60);
-    for (let i = 0; i < 100; i += 1) decisions.note(decidedOn(snapshot, { id: `dec_q${String(i)}` }));
+    for (let i = 0; i < 100; i += 1) noteIn(decisions, decidedOn(snapshot, { id: `dec_q${String(i)}` }));
     decisions.flush();
     expect(handed).toHaveLength(70);
     expect(decisions.find({ accountId: 'acct_1', id: 'dec_99', requestId: '' })).toBeUndefined();
@@ -124,7 +129,7 @@ describe('the recorder of decisions', () => {
 
   test('of no rate at all records nothing', async () => {
     const { clock, handed, decisions } = make(0);
-    decisions.note(decidedOn(await snapshotOf(['openai'])));
+    noteIn(decisions, decidedOn(await snapshotOf(['openai'])));
     clock.advance(10_000);
     expect(handed).toEqual([]);
   });

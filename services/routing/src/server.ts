@@ -76,7 +76,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const decisionId = makeId('decision');
     if (viaAuto) exploration?.note(message.accountId, result);
     // Noted without the prompt: what was predicted from it is in the result.
-    if (message.accountId !== '') decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });
+    if (message.accountId !== '' && decisions.takes(asked, viaAuto)) decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });
     if (result.kind === 'plan') {
       for (const { endpoint } of result.attempts) if (view.get(endpoint.id)?.breaker === 'half-open') live.noteProbe(endpoint.id);
       const [first] = result.attempts;

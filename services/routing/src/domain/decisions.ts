@@ -37,7 +37,9 @@ export interface RecordedDecision extends Pick<Decided, 'id' | 'requestId' | 'ac
 }
 
 export interface Decisions {
-  /** Takes note unless the request's data must not be kept, or too many were noted of late. */
+  /** True when the decision is to be noted: not when the request's data must not be kept, or too many were noted of late. Ask once for each. */
+  takes(request: RouteRequest, viaAuto: boolean): boolean;
+  /** Of a decision that it takes. */
   note(decided: Decided): void;
   /** By id, or by request when `id` is empty; of that account alone. */
   find(query: { readonly accountId: string; readonly id: string; readonly requestId: string }): RecordedDecision | undefined;
@@ -98,12 +100,13 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
   }
 
   return {
+    takes: (request, viaAuto) => {
+      if (!mayKeep(request)) return false;
+      const hasRoom = viaAuto ? mayNoteAuto() : mayNotePinned();
+      if (!hasRoom) onSkipped();
+      return hasRoom;
+    },
     note: (decided) => {
-      if (!mayKeep(decided.request)) return;
-      if (!(decided.viaAuto ? mayNoteAuto() : mayNotePinned())) {
-        onSkipped();
-        return;
-      }
       waiting.push(decided);
       timer ??= clock.setTimer(FLUSH_MS, flushSome, { unref: true });
     },
