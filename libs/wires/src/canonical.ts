@@ -16,7 +16,8 @@ export type FailureClass =
   | 'DISCONNECTED'
   | 'GARBAGE'
   | 'EMPTY'
-  | 'NO_CREDENTIAL';
+  | 'NO_CREDENTIAL'
+  | 'QUOTA_AWAY';
 
 export interface Failure {
   readonly class: FailureClass;

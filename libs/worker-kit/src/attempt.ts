@@ -1,6 +1,7 @@
 /** One conversation with the provider, from the first byte sent to how it ended. Knows nothing of money or journals. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { spreadMs } from '@signalbox/kernel/spread';
 import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
 import { outputTokensMax } from './charge.js';
 import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
@@ -23,6 +24,9 @@ const DRAIN_MS = 60_000;
 const ENDLESS_BYTES_MARGIN = 65_536;
 /** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
 const HELD_READ_BYTES = 2_048;
+/** Told as Retry-After, 2 to 5 s, when quota is away (BILLING, section 6). */
+const QUOTA_AWAY_MS = 2_000;
+const QUOTA_AWAY_SPREAD_MS = 3_000;
 
 const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined };
 const NO_HEADERS: ResponseHeaders = {};
@@ -219,11 +223,18 @@ export class Attempt implements UpstreamListener {
       if (verdict === 'wait') {
         this.isAwaiting = true;
         this.call.pause();
-      } else if (verdict === 'stop') {
-        this.isStopped = true;
-        this.finish(transducer);
-      }
+      } else if (verdict !== 'go') this.stop(verdict, transducer);
     }
+  }
+
+  /** The hold is used up: the account's limits end the answer, or we do, who cannot look at them. */
+  private stop(verdict: 'stop' | 'away', transducer: StreamTransducer): void {
+    if (verdict === 'away') {
+      this.fail({ ...failure('QUOTA_AWAY', false, this.httpStatus), retryAfterMs: spreadMs(this.options.request.requestId, QUOTA_AWAY_MS, QUOTA_AWAY_SPREAD_MS) });
+      return;
+    }
+    this.isStopped = true;
+    this.finish(transducer);
   }
 
   /** An extension was answered. */
@@ -237,9 +248,8 @@ export class Attempt implements UpstreamListener {
       this.isAwaiting = true;
       return;
     }
-    if (verdict === 'stop') {
-      this.isStopped = true;
-      this.finish(this.transducer);
+    if (verdict !== 'go') {
+      this.stop(verdict, this.transducer);
       return;
     }
     this.readBacklog(this.transducer, growth);
@@ -328,6 +338,7 @@ export class Attempt implements UpstreamListener {
     this.isOver = true;
     this.timer?.cancel();
     this.drainTimer?.cancel();
+    this.options.growth?.close();
     this.body = [];
     this.backlog = [];
     this.call.abort();

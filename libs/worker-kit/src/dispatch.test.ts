@@ -50,7 +50,7 @@ describe('dispatch', () => {
   let checkpoints: string[];
   let extended: string[];
   /** Answers of quota in order; the last one stays. */
-  let grants: (boolean | Promise<boolean>)[];
+  let grants: (boolean | Fault | Promise<boolean>)[];
 
   beforeEach(async () => {
     provider = await startFakeProvider();
@@ -77,7 +77,9 @@ describe('dispatch', () => {
       breakers: createEndpointBreakers({ clock, origin: 'call_1', onProbe: () => undefined }),
       extendHold: async (_account, _request, toNanoUsd, toTokens) => {
         extended.push(`${String(toNanoUsd)} ${String(toTokens)}`);
-        return (await (grants.length > 1 ? grants.shift() : grants[0])) ?? false;
+        const granted = (await (grants.length > 1 ? grants.shift() : grants[0])) ?? false;
+        if (granted instanceof Fault) throw granted;
+        return granted;
       },
       observations: createObservations({ bus: createMemoryBus({ clock: systemClock }), provider: 'fake', origin: 'call_1', clock: systemClock }),
       metrics: createWorkerMetrics(createMetrics({ service: 'worker-fake', withProcessMetrics: false })),
@@ -304,6 +306,38 @@ describe('dispatch', () => {
       expect(events.at(-1)?.end).toMatchObject({ finishReason: 'length', stoppedBy: 'cost_cap', source: 'ESTIMATED' });
       expect(Number(ends[0]?.tokens.outputText)).toBeLessThanOrEqual(1_024);
       expect(extended.length).toBeGreaterThan(1);
+    });
+
+    const AWAY = new Fault('quota_unavailable', 'away');
+
+    test.each([['a stream', true], ['an answer that is gathered', false]])('quota that stays away at the end of the hold of %s is a fault of ours after five seconds, never a cost cap', async (_name, clientStream) => {
+      dispatcher = createOn(clock);
+      grants = [AWAY];
+      provider.enqueue({ chunks: hundreds(40), hang: true });
+      const startMs = clock.monotonicMs();
+      let isOver = false;
+      const running = run(held({ clientStream, gather: !clientStream })).finally(() => (isOver = true));
+      while (!isOver) {
+        await clock.advanceAsync(250);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      const { end } = (await running).at(-1) ?? {};
+      expect(end).toMatchObject({ cut: { class: 'QUOTA_AWAY', retryable: false }, finishReason: 'error', stoppedBy: '', source: 'ESTIMATED' });
+      expect(ends[0]).toMatchObject({ failure: 'QUOTA_AWAY', finishReason: 'error' });
+      expect(Number(end?.tokens?.outputText)).toBeLessThanOrEqual(1_024);
+      expect(Number(end?.cut?.retryAfterMs)).toBeGreaterThanOrEqual(2_000);
+      expect(clock.monotonicMs() - startMs).toBeGreaterThanOrEqual(5_000);
+      // The endpoint is well: five such ends in a row would else have opened its breaker.
+      provider.enqueue({ chunks: [text('a'), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+      expect((await run(requestOf())).at(-1)?.end).toMatchObject({ finishReason: 'stop' });
+    });
+
+    test('an answer outwaits a quota that comes back, without a word', async () => {
+      grants = [AWAY, AWAY, AWAY, AWAY, AWAY, AWAY, true];
+      provider.enqueue({ chunks: [[...hundreds(20), FINISH, chunk([], { usage: { ...USAGE, completion_tokens: 2_000 } }), sse('[DONE]')].join('')] });
+      const events = await run(held());
+      expect(deltasOf(events).reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0)).toBe(6_000);
+      expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '', source: 'PROVIDER' });
     });
 
     test('waits for the answer to its question, however fast the provider is', async () => {

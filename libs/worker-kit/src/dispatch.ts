@@ -242,7 +242,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       ...(span === undefined ? {} : { traceparent: span.traceparent }),
       ...(request.rounds ? { rounds: { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } } : {}),
     });
-    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS) });
+    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock) });
     const ending = await conversation.hold();
     const { attempt } = conversation;
     learn(ending, credentials, credential, request.providerModelId, own !== undefined);

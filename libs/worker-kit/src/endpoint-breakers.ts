@@ -44,9 +44,9 @@ export interface EndpointBreakersOptions {
   readonly onProbe: (endpointId: string) => void;
 }
 
-/** Whether a failure is a matter of the account's own key and says nothing about the endpoint. */
+/** Whether a failure is ours, or a matter of the account's own key, and says nothing about the endpoint. */
 export function saysNothing(failure: string | undefined, isByok: boolean): boolean {
-  return isByok && failure !== undefined && OF_THE_KEY.has(failure);
+  return failure === 'QUOTA_AWAY' || (isByok && failure !== undefined && OF_THE_KEY.has(failure));
 }
 
 export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreakersOptions): EndpointBreakers {

@@ -1,5 +1,6 @@
 /** The hold of an answer that grows while it is streamed (BILLING, section 4): when to ask for more, and where to stop. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { asPrice, reservationCost } from '@signalbox/kernel/money';
 import { outputTokensMax } from './charge.js';
 
@@ -11,6 +12,9 @@ const ASK_LEFT_TOKENS = TRANCHE_TOKENS / 4;
 export const STOP_LEFT_TOKENS = 64;
 /** After a refusal more is asked for again once so many tokens have come: others may have ended meanwhile. */
 const ASK_AGAIN_TOKENS = 64;
+/** While quota is away, an answer that has come to the end of its hold asks again so often, and waits for so long. */
+const AWAY_AGAIN_MS = 250;
+const AWAY_PATIENCE_MS = 5_000;
 /** Bytes of text in a token where nothing better is known: few enough that ordinary text is not longer than it is counted. */
 const BYTES_PER_TOKEN_MIN = 3;
 
@@ -19,32 +23,39 @@ export const LONGEST_BYTES_PER_TOKEN = 16;
 /** Short texts may: a run of blanks is one token. */
 const LONG_TOKENS_BYTES = 2_048;
 
-/** Makes a hold grow to these amounts. False = refused. */
-export type ExtendHold = (accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint) => Promise<boolean>;
+/** Makes a hold grow to these amounts. False = the account's limits leave no room. Rejects when nobody can say: quota is away, or lost the hold. `epoch`: life of quota's store in which it is held. */
+export type ExtendHold = (accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string) => Promise<boolean>;
 
-/** `wait`: read nothing more until `onAnswer`. `stop`: the hold is used up. */
-export type ReadVerdict = 'go' | 'wait' | 'stop';
+/** `wait`: read nothing more until `onAnswer`. `stop`: the hold is used up. `away`: it is, and nobody can say whether there is room for more. */
+export type ReadVerdict = 'go' | 'wait' | 'stop' | 'away';
 
 export class HoldGrowth {
   /** Output tokens that the hold pays for. */
   private covered: number;
   private readonly whole: number;
   private isAsking = false;
-  /** Output tokens when more was refused last. */
+  /** Output tokens when more was last asked for in vain. */
   private refusedAt = -Infinity;
+  /** Nobody answered that. */
+  private isAway = false;
+  /** Since when the answer waits at the end of its hold for quota to come back; monotonic. */
+  private waitingSinceMs: number | undefined;
+  private again: Timer | undefined;
+  private isOver = false;
   private onAnswer: () => void = () => undefined;
 
   private constructor(
     private readonly request: DispatchRequest__Output,
     private readonly extendHold: ExtendHold,
+    private readonly clock: Clock,
   ) {
     this.covered = request.heldOutputTokens;
     this.whole = outputTokensMax(request);
   }
 
   /** Undefined when the hold covers the whole answer, or nobody watches it. */
-  static of(request: DispatchRequest__Output, extendHold: ExtendHold): HoldGrowth | undefined {
-    return request.heldOutputTokens > 0 && request.maxTokens !== undefined ? new HoldGrowth(request, extendHold) : undefined;
+  static of(request: DispatchRequest__Output, extendHold: ExtendHold, clock: Clock): HoldGrowth | undefined {
+    return request.heldOutputTokens > 0 && request.maxTokens !== undefined ? new HoldGrowth(request, extendHold, clock) : undefined;
   }
 
   /** `listener` is called each time an extension was answered. */
@@ -60,22 +71,48 @@ export class HoldGrowth {
     const stopAt = this.covered - STOP_LEFT_TOKENS;
     const isAtStop = used >= stopAt;
     const isDue = used >= this.covered - ASK_LEFT_TOKENS && used >= this.refusedAt + (isAtStop ? 1 : ASK_AGAIN_TOKENS);
-    if (isDue && !this.isAsking) void this.ask(used);
+    if (isDue && !this.isAsking && this.again === undefined) void this.ask(used);
     if (!isAtStop) return 'go';
-    return this.isAsking ? 'wait' : 'stop';
+    if (this.isAsking || this.again !== undefined) return 'wait';
+    return this.isAway ? this.outwait(used) : 'stop';
+  }
+
+  /** The attempt is over: nothing more is asked. */
+  close(): void {
+    this.isOver = true;
+    this.again?.cancel();
+  }
+
+  /** A fault of ours is no refusal: a quota that comes back soon costs the answer nothing. */
+  private outwait(used: number): ReadVerdict {
+    this.waitingSinceMs ??= this.clock.monotonicMs();
+    if (this.clock.monotonicMs() - this.waitingSinceMs >= AWAY_PATIENCE_MS) return 'away';
+    this.again = this.clock.setTimer(AWAY_AGAIN_MS, () => {
+      this.again = undefined;
+      void this.ask(used);
+    }, { unref: true });
+    return 'wait';
   }
 
   private async ask(used: number): Promise<void> {
     this.isAsking = true;
-    const { accountId, requestId, heldNanoUsd, heldTokens, heldOutputTokens, outputPriceMax, wholeNanoUsd } = this.request;
+    const { accountId, requestId, heldNanoUsd, heldTokens, heldOutputTokens, outputPriceMax, wholeNanoUsd, holdEpoch } = this.request;
     const tranches = Math.max(1, Math.ceil((used + ASK_LEFT_TOKENS - this.covered) / TRANCHE_TOKENS));
     const to = Math.min(this.covered + tranches * TRANCHE_TOKENS, this.whole);
     const more = BigInt(to - heldOutputTokens);
     const grown = BigInt(heldNanoUsd) + reservationCost(more * asPrice(outputPriceMax));
     // Rounding must not ask for more than the limits were found to leave.
     const amount = grown < BigInt(wholeNanoUsd) ? grown : BigInt(wholeNanoUsd);
-    const isGranted = await this.extendHold(accountId, requestId, amount, BigInt(heldTokens) + more).catch(() => false);
+    let isGranted = false;
+    try {
+      isGranted = await this.extendHold(accountId, requestId, amount, BigInt(heldTokens) + more, holdEpoch);
+      this.isAway = false;
+    } catch {
+      this.isAway = true;
+    }
     this.isAsking = false;
+    if (this.isOver) return;
+    if (!this.isAway) this.waitingSinceMs = undefined;
     if (isGranted) this.covered = to;
     else this.refusedAt = used;
     this.onAnswer();

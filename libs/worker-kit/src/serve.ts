@@ -56,12 +56,14 @@ interface Running {
   readonly isReady: () => boolean;
 }
 
-/** A heartbeat that asks for more; a quota that does not answer has granted nothing. */
+/** A heartbeat that asks for more. What is not held, or was held in a life of the store that is over, has lost its limits: that nothing is granted then is no word about them. */
 function extendingAt(quota: RpcClient, writer: string): ExtendHold {
-  return async (accountId, requestId, toNanoUsd, toTokens) => {
+  return async (accountId, requestId, toNanoUsd, toTokens, heldIn) => {
     const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId, extendToNanoUsd: toNanoUsd.toString(), extendToTokens: toTokens.toString() }] };
-    const { refusedRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { requestId });
-    return !refusedRequestIds.includes(requestId);
+    const { refusedRequestIds, unheldRequestIds, epoch } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { requestId });
+    if (!refusedRequestIds.includes(requestId)) return true;
+    if (unheldRequestIds.includes(requestId) || (heldIn !== '' && heldIn !== epoch)) throw new Fault('quota_unavailable', 'the hold was lost');
+    return false;
   };
 }
 

@@ -78,7 +78,9 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
           return { unheldRequestIds: holds.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
         }
         const granted = await Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer)));
-        return { refusedRequestIds: holds.filter((_, index) => granted[index] === false).map((hold) => hold.requestId), epoch: await quota.presentEpoch(writer) };
+        const refused = holds.filter((_, index) => granted[index] === false);
+        const isHeld = await Promise.all(refused.map(({ accountId, requestId }) => quota.isHeld(accountId, requestId)));
+        return { refusedRequestIds: refused.map(({ requestId }) => requestId), unheldRequestIds: refused.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
       },
       Finish: async ({ writer, finished }: FinishRequest__Output): Promise<object> => {
         if (finished.length > ITEMS_MAX) throw new Fault('bad_message', 'too many requests');

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import type { HeartbeatResponse__Output } from '@signalbox/contracts/quota';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { LocalAdmission } from '../domain/local-admission.js';
 import { createQuotaClient } from './quota-client.js';
@@ -34,4 +35,15 @@ test('who is not served comes back after 2 to 5 s, not all at once', async () =>
   expect(error).toMatchObject({ code: 'quota_unavailable' });
   expect((error as Fault).retryAfterMs).toBeGreaterThanOrEqual(2_000);
   expect((error as Fault).retryAfterMs).toBeLessThan(5_000);
+});
+
+test.each<[string, HeartbeatResponse__Output, boolean | 'fault']>([
+  ['grew', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 1' }, true],
+  ['finds no room within its limits', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 1' }, false],
+  ['is not there any more', { refusedRequestIds: ['r1'], unheldRequestIds: ['r1'], epoch: 'life 1' }, 'fault'],
+  ['lost its limits with the store', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
+])('a hold that %s between two rounds: only a limit is a refusal', async (_name, answer, expected) => {
+  const quota = createQuotaClient({ unary: () => Promise.resolve(answer) } as unknown as RpcClient);
+  const told = await quota.extend('acct_1', 'r1', 1n, 1n, 'life 1').catch((error: unknown) => (error instanceof Fault && error.code === 'quota_unavailable' ? 'fault' : error));
+  expect(told).toBe(expected);
 });

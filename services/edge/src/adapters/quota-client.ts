@@ -1,5 +1,6 @@
 import type { AdmitRequest, AdmitResponse__Output, HeartbeatRequest, HeartbeatResponse__Output, ReleaseRequest } from '@signalbox/contracts/quota';
 import { Fault, FAULTS, toFault } from '@signalbox/kernel/fault';
+import { spreadMs } from '@signalbox/kernel/spread';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { LocalAdmission } from '../domain/local-admission.js';
 import type { QuotaPort } from '../domain/ports.js';
@@ -9,10 +10,8 @@ const ADMIT_DEADLINE_MS_DEFAULT = 150;
 const RELEASE_DEADLINE_MS = 2_000;
 const EXTEND_DEADLINE_MS = 2_000;
 
-/** BILLING, section 6: 2 to 5 s, spread so that refused clients do not come back as one; the id's tail is random. */
-function waitOf(requestId: string): number {
-  return 2_000 + ((requestId.charCodeAt(requestId.length - 1) * 31 + requestId.charCodeAt(requestId.length - 2)) % 3_000 || 0);
-}
+/** BILLING, section 6: 2 to 5 s. */
+const waitOf = (requestId: string): number => spreadMs(requestId, 2_000, 3_000);
 
 /**
  * Quota over rpc. Admission is an upsert by request id, so one retry is safe. While quota is away `local` decides; without
@@ -39,10 +38,14 @@ export function createQuotaClient(client: RpcClient, admitDeadlineMs = ADMIT_DEA
       }
     },
     release,
-    extend: async (accountId, requestId, toNanoUsd, toTokens) => {
+    extend: async (accountId, requestId, toNanoUsd, toTokens, heldIn) => {
       try {
         const request: HeartbeatRequest = { writer: '', holds: [{ accountId, requestId, extendToNanoUsd: String(toNanoUsd), extendToTokens: String(toTokens) }] };
-        return (await client.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { deadlineMs: EXTEND_DEADLINE_MS, requestId })).refusedRequestIds.length === 0;
+        const { refusedRequestIds, unheldRequestIds, epoch } = await client.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { deadlineMs: EXTEND_DEADLINE_MS, requestId });
+        if (refusedRequestIds.length === 0) return true;
+        // The limits of a hold that was lost are lost with it: that it does not grow is no word about them.
+        if (unheldRequestIds.length > 0 || (heldIn !== '' && heldIn !== epoch)) throw new Fault('quota_unavailable', 'the hold was lost');
+        return false;
       } catch (error) {
         throw new Fault('quota_unavailable', 'no extension', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(requestId) });
       }

@@ -125,7 +125,7 @@ async function growHold(quota: QuotaPort, { requestId, caller }: Turn, { attempt
   const least = { nanoUsd: hold.minAmountNanoUsd > 0n ? hold.minAmountNanoUsd : hold.amountNanoUsd, tokens: hold.minTokens > 0n ? hold.minTokens : hold.tokens };
   if (wanted.nanoUsd < least.nanoUsd || wanted.tokens < least.tokens) return undefined;
   for (const { nanoUsd, tokens } of [wanted, least]) {
-    if (!(await quota.extend(caller.account.id, requestId, start.earlierNanoUsd + nanoUsd, BigInt(start.earlierTokens) + tokens))) continue;
+    if (!(await quota.extend(caller.account.id, requestId, start.earlierNanoUsd + nanoUsd, BigInt(start.earlierTokens) + tokens, admission.epoch))) continue;
     const held: AdmitResponse__Output = { ...admission, heldNanoUsd: String(nanoUsd), heldTokens: String(tokens) };
     if (roomNanoUsd !== undefined) held.roomNanoUsd = String(roomNanoUsd);
     if (roomTokens !== undefined) held.roomTokens = String(roomTokens);

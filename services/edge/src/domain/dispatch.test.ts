@@ -197,6 +197,12 @@ test.each([
   expect(await result).toMatchObject({ kind: 'failed', trace, failed: { class: failureClass, retryable: true } });
 });
 
+test('a worker that did not start for want of quota fails as ours, and no other is asked', async () => {
+  const { call, result } = start();
+  call.listener.onEnd(new Fault('quota_unavailable', 'test'));
+  expect(await result).toMatchObject({ kind: 'failed', trace: 'none', failed: { class: 'QUOTA_AWAY', retryable: false } });
+});
+
 test('a request that cannot be written fails its attempt and nothing more', async () => {
   const neighbours = createFakeNeighbours(planWith([]));
   const workers = {

@@ -77,6 +77,8 @@ export function failureOf(failureClass: Failed__Output['class'], isRetryable: bo
 
 function failureOfFault(fault: Fault | undefined): Failed__Output {
   if (fault === undefined) return failureOf('DISCONNECTED', true);
+  // The worker did not start, since what was held is not known to be held any more: so would any other.
+  if (fault.code === 'quota_unavailable') return failureOf('QUOTA_AWAY', false);
   return failureOf(fault.code === 'deadline_exceeded' ? 'TIMEOUT_IDLE' : fault.code === 'link_lost' ? 'DISCONNECTED' : 'CONNECT', true);
 }
 

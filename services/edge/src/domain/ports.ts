@@ -25,8 +25,8 @@ export interface QuotaPort {
   admit(request: AdmitRequest): Promise<AdmitResponse__Output>;
   /** Frees the hold of a request that was never dispatched; failures are left to the lease. */
   release(accountId: string, requestId: string): void;
-  /** Makes the hold of a request grow to these amounts. False = refused. Throws a Fault `quota_unavailable`. */
-  extend(accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint): Promise<boolean>;
+  /** Makes the hold of a request grow to these amounts. False = the limits leave no room. Throws a Fault `quota_unavailable`, also when the hold was lost. `epoch`: as its admission told. */
+  extend(accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string): Promise<boolean>;
 }
 
 export interface PluginsPort {

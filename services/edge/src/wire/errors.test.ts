@@ -3,7 +3,7 @@ import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { Failed__Output } from '@signalbox/contracts/worker';
 import { Fault, FAULTS, type FaultCode } from '@signalbox/kernel/fault';
 import { API_ERRORS, apiError, faultToApiError, forVariant, renderErrorBody, type ApiErrorName } from './errors.js';
-import { admissionToApiError, allAttemptsFailed } from './refusals.js';
+import { admissionToApiError, allAttemptsFailed, cutToApiError } from './refusals.js';
 
 const names = Object.keys(API_ERRORS) as ApiErrorName[];
 const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', ...over });
@@ -57,6 +57,12 @@ describe('errors', () => {
 
   test('an allotment that is used up waits for its reset', () => {
     expect(admissionToApiError(admission({ decision: 'ALLOTMENT_EXHAUSTED', resetsAtMs: '100000' }), 0)).toMatchObject({ status: 429, type: 'insufficient_quota', headers: { 'Retry-After': '100', 'x-should-retry': 'false' } });
+  });
+
+  test('quota that was away while an answer ran is ours: 503 quota_unavailable, in both variants', () => {
+    const away = allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: 'QUOTA_AWAY', status: 200, retryAfterMs: 2_500 }) }]);
+    for (const variant of ['A', 'B'] as const) expect(forVariant(away, variant)).toMatchObject({ status: 503, code: 'quota_unavailable', headers: { 'Retry-After': '3', 'x-should-retry': 'true' } });
+    expect(cutToApiError(failed({ class: 'QUOTA_AWAY' }))).toMatchObject({ type: 'server_error', code: 'quota_unavailable', metadata: { retryable: true } });
   });
 
   test('failure of all attempts tells the smallest hint and every provider', () => {

@@ -102,8 +102,8 @@ export interface FailedAttempt {
 }
 
 /**
- * The error when no attempt answered: 400 when the last one blames the request, else 503 with the smallest hint of
- * the providers, or 5 s. An empty list means that every circuit was open.
+ * The error when no attempt answered: 400 when the last one blames the request, 503 of ours when quota was away, else
+ * 503 with the smallest hint of the providers, or 5 s. An empty list means that every circuit was open.
  */
 export function allAttemptsFailed(attempts: readonly FailedAttempt[]): ApiError {
   const failures = attempts.flatMap(({ provider, failed, byok }) => (failed === undefined ? [] : [{ provider, failed, byok }]));
@@ -118,6 +118,7 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[]): ApiError 
     });
   }
   const hints = failures.map(({ failed }) => failed.retryAfterMs).filter((ms) => ms > 0);
+  if (last?.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { retryAfterMs: last.retryAfterMs > 0 ? last.retryAfterMs : ALL_FAILED_RETRY_AFTER_MS, metadata: { ...metadata, retryable: true } });
   const refused = failures.find(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
   const isRefused = failures.every(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
   const message = refused === undefined || !isRefused ? {} : { message: `Your own credential at ${refused.provider} was refused there, or cannot be used now. Check it, and set it anew with PUT /api/providers/${refused.provider}.` };
@@ -132,6 +133,7 @@ function clientErrorName(failed: Failed__Output): 'invalid_value' | 'context_len
 
 /** The error inside the last chunk of a stream that broke after content. Its status never leaves: the headers are out. */
 export function cutToApiError(failed: Failed__Output): ApiError {
+  if (failed.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { metadata: { retryable: true } });
   const timedOut = failed.class === 'TIMEOUT_IDLE' || failed.class === 'TIMEOUT_FIRST_BYTE';
   const closed = failed.class === 'DISCONNECTED' || failed.class === 'CONNECT';
   return {

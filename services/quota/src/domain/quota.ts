@@ -17,6 +17,8 @@ export interface Quota {
   admit(accountId: string, admission: Admission): Promise<Admitted>;
   /** True when the request has a hold, whose lease then begins anew: its attempt may still come to nothing. */
   confirm(accountId: string, requestId: string): Promise<boolean>;
+  /** True when the request has a hold. */
+  isHeld(accountId: string, requestId: string): Promise<boolean>;
   /** The present life of the store, asked of it for a living writer. */
   presentEpoch(writer: string): Promise<string>;
   /** What a writer has under way; it counts as heard with its last message. Throws a Fault `quota_unavailable` when `epoch` is over. */
@@ -172,6 +174,7 @@ export function createQuota(
       await Promise.all([...holds.map(({ accountId, command }) => store.reregister(accountId, { ...command, writer })), ...finished.map(({ accountId, command }) => store.finish(accountId, { ...command, writer }))]);
       if (isLast) await store.hear(told, writer);
     },
+    isHeld: (accountId, requestId) => store.isHeld(accountId, requestId),
     confirm: async (accountId, requestId) => {
       if (!(await store.isHeld(accountId, requestId))) return false;
       await store.reregister(accountId, { requestId, ...NOTHING_MORE });

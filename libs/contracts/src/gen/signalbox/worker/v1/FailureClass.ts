@@ -17,6 +17,7 @@ export const FailureClass = {
   GARBAGE: 'GARBAGE',
   EMPTY: 'EMPTY',
   NO_CREDENTIAL: 'NO_CREDENTIAL',
+  QUOTA_AWAY: 'QUOTA_AWAY',
 } as const;
 
 export type FailureClass =
@@ -50,5 +51,7 @@ export type FailureClass =
   | 13
   | 'NO_CREDENTIAL'
   | 14
+  | 'QUOTA_AWAY'
+  | 15
 
 export type FailureClass__Output = typeof FailureClass[keyof typeof FailureClass]
