@@ -108,6 +108,11 @@ describe('answers', () => {
     expect((await get(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(hello) })).status).toBe(200);
   });
 
+  test('to a request target that is a whole URL', async () => {
+    const body = JSON.stringify(hello);
+    expect(await readRaw(door.raw(`POST http://gateway/v1/chat/completions?a HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`))).toMatch(/^HTTP\/1\.1 200/);
+  });
+
   test('after Expect: 100-continue', async () => {
     const body = JSON.stringify(hello);
     const socket = door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: 100-continue\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`);
@@ -153,6 +158,7 @@ describe('refuses', () => {
     [405, 'invalid_request_error', 'method_not_allowed', () => get('/v1/chat/completions')],
     [405, 'invalid_request_error', 'method_not_allowed', () => get('/v1/chat/completions', { method: 'OPTIONS' })],
     [405, 'invalid_request_error', 'method_not_allowed', () => get('/v1/models', { method: 'DELETE' })],
+    [400, 'invalid_request_error', 'invalid_value', () => door.chat(hello, { 'x-session-id': 'x'.repeat(257) })],
     [413, 'invalid_request_error', 'payload_too_large', () => door.chat('x'.repeat(BODY_BYTES_MAX + 1))],
     [415, 'invalid_request_error', 'unsupported_media_type', () => door.chat(hello, { 'content-type': 'text/plain' })],
     [415, 'invalid_request_error', 'unsupported_media_type', () => door.chat(hello, { 'content-encoding': 'gzip' })],
@@ -210,18 +216,48 @@ describe('refuses', () => {
     expect(await errorOf(await get('/api/auth'))).toEqual([403, 'permission_error', 'insufficient_scope']);
   });
 
-  test('a body that does not arrive, with 408', async () => {
+  test('a body, or headers, that do not arrive, with 408', async () => {
     door.server.requestTimeout = 100;
-    const text = await readRaw(door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"mod`));
-    expect(text).toMatch(/^HTTP\/1\.1 408/);
-    expect(text).toContain('"code":"request_timeout"');
+    door.server.headersTimeout = 100;
+    const late = [`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"mod`, 'GET /v1/models HTTP/1.1\r\nhost: x\r\n'];
+    for (const text of await Promise.all(late.map((sent) => readRaw(door.raw(sent))))) {
+      expect(text).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/);
+      expect(text).toContain('"code":"request_timeout"');
+    }
     await until(() => door.metrics.inFlight() === 0);
   });
 
-  test('what is not HTTP, in the shape of every error', async () => {
-    const text = await readRaw(door.raw('NONSENSE\r\n\r\n'));
-    expect(text).toMatch(/^HTTP\/1\.1 400/);
-    expect(text).toContain('"type":"invalid_request_error"');
+  describe('what node:http would answer itself, in the shape of every error', () => {
+    const ask = (headers: string, body = JSON.stringify(hello)): string => `POST /v1/chat/completions HTTP/1.1\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\n${headers}\r\n${body}`;
+    const chunked = (size: string, rest = '0\r\n\r\n'): string => `${size}\r\n${JSON.stringify(hello)}\r\n${rest}`;
+    const length = (bytes = JSON.stringify(hello).length): string => `content-length: ${bytes}\r\n`;
+    const size = JSON.stringify(hello).length.toString(16);
+
+    test.each<[string, number, string | null, () => string]>([
+      ['a line that is no request', 400, null, () => 'NONSENSE\r\n\r\n'],
+      ['another version', 400, null, () => 'GET / HTTP/3.7\r\nhost: x\r\n\r\n'],
+      ['a bad header', 400, null, () => ask('host: x\r\nbad header: y\r\n')],
+      ['no Host', 400, null, () => ask(length())],
+      ['two Hosts', 400, null, () => ask(`host: x\r\nHost: y\r\n${length()}`)],
+      ['an expectation that is not known', 417, 'expectation_failed', () => ask(`host: x\r\nexpect: banana\r\n${length()}`)],
+      ['CONNECT', 405, 'method_not_allowed', () => 'CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n'],
+      ['two lengths', 400, null, () => ask(`host: x\r\n${length()}${length(5)}`)],
+      ['a length beside chunks', 400, null, () => ask(`host: x\r\ntransfer-encoding: chunked\r\n${length(5)}`, chunked(size))],
+      ['a transfer coding without chunks', 400, null, () => ask('host: x\r\ntransfer-encoding: gzip\r\n')],
+      ['a transfer coding within chunks', 415, 'unsupported_media_type', () => ask('host: x\r\nconnection: close\r\ntransfer-encoding: gzip, chunked\r\n', chunked(size))],
+      ['a chunk without a size', 400, null, () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked('zz'))],
+      ['a chunk that does not end where it says', 400, null, () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked('3'))],
+      ['endless chunk extensions', 413, 'payload_too_large', () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked(`${size};${'a'.repeat(20_000)}`))],
+      ['trailers that are too large', 431, 'headers_too_large', () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked(size, `0\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`))],
+      ['a path that is too long', 431, 'headers_too_large', () => `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
+    ])('%s', async (_name, status, code, text) => {
+      const [head = '', body = ''] = (await readRaw(door.raw(text()))).split('\r\n\r\n');
+      expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [A-Z]`));
+      for (const header of ['x-request-id: ', 'content-type: application/json; charset=utf-8', `content-length: ${body.length}`, 'connection: close']) expect(head.toLowerCase()).toContain(header);
+      expect(head).toMatch(/^date: \w/im);
+      expect(JSON.parse(body)).toMatchObject({ error: { type: 'invalid_request_error', code } });
+      expect(door.neighbours.calls).toEqual([]);
+    });
   });
 });
 
@@ -301,6 +337,16 @@ describe('connections', () => {
     const response = await fetch(`${door.url}/v1/chat/completions`, { method: 'POST', signal: controller.signal, headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ ...hello, stream: true }) });
     expect(response.status).toBe(200);
     controller.abort();
+    await until(() => door.neighbours.calls[0]?.isCancelled === true && door.metrics.inFlight() === 0);
+    expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  test('a client that closes its side has left: on the wire nothing tells it from one that hung up', async () => {
+    door.neighbours.scripts.set('a', () => undefined);
+    const body = JSON.stringify({ ...hello, stream: true });
+    const socket = door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    await until(() => door.neighbours.calls.length === 1);
+    socket.end();
     await until(() => door.neighbours.calls[0]?.isCancelled === true && door.metrics.inFlight() === 0);
     expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
   });

@@ -1,11 +1,12 @@
 /** The public door: one node:http server; the chat route on its own, all else through express. */
 import type { Express } from 'express';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import type { ChatHandler } from './routes/chat-completions/handler.js';
 import type { Gate } from './routes/gate.js';
-import { apiError, renderErrorBody } from './wire/errors.js';
+import { apiError, renderErrorBody, type ApiError, type ApiErrorName } from './wire/errors.js';
 
 /** FAILURES: slow headers 10 s, slow body 30 s. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -15,6 +16,9 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const CHAT_PATH = '/v1/chat/completions';
 const HEADER_BYTES_MAX = 16 * 1_024;
 
+/** Codes of node:http's parser that mean more than that a request is not one. */
+const REFUSED_BY_PARSER: Readonly<Record<string, ApiErrorName>> = { HPE_HEADER_OVERFLOW: 'headers_too_large', HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large', ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout' };
+
 /** A write after the client left is no fault of ours. */
 const ignore = (): void => undefined;
 
@@ -23,6 +27,7 @@ export interface PublicServerOptions {
   readonly site: Express;
   readonly gate: Gate;
   readonly makeId: IdSource;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly inFlight: () => number;
   readonly inFlightMax: number;
   /** False while draining. */
@@ -30,16 +35,19 @@ export interface PublicServerOptions {
   readonly isHealthy: () => boolean;
 }
 
-export function createPublicServer({ chat, site, gate, makeId, inFlight, inFlightMax, isOpen, isHealthy }: PublicServerOptions): Server {
+export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, inFlightMax, isOpen, isHealthy }: PublicServerOptions): Server {
   // What is being answered on each connection: a refusal of the parser must not fall into the middle of an answer.
   const answering = new WeakMap<Socket, ServerResponse>();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     answering.set(request.socket, response);
     response.on('error', ignore);
     if (!isOpen()) response.setHeader('connection', 'close');
-    const url = request.url ?? '';
-    const query = url.indexOf('?');
-    const path = query < 0 ? url : url.slice(0, query);
+    if (!namesOneHost(request)) {
+      response.setHeader('connection', 'close');
+      gate.fail(response, makeId('call'), apiError('bad_json', { message: 'A request needs one Host header.' }));
+      return;
+    }
+    const path = pathOf(request.url ?? '');
     if (request.method !== 'POST' || (path !== CHAT_PATH && path !== `${CHAT_PATH}/`)) {
       site(request, response);
       return;
@@ -50,27 +58,59 @@ export function createPublicServer({ chat, site, gate, makeId, inFlight, inFligh
     }
     chat(request, response).catch(() => response.destroy());
   };
-  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true, connectionsCheckingInterval: 2_000 }, listener);
+  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true, connectionsCheckingInterval: 2_000, requireHostHeader: false }, listener);
   // Header lines past about a thousand are dropped in silence by default; the byte limit bounds them instead.
   server.maxHeadersCount = 0;
+  // Without a listener node:http answers these itself, or not at all.
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    answering.set(request.socket, response);
+    response.on('error', ignore);
+    // Its body may come or not.
+    response.setHeader('connection', 'close');
+    gate.fail(response, makeId('call'), apiError('expectation_failed'));
+  });
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => answerRaw(apiError('method_not_allowed', { message: 'The method CONNECT is not allowed here.' }), socket, makeId('call'), clock.nowMs()));
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const response = answering.get(socket);
     // A whole request may have reached a provider by now: it is told of a closed connection, never of a refusal that is another's.
     if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete)) socket.destroy();
-    else answerBadRequest(error, socket, makeId('call'));
+    else answerBadRequest(error, socket, makeId('call'), clock.nowMs());
   });
   return server;
 }
 
 /** What the parser of node:http refuses gets an error of the contract's shape too. */
-function answerBadRequest(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
+function answerBadRequest(error: NodeJS.ErrnoException, socket: Socket, requestId: string, nowMs: number): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const shown = error.code === 'HPE_HEADER_OVERFLOW' ? apiError('headers_too_large') : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? apiError('request_timeout') : apiError('bad_json', { message: 'The request is not valid HTTP.' });
+  const name = REFUSED_BY_PARSER[error.code ?? ''];
+  answerRaw(name === undefined ? apiError('bad_json', { message: 'The request is not valid HTTP.' }) : apiError(name), socket, requestId, nowMs);
+}
+
+/** Where there is no ServerResponse to answer with. */
+function answerRaw(shown: ApiError, socket: Socket, requestId: string, nowMs: number): void {
+  socket.on('error', ignore);
   const body = renderErrorBody(shown);
-  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': String(body.length), 'x-request-id': requestId, connection: 'close', ...shown.headers };
+  const headers = { date: new Date(nowMs).toUTCString(), 'content-type': 'application/json; charset=utf-8', 'content-length': String(body.length), 'x-request-id': requestId, connection: 'close', ...shown.headers };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(Buffer.concat([Buffer.from(`HTTP/1.1 ${shown.status} Error\r\n${head.join('')}\r\n`), body]));
+  socket.end(Buffer.concat([Buffer.from(`HTTP/1.1 ${shown.status} ${STATUS_CODES[shown.status] ?? 'Error'}\r\n${head.join('')}\r\n`), body]));
+}
+
+/** HTTP/1.1 wants one Host header; of several, those before us may have believed another (RFC 9112, section 3.2). */
+function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name?.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count === 1 || (count === 0 && httpVersion === '1.0');
+}
+
+/** The path of a request target, which may be a whole URL. */
+function pathOf(url: string): string {
+  const query = url.indexOf('?');
+  const target = query < 0 ? url : url.slice(0, query);
+  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/]*/i, '');
 }

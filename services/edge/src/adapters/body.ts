@@ -43,9 +43,9 @@ export function readBody(request: IncomingMessage, bytesMax: number): Promise<Bo
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
-/** True when the body is declared as JSON and not compressed. */
+/** True when the body is declared as JSON and not compressed, neither whole nor on its way. */
 export function isJsonBody(request: IncomingMessage): boolean {
   const type = request.headers['content-type'] ?? '';
-  const encoding = request.headers['content-encoding'];
-  return (type === 'application/json' || JSON_TYPE.test(type)) && (encoding === undefined || encoding.toLowerCase() === 'identity');
+  const { 'content-encoding': encoding, 'transfer-encoding': transfer } = request.headers;
+  return (type === 'application/json' || JSON_TYPE.test(type)) && (encoding === undefined || encoding.toLowerCase() === 'identity') && (transfer === undefined || transfer.trim().toLowerCase() === 'chunked');
 }

@@ -52,6 +52,11 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
   });
 
   router.get('/', async (request, response) => {
+    const twice = ['limit', 'after', 'status'].find((name) => Array.isArray(request.query[name]));
+    if (twice !== undefined) {
+      fail(response, { ...INVALID, code: 'invalid_value', param: twice, message: `${twice} must be given once.` });
+      return;
+    }
     const text = (name: string): string => (typeof request.query[name] === 'string' ? request.query[name] : '');
     const limit = text('limit') === '' ? 20 : /^\d{1,3}$/.test(text('limit')) ? Number(text('limit')) : 0;
     if (limit < 1 || limit > 100) {

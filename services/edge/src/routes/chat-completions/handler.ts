@@ -36,9 +36,9 @@ export type ChatHandler = (request: IncomingMessage, response: ServerResponse) =
 const CLIENT_LEFT = 499;
 const SESSION_ID_MAX = 256;
 
-/** A header that is empty or too long says nothing. */
+/** A header that is empty says nothing. */
 function sessionOf(header: string | string[] | undefined): string | undefined {
-  return typeof header === 'string' && header !== '' && header.length <= SESSION_ID_MAX ? header : undefined;
+  return typeof header === 'string' && header !== '' ? header : undefined;
 }
 
 /** What becomes of the claim of a request that has been conducted. */
@@ -83,7 +83,12 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         return;
       }
       const wantsMetadata = request.headers['x-router-metadata'] === 'enabled';
-      const session = parsed.request.sessionId ?? sessionOf(request.headers['x-session-id']);
+      const named = sessionOf(request.headers['x-session-id']);
+      if (named !== undefined && named.length > SESSION_ID_MAX) {
+        gate.fail(response, requestId, gate.noteInvalid(caller, apiError('invalid_value', { param: 'x-session-id', message: `Invalid value for 'x-session-id': expected at most ${SESSION_ID_MAX} characters.` })), caller);
+        return;
+      }
+      const session = parsed.request.sessionId ?? named;
       const chat = session === parsed.request.sessionId ? parsed.request : { ...parsed.request, sessionId: session };
       const idempotencyKey = request.headers['idempotency-key'];
       if (typeof idempotencyKey === 'string') {
