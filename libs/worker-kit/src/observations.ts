@@ -82,10 +82,13 @@ export function createObservations({ bus, provider, origin, clock }: Observation
   };
 }
 
-/** Hands on what replicas of this provider's worker announce, this one included, until stopped. What cannot be read is skipped. */
-export function listenToObservations(bus: Bus, provider: string, log: Log, hear: (news: AttemptsObserved__Output) => void): Promise<Subscription> {
+/** Hands on what the other replicas of this provider's worker announce, until stopped. What cannot be read is skipped. */
+export function listenToObservations(bus: Bus, provider: string, origin: string, log: Log, hear: (news: AttemptsObserved__Output) => void): Promise<Subscription> {
   const codec = codecOf();
+  const own = Buffer.from(origin);
   return bus.listen(subjectOf(provider), ({ payload }) => {
+    // Its own come back, by far the most where there is one replica: the id alone tells, and is in no other's.
+    if (Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).includes(own)) return;
     let news: AttemptsObserved__Output;
     try {
       news = codec.decode(payload);

@@ -101,11 +101,13 @@ describe('two replicas of a worker', () => {
   });
 });
 
-test('a storm of failures is told in few messages, all of them within 20 ms', async () => {
+test('a storm of failures is told in few messages, all of them within 20 ms, and never read by whoever told', async () => {
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });
   const heard: number[] = [];
-  const subscription = await listenToObservations(bus, 'fake', silentLog, ({ attempts }) => heard.push(attempts.length));
+  const subscription = await listenToObservations(bus, 'fake', 'call_2', silentLog, ({ attempts }) => heard.push(attempts.length));
+  const itself: unknown[] = [];
+  const own = await listenToObservations(bus, 'fake', 'call_1', silentLog, (news) => itself.push(news));
   const observations = createObservations({ bus, provider: 'fake', origin: 'call_1', clock });
   for (let n = 0; n < 1_000; n += 1) {
     observations.observe({ endpointId: 'e1', ok: false, failure: 'PROVIDER_ERROR', forBreakers: true });
@@ -114,5 +116,6 @@ test('a storm of failures is told in few messages, all of them within 20 ms', as
   await clock.advanceAsync(20);
   expect(heard.reduce((sum, count) => sum + count, 0)).toBe(1_000);
   expect(heard.length).toBeLessThanOrEqual(51);
-  await subscription.stop();
+  expect(itself).toEqual([]);
+  await Promise.all([subscription.stop(), own.stop()]);
 });

@@ -116,7 +116,7 @@ export function serveWorker(options: WorkerOptions): Service {
       const observations = createObservations({ bus, provider: adapter.provider, origin, clock });
       closers.push(() => Promise.resolve(observations.stop()));
       const breakers = createEndpointBreakers({ clock, origin, onProbe: (endpointId) => observations.observeProbe(endpointId) });
-      const replicas = await listenToObservations(bus, adapter.provider, log, (news) => breakers.hear(news));
+      const replicas = await listenToObservations(bus, adapter.provider, origin, log, (news) => breakers.hear(news));
       closers.push(() => replicas.stop());
       observations.start();
       observeBreakers(metrics, breakers);
