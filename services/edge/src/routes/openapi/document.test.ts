@@ -21,6 +21,14 @@ describe('/openapi.json', () => {
     ajv.addSchema({ $id: 'doc', components: document.components });
     for (const name of Object.keys(document.components.schemas)) expect(() => ajv.compile({ $ref: `doc#/components/schemas/${name}` })).not.toThrow();
   });
+  test('a request may hold null where it may leave a field out, and every refusal of a body is told', () => {
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    ajv.addSchema({ $id: 'doc', components: document.components });
+    const names = Object.keys((document.components.schemas['ChatCompletionRequest'] as { properties: object }).properties).filter((name) => name !== 'model' && name !== 'messages');
+    const nothing = Object.fromEntries(names.map((name) => [name, null]));
+    expect(ajv.validate({ $ref: 'doc#/components/schemas/ChatCompletionRequest' }, { model: 'auto', messages: [{ role: 'user', content: 'hi' }], ...nothing })).toBe(true);
+    for (const { method, path, body } of OPERATIONS) if (body !== undefined) expect(Object.keys(document.paths[path]?.[method]?.responses ?? {})).toEqual(expect.arrayContaining(['400', '413', '415']));
+  });
   test('every path that it names is one of this door: without a key it is 401, not 404 or 405', async () => {
     const door = await startDoor();
     try {

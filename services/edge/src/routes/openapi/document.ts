@@ -31,6 +31,8 @@ const ERRORS: Readonly<Record<number, string>> = {
   403: 'The key lacks the scope, the plugin needs a paid account, or a session’s CSRF token is missing.',
   404: 'There is no such thing for this account.',
   409: 'The idempotency key was used with another body, or its first request still runs.',
+  413: 'The body is too large.',
+  415: 'The body must be application/json, and not compressed.',
   429: 'Too many requests, or a hard limit is reached: `Retry-After` says how long to wait.',
   500: 'Routing is unavailable. Costs nothing.',
   503: 'Temporarily unavailable. Costs nothing.',
@@ -39,13 +41,15 @@ const ERRORS: Readonly<Record<number, string>> = {
 const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
 const span = { from: z.string().optional().meta({ description: 'Unix seconds or an ISO 8601 date.' }), to: z.string().optional().meta({ description: 'Likewise; a date is its whole day.' }) };
 
+const memoryOf = { user: z.string().optional(), namespace: z.string().optional() };
+
 export const OPERATIONS: readonly Operation[] = [
   { method: 'post', path: '/v1/chat/completions', tag: 'Inference', summary: 'Create a chat completion', scope: 'inference', body: ChatCompletionRequest, answer: ChatCompletion, errors: [400, 402, 403, 404, 409, 500, 503] },
   { method: 'get', path: '/v1/models', tag: 'Inference', summary: 'List the models that the key may use', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: z.object({ object: z.literal('list'), data: z.array(Model) }), errors: [403, 500] },
   { method: 'get', path: '/v1/models/{model}', tag: 'Inference', summary: 'Show a model', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: Model, errors: [403, 404, 500] },
   { method: 'get', path: '/v1/decisions/{id}', tag: 'Decisions', summary: 'Show why a request went where it went', scope: 'usage:read', answer: Decision, errors: [403, 404, 500] },
   { method: 'post', path: '/v1/feedback', tag: 'Decisions', summary: 'Tell how good an answer was', scope: 'inference', body: FeedbackRequest, status: 204, errors: [400, 403, 404, 500] },
-  { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403] },
+  { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403, 409] },
   { method: 'get', path: '/api/auth', tag: 'API keys', summary: 'List API keys', scope: 'keys', query: { ...page, status: z.string().optional() }, answer: listOf(ApiKey), errors: [400, 403] },
   { method: 'get', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Show an API key', scope: 'keys', answer: ApiKey, errors: [403, 404] },
   { method: 'patch', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Change an API key', scope: 'keys', body: ApiKeyChange, answer: ApiKey, errors: [400, 403, 404] },
@@ -65,17 +69,21 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'get', path: '/api/statements/{period}', tag: 'Usage', summary: 'Show a statement (`Accept: text/csv` too)', scope: 'usage:read', answer: Statement, errors: [403, 404] },
   { method: 'get', path: '/api/policy', tag: 'Policy', summary: 'Show the account’s policy', scope: 'usage:read', answer: Policy, errors: [403] },
   { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: Policy, answer: Policy, errors: [400, 403] },
+  { method: 'get', path: '/api/providers', tag: 'Own keys at providers', summary: 'List the account’s own credentials', scope: 'keys', answer: listOf(ProviderKey), errors: [403] },
   { method: 'get', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Show the account’s own credential at a provider', scope: 'keys', answer: ProviderKey, errors: [403, 404] },
   { method: 'put', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Give or replace it', scope: 'keys', body: ProviderKeyRequest, answer: ProviderKey, errors: [400, 403, 404] },
   { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Remove it', scope: 'keys', answer: z.looseObject({ provider: z.string(), deleted: z.boolean() }), errors: [403, 404] },
   { method: 'get', path: '/api/plugins', tag: 'Plugins', summary: 'List plugins', scope: 'usage:read', answer: z.looseObject({ object: z.literal('list'), data: z.array(PluginManifest) }), errors: [403] },
-  { method: 'get', path: '/api/memory', tag: 'Plugins', summary: 'List what is remembered of a user', scope: 'usage:read', query: { ...page, user: z.string().optional() }, answer: z.looseObject({ object: z.literal('list'), data: z.array(MemoryFact) }), errors: [403] },
-  { method: 'delete', path: '/api/memory', tag: 'Plugins', summary: 'Forget a user', scope: 'keys', query: { user: z.string().optional() }, answer: z.looseObject({}), errors: [403] },
+  { method: 'get', path: '/api/memory', tag: 'Plugins', summary: 'List what is remembered of a user', scope: 'usage:read', query: { limit: z.int().min(1).max(1_000).default(100).optional(), ...memoryOf }, answer: z.looseObject({ object: z.literal('list'), data: z.array(MemoryFact) }), errors: [400, 403] },
+  { method: 'delete', path: '/api/memory', tag: 'Plugins', summary: 'Forget a user', scope: 'keys', query: memoryOf, answer: z.looseObject({}), errors: [400, 403] },
   { method: 'post', path: '/api/session', tag: 'Dashboard', summary: 'Sign in: exchange the key for a session in a cookie', answer: Session, status: 201 },
   { method: 'get', path: '/api/session', tag: 'Dashboard', summary: 'Show who calls', answer: Session },
   { method: 'delete', path: '/api/session', tag: 'Dashboard', summary: 'Sign out', answer: z.object({ object: z.literal('session'), deleted: z.boolean() }), errors: [403] },
   { method: 'get', path: '/openapi.json', tag: 'Dashboard', summary: 'This document', isPublic: true, answer: z.looseObject({}) },
 ];
+
+/** Beside JSON. */
+const OTHER_FORMATS: Readonly<Record<string, string>> = { '/v1/chat/completions': 'text/event-stream', '/api/statements/{period}': 'text/csv' };
 
 const json = (schema: z.ZodType) => ({ 'application/json': { schema } });
 
@@ -85,9 +93,10 @@ export function openApiDocument(): object {
   registry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer sbx_live_…`.' });
   registry.registerComponent('securitySchemes', 'session', { type: 'apiKey', in: 'cookie', name: '__Host-signalbox', description: 'A session of the dashboard; with X-CSRF-Token on every call that changes something.' });
   for (const { method, path, tag, summary, scope, isPublic = false, query, body, answer, status = 200, errors = [] } of OPERATIONS) {
+    const other = OTHER_FORMATS[path];
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     const params = Object.fromEntries(names.map((name) => [name, z.string()]));
-    const shown = isPublic ? [...errors] : [...new Set([401, ...errors, 429, 503])];
+    const shown = isPublic ? [...errors] : [...new Set([401, ...errors, ...(body === undefined ? [] : [413, 415]), 429, 503])];
     registry.registerPath({
       method,
       path,
@@ -104,7 +113,7 @@ export function openApiDocument(): object {
       responses: {
         [status]: {
           description: path === '/v1/chat/completions' ? 'The completion; with `stream: true` events of chunks, then `[DONE]`.' : 'OK',
-          ...(answer === undefined ? {} : { content: path === '/v1/chat/completions' ? { ...json(answer), 'text/event-stream': { schema: z.string() } } : json(answer) }),
+          ...(answer === undefined ? {} : { content: { ...json(answer), ...(other === undefined ? {} : { [other]: { schema: z.string() } }) } }),
         },
         ...Object.fromEntries(shown.sort((one, other) => one - other).map((code) => [code, { description: ERRORS[code] ?? 'Error', content: json(ErrorBody) }])),
       },

@@ -25,9 +25,9 @@ const Message = z
   .looseObject({
     role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
     content: z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]).nullish(),
-    name: z.string().optional(),
-    tool_calls: z.array(z.looseObject({ id: z.string(), type: z.literal('function'), function: z.object({ name: z.string(), arguments: z.string() }) })).optional(),
-    tool_call_id: z.string().optional(),
+    name: z.string().nullish(),
+    tool_calls: z.array(z.looseObject({ id: z.string(), type: z.literal('function'), function: z.object({ name: z.string(), arguments: z.string() }) })).nullish(),
+    tool_call_id: z.string().nullish(),
   })
   .meta({ id: 'Message' });
 
@@ -37,26 +37,26 @@ export const ChatCompletionRequest = z
   .looseObject({
     model: z.string().meta({ description: '`auto`, or the id of a model.' }),
     messages: z.array(Message).min(1),
-    temperature: z.number().min(0).max(2).optional(),
-    max_tokens: z.int().min(1).optional().meta({ description: 'Also as `max_completion_tokens`.' }),
-    stream: z.boolean().optional(),
-    stream_options: z.object({ include_usage: z.boolean().optional() }).optional(),
-    top_p: z.number().min(0).max(1).optional(),
-    stop: z.union([z.string(), z.array(z.string()).max(4)]).optional(),
-    tools: z.array(z.looseObject({ type: z.literal('function') })).max(128).optional(),
-    tool_choice: z.union([z.enum(['none', 'auto', 'required']), z.looseObject({})]).optional(),
-    response_format: z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) }).optional(),
-    plugins: z.array(z.union([z.string(), z.looseObject({ id: z.string() })])).optional().meta({ description: 'Ids: web-search, gutenberg, code-exec (free), image-gen, pdf-reader, memory (paid).' }),
-    plugin_options: z.record(z.string(), z.looseObject({})).optional(),
-    data_collection: z.enum(['allow', 'deny']).optional().meta({ description: '`deny` leaves out providers that may train on the data.' }),
-    zdr: z.boolean().optional().meta({ description: 'Only providers with a guarantee of zero data retention.' }),
-    preferred_max_latency: z.number().positive().optional().meta({ description: 'P75 in milliseconds; slower providers come last.' }),
-    preferred_min_throughput: z.number().positive().optional().meta({ description: 'P50 in tokens per second; slower providers come last.' }),
-    min_quantization: quantization.optional(),
-    max_quantization: quantization.optional(),
-    models: z.array(z.string()).optional().meta({ description: 'Models to fall back to.' }),
-    session_id: z.string().max(256).optional(),
-    user: z.string().optional(),
+    temperature: z.number().min(0).max(2).nullish(),
+    max_tokens: z.int().min(1).nullish().meta({ description: 'Also as `max_completion_tokens`.' }),
+    stream: z.boolean().nullish(),
+    stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
+    top_p: z.number().min(0).max(1).nullish(),
+    stop: z.union([z.string(), z.array(z.string()).max(4)]).nullish(),
+    tools: z.array(z.looseObject({ type: z.literal('function') })).max(128).nullish(),
+    tool_choice: z.union([z.enum(['none', 'auto', 'required']), z.looseObject({})]).nullish(),
+    response_format: z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) }).nullish(),
+    plugins: z.array(z.union([z.string(), z.looseObject({ id: z.string() })])).nullish().meta({ description: 'Ids: web-search, gutenberg, code-exec (free), image-gen, pdf-reader, memory (paid).' }),
+    plugin_options: z.record(z.string(), z.looseObject({})).nullish(),
+    data_collection: z.enum(['allow', 'deny']).nullish().meta({ description: '`deny` leaves out providers that may train on the data.' }),
+    zdr: z.boolean().nullish().meta({ description: 'Only providers with a guarantee of zero data retention.' }),
+    preferred_max_latency: z.number().positive().nullish().meta({ description: 'P75 in milliseconds; slower providers come last.' }),
+    preferred_min_throughput: z.number().positive().nullish().meta({ description: 'P50 in tokens per second; slower providers come last.' }),
+    min_quantization: quantization.nullish(),
+    max_quantization: quantization.nullish(),
+    models: z.array(z.string()).nullish().meta({ description: 'Models to fall back to.' }),
+    session_id: z.string().max(256).nullish(),
+    user: z.string().nullish(),
   })
   .meta({ id: 'ChatCompletionRequest' });
 
@@ -185,7 +185,7 @@ export const StatementRow = z
   .meta({ id: 'StatementSummary' });
 export const Statement = z
   .looseObject({
-    id: z.string(), object: z.literal('statement'), period: z.string(), status: z.string(), total_usd: dollars('To be paid'), subscription_usd: dollars('Fixed'), overage_usd: dollars('Tokens beyond the allotment'), model_spend_usd: dollars('Models'),
+    id: z.string(), object: z.literal('statement'), period: z.string(), status: z.string(), total_usd: dollars('To be paid'), subscription_usd: dollars('Fixed').nullable(), overage_usd: dollars('Tokens beyond the allotment'), model_spend_usd: dollars('Models'),
     plugins_usd: dollars('Plugins'), adjustments_usd: dollars('Corrections'), lines: z.array(z.looseObject({ kind: z.string(), description: z.string(), amount_usd: dollars('Amount') })),
   })
   .meta({ id: 'Statement' });
