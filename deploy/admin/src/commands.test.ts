@@ -18,6 +18,7 @@ describe('words become one call', () => {
     ['account show acct_1', 'GET', '/admin/accounts/acct_1', undefined],
     ['account list', 'GET', '/admin/accounts', undefined],
     ['account suspend acct_1', 'POST', '/admin/accounts/acct_1/suspend', undefined],
+    ['account resume acct_1', 'POST', '/admin/accounts/acct_1/resume', undefined],
     ['account set acct_1 --hard-cap=false --store-answers=false --rpm none', 'PATCH', '/admin/accounts/acct_1', { hard_cap: false, store_answers: false, requests_per_minute: null }],
     ['account set a/../b --rpm 1', 'PATCH', '/admin/accounts/a%2F..%2Fb', { requests_per_minute: 1 }],
     ['account set acct_1 --cost-cap-usd 5 --cost-cap-period day --cost-cap-usd 9 --cost-cap-period total', 'PATCH', '/admin/accounts/acct_1', { cost_caps: [{ cap_usd: '5', period: 'day' }, { cap_usd: '9', period: 'total' }] }],

@@ -67,6 +67,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'account show': one('GET', (id) => `/admin/accounts/${id}`),
   'account list': plain('GET', '/admin/accounts'),
   'account suspend': one('POST', (id) => `/admin/accounts/${id}/suspend`),
+  'account resume': one('POST', (id) => `/admin/accounts/${id}/resume`),
   'key create': {
     flags: { account: ['text', 'account_id'], name: ['text', 'name'], 'expires-in': ['count', 'expires_in'], scopes: ['list', 'scopes'] },
     required: ['account', 'name'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/keys', body }),

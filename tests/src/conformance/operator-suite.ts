@@ -31,12 +31,14 @@ export function describeOperator(world: () => World): void {
       expect(accounts.some(({ id }) => id === account.id)).toBe(true);
     });
 
-    test('suspends an account: its keys are refused', async () => {
+    test('suspends an account, whose keys are then refused, and resumes it', async () => {
       const account = await world().newAccount({});
       const models = (): Promise<Got> => send(world().gateway.baseUrl, { method: 'GET', path: '/v1/models', key: account.key });
       expect((await models()).status).toBe(200);
       expect(jsonOf(await world().admin('POST', `/admin/accounts/${account.id}/suspend`))['account']).toMatchObject({ suspended: true });
       await eventually('the key is refused', async () => ((await models()).status === 401 ? true : undefined));
+      expect(jsonOf(await world().admin('POST', `/admin/accounts/${account.id}/resume`))['account']).toMatchObject({ suspended: false });
+      await eventually('the key is good again', async () => ((await models()).status === 200 ? true : undefined));
     });
 
     test('makes keys with scopes and an end, lists them and revokes them', async () => {

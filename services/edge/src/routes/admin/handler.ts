@@ -83,7 +83,9 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
     const given = accountSettings(bodyOf(request, setAccountSchema));
     account(response, await accounts.unary('SetAccount', { account: { ...given.account, id: id(request) }, fields: given.fields }, options));
   });
-  app.post('/admin/accounts/:id/suspend', async (request, response) => account(response, await accounts.unary('SetAccount', { account: { id: id(request), suspended: true }, fields: ['suspended'] }, options)));
+  for (const [verb, suspended] of [['suspend', true], ['resume', false]] as const) {
+    app.post(`/admin/accounts/:id/${verb}`, async (request, response) => account(response, await accounts.unary('SetAccount', { account: { id: id(request), suspended }, fields: ['suspended'] }, options)));
+  }
 
   app.post('/admin/keys', async (request, response) => {
     const given = bodyOf(request, createKeySchema);
