@@ -1,7 +1,7 @@
 /** What clients are told while a service of ours does not answer. Split processes only: one of them is frozen and thawed. */
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
-import { completionOf, errorOf, header, send, type Got } from './http.js';
+import { completionOf, errorOf, header, send, streamOf, type Got } from './http.js';
 import { problems } from './schemas.js';
 import { HELLO, type World } from './world.js';
 
@@ -50,6 +50,25 @@ export function describeNeighbours(world: () => World): void {
         expect(Number(header(got, 'retry-after'))).toBeGreaterThanOrEqual(2);
         expect(Number(header(got, 'retry-after'))).toBeLessThanOrEqual(5);
       }
+    });
+
+    test('quota: a stream under a cap that has used up its hold ends as our fault, charged for what was delivered, never as a cost cap', async () => {
+      // Eight seconds, and the same in the other variant.
+      if (world().variant === 'B') return;
+      const { id, key } = await world().newAccount({ cost_caps: [{ cap_usd: '5', period: 'total' }] });
+      const long = { ...body, messages: [{ role: 'user', content: '[sim:tokens=4000 delay-ms=500 chunk-delay-ms=1]' }], stream: true };
+      // Its hold is there before quota is frozen: a stream is asked for once it is admitted, half a second before its first word.
+      const running = send(world().gateway.baseUrl, { key, body: long });
+      await eventually('the stream is admitted', async () => ((JSON.parse((await world().admin('GET', `/admin/quota?account=${id}`)).text) as { reserved_nano_usd: string }).reserved_nano_usd === '0' ? undefined : true));
+      const got = await whileFrozen('quota', () => running);
+      const { chunks, isDone } = streamOf(got.text);
+      const last = chunks.at(-1);
+      expect({ status: got.status, isDone, reason: last?.choices[0]?.finish_reason, error: last?.error }).toMatchObject({ status: 200, isDone: true, reason: 'error', error: { type: 'server_error', code: 'quota_unavailable', metadata: { retryable: true } } });
+      expect(got.text).not.toContain('cost_cap');
+      const charges = (await world().ledgerOf(id, chunks[0]?.id ?? '')).filter(({ kind }) => kind === 'charge');
+      expect(charges).toMatchObject([{ source: 'estimated' }]);
+      expect(last?.usage?.completion_tokens).toBeLessThanOrEqual(1_024);
+      if (last?.x_router !== undefined) expect(charges[0]?.amount_nano_usd).toBe(String(Math.round(last.x_router.cost_usd * 1e9)));
     });
 
     test('accounts: a key that edge has not seen is 503, never 401', async () => {
