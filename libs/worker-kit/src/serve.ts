@@ -6,8 +6,7 @@ import { observeBus } from '@signalbox/bus/metrics';
 import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, OutcomeRequest__Output, StatusResponse, TendRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { createIdSource } from '@signalbox/kernel/ids';
-import type { HeartbeatRequest, HeartbeatResponse__Output } from '@signalbox/contracts/quota';
-import type { CallInfo, Emitter, RpcClient } from '@signalbox/rpc/call';
+import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { createRpcObserver } from '@signalbox/rpc/metrics';
@@ -18,6 +17,7 @@ import { createMetrics } from '@signalbox/runtime/metrics';
 import type { WorkerConfig } from './config.js';
 import { createCredentialPool } from './credentials.js';
 import { createDispatcher, type Dispatcher } from './dispatch.js';
+import { extendingAt } from './extend-hold.js';
 import type { ExtendHold } from './hold-growth.js';
 import { createEndpointBreakers } from './endpoint-breakers.js';
 import { createImageMaker } from './images.js';
@@ -54,17 +54,6 @@ interface Running {
   readonly ports: Readonly<Record<string, number>>;
   readonly stopDoors: () => Promise<void>;
   readonly isReady: () => boolean;
-}
-
-/** A heartbeat that asks for more. What is not held, or was held in a life of the store that is over, has lost its limits: that nothing is granted then is no word about them. */
-function extendingAt(quota: RpcClient, writer: string): ExtendHold {
-  return async (accountId, requestId, toNanoUsd, toTokens, heldIn) => {
-    const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId, extendToNanoUsd: toNanoUsd.toString(), extendToTokens: toTokens.toString() }] };
-    const { refusedRequestIds, unheldRequestIds, epoch } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { requestId });
-    if (!refusedRequestIds.includes(requestId)) return true;
-    if (unheldRequestIds.includes(requestId) || (heldIn !== '' && heldIn !== epoch)) throw new Fault('quota_unavailable', 'the hold was lost');
-    return false;
-  };
 }
 
 export function serveWorker(options: WorkerOptions): Service {

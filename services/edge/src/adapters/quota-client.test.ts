@@ -42,7 +42,8 @@ test.each<[string, HeartbeatResponse__Output, boolean | 'fault']>([
   ['finds no room within its limits', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 1' }, false],
   ['is not there any more', { refusedRequestIds: ['r1'], unheldRequestIds: ['r1'], epoch: 'life 1' }, 'fault'],
   ['lost its limits with the store', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
-])('a hold that %s between two rounds: only a limit is a refusal', async (_name, answer, expected) => {
+  ['grew in another life of the store, where nothing limits it', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
+])('a hold that %s between two rounds: only a limit is a refusal, and only where limits are known does it grow', async (_name, answer, expected) => {
   const quota = createQuotaClient({ unary: () => Promise.resolve(answer) } as unknown as RpcClient);
   const told = await quota.extend('acct_1', 'r1', 1n, 1n, 'life 1').catch((error: unknown) => (error instanceof Fault && error.code === 'quota_unavailable' ? 'fault' : error));
   expect(told).toBe(expected);

@@ -42,10 +42,9 @@ export function createQuotaClient(client: RpcClient, admitDeadlineMs = ADMIT_DEA
       try {
         const request: HeartbeatRequest = { writer: '', holds: [{ accountId, requestId, extendToNanoUsd: String(toNanoUsd), extendToTokens: String(toTokens) }] };
         const { refusedRequestIds, unheldRequestIds, epoch } = await client.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { deadlineMs: EXTEND_DEADLINE_MS, requestId });
-        if (refusedRequestIds.length === 0) return true;
-        // The limits of a hold that was lost are lost with it: that it does not grow is no word about them.
+        // The limits of a hold that was lost are lost with it: a refusal is no word about them, and a grant looked at none.
         if (unheldRequestIds.length > 0 || (heldIn !== '' && heldIn !== epoch)) throw new Fault('quota_unavailable', 'the hold was lost');
-        return false;
+        return refusedRequestIds.length === 0;
       } catch (error) {
         throw new Fault('quota_unavailable', 'no extension', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(requestId) });
       }

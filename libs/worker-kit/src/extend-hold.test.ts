@@ -1,0 +1,24 @@
+import { expect, test } from '@jest/globals';
+import type { HeartbeatResponse__Output } from '@signalbox/contracts/quota';
+import { Fault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { extendingAt } from './extend-hold.js';
+
+const extend = (answer: () => Promise<HeartbeatResponse__Output>, heldIn = 'life 1'): Promise<unknown> =>
+  extendingAt({ unary: answer } as unknown as RpcClient, 'wrt_1')('acct_1', 'r1', 1n, 1n, heldIn).catch((error: unknown) => (error instanceof Fault ? error.code : error));
+
+test.each<[string, HeartbeatResponse__Output, unknown]>([
+  ['grew', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 1' }, true],
+  ['finds no room within its limits', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 1' }, false],
+  ['is not there any more', { refusedRequestIds: ['r1'], unheldRequestIds: ['r1'], epoch: 'life 1' }, 'quota_unavailable'],
+  ['lost its limits with the store', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 2' }, 'quota_unavailable'],
+  // Told anew it is held whole: all streams of an account together would pass its cap.
+  ['grew where nothing limits it', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'quota_unavailable'],
+])('a hold that %s: only a limit is a refusal, and only where limits are known does it grow', async (_name, answer, expected) => {
+  expect(await extend(() => Promise.resolve(answer))).toBe(expected);
+});
+
+test('a quota that does not answer, and a hold that belongs to no life', async () => {
+  expect(await extend(() => Promise.reject(new Fault('deadline_exceeded', 'test')))).toBe('deadline_exceeded');
+  expect(await extend(() => Promise.resolve({ refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }), '')).toBe(true);
+});
