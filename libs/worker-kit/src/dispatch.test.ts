@@ -368,6 +368,13 @@ describe('dispatch', () => {
       expect(events.at(-1)?.end).toMatchObject({ finishReason: 'length', source: 'ESTIMATED', tokens: { outputText: whole } });
     });
 
+    test('where there is no room for a tranche it asks for half, and for more again once that was granted', async () => {
+      grants = [false, false, true];
+      provider.enqueue({ chunks: [...hundreds(20), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+      await run(held());
+      expect(extended.slice(0, 4)).toEqual(['3048 2124', '2024 1612', '1512 1356', '2536 1868']);
+    });
+
     test('goes on when a refusal is followed by a grant', async () => {
       grants = [false, true];
       provider.enqueue({ chunks: [...hundreds(12), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });

@@ -10,8 +10,9 @@ const TRANCHE_TOKENS = 1_024;
 const ASK_LEFT_TOKENS = TRANCHE_TOKENS / 4;
 /** A stream whose hold does not grow stops so many tokens before the hold's end: the provider goes on until it hears of it. */
 export const STOP_LEFT_TOKENS = 64;
-/** After a refusal more is asked for again once so many tokens have come: others may have ended meanwhile. */
+/** After a refusal half as much is asked for once so many tokens have come: there may be room for less, and others may have ended. */
 const ASK_AGAIN_TOKENS = 64;
+const STEP_TOKENS_MIN = 64;
 /** While quota is away, an answer that has come to the end of its hold asks again so often, and waits for so long. */
 const AWAY_AGAIN_MS = 250;
 const AWAY_PATIENCE_MS = 5_000;
@@ -33,6 +34,8 @@ export class HoldGrowth {
   /** Output tokens that the hold pays for. */
   private covered: number;
   private readonly whole: number;
+  /** Output tokens that the next question is for. */
+  private step = TRANCHE_TOKENS;
   private isAsking = false;
   /** Output tokens when more was last asked for in vain. */
   private refusedAt = -Infinity;
@@ -96,25 +99,39 @@ export class HoldGrowth {
 
   private async ask(used: number): Promise<void> {
     this.isAsking = true;
-    const { accountId, requestId, heldNanoUsd, heldTokens, heldOutputTokens, outputPriceMax, wholeNanoUsd, holdEpoch } = this.request;
-    const tranches = Math.max(1, Math.ceil((used + ASK_LEFT_TOKENS - this.covered) / TRANCHE_TOKENS));
-    const to = Math.min(this.covered + tranches * TRANCHE_TOKENS, this.whole);
-    const more = BigInt(to - heldOutputTokens);
-    const grown = BigInt(heldNanoUsd) + reservationCost(more * asPrice(outputPriceMax));
-    // Rounding must not ask for more than the limits were found to leave.
-    const amount = grown < BigInt(wholeNanoUsd) ? grown : BigInt(wholeNanoUsd);
-    let isGranted = false;
-    try {
-      isGranted = await this.extendHold(accountId, requestId, amount, BigInt(heldTokens) + more, holdEpoch);
-      this.isAway = false;
-    } catch {
-      this.isAway = true;
+    let isGranted = await this.askOnce(used);
+    // At the end of the hold whatever there is room for is better than to stop.
+    while (!isGranted && !this.isAway && !this.isOver && used >= this.covered - STOP_LEFT_TOKENS && this.step > STEP_TOKENS_MIN) {
+      this.step /= 2;
+      isGranted = await this.askOnce(used);
     }
     this.isAsking = false;
     if (this.isOver) return;
     if (!this.isAway) this.waitingSinceMs = undefined;
-    if (isGranted) this.covered = to;
-    else this.refusedAt = used;
+    if (isGranted) this.step = Math.min(TRANCHE_TOKENS, this.step * 2);
+    else {
+      this.refusedAt = used;
+      if (!this.isAway) this.step = Math.max(STEP_TOKENS_MIN, this.step / 2);
+    }
     this.onAnswer();
+  }
+
+  private async askOnce(used: number): Promise<boolean> {
+    const { accountId, requestId, heldNanoUsd, heldTokens, heldOutputTokens, outputPriceMax, wholeNanoUsd, holdEpoch } = this.request;
+    const steps = this.step < TRANCHE_TOKENS ? 1 : Math.max(1, Math.ceil((used + ASK_LEFT_TOKENS - this.covered) / TRANCHE_TOKENS));
+    const to = Math.min(this.covered + steps * this.step, this.whole);
+    const more = BigInt(to - heldOutputTokens);
+    const grown = BigInt(heldNanoUsd) + reservationCost(more * asPrice(outputPriceMax));
+    // Rounding must not ask for more than the limits were found to leave.
+    const amount = grown < BigInt(wholeNanoUsd) ? grown : BigInt(wholeNanoUsd);
+    try {
+      const isGranted = await this.extendHold(accountId, requestId, amount, BigInt(heldTokens) + more, holdEpoch);
+      this.isAway = false;
+      if (isGranted) this.covered = to;
+      return isGranted;
+    } catch {
+      this.isAway = true;
+      return false;
+    }
   }
 }
