@@ -78,6 +78,8 @@ export async function startSignalbox({ mode, provider, kept, profileDir }: Signa
     cwd: dataDir,
     args: [join(ROOT, `deploy/${mode}/dist/main.js`), ...(mode === 'split' ? ['--json'] : [])],
     environment: {
+      // As `npm start` and the images have it.
+      MALLOC_ARENA_MAX: '2',
       LOG_LEVEL: 'error',
       SIMULATOR: 'off',
       OLLAMA: 'off',
