@@ -62,13 +62,14 @@ export function createBooksHandlers({ books, keeper, clock, periodSeconds, onRec
       if (!isGroup(request.groupBy)) throw new Fault('bad_message', 'An unknown group.');
       const toMs = BigInt(request.toMs);
       const { rows, hasMore } = await books.usage({
-        accountId: request.accountId, fromDay: request.fromMs === '0' ? '' : dayOf(BigInt(request.fromMs)), toDay: toMs === 0n ? '' : dayOf(toMs - 1n), groupBy: request.groupBy, after: request.after, limit: limitOf(request.limit, USAGE_LIMIT_MAX),
+        accountId: request.accountId, fromDay: request.fromMs === '0' ? '' : dayOf(BigInt(request.fromMs)), toDay: toMs === 0n ? '' : dayOf(toMs - 1n), groupBy: request.groupBy, model: request.model, provider: request.provider, keyId: request.keyId,
+        after: request.after, limit: limitOf(request.limit, USAGE_LIMIT_MAX),
       });
       return {
         hasMore,
         rows: rows.map((row) => ({
           group: row.group, requests: String(row.requests), promptTokens: String(row.promptTokens), completionTokens: String(row.completionTokens), costNanoUsd: String(row.costNanoUsd), chargeNanoUsd: String(row.chargeNanoUsd),
-          savingsNanoUsd: String(row.savingsNanoUsd),
+          savingsNanoUsd: String(row.savingsNanoUsd), totalMsP50: row.totalMsP50, totalMsP95: row.totalMsP95, ttftMsP50: row.ttftMsP50, ttftMsP95: row.ttftMsP95,
         })),
       };
     },

@@ -62,12 +62,14 @@ interface Told {
   readonly byok?: boolean;
   readonly month?: string;
   readonly savings?: string;
+  readonly totalMs?: number;
+  readonly ttftMs?: number;
 }
 const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
-const ended = ({ id, account, model = 'm/one', provider = 'p', key = 'key_1', atMs = JANUARY + HOUR, output = 5, attempt = 1, retryOf = [], failed = false, byok = false, month = '2026-01', savings = '7' }: Told) => ({
+const ended = ({ id, account, model = 'm/one', provider = 'p', key = 'key_1', atMs = JANUARY + HOUR, output = 5, attempt = 1, retryOf = [], failed = false, byok = false, month = '2026-01', savings = '7', totalMs = 9, ttftMs = 3 }: Told) => ({
   requestId: id, attempt, accountId: account, keyId: key, retryOf, card, periods: { day: '2026-01-01', week: '2026-W01', month, plan: month }, tokens: failed ? null : { inputUncached: 10, outputText: output },
   costNanoUsd: failed ? '0' : String(10 + output * 2), savingsNanoUsd: failed ? '0' : savings, source: 'PROVIDER' as const, provider, model, endedAtMs: String(atMs), status: failed ? 500 : 200,
-  failure: failed ? ('PROVIDER_ERROR' as const) : ('FAILURE_CLASS_UNSPECIFIED' as const), decisionId: 'dec_1', ttftMs: 3, totalMs: 9, byok,
+  failure: failed ? ('PROVIDER_ERROR' as const) : ('FAILURE_CLASS_UNSPECIFIED' as const), decisionId: 'dec_1', ttftMs, totalMs, byok,
 });
 const outcome = ({ id, account, attempt = 1, failed = false }: Told) => ({ requestId: id, attempt, accountId: account, outcome: failed ? ('DISCARDED' as const) : ('DELIVERED' as const), toldByEdge: true });
 const message = (usage: UsageRecorded): BusMessage => ({ subject: 'usage.v1.0', payload: codec.encode(usage), deliveries: 1 });
@@ -78,6 +80,7 @@ async function book(...told: readonly Told[]): Promise<void> {
   expect(await consume([message({ writer: 'w', firstSeq: String(firstSeq), lastSeq: String(nextSeq - 1), ended: told.map(ended), outcomes: told.map(outcome) })])).toEqual(['done']);
 }
 const list = { fromMs: 0, toMs: 0, model: '', provider: '', keyId: '', status: '', after: '', limit: 10 } as const;
+const everything = { fromDay: '', toDay: '', groupBy: 'day', model: '', provider: '', keyId: '', after: '', limit: 10 } as const;
 const idsOf = async (query: Partial<Parameters<BooksStore['requests']>[0]> & { readonly accountId: string }): Promise<readonly string[] | undefined> => (await books.requests({ ...list, ...query }))?.requests.map(({ id }) => id);
 const violations = async (accountId = ''): Promise<readonly string[]> => (await books.verify(accountId)).filter(({ violations: count }) => count > 0n).map(({ invariant }) => invariant);
 
@@ -92,7 +95,7 @@ describe('usage and requests', () => {
 
   test('sums by each group: what requests cost, what was charged, what was saved, with its sign', async () => {
     const usage = async (groupBy: 'day' | 'model' | 'provider' | 'key', fromDay = '', toDay = '') =>
-      (await books.usage({ accountId: 'u', fromDay, toDay, groupBy, after: '', limit: 10 })).rows.map((row) => [row.group, row.requests, row.promptTokens, row.completionTokens, row.costNanoUsd, row.chargeNanoUsd, row.savingsNanoUsd]);
+      (await books.usage({ ...everything, accountId: 'u', fromDay, toDay, groupBy })).rows.map((row) => [row.group, row.requests, row.promptTokens, row.completionTokens, row.costNanoUsd, row.chargeNanoUsd, row.savingsNanoUsd]);
     expect(await usage('day')).toEqual([['2026-01-03', 2n, 10n, 5n, 20n, 20n, 7n], ['2026-01-02', 2n, 20n, 12n, 44n, 24n, -2n], ['2026-01-01', 1n, 10n, 5n, 20n, 20n, 7n]]);
     expect(await usage('model')).toEqual([['m/one', 4n, 30n, 15n, 60n, 40n, 21n], ['m/two', 1n, 10n, 7n, 24n, 24n, -9n]]);
     expect(await usage('provider')).toEqual([['p', 4n, 30n, 17n, 64n, 64n, 5n], ['q', 1n, 10n, 5n, 20n, 0n, 7n]]);
@@ -100,8 +103,26 @@ describe('usage and requests', () => {
     expect((await usage('day', '2026-01-02', '2026-01-02')).map(([group]) => group)).toEqual(['2026-01-02']);
   });
 
+  test('tells how long answers took, by each group and of one model or provider: of answers alone, and over batches and days', async () => {
+    const latency = async (query: Partial<Parameters<BooksStore['usage']>[0]>) =>
+      (await books.usage({ ...everything, accountId: 'slow', ...query })).rows.map(({ group, totalMsP50, totalMsP95, ttftMsP50, ttftMsP95 }) => [group, ...[totalMsP50, totalMsP95, ttftMsP50, ttftMsP95].map((ms) => Math.round(ms / 100))]);
+    await book(...Array.from({ length: 90 }, (_, i): Told => ({ id: `s${i}`, account: 'slow', totalMs: 1_000, ttftMs: 200 })));
+    await book(...Array.from({ length: 10 }, (_, i): Told => ({ id: `t${i}`, account: 'slow', totalMs: 9_000, ttftMs: 0 })), { id: 'n', account: 'slow', failed: true, totalMs: 60_000 });
+    await book({ id: 'o', account: 'slow', model: 'm/two', provider: 'q', atMs: JANUARY + 25 * HOUR, totalMs: 500, ttftMs: 500 });
+    // As told: within 8 %.
+    const first = ['2026-01-01', 10, 88, 2, 2];
+    const second = ['2026-01-02', 5, 5, 5, 5];
+    expect(await latency({})).toEqual([second, first]);
+    expect(await latency({ groupBy: 'provider' })).toEqual([['p', ...first.slice(1)], ['q', ...second.slice(1)]]);
+    expect(await latency({ model: 'm/one' })).toEqual([first]);
+    expect(await latency({ provider: 'q' })).toEqual([second]);
+    expect(await latency({ keyId: 'key_2' })).toEqual([]);
+    await book({ id: 'z', account: 'fails', failed: true });
+    expect(await latency({ accountId: 'fails' })).toEqual([['2026-01-01', 0, 0, 0, 0]]);
+  });
+
   test('pages by group', async () => {
-    const page = (after: string) => books.usage({ accountId: 'u', fromDay: '', toDay: '', groupBy: 'day', after, limit: 2 });
+    const page = (after: string) => books.usage({ ...everything, accountId: 'u', after, limit: 2 });
     expect(await page('')).toMatchObject({ rows: [{ group: '2026-01-03' }, { group: '2026-01-02' }], hasMore: true });
     expect(await page('2026-01-02')).toMatchObject({ rows: [{ group: '2026-01-01' }], hasMore: false });
   });

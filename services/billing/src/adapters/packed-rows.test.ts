@@ -12,7 +12,7 @@ const delivered: OutcomeFact = { attempt: 1, outcome: 'DELIVERED', toldByEdge: t
 function packed(attempts: readonly AttemptFact[], outcomes: readonly OutcomeFact[], flags: readonly string[] = []) {
   const common = { requestId: 'r1', accountId: 'acct_1' };
   const { rows } = book({
-    attempts: attempts.map((each) => ({ ...common, keyId: 'key_1', fact: each, source: 'provider', provider: 'sim', flags, cardId: 'card', periods, endedAtMs: 5n, usage: { model: 'm', promptTokens: 2, completionTokens: 1, savingsNanoUsd: 4n }, detail: '{}' })),
+    attempts: attempts.map((each) => ({ ...common, keyId: 'key_1', fact: each, source: 'provider', provider: 'sim', flags, cardId: 'card', periods, endedAtMs: 5n, usage: { model: 'm', promptTokens: 2, completionTokens: 1, savingsNanoUsd: 4n, totalMs: 9, ttftMs: 3 }, detail: '{}' })),
     outcomes: outcomes.map((each) => ({ ...common, fact: each })),
     requests: new Map(),
     heads: new Map(),

@@ -150,7 +150,7 @@ async function writeBatch(run: RunPrepared, entries: readonly LedgerEntry[], acc
     column(usage, (sum) => sum.accountId), column(usage, (sum) => sum.period), column(usage, (sum) => sum.day), column(usage, (sum) => sum.model), column(usage, (sum) => sum.provider), column(usage, (sum) => sum.keyId),
     bigintArray(usage.map((sum) => BigInt(sum.requests))), bigintArray(usage.map((sum) => sum.tokens)), bigintArray(usage.map((sum) => sum.byokTokens)), bigintArray(usage.map((sum) => sum.promptTokens)),
     bigintArray(usage.map((sum) => sum.completionTokens)), bigintArray(usage.map((sum) => sum.costNanoUsd)), bigintArray(usage.map((sum) => sum.chargeNanoUsd)), bigintArray(usage.map((sum) => sum.adjustedNanoUsd)),
-    bigintArray(usage.map((sum) => sum.savingsNanoUsd)),
+    bigintArray(usage.map((sum) => sum.savingsNanoUsd)), column(usage, (sum) => `{${sum.total.join(',')}}`), column(usage, (sum) => `{${sum.firstToken.join(',')}}`),
     column(attempts, (sum) => sum.accountId), column(attempts, (sum) => sum.day), column(attempts, (sum) => sum.provider), bigintArray(attempts.map((sum) => BigInt(sum.attempts))),
     bigintArray(attempts.map((sum) => sum.tokens)), bigintArray(attempts.map((sum) => sum.costNanoUsd)), bigintArray(attempts.map((sum) => sum.estimatedNanoUsd)),
     column(deltas, (delta) => delta.accountId), column(deltas, (delta) => delta.scope), column(deltas, (delta) => delta.periodId), bigintArray(deltas.map((delta) => delta.chargeNanoUsd)),

@@ -2,9 +2,10 @@
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import type { Database } from '@signalbox/sql/database';
 import { sql, type RawBuilder } from 'kysely';
-import type { AttemptView, BooksStore, Group, RequestsQuery, RequestView } from '../domain/books.js';
+import type { AttemptView, BooksStore, Group, LatencyView, RequestsQuery, RequestView } from '../domain/books.js';
 import type { LedgerRowView } from '../domain/ports.js';
 import type { AttemptDetail } from '../domain/request.js';
+import { percentileMs } from '../domain/latency.js';
 import { dayOf } from '../domain/usage.js';
 
 const DAY_MS = 86_400_000;
@@ -19,8 +20,6 @@ interface ReportedDetail extends AttemptDetail {
   readonly decision?: string;
   readonly status?: number;
   readonly failure?: string;
-  readonly ttft_ms?: number;
-  readonly total_ms?: number;
   readonly finish_reason?: string;
   readonly started_at_ms?: string;
 }
@@ -72,6 +71,13 @@ function requestView(rows: readonly EntryRow[]): RequestView | undefined {
   };
 }
 
+interface Durations {
+  readonly total: number[];
+  readonly firstToken: number[];
+}
+
+const latencyOf = ({ total, firstToken }: Durations = { total: [], firstToken: [] }): LatencyView => ({ totalMsP50: percentileMs(total, 0.5), totalMsP95: percentileMs(total, 0.95), ttftMsP50: percentileMs(firstToken, 0.5), ttftMsP95: percentileMs(firstToken, 0.95) });
+
 const allOf = (conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> => sql.join(conditions, sql` and `);
 
 export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<BooksStore, 'usage' | 'requests' | 'request'> {
@@ -104,19 +110,41 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
     return rows.map(({ day }) => [Math.max(Date.parse(day), fromMs), Math.min(Date.parse(day) + DAY_MS, beforeMs)]);
   }
 
+  /** Counts of durations by group. */
+  async function durationsOf(column: RawBuilder<string>, names: readonly string[], conditions: readonly RawBuilder<unknown>[]): Promise<Map<string, Durations>> {
+    const { rows } = await sql<{ name: string; step: bigint; total: bigint; first: bigint }>`select ${column} as name, step, sum(total)::bigint as total, sum(first)::bigint as first
+      from usage_days cross join lateral unnest(total_counts, first_token_counts) with ordinality as u(total, first, step)
+      where ${allOf([...conditions, sql`${column} = any(${names}::text[])`, sql`(total > 0 or first > 0)`])} group by 1, 2`.execute(db);
+    const found = new Map<string, Durations>();
+    for (const { name, step, total, first } of rows) {
+      let known = found.get(name);
+      if (known === undefined) found.set(name, (known = { total: [], firstToken: [] }));
+      known.total[Number(step) - 1] = Number(total);
+      known.firstToken[Number(step) - 1] = Number(first);
+    }
+    return found;
+  }
+
   return {
-    usage: async ({ accountId, fromDay, toDay, groupBy, after, limit }) => {
+    usage: async ({ accountId, fromDay, toDay, groupBy, model, provider, keyId, after, limit }) => {
       const column = GROUP_COLUMNS[groupBy];
       const isNewestFirst = groupBy === 'day';
       const conditions = [sql`account_id = ${accountId}`];
       if (fromDay !== '') conditions.push(sql`day >= ${fromDay}`);
       if (toDay !== '') conditions.push(sql`day <= ${toDay}`);
+      if (model !== '') conditions.push(sql`model = ${model}`);
+      if (provider !== '') conditions.push(sql`provider = ${provider}`);
+      if (keyId !== '') conditions.push(sql`key_id = ${keyId}`);
       if (after !== '') conditions.push(isNewestFirst ? sql`${column} < ${after}` : sql`${column} > ${after}`);
       const { rows } = await sql<{ name: string; requests: bigint; prompt: bigint; completion: bigint; cost: bigint; charge: bigint; savings: bigint }>`select ${column} as name, sum(requests)::bigint as requests,
           sum(prompt_tokens)::bigint as prompt, sum(completion_tokens)::bigint as completion, sum(cost_nano_usd)::bigint as cost, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge, sum(savings_nano_usd)::bigint as savings
         from usage_days where ${allOf(conditions)} group by 1 order by 1 ${isNewestFirst ? sql`desc` : sql`asc`} limit ${limit + 1}`.execute(db);
+      const shown = rows.slice(0, limit);
+      const durations = await durationsOf(column, shown.map(({ name }) => name), conditions);
       return {
-        rows: rows.slice(0, limit).map((row) => ({ group: row.name, requests: row.requests, promptTokens: row.prompt, completionTokens: row.completion, costNanoUsd: row.cost, chargeNanoUsd: row.charge, savingsNanoUsd: row.savings })),
+        rows: shown.map((row) => ({
+          group: row.name, requests: row.requests, promptTokens: row.prompt, completionTokens: row.completion, costNanoUsd: row.cost, chargeNanoUsd: row.charge, savingsNanoUsd: row.savings, ...latencyOf(durations.get(row.name)),
+        })),
         hasMore: rows.length > limit,
       };
     },

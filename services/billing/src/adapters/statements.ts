@@ -44,7 +44,7 @@ export const READ_ROWS: Prepared = {
 type Column = readonly [name: string, type: 'text' | 'bigint' | 'integer'];
 
 /** Arrays inside a row come as text: arrays of arrays would have to be rectangles. */
-const CASTS: Readonly<Record<string, string>> = { flags: 'flags::text[]', beyond: 'beyond::bigint[]' };
+const CASTS: Readonly<Record<string, string>> = { flags: 'flags::text[]', beyond: 'beyond::bigint[]', total_counts: 'total_counts::bigint[]', first_token_counts: 'first_token_counts::bigint[]' };
 const ENTRY: readonly Column[] = [
   ['account_id', 'text'], ['seq', 'bigint'], ['kind', 'text'], ['request_id', 'text'], ['attempt', 'integer'], ['amount_nano_usd', 'bigint'], ['tokens', 'bigint'], ['byok_tokens', 'bigint'],
   ['source', 'text'], ['flags', 'text'], ['provider', 'text'], ['period', 'text'], ['at_ms', 'bigint'], ['applies_to', 'text'], ['card_id', 'text'], ['key_id', 'text'], ['detail', 'text'], ['hash', 'text'], ['charge_hash', 'text'],
@@ -55,7 +55,7 @@ const TOTAL: readonly Column[] = [['account_id', 'text'], ['scope', 'text'], ['p
 const USAGE: readonly Column[] = [
   ['account_id', 'text'], ['period', 'text'], ['day', 'text'], ['model', 'text'], ['provider', 'text'], ['key_id', 'text'],
   ['requests', 'bigint'], ['tokens', 'bigint'], ['byok_tokens', 'bigint'], ['prompt_tokens', 'bigint'], ['completion_tokens', 'bigint'], ['cost_nano_usd', 'bigint'], ['charge_nano_usd', 'bigint'],
-  ['adjusted_nano_usd', 'bigint'], ['savings_nano_usd', 'bigint'],
+  ['adjusted_nano_usd', 'bigint'], ['savings_nano_usd', 'bigint'], ['total_counts', 'text'], ['first_token_counts', 'text'],
 ];
 const ATTEMPTS: readonly Column[] = [['account_id', 'text'], ['day', 'text'], ['provider', 'text'], ['attempts', 'bigint'], ['tokens', 'bigint'], ['cost_nano_usd', 'bigint'], ['estimated_nano_usd', 'bigint']];
 const OUTCOME: readonly Column[] = [['request_id', 'text'], ['account_id', 'text'], ['attempt', 'integer'], ['outcome', 'text'], ['told_by_edge', 'integer']];
@@ -65,9 +65,16 @@ const namesOf = (columns: readonly Column[]): string => columns.map(([name]) => 
 const rowsOf = (columns: readonly Column[], first: number): string =>
   `select ${columns.map(([name]) => CASTS[name] ?? name).join(', ')} from unnest(${columns.map(([, type], index) => `$${first + index}::${type}[]`).join(', ')}) as n(${namesOf(columns)})`;
 
+const isCounts = (name: string): boolean => name.endsWith('_counts');
+/** What is there and what comes: a number, or counts place by place. */
+const sumOf = (name: string): string =>
+  isCounts(name)
+    ? `case when excluded.${name} = '{}' then t.${name} else array(select coalesce(a, 0) + coalesce(b, 0) from unnest(t.${name}, excluded.${name}) with ordinality as u(a, b, place) order by place) end`
+    : `t.${name} + excluded.${name}`;
+
 /** `insert` of sums that are added to what is there. The first `keys` columns are the table's key. */
 const addTo = (table: string, columns: readonly Column[], keys: number, first: number): string =>
-  `insert into ${table} as t (${namesOf(columns)}) ${rowsOf(columns, first)} on conflict (${namesOf(columns.slice(0, keys))}) do update set ${columns.slice(keys).map(([name]) => `${name} = t.${name} + excluded.${name}`).join(', ')}`;
+  `insert into ${table} as t (${namesOf(columns)}) ${rowsOf(columns, first)} on conflict (${namesOf(columns.slice(0, keys))}) do update set ${columns.slice(keys).map(([name]) => `${name} = ${sumOf(name)}`).join(', ')}`;
 
 const AT_HEAD = 1 + ENTRY.length;
 const AT_MARK = AT_HEAD + HEAD.length;

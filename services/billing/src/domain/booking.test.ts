@@ -11,7 +11,7 @@ import { requestsOf, type ChargeDetail } from './request.js';
 
 const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-10' };
 const attempt = (requestId: string, fact: AttemptFact): CheckedAttempt => ({
-  requestId, accountId: 'acct_1', keyId: 'key_1', fact, source: 'provider', provider: 'sim', flags: [], cardId: 'card', periods, endedAtMs: 5n, usage: { model: 'm', promptTokens: 2, completionTokens: 1, savingsNanoUsd: 4n },
+  requestId, accountId: 'acct_1', keyId: 'key_1', fact, source: 'provider', provider: 'sim', flags: [], cardId: 'card', periods, endedAtMs: 5n, usage: { model: 'm', promptTokens: 2, completionTokens: 1, savingsNanoUsd: 4n, totalMs: 9, ttftMs: 3 },
   detail: JSON.stringify({ byok: fact.byok, retry_of: fact.retryOf, day: periods.day, week: periods.week, plan: periods.plan }),
 });
 const outcome = (requestId: string, fact: OutcomeFact): CheckedOutcome => ({ requestId, accountId: 'acct_1', fact });

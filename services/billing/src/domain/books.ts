@@ -13,12 +13,24 @@ export interface UsageQuery {
   readonly fromDay: string;
   readonly toDay: string;
   readonly groupBy: Group;
+  /** Empty = any. */
+  readonly model: string;
+  readonly provider: string;
+  readonly keyId: string;
   /** Group of the last row seen; empty = from the beginning. */
   readonly after: string;
   readonly limit: number;
 }
 
-export interface UsageRowView {
+/** Of requests that were answered, in milliseconds within 8 %; 0 = none has told. */
+export interface LatencyView {
+  readonly totalMsP50: number;
+  readonly totalMsP95: number;
+  readonly ttftMsP50: number;
+  readonly ttftMsP95: number;
+}
+
+export interface UsageRowView extends LatencyView {
   readonly group: string;
   readonly requests: bigint;
   readonly promptTokens: bigint;

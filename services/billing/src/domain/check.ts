@@ -108,7 +108,7 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
     cardId: message.card?.id ?? '',
     periods: { day: message.periods?.day ?? '', week: message.periods?.week ?? '', month: message.periods?.month ?? '', plan: message.periods?.plan ?? '' },
     endedAtMs: BigInt(message.endedAtMs),
-    usage: { model: message.model, promptTokens: promptTokens(tokens), completionTokens: completionTokens(tokens), savingsNanoUsd: BigInt(message.savingsNanoUsd) },
+    usage: { model: message.model, promptTokens: promptTokens(tokens), completionTokens: completionTokens(tokens), savingsNanoUsd: BigInt(message.savingsNanoUsd), totalMs: message.totalMs, ttftMs: message.ttftMs },
     detail: attemptDetail(message, retryOf, tokens),
   };
 }

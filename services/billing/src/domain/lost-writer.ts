@@ -3,7 +3,7 @@ import { STAND_IN_ATTEMPT } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { NanoUsd } from '@signalbox/kernel/money';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
-import type { AttemptUsage } from './usage.js';
+import { NO_USAGE, type AttemptUsage } from './usage.js';
 
 /** A request that was dispatched to a worker whose log is lost. */
 export interface LostRequest {
@@ -21,7 +21,7 @@ export interface LostRequest {
 /** Tells such rows from those of orphans whose log was read. */
 export const WRITER_LOST_FLAG = 'writer_lost';
 /** Neither model nor card stand anywhere but in the log. */
-const UNKNOWN_USAGE: AttemptUsage = { model: 'unknown', promptTokens: 0, completionTokens: 0, savingsNanoUsd: 0n };
+const UNKNOWN_USAGE: AttemptUsage = { ...NO_USAGE, model: 'unknown' };
 
 /** The attempt and outcome that stand in for what the log would have told. `provider` is the writer's. */
 export function standInFor(lost: LostRequest, provider: string, nowMs: number): { readonly attempt: CheckedAttempt; readonly outcome: CheckedOutcome } {

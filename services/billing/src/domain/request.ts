@@ -38,6 +38,8 @@ export interface AttemptDetail {
   readonly tokens?: Partial<TokenCounts>;
   /** Nano-USD as text, signed. */
   readonly savings?: string;
+  readonly ttft_ms?: number;
+  readonly total_ms?: number;
 }
 
 /** Detail of a charge or an adjustment: what it was computed from. */
@@ -94,9 +96,9 @@ export function withAttempt(state: RequestState, facts: RequestFacts, keyId: str
   };
 }
 
-function usageOfDetail({ model = '', tokens = {}, savings = '0' }: AttemptDetail): AttemptUsage {
+function usageOfDetail({ model = '', tokens = {}, savings = '0', total_ms: totalMs = 0, ttft_ms: ttftMs = 0 }: AttemptDetail): AttemptUsage {
   const counts = { ...NO_TOKENS, ...tokens };
-  return { model, promptTokens: promptTokens(counts), completionTokens: completionTokens(counts), savingsNanoUsd: BigInt(savings) };
+  return { model, promptTokens: promptTokens(counts), completionTokens: completionTokens(counts), savingsNanoUsd: BigInt(savings), totalMs, ttftMs };
 }
 
 function withRow(state: RequestState, row: StoredRow): RequestState {

@@ -1,5 +1,6 @@
 /** Sums of the ledger by period, day, model, provider and key: written in the same transaction as the rows they sum. */
 import type { Correction, RequestFacts } from '@signalbox/ledger-core/fold';
+import { countDuration, type DurationCounts } from './latency.js';
 
 /** What reports want to know of an attempt beside what its row's columns hold. */
 export interface AttemptUsage {
@@ -8,9 +9,12 @@ export interface AttemptUsage {
   readonly completionTokens: number;
   /** Signed. */
   readonly savingsNanoUsd: bigint;
+  /** Of the whole answer and up to its first token, in milliseconds; 0 = not known. */
+  readonly totalMs: number;
+  readonly ttftMs: number;
 }
 
-export const NO_USAGE: AttemptUsage = { model: '', promptTokens: 0, completionTokens: 0, savingsNanoUsd: 0n };
+export const NO_USAGE: AttemptUsage = { model: '', promptTokens: 0, completionTokens: 0, savingsNanoUsd: 0n, totalMs: 0, ttftMs: 0 };
 
 /** What one charge or adjustment row stands for. A charge row counts as one request. */
 export interface UsageFigures {
@@ -26,6 +30,9 @@ export interface UsageFigures {
   /** Of adjustment rows. */
   readonly adjustedNanoUsd: bigint;
   readonly savingsNanoUsd: bigint;
+  /** Of the attempt that answered, in milliseconds; 0 = not known, or the row is none of a request that was answered. */
+  readonly totalMs: number;
+  readonly ttftMs: number;
 }
 
 export interface UsageKey {
@@ -37,7 +44,10 @@ export interface UsageKey {
   readonly keyId: string;
 }
 
-export interface UsageDelta extends UsageKey, UsageFigures {}
+export interface UsageDelta extends UsageKey, Omit<UsageFigures, 'totalMs' | 'ttftMs'> {
+  readonly total: DurationCounts;
+  readonly firstToken: DurationCounts;
+}
 
 /** The part of a request's state that its figures come from. */
 interface CountedRequest {
@@ -66,10 +76,17 @@ function sumsOf({ facts, sources }: CountedRequest, charged: readonly number[]):
   return sums;
 }
 
+/** A request took as long as the attempt that its client saw the end of. */
+function durationsOf({ sources }: CountedRequest, charged: readonly number[]): Pick<AttemptUsage, 'totalMs' | 'ttftMs'> {
+  const last = charged.at(-1);
+  const { totalMs, ttftMs } = sources.find(({ fact }) => fact.attempt === last)?.usage ?? NO_USAGE;
+  return { totalMs, ttftMs };
+}
+
 /** The figures of the row that brings a request from what was booked to `charged`. */
 export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, byokTokens }: Correction, charged: readonly number[]): UsageFigures {
   const after = sumsOf(state, charged);
-  if (kind === 'charge') return { ...after, requests: 1, tokens: BigInt(tokens), byokTokens: BigInt(byokTokens), chargeNanoUsd: amountNanoUsd, adjustedNanoUsd: 0n };
+  if (kind === 'charge') return { ...after, ...durationsOf(state, charged), requests: 1, tokens: BigInt(tokens), byokTokens: BigInt(byokTokens), chargeNanoUsd: amountNanoUsd, adjustedNanoUsd: 0n };
   const before = sumsOf(state, state.bookedAttempts);
   return {
     requests: 0,
@@ -81,6 +98,8 @@ export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, by
     chargeNanoUsd: 0n,
     adjustedNanoUsd: amountNanoUsd,
     savingsNanoUsd: after.savingsNanoUsd - before.savingsNanoUsd,
+    totalMs: 0,
+    ttftMs: 0,
   };
 }
 
@@ -98,13 +117,17 @@ export function dayOf(atMs: bigint): string {
 export class UsageTally {
   readonly #sums = new Map<string, { -readonly [Name in keyof UsageDelta]: UsageDelta[Name] }>();
 
-  add({ period, day, model, provider, keyId }: UsageKey, figures: UsageFigures): void {
+  add({ period, day, model, provider, keyId }: UsageKey, { totalMs, ttftMs, ...figures }: UsageFigures): void {
     const name = `${period}\n${day}\n${provider}\n${keyId}\n${model}`;
-    const known = this.#sums.get(name);
+    let known = this.#sums.get(name);
     if (known === undefined) {
-      this.#sums.set(name, { period, day, model, provider, keyId, ...figures });
+      this.#sums.set(name, (known = { period, day, model, provider, keyId, ...figures, total: [], firstToken: [] }));
+      countDuration(known.total, totalMs);
+      countDuration(known.firstToken, ttftMs);
       return;
     }
+    countDuration(known.total, totalMs);
+    countDuration(known.firstToken, ttftMs);
     known.requests += figures.requests;
     known.tokens += figures.tokens;
     known.byokTokens += figures.byokTokens;

@@ -494,6 +494,9 @@ export function writeUsageRequest(w: Writer, m: UsageRequest): void {
   if (m.groupBy !== undefined && m.groupBy !== '') { w.uint32(34); w.string(m.groupBy); }
   if (m.after !== undefined && m.after !== '') { w.uint32(42); w.string(m.after); }
   if (m.limit !== undefined && m.limit !== 0) { w.uint32(48); w.uint32(m.limit); }
+  if (m.model !== undefined && m.model !== '') { w.uint32(58); w.string(m.model); }
+  if (m.provider !== undefined && m.provider !== '') { w.uint32(66); w.string(m.provider); }
+  if (m.keyId !== undefined && m.keyId !== '') { w.uint32(74); w.string(m.keyId); }
 }
 export function readUsageRequest(r: Reader, end: number): UsageRequestOut {
   let v1: string = '';
@@ -502,6 +505,9 @@ export function readUsageRequest(r: Reader, end: number): UsageRequestOut {
   let v4: string = '';
   let v5: string = '';
   let v6: number = 0;
+  let v7: string = '';
+  let v8: string = '';
+  let v9: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -511,11 +517,14 @@ export function readUsageRequest(r: Reader, end: number): UsageRequestOut {
       case 34: v4 = r.string(end); break;
       case 42: v5 = r.string(end); break;
       case 48: v6 = r.uint32(); break;
+      case 58: v7 = r.string(end); break;
+      case 66: v8 = r.string(end); break;
+      case 74: v9 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1, fromMs: v2, toMs: v3, groupBy: v4, after: v5, limit: v6 } as UsageRequestOut;
+  return { accountId: v1, fromMs: v2, toMs: v3, groupBy: v4, after: v5, limit: v6, model: v7, provider: v8, keyId: v9 } as UsageRequestOut;
 }
 export function copyUsageRequest(m: UsageRequest): UsageRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
@@ -524,7 +533,10 @@ export function copyUsageRequest(m: UsageRequest): UsageRequestOut {
   const v4 = m.groupBy !== undefined && m.groupBy !== null ? m.groupBy : '';
   const v5 = m.after !== undefined && m.after !== null ? m.after : '';
   const v6 = m.limit !== undefined && m.limit !== null ? m.limit >>> 0 : 0;
-  return { accountId: v1, fromMs: v2, toMs: v3, groupBy: v4, after: v5, limit: v6 } as UsageRequestOut;
+  const v7 = m.model !== undefined && m.model !== null ? m.model : '';
+  const v8 = m.provider !== undefined && m.provider !== null ? m.provider : '';
+  const v9 = m.keyId !== undefined && m.keyId !== null ? m.keyId : '';
+  return { accountId: v1, fromMs: v2, toMs: v3, groupBy: v4, after: v5, limit: v6, model: v7, provider: v8, keyId: v9 } as UsageRequestOut;
 }
 
 export function writeUsageRow(w: Writer, m: UsageRow): void {
@@ -535,6 +547,10 @@ export function writeUsageRow(w: Writer, m: UsageRow): void {
   if (m.costNanoUsd !== undefined && !isZero(m.costNanoUsd)) { w.uint32(40); w.int64(m.costNanoUsd); }
   if (m.chargeNanoUsd !== undefined && !isZero(m.chargeNanoUsd)) { w.uint32(48); w.int64(m.chargeNanoUsd); }
   if (m.savingsNanoUsd !== undefined && !isZero(m.savingsNanoUsd)) { w.uint32(56); w.int64(m.savingsNanoUsd); }
+  if (m.totalMsP50 !== undefined && m.totalMsP50 !== 0) { w.uint32(64); w.uint32(m.totalMsP50); }
+  if (m.totalMsP95 !== undefined && m.totalMsP95 !== 0) { w.uint32(72); w.uint32(m.totalMsP95); }
+  if (m.ttftMsP50 !== undefined && m.ttftMsP50 !== 0) { w.uint32(80); w.uint32(m.ttftMsP50); }
+  if (m.ttftMsP95 !== undefined && m.ttftMsP95 !== 0) { w.uint32(88); w.uint32(m.ttftMsP95); }
 }
 export function readUsageRow(r: Reader, end: number): UsageRowOut {
   let v1: string = '';
@@ -544,6 +560,10 @@ export function readUsageRow(r: Reader, end: number): UsageRowOut {
   let v5: string = '0';
   let v6: string = '0';
   let v7: string = '0';
+  let v8: number = 0;
+  let v9: number = 0;
+  let v10: number = 0;
+  let v11: number = 0;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -554,11 +574,15 @@ export function readUsageRow(r: Reader, end: number): UsageRowOut {
       case 40: v5 = r.int64(); break;
       case 48: v6 = r.int64(); break;
       case 56: v7 = r.int64(); break;
+      case 64: v8 = r.uint32(); break;
+      case 72: v9 = r.uint32(); break;
+      case 80: v10 = r.uint32(); break;
+      case 88: v11 = r.uint32(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { group: v1, requests: v2, promptTokens: v3, completionTokens: v4, costNanoUsd: v5, chargeNanoUsd: v6, savingsNanoUsd: v7 } as UsageRowOut;
+  return { group: v1, requests: v2, promptTokens: v3, completionTokens: v4, costNanoUsd: v5, chargeNanoUsd: v6, savingsNanoUsd: v7, totalMsP50: v8, totalMsP95: v9, ttftMsP50: v10, ttftMsP95: v11 } as UsageRowOut;
 }
 export function copyUsageRow(m: UsageRow): UsageRowOut {
   const v1 = m.group !== undefined && m.group !== null ? m.group : '';
@@ -568,7 +592,11 @@ export function copyUsageRow(m: UsageRow): UsageRowOut {
   const v5 = m.costNanoUsd !== undefined && m.costNanoUsd !== null ? copyInt64(m.costNanoUsd) : '0';
   const v6 = m.chargeNanoUsd !== undefined && m.chargeNanoUsd !== null ? copyInt64(m.chargeNanoUsd) : '0';
   const v7 = m.savingsNanoUsd !== undefined && m.savingsNanoUsd !== null ? copyInt64(m.savingsNanoUsd) : '0';
-  return { group: v1, requests: v2, promptTokens: v3, completionTokens: v4, costNanoUsd: v5, chargeNanoUsd: v6, savingsNanoUsd: v7 } as UsageRowOut;
+  const v8 = m.totalMsP50 !== undefined && m.totalMsP50 !== null ? m.totalMsP50 >>> 0 : 0;
+  const v9 = m.totalMsP95 !== undefined && m.totalMsP95 !== null ? m.totalMsP95 >>> 0 : 0;
+  const v10 = m.ttftMsP50 !== undefined && m.ttftMsP50 !== null ? m.ttftMsP50 >>> 0 : 0;
+  const v11 = m.ttftMsP95 !== undefined && m.ttftMsP95 !== null ? m.ttftMsP95 >>> 0 : 0;
+  return { group: v1, requests: v2, promptTokens: v3, completionTokens: v4, costNanoUsd: v5, chargeNanoUsd: v6, savingsNanoUsd: v7, totalMsP50: v8, totalMsP95: v9, ttftMsP50: v10, ttftMsP95: v11 } as UsageRowOut;
 }
 
 export function writeUsageResponse(w: Writer, m: UsageResponse): void {

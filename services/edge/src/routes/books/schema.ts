@@ -70,10 +70,12 @@ const whole = (text: string): number => Number(text);
 const orNull = (text: string): string | null => (text === '' ? null : text);
 const seconds = (ms: string): number | null => (ms === '0' ? null : Math.floor(Number(ms) / 1_000));
 
+const msOrNull = (ms: number): number | null => (ms === 0 ? null : ms);
+
 export function usageBody(groupBy: string, row: UsageRow__Output): object {
   return {
     [groupBy]: row.group, requests: whole(row.requests), prompt_tokens: whole(row.promptTokens), completion_tokens: whole(row.completionTokens), cost_usd: usd(row.costNanoUsd), charge_usd: usd(row.chargeNanoUsd),
-    savings_usd: usd(row.savingsNanoUsd),
+    savings_usd: usd(row.savingsNanoUsd), latency_ms_p50: msOrNull(row.totalMsP50), latency_ms_p95: msOrNull(row.totalMsP95), time_to_first_token_ms_p50: msOrNull(row.ttftMsP50), time_to_first_token_ms_p95: msOrNull(row.ttftMsP95),
   };
 }
 

@@ -40,6 +40,7 @@ const ERRORS: Readonly<Record<number, string>> = {
 
 const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
 const span = { from: z.string().optional().meta({ description: 'Unix seconds or an ISO 8601 date.' }), to: z.string().optional().meta({ description: 'Likewise; a date is its whole day.' }) };
+const ofRequests = { model: z.string().optional(), provider: z.string().optional(), key: z.string().optional() };
 
 const memoryOf = { user: z.string().optional(), namespace: z.string().optional() };
 
@@ -57,12 +58,12 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'post', path: '/api/auth/{key_id}/rotate', tag: 'API keys', summary: 'Give an API key a new secret', scope: 'keys', body: ApiKeyRotation, answer: ApiKey, errors: [400, 403, 404] },
   { method: 'get', path: '/api/limits', tag: 'Usage', summary: 'Show caps and allotment, with what is spent and reserved', scope: 'usage:read', answer: Limits, errors: [403] },
   {
-    method: 'get', path: '/api/usage', tag: 'Usage', summary: 'Sums by day, model, provider or key', scope: 'usage:read', query: { ...span, ...page, group_by: z.enum(['day', 'model', 'provider', 'key']).default('day').optional() }, answer: listOf(UsageRow),
-    errors: [400, 403],
+    method: 'get', path: '/api/usage', tag: 'Usage', summary: 'Sums and latency by day, model, provider or key', scope: 'usage:read',
+    query: { ...span, ...page, group_by: z.enum(['day', 'model', 'provider', 'key']).default('day').optional(), ...ofRequests }, answer: listOf(UsageRow), errors: [400, 403],
   },
   {
     method: 'get', path: '/api/requests', tag: 'Usage', summary: 'List requests', scope: 'usage:read',
-    query: { ...span, ...page, model: z.string().optional(), provider: z.string().optional(), key: z.string().optional(), status: z.enum(['completed', 'failed']).optional() }, answer: listOf(RequestRow), errors: [400, 403],
+    query: { ...span, ...page, ...ofRequests, status: z.enum(['completed', 'failed']).optional() }, answer: listOf(RequestRow), errors: [400, 403],
   },
   { method: 'get', path: '/api/requests/{request_id}', tag: 'Usage', summary: 'Show a request with its attempts and charge', scope: 'usage:read', answer: RequestDetail, errors: [403, 404] },
   { method: 'get', path: '/api/statements', tag: 'Usage', summary: 'List statements', scope: 'usage:read', query: page, answer: listOf(StatementRow), errors: [400, 403] },

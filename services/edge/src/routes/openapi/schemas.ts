@@ -162,8 +162,14 @@ export const Limits = z
   })
   .meta({ id: 'Limits' });
 
+const duration = (what: string) => z.int().min(1).nullable().meta({ description: `${what} of the requests that were answered, milliseconds, within 8 %; null = none has told.` });
+
 export const UsageRow = z
-  .looseObject({ requests: z.int(), prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), savings_usd: dollars('Saved, signed') })
+  .looseObject({
+    requests: z.int(), prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), charge_usd: dollars('Charged to the account'), savings_usd: dollars('Saved, signed'),
+    latency_ms_p50: duration('Median duration'), latency_ms_p95: duration('95th percentile of the duration'),
+    time_to_first_token_ms_p50: duration('Median time to the first token'), time_to_first_token_ms_p95: duration('95th percentile of the time to the first token'),
+  })
   .meta({ id: 'UsageRow', description: 'With one more field, named as `group_by`: day, model, provider or key.' });
 
 const requestFields = {

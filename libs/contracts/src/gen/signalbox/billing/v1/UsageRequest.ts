@@ -10,6 +10,9 @@ export interface UsageRequest {
   'groupBy'?: (string);
   'after'?: (string);
   'limit'?: (number);
+  'model'?: (string);
+  'provider'?: (string);
+  'keyId'?: (string);
 }
 
 export interface UsageRequest__Output {
@@ -19,4 +22,7 @@ export interface UsageRequest__Output {
   'groupBy': (string);
   'after': (string);
   'limit': (number);
+  'model': (string);
+  'provider': (string);
+  'keyId': (string);
 }

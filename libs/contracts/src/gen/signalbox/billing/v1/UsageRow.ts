@@ -11,6 +11,10 @@ export interface UsageRow {
   'costNanoUsd'?: (number | string | Long);
   'chargeNanoUsd'?: (number | string | Long);
   'savingsNanoUsd'?: (number | string | Long);
+  'totalMsP50'?: (number);
+  'totalMsP95'?: (number);
+  'ttftMsP50'?: (number);
+  'ttftMsP95'?: (number);
 }
 
 export interface UsageRow__Output {
@@ -21,4 +25,8 @@ export interface UsageRow__Output {
   'costNanoUsd': (string);
   'chargeNanoUsd': (string);
   'savingsNanoUsd': (string);
+  'totalMsP50': (number);
+  'totalMsP95': (number);
+  'ttftMsP50': (number);
+  'ttftMsP95': (number);
 }
