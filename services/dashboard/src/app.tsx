@@ -13,6 +13,7 @@ import { Memory } from './pages/memory.tsx';
 import { Models } from './pages/models.tsx';
 import { Overview } from './pages/overview.tsx';
 import { Playground } from './pages/playground.tsx';
+import { Plugins } from './pages/plugins.tsx';
 import { PolicyPage } from './pages/policy.tsx';
 import { ProviderKeys } from './pages/provider-keys.tsx';
 import { RequestPage } from './pages/request.tsx';
@@ -22,7 +23,7 @@ import { Statements } from './pages/statements.tsx';
 import { Brand } from './parts/brand.tsx';
 import { Icon, type IconName } from './parts/icon.tsx';
 import { follow } from './parts/link.tsx';
-import { Empty, Failure } from './parts/panel.tsx';
+import { Failure, PageHead } from './parts/panel.tsx';
 
 interface PageEntry {
   readonly path: string;
@@ -36,6 +37,7 @@ const PAGES: readonly PageEntry[] = [
   { path: '/playground', label: 'Playground', icon: 'playground', render: () => <Playground /> },
   { path: '/requests', label: 'Requests', icon: 'requests', render: () => <Requests /> },
   { path: '/models', label: 'Models', icon: 'models', render: () => <Models /> },
+  { path: '/plugins', label: 'Plugins', icon: 'plugins', render: () => <Plugins /> },
   { path: '/keys', label: 'API keys', icon: 'keys', render: () => <Keys /> },
   { path: '/providers', label: 'Provider keys', icon: 'providers', render: () => <ProviderKeys /> },
   { path: '/policy', label: 'Policy and caps', icon: 'policy', render: () => <PolicyPage /> },
@@ -60,7 +62,7 @@ function Colors(): ReactElement {
 function pageOf(route: string): { readonly entry: PageEntry | undefined; readonly body: ReactElement } {
   const [, first = '', second] = route.split('/');
   const entry = PAGES.find(({ path }) => path === `/${first}`);
-  if (entry === undefined || (second !== undefined && first !== 'requests' && first !== 'statements')) return { entry: undefined, body: <Empty title="There is no such page">Choose one from the menu.</Empty> };
+  if (entry === undefined || (second !== undefined && first !== 'requests' && first !== 'statements')) return { entry: undefined, body: <PageHead title="There is no such page" hint="Choose one from the menu." /> };
   if (first === 'requests' && second !== undefined) return { entry, body: <RequestPage id={decodeURIComponent(second)} /> };
   if (first === 'statements') return { entry, body: <Statements {...(second === undefined ? {} : { period: decodeURIComponent(second) })} /> };
   return { entry, body: entry.render() };

@@ -6,7 +6,7 @@ import { accessibilityProblems, chromiumPath, launch, openContext, overflow, scr
 
 const LOOKS: readonly Look[] = (['light', 'dark'] as const).flatMap((scheme) => [1_280, 360].map((width) => ({ scheme, width })));
 const PAGES: readonly (readonly [string, string])[] = [
-  ['', 'Overview'], ['/playground', 'Playground'], ['/requests', 'Requests'], ['/models', 'Models and providers'], ['/keys', 'API keys'], ['/providers', 'Provider keys'], ['/policy', 'Policy and caps'], ['/statements', 'Statements'],
+  ['', 'Overview'], ['/playground', 'Playground'], ['/requests', 'Requests'], ['/models', 'Models and providers'], ['/plugins', 'Plugins'], ['/keys', 'API keys'], ['/providers', 'Provider keys'], ['/policy', 'Policy and caps'], ['/statements', 'Statements'],
   ['/memory', 'Memory'], ['/api', 'API reference'],
 ];
 const SLOW_MS = 120_000;
@@ -31,7 +31,7 @@ suite('the dashboard', () => {
   beforeAll(async () => {
     gateway = await startGateway({ mode: 'standalone' });
     browser = await launch();
-    for (let i = 0; i < REQUESTS; i += 1) await ask(gateway.baseUrl, gateway.key, { model: 'auto', stream: i % 2 === 0, messages: [{ role: 'user', content: `Tell me about river ${i}` }] });
+    for (let i = 0; i < REQUESTS; i += 1) await ask(gateway.baseUrl, gateway.key, { model: i === 0 ? 'simulator/smart' : 'auto', stream: i % 2 === 0, messages: [{ role: 'user', content: `Tell me about river ${i}` }] });
     await until(async () => (await api<{ readonly data: readonly unknown[] }>('/api/requests')).data.length === REQUESTS, 30_000, 200, 'the ledger');
   }, SLOW_MS);
   afterAll(async () => {
@@ -58,12 +58,14 @@ suite('the dashboard', () => {
         await page.goto(`${gateway.baseUrl}/dashboard${path}`);
         await settle(page);
         expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(title);
+        if (path === '') await page.getByRole('img', { name: /^Median duration of answers on the latest day with any: [\d.]+ m?s/ }).waitFor();
         await inspect(path === '' ? 'overview' : path.slice(1));
       }
       const { data: [latest] } = await api<{ readonly data: readonly { readonly id: string }[] }>('/api/requests?limit=1');
       await page.goto(`${gateway.baseUrl}/dashboard/requests/${latest?.id ?? ''}`);
       await settle(page);
       await page.getByText('You asked for auto', { exact: false }).waitFor();
+      await page.getByRole('region', { name: 'Considered' }).getByText('simulator:simulator/smart').waitFor();
       await inspect('request');
       const month = new Date().toISOString().slice(0, 7);
       await page.goto(`${gateway.baseUrl}/dashboard/statements/${month}`);
@@ -96,6 +98,20 @@ suite('the dashboard', () => {
     await signIn(page);
     await page.getByText(`on ${REQUESTS} requests`).waitFor();
     await page.getByText('less than the baseline', { exact: false }).waitFor();
+    await page.getByRole('combobox', { name: 'Model' }).click();
+    await page.getByRole('option', { name: 'simulator/smart' }).click();
+    await page.getByText('on 1 request', { exact: true }).waitFor();
+    await context.close();
+  }, SLOW_MS);
+
+  test('a narrow window shows each row whole: what a request cost is in sight', async () => {
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 360 });
+    await signIn(page);
+    await page.goto(`${gateway.baseUrl}/dashboard/requests`);
+    const cost = page.locator('[data-name="Cost"]').first();
+    await cost.waitFor();
+    const box = await cost.boundingBox();
+    expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(360);
     await context.close();
   }, SLOW_MS);
 

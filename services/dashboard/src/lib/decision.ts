@@ -25,3 +25,10 @@ export function decisionInWords(request: RequestDetail): readonly string[] {
   if (request.charge.adjustments.length > 0) words.push(`The charge was corrected ${request.charge.adjustments.length === 1 ? 'once' : `${request.charge.adjustments.length} times`} afterwards.`);
   return words;
 }
+
+/** How many endpoints a request's wishes or the account's policy left out; undefined when none. */
+export function leftOutInWords(excluded: Readonly<Record<string, number>>): string | undefined {
+  const reasons = Object.entries(excluded).filter(([, count]) => count > 0);
+  if (reasons.length === 0) return undefined;
+  return `Left out before that: ${reasons.map(([reason, count]) => `${count} for ${reason.replaceAll('_', ' ')}`).join(', ')}.`;
+}

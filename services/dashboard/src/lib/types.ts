@@ -36,6 +36,9 @@ export interface UsageRow {
   readonly cost_usd: number;
   readonly charge_usd?: number;
   readonly savings_usd: number;
+  readonly latency_ms_p50: number | null;
+  readonly latency_ms_p95: number | null;
+  readonly time_to_first_token_ms_p50: number | null;
 }
 
 export interface RequestRow {
@@ -159,4 +162,31 @@ export interface ProviderKey {
   readonly zdr: boolean;
   readonly created_at: number;
   readonly base_url?: string | null;
+}
+
+export interface PluginOption {
+  readonly type: string;
+  readonly description: string;
+  readonly default?: string | number | boolean;
+  readonly min?: number;
+  readonly max?: number;
+  readonly choices?: readonly string[];
+}
+
+export interface Plugin {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly paid: boolean;
+  readonly kind: string;
+  readonly fee_usd: number;
+  readonly policies: { readonly zdr: boolean; readonly data_collection_deny: boolean };
+  readonly options: Readonly<Record<string, PluginOption>>;
+}
+
+/** Why a request went where it went; kept for days, and not for requests whose data must not be kept. */
+export interface Decision {
+  readonly why: string;
+  readonly candidates: readonly { readonly model: string; readonly endpoint: string; readonly quality: number | null; readonly expected_cost_usd: number | null; readonly latency_ms_p75: number | null }[];
+  readonly excluded: Readonly<Record<string, number>>;
 }

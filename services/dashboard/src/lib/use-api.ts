@@ -1,7 +1,7 @@
 /** Answers of the interface as queries; a session that ended ends here. */
 import { QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
 import { ApiError, call, hasSessionHint, noteSession, type CallOptions } from './api.js';
-import type { Session } from './types.js';
+import type { Page, Session, UsageRow } from './types.js';
 
 export const SESSION_KEY = ['session'] as const;
 
@@ -87,4 +87,10 @@ export function useChange<Answer>(stale: readonly string[]): UseMutationResult<A
     onError: ended,
     onSuccess: () => client.invalidateQueries({ predicate: ({ queryKey: [first] }) => typeof first === 'string' && stale.some((path) => first.startsWith(path)) }),
   });
+}
+
+/** Models or providers to choose from: those that were used before. */
+export function useNames(group: 'model' | 'provider'): readonly string[] {
+  const usage = useApi<Page<UsageRow>>(`/api/usage?group_by=${group}&limit=100`);
+  return (usage.data?.data ?? []).map((row) => row[group] ?? '').filter((name) => name !== '');
 }

@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { call } from '../lib/api.js';
 import { Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 
 interface Schema {
   readonly $ref?: string;
@@ -56,7 +57,7 @@ function Fields({ schema, document }: { readonly schema: Schema; readonly docume
   const entries = Object.entries(properties);
   if (entries.length === 0) return null;
   return (
-    <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+    <Rows>
       <Table verticalSpacing={4}>
         <Table.Thead>
           <Table.Tr>
@@ -87,7 +88,7 @@ function Fields({ schema, document }: { readonly schema: Schema; readonly docume
           ))}
         </Table.Tbody>
       </Table>
-    </div>
+    </Rows>
   );
 }
 

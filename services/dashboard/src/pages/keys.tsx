@@ -7,6 +7,7 @@ import { useApi, useChange, useSession } from '../lib/use-api.js';
 import type { CapPeriod, KeyRecord, Page } from '../lib/types.js';
 import { Icon } from '../parts/icon.tsx';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 
 const SCOPES: Readonly<Record<string, string>> = {
   inference: 'Send completions',
@@ -153,7 +154,7 @@ export function Keys(): ReactElement {
               <Empty title="No keys" />
             ) : (
               <>
-                <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+                <Rows>
                   <Table verticalSpacing="sm" horizontalSpacing="md">
                     <Table.Thead>
                       <Table.Tr>
@@ -203,7 +204,7 @@ export function Keys(): ReactElement {
                       ))}
                     </Table.Tbody>
                   </Table>
-                </div>
+                </Rows>
                 <Pages hasBefore={after.length > 0} hasMore={hasMore} onBefore={() => setAfter(after.slice(0, -1))} onMore={() => last !== null && setAfter([...after, last])} />
               </>
             )

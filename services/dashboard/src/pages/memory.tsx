@@ -5,6 +5,7 @@ import { queryText } from '../lib/api.js';
 import { formatTime } from '../lib/format.js';
 import { useApi, useChange } from '../lib/use-api.js';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 
 interface Fact {
   readonly id: string;
@@ -44,7 +45,7 @@ export function Memory(): ReactElement {
             data.length === 0 ? (
               <Empty title="Nothing is remembered">{asked === '' ? 'Requests with the plugin "memory" leave facts here.' : `Of ${asked} there is nothing.`}</Empty>
             ) : (
-              <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+              <Rows>
                 <Table verticalSpacing="sm" horizontalSpacing="md">
                   <Table.Thead>
                     <Table.Tr>
@@ -68,7 +69,7 @@ export function Memory(): ReactElement {
                     Forget all of it
                   </Button>
                 </Group>
-              </div>
+              </Rows>
             )
           }
         </Loaded>

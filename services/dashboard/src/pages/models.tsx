@@ -5,6 +5,7 @@ import { formatMs, formatPrice, formatShort } from '../lib/format.js';
 import { useApi } from '../lib/use-api.js';
 import type { ModelEndpoint, ModelRecord } from '../lib/types.js';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 
 const CAPABILITIES: Readonly<Record<string, string>> = { tools: 'tools', vision: 'vision', json_schema: 'JSON schema', file_input: 'files', audio_input: 'audio', reasoning: 'reasoning' };
 const SHOWN_MAX = 60;
@@ -49,7 +50,7 @@ const endpointRow = (endpoint: ModelEndpoint, model: string | undefined): ReactE
 
 function Endpoints({ first, rows }: { readonly first: string; readonly rows: readonly (readonly [ModelEndpoint, string?])[] }): ReactElement {
   return (
-    <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+    <Rows>
       <Table verticalSpacing={6} horizontalSpacing="md">
         <Table.Thead>
           <Table.Tr>
@@ -65,7 +66,7 @@ function Endpoints({ first, rows }: { readonly first: string; readonly rows: rea
         </Table.Thead>
         <Table.Tbody>{rows.map(([endpoint, model]) => endpointRow(endpoint, model))}</Table.Tbody>
       </Table>
-    </div>
+    </Rows>
   );
 }
 

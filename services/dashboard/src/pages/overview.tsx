@@ -1,19 +1,25 @@
 /** What was spent and saved, on what, and what is left. */
-import { Box, Group, SegmentedControl, SimpleGrid, Stack, Table, Text } from '@mantine/core';
+import { Box, Group, SegmentedControl, Select, SimpleGrid, Stack, Table, Text } from '@mantine/core';
 import { useMemo, useState, type ReactElement } from 'react';
 import { formatCounted, formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
 import { formatUsd, sumUsd } from '../lib/money.js';
-import { useApi } from '../lib/use-api.js';
+import { useApi, useNames } from '../lib/use-api.js';
 import { queryText } from '../lib/api.js';
 import type { KeyRecord, Limits, Page, RequestRow, UsageRow } from '../lib/types.js';
 import { Chart } from '../parts/chart.tsx';
 import { Link } from '../parts/link.tsx';
 import { Meter } from '../parts/meter.tsx';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 
 const DAY_MS = 86_400_000;
 const RANGES = { '7': 'Week', '30': '30 days', '90': '90 days' } as const;
 type Range = keyof typeof RANGES;
+/** Empty = any. */
+interface Filter {
+  readonly model: string;
+  readonly provider: string;
+}
 /** Seldom: these calls count to the account's own rate limit. */
 const EVERY_MS = 30_000;
 const LIMITS_EVERY_MS = 10_000;
@@ -41,8 +47,8 @@ function Figure({ label, value, hint }: { readonly label: string; readonly value
   );
 }
 
-function Breakdown({ title, group, from }: { readonly title: string; readonly group: 'model' | 'provider' | 'key'; readonly from: string }): ReactElement {
-  const usage = useApi<Page<UsageRow>>(`/api/usage${queryText({ group_by: group, from, limit: 100 })}`, { everyMs: EVERY_MS });
+function Breakdown({ title, group, from, filter }: { readonly title: string; readonly group: 'model' | 'provider' | 'key'; readonly from: string; readonly filter: Filter }): ReactElement {
+  const usage = useApi<Page<UsageRow>>(`/api/usage${queryText({ group_by: group, from, ...filter, limit: 100 })}`, { everyMs: EVERY_MS });
   const keys = useApi<Page<KeyRecord>>('/api/auth?limit=100', { isEnabled: group === 'key' });
   return (
     <Panel title={title} flush>
@@ -53,13 +59,14 @@ function Breakdown({ title, group, from }: { readonly title: string; readonly gr
           return rows.length === 0 ? (
             <Empty title="Nothing yet" />
           ) : (
-            <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+            <Rows>
               <Table verticalSpacing="xs" horizontalSpacing="md">
                 <Table.Thead>
                   <Table.Tr>
                     <Table.Th>{`${group.charAt(0).toUpperCase()}${group.slice(1)}`}</Table.Th>
                     <Table.Th className="number">Requests</Table.Th>
                     <Table.Th className="number">Tokens</Table.Th>
+                    <Table.Th className="number">Median</Table.Th>
                     <Table.Th className="number">Cost</Table.Th>
                   </Table.Tr>
                 </Table.Thead>
@@ -75,13 +82,14 @@ function Breakdown({ title, group, from }: { readonly title: string; readonly gr
                         </Table.Td>
                         <Table.Td className="number">{formatShort(row.requests)}</Table.Td>
                         <Table.Td className="number">{formatShort(row.prompt_tokens + row.completion_tokens)}</Table.Td>
+                        <Table.Td className="number">{formatMs(row.latency_ms_p50)}</Table.Td>
                         <Table.Td className="number">{formatUsd(row.cost_usd)}</Table.Td>
                       </Table.Tr>
                     );
                   })}
                 </Table.Tbody>
               </Table>
-            </div>
+            </Rows>
           );
         }}
       </Loaded>
@@ -128,10 +136,13 @@ function LimitBars(): ReactElement {
 
 export function Overview(): ReactElement {
   const [range, setRange] = useState<Range>('7');
+  const [filter, setFilter] = useState<Filter>({ model: '', provider: '' });
+  const models = useNames('model');
+  const providers = useNames('provider');
   const nowMs = Date.now();
   const from = utcDay(nowMs - (Number(range) - 1) * DAY_MS);
-  const days = useApi<Page<UsageRow>>(`/api/usage${queryText({ group_by: 'day', from, limit: 100 })}`, { everyMs: EVERY_MS });
-  const latest = useApi<Page<RequestRow>>(`/api/requests${queryText({ limit: 100 })}`, { everyMs: EVERY_MS });
+  const days = useApi<Page<UsageRow>>(`/api/usage${queryText({ group_by: 'day', from, ...filter, limit: 100 })}`, { everyMs: EVERY_MS });
+  const latest = useApi<Page<RequestRow>>(`/api/requests${queryText({ from, ...filter, status: 'completed', limit: 100 })}`, { everyMs: EVERY_MS });
 
   const byDay = useMemo(() => {
     const found = new Map((days.data?.data ?? []).map((row) => [row.day ?? '', row]));
@@ -143,13 +154,13 @@ export function Overview(): ReactElement {
       read: names.map((name) => found.get(name)?.prompt_tokens ?? 0),
       written: names.map((name) => found.get(name)?.completion_tokens ?? 0),
       requests: names.map((name) => found.get(name)?.requests ?? 0),
+      half: names.map((name) => found.get(name)?.latency_ms_p50 ?? null),
+      tail: names.map((name) => found.get(name)?.latency_ms_p95 ?? null),
+      first: names.map((name) => found.get(name)?.time_to_first_token_ms_p50 ?? null),
     };
     // The instant itself only moves the range once a day, and `from` with it.
   }, [days.data, from]);
-  const timed = useMemo(() => {
-    const rows = (latest.data?.data ?? []).filter((row) => row.created !== null && row.status === 'completed').reverse();
-    return { times: rows.map((row) => row.created ?? 0), total: rows.map((row) => row.latency_ms), first: rows.map((row) => row.time_to_first_token_ms) };
-  }, [latest.data]);
+  const durations = useMemo(() => (latest.data?.data ?? []).map((row) => row.latency_ms), [latest.data]);
 
   const rows = days.data?.data ?? [];
   const cost = sumUsd(rows.map((row) => row.cost_usd));
@@ -158,13 +169,17 @@ export function Overview(): ReactElement {
   const read = rows.reduce((sum, row) => sum + row.prompt_tokens, 0);
   const written = rows.reduce((sum, row) => sum + row.completion_tokens, 0);
   const saved = cost + savings > 0n && savings > 0n ? `${Number((savings * 1_000n) / (cost + savings)) / 10}% less than the baseline` : undefined;
-  const half = quantile(timed.total, 0.5);
-  const tail = quantile(timed.total, 0.95);
+  const half = quantile(durations, 0.5);
+  const tail = quantile(durations, 0.95);
 
   return (
     <>
       <PageHead title="Overview" hint="Spending, savings, tokens and latency. Days are UTC.">
-        <SegmentedControl value={range} onChange={(value) => setRange(value as Range)} data={Object.entries(RANGES).map(([value, label]) => ({ value, label }))} aria-label="Time range" />
+        <Group gap="xs" className="filters">
+          <Select aria-label="Model" placeholder="Any model" data={[...models]} value={filter.model || null} onChange={(value) => setFilter({ ...filter, model: value ?? '' })} clearable searchable />
+          <Select aria-label="Provider" placeholder="Any provider" data={[...providers]} value={filter.provider || null} onChange={(value) => setFilter({ ...filter, provider: value ?? '' })} clearable />
+          <SegmentedControl value={range} onChange={(value) => setRange(value as Range)} data={Object.entries(RANGES).map(([value, label]) => ({ value, label }))} aria-label="Time range" />
+        </Group>
       </PageHead>
       <Stack gap="md">
         <Loaded query={days} height={104}>
@@ -173,7 +188,7 @@ export function Overview(): ReactElement {
               <Figure label="Spent" value={formatUsd(cost)} hint={`on ${formatCounted(requests, 'request')}`} />
               <Figure label="Saved by routing" value={formatUsd(savings)} hint={saved} />
               <Figure label="Tokens" value={formatShort(read + written)} hint={`${formatShort(read)} read, ${formatShort(written)} written`} />
-              <Figure label="Latency" value={formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${formatCounted(timed.total.length, 'request')}`} />
+              <Figure label="Latency" value={formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${formatCounted(durations.length, 'request')}`} />
             </SimpleGrid>
           )}
         </Loaded>
@@ -222,21 +237,23 @@ export function Overview(): ReactElement {
               {() => <Chart description={`${formatCounted(requests, 'request')}.`} times={byDay.times} isDaily format={formatShort} series={[{ label: 'Requests', values: byDay.requests, color: 1, kind: 'bars' }]} />}
             </Loaded>
           </Panel>
-          <Panel title="Latency of the latest requests" side={<Legend entries={[['Whole answer', 1], ['First token', 2]]} />}>
-            <Loaded query={latest} height={220}>
+          <Panel title="Latency, by day" side={<Legend entries={[['Median', 1], ['P95', 2], ['First token', 3]]} />}>
+            <Loaded query={days} height={220}>
               {() =>
-                timed.times.length < 2 ? (
+                byDay.half.every((ms) => ms === null) ? (
                   <Box h={220}>
-                    <Empty title="Too few requests to draw" />
+                    <Empty title="No answers to time yet" />
                   </Box>
                 ) : (
                   <Chart
-                    description={`Half of the latest ${formatCounted(timed.times.length, 'request')} took at most ${formatMs(half)}.`}
-                    times={timed.times}
+                    description={`Median duration of answers on the latest day with any: ${formatMs(byDay.half.findLast((ms) => ms !== null))}; 95th percentile ${formatMs(byDay.tail.findLast((ms) => ms !== null))}.`}
+                    times={byDay.times}
+                    isDaily
                     format={msAxis}
                     series={[
-                      { label: 'Whole answer', values: timed.total, color: 1, kind: 'points' },
-                      { label: 'First token', values: timed.first, color: 2, kind: 'points' },
+                      { label: 'Median', values: byDay.half, color: 1, kind: 'dotted' },
+                      { label: 'P95', values: byDay.tail, color: 2, kind: 'dotted' },
+                      { label: 'First token', values: byDay.first, color: 3, kind: 'dotted' },
                     ]}
                   />
                 )
@@ -244,9 +261,9 @@ export function Overview(): ReactElement {
             </Loaded>
           </Panel>
           <LimitBars />
-          <Breakdown title="By model" group="model" from={from} />
-          <Breakdown title="By provider" group="provider" from={from} />
-          <Breakdown title="By key" group="key" from={from} />
+          <Breakdown title="By model" group="model" from={from} filter={filter} />
+          <Breakdown title="By provider" group="provider" from={from} filter={filter} />
+          <Breakdown title="By key" group="key" from={from} filter={filter} />
         </SimpleGrid>
       </Stack>
     </>

@@ -5,6 +5,7 @@ import { formatDate } from '../lib/format.js';
 import { useApi, useChange } from '../lib/use-api.js';
 import type { ModelRecord, Page, ProviderKey } from '../lib/types.js';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 
 /** Providers that people bring keys of; any other may be typed. */
 const COMMON = ['openai', 'anthropic', 'google', 'mistral', 'groq', 'together', 'fireworks', 'deepseek', 'xai', 'cohere'];
@@ -60,7 +61,7 @@ export function ProviderKeys(): ReactElement {
             data.length === 0 ? (
               <Empty title="None of your own">Requests run on the operator’s keys and are charged to your account.</Empty>
             ) : (
-              <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+              <Rows>
                 <Table verticalSpacing="sm" horizontalSpacing="md">
                   <Table.Thead>
                     <Table.Tr>
@@ -98,7 +99,7 @@ export function ProviderKeys(): ReactElement {
                     ))}
                   </Table.Tbody>
                 </Table>
-              </div>
+              </Rows>
             )
           }
         </Loaded>

@@ -1,15 +1,17 @@
 /** One request: why it went where it went, what was tried, what it cost. */
-import { Badge, Button, Group, SimpleGrid, Stack, Table, Text } from '@mantine/core';
+import { Badge, Button, Group, SimpleGrid, Skeleton, Stack, Table, Text } from '@mantine/core';
+import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactElement, ReactNode } from 'react';
 import { ApiError } from '../lib/api.js';
-import { decisionInWords } from '../lib/decision.js';
+import { decisionInWords, leftOutInWords } from '../lib/decision.js';
 import { formatCount, formatMs, formatTime } from '../lib/format.js';
-import { exactUsd } from '../lib/money.js';
+import { exactUsd, formatUsd } from '../lib/money.js';
 import { navigate } from '../lib/route.js';
 import { useApi } from '../lib/use-api.js';
-import type { RequestDetail } from '../lib/types.js';
+import type { Decision, RequestDetail } from '../lib/types.js';
 import { Icon } from '../parts/icon.tsx';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 import { StatusBadge } from './requests.tsx';
 
 const BUCKETS: Readonly<Record<string, string>> = { input_uncached: 'read', cache_read: 'read from cache', cache_write: 'written to cache', output_text: 'written', output_reasoning: 'reasoning', audio: 'audio', image: 'image' };
@@ -24,6 +26,55 @@ function Fact({ label, children }: { readonly label: string; readonly children: 
         {children}
       </Text>
     </div>
+  );
+}
+
+const useDecision = (id: string): UseQueryResult<Decision> => useApi<Decision>(`/v1/decisions/${encodeURIComponent(id)}`);
+
+/** The router's own words; nothing where its record is not kept any more. */
+function Why({ id }: { readonly id: string }): ReactElement | null {
+  const decision = useDecision(id);
+  if (decision.isPending) return <Skeleton height={20} aria-label="Loading" role="status" />;
+  if (decision.data === undefined) return null;
+  const leftOut = leftOutInWords(decision.data.excluded);
+  return (
+    <>
+      {decision.data.why === '' ? null : <Text size="sm">{decision.data.why}</Text>}
+      {leftOut === undefined ? null : <Text size="sm">{leftOut}</Text>}
+    </>
+  );
+}
+
+const CONSIDERED_MAX = 8;
+
+function Considered({ id }: { readonly id: string }): ReactElement | null {
+  const { data } = useDecision(id);
+  if (data === undefined || data.candidates.length < 2) return null;
+  return (
+    <Panel title="Considered" flush side={<Text size="xs" c="dimmed">{data.candidates.length > CONSIDERED_MAX ? `the first ${CONSIDERED_MAX} of ${data.candidates.length}` : 'forecasts, never billed'}</Text>}>
+      <Rows>
+        <Table verticalSpacing="sm" horizontalSpacing="md">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Endpoint</Table.Th>
+              <Table.Th className="number">Predicted quality</Table.Th>
+              <Table.Th className="number">Expected cost</Table.Th>
+              <Table.Th className="number">P75 latency</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {data.candidates.slice(0, CONSIDERED_MAX).map((candidate) => (
+              <Table.Tr key={candidate.endpoint}>
+                <Table.Td>{candidate.endpoint}</Table.Td>
+                <Table.Td className="number">{candidate.quality === null ? '–' : `${(candidate.quality * 100).toFixed(1)} %`}</Table.Td>
+                <Table.Td className="number">{formatUsd(candidate.expected_cost_usd)}</Table.Td>
+                <Table.Td className="number">{formatMs(candidate.latency_ms_p75)}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Rows>
+    </Panel>
   );
 }
 
@@ -52,6 +103,7 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                       {sentence}
                     </Text>
                   ))}
+                  {found.decision_id === null ? null : <Why id={found.decision_id} />}
                 </Stack>
                 <SimpleGrid cols={{ base: 2, sm: 3, md: 4 }} mt="lg" spacing="md">
                   <Fact label="Time">{formatTime(found.created)}</Fact>
@@ -70,8 +122,9 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                   <Fact label="Decision">{found.decision_id ?? '–'}</Fact>
                 </SimpleGrid>
               </Panel>
+              {found.decision_id === null ? null : <Considered id={found.decision_id} />}
               <Panel title="Attempts" flush>
-                <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+                <Rows>
                   <Table verticalSpacing="sm" horizontalSpacing="md">
                     <Table.Thead>
                       <Table.Tr>
@@ -115,10 +168,10 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                       ))}
                     </Table.Tbody>
                   </Table>
-                </div>
+                </Rows>
               </Panel>
               <Panel title="Ledger" flush>
-                <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+                <Rows>
                   <Table verticalSpacing="sm" horizontalSpacing="md">
                     <Table.Thead>
                       <Table.Tr>
@@ -142,7 +195,7 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                       ))}
                     </Table.Tbody>
                   </Table>
-                </div>
+                </Rows>
               </Panel>
             </Stack>
           )}

@@ -5,10 +5,11 @@ import { queryText } from '../lib/api.js';
 import { formatCount, formatMs, formatTime } from '../lib/format.js';
 import { formatUsd } from '../lib/money.js';
 import { hrefOf, navigate } from '../lib/route.js';
-import { useApi } from '../lib/use-api.js';
-import type { KeyRecord, Page, RequestRow, UsageRow } from '../lib/types.js';
+import { useApi, useNames } from '../lib/use-api.js';
+import type { KeyRecord, Page, RequestRow } from '../lib/types.js';
 import { follow, Link } from '../parts/link.tsx';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 import { Pages } from './keys.tsx';
 
 const NONE = { model: '', provider: '', key: '', status: '', from: '', to: '' };
@@ -20,12 +21,6 @@ export function StatusBadge({ status }: { readonly status: string }): ReactEleme
       {status}
     </Badge>
   );
-}
-
-/** What there is to choose from: what was used before. */
-function useNames(group: 'model' | 'provider'): readonly string[] {
-  const usage = useApi<Page<UsageRow>>(`/api/usage?group_by=${group}&limit=100`);
-  return (usage.data?.data ?? []).map((row) => row[group] ?? '').filter((name) => name !== '');
 }
 
 export function Requests(): ReactElement {
@@ -83,7 +78,7 @@ export function Requests(): ReactElement {
               </Empty>
             ) : (
               <>
-                <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+                <Rows>
                   <Table verticalSpacing="xs" horizontalSpacing="md">
                     <Table.Thead>
                       <Table.Tr>
@@ -125,7 +120,7 @@ export function Requests(): ReactElement {
                       ))}
                     </Table.Tbody>
                   </Table>
-                </div>
+                </Rows>
                 <Pages hasBefore={after.length > 0} hasMore={hasMore} onBefore={() => setAfter(after.slice(0, -1))} onMore={() => last !== null && setAfter([...after, last])} />
               </>
             )

@@ -10,6 +10,7 @@ import type { Page, Statement, StatementRow } from '../lib/types.js';
 import { Icon } from '../parts/icon.tsx';
 import { follow, Link } from '../parts/link.tsx';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Rows } from '../parts/rows.tsx';
 
 function StatusOf({ status }: { readonly status: string }): ReactElement {
   return (
@@ -68,7 +69,7 @@ function One({ period }: { readonly period: string }): ReactElement {
               ))}
             </SimpleGrid>
             <Panel title={`${formatDate(bill.starts_at)} to ${formatDate(bill.ends_at - 1)}`} side={<StatusOf status={bill.status} />} flush>
-              <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+              <Rows>
                 <Table verticalSpacing="xs" horizontalSpacing="md">
                   <Table.Thead>
                     <Table.Tr>
@@ -99,7 +100,7 @@ function One({ period }: { readonly period: string }): ReactElement {
                     </Table.Tr>
                   </Table.Tfoot>
                 </Table>
-              </div>
+              </Rows>
             </Panel>
           </Stack>
         )}
@@ -124,7 +125,7 @@ function All(): ReactElement {
             data.length === 0 ? (
               <Empty title="No statements yet">The first one opens with your first request.</Empty>
             ) : (
-              <div className="rows" role="region" aria-label="Table" tabIndex={0}>
+              <Rows>
                 <Table verticalSpacing="sm" horizontalSpacing="md">
                   <Table.Thead>
                     <Table.Tr>
@@ -151,7 +152,7 @@ function All(): ReactElement {
                     ))}
                   </Table.Tbody>
                 </Table>
-              </div>
+              </Rows>
             )
           }
         </Loaded>

@@ -8,7 +8,7 @@ export interface Series {
   readonly values: readonly (number | null)[];
   /** 1 to 4: which of the theme's series. */
   readonly color: 1 | 2 | 3 | 4;
-  readonly kind?: 'bars' | 'line' | 'points';
+  readonly kind?: 'bars' | 'line' | 'points' | 'dotted';
 }
 
 export interface ChartProps {
@@ -54,7 +54,7 @@ export function Chart({ description, times, series, format, isDaily = false }: C
           {},
           ...series.map(({ label, color: index, kind = 'line' }) => {
             const stroke = color(`--series-${index}`);
-            return { label, stroke, width: kind === 'bars' ? 0 : 2, points: { show: kind === 'points', size: 6, fill: stroke }, ...(kind === 'bars' ? { fill: stroke, ...(bars === undefined ? {} : { paths: bars }) } : {}), ...(kind === 'points' && points !== undefined ? { paths: points } : {}) };
+            return { label, stroke, width: kind === 'bars' ? 0 : 2, points: { show: kind === 'points' || kind === 'dotted', size: 6, fill: stroke }, ...(kind === 'bars' ? { fill: stroke, ...(bars === undefined ? {} : { paths: bars }) } : {}), ...(kind === 'points' && points !== undefined ? { paths: points } : {}) };
           }),
         ],
       },

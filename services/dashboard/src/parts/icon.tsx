@@ -6,6 +6,7 @@ const PATHS = {
   keys: 'M8 19a4 4 0 1 0 0-8 4 4 0 0 0 0 8M11 12l9-9M16 7l3 3M13.5 9.5l2 2',
   requests: 'M4 6h16M4 12h16M4 18h10',
   models: 'M12 3l8 4.5v9L12 21l-8-4.5v-9zM12 12l8-4.5M12 12v9M12 12L4 7.5',
+  plugins: 'M9 3v5M15 3v5M6 8h12v4a6 6 0 0 1-12 0zM12 18v3',
   providers: 'M5 5h14v6H5zM5 13h14v6H5zM8 8h.01M8 16h.01',
   policy: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4',
   statement: 'M6 3h9l4 4v14H6zM14 3v5h5M9 13h7M9 17h7',
