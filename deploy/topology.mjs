@@ -1,6 +1,7 @@
 // The table of services as they are deployed: `node deploy/topology.mjs` writes docker-compose.yml,
 // k8s/base/services.yaml, the certificates of k8s/overlays/prod and the users of NATS and Redis from it, `--check` compares.
 // What is asked of every container, and what every service may do at a store, stands here once.
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 
@@ -90,7 +91,11 @@ const SERVICES = [
     replicas: 2,
     memoryMi: 384,
   },
-].map((row) => ({ service: row.name, credentials: [], ...row, settings: [...(row.settings ?? []), ...RPC_SECURITY, ...(sendsTraces(row) ? TRACING : [])] }));
+].map((row) => ({ service: row.name, credentials: [], ...row, env: { ...row.env, ...(row.secrets.DATABASE_URL === undefined ? {} : { MIGRATE_ON_START: 'off' }) }, settings: [...(row.settings ?? []), ...RPC_SECURITY, ...(sendsTraces(row) ? TRACING : [])] }));
+
+/** Schemas are made by a run of their own before their service starts, under the role that owns them. */
+const MIGRATIONS = SERVICES.filter(({ secrets }) => secrets.DATABASE_URL !== undefined).map(({ name, service }) => ({ name: `${name}-migrate`, of: name, service, env: { SERVICE_ROLE: name }, secrets: { DATABASE_URL: `${name}-owner` } }));
+const migrateCommand = ({ service }) => [`services/${service}/dist/main.js`, 'migrate'];
 
 // ── what each may do at NATS and Redis (Postgres: deploy/postgres/10-roles.sh) ───────────────────────────────────────
 
@@ -149,10 +154,13 @@ const common = ({ name }) => ({ HOST: '0.0.0.0', METRICS_PORT: String(METRICS), 
 const databaseUrl = (role) => `postgres://${role}:\${${role.toUpperCase()}_DB_PASSWORD:?}@postgres:${STORE_PORTS.postgres}/signalbox`;
 const natsUrl = (user) => `nats://${user}:\${${natsPassword(user)}:?}@nats:${STORE_PORTS.nats}`;
 
+const ownerPassword = (service) => `${service.toUpperCase()}_OWNER_DB_PASSWORD`;
+
 const SECRET_VALUES = {
   accounts: { DATABASE_URL: databaseUrl('accounts'), NATS_URL: natsUrl('accounts') },
   billing: { DATABASE_URL: databaseUrl('billing'), NATS_URL: natsUrl('billing') },
   plugins: { DATABASE_URL: databaseUrl('plugins') },
+  ...Object.fromEntries(MIGRATIONS.map(({ of, secrets }) => [secrets.DATABASE_URL, { DATABASE_URL: databaseUrl(`${of}_owner`) }])),
   quota: { REDIS_URL: `redis://quota:\${QUOTA_REDIS_PASSWORD:?}@redis:${STORE_PORTS.redis}`, NATS_URL: natsUrl('quota') },
   routing: { NATS_URL: natsUrl('routing') },
   workers: { NATS_URL: natsUrl('workers') },
@@ -180,7 +188,10 @@ function composeService(row) {
       ...Object.fromEntries(Object.entries(secrets).map(([variable, secret]) => [variable, SECRET_VALUES[secret][variable]])),
       ...Object.fromEntries(credentials.map((variable) => [variable, `\${${variable}:-}`])),
     },
-    depends_on: Object.fromEntries([...stores, ...calls.filter((other) => !other.startsWith('worker-'))].map((other) => [other, { condition: 'service_healthy' }])),
+    depends_on: {
+      ...Object.fromEntries([...stores, ...calls.filter((other) => !other.startsWith('worker-'))].map((other) => [other, { condition: 'service_healthy' }])),
+      ...Object.fromEntries(MIGRATIONS.filter(({ of }) => of === name).map((run) => [run.name, { condition: 'service_completed_successfully' }])),
+    },
     ...(http === undefined ? {} : { ports: [`127.0.0.1:\${PORT:-8080}:${http}`] }),
     read_only: true,
     tmpfs: ['/tmp'],
@@ -194,12 +205,32 @@ function composeService(row) {
   };
 }
 
+/** Runs once and ends: its service waits for that. */
+function composeMigration(row) {
+  return {
+    image: 'signalbox:${SIGNALBOX_VERSION:-local}',
+    build: { context: '.', dockerfile: 'deploy/docker/Dockerfile' },
+    command: migrateCommand(row),
+    environment: { ...row.env, DATABASE_URL: SECRET_VALUES[row.secrets.DATABASE_URL].DATABASE_URL },
+    depends_on: { postgres: { condition: 'service_healthy' } },
+    healthcheck: { disable: true },
+    read_only: true,
+    tmpfs: ['/tmp'],
+    cap_drop: ['ALL'],
+    security_opt: ['no-new-privileges:true'],
+    restart: 'on-failure:5',
+    mem_limit: '256m',
+    networks: ['default'],
+  };
+}
+
 const STORES = {
   postgres: {
     image: 'postgres:17-alpine',
-    environment: { POSTGRES_USER: 'postgres', POSTGRES_DB: 'signalbox', POSTGRES_PASSWORD: '${POSTGRES_PASSWORD:?}', ACCOUNTS_DB_PASSWORD: '${ACCOUNTS_DB_PASSWORD:?}', BILLING_DB_PASSWORD: '${BILLING_DB_PASSWORD:?}', PLUGINS_DB_PASSWORD: '${PLUGINS_DB_PASSWORD:?}' },
+    environment: { POSTGRES_USER: 'postgres', POSTGRES_DB: 'signalbox', POSTGRES_PASSWORD: '${POSTGRES_PASSWORD:?}', ACCOUNTS_DB_PASSWORD: '${ACCOUNTS_DB_PASSWORD:?}', BILLING_DB_PASSWORD: '${BILLING_DB_PASSWORD:?}', PLUGINS_DB_PASSWORD: '${PLUGINS_DB_PASSWORD:?}', ...Object.fromEntries(MIGRATIONS.map(({ of }) => [ownerPassword(of), `\${${ownerPassword(of)}:?}`])) },
     volumes: ['postgres:/var/lib/postgresql/data', './deploy/postgres:/docker-entrypoint-initdb.d:ro'],
-    healthcheck: { test: ['CMD', 'pg_isready', '-U', 'postgres', '-d', 'signalbox'], interval: '5s', timeout: '3s', retries: 12 },
+    // By its address: while a new volume is prepared the server answers on its socket alone.
+    healthcheck: { test: ['CMD', 'pg_isready', '-h', '127.0.0.1', '-U', 'postgres', '-d', 'signalbox'], interval: '5s', timeout: '3s', retries: 12 },
     restart: 'unless-stopped',
   },
   redis: {
@@ -247,13 +278,15 @@ const STORES = {
 };
 
 function composeFile() {
-  const services = { ...STORES, ...Object.fromEntries(SERVICES.map((row) => [row.name, composeService(row)])) };
+  const services = { ...STORES, ...Object.fromEntries([...MIGRATIONS.map((row) => [row.name, composeMigration(row)]), ...SERVICES.map((row) => [row.name, composeService(row)])]) };
   const volumes = Object.values(services).flatMap(({ volumes: list = [] }) => list.map((volume) => volume.split(':')[0]).filter((source) => !source.startsWith('.')));
   return { name: 'signalbox', services, volumes: Object.fromEntries(volumes.map((volume) => [volume, {}])), networks: { default: {}, sandbox: { internal: true } } };
 }
 
 // ── Kubernetes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
+const POD_SECURITY = { runAsNonRoot: true, runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch', seccompProfile: { type: 'RuntimeDefault' } };
+const CONTAINER_SECURITY = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } };
 const TLS_DIR = '/tls';
 const tlsSecret = (name) => `signalbox-${name}-tls`;
 const labels = (name) => ({ 'app.kubernetes.io/name': name, 'app.kubernetes.io/part-of': 'signalbox' });
@@ -271,7 +304,7 @@ function podTemplate(row) {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: GRACE_SECONDS,
-      securityContext: { runAsNonRoot: true, runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch', seccompProfile: { type: 'RuntimeDefault' } },
+      securityContext: POD_SECURITY,
       topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway', labelSelector: { matchLabels: labels(name) } }],
       containers: [
         {
@@ -291,7 +324,7 @@ function podTemplate(row) {
           // Nobody is sent here any more before the drain begins.
           lifecycle: { preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } } },
           resources: { requests: { cpu: '100m', memory: `${Math.round(memoryMi / 2)}Mi` }, limits: { memory: `${memoryMi}Mi` } },
-          securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+          securityContext: CONTAINER_SECURITY,
           volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, { name: 'tls', mountPath: TLS_DIR, readOnly: true }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }]), ...(name === 'routing' ? [{ name: 'catalogs', mountPath: '/catalogs' }] : [])],
         },
       ],
@@ -300,6 +333,9 @@ function podTemplate(row) {
     },
   };
 }
+
+const DNS = { to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } }, podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }], ports: [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }] };
+const toStore = (store) => ({ to: [{ podSelector: { matchLabels: { 'signalbox.dev/store': store } } }], ports: [{ port: STORE_PORTS[store] }] });
 
 function networkPolicy(row) {
   const { name, calls, stores, http, goesOut } = row;
@@ -310,13 +346,12 @@ function networkPolicy(row) {
     ...(callers.length > 0 ? [{ from: callers, ports: [{ port: GRPC }] }] : []),
     ...(http === undefined ? [] : [{ from: [{ namespaceSelector: { matchLabels: { 'signalbox.dev/ingress': 'true' } } }], ports: [{ port: http }] }]),
   ];
-  const dns = { to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } }, podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }], ports: [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }] };
   // Providers and clients' documents: the public internet, never the cluster or the cloud's own services.
   const internet = { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.0.0.0/8', '100.64.0.0/10', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'] } }], ports: [{ port: 443 }] };
   const egress = [
-    ...(calls.length + stores.length > 0 || goesOut ? [dns] : []),
+    ...(calls.length + stores.length > 0 || goesOut ? [DNS] : []),
     ...(calls.length > 0 ? [{ to: calls.map(pods), ports: [{ port: GRPC }] }] : []),
-    ...stores.map((store) => ({ to: [{ podSelector: { matchLabels: { 'signalbox.dev/store': store } } }], ports: [{ port: STORE_PORTS[store] }] })),
+    ...stores.map(toStore),
     ...(goesOut ? [internet] : []),
     ...(sendsTraces(row) ? [{ to: [{ namespaceSelector: { matchLabels: { 'signalbox.dev/monitoring': 'true' } } }], ports: [{ port: OTLP_HTTP }] }] : []),
   ];
@@ -353,6 +388,36 @@ function kubernetesService(row) {
   return [workload, door, networkPolicy(row), ...(provider === undefined ? many : [])];
 }
 
+/** The service's migrations as a few characters: jobs never change, so that other migrations are another job. */
+const migrationsHash = (service) => createHash('sha256').update(readFileSync(new URL(`../services/${service}/src/adapters/migrations.ts`, import.meta.url))).digest('hex').slice(0, 8);
+
+function kubernetesMigration(row) {
+  const { name, service, env, secrets } = row;
+  const podSpec = {
+    serviceAccountName: 'signalbox',
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    // Until Postgres is there and the migrations are in: services that need them refuse to start before.
+    restartPolicy: 'OnFailure',
+    securityContext: POD_SECURITY,
+    containers: [
+      {
+        name: 'migrate',
+        image: 'signalbox',
+        args: migrateCommand(row),
+        env: [...Object.entries(env).map(([variable, value]) => ({ name: variable, value })), ...Object.entries(secrets).map(([variable, secret]) => fromSecret(variable, secret))],
+        resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '256Mi' } },
+        securityContext: CONTAINER_SECURITY,
+        volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }],
+      },
+    ],
+    volumes: [{ name: 'tmp', emptyDir: {} }],
+  };
+  const job = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: `${name}-${migrationsHash(service)}`, labels: labels(name) }, spec: { backoffLimit: 20, ttlSecondsAfterFinished: 600, template: { metadata: { labels: labels(name) }, spec: podSpec } } };
+  const policy = { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: metadata(name), spec: { podSelector: { matchLabels: labels(name) }, policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [DNS, toStore('postgres')] } };
+  return [job, policy];
+}
+
 /** Production: a certificate for each service, by the authority that the issuer holds. Its name is what it may call as, and where it is called. */
 function certificates() {
   const issuer = { apiVersion: 'cert-manager.io/v1', kind: 'Issuer', metadata: { name: 'signalbox' }, spec: { ca: { secretName: 'signalbox-ca' } } };
@@ -375,7 +440,7 @@ const options = { lineWidth: 0, aliasDuplicateObjects: false };
 const yamlOf = (documents) => documents.map((document) => stringify(document, options)).join('---\n');
 const files = {
   '../docker-compose.yml': HEAD + stringify(composeFile(), options),
-  '../k8s/base/services.yaml': HEAD + yamlOf(SERVICES.flatMap(kubernetesService)),
+  '../k8s/base/services.yaml': HEAD + yamlOf([...MIGRATIONS.flatMap(kubernetesMigration), ...SERVICES.flatMap(kubernetesService)]),
   '../k8s/overlays/prod/certificates.yaml': HEAD + yamlOf(certificates()),
   '../k8s/overlays/dev/store-users.yaml': HEAD + yamlOf([storeUsers()]),
   'nats/users.conf': HEAD + natsUsers(),

@@ -127,6 +127,9 @@ const SHARED = {
 };
 const everywhere = EVERYWHERE.map((name) => ({ ...described.get(name), name, fallback: name === 'NATS_URL' ? '`nats://127.0.0.1:4222`' : (described.get(name)?.fallback ?? 'none'), text: SHARED[name] }));
 
+/** Of the runs that make a schema and end. */
+const schemaJob = settingsOf('libs/runtime/src/schema-job.ts');
+
 /** Read once for a process, whatever its service is. */
 const processWide = ['tracing', 'tls-files'].flatMap((name) => settingsOf(`libs/runtime/src/${name}.ts`));
 
@@ -158,6 +161,12 @@ keeps \`npm start\` from looking for one).
 ${providers}
 
 ${sections.join('\n\n')}
+
+## Migrations
+
+Of \`node services/<accounts|billing|plugins>/dist/main.js migrate\`, which makes the schema of that service and ends.
+
+${table(schemaJob)}
 `;
 
 if (process.argv.includes('--check')) {

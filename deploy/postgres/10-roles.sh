@@ -1,16 +1,31 @@
 #!/bin/sh
-# Each service is a role that owns its own schema and sees no other's. Runs once, on an empty volume.
+# Each service has two roles: <name>_owner owns its schema and makes its tables (`main.js migrate`), <name> reads and
+# writes their rows. Neither sees another's. Runs on an empty volume; safe to repeat, also on one where the services owned their schemas.
 set -eu
 psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d "$POSTGRES_DB" \
-  -v accounts="$ACCOUNTS_DB_PASSWORD" -v billing="$BILLING_DB_PASSWORD" -v plugins="$PLUGINS_DB_PASSWORD" <<'SQL'
-revoke all on database signalbox from public;
+  -v accounts="$ACCOUNTS_DB_PASSWORD" -v billing="$BILLING_DB_PASSWORD" -v plugins="$PLUGINS_DB_PASSWORD" \
+  -v accounts_owner="$ACCOUNTS_OWNER_DB_PASSWORD" -v billing_owner="$BILLING_OWNER_DB_PASSWORD" -v plugins_owner="$PLUGINS_OWNER_DB_PASSWORD" <<'SQL'
+revoke all on database :"DBNAME" from public;
 revoke create on schema public from public;
-create role accounts login password :'accounts';
-create role billing login password :'billing';
-create role plugins login password :'plugins';
+select format('create role %I login', name) from unnest(array['accounts', 'billing', 'plugins', 'accounts_owner', 'billing_owner', 'plugins_owner']) as n(name)
+  where not exists (select from pg_roles where rolname = name) \gexec
+alter role accounts password :'accounts';
+alter role billing password :'billing';
+alter role plugins password :'plugins';
+alter role accounts_owner password :'accounts_owner';
+alter role billing_owner password :'billing_owner';
+alter role plugins_owner password :'plugins_owner';
+reassign owned by accounts to accounts_owner;
+reassign owned by billing to billing_owner;
+reassign owned by plugins to plugins_owner;
+revoke create on database :"DBNAME" from accounts, billing, plugins;
+grant connect on database :"DBNAME" to accounts, billing, plugins;
 -- The migrations say `create schema if not exists`, which asks for this right even when it exists.
-grant connect, create on database signalbox to accounts, billing, plugins;
-create schema accounts authorization accounts;
-create schema billing authorization billing;
-create schema plugins authorization plugins;
+grant connect, create on database :"DBNAME" to accounts_owner, billing_owner, plugins_owner;
+create schema if not exists accounts authorization accounts_owner;
+create schema if not exists billing authorization billing_owner;
+create schema if not exists plugins authorization plugins_owner;
+grant usage on schema accounts to accounts;
+grant usage on schema billing to billing;
+grant usage on schema plugins to plugins;
 SQL

@@ -116,7 +116,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     store = await opening;
     const metricsPort = portSetting(environment, 'METRICS_PORT');
     if (metricsPort !== undefined) metricsDoor = await openMetricsDoor({ host: '127.0.0.1', port: metricsPort, services: running });
-    const stores = { ...common, DATABASE_URL: store.databaseUrl, SECRETS_KEYS_OLD: environment['SECRETS_KEYS_OLD'], FETCH_ALLOW: environment['FETCH_ALLOW'] };
+    const stores = { ...common, DATABASE_URL: store.databaseUrl, SECRETS_KEYS_OLD: environment['SECRETS_KEYS_OLD'], FETCH_ALLOW: environment['FETCH_ALLOW'], MIGRATE_ON_START: environment['MIGRATE_ON_START'] };
     const walDir = environment['WAL_DIR'] || `${dataDir}/wal`;
 
     let tellWorkers: (workers: ReadonlyMap<string, readonly string[]>) => void = () => undefined;

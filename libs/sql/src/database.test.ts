@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isUniqueViolation } from './faults.js';
 import { migrate, type Migration } from './migrate.js';
 import { openDatabase, type Database } from './database.js';
+import { readySchema, runSchemaJob, type SchemaPlan } from './schema-job.js';
+import { ConfigError } from '@signalbox/runtime/config';
 import { silentLog } from '@signalbox/runtime/log';
 import { Secret } from '@signalbox/runtime/secret';
 import { createFaultProxy } from '@signalbox/testkit/fault-proxy';
@@ -109,4 +111,29 @@ test.each([false, true])('answers a cut, frozen or absent store with a fault, an
   await expect(sql`select pg_sleep(2)`.execute(database.db)).rejects.toThrow(/^store_unavailable/);
   await database.close();
   await proxy.close();
+});
+
+test('a schema is made by a run of its own: the service’s role gets its rows, no table, and of what stays only more', async () => {
+  const plan: SchemaPlan = { schema: 'room_job', migrations, appendOnly: ['money'] };
+  const ready = (wanted = plan): Promise<void> => readySchema(open().db, wanted, 'off');
+  await expect(ready()).rejects.toThrow(new ConfigError('The schema room_job is older than this build, which needs 0001_money, 0002_seed: run `node services/room_job/dist/main.js migrate` first, or start with MIGRATE_ON_START=on.'));
+  await sql`do $$ begin create role room_service login password 'room'; exception when duplicate_object then null; end $$`.execute(open().db);
+  expect(await runSchemaJob(plan, { DATABASE_URL: url, SERVICE_ROLE: 'room_service' })).toEqual(['0001_money', '0002_seed']);
+  expect(await runSchemaJob(plan, { DATABASE_URL: url, SERVICE_ROLE: 'room_service' })).toEqual([]);
+  await ready();
+  await expect(ready({ ...plan, migrations: [...migrations, { name: '0003_more', up: () => Promise.resolve() }] })).rejects.toThrow(/which needs 0003_more:/);
+  const service = new URL(url);
+  service.username = 'room_service';
+  service.password = 'room';
+  const { db } = open(service.href);
+  await readySchema(db, plan, 'off');
+  await sql`insert into room_job.money values (2, 5)`.execute(db);
+  for (const refused of ['update room_job.money set amount = 0', 'delete from room_job.money', 'create table room_job.mine (id integer)', 'drop table room_job.money', 'delete from room_job.migration']) await expect(sql.raw(refused).execute(db)).rejects.toMatchObject({ code: '42501' });
+});
+
+test('such a run that cannot work says what is wrong', async () => {
+  const plan: SchemaPlan = { schema: 'room_job', migrations };
+  await expect(runSchemaJob(plan, {})).rejects.toThrow(/^DATABASE_URL: /);
+  await expect(runSchemaJob(plan, { DATABASE_URL: url, SERVICE_ROLE: 'Robert"; drop' })).rejects.toThrow(/^SERVICE_ROLE: must be the name of a role$/);
+  await expect(runSchemaJob(plan, { DATABASE_URL: url.replace(/:[^:@]*@/, ':wrong@') })).rejects.toMatchObject({ code: 'store_unavailable' });
 });

@@ -58,6 +58,16 @@ export async function migrate<Schema>(db: Kysely<Schema>, migrations: readonly M
   }
 }
 
+/** Names of the migrations that the schema lacks, all of them where there is none. Needs no more than to read it. */
+export async function missingMigrations<Schema>(db: Kysely<Schema>, migrations: readonly Migration[], { schema }: Pick<MigrateOptions, 'schema'>): Promise<readonly string[]> {
+  const { rows: tables } = await sql<{ known: string | null }>`select to_regclass(${`${schema}.migration`})::text as known`.execute(db);
+  const names = migrations.map(({ name }) => name);
+  if (tables[0]?.known === undefined || tables[0].known === null) return names;
+  const { rows } = await sql<{ name: string }>`select name from ${sql.id(schema, 'migration')}`.execute(db);
+  const known = new Set(rows.map(({ name }) => name));
+  return names.filter((name) => !known.has(name));
+}
+
 /** Pause between tries for the lock, in milliseconds, slept by the server: each statement stays short, whatever the timeouts of the pool. */
 const LOCK_PAUSE_MS = 100;
 

@@ -11,9 +11,9 @@ import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { openDatabase } from '@signalbox/sql/database';
-import { migrate } from '@signalbox/sql/migrate';
+import { readySchema } from '@signalbox/sql/schema-job';
 import { createBusAnnouncer } from './adapters/bus-announcer.js';
-import { MIGRATIONS } from './adapters/migrations.js';
+import { SCHEMA } from './adapters/migrations.js';
 import { createPostgresClaimStore } from './adapters/postgres-claim-store.js';
 import { createPostgresSessionStore } from './adapters/postgres-session-store.js';
 import { createPostgresStore, type AccountsSchema } from './adapters/postgres-store.js';
@@ -56,7 +56,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
     name: 'accounts',
     start: async () => {
       const bus = await connectBus();
-      await migrate(database.db, MIGRATIONS, { schema: 'accounts' });
+      await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
       const store = createPostgresStore(database.db);
       const announcer = createBusAnnouncer(bus);
       const ids = createIdSource(clock, randomBytes);

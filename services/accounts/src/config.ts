@@ -33,6 +33,8 @@ const schema = z.object({
   SESSION_ABSOLUTE_SECONDS: wholeNumberField(60, 2_592_000, 43_200),
   /** Connections to the database at most. */
   DATABASE_POOL_MAX: wholeNumberField(1, 100, 8),
+  /** Apply what the schema lacks; `off` where `main.js migrate` does so before, under the role that owns it: a schema that is too old then stops the start. */
+  MIGRATE_ON_START: z.enum(['on', 'off']).default('on'),
   /** How long a request that was sent with an Idempotency-Key counts as running after its edge was last heard of; edge renews each third of it. */
   CLAIM_LEASE_SECONDS: wholeNumberField(1, 3_600, 60),
   /** The server cancels a statement after this long. */

@@ -10,8 +10,8 @@ import { createRpcServer } from '@signalbox/rpc/server';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { openDatabase } from '@signalbox/sql/database';
-import { migrate } from '@signalbox/sql/migrate';
-import { migrations } from './adapters/migrations.js';
+import { readySchema } from '@signalbox/sql/schema-job';
+import { SCHEMA } from './adapters/migrations.js';
 import { createAccountsClient } from './adapters/accounts-client.js';
 import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresDecisions } from './adapters/postgres-decisions.js';
@@ -25,7 +25,6 @@ import { startRounds } from './rounds.js';
 import { createBillingMetrics } from './metrics.js';
 import { createHandlers } from './server.js';
 
-const SCHEMA = 'billing';
 const STOP_GRACE_MS = 5_000;
 /** 16 messages of at most 256 records: one transaction. Larger ones would hold the event loop of an all-in-one for a third of a second. */
 const BATCH_MESSAGES = 16;
@@ -41,11 +40,11 @@ export interface BillingNeighbours {
   readonly accountsAddress?: Promise<string>;
 }
 
-/** Billing as a service; without a bus it connects to NATS_URL. Start applies the migrations and rejects with a Fault when a store is away. */
+/** Billing as a service; without a bus it connects to NATS_URL. Start readies the schema and rejects with a Fault when a store is away. */
 export function composeBilling(config: BillingConfig, surroundings: Surroundings, neighbours: BillingNeighbours = {}): Service {
   const { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls } = surroundings;
   const metrics = createBillingMetrics(withProcessMetrics);
-  const database = openDatabase<unknown>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.DATABASE_TIMEOUT_MS, schema: SCHEMA, pipelined: true });
+  const database = openDatabase<unknown>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.DATABASE_TIMEOUT_MS, schema: SCHEMA.schema, pipelined: true });
   const periodSeconds = config.BILLING_PERIOD_SECONDS;
   const graceMs = periodSeconds === undefined ? HOLD_LEASE_MS : Math.min(HOLD_LEASE_MS, periodSeconds * 500);
   const store = createPostgresLedger(database, periodSeconds);
@@ -73,7 +72,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
   return {
     name: 'billing',
     start: async () => {
-      await migrate(database.db, migrations, { schema: SCHEMA });
+      await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
       const bus = neighbours.bus ?? (ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'billing' }));
       observeBus(metrics.metrics, () => bus);
       observeLag(metrics.metrics, 'billing', () => subscription);

@@ -14,6 +14,8 @@ const schema = z.object({
   DATABASE_URL: secretField(),
   /** Connections at most; booking uses one, the rest answer calls. */
   DATABASE_POOL_MAX: wholeNumberField(2, 100, 6),
+  /** Apply what the schema lacks; `off` where `main.js migrate` does so before, under the role that owns it: a schema that is too old then stops the start. */
+  MIGRATE_ON_START: z.enum(['on', 'off']).default('on'),
   /** Milliseconds; 8 s leaves room for two tries before the bus delivers again (30 s). */
   DATABASE_TIMEOUT_MS: wholeNumberField(100, 30_000, 8_000),
   /** Comma-separated `host:port` of accounts, whose terms make bills; empty = periods stay open and bills are not made. */

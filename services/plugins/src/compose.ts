@@ -9,12 +9,12 @@ import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { openDatabase } from '@signalbox/sql/database';
-import { migrate } from '@signalbox/sql/migrate';
+import { readySchema } from '@signalbox/sql/schema-job';
 import { putBuiltInBooks } from './adapters/built-in-books.js';
 import { createGutendex } from './adapters/gutendex.js';
 import { readImageModels } from './adapters/image-catalog.js';
 import { createImageWorkers } from './adapters/image-workers.js';
-import { MIGRATIONS } from './adapters/migrations.js';
+import { SCHEMA } from './adapters/migrations.js';
 import { createFetchPdf, createPdfCache } from './adapters/pdf-files.js';
 import { createPdfProcess } from './adapters/pdf-process.js';
 import { createPostgresFacts } from './adapters/postgres-facts.js';
@@ -63,7 +63,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
   return {
     name: 'plugins',
     start: async () => {
-      await migrate(database.db, MIGRATIONS, { schema: 'plugins' });
+      await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
       const index = createPostgresIndex(database.db);
       const facts = createPostgresFacts(database.db);
       await putBuiltInBooks(index);

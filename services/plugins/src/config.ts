@@ -59,6 +59,8 @@ const schema = z
     /** `postgres://…`; the schema `plugins` is made there. */
     DATABASE_URL: secretField(),
     DATABASE_POOL_MAX: wholeNumberField(1, 100, 4),
+    /** Apply what the schema lacks; `off` where `main.js migrate` does so before, under the role that owns it: a schema that is too old then stops the start. */
+    MIGRATE_ON_START: z.enum(['on', 'off']).default('on'),
     STATEMENT_TIMEOUT_MS: wholeNumberField(100, 60_000, 5_000),
     /** Fees of plugins, US dollars for each completed run: `pdf-reader=0.001,memory=0.0002`. None by default. */
     PLUGIN_FEES: feesField(),

@@ -23,9 +23,13 @@ interface ComposeService {
   readonly security_opt?: readonly string[];
   readonly stop_grace_period?: string;
   readonly networks?: readonly string[];
+  readonly restart?: string;
 }
 const compose = parse(read('docker-compose.yml')) as { readonly services: Readonly<Record<string, ComposeService>>; readonly volumes: Readonly<Record<string, unknown>> };
-const ours = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
+const built = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
+/** Runs that make a schema and end; the rest stays up. */
+const migrations = built.filter(([, { command }]) => command?.[1] === 'migrate');
+const ours = built.filter((entry) => !migrations.includes(entry));
 
 interface Container {
   readonly args: readonly string[];
@@ -78,6 +82,34 @@ test('every service of the repository is deployed by compose and by Kubernetes, 
   expect([...new Set(ours.map(([, { command }]) => serviceOf(command)))].sort()).toEqual(services);
   expect([...new Set(workloads.map((workload) => serviceOf(containerOf(workload).args)))].sort()).toEqual(services);
   expect(workloads.map(({ metadata }) => metadata.name).sort()).toEqual(ours.map(([name]) => name).sort());
+});
+
+test('schemas are made by runs of their own, under the role that owns them, before their service starts', () => {
+  const jobs = base.filter(({ kind }) => kind === 'Job');
+  const withDatabase = ours.filter(([, { environment = {} }]) => 'DATABASE_URL' in environment);
+  expect(migrations.map(([name]) => name)).toEqual(withDatabase.map(([name]) => `${name}-migrate`));
+  for (const [name, { command, environment, depends_on: dependsOn }] of withDatabase) {
+    expect(environment).toMatchObject({ MIGRATE_ON_START: 'off' });
+    expect(dependsOn).toMatchObject({ [`${name}-migrate`]: { condition: 'service_completed_successfully' } });
+    const run = compose.services[`${name}-migrate`];
+    expect(run).toMatchObject({ command: [...(command ?? []), 'migrate'], read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'], restart: 'on-failure:5', depends_on: { postgres: { condition: 'service_healthy' } } });
+    expect(new URL(run?.environment?.['DATABASE_URL']?.replace(/\$\{\w+:\?\}/, 'x') ?? '').username).toBe(`${name}_owner`);
+    expect(run?.environment).toEqual({ SERVICE_ROLE: name, DATABASE_URL: expect.any(String) as unknown });
+    // Jobs never change: other migrations are another job, and one that is over is removed.
+    const job = jobs.find(({ metadata }) => new RegExp(`^${name}-migrate-[0-9a-f]{8}$`).test(metadata.name));
+    if (job === undefined) throw new Error(name);
+    expect(job.spec).toMatchObject({ ttlSecondsAfterFinished: 600, template: { spec: { automountServiceAccountToken: false, restartPolicy: 'OnFailure', securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } } } } });
+    const container = containerOf(job);
+    expect(container.args).toEqual(run?.command);
+    expect(container.securityContext).toEqual({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } });
+    expect(container.env).toEqual([{ name: 'SERVICE_ROLE', value: name }, { name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: `signalbox-${name}-owner`, key: 'DATABASE_URL' } } }]);
+    // It reaches Postgres, and nobody reaches it; stores outside the cluster too.
+    const policy = base.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === `${name}-migrate`);
+    expect(policy?.spec.ingress).toEqual([]);
+    expect(policy?.spec.egress?.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual([53, 53, 5432]);
+    expect(read('k8s/overlays/prod/egress.yaml')).toContain(` ${name}-migrate`);
+  }
+  expect(jobs).toHaveLength(withDatabase.length);
 });
 
 test('every variable that is set is one that the service reads, and both ways to deploy set the same', () => {
@@ -166,7 +198,7 @@ test('compose: whatever is named exists, services are locked in, and only loopba
   for (const [name, service] of Object.entries(compose.services)) {
     for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
       expect(Object.keys(compose.services)).toContain(other);
-      expect(condition).toBe('service_healthy');
+      expect(condition).toBe(migrations.some(([run]) => run === other) ? 'service_completed_successfully' : 'service_healthy');
     }
     for (const volume of service.volumes ?? []) {
       const source = volume.split(':')[0] ?? '';
@@ -178,6 +210,7 @@ test('compose: whatever is named exists, services are locked in, and only loopba
     if (service.build === undefined) expect({ name, healthcheck: service.healthcheck !== undefined }).toEqual({ name, healthcheck: true });
     else {
       expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'], build: { dockerfile: 'deploy/docker/Dockerfile' } });
+      if (service.command?.[1] === 'migrate') continue;
       expect(parseInt(service.stop_grace_period ?? '0', 10)).toBeGreaterThan(60);
       if (name.startsWith('worker-')) expect(service.volumes).toEqual([`wal-${name.slice(7)}:/wal`]);
     }
@@ -270,7 +303,7 @@ test('overlays build, when kubectl is here: one namespace each, all secrets of p
     if (overlay === 'prod') {
       const keysOf = ({ spec }: KubeObject): readonly { readonly secretKey: string }[] => (spec as unknown as { readonly data: readonly { readonly secretKey: string }[] }).data;
       const offered = objects.filter(({ kind }) => kind === 'ExternalSecret').flatMap((object) => keysOf(object).map(({ secretKey }) => `${object.metadata.name}/${secretKey}`));
-      const asked = running.flatMap((workload) => containerOf(workload).env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []));
+      const asked = [...running, ...objects.filter(({ kind }) => kind === 'Job')].flatMap((workload) => containerOf(workload).env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []));
       expect(asked.filter(({ name, key, optional }) => !offered.some((secret) => (optional === true ? secret.startsWith(`${name}/`) : secret === `${name}/${key}`)))).toEqual([]);
     }
   }

@@ -1,5 +1,6 @@
 /** Schema of accounts: only ever added to. */
 import type { Migration } from '@signalbox/sql/migrate';
+import type { SchemaPlan } from '@signalbox/sql/schema-job';
 import { sql } from 'kysely';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -81,3 +82,5 @@ export const MIGRATIONS: readonly Migration[] = [
     },
   },
 ];
+
+export const SCHEMA: SchemaPlan = { schema: 'accounts', migrations: MIGRATIONS };

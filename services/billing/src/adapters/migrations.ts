@@ -1,5 +1,6 @@
 /** The schema `billing`. Rows of `ledger_entries` are never changed: a trigger refuses, whoever asks. */
 import type { Migration } from '@signalbox/sql/migrate';
+import type { SchemaPlan } from '@signalbox/sql/schema-job';
 import { sql } from 'kysely';
 
 const LEDGER = [
@@ -174,3 +175,5 @@ const run = (name: string, statements: readonly string[]): Migration => ({
 });
 
 export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY)];
+
+export const SCHEMA: SchemaPlan = { schema: 'billing', migrations, appendOnly: ['ledger_entries', 'closed_periods', 'closed_terms', 'writer_losses'] };

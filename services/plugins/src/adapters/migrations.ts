@@ -1,5 +1,6 @@
 /** The schema `plugins`: the index of documents and books, and memory. Only ever added to. */
 import type { Migration } from '@signalbox/sql/migrate';
+import type { SchemaPlan } from '@signalbox/sql/schema-job';
 import { sql } from 'kysely';
 
 const INDEX = [
@@ -48,3 +49,5 @@ const all = (name: string, statements: readonly string[]): Migration => ({
 });
 
 export const MIGRATIONS: readonly Migration[] = [all('0001_index', INDEX), all('0002_memory', MEMORY)];
+
+export const SCHEMA: SchemaPlan = { schema: 'plugins', migrations: MIGRATIONS };

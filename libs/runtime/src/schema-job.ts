@@ -1,0 +1,17 @@
+/** Settings of the run that makes a service's schema and ends: `node services/<name>/dist/main.js migrate`. */
+import { z } from 'zod';
+import { loadConfig, secretField, type Environment } from './config.js';
+
+const schema = z.object({
+  /** Of the role that owns the schema; never logged. */
+  DATABASE_URL: secretField(),
+  /** Role that the service itself runs as: it is given rights over rows, and none over tables; absent = the service runs as the owner. */
+  SERVICE_ROLE: z.string().regex(/^[a-z][a-z0-9_]{0,62}$/, 'must be the name of a role').optional(),
+});
+
+export type SchemaJobConfig = Readonly<z.infer<typeof schema>>;
+
+/** Throws a ConfigError naming every setting that is wrong. */
+export function loadSchemaJobConfig(environment: Environment): SchemaJobConfig {
+  return loadConfig(schema, environment);
+}
