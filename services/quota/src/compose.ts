@@ -49,13 +49,13 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
   const epoch = Buffer.from(randomBytes(8)).toString('hex');
   const store = neighbours.createStore?.(metrics) ?? createMemoryStore({ clock, periodSeconds, epoch: () => epoch });
   const billing = config.BILLING_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'billing', addresses: config.BILLING_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: BILLING_DEADLINE_MS, doors, tracer, tls, observer: createRpcObserver(metrics.metrics) });
-  const quota = createQuota(store, async (accountId, requestIds) => {
+  const quota = createQuota(store, async (accountId, requestIds, waiting) => {
     if (billing === undefined) return { seq: 0n, totals: [], requestIds: [] };
     const deadlineMs = requestIds.length === 0 ? BILLING_DEADLINE_MS : RECONCILE_DEADLINE_MS;
-    return readTotals(await billing.unary<TotalsRequest, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
+    return readTotals(await billing.unary<TotalsRequest, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs, requestId: waiting }));
   }, (accountId) => bus?.announce(HOLDS_FREED_SUBJECT, freedCodec.encode({ accountId })), billing === undefined || neighbours.isAlone === true ? undefined : {
     clock,
-    askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})),
+    askWriters: async (waiting) => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {}, { requestId: waiting })),
     bookLost: async (writer, accountId, requests) => {
       await billing.unary<BookLostRequest, object>('BookLost', writeLost(writer, accountId, requests), { deadlineMs: RECONCILE_DEADLINE_MS });
       log.error('A lost writer left requests that only quota knew of; they are booked as far as they were told.', { writer, requests: requests.length });

@@ -64,6 +64,7 @@ test('a sum is computed by a program, and its two rounds and its fee are in the 
       `${edge} > plugins Prepare`,
       `${edge} > routing Decide`,
       `${edge} > quota Admit`,
+      `${edge} > quota Admit > billing Totals`,
       `${edge} > quota Heartbeat`,
       `${edge} > worker-sim fast`,
       `${edge} > worker-sim Tend`,

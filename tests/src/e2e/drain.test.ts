@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startOtlpCollector, type OtlpCollector } from '@signalbox/testkit/otlp-collector';
+import { admin } from '../harness/books.js';
 import { ask, until } from '../harness/client.js';
 import { startGateway, type Gateway, type GatewayProcess } from '../harness/gateway.js';
 import { expectOneTraceWithoutContent, pathOf, traceOf } from '../harness/traces.js';
@@ -22,14 +23,16 @@ afterAll(async () => {
 });
 
 test('one trace shows all hops of a request through the processes, and nothing of what was said', async () => {
-  const { status, headers } = await ask(gateway.baseUrl, gateway.key, { model: 'simulator/fast', messages: [{ role: 'user', content: 'a word for nobody else' }] });
+  // With a cap, so that the first request waits for what the ledger knows.
+  const { key } = await admin<{ key: { key: string } }>(gateway, '/accounts', 'POST', { name: 'traced', tier: 'enterprise', cost_cap_usd: '1', cost_cap_period: 'total' });
+  const { status, headers } = await ask(gateway.baseUrl, key.key, { model: 'simulator/fast', messages: [{ role: 'user', content: 'a word for nobody else' }] });
   expect(status).toBe(200);
   const trace = await traceOf(collector, headers.get('x-request-id') ?? '');
   const edge = 'edge completions';
   expect(trace.map((span) => pathOf(span, trace)).filter((path) => !path.endsWith('Outcome')).sort()).toEqual(
-    [edge, `${edge} > accounts Authenticate`, `${edge} > quota Admit`, `${edge} > routing Decide`, `${edge} > worker-sim fast`, `${edge} > worker-sim fast > billing book usage`].sort(),
+    [edge, `${edge} > accounts Authenticate`, `${edge} > quota Admit`, `${edge} > quota Admit > billing Watermarks`, `${edge} > quota Admit > billing Totals`, `${edge} > routing Decide`, `${edge} > worker-sim fast`, `${edge} > worker-sim fast > billing book usage`].sort(),
   );
-  expectOneTraceWithoutContent(collector, trace, ['for nobody else', "Signalbox's simulator", gateway.key, 'acct_']);
+  expectOneTraceWithoutContent(collector, trace, ['for nobody else', "Signalbox's simulator", key.key, 'acct_']);
   // From here on nobody takes spans: that is what the streams below run through.
   collector.answerWith(400);
 }, 60_000);

@@ -40,11 +40,11 @@ export interface QuotaStore {
   sweep(accountId: string): Promise<number>;
 }
 
-/** The ledger's absolute totals of an account. Named are the requests charged last, and those of `requestIds` that are charged. Throws a Fault when billing is away. */
-export type AskTotals = (accountId: string, requestIds: readonly string[]) => Promise<TotalsCommand>;
+/** The ledger's absolute totals of an account. Named are the requests charged last, and those of `requestIds` that are charged. `waiting` is the request that cannot go on without; empty = none waits. Throws a Fault when billing is away. */
+export type AskTotals = (accountId: string, requestIds: readonly string[], waiting: string) => Promise<TotalsCommand>;
 
-/** The writers that billing knows. Throws a Fault when it is away. */
-export type AskWriters = () => Promise<readonly { readonly writer: string; readonly isLost: boolean }[]>;
+/** The writers that billing knows; `waiting` as above. Throws a Fault when it is away. */
+export type AskWriters = (waiting: string) => Promise<readonly { readonly writer: string; readonly isLost: boolean }[]>;
 
 /** Has the ledger book what a lost writer's log would have told. Throws a Fault when billing is away; safe to repeat. */
 export type BookLost = (writer: string, accountId: string, requests: readonly OpenRequest[]) => Promise<void>;

@@ -74,12 +74,12 @@ export function createQuota(
   /** Latest life of the store in which every writer was heard. */
   let openEpoch = '';
   /** Answers the life of the store in which all that is held is known again. */
-  const rebuilt = async (): Promise<string> => {
+  const rebuilt = async (waiting: string): Promise<string> => {
     const present = await store.epoch();
     if (present === openEpoch || rebuild === undefined) return present;
     let missing: readonly string[];
     try {
-      const writers = await rebuild.askWriters();
+      const writers = await rebuild.askWriters(waiting);
       missing = unheard([...writers, ...metLately().filter(({ writer }) => !writers.some((known) => known.writer === writer))], await store.heard(present));
     } catch (error) {
       throw new Fault('quota_unavailable', 'the ledger did not tell its writers', { cause: error });
@@ -87,25 +87,25 @@ export function createQuota(
     if (missing.length > 0) throw new Fault('quota_unavailable', `after a loss ${missing.length} writers were not heard yet`);
     return (openEpoch = present);
   };
-  const ask = async (accountId: string, requestIds: readonly string[], openedIn = ''): Promise<ReadonlySet<string>> => {
+  const ask = async (accountId: string, requestIds: readonly string[], openedIn = '', waiting = ''): Promise<ReadonlySet<string>> => {
     // Whatever is known by now was committed: an answer below it comes from a ledger that was restored from a backup.
     const knownSeq = await store.totalsSeq(accountId);
     let totals: TotalsCommand;
     try {
-      totals = { ...(await askTotals(accountId, requestIds)), knownSeq };
+      totals = { ...(await askTotals(accountId, requestIds, waiting)), knownSeq };
     } catch (error) {
       throw new Fault('quota_unavailable', 'the ledger did not tell its totals', { cause: error });
     }
     await store.applyTotals(accountId, totals, openedIn);
     return new Set(totals.requestIds);
   };
-  /** Work that is done once for an account, however many wait for it. */
-  const once = (work: (accountId: string) => Promise<unknown>): ((accountId: string) => Promise<void>) => {
+  /** Work that is done once for an account, however many wait for it: the first of them is told. */
+  const once = (work: (accountId: string, waiting: string) => Promise<unknown>): ((accountId: string, waiting?: string) => Promise<void>) => {
     const running = new Map<string, Promise<void>>();
-    return (accountId) => {
+    return (accountId, waiting = '') => {
       let current = running.get(accountId);
       if (current === undefined) {
-        current = work(accountId)
+        current = work(accountId, waiting)
           .then(() => undefined)
           .finally(() => running.delete(accountId));
         running.set(accountId, current);
@@ -113,9 +113,9 @@ export function createQuota(
       return current;
     };
   };
-  const load = once(async (accountId) => {
-    const life = await rebuilt();
-    await ask(accountId, [], life);
+  const load = once(async (accountId, waiting) => {
+    const life = await rebuilt(waiting);
+    await ask(accountId, [], life, waiting);
     // Lost meanwhile: what was written down may be all there is.
     if ((await store.epoch()) !== life) throw new Fault('quota_unavailable', 'the store lost its state while loading');
   });
@@ -134,7 +134,7 @@ export function createQuota(
   /** The writers that are lost, asked for once. */
   const askLost = (): (() => Promise<ReadonlySet<string>>) => {
     let asked: Promise<ReadonlySet<string>> | undefined;
-    return () => (asked ??= Promise.resolve(rebuild?.askWriters() ?? []).then((writers) => new Set(writers.flatMap(({ writer, isLost }) => (isLost ? [writer] : [])))));
+    return () => (asked ??= Promise.resolve(rebuild?.askWriters('') ?? []).then((writers) => new Set(writers.flatMap(({ writer, isLost }) => (isLost ? [writer] : [])))));
   };
   /** Settles what the ledger has of the requests that are open for longer than `ageMs`. */
   const settle = async (accountId: string, ageMs: number, lostWriters: () => Promise<ReadonlySet<string>>): Promise<number> => {
@@ -155,7 +155,7 @@ export function createQuota(
       let epoch = store.latestEpoch();
       let answer = await store.admit(accountId, command);
       if (answer === 'unloaded') {
-        await load(accountId);
+        await load(accountId, command.requestId);
         epoch = store.latestEpoch();
         answer = await store.admit(accountId, command);
       }
