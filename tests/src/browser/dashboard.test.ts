@@ -107,6 +107,7 @@ suite('the dashboard', () => {
   test('a narrow window shows each row whole: what a request cost is in sight', async () => {
     const { context, page } = await openContext(browser, { scheme: 'light', width: 360 });
     await signIn(page);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.goto(`${gateway.baseUrl}/dashboard/requests`);
     const cost = page.locator('[data-name="Cost"]').first();
     await cost.waitFor();

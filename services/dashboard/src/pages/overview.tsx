@@ -1,5 +1,5 @@
 /** What was spent and saved, on what, and what is left. */
-import { Box, Group, SegmentedControl, Select, SimpleGrid, Stack, Table, Text } from '@mantine/core';
+import { Box, Group, SegmentedControl, Select, SimpleGrid, Skeleton, Stack, Table, Text } from '@mantine/core';
 import { useMemo, useState, type ReactElement } from 'react';
 import { formatCounted, formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
 import { formatUsd, sumUsd } from '../lib/money.js';
@@ -9,7 +9,7 @@ import type { KeyRecord, Limits, Page, RequestRow, UsageRow } from '../lib/types
 import { Chart } from '../parts/chart.tsx';
 import { Link } from '../parts/link.tsx';
 import { Meter } from '../parts/meter.tsx';
-import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
+import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
 
 const DAY_MS = 86_400_000;
@@ -33,15 +33,16 @@ function quantile(values: readonly number[], share: number): number | undefined 
   return ordered[Math.min(ordered.length - 1, Math.floor(ordered.length * share))];
 }
 
-function Figure({ label, value, hint }: { readonly label: string; readonly value: string; readonly hint?: string | undefined }): ReactElement {
+/** As high before its value is known as after. */
+function Figure({ label, value, hint }: { readonly label: string; readonly value: string | undefined; readonly hint?: string | undefined }): ReactElement {
   return (
     <Box className="panel" p="md">
       <Text size="sm" c="dimmed">
         {label}
       </Text>
-      <div className="figure">{value}</div>
+      {value === undefined ? <Skeleton height={28} my={2} w="60%" aria-label="Loading" role="status" /> : <div className="figure">{value}</div>}
       <Text size="xs" c="dimmed" mih={18}>
-        {hint}
+        {value === undefined ? null : hint}
       </Text>
     </Box>
   );
@@ -169,6 +170,7 @@ export function Overview(): ReactElement {
   const read = rows.reduce((sum, row) => sum + row.prompt_tokens, 0);
   const written = rows.reduce((sum, row) => sum + row.completion_tokens, 0);
   const saved = cost + savings > 0n && savings > 0n ? `${Number((savings * 1_000n) / (cost + savings)) / 10}% less than the baseline` : undefined;
+  const shown = (text: string): string | undefined => (days.data === undefined ? undefined : text);
   const half = quantile(durations, 0.5);
   const tail = quantile(durations, 0.95);
 
@@ -182,16 +184,16 @@ export function Overview(): ReactElement {
         </Group>
       </PageHead>
       <Stack gap="md">
-        <Loaded query={days} height={104}>
-          {() => (
-            <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="md">
-              <Figure label="Spent" value={formatUsd(cost)} hint={`on ${formatCounted(requests, 'request')}`} />
-              <Figure label="Saved by routing" value={formatUsd(savings)} hint={saved} />
-              <Figure label="Tokens" value={formatShort(read + written)} hint={`${formatShort(read)} read, ${formatShort(written)} written`} />
-              <Figure label="Latency" value={formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${formatCounted(durations.length, 'request')}`} />
-            </SimpleGrid>
-          )}
-        </Loaded>
+        {days.isError && days.data === undefined ? (
+          <Failure error={days.error} again={() => void days.refetch()} />
+        ) : (
+          <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="md">
+            <Figure label="Spent" value={shown(formatUsd(cost))} hint={`on ${formatCounted(requests, 'request')}`} />
+            <Figure label="Saved by routing" value={shown(formatUsd(savings))} hint={saved} />
+            <Figure label="Tokens" value={shown(formatShort(read + written))} hint={`${formatShort(read)} read, ${formatShort(written)} written`} />
+            <Figure label="Latency" value={latest.isPending ? undefined : formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${formatCounted(durations.length, 'request')}`} />
+          </SimpleGrid>
+        )}
         {days.data !== undefined && requests === 0 ? (
           <Panel>
             <Empty title="No requests in this time">

@@ -1,6 +1,5 @@
 /** One request: why it went where it went, what was tried, what it cost. */
 import { Badge, Button, Group, SimpleGrid, Skeleton, Stack, Table, Text } from '@mantine/core';
-import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactElement, ReactNode } from 'react';
 import { ApiError } from '../lib/api.js';
 import { decisionInWords, leftOutInWords } from '../lib/decision.js';
@@ -29,17 +28,12 @@ function Fact({ label, children }: { readonly label: string; readonly children: 
   );
 }
 
-const useDecision = (id: string): UseQueryResult<Decision> => useApi<Decision>(`/v1/decisions/${encodeURIComponent(id)}`);
-
-/** The router's own words; nothing where its record is not kept any more. */
-function Why({ id }: { readonly id: string }): ReactElement | null {
-  const decision = useDecision(id);
-  if (decision.isPending) return <Skeleton height={20} aria-label="Loading" role="status" />;
-  if (decision.data === undefined) return null;
-  const leftOut = leftOutInWords(decision.data.excluded);
+/** The router's own words. */
+function Why({ decision }: { readonly decision: Decision }): ReactElement {
+  const leftOut = leftOutInWords(decision.excluded);
   return (
     <>
-      {decision.data.why === '' ? null : <Text size="sm">{decision.data.why}</Text>}
+      {decision.why === '' ? null : <Text size="sm">{decision.why}</Text>}
       {leftOut === undefined ? null : <Text size="sm">{leftOut}</Text>}
     </>
   );
@@ -47,11 +41,10 @@ function Why({ id }: { readonly id: string }): ReactElement | null {
 
 const CONSIDERED_MAX = 8;
 
-function Considered({ id }: { readonly id: string }): ReactElement | null {
-  const { data } = useDecision(id);
-  if (data === undefined || data.candidates.length < 2) return null;
+function Considered({ decision: { candidates } }: { readonly decision: Decision }): ReactElement | null {
+  if (candidates.length < 2) return null;
   return (
-    <Panel title="Considered" flush side={<Text size="xs" c="dimmed">{data.candidates.length > CONSIDERED_MAX ? `the first ${CONSIDERED_MAX} of ${data.candidates.length}` : 'forecasts, never billed'}</Text>}>
+    <Panel title="Considered" flush side={<Text size="xs" c="dimmed">{candidates.length > CONSIDERED_MAX ? `the first ${CONSIDERED_MAX} of ${candidates.length}` : 'forecasts, never billed'}</Text>}>
       <Rows>
         <Table verticalSpacing="sm" horizontalSpacing="md">
           <Table.Thead>
@@ -63,7 +56,7 @@ function Considered({ id }: { readonly id: string }): ReactElement | null {
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {data.candidates.slice(0, CONSIDERED_MAX).map((candidate) => (
+            {candidates.slice(0, CONSIDERED_MAX).map((candidate) => (
               <Table.Tr key={candidate.endpoint}>
                 <Table.Td>{candidate.endpoint}</Table.Td>
                 <Table.Td className="number">{candidate.quality === null ? '–' : `${(candidate.quality * 100).toFixed(1)} %`}</Table.Td>
@@ -80,6 +73,9 @@ function Considered({ id }: { readonly id: string }): ReactElement | null {
 
 export function RequestPage({ id }: { readonly id: string }): ReactElement {
   const request = useApi<RequestDetail>(`/api/requests/${encodeURIComponent(id)}`);
+  const decisionId = request.data?.decision_id ?? null;
+  // Kept for days, and not for every request: without it the page says less.
+  const decision = useApi<Decision>(`/v1/decisions/${encodeURIComponent(decisionId ?? '')}`, { isEnabled: decisionId !== null });
   const isUnknown = request.error instanceof ApiError && request.error.status === 404;
   return (
     <>
@@ -94,7 +90,10 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
         </Panel>
       ) : (
         <Loaded query={request} height={420}>
-          {(found) => (
+          {(found) =>
+            decision.isLoading || decision.isPlaceholderData ? (
+              <Skeleton height={420} radius="md" aria-label="Loading" role="status" />
+            ) : (
             <Stack gap="md">
               <Panel title="What happened" side={<StatusBadge status={found.status} />}>
                 <Stack gap={6}>
@@ -103,7 +102,7 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                       {sentence}
                     </Text>
                   ))}
-                  {found.decision_id === null ? null : <Why id={found.decision_id} />}
+                  {decision.data === undefined ? null : <Why decision={decision.data} />}
                 </Stack>
                 <SimpleGrid cols={{ base: 2, sm: 3, md: 4 }} mt="lg" spacing="md">
                   <Fact label="Time">{formatTime(found.created)}</Fact>
@@ -122,7 +121,7 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                   <Fact label="Decision">{found.decision_id ?? '–'}</Fact>
                 </SimpleGrid>
               </Panel>
-              {found.decision_id === null ? null : <Considered id={found.decision_id} />}
+              {decision.data === undefined ? null : <Considered decision={decision.data} />}
               <Panel title="Attempts" flush>
                 <Rows>
                   <Table verticalSpacing="sm" horizontalSpacing="md">
@@ -198,7 +197,8 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                 </Rows>
               </Panel>
             </Stack>
-          )}
+            )
+          }
         </Loaded>
       )}
     </>
