@@ -123,6 +123,11 @@ function flagsLiteral(flags: readonly string[]): string {
   return flags.length === 0 ? '{}' : `{${flags.map((flag) => `"${flag.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 
+/** Requests are answered between two parts of a batch: in one go it would hold the event loop of an all-in-one for milliseconds. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 interface TotalRow {
   readonly account_id: string;
   readonly scope: string;
@@ -134,17 +139,25 @@ interface TotalRow {
 
 /** Answers the new totals by account. */
 async function writeBatch(run: RunPrepared, entries: readonly LedgerEntry[], accounts: readonly BookedAccount[], marks: readonly Mark[], nowMs: number): Promise<Map<string, ScopeTotals[]>> {
+  await nextTurn();
   const packed = packRows(entries);
   const rows = packed.map(({ row }) => row);
   const deltas = accounts.flatMap(({ accountId, deltas: each }) => each.map((delta) => ({ accountId, ...delta })));
   const usage = accounts.flatMap(({ accountId, usage: each }) => each.map((delta) => ({ accountId, ...delta })));
   const attempts = accounts.flatMap(({ accountId, attempts: each }) => each.map((delta) => ({ accountId, ...delta })));
-  const totals = await run<TotalRow>(WRITE_BATCH, [
+  const keys = [
     column(rows, (row) => row.accountId), bigintArray(rows.map((row) => row.seq)), column(rows, (row) => row.kind), column(rows, (row) => row.requestId),
     integerArray(rows.map((row) => row.attempt)), bigintArray(rows.map((row) => row.amountNanoUsd)), bigintArray(rows.map((row) => row.tokens)), bigintArray(rows.map((row) => row.byokTokens)),
+  ];
+  await nextTurn();
+  const values = [
     column(rows, (row) => row.source), column(rows, (row) => flagsLiteral(row.flags)), column(rows, (row) => row.provider), column(rows, (row) => row.period),
     bigintArray(rows.map((row) => row.atMs)), column(rows, (row) => row.appliesTo), column(rows, (row) => row.cardId), column(rows, (row) => row.keyId),
     column(rows, (row) => row.detail), column(rows, (row) => row.hash), textArray(packed.map(({ chargeHash }) => chargeHash)),
+  ];
+  await nextTurn();
+  const totals = await run<TotalRow>(WRITE_BATCH, [
+    ...keys, ...values,
     column(accounts, ({ accountId }) => accountId), bigintArray(accounts.map(({ head }) => head.seq)), column(accounts, ({ head }) => head.hash), bigintArray(accounts.map(({ head }) => head.totalsSeq)),
     column(marks, ({ writer }) => writer), bigintArray(marks.map(({ watermark }) => watermark)), column(marks, ({ beyond }) => flatRanges(beyond)),
     column(usage, (sum) => sum.accountId), column(usage, (sum) => sum.period), column(usage, (sum) => sum.day), column(usage, (sum) => sum.model), column(usage, (sum) => sum.provider), column(usage, (sum) => sum.keyId),
@@ -192,6 +205,7 @@ export async function commitBatch(run: RunPrepared, ranges: readonly CheckedRang
   const facts = [...attempts, ...outcomes];
   const writers = unique(ranges.map((each) => each.writer));
   const opened = await open(run, writers, unique(facts.map((fact) => fact.accountId)), unique(facts.map((fact) => fact.requestId)), periods, nowMs);
+  await nextTurn();
   const heads = new Map(opened.heads.map((row) => [row.account_id, { seq: row.seq, hash: row.hash, totalsSeq: row.totals_seq }]));
   const booking = book({ attempts, outcomes, requests: requestsOf(opened.rows.flatMap(storedRows)), heads, nowMs, books: periods.closed.size === 0 ? undefined : { closed: periods.closed, open: periods.openAt(nowMs, periods.closed) } });
   const marks = advance(opened.writers, ranges);
