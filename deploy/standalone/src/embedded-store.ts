@@ -3,8 +3,8 @@ import { startPostgres } from '@signalbox/local-stores/postgres';
 import { createLog } from '@signalbox/runtime/log';
 import { resolve } from 'node:path';
 
-/** What is booked in batches may wait for what answers a request. A quarter of a full core stays its own, several times what it needs. */
-const NICENESS = 5;
+/** What is booked in batches may wait for what answers a request, and does not take its place in the middle. A seventh of a full core stays its own, twice what it needs. */
+const NICENESS = 8;
 
 export interface EmbeddedStore {
   /** Holds a password: do not log it. */
