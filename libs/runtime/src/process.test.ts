@@ -18,5 +18,5 @@ process.stdout.write(JSON.stringify({ own, after: getPriority(), others: others.
   const { own, after, others } = JSON.parse(stdout) as { own: number; after: number; others: number[] };
   expect(after).toBe(own);
   expect(others.length).toBeGreaterThan(0);
-  expect(others.every((niceness) => niceness === Math.min(19, own + 6))).toBe(true);
+  expect(others.every((niceness) => niceness === Math.min(19, own + 3))).toBe(true);
 });

@@ -9,8 +9,8 @@ const BUFFER_POOL_BYTES = 64 * 1024;
 /** How far the heap may grow beyond what lives in it, in percent, before it is collected. V8's own choice, up to 300, held an all-in-one at 240 MB of which a third was garbage; this costs some 3 % of CPU. */
 const HEAP_GROWING_PERCENT = 40;
 
-/** Nice levels that V8's own threads stand below the one that answers: on a full core a collection's helpers held a request up for tens of milliseconds. At 10 they fell behind, and the heap grew by a third. */
-const BACKGROUND_NICENESS = 6;
+/** Nice levels that V8's own threads stand below the one that answers: on a full core a collection's helpers held a request up for tens of milliseconds. At 6 and more they fell behind at full load, and the heap grew beyond its limit. */
+const BACKGROUND_NICENESS = 3;
 const NICENESS_MAX = 19;
 
 /** Linux alone has a priority for each thread; elsewhere nothing happens. */
