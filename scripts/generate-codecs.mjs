@@ -135,7 +135,7 @@ function copyFunction(area, type) {
     const f = describeField(area, field);
     const v = `m.${field.name}`;
     const absent = field.partOf !== null ? 'undefined' : f.fallback;
-    const value = field.repeated ? `${v} === undefined ? [] : Array.from(${v}, (one) => ${f.copy('one')})` : `${isGiven(v)} ? ${f.copy(v)} : ${absent}`;
+    const value = field.repeated ? `${v} === undefined ? [] : ${f.copy('one') === 'one' ? `${v}.slice()` : `${v}.map((one) => ${f.copy('one')})`}` : `${isGiven(v)} ? ${f.copy(v)} : ${absent}`;
     lines.push(`  const v${field.id} = ${value};`);
   }
   for (const { name, fieldsArray } of oneofs) {

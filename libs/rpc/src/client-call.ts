@@ -1,8 +1,9 @@
 /** A call at its caller, the same through both doors: deadline, abort signal, and one end. */
-import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { CallOptions } from './call.js';
 import type { Method } from './channel.js';
+import type { Deadlines, Due } from './deadlines.js';
 
 export interface CallSink {
   onMessage(message: object): void;
@@ -17,7 +18,7 @@ export interface CallCarrier {
   resume(call: ClientCall): void;
 }
 
-export class ClientCall {
+export class ClientCall implements Due {
   isOver = false;
   isPaused = false;
   carrier: CallCarrier | undefined = undefined;
@@ -25,13 +26,15 @@ export class ClientCall {
   linkId = 0;
   readonly requestId: string;
   readonly deadlineAtMs: number;
-  private readonly timer: Timer;
+  previousDue: Due | undefined = undefined;
+  nextDue: Due | undefined = undefined;
   private readonly signal: AbortSignal | undefined;
   private readonly onAbort: (() => void) | undefined = undefined;
 
   /** `deadlineMs` ≤ 2^31−1. */
   constructor(
     private readonly clock: Clock,
+    private readonly deadlines: Deadlines,
     readonly name: string,
     readonly method: Method,
     /** Empty for a call that stays in this process. */
@@ -43,7 +46,7 @@ export class ClientCall {
   ) {
     this.requestId = options?.requestId ?? '';
     this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
-    this.timer = clock.setTimer(deadlineMs, () => this.fail(new Fault('deadline_exceeded', 'the deadline passed')));
+    deadlines.watch(this);
     this.signal = options?.signal;
     if (this.signal === undefined) return;
     this.onAbort = () => this.cancel();
@@ -80,7 +83,7 @@ export class ClientCall {
   settle(fault: Fault | undefined): void {
     if (this.isOver) return;
     this.isOver = true;
-    this.timer.cancel();
+    this.deadlines.forget(this);
     if (this.onAbort !== undefined) this.signal?.removeEventListener('abort', this.onAbort);
     this.sink.onEnd(fault);
   }
@@ -90,6 +93,10 @@ export class ClientCall {
     if (this.isOver) return;
     this.carrier?.abandon(this, fault);
     this.settle(fault);
+  }
+
+  deadlinePassed(): void {
+    this.fail(new Fault('deadline_exceeded', 'the deadline passed'));
   }
 
   cancel(): void {

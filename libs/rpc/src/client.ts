@@ -5,6 +5,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { CallOptions, RpcClient, StreamCall } from './call.js';
 import { DEFAULT_KEEPALIVE, linkPath, methodsOf, type Keepalive, type Method } from './channel.js';
 import { ClientCall, type CallSink } from './client-call.js';
+import { Deadlines } from './deadlines.js';
 import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
@@ -40,6 +41,29 @@ export interface RpcClientOptions {
 
 const DEADLINE_MS_MAX = 2 ** 31 - 1;
 
+/** Settles a promise with the one message of a unary call. */
+class OneAnswer implements CallSink {
+  private response: object | undefined = undefined;
+
+  constructor(
+    private readonly resolve: (response: object) => void,
+    private readonly reject: (fault: Fault) => void,
+    private readonly countFault: () => void,
+  ) {}
+
+  onMessage(message: object): void {
+    this.response = message;
+  }
+
+  onEnd(fault: Fault | undefined): void {
+    if (fault !== undefined) {
+      this.countFault();
+      this.reject(fault);
+    } else if (this.response === undefined) this.reject(new Fault('bad_message', 'the peer answered nothing'));
+    else this.resolve(this.response);
+  }
+}
+
 /**
  * Connects lazily (on the first call or `isConnected`) and reconnects for ever. Calls end with Faults only:
  * `peer_unavailable` (never sent, safe to repeat), `link_lost` (sent, outcome unknown), `deadline_exceeded`,
@@ -50,6 +74,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   const methods = methodsOf(area);
   const keepalive = options.keepalive ?? DEFAULT_KEEPALIVE;
   const owner = {};
+  const deadlines = new Deadlines(clock);
   const peerHere = (): InProcessServer | undefined => {
     if (options.doors === undefined) return undefined;
     for (const address of addresses) {
@@ -63,6 +88,10 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   let calls = 0;
   let faults = 0;
   options.observer?.watch(options.peer ?? area, () => ({ calls, faults, ...(peerHere() === undefined ? carrier.stats() : { links: 0, linksReady: 0, waiting: 0, linksLost: 0 }) }));
+
+  const countFault = (): void => {
+    faults += 1;
+  };
 
   const methodNamed = (name: string, isStream: boolean): Method => {
     const method = methods.get(name);
@@ -79,14 +108,14 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     if (peer !== undefined) {
       // Copied now: the caller may change its message afterwards.
       const copy = method.requestCopy(request);
-      const call = new ClientCall(clock, name, method, NO_BYTES, sink, callOptions, traceparent, deadlineMs);
+      const call = new ClientCall(clock, deadlines, name, method, NO_BYTES, sink, callOptions, traceparent, deadlineMs);
       if (callOptions?.signal?.aborted === true) call.cancel();
       else peer.start(call, copy, owner);
       return call;
     }
     const bytes = method.requestSerialize(request);
     if (bytes.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
-    const call = new ClientCall(clock, name, method, bytes, sink, callOptions, traceparent, deadlineMs);
+    const call = new ClientCall(clock, deadlines, name, method, bytes, sink, callOptions, traceparent, deadlineMs);
     if (callOptions?.signal?.aborted === true) call.cancel();
     else carrier.start(call);
     return call;
@@ -95,27 +124,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   return {
     unary: <Request extends object, Response>(name: string, request: Request, callOptions?: CallOptions) =>
       new Promise<Response>((resolve, reject) => {
-        const method = methodNamed(name, false);
-        let response: object | undefined;
-        begin(
-          name,
-          method,
-          request,
-          {
-            onMessage: (message) => {
-              response = message;
-            },
-            onEnd: (fault) => {
-              if (fault !== undefined) {
-                faults += 1;
-                reject(fault);
-              }
-              else if (response === undefined) reject(new Fault('bad_message', 'the peer answered nothing'));
-              else resolve(response as Response);
-            },
-          },
-          callOptions,
-        );
+        begin(name, methodNamed(name, false), request, new OneAnswer(resolve as (response: object) => void, reject, countFault), callOptions);
       }),
     stream: (name, request, listener, callOptions): StreamCall => {
       const method = methodNamed(name, true);
@@ -127,7 +136,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
           // The contract's types are checked where the call is written.
           onMessage: (message) => listener.onMessage(message as Parameters<typeof listener.onMessage>[0]),
           onEnd: (fault) => {
-            if (fault !== undefined) faults += 1;
+            if (fault !== undefined) countFault();
             listener.onEnd(fault);
           },
         },
@@ -149,6 +158,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     close: () => {
       peerHere()?.cutCallsOf(owner);
       carrier.close();
+      deadlines.close();
       return Promise.resolve();
     },
   };

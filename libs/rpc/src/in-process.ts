@@ -3,7 +3,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
 import type { Tracer } from '@signalbox/runtime/span';
-import type { Emitter, Handlers } from './call.js';
+import type { AnyStreamHandler, Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { detailToFault, faultToDetail } from './fault-status.js';
@@ -42,7 +42,8 @@ function carried(fault: Fault): Fault {
  * the microtasks of the turn, so that a handler may be cancelled by what it sends without being torn out of it.
  */
 class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
-  private readonly outgoing: object[] = [];
+  /** Messages that wait for the microtasks of the turn. */
+  private outgoing: object[] | undefined;
   private isFlushing = false;
   private isAnswered = false;
   private isOver = false;
@@ -60,32 +61,60 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
     private readonly request: object,
     clock: Clock,
   ) {
-    super(client.requestId, client.traceparent, clock, client.remainingMs());
+    super(client.requestId, client.traceparent, clock, client.deadlineAtMs);
     this.isPaused = client.isPaused;
   }
 
-  /** Never rejects: what a handler throws becomes the call's fault. */
-  async run({ log, tracer }: InProcessOptions): Promise<void> {
+  /** Never throws: what a handler throws becomes the call's fault. */
+  run({ log, tracer }: InProcessOptions): void {
     if (this.isOver) return;
-    const { unary, stream, method, span } = this.served;
+    const { unary, stream, span } = this.served;
     if (tracer !== undefined) this.beginSpan(tracer, span);
+    if (stream !== undefined) {
+      void this.runStream(stream, log);
+      return;
+    }
+    let answered: object | Promise<object>;
     try {
-      if (stream !== undefined) {
-        await stream(this.request, this, this);
-        this.endSpan();
-        this.answer(undefined);
-        return;
-      }
-      const answered = unary?.(this.request, this) as object | Promise<object>;
-      const response = method.responseCopy(answered instanceof Promise ? await answered : answered);
-      if (!this.isOver) this.outgoing.push(response);
+      answered = unary?.(this.request, this) as object | Promise<object>;
+    } catch (error) {
+      this.threw(error, log);
+      return;
+    }
+    if (!(answered instanceof Promise)) this.respond(answered, log);
+    else {
+      answered.then(
+        (response) => this.respond(response, log),
+        (error: unknown) => this.threw(error, log),
+      );
+    }
+  }
+
+  private async runStream(stream: AnyStreamHandler, log: Log): Promise<void> {
+    try {
+      await stream(this.request, this, this);
       this.endSpan();
       this.answer(undefined);
     } catch (error) {
-      if (!(error instanceof Fault)) log.error('a handler threw what is no fault', { method: this.served.name }, error);
-      this.endSpan(toFault(error));
-      this.answer(carried(toFault(error)));
+      this.threw(error, log);
     }
+  }
+
+  private respond(answered: object, log: Log): void {
+    try {
+      const response = this.served.method.responseCopy(answered);
+      if (!this.isOver) this.outgoing = [response];
+      this.endSpan();
+      this.answer(undefined);
+    } catch (error) {
+      this.threw(error, log);
+    }
+  }
+
+  private threw(error: unknown, log: Log): void {
+    if (!(error instanceof Fault)) log.error('a handler threw what is no fault', { method: this.served.name }, error);
+    this.endSpan(toFault(error));
+    this.answer(carried(toFault(error)));
   }
 
   write(message: object): boolean {
@@ -96,10 +125,11 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
       if (this.pausedBytes > CREDIT_BYTES && this.pausedBytes + bytes > 2 * CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
       this.pausedBytes += bytes;
     }
-    this.outgoing.push(copy);
+    if (this.outgoing === undefined) this.outgoing = [copy];
+    else this.outgoing.push(copy);
     if (!this.isFlushing) {
       this.isFlushing = true;
-      queueMicrotask(this.flush);
+      queueMicrotask(() => this.flush());
     }
     return this.isWritable();
   }
@@ -172,14 +202,15 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
     return !this.isPaused || this.pausedBytes < CREDIT_BYTES;
   }
 
-  private readonly flush = (): void => {
+  private flush(): void {
     this.isFlushing = false;
-    for (const message of this.outgoing) this.client.deliverMessage(message);
-    this.outgoing.length = 0;
+    const { outgoing } = this;
+    this.outgoing = undefined;
+    if (outgoing !== undefined) for (const message of outgoing) this.client.deliverMessage(message);
     if (!this.isAnswered) return;
     this.client.carrier = undefined;
     this.client.settle(this.fault);
-  };
+  }
 }
 
 export class InProcessServer {

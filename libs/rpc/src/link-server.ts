@@ -52,7 +52,7 @@ class LinkCall extends ServedCall implements Emitter<object> {
     open: LinkItem,
     clock: Clock,
   ) {
-    super(open.requestId, open.traceparent, clock, open.deadlineMs === 0 ? Infinity : open.deadlineMs);
+    super(open.requestId, open.traceparent, clock, open.deadlineMs === 0 ? Infinity : clock.monotonicMs() + open.deadlineMs);
     this.receiver = new CreditedReceiver(outbox, id);
     this.sender = new CreditedSender(outbox);
   }

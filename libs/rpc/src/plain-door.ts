@@ -39,7 +39,7 @@ class PlainCall extends ServedCall {
     clock: Clock,
     private readonly onDeadline: (fault: Fault) => void,
   ) {
-    super(text(call.metadata, 'request-id'), text(call.metadata, 'traceparent'), clock, remaining(call.getDeadline(), clock));
+    super(text(call.metadata, 'request-id'), text(call.metadata, 'traceparent'), clock, clock.monotonicMs() + remaining(call.getDeadline(), clock));
   }
 
   protected deadlinePassed(fault: Fault): void {

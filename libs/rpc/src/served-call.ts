@@ -9,20 +9,17 @@ import type { Served } from './served-methods.js';
 export abstract class ServedCall implements CallInfo {
   private controller: AbortController | undefined;
   private reason: Fault | undefined;
-  private readonly deadlineAtMs: number;
   private timer: Timer | undefined;
   private listener: ((reason: Fault) => void) | undefined;
   private ownSpan: Span | undefined;
 
-  /** `deadlineMs` Infinity = none. */
+  /** `deadlineAtMs` of the monotonic clock; Infinity = none. */
   constructor(
     readonly requestId: string,
     private readonly givenTraceparent: string,
     private readonly clock: Clock,
-    deadlineMs: number,
-  ) {
-    this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
-  }
+    private readonly deadlineAtMs: number,
+  ) {}
 
   get traceparent(): string {
     return this.ownSpan?.traceparent ?? this.givenTraceparent;

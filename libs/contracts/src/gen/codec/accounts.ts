@@ -191,19 +191,19 @@ export function copyAccount(m: Account): AccountOut {
   const v9 = m.overageNanoUsdPerMillion !== undefined && m.overageNanoUsdPerMillion !== null ? copyInt64(m.overageNanoUsdPerMillion) : undefined;
   const v10 = m.trialCreditNanoUsd !== undefined && m.trialCreditNanoUsd !== null ? copyInt64(m.trialCreditNanoUsd) : undefined;
   const v11 = m.hardCap !== undefined && m.hardCap !== null ? m.hardCap : false;
-  const v12 = m.costCaps === undefined ? [] : Array.from(m.costCaps, (one) => copyCostCapSetting(one));
+  const v12 = m.costCaps === undefined ? [] : m.costCaps.map((one) => copyCostCapSetting(one));
   const v13 = m.baselineModel !== undefined && m.baselineModel !== null ? m.baselineModel : '';
-  const v14 = m.allowModels === undefined ? [] : Array.from(m.allowModels, (one) => one);
-  const v15 = m.denyModels === undefined ? [] : Array.from(m.denyModels, (one) => one);
-  const v16 = m.allowProviders === undefined ? [] : Array.from(m.allowProviders, (one) => one);
-  const v17 = m.denyProviders === undefined ? [] : Array.from(m.denyProviders, (one) => one);
+  const v14 = m.allowModels === undefined ? [] : m.allowModels.slice();
+  const v15 = m.denyModels === undefined ? [] : m.denyModels.slice();
+  const v16 = m.allowProviders === undefined ? [] : m.allowProviders.slice();
+  const v17 = m.denyProviders === undefined ? [] : m.denyProviders.slice();
   const v18 = m.routingMode !== undefined && m.routingMode !== null ? m.routingMode : '';
   const v19 = m.billingAnchorDay !== undefined && m.billingAnchorDay !== null ? m.billingAnchorDay >>> 0 : 0;
   const v20 = m.createdAt !== undefined && m.createdAt !== null ? copyInt64(m.createdAt) : '0';
-  const v21 = m.policyCostCaps === undefined ? [] : Array.from(m.policyCostCaps, (one) => copyCostCapSetting(one));
+  const v21 = m.policyCostCaps === undefined ? [] : m.policyCostCaps.map((one) => copyCostCapSetting(one));
   const v22 = m.policyHardCap !== undefined && m.policyHardCap !== null ? m.policyHardCap : false;
   const v23 = m.costWeight !== undefined && m.costWeight !== null ? Number(m.costWeight) : undefined;
-  const v24 = m.providerKeys === undefined ? [] : Array.from(m.providerKeys, (one) => copyProviderKey(one));
+  const v24 = m.providerKeys === undefined ? [] : m.providerKeys.map((one) => copyProviderKey(one));
   const v25 = m.byokTokens !== undefined && m.byokTokens !== null ? copyInt64(m.byokTokens) : undefined;
   const v26 = m.policyBaselineModel !== undefined && m.policyBaselineModel !== null ? m.policyBaselineModel : '';
   const v27 = m.storeAnswers !== undefined && m.storeAnswers !== null ? m.storeAnswers : false;
@@ -390,7 +390,7 @@ export function readListProviderKeysResponse(r: Reader, end: number): ListProvid
   return { providerKeys: v1, hasMore: v2 } as ListProviderKeysResponseOut;
 }
 export function copyListProviderKeysResponse(m: ListProviderKeysResponse): ListProviderKeysResponseOut {
-  const v1 = m.providerKeys === undefined ? [] : Array.from(m.providerKeys, (one) => copyProviderKey(one));
+  const v1 = m.providerKeys === undefined ? [] : m.providerKeys.map((one) => copyProviderKey(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
   return { providerKeys: v1, hasMore: v2 } as ListProviderKeysResponseOut;
 }
@@ -482,8 +482,8 @@ export function copyKeyLimits(m: KeyLimits): KeyLimitsOut {
   const v1 = m.requestsPerMinute !== undefined && m.requestsPerMinute !== null ? m.requestsPerMinute >>> 0 : undefined;
   const v2 = m.costCapNanoUsd !== undefined && m.costCapNanoUsd !== null ? copyInt64(m.costCapNanoUsd) : undefined;
   const v3 = m.costCapPeriod !== undefined && m.costCapPeriod !== null ? m.costCapPeriod : '';
-  const v4 = m.allowedModels === undefined ? [] : Array.from(m.allowedModels, (one) => one);
-  const v5 = m.costCaps === undefined ? [] : Array.from(m.costCaps, (one) => copyCostCapSetting(one));
+  const v4 = m.allowedModels === undefined ? [] : m.allowedModels.slice();
+  const v5 = m.costCaps === undefined ? [] : m.costCaps.map((one) => copyCostCapSetting(one));
   return { requestsPerMinute: v1, costCapNanoUsd: v2, costCapPeriod: v3, allowedModels: v4, costCaps: v5 } as KeyLimitsOut;
 }
 
@@ -538,7 +538,7 @@ export function copyKey(m: Key): KeyOut {
   const v3 = m.name !== undefined && m.name !== null ? m.name : '';
   const v4 = m.prefix !== undefined && m.prefix !== null ? m.prefix : '';
   const v5 = m.status !== undefined && m.status !== null ? m.status : '';
-  const v6 = m.scopes === undefined ? [] : Array.from(m.scopes, (one) => one);
+  const v6 = m.scopes === undefined ? [] : m.scopes.slice();
   const v7 = m.createdAt !== undefined && m.createdAt !== null ? copyInt64(m.createdAt) : '0';
   const v8 = m.expiresAt !== undefined && m.expiresAt !== null ? copyInt64(m.expiresAt) : undefined;
   const v9 = m.lastUsedAt !== undefined && m.lastUsedAt !== null ? copyInt64(m.lastUsedAt) : undefined;
@@ -623,7 +623,7 @@ export function readCreateAccountRequest(r: Reader, end: number): CreateAccountR
 export function copyCreateAccountRequest(m: CreateAccountRequest): CreateAccountRequestOut {
   const v1 = m.account !== undefined && m.account !== null ? copyAccount(m.account) : null;
   const v2 = m.keyName !== undefined && m.keyName !== null ? m.keyName : '';
-  const v3 = m.keyScopes === undefined ? [] : Array.from(m.keyScopes, (one) => one);
+  const v3 = m.keyScopes === undefined ? [] : m.keyScopes.slice();
   return { account: v1, keyName: v2, keyScopes: v3 } as CreateAccountRequestOut;
 }
 
@@ -679,7 +679,7 @@ export function readSetAccountRequest(r: Reader, end: number): SetAccountRequest
 }
 export function copySetAccountRequest(m: SetAccountRequest): SetAccountRequestOut {
   const v1 = m.account !== undefined && m.account !== null ? copyAccount(m.account) : null;
-  const v2 = m.fields === undefined ? [] : Array.from(m.fields, (one) => one);
+  const v2 = m.fields === undefined ? [] : m.fields.slice();
   return { account: v1, fields: v2 } as SetAccountRequestOut;
 }
 
@@ -774,7 +774,7 @@ export function readListAccountsResponse(r: Reader, end: number): ListAccountsRe
   return { accounts: v1, hasMore: v2 } as ListAccountsResponseOut;
 }
 export function copyListAccountsResponse(m: ListAccountsResponse): ListAccountsResponseOut {
-  const v1 = m.accounts === undefined ? [] : Array.from(m.accounts, (one) => copyAccount(one));
+  const v1 = m.accounts === undefined ? [] : m.accounts.map((one) => copyAccount(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
   return { accounts: v1, hasMore: v2 } as ListAccountsResponseOut;
 }
@@ -813,7 +813,7 @@ export function copyCreateKeyRequest(m: CreateKeyRequest): CreateKeyRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v2 = m.name !== undefined && m.name !== null ? m.name : '';
   const v3 = m.expiresInSeconds !== undefined && m.expiresInSeconds !== null ? copyInt64(m.expiresInSeconds) : undefined;
-  const v4 = m.scopes === undefined ? [] : Array.from(m.scopes, (one) => one);
+  const v4 = m.scopes === undefined ? [] : m.scopes.slice();
   const v5 = m.limits !== undefined && m.limits !== null ? copyKeyLimits(m.limits) : null;
   const v6 = m.actorKeyId !== undefined && m.actorKeyId !== null ? m.actorKeyId : '';
   return { accountId: v1, name: v2, expiresInSeconds: v3, scopes: v4, limits: v5, actorKeyId: v6 } as CreateKeyRequestOut;
@@ -953,7 +953,7 @@ export function readListKeysResponse(r: Reader, end: number): ListKeysResponseOu
   return { keys: v1, hasMore: v2, problem: v3 } as ListKeysResponseOut;
 }
 export function copyListKeysResponse(m: ListKeysResponse): ListKeysResponseOut {
-  const v1 = m.keys === undefined ? [] : Array.from(m.keys, (one) => copyKey(one));
+  const v1 = m.keys === undefined ? [] : m.keys.map((one) => copyKey(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
   const v3 = m.problem !== undefined && m.problem !== null ? m.problem : '';
   return { keys: v1, hasMore: v2, problem: v3 } as ListKeysResponseOut;
@@ -1083,7 +1083,7 @@ export function readTouchKeysRequest(r: Reader, end: number): TouchKeysRequestOu
   return { touches: v1 } as TouchKeysRequestOut;
 }
 export function copyTouchKeysRequest(m: TouchKeysRequest): TouchKeysRequestOut {
-  const v1 = m.touches === undefined ? [] : Array.from(m.touches, (one) => copyKeyTouch(one));
+  const v1 = m.touches === undefined ? [] : m.touches.map((one) => copyKeyTouch(one));
   return { touches: v1 } as TouchKeysRequestOut;
 }
 

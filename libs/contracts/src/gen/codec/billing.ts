@@ -211,7 +211,7 @@ export function readWatermarksResponse(r: Reader, end: number): WatermarksRespon
   return { writers: v1 } as WatermarksResponseOut;
 }
 export function copyWatermarksResponse(m: WatermarksResponse): WatermarksResponseOut {
-  const v1 = m.writers === undefined ? [] : Array.from(m.writers, (one) => copyWriterMark(one));
+  const v1 = m.writers === undefined ? [] : m.writers.map((one) => copyWriterMark(one));
   return { writers: v1 } as WatermarksResponseOut;
 }
 
@@ -327,7 +327,7 @@ export function readBookLostRequest(r: Reader, end: number): BookLostRequestOut 
 }
 export function copyBookLostRequest(m: BookLostRequest): BookLostRequestOut {
   const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
-  const v2 = m.requests === undefined ? [] : Array.from(m.requests, (one) => copyLostRequest(one));
+  const v2 = m.requests === undefined ? [] : m.requests.map((one) => copyLostRequest(one));
   return { writer: v1, requests: v2 } as BookLostRequestOut;
 }
 
@@ -351,7 +351,7 @@ export function readTotalsRequest(r: Reader, end: number): TotalsRequestOut {
 }
 export function copyTotalsRequest(m: TotalsRequest): TotalsRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
-  const v2 = m.requestIds === undefined ? [] : Array.from(m.requestIds, (one) => one);
+  const v2 = m.requestIds === undefined ? [] : m.requestIds.slice();
   return { accountId: v1, requestIds: v2 } as TotalsRequestOut;
 }
 
@@ -453,7 +453,7 @@ export function copyLedgerRow(m: LedgerRow): LedgerRowOut {
   const v5 = m.amountNanoUsd !== undefined && m.amountNanoUsd !== null ? copyInt64(m.amountNanoUsd) : '0';
   const v6 = m.source !== undefined && m.source !== null ? m.source : '';
   const v7 = m.charged !== undefined && m.charged !== null ? m.charged : false;
-  const v8 = m.flags === undefined ? [] : Array.from(m.flags, (one) => one);
+  const v8 = m.flags === undefined ? [] : m.flags.slice();
   const v9 = m.provider !== undefined && m.provider !== null ? m.provider : '';
   const v10 = m.period !== undefined && m.period !== null ? m.period : '';
   const v11 = m.atMs !== undefined && m.atMs !== null ? copyInt64(m.atMs) : '0';
@@ -482,7 +482,7 @@ export function readLedgerResponse(r: Reader, end: number): LedgerResponseOut {
   return { rows: v1, next: v2 } as LedgerResponseOut;
 }
 export function copyLedgerResponse(m: LedgerResponse): LedgerResponseOut {
-  const v1 = m.rows === undefined ? [] : Array.from(m.rows, (one) => copyLedgerRow(one));
+  const v1 = m.rows === undefined ? [] : m.rows.map((one) => copyLedgerRow(one));
   const v2 = m.next !== undefined && m.next !== null ? copyInt64(m.next) : undefined;
   return { rows: v1, next: v2 } as LedgerResponseOut;
 }
@@ -618,7 +618,7 @@ export function readUsageResponse(r: Reader, end: number): UsageResponseOut {
   return { rows: v1, hasMore: v2 } as UsageResponseOut;
 }
 export function copyUsageResponse(m: UsageResponse): UsageResponseOut {
-  const v1 = m.rows === undefined ? [] : Array.from(m.rows, (one) => copyUsageRow(one));
+  const v1 = m.rows === undefined ? [] : m.rows.map((one) => copyUsageRow(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
   return { rows: v1, hasMore: v2 } as UsageResponseOut;
 }
@@ -785,7 +785,7 @@ export function readRequestsResponse(r: Reader, end: number): RequestsResponseOu
   return { requests: v1, hasMore: v2, afterUnknown: v3 } as RequestsResponseOut;
 }
 export function copyRequestsResponse(m: RequestsResponse): RequestsResponseOut {
-  const v1 = m.requests === undefined ? [] : Array.from(m.requests, (one) => copyRequestSummary(one));
+  const v1 = m.requests === undefined ? [] : m.requests.map((one) => copyRequestSummary(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
   const v3 = m.afterUnknown !== undefined && m.afterUnknown !== null ? m.afterUnknown : false;
   return { requests: v1, hasMore: v2, afterUnknown: v3 } as RequestsResponseOut;
@@ -897,7 +897,7 @@ export function copyRequestAttempt(m: RequestAttempt): RequestAttemptOut {
   const v10 = m.charged !== undefined && m.charged !== null ? m.charged : false;
   const v11 = m.byok !== undefined && m.byok !== null ? m.byok : false;
   const v12 = m.source !== undefined && m.source !== null ? m.source : '';
-  const v13 = m.flags === undefined ? [] : Array.from(m.flags, (one) => one);
+  const v13 = m.flags === undefined ? [] : m.flags.slice();
   const v14 = m.cardId !== undefined && m.cardId !== null ? m.cardId : '';
   const v15 = m.ttftMs !== undefined && m.ttftMs !== null ? m.ttftMs >>> 0 : 0;
   const v16 = m.totalMs !== undefined && m.totalMs !== null ? m.totalMs >>> 0 : 0;
@@ -937,8 +937,8 @@ export function readGetRequestResponse(r: Reader, end: number): GetRequestRespon
 export function copyGetRequestResponse(m: GetRequestResponse): GetRequestResponseOut {
   const v1 = m.found !== undefined && m.found !== null ? m.found : false;
   const v2 = m.request !== undefined && m.request !== null ? copyRequestSummary(m.request) : null;
-  const v3 = m.attempts === undefined ? [] : Array.from(m.attempts, (one) => copyRequestAttempt(one));
-  const v4 = m.adjustments === undefined ? [] : Array.from(m.adjustments, (one) => copyLedgerRow(one));
+  const v3 = m.attempts === undefined ? [] : m.attempts.map((one) => copyRequestAttempt(one));
+  const v4 = m.adjustments === undefined ? [] : m.adjustments.map((one) => copyLedgerRow(one));
   const v5 = m.period !== undefined && m.period !== null ? m.period : '';
   return { found: v1, request: v2, attempts: v3, adjustments: v4, period: v5 } as GetRequestResponseOut;
 }
@@ -1103,7 +1103,7 @@ export function copyStatementResponse(m: StatementResponse): StatementResponseOu
   const v16 = m.adjustmentsNanoUsd !== undefined && m.adjustmentsNanoUsd !== null ? copyInt64(m.adjustmentsNanoUsd) : '0';
   const v17 = m.trialCreditNanoUsd !== undefined && m.trialCreditNanoUsd !== null ? copyInt64(m.trialCreditNanoUsd) : '0';
   const v18 = m.totalNanoUsd !== undefined && m.totalNanoUsd !== null ? copyInt64(m.totalNanoUsd) : '0';
-  const v19 = m.lines === undefined ? [] : Array.from(m.lines, (one) => copyStatementLine(one));
+  const v19 = m.lines === undefined ? [] : m.lines.map((one) => copyStatementLine(one));
   return { found: v1, status: v2, startMs: v3, endMs: v4, closedAtMs: v5, tier: v6, variant: v7, subscriptionNanoUsd: v8, includedTokens: v9, overageNanoUsdPerMillion: v10, usedTokens: v11, overageTokens: v12, overageNanoUsd: v13, modelSpendNanoUsd: v14, pluginsNanoUsd: v15, adjustmentsNanoUsd: v16, trialCreditNanoUsd: v17, totalNanoUsd: v18, lines: v19 } as StatementResponseOut;
 }
 
@@ -1190,7 +1190,7 @@ export function readPeriodsResponse(r: Reader, end: number): PeriodsResponseOut 
   return { periods: v1, hasMore: v2 } as PeriodsResponseOut;
 }
 export function copyPeriodsResponse(m: PeriodsResponse): PeriodsResponseOut {
-  const v1 = m.periods === undefined ? [] : Array.from(m.periods, (one) => copyPeriodSummary(one));
+  const v1 = m.periods === undefined ? [] : m.periods.map((one) => copyPeriodSummary(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
   return { periods: v1, hasMore: v2 } as PeriodsResponseOut;
 }
@@ -1242,8 +1242,8 @@ export function readClosePeriodsResponse(r: Reader, end: number): ClosePeriodsRe
   return { closed: v1, waiting: v2 } as ClosePeriodsResponseOut;
 }
 export function copyClosePeriodsResponse(m: ClosePeriodsResponse): ClosePeriodsResponseOut {
-  const v1 = m.closed === undefined ? [] : Array.from(m.closed, (one) => one);
-  const v2 = m.waiting === undefined ? [] : Array.from(m.waiting, (one) => copyPeriodBlocker(one));
+  const v1 = m.closed === undefined ? [] : m.closed.slice();
+  const v2 = m.waiting === undefined ? [] : m.waiting.map((one) => copyPeriodBlocker(one));
   return { closed: v1, waiting: v2 } as ClosePeriodsResponseOut;
 }
 
@@ -1319,7 +1319,7 @@ export function readReconcileResponse(r: Reader, end: number): ReconcileResponse
 export function copyReconcileResponse(m: ReconcileResponse): ReconcileResponseOut {
   const v1 = m.atMs !== undefined && m.atMs !== null ? copyInt64(m.atMs) : '0';
   const v2 = m.unreconciledNanoUsd !== undefined && m.unreconciledNanoUsd !== null ? copyInt64(m.unreconciledNanoUsd) : '0';
-  const v3 = m.rows === undefined ? [] : Array.from(m.rows, (one) => copyReconcileRow(one));
+  const v3 = m.rows === undefined ? [] : m.rows.map((one) => copyReconcileRow(one));
   return { atMs: v1, unreconciledNanoUsd: v2, rows: v3 } as ReconcileResponseOut;
 }
 
@@ -1371,7 +1371,7 @@ export function readImportProviderUsageRequest(r: Reader, end: number): ImportPr
 }
 export function copyImportProviderUsageRequest(m: ImportProviderUsageRequest): ImportProviderUsageRequestOut {
   const v1 = m.provider !== undefined && m.provider !== null ? m.provider : '';
-  const v2 = m.days === undefined ? [] : Array.from(m.days, (one) => copyProviderUsageDay(one));
+  const v2 = m.days === undefined ? [] : m.days.map((one) => copyProviderUsageDay(one));
   return { provider: v1, days: v2 } as ImportProviderUsageRequestOut;
 }
 
@@ -1511,7 +1511,7 @@ export function copyInvariantCheck(m: InvariantCheck): InvariantCheckOut {
   const v1 = m.invariant !== undefined && m.invariant !== null ? m.invariant : '';
   const v2 = m.description !== undefined && m.description !== null ? m.description : '';
   const v3 = m.violations !== undefined && m.violations !== null ? copyInt64(m.violations) : '0';
-  const v4 = m.examples === undefined ? [] : Array.from(m.examples, (one) => one);
+  const v4 = m.examples === undefined ? [] : m.examples.slice();
   return { invariant: v1, description: v2, violations: v3, examples: v4 } as InvariantCheckOut;
 }
 
@@ -1531,7 +1531,7 @@ export function readVerifyResponse(r: Reader, end: number): VerifyResponseOut {
   return { checks: v1 } as VerifyResponseOut;
 }
 export function copyVerifyResponse(m: VerifyResponse): VerifyResponseOut {
-  const v1 = m.checks === undefined ? [] : Array.from(m.checks, (one) => copyInvariantCheck(one));
+  const v1 = m.checks === undefined ? [] : m.checks.map((one) => copyInvariantCheck(one));
   return { checks: v1 } as VerifyResponseOut;
 }
 
@@ -1619,7 +1619,7 @@ export function readDeadEventsResponse(r: Reader, end: number): DeadEventsRespon
   return { events: v1 } as DeadEventsResponseOut;
 }
 export function copyDeadEventsResponse(m: DeadEventsResponse): DeadEventsResponseOut {
-  const v1 = m.events === undefined ? [] : Array.from(m.events, (one) => copyDeadEventRow(one));
+  const v1 = m.events === undefined ? [] : m.events.map((one) => copyDeadEventRow(one));
   return { events: v1 } as DeadEventsResponseOut;
 }
 
@@ -1818,7 +1818,7 @@ export function readDecisionsResponse(r: Reader, end: number): DecisionsResponse
   return { decisions: v1, hasMore: v2 } as DecisionsResponseOut;
 }
 export function copyDecisionsResponse(m: DecisionsResponse): DecisionsResponseOut {
-  const v1 = m.decisions === undefined ? [] : Array.from(m.decisions, (one) => copyDecisionRow(one));
+  const v1 = m.decisions === undefined ? [] : m.decisions.map((one) => copyDecisionRow(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
   return { decisions: v1, hasMore: v2 } as DecisionsResponseOut;
 }

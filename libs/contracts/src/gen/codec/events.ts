@@ -53,8 +53,8 @@ export function copyUsageRecorded(m: UsageRecorded): UsageRecordedOut {
   const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
   const v2 = m.firstSeq !== undefined && m.firstSeq !== null ? copyInt64(m.firstSeq) : '0';
   const v3 = m.lastSeq !== undefined && m.lastSeq !== null ? copyInt64(m.lastSeq) : '0';
-  const v4 = m.ended === undefined ? [] : Array.from(m.ended, (one) => copyAttemptEnded(one));
-  const v5 = m.outcomes === undefined ? [] : Array.from(m.outcomes, (one) => copyOutcomeTold(one));
+  const v4 = m.ended === undefined ? [] : m.ended.map((one) => copyAttemptEnded(one));
+  const v5 = m.outcomes === undefined ? [] : m.outcomes.map((one) => copyOutcomeTold(one));
   return { writer: v1, firstSeq: v2, lastSeq: v3, ended: v4, outcomes: v5 } as UsageRecordedOut;
 }
 
@@ -165,7 +165,7 @@ export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v1 = m.seq !== undefined && m.seq !== null ? copyInt64(m.seq) : '0';
   const v2 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v3 = m.attempt !== undefined && m.attempt !== null ? m.attempt >>> 0 : 0;
-  const v4 = m.retryOf === undefined ? [] : Array.from(m.retryOf, (one) => one >>> 0);
+  const v4 = m.retryOf === undefined ? [] : m.retryOf.map((one) => one >>> 0);
   const v5 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v6 = m.keyId !== undefined && m.keyId !== null ? m.keyId : '';
   const v7 = m.model !== undefined && m.model !== null ? m.model : '';
@@ -176,7 +176,7 @@ export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v12 = m.costNanoUsd !== undefined && m.costNanoUsd !== null ? copyInt64(m.costNanoUsd) : '0';
   const v13 = m.savingsNanoUsd !== undefined && m.savingsNanoUsd !== null ? copyInt64(m.savingsNanoUsd) : '0';
   const v14 = m.source !== undefined && m.source !== null ? copyUsageSource(m.source) : 'USAGE_SOURCE_UNSPECIFIED';
-  const v15 = m.flags === undefined ? [] : Array.from(m.flags, (one) => one);
+  const v15 = m.flags === undefined ? [] : m.flags.slice();
   const v16 = m.byok !== undefined && m.byok !== null ? m.byok : false;
   const v17 = m.periods !== undefined && m.periods !== null ? copyPeriodSet(m.periods) : null;
   const v18 = m.status !== undefined && m.status !== null ? m.status >>> 0 : 0;
@@ -265,8 +265,8 @@ export function readTotalsPublished(r: Reader, end: number): TotalsPublishedOut 
 export function copyTotalsPublished(m: TotalsPublished): TotalsPublishedOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v2 = m.ledgerSeq !== undefined && m.ledgerSeq !== null ? copyInt64(m.ledgerSeq) : '0';
-  const v3 = m.totals === undefined ? [] : Array.from(m.totals, (one) => copyScopeTotal(one));
-  const v4 = m.requestIds === undefined ? [] : Array.from(m.requestIds, (one) => one);
+  const v3 = m.totals === undefined ? [] : m.totals.map((one) => copyScopeTotal(one));
+  const v4 = m.requestIds === undefined ? [] : m.requestIds.slice();
   const v5 = m.previousSeq !== undefined && m.previousSeq !== null ? copyInt64(m.previousSeq) : '0';
   return { accountId: v1, ledgerSeq: v2, totals: v3, requestIds: v4, previousSeq: v5 } as TotalsPublishedOut;
 }
@@ -433,9 +433,9 @@ export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOu
   return { attempts: v1, origin: v2, probedEndpointIds: v3 } as AttemptsObservedOut;
 }
 export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
-  const v1 = m.attempts === undefined ? [] : Array.from(m.attempts, (one) => copyAttemptObserved(one));
+  const v1 = m.attempts === undefined ? [] : m.attempts.map((one) => copyAttemptObserved(one));
   const v2 = m.origin !== undefined && m.origin !== null ? m.origin : '';
-  const v3 = m.probedEndpointIds === undefined ? [] : Array.from(m.probedEndpointIds, (one) => one);
+  const v3 = m.probedEndpointIds === undefined ? [] : m.probedEndpointIds.slice();
   return { attempts: v1, origin: v2, probedEndpointIds: v3 } as AttemptsObservedOut;
 }
 
@@ -495,7 +495,7 @@ export function readDecisionsMade(r: Reader, end: number): DecisionsMadeOut {
   return { decisions: v1 } as DecisionsMadeOut;
 }
 export function copyDecisionsMade(m: DecisionsMade): DecisionsMadeOut {
-  const v1 = m.decisions === undefined ? [] : Array.from(m.decisions, (one) => copyDecisionMade(one));
+  const v1 = m.decisions === undefined ? [] : m.decisions.map((one) => copyDecisionMade(one));
   return { decisions: v1 } as DecisionsMadeOut;
 }
 

@@ -30,7 +30,7 @@ export function readBatch(r: Reader, end: number): BatchOut {
   return { items: v1 } as BatchOut;
 }
 export function copyBatch(m: Batch): BatchOut {
-  const v1 = m.items === undefined ? [] : Array.from(m.items, (one) => copyItem(one));
+  const v1 = m.items === undefined ? [] : m.items.map((one) => copyItem(one));
   return { items: v1 } as BatchOut;
 }
 

@@ -109,7 +109,7 @@ export function copyPrepareRequest(m: PrepareRequest): PrepareRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v2 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v3 = m.user !== undefined && m.user !== null ? m.user : '';
-  const v4 = m.plugins === undefined ? [] : Array.from(m.plugins, (one) => copyPluginWish(one));
+  const v4 = m.plugins === undefined ? [] : m.plugins.map((one) => copyPluginWish(one));
   const v5 = m.messages !== undefined && m.messages !== null ? copyBytes(m.messages) : NO_BYTES;
   const v6 = m.zdr !== undefined && m.zdr !== null ? m.zdr : false;
   const v7 = m.denyTraining !== undefined && m.denyTraining !== null ? m.denyTraining : false;
@@ -283,11 +283,11 @@ export function readPrepareResponse(r: Reader, end: number): PrepareResponseOut 
 export function copyPrepareResponse(m: PrepareResponse): PrepareResponseOut {
   const v1 = m.problem !== undefined && m.problem !== null ? copyProblem(m.problem) : null;
   const v2 = m.messages !== undefined && m.messages !== null ? copyBytes(m.messages) : NO_BYTES;
-  const v3 = m.stages === undefined ? [] : Array.from(m.stages, (one) => copyStage(one));
-  const v4 = m.citations === undefined ? [] : Array.from(m.citations, (one) => copyCitation(one));
-  const v5 = m.files === undefined ? [] : Array.from(m.files, (one) => copyFileRead(one));
+  const v3 = m.stages === undefined ? [] : m.stages.map((one) => copyStage(one));
+  const v4 = m.citations === undefined ? [] : m.citations.map((one) => copyCitation(one));
+  const v5 = m.files === undefined ? [] : m.files.map((one) => copyFileRead(one));
   const v6 = m.observes !== undefined && m.observes !== null ? m.observes : false;
-  const v7 = m.tools === undefined ? [] : Array.from(m.tools, (one) => copyTool(one));
+  const v7 = m.tools === undefined ? [] : m.tools.map((one) => copyTool(one));
   const v8 = m.toolRoundsMax !== undefined && m.toolRoundsMax !== null ? m.toolRoundsMax >>> 0 : 0;
   return { problem: v1, messages: v2, stages: v3, citations: v4, files: v5, observes: v6, tools: v7, toolRoundsMax: v8 } as PrepareResponseOut;
 }
@@ -418,13 +418,13 @@ export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
 export function copyRunToolRequest(m: RunToolRequest): RunToolRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v2 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
-  const v3 = m.plugins === undefined ? [] : Array.from(m.plugins, (one) => copyPluginWish(one));
+  const v3 = m.plugins === undefined ? [] : m.plugins.map((one) => copyPluginWish(one));
   const v4 = m.name !== undefined && m.name !== null ? m.name : '';
   const v5 = m.arguments !== undefined && m.arguments !== null ? m.arguments : '';
   const v6 = m.zdr !== undefined && m.zdr !== null ? m.zdr : false;
   const v7 = m.denyTraining !== undefined && m.denyTraining !== null ? m.denyTraining : false;
   const v8 = m.byok !== undefined && m.byok !== null ? m.byok : false;
-  const v9 = m.ownCredentials === undefined ? [] : Array.from(m.ownCredentials, (one) => copyOwnCredential(one));
+  const v9 = m.ownCredentials === undefined ? [] : m.ownCredentials.map((one) => copyOwnCredential(one));
   return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9 } as RunToolRequestOut;
 }
 
@@ -452,7 +452,7 @@ export function readRunToolResponse(r: Reader, end: number): RunToolResponseOut 
 export function copyRunToolResponse(m: RunToolResponse): RunToolResponseOut {
   const v1 = m.content !== undefined && m.content !== null ? m.content : '';
   const v2 = m.stage !== undefined && m.stage !== null ? copyStage(m.stage) : null;
-  const v3 = m.images === undefined ? [] : Array.from(m.images, (one) => copyImage(one));
+  const v3 = m.images === undefined ? [] : m.images.map((one) => copyImage(one));
   return { content: v1, stage: v2, images: v3 } as RunToolResponseOut;
 }
 
@@ -493,7 +493,7 @@ export function copyObserveRequest(m: ObserveRequest): ObserveRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v2 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v3 = m.user !== undefined && m.user !== null ? m.user : '';
-  const v4 = m.plugins === undefined ? [] : Array.from(m.plugins, (one) => copyPluginWish(one));
+  const v4 = m.plugins === undefined ? [] : m.plugins.map((one) => copyPluginWish(one));
   const v5 = m.messages !== undefined && m.messages !== null ? copyBytes(m.messages) : NO_BYTES;
   const v6 = m.zdr !== undefined && m.zdr !== null ? m.zdr : false;
   const v7 = m.denyTraining !== undefined && m.denyTraining !== null ? m.denyTraining : false;
@@ -516,7 +516,7 @@ export function readObserveResponse(r: Reader, end: number): ObserveResponseOut 
   return { stages: v1 } as ObserveResponseOut;
 }
 export function copyObserveResponse(m: ObserveResponse): ObserveResponseOut {
-  const v1 = m.stages === undefined ? [] : Array.from(m.stages, (one) => copyStage(one));
+  const v1 = m.stages === undefined ? [] : m.stages.map((one) => copyStage(one));
   return { stages: v1 } as ObserveResponseOut;
 }
 
@@ -604,7 +604,7 @@ export function readMemoryResponse(r: Reader, end: number): MemoryResponseOut {
   return { facts: v1 } as MemoryResponseOut;
 }
 export function copyMemoryResponse(m: MemoryResponse): MemoryResponseOut {
-  const v1 = m.facts === undefined ? [] : Array.from(m.facts, (one) => copyFact(one));
+  const v1 = m.facts === undefined ? [] : m.facts.map((one) => copyFact(one));
   return { facts: v1 } as MemoryResponseOut;
 }
 
@@ -780,7 +780,7 @@ export function readListSourcesResponse(r: Reader, end: number): ListSourcesResp
   return { sources: v1 } as ListSourcesResponseOut;
 }
 export function copyListSourcesResponse(m: ListSourcesResponse): ListSourcesResponseOut {
-  const v1 = m.sources === undefined ? [] : Array.from(m.sources, (one) => copySource(one));
+  const v1 = m.sources === undefined ? [] : m.sources.map((one) => copySource(one));
   return { sources: v1 } as ListSourcesResponseOut;
 }
 

@@ -117,7 +117,7 @@ export function copyLimits(m: Limits): LimitsOut {
   const v4 = m.includedTokens !== undefined && m.includedTokens !== null ? copyInt64(m.includedTokens) : undefined;
   const v5 = m.hardCap !== undefined && m.hardCap !== null ? m.hardCap : false;
   const v6 = m.trialCreditNanoUsd !== undefined && m.trialCreditNanoUsd !== null ? copyInt64(m.trialCreditNanoUsd) : undefined;
-  const v7 = m.caps === undefined ? [] : Array.from(m.caps, (one) => copyCostCap(one));
+  const v7 = m.caps === undefined ? [] : m.caps.map((one) => copyCostCap(one));
   const v8 = m.byokTokens !== undefined && m.byokTokens !== null ? copyInt64(m.byokTokens) : undefined;
   const v9 = m.billingAnchorDay !== undefined && m.billingAnchorDay !== null ? m.billingAnchorDay >>> 0 : 0;
   return { requestsPerMinute: v1, burstPerSecond: v2, keyRequestsPerMinute: v3, includedTokens: v4, hardCap: v5, trialCreditNanoUsd: v6, caps: v7, byokTokens: v8, billingAnchorDay: v9 } as LimitsOut;
@@ -350,7 +350,7 @@ export function readHeartbeatRequest(r: Reader, end: number): HeartbeatRequestOu
 }
 export function copyHeartbeatRequest(m: HeartbeatRequest): HeartbeatRequestOut {
   const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
-  const v2 = m.holds === undefined ? [] : Array.from(m.holds, (one) => copyHoldUpdate(one));
+  const v2 = m.holds === undefined ? [] : m.holds.map((one) => copyHoldUpdate(one));
   const v3 = m.confirm !== undefined && m.confirm !== null ? m.confirm : false;
   return { writer: v1, holds: v2, confirm: v3 } as HeartbeatRequestOut;
 }
@@ -377,9 +377,9 @@ export function readHeartbeatResponse(r: Reader, end: number): HeartbeatResponse
   return { refusedRequestIds: v1, epoch: v2, unheldRequestIds: v3 } as HeartbeatResponseOut;
 }
 export function copyHeartbeatResponse(m: HeartbeatResponse): HeartbeatResponseOut {
-  const v1 = m.refusedRequestIds === undefined ? [] : Array.from(m.refusedRequestIds, (one) => one);
+  const v1 = m.refusedRequestIds === undefined ? [] : m.refusedRequestIds.slice();
   const v2 = m.epoch !== undefined && m.epoch !== null ? m.epoch : '';
-  const v3 = m.unheldRequestIds === undefined ? [] : Array.from(m.unheldRequestIds, (one) => one);
+  const v3 = m.unheldRequestIds === undefined ? [] : m.unheldRequestIds.slice();
   return { refusedRequestIds: v1, epoch: v2, unheldRequestIds: v3 } as HeartbeatResponseOut;
 }
 
@@ -461,8 +461,8 @@ export function readReregisterRequest(r: Reader, end: number): ReregisterRequest
 export function copyReregisterRequest(m: ReregisterRequest): ReregisterRequestOut {
   const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
   const v2 = m.epoch !== undefined && m.epoch !== null ? m.epoch : '';
-  const v3 = m.live === undefined ? [] : Array.from(m.live, (one) => copyLiveHold(one));
-  const v4 = m.finished === undefined ? [] : Array.from(m.finished, (one) => copyFinished(one));
+  const v3 = m.live === undefined ? [] : m.live.map((one) => copyLiveHold(one));
+  const v4 = m.finished === undefined ? [] : m.finished.map((one) => copyFinished(one));
   const v5 = m.last !== undefined && m.last !== null ? m.last : false;
   return { writer: v1, epoch: v2, live: v3, finished: v4, last: v5 } as ReregisterRequestOut;
 }
@@ -531,7 +531,7 @@ export function readFinishRequest(r: Reader, end: number): FinishRequestOut {
 }
 export function copyFinishRequest(m: FinishRequest): FinishRequestOut {
   const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
-  const v2 = m.finished === undefined ? [] : Array.from(m.finished, (one) => copyFinished(one));
+  const v2 = m.finished === undefined ? [] : m.finished.map((one) => copyFinished(one));
   return { writer: v1, finished: v2 } as FinishRequestOut;
 }
 
@@ -586,7 +586,7 @@ export function copyShowResponse(m: ShowResponse): ShowResponseOut {
   const v1 = m.settledNanoUsd !== undefined && m.settledNanoUsd !== null ? copyInt64(m.settledNanoUsd) : '0';
   const v2 = m.reservedNanoUsd !== undefined && m.reservedNanoUsd !== null ? copyInt64(m.reservedNanoUsd) : '0';
   const v3 = m.remainingNanoUsd !== undefined && m.remainingNanoUsd !== null ? copyInt64(m.remainingNanoUsd) : undefined;
-  const v4 = m.buckets === undefined ? [] : Array.from(m.buckets, (one) => copyBucketState(one));
+  const v4 = m.buckets === undefined ? [] : m.buckets.map((one) => copyBucketState(one));
   const v5 = m.ledgerSeq !== undefined && m.ledgerSeq !== null ? copyInt64(m.ledgerSeq) : '0';
   return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5 } as ShowResponseOut;
 }

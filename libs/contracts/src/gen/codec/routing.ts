@@ -91,7 +91,7 @@ export function copyNeeds(m: Needs): NeedsOut {
   const v8 = m.streaming !== undefined && m.streaming !== null ? m.streaming : false;
   const v9 = m.logprobs !== undefined && m.logprobs !== null ? m.logprobs : false;
   const v10 = m.choices !== undefined && m.choices !== null ? m.choices >>> 0 : 0;
-  const v11 = m.params === undefined ? [] : Array.from(m.params, (one) => one);
+  const v11 = m.params === undefined ? [] : m.params.slice();
   return { tools: v1, forcedToolChoice: v2, parallelToolCalls: v3, responseFormat: v4, vision: v5, fileInput: v6, audioInput: v7, streaming: v8, logprobs: v9, choices: v10, params: v11 } as NeedsOut;
 }
 
@@ -132,9 +132,9 @@ export function readProviderPreferences(r: Reader, end: number): ProviderPrefere
   return { order: v1, only: v2, ignore: v3, allowFallbacks: v4, requireParameters: v5, sort: v6, maxPricePrompt: v7, maxPriceCompletion: v8 } as ProviderPreferencesOut;
 }
 export function copyProviderPreferences(m: ProviderPreferences): ProviderPreferencesOut {
-  const v1 = m.order === undefined ? [] : Array.from(m.order, (one) => one);
-  const v2 = m.only === undefined ? [] : Array.from(m.only, (one) => one);
-  const v3 = m.ignore === undefined ? [] : Array.from(m.ignore, (one) => one);
+  const v1 = m.order === undefined ? [] : m.order.slice();
+  const v2 = m.only === undefined ? [] : m.only.slice();
+  const v3 = m.ignore === undefined ? [] : m.ignore.slice();
   const v4 = m.allowFallbacks !== undefined && m.allowFallbacks !== null ? m.allowFallbacks : undefined;
   const v5 = m.requireParameters !== undefined && m.requireParameters !== null ? m.requireParameters : false;
   const v6 = m.sort !== undefined && m.sort !== null ? m.sort : '';
@@ -240,7 +240,7 @@ export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v2 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v3 = m.model !== undefined && m.model !== null ? m.model : '';
-  const v4 = m.models === undefined ? [] : Array.from(m.models, (one) => one);
+  const v4 = m.models === undefined ? [] : m.models.slice();
   const v5 = m.needs !== undefined && m.needs !== null ? copyNeeds(m.needs) : null;
   const v6 = m.promptTokens !== undefined && m.promptTokens !== null ? m.promptTokens >>> 0 : 0;
   const v7 = m.maxTokens !== undefined && m.maxTokens !== null ? m.maxTokens >>> 0 : undefined;
@@ -251,18 +251,18 @@ export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v12 = m.minQuantization !== undefined && m.minQuantization !== null ? m.minQuantization : '';
   const v13 = m.maxQuantization !== undefined && m.maxQuantization !== null ? m.maxQuantization : '';
   const v14 = m.provider !== undefined && m.provider !== null ? copyProviderPreferences(m.provider) : null;
-  const v15 = m.allowModels === undefined ? [] : Array.from(m.allowModels, (one) => one);
-  const v16 = m.denyModels === undefined ? [] : Array.from(m.denyModels, (one) => one);
-  const v17 = m.allowProviders === undefined ? [] : Array.from(m.allowProviders, (one) => one);
-  const v18 = m.denyProviders === undefined ? [] : Array.from(m.denyProviders, (one) => one);
+  const v15 = m.allowModels === undefined ? [] : m.allowModels.slice();
+  const v16 = m.denyModels === undefined ? [] : m.denyModels.slice();
+  const v17 = m.allowProviders === undefined ? [] : m.allowProviders.slice();
+  const v18 = m.denyProviders === undefined ? [] : m.denyProviders.slice();
   const v19 = m.mode !== undefined && m.mode !== null ? m.mode : '';
   const v20 = m.baselineModel !== undefined && m.baselineModel !== null ? m.baselineModel : '';
   const v21 = m.session !== undefined && m.session !== null ? m.session : '';
   const v22 = m.seed !== undefined && m.seed !== null ? m.seed >>> 0 : 0;
-  const v23 = m.byokProviders === undefined ? [] : Array.from(m.byokProviders, (one) => one);
+  const v23 = m.byokProviders === undefined ? [] : m.byokProviders.slice();
   const v24 = m.promptText !== undefined && m.promptText !== null ? m.promptText : '';
   const v25 = m.costWeight !== undefined && m.costWeight !== null ? Number(m.costWeight) : undefined;
-  const v26 = m.byokZdrProviders === undefined ? [] : Array.from(m.byokZdrProviders, (one) => one);
+  const v26 = m.byokZdrProviders === undefined ? [] : m.byokZdrProviders.slice();
   const v27 = m.explain !== undefined && m.explain !== null ? m.explain : false;
   return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27 } as DecideRequestOut;
 }
@@ -334,7 +334,7 @@ export function copyPlannedAttempt(m: PlannedAttempt): PlannedAttemptOut {
   const v7 = m.maxTokensParam !== undefined && m.maxTokensParam !== null ? m.maxTokensParam : '';
   const v8 = m.maxOutputTokens !== undefined && m.maxOutputTokens !== null ? m.maxOutputTokens >>> 0 : 0;
   const v9 = m.contextWindow !== undefined && m.contextWindow !== null ? m.contextWindow >>> 0 : 0;
-  const v10 = m.dropParams === undefined ? [] : Array.from(m.dropParams, (one) => one);
+  const v10 = m.dropParams === undefined ? [] : m.dropParams.slice();
   const v11 = m.hiddenReasoning !== undefined && m.hiddenReasoning !== null ? m.hiddenReasoning : false;
   const v12 = m.temperatureMax !== undefined && m.temperatureMax !== null ? Number(m.temperatureMax) : 0;
   const v13 = m.firstByteTimeoutMs !== undefined && m.firstByteTimeoutMs !== null ? m.firstByteTimeoutMs >>> 0 : 0;
@@ -387,13 +387,13 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
-  const v2 = m.excludedBy === undefined ? [] : Array.from(m.excludedBy, (one) => one);
-  const v3 = m.attempts === undefined ? [] : Array.from(m.attempts, (one) => copyPlannedAttempt(one));
+  const v2 = m.excludedBy === undefined ? [] : m.excludedBy.slice();
+  const v3 = m.attempts === undefined ? [] : m.attempts.map((one) => copyPlannedAttempt(one));
   const v4 = m.referenceCard !== undefined && m.referenceCard !== null ? copyPriceCard(m.referenceCard) : null;
   const v5 = m.referenceModel !== undefined && m.referenceModel !== null ? m.referenceModel : '';
   const v6 = m.decisionId !== undefined && m.decisionId !== null ? m.decisionId : '';
   const v7 = m.snapshotId !== undefined && m.snapshotId !== null ? m.snapshotId : '';
-  const v8 = m.fallbackModels === undefined ? [] : Array.from(m.fallbackModels, (one) => one);
+  const v8 = m.fallbackModels === undefined ? [] : m.fallbackModels.slice();
   const v9 = m.contextLimit !== undefined && m.contextLimit !== null ? m.contextLimit >>> 0 : 0;
   const v10 = m.explanationJson !== undefined && m.explanationJson !== null ? copyBytes(m.explanationJson) : NO_BYTES;
   return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, referenceModel: v5, decisionId: v6, snapshotId: v7, fallbackModels: v8, contextLimit: v9, explanationJson: v10 } as DecideResponseOut;
@@ -427,9 +427,9 @@ export function readListModelsRequest(r: Reader, end: number): ListModelsRequest
   return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5 } as ListModelsRequestOut;
 }
 export function copyListModelsRequest(m: ListModelsRequest): ListModelsRequestOut {
-  const v1 = m.allowModels === undefined ? [] : Array.from(m.allowModels, (one) => one);
-  const v2 = m.denyModels === undefined ? [] : Array.from(m.denyModels, (one) => one);
-  const v3 = m.byokProviders === undefined ? [] : Array.from(m.byokProviders, (one) => one);
+  const v1 = m.allowModels === undefined ? [] : m.allowModels.slice();
+  const v2 = m.denyModels === undefined ? [] : m.denyModels.slice();
+  const v3 = m.byokProviders === undefined ? [] : m.byokProviders.slice();
   const v4 = m.detail !== undefined && m.detail !== null ? m.detail : false;
   const v5 = m.model !== undefined && m.model !== null ? m.model : '';
   return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5 } as ListModelsRequestOut;
@@ -486,7 +486,7 @@ export function readListModelsResponse(r: Reader, end: number): ListModelsRespon
   return { models: v1, snapshotId: v2 } as ListModelsResponseOut;
 }
 export function copyListModelsResponse(m: ListModelsResponse): ListModelsResponseOut {
-  const v1 = m.models === undefined ? [] : Array.from(m.models, (one) => copyModelRecord(one));
+  const v1 = m.models === undefined ? [] : m.models.map((one) => copyModelRecord(one));
   const v2 = m.snapshotId !== undefined && m.snapshotId !== null ? m.snapshotId : '';
   return { models: v1, snapshotId: v2 } as ListModelsResponseOut;
 }
@@ -530,7 +530,7 @@ export function copyCatalogShowResponse(m: CatalogShowResponse): CatalogShowResp
   const v3 = m.models !== undefined && m.models !== null ? m.models >>> 0 : 0;
   const v4 = m.endpoints !== undefined && m.endpoints !== null ? m.endpoints >>> 0 : 0;
   const v5 = m.availableEndpoints !== undefined && m.availableEndpoints !== null ? m.availableEndpoints >>> 0 : 0;
-  const v6 = m.availableProviders === undefined ? [] : Array.from(m.availableProviders, (one) => one);
+  const v6 = m.availableProviders === undefined ? [] : m.availableProviders.slice();
   const v7 = m.loadedFrom !== undefined && m.loadedFrom !== null ? m.loadedFrom : '';
   return { snapshotId: v1, schemaVersion: v2, models: v3, endpoints: v4, availableEndpoints: v5, availableProviders: v6, loadedFrom: v7 } as CatalogShowResponseOut;
 }
@@ -559,7 +559,7 @@ export function readCatalogReloadResponse(r: Reader, end: number): CatalogReload
 export function copyCatalogReloadResponse(m: CatalogReloadResponse): CatalogReloadResponseOut {
   const v1 = m.loaded !== undefined && m.loaded !== null ? m.loaded : false;
   const v2 = m.snapshotId !== undefined && m.snapshotId !== null ? m.snapshotId : '';
-  const v3 = m.problems === undefined ? [] : Array.from(m.problems, (one) => one);
+  const v3 = m.problems === undefined ? [] : m.problems.slice();
   return { loaded: v1, snapshotId: v2, problems: v3 } as CatalogReloadResponseOut;
 }
 
@@ -585,9 +585,9 @@ export function readCatalogCheckResponse(r: Reader, end: number): CatalogCheckRe
   return { problems: v1, warnings: v2, notices: v3 } as CatalogCheckResponseOut;
 }
 export function copyCatalogCheckResponse(m: CatalogCheckResponse): CatalogCheckResponseOut {
-  const v1 = m.problems === undefined ? [] : Array.from(m.problems, (one) => one);
-  const v2 = m.warnings === undefined ? [] : Array.from(m.warnings, (one) => one);
-  const v3 = m.notices === undefined ? [] : Array.from(m.notices, (one) => one);
+  const v1 = m.problems === undefined ? [] : m.problems.slice();
+  const v2 = m.warnings === undefined ? [] : m.warnings.slice();
+  const v3 = m.notices === undefined ? [] : m.notices.slice();
   return { problems: v1, warnings: v2, notices: v3 } as CatalogCheckResponseOut;
 }
 
@@ -615,7 +615,7 @@ export function readProviderState(r: Reader, end: number): ProviderStateOut {
 export function copyProviderState(m: ProviderState): ProviderStateOut {
   const v1 = m.provider !== undefined && m.provider !== null ? m.provider : '';
   const v2 = m.available !== undefined && m.available !== null ? m.available : false;
-  const v3 = m.endpoints === undefined ? [] : Array.from(m.endpoints, (one) => copyEndpointState(one));
+  const v3 = m.endpoints === undefined ? [] : m.endpoints.map((one) => copyEndpointState(one));
   return { provider: v1, available: v2, endpoints: v3 } as ProviderStateOut;
 }
 
@@ -675,7 +675,7 @@ export function readProvidersResponse(r: Reader, end: number): ProvidersResponse
   return { providers: v1 } as ProvidersResponseOut;
 }
 export function copyProvidersResponse(m: ProvidersResponse): ProvidersResponseOut {
-  const v1 = m.providers === undefined ? [] : Array.from(m.providers, (one) => copyProviderState(one));
+  const v1 = m.providers === undefined ? [] : m.providers.map((one) => copyProviderState(one));
   return { providers: v1 } as ProvidersResponseOut;
 }
 
@@ -794,7 +794,7 @@ export function readReplayResponse(r: Reader, end: number): ReplayResponseOut {
 export function copyReplayResponse(m: ReplayResponse): ReplayResponseOut {
   const v1 = m.sameSnapshot !== undefined && m.sameSnapshot !== null ? m.sameSnapshot : false;
   const v2 = m.samePlan !== undefined && m.samePlan !== null ? m.samePlan : false;
-  const v3 = m.attempts === undefined ? [] : Array.from(m.attempts, (one) => one);
+  const v3 = m.attempts === undefined ? [] : m.attempts.slice();
   const v4 = m.problem !== undefined && m.problem !== null ? m.problem : '';
   return { sameSnapshot: v1, samePlan: v2, attempts: v3, problem: v4 } as ReplayResponseOut;
 }
@@ -839,14 +839,14 @@ export function readWhatIfRequest(r: Reader, end: number): WhatIfRequestOut {
   return { recordsJson: v1, mode: v2, costWeight: v3, baselineModel: v4, allowModels: v5, denyModels: v6, allowProviders: v7, denyProviders: v8, catalog: v9 } as WhatIfRequestOut;
 }
 export function copyWhatIfRequest(m: WhatIfRequest): WhatIfRequestOut {
-  const v1 = m.recordsJson === undefined ? [] : Array.from(m.recordsJson, (one) => copyBytes(one));
+  const v1 = m.recordsJson === undefined ? [] : m.recordsJson.map((one) => copyBytes(one));
   const v2 = m.mode !== undefined && m.mode !== null ? m.mode : undefined;
   const v3 = m.costWeight !== undefined && m.costWeight !== null ? Number(m.costWeight) : undefined;
   const v4 = m.baselineModel !== undefined && m.baselineModel !== null ? m.baselineModel : undefined;
-  const v5 = m.allowModels === undefined ? [] : Array.from(m.allowModels, (one) => one);
-  const v6 = m.denyModels === undefined ? [] : Array.from(m.denyModels, (one) => one);
-  const v7 = m.allowProviders === undefined ? [] : Array.from(m.allowProviders, (one) => one);
-  const v8 = m.denyProviders === undefined ? [] : Array.from(m.denyProviders, (one) => one);
+  const v5 = m.allowModels === undefined ? [] : m.allowModels.slice();
+  const v6 = m.denyModels === undefined ? [] : m.denyModels.slice();
+  const v7 = m.allowProviders === undefined ? [] : m.allowProviders.slice();
+  const v8 = m.denyProviders === undefined ? [] : m.denyProviders.slice();
   const v9 = m.catalog !== undefined && m.catalog !== null ? m.catalog : '';
   return { recordsJson: v1, mode: v2, costWeight: v3, baselineModel: v4, allowModels: v5, denyModels: v6, allowProviders: v7, denyProviders: v8, catalog: v9 } as WhatIfRequestOut;
 }
@@ -879,7 +879,7 @@ export function copyWhatIfSide(m: WhatIfSide): WhatIfSideOut {
   const v1 = m.costNanoUsd !== undefined && m.costNanoUsd !== null ? Number(m.costNanoUsd) : 0;
   const v2 = m.qualitySum !== undefined && m.qualitySum !== null ? Number(m.qualitySum) : 0;
   const v3 = m.savingsNanoUsd !== undefined && m.savingsNanoUsd !== null ? Number(m.savingsNanoUsd) : 0;
-  const v4 = m.models === undefined ? [] : Array.from(m.models, (one) => copyModelCount(one));
+  const v4 = m.models === undefined ? [] : m.models.map((one) => copyModelCount(one));
   return { costNanoUsd: v1, qualitySum: v2, savingsNanoUsd: v3, models: v4 } as WhatIfSideOut;
 }
 
@@ -947,7 +947,7 @@ export function copyWhatIfResponse(m: WhatIfResponse): WhatIfResponseOut {
   const v4 = m.skipped !== undefined && m.skipped !== null ? m.skipped >>> 0 : 0;
   const v5 = m.recorded !== undefined && m.recorded !== null ? copyWhatIfSide(m.recorded) : null;
   const v6 = m.changed !== undefined && m.changed !== null ? copyWhatIfSide(m.changed) : null;
-  const v7 = m.problems === undefined ? [] : Array.from(m.problems, (one) => one);
+  const v7 = m.problems === undefined ? [] : m.problems.slice();
   return { compared: v1, moved: v2, refused: v3, skipped: v4, recorded: v5, changed: v6, problems: v7 } as WhatIfResponseOut;
 }
 
@@ -983,7 +983,7 @@ export function copyQualityState(m: QualityState): QualityStateOut {
   const v2 = m.canaryId !== undefined && m.canaryId !== null ? m.canaryId : '';
   const v3 = m.canaryShare !== undefined && m.canaryShare !== null ? Number(m.canaryShare) : 0;
   const v4 = m.previousId !== undefined && m.previousId !== null ? m.previousId : '';
-  const v5 = m.problems === undefined ? [] : Array.from(m.problems, (one) => one);
+  const v5 = m.problems === undefined ? [] : m.problems.slice();
   return { artefactId: v1, canaryId: v2, canaryShare: v3, previousId: v4, problems: v5 } as QualityStateOut;
 }
 

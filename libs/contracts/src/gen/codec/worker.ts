@@ -202,7 +202,7 @@ export function readDispatchRequest(r: Reader, end: number): DispatchRequestOut 
 export function copyDispatchRequest(m: DispatchRequest): DispatchRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v2 = m.attempt !== undefined && m.attempt !== null ? m.attempt >>> 0 : 0;
-  const v3 = m.retryOf === undefined ? [] : Array.from(m.retryOf, (one) => one >>> 0);
+  const v3 = m.retryOf === undefined ? [] : m.retryOf.map((one) => one >>> 0);
   const v4 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v5 = m.keyId !== undefined && m.keyId !== null ? m.keyId : '';
   const v6 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
@@ -219,7 +219,7 @@ export function copyDispatchRequest(m: DispatchRequest): DispatchRequestOut {
   const v17 = m.maxTokens !== undefined && m.maxTokens !== null ? m.maxTokens >>> 0 : undefined;
   const v18 = m.maxTokensParam !== undefined && m.maxTokensParam !== null ? m.maxTokensParam : '';
   const v19 = m.temperatureMax !== undefined && m.temperatureMax !== null ? Number(m.temperatureMax) : 0;
-  const v20 = m.fields === undefined ? [] : Array.from(m.fields, (one) => copyField(one));
+  const v20 = m.fields === undefined ? [] : m.fields.map((one) => copyField(one));
   const v21 = m.promptTokens !== undefined && m.promptTokens !== null ? m.promptTokens >>> 0 : 0;
   const v22 = m.firstByteTimeoutMs !== undefined && m.firstByteTimeoutMs !== null ? m.firstByteTimeoutMs >>> 0 : 0;
   const v23 = m.idleTimeoutMs !== undefined && m.idleTimeoutMs !== null ? m.idleTimeoutMs >>> 0 : 0;
@@ -411,7 +411,7 @@ export function copyEnd(m: End): EndOut {
   const v2 = m.costNanoUsd !== undefined && m.costNanoUsd !== null ? copyInt64(m.costNanoUsd) : '0';
   const v3 = m.savingsNanoUsd !== undefined && m.savingsNanoUsd !== null ? copyInt64(m.savingsNanoUsd) : '0';
   const v4 = m.source !== undefined && m.source !== null ? copyUsageSource(m.source) : 'USAGE_SOURCE_UNSPECIFIED';
-  const v5 = m.flags === undefined ? [] : Array.from(m.flags, (one) => one);
+  const v5 = m.flags === undefined ? [] : m.flags.slice();
   const v6 = m.finishReason !== undefined && m.finishReason !== null ? m.finishReason : '';
   const v7 = m.cut !== undefined && m.cut !== null ? copyFailed(m.cut) : null;
   const v8 = m.cachedKnown !== undefined && m.cachedKnown !== null ? m.cachedKnown : false;
@@ -592,7 +592,7 @@ export function copyStatusResponse(m: StatusResponse): StatusResponseOut {
   const v4 = m.shippedSeq !== undefined && m.shippedSeq !== null ? copyInt64(m.shippedSeq) : '0';
   const v5 = m.ledgerSeq !== undefined && m.ledgerSeq !== null ? copyInt64(m.ledgerSeq) : '0';
   const v6 = m.inFlight !== undefined && m.inFlight !== null ? m.inFlight >>> 0 : 0;
-  const v7 = m.credentials === undefined ? [] : Array.from(m.credentials, (one) => copyCredentialState(one));
+  const v7 = m.credentials === undefined ? [] : m.credentials.map((one) => copyCredentialState(one));
   return { provider: v1, writer: v2, lastSeq: v3, shippedSeq: v4, ledgerSeq: v5, inFlight: v6, credentials: v7 } as StatusResponseOut;
 }
 
@@ -671,7 +671,7 @@ export function readGenerateImagesResponse(r: Reader, end: number): GenerateImag
 }
 export function copyGenerateImagesResponse(m: GenerateImagesResponse): GenerateImagesResponseOut {
   const v1 = m.failed !== undefined && m.failed !== null ? copyFailed(m.failed) : null;
-  const v2 = m.images === undefined ? [] : Array.from(m.images, (one) => copyBytes(one));
+  const v2 = m.images === undefined ? [] : m.images.map((one) => copyBytes(one));
   const v3 = m.promptTokens !== undefined && m.promptTokens !== null ? m.promptTokens >>> 0 : undefined;
   return { failed: v1, images: v2, promptTokens: v3 } as GenerateImagesResponseOut;
 }
