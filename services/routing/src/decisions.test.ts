@@ -127,6 +127,20 @@ describe('the recorder of decisions', () => {
     expect(decisions.find({ accountId: 'acct_1', id: 'dec_99', requestId: '' })).toBeUndefined();
   });
 
+  test('remembers the latest, and no more than a megabyte of them', async () => {
+    const { handed, decisions } = make(1_000);
+    const snapshot = await snapshotOf(['openai', 'mistral', 'groq']);
+    for (let i = 0; i < 900; i += 1) noteIn(decisions, decidedOn(snapshot, { id: `dec_${String(i)}` }));
+    decisions.flush();
+    const bytes = handed.reduce((sum, { record }) => sum + record.length, 0);
+    expect(bytes).toBeGreaterThan(2 * 1024 * 1024);
+    const found = handed.filter(({ id }) => decisions.find({ accountId: 'acct_1', id, requestId: '' }) !== undefined);
+    expect(found).toEqual(handed.slice(-found.length));
+    const foundBytes = found.reduce((sum, { record }) => sum + record.length, 0);
+    expect(foundBytes).toBeLessThanOrEqual(1024 * 1024);
+    expect(foundBytes).toBeGreaterThan(1024 * 1024 - 2 * (bytes / handed.length));
+  });
+
   test('of no rate at all records nothing', async () => {
     const { clock, handed, decisions } = make(0);
     noteIn(decisions, decidedOn(await snapshotOf(['openai'])));

@@ -12,8 +12,9 @@ import type { RouteRequest } from '@signalbox/router-core/request';
 const FLUSH_MS = 200;
 /** Records made in one go: making them holds the event loop. */
 const BATCH_MAX = 32;
-/** Decisions kept in memory, for who asks before the store has them. */
+/** Decisions kept in memory, for who asks before the store has them: this many, and records of this much. */
 const REMEMBERED_MAX = 1_000;
+const REMEMBERED_BYTES_MAX = 1024 * 1024;
 /** Seconds' worth of records that may come at once. */
 const BURST_SECONDS = 10;
 /** A pinned model says little of how routing decides: of those at most this share of the rate is recorded. */
@@ -78,15 +79,18 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
   let timer: Timer | undefined;
   // A Map iterates in the order of insertion: the first entry is the oldest.
   const remembered = new Map<string, RecordedDecision>();
+  let rememberedBytes = 0;
 
   function recorded({ id, requestId, accountId, atMs, viaAuto, request, snapshot, seed, result }: Decided): RecordedDecision | undefined {
     const record: DecisionRecord | undefined = recordOf(request, snapshot, seed, result);
     if (record === undefined) return undefined;
     const kept = { id, requestId, accountId, atMs, viaAuto, record: Buffer.from(JSON.stringify(record)) };
     remembered.set(id, kept);
-    if (remembered.size > REMEMBERED_MAX) {
-      const [oldest] = remembered.keys();
-      if (oldest !== undefined) remembered.delete(oldest);
+    rememberedBytes += kept.record.length;
+    for (const [oldest, { record: bytes }] of remembered) {
+      if (oldest === id || (remembered.size <= REMEMBERED_MAX && rememberedBytes <= REMEMBERED_BYTES_MAX)) break;
+      remembered.delete(oldest);
+      rememberedBytes -= bytes.length;
     }
     return kept;
   }
