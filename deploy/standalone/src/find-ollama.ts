@@ -1,6 +1,6 @@
 /** Ollama: where the operator says it is, or on its usual port when it answers there; and what it has to serve. */
 import { isObject } from '@signalbox/wires/canonical';
-import { request } from 'undici';
+import { request } from '@signalbox/runtime/http-client';
 import type { Environment } from './wanted-workers.js';
 
 export interface FoundOllama {

@@ -1,6 +1,6 @@
 /** vLLM: what a server of the operator's holds, asked at the start. */
 import { isObject } from '@signalbox/wires/canonical';
-import { request } from 'undici';
+import { request } from '@signalbox/runtime/http-client';
 import type { Environment } from './wanted-workers.js';
 
 const ANSWER_MS = 500;

@@ -1,7 +1,7 @@
 /** One `/metrics`, `/livez` and `/readyz` for all services of the all-in-one. */
 import type { Service } from '@signalbox/runtime/lifecycle';
 import { createServer } from 'node:http';
-import { request } from 'undici';
+import { request } from '@signalbox/runtime/http-client';
 
 export interface MetricsDoor {
   readonly port: number;

@@ -3,7 +3,7 @@
  * is not public, and connects to the very addresses it looked at.
  */
 import { lookup, Resolver } from 'node:dns/promises';
-import { buildConnector } from 'undici';
+import { buildConnector, type Connector } from '@signalbox/runtime/http-client';
 import { parseAddress } from './address.js';
 import { createAllowList, type AllowList } from './allow-list.js';
 import { refusal, RefusedError, type Refusal } from './refusal.js';
@@ -33,7 +33,7 @@ export interface Dialer {
   /** Everything that the text alone can tell; no name is looked up. A URL that passes may still be refused when it is dialed. */
   check(text: string): Checked;
   /** undici's `connect` option of a Client, Pool or Agent: every connection is checked anew. Refusals arrive as RefusedError. */
-  readonly connect: buildConnector.connector;
+  readonly connect: Connector;
 }
 
 function portOf(url: { readonly port: string; readonly protocol: string }): number {
@@ -98,7 +98,7 @@ export function createDialer({ allow = createAllowList(), ports = PORTS_DEFAULT,
   };
 
   const dial = buildConnector({ timeout: CONNECT_MS });
-  const connect: buildConnector.connector = (options, callback) => {
+  const connect: Connector = (options, callback) => {
     const hostname = bare(options.hostname);
     // Certificates are for the name, connections to the address.
     const servername = options.servername ?? (parseAddress(hostname) === undefined ? hostname : undefined);

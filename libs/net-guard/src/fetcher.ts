@@ -1,6 +1,6 @@
 /** Fetches a file from a URL that a client supplied: through the guarded dialer, bounded in size, time, redirects and type. */
 import type { Clock } from '@signalbox/kernel/clock';
-import { Client, type Dispatcher } from 'undici';
+import { Client, type DispatchHandler } from '@signalbox/runtime/http-client';
 import type { Dialer } from './dialer.js';
 import { essenceOf, mediaTypeOf } from './media-type.js';
 import { refusal, RefusedError, type Refusal, type RefusalReason } from './refusal.js';
@@ -62,7 +62,7 @@ function fetchOnce(dialer: Dialer, url: URL, limits: FetchLimits, onStart: (cut:
     };
     const refuse = (reason: RefusalReason): void => end({ ok: false, refusal: refusal(reason) });
     onStart(refuse);
-    const handler: Dispatcher.DispatchHandler = {
+    const handler: DispatchHandler = {
       onRequestStart: () => undefined,
       onResponseStart: (_controller, status, headers) => {
         if (status < 200) return;

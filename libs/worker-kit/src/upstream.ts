@@ -1,6 +1,6 @@
 /** HTTP towards one provider: undici's dispatch with one pool, no redirects, no retries of its own. */
 import type { Dialer } from '@signalbox/net-guard/dialer';
-import { Pool, type Dispatcher } from 'undici';
+import { Pool, type DispatchController, type DispatchHandler } from '@signalbox/runtime/http-client';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
@@ -35,24 +35,24 @@ export interface Upstream {
 
 const NOBODY: UpstreamListener = { onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
 
-class Exchange implements Dispatcher.DispatchHandler, UpstreamCall {
-  private controller: Dispatcher.DispatchController | undefined;
+class Exchange implements DispatchHandler, UpstreamCall {
+  private controller: DispatchController | undefined;
   private isOver = false;
   /** Bytes that may follow what was complete. */
   private restBytes = Infinity;
 
   constructor(private listener: UpstreamListener) {}
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: DispatchController): void {
     this.controller = controller;
     if (this.isOver) controller.abort(new Error('aborted'));
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
+  onResponseStart(_controller: DispatchController, status: number, headers: ResponseHeaders): void {
     if (!this.isOver && status >= 200) this.listener.onHead(status, headers);
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(_controller: DispatchController, chunk: Buffer): void {
     if (this.isOver) return;
     this.restBytes -= chunk.length;
     if (this.restBytes < 0) this.abort();

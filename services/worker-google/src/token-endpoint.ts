@@ -1,5 +1,5 @@
 /** The door where Google exchanges an assertion for an access token. */
-import { request } from 'undici';
+import { request } from '@signalbox/runtime/http-client';
 
 const TIMEOUT_MS = 5_000;
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';

@@ -1,7 +1,7 @@
 /** Books of a catalog in the shape of Gutendex, fetched into the index when they are first asked for. */
 import type { FetchFile } from '@signalbox/net-guard/fetcher';
 import { PluginFailure } from '@signalbox/plugin-kit/plugin';
-import { request } from 'undici';
+import { request } from '@signalbox/runtime/http-client';
 import type { BookCatalog } from '../domain/ports.js';
 import { sourceOf } from '../domain/sources.js';
 

@@ -1,7 +1,7 @@
 /** Search services that the operator may put in the place of the built-in index. */
 import { PluginFailure } from '@signalbox/plugin-kit/plugin';
 import type { Secret } from '@signalbox/runtime/secret';
-import { request } from 'undici';
+import { request } from '@signalbox/runtime/http-client';
 import type { SearchBackend, SearchQuestion, SearchResult } from '../domain/ports.js';
 
 export type RemoteBackendName = 'searxng' | 'brave' | 'tavily';
