@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ensureDashboard } from './build-dashboard.mjs';
+import { bundlePrograms } from './bundle.mjs';
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const modules = join(root, 'node_modules');
@@ -38,10 +39,11 @@ function run(command, args, quiet) {
   process.exit(1);
 }
 
-/** Leaves node_modules and every dist as the sources say. */
+/** Leaves node_modules and every dist as the sources say. Answers whether the programs are bundled. */
 export async function ensureBuilt({ quiet = false } = {}) {
   const installStamp = join(modules, '.signalbox-install');
   const buildStamp = join(modules, '.signalbox-build');
+  const bundleStamp = join(modules, '.signalbox-bundle');
   const lock = digest([join(root, 'package-lock.json')]);
   if (read(installStamp) !== lock) {
     if (!quiet) process.stderr.write('signalbox: installing dependencies\n');
@@ -54,5 +56,9 @@ export async function ensureBuilt({ quiet = false } = {}) {
     run(process.execPath, [join(modules, 'typescript/bin/tsc'), '-b'], quiet);
     writeFileSync(buildStamp, sources);
   }
+  const bundled = `${lock}${sources}`;
+  const isBundled = (read(bundleStamp) === bundled && existsSync(join(root, 'deploy/standalone/dist/program.js'))) || (await bundlePrograms());
+  if (isBundled) writeFileSync(bundleStamp, bundled);
   ensureDashboard({ quiet });
+  return isBundled;
 }

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { ensureDashboard } from './build-dashboard.mjs';
+import { bundlePrograms } from './bundle.mjs';
 import { build, ensureInstalled, root } from './install.mjs';
 
 const say = (line) => process.stdout.write(`${line}\n`);
@@ -69,6 +70,8 @@ async function main() {
     // The stores' starter is needed to go on.
     build(['libs/local-stores']);
   }
+  // Whole gateways are tested as they are started: from their bundles.
+  const isBundled = isBuilt && (await bundlePrograms());
   // Tests of its pages say so when it is missing.
   ensureDashboard();
   const { findStores } = await import('../libs/local-stores/dist/find.js');
@@ -80,6 +83,7 @@ async function main() {
   if (interrupted) return { passed: 0, failed: 1, skipped: 0 };
   const environment = { ...process.env, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning`.trim() };
   for (const [store, { url }] of Object.entries(stores.stores)) environment[VARIABLES[store]] = url;
+  if (isBundled) environment.TEST_BUNDLED = '1';
   if (chromium !== undefined) Object.assign(environment, { CHROMIUM_PATH: chromium.executable, CHROMIUM_ENVIRONMENT: JSON.stringify(chromium.environment) });
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-jest-'));
   try {
@@ -92,7 +96,7 @@ async function main() {
       for (const name of ['passed', 'failed', 'skipped']) counts[name] += counted[name];
       if (interrupted) break;
     }
-    if (!isBuilt) counts.failed += 1;
+    if (!isBuilt || !isBundled) counts.failed += 1;
     if (requireReal && stores.missing.length > 0) {
       say(`REQUIRE_REAL_STORES=1, and ${stores.missing.join(', ')} is missing: counted as a failure.`);
       counts.failed += 1;

@@ -71,15 +71,21 @@ export interface SignalboxTarget extends Target {
   stopProcess(): Promise<void>;
 }
 
+/** As `npm start` has it; a profile is to be read by modules. */
+function mainOf(mode: 'standalone' | 'split', isBundled: boolean): readonly string[] {
+  if (mode === 'split') return [join(ROOT, 'deploy/split/dist/main.js'), '--json', ...(isBundled ? ['--bundled'] : [])];
+  return [join(ROOT, 'deploy/standalone/dist', isBundled ? 'program.js' : 'main.js')];
+}
+
 export async function startSignalbox({ mode, provider, kept, profileDir }: SignalboxOptions): Promise<SignalboxTarget> {
   const dataDir = kept?.dataDir ?? mkdtempSync(join(tmpdir(), 'signalbox-bench-'));
   const child = await startChild({
     core: GATEWAY_CORE,
     cwd: dataDir,
-    args: [join(ROOT, `deploy/${mode}/dist/main.js`), ...(mode === 'split' ? ['--json'] : [])],
+    // As `npm start` and the images have it.
+    args: ['--v8-pool-size=1', ...mainOf(mode, profileDir === undefined && existsSync(join(ROOT, 'deploy/standalone/dist/program.js')))],
     environment: {
-      // As `npm start` and the images have it.
-      MALLOC_ARENA_MAX: '2',
+      MALLOC_ARENA_MAX: '3',
       LOG_LEVEL: 'error',
       SIMULATOR: 'off',
       OLLAMA: 'off',

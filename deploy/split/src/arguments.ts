@@ -2,6 +2,8 @@
 
 export interface SplitArguments {
   readonly isJson: boolean;
+  /** Services run from their bundles, `dist/program.js`, which `scripts/bundle.mjs` has made. */
+  readonly isBundled: boolean;
   /** Replicas by role; a role that is not named runs once. */
   readonly replicas: ReadonlyMap<string, number>;
 }
@@ -12,9 +14,11 @@ const REPLICAS_MAX = 16;
 export function parseArguments(args: readonly string[]): SplitArguments {
   const replicas = new Map<string, number>();
   let isJson = false;
+  let isBundled = false;
   for (let i = 0; i < args.length; i += 1) {
     const [flag = '', inline] = (args[i] ?? '').split(/=(.*)/s);
     if (flag === '--json') isJson = true;
+    else if (flag === '--bundled') isBundled = true;
     else if (flag === '--replicas') {
       const text = inline ?? args[(i += 1)] ?? '';
       for (const part of text.split(',')) {
@@ -23,7 +27,7 @@ export function parseArguments(args: readonly string[]): SplitArguments {
         if (match === null || count < 1 || count > REPLICAS_MAX) throw new Error(`--replicas takes role=count (1 to ${REPLICAS_MAX}), such as edge=2; got "${part}".`);
         replicas.set(match[1] ?? '', count);
       }
-    } else throw new Error(`Unknown argument ${flag}. Known: --json, --replicas role=count.`);
+    } else throw new Error(`Unknown argument ${flag}. Known: --json, --bundled, --replicas role=count.`);
   }
-  return { isJson, replicas };
+  return { isJson, isBundled, replicas };
 }

@@ -24,10 +24,11 @@ process.on('SIGINT', stop);
 process.on('SIGTERM', stop);
 
 try {
-  const { isJson, replicas } = parseArguments(process.argv.slice(2));
+  const { isJson, isBundled, replicas } = parseArguments(process.argv.slice(2));
   split = await openSplit(process.env, {
     signal: starting.signal,
     replicas,
+    isBundled,
     onProcesses: (processes) => {
       if (isJson) process.stdout.write(`${JSON.stringify({ processes })}\n`);
     },

@@ -37,8 +37,12 @@ interface ReadyMessage {
 
 const isReadyMessage = (message: unknown): message is ReadyMessage => typeof message === 'object' && message !== null && 'ready' in message && message.ready === true && 'ports' in message;
 
-/** 4 MB instead of 16 for new objects: a service that answers in a millisecond keeps few, and each half of the space counts twice in its memory. */
-const SMALL_SERVICE = ['--max-semi-space-size=4'];
+/**
+ * One thread of V8's own instead of four: on a shared core they get in each other's way, and collections cost a third
+ * more. 4 MB instead of 16 for new objects, 8 at the edge: a service that answers in a millisecond keeps few, and each
+ * half of the space counts twice in its memory.
+ */
+const flagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', `--max-semi-space-size=${role === 'edge' ? '8' : '4'}`];
 
 export function keepProcess({ role, replica, main, environment, onRestarted }: KeeperOptions): ProcessKeeper {
   let child: ChildProcess | undefined;
@@ -51,7 +55,7 @@ export function keepProcess({ role, replica, main, environment, onRestarted }: K
   const launch = (): Promise<void> =>
     new Promise((resolve, reject) => {
       let isReady = false;
-      const launched = fork(main, [], { env: { ...environment }, stdio: ['ignore', 2, 2, 'ipc'], execArgv: role === 'edge' ? [] : SMALL_SERVICE });
+      const launched = fork(main, [], { env: { ...environment }, stdio: ['ignore', 2, 2, 'ipc'], execArgv: [...flagsOf(role)] });
       child = launched;
       launched.on('message', (message) => {
         if (!isReadyMessage(message) || isReady) return;

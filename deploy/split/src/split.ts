@@ -29,6 +29,8 @@ export interface Split {
 
 export interface SplitOptions {
   readonly replicas: ReadonlyMap<string, number>;
+  /** Services run from their bundles. */
+  readonly isBundled: boolean;
   /** Called with the whole table whenever a process has a new pid. */
   readonly onProcesses: (processes: readonly ProcessState[]) => void;
   /** Aborted: what is starting is stopped and the call rejects. */
@@ -56,7 +58,7 @@ const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? St
 const present = (environment: Environment): Record<string, string> => Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''));
 const pick = (environment: Environment, names: readonly string[]): Record<string, string> => present(Object.fromEntries(names.map((name) => [name, environment[name]])));
 
-export async function openSplit(environment: Environment, { replicas, onProcesses, signal }: SplitOptions): Promise<Split> {
+export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   const secrets = openDataDir(dataDir, environment);
   const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split') });
@@ -75,7 +77,7 @@ export async function openSplit(environment: Environment, { replicas, onProcesse
   signal?.addEventListener('abort', () => void stop());
   try {
     signal?.throwIfAborted();
-    return await startAll(environment, dataDir, secrets, stores, replicas, onProcesses, keepers, stop, (closer) => void closers.unshift(closer), signal);
+    return await startAll(environment, dataDir, secrets, stores, { replicas, isBundled, onProcesses }, keepers, stop, (closer) => void closers.unshift(closer), signal);
   } catch (error) {
     await stop();
     if (signal?.aborted === true) throw new Error('stopped while it was starting.', { cause: error });
@@ -88,8 +90,7 @@ async function startAll(
   dataDir: string,
   secrets: KeptSecrets,
   stores: FoundStores,
-  replicas: ReadonlyMap<string, number>,
-  onProcesses: SplitOptions['onProcesses'],
+  { replicas, isBundled, onProcesses }: SplitOptions,
   keepers: ProcessKeeper[],
   stop: () => Promise<void>,
   onStop: (closer: () => Promise<void>) => void,
@@ -97,8 +98,8 @@ async function startAll(
 ): Promise<Split> {
   const processes = (): readonly ProcessState[] => keepers.map((keeper) => keeper.state());
   const shared = {
-    // glibc keeps an arena of freed memory for each of many threads; two are enough for one event loop.
-    MALLOC_ARENA_MAX: '2',
+    // glibc keeps an arena of freed memory for each of many threads; a few are enough for one event loop and one thread of V8's.
+    MALLOC_ARENA_MAX: '3',
     ...pick(environment, PASSED_ON),
     HOST: '127.0.0.1',
     DATABASE_URL: stores.databaseUrl,
@@ -117,7 +118,7 @@ async function startAll(
         const keeper = keepProcess({
           role,
           replica,
-          main: join(SERVICES_DIR, service, 'dist/main.js'),
+          main: join(SERVICES_DIR, service, isBundled ? 'dist/program.js' : 'dist/main.js'),
           environment: { ...shared, ...own, GRPC_PORT: String(grpcPort), METRICS_PORT: String(metricsPort), ...(await perReplica?.(replica)) },
           onRestarted: () => onProcesses(processes()),
         });

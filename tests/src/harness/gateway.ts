@@ -7,6 +7,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+/** `npm test` bundles before it tests; a suite that is run by itself takes what `tsc -b` made. */
+const isBundled = process.env['TEST_BUNDLED'] === '1';
 
 export type GatewayMode = 'standalone' | 'split';
 
@@ -69,8 +71,8 @@ export async function startGateway({ mode, environment = {}, dataDir = mkdtempSy
       if (url !== undefined && url !== '') stores[name] = url;
     }
   }
-  const main = join(ROOT, mode === 'standalone' ? 'deploy/standalone/dist/main.js' : 'deploy/split/dist/main.js');
-  const child = spawn(process.execPath, [main, ...(mode === 'split' ? ['--json', ...(replicas === undefined ? [] : ['--replicas', replicas])] : [])], {
+  const main = join(ROOT, mode === 'split' ? 'deploy/split/dist/main.js' : `deploy/standalone/dist/${isBundled ? 'program.js' : 'main.js'}`);
+  const child = spawn(process.execPath, [main, ...(mode === 'split' ? ['--json', ...(isBundled ? ['--bundled'] : []), ...(replicas === undefined ? [] : ['--replicas', replicas])] : [])], {
     cwd: dataDir,
     env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', OLLAMA: 'off', ...PATIENCE, ...stores, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
