@@ -78,6 +78,15 @@ describe('the charge of a request', () => {
     expect(charge).toEqual({ chargeNanoUsd: 0n, tokens: 0, byokTokens: 5, chargedAttempts: [1] });
   });
 
+  test('does not move by an attempt that nothing is told of', () => {
+    for (const outcome of ['DELIVERED', 'SUPERSEDED', 'DISCARDED'] as const) {
+      for (const byok of [false, true]) {
+        const facts = [ended(1, 5n, [], byok), told(1, outcome)].reduce(apply, NO_FACTS);
+        expect(fold(apply(facts, ended(2, 7n)))).toEqual(fold(facts));
+      }
+    }
+  });
+
   test('is the same for any order and duplication of the facts, with one charge row and never below 0', () => {
     for (let seed = 1; seed <= 2_000; seed += 1) {
       const draw = generator(seed * 7919);

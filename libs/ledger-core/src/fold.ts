@@ -73,20 +73,34 @@ export function addOutcome(facts: RequestFacts, fact: OutcomeFact): RequestFacts
   return { attempts: facts.attempts, outcomes: [...others, fact].sort((a, b) => a.attempt - b.attempt) };
 }
 
+function outcomeOf({ outcomes }: RequestFacts, attempt: number): ToldOutcome | undefined {
+  for (const told of outcomes) if (told.attempt === attempt) return told.outcome;
+  return undefined;
+}
+
+/** Of a request with one attempt, as nearly all have: no other supersedes it. */
+function foldOnly({ attempt, costNanoUsd, tokens, byok }: AttemptFact, told: ToldOutcome | undefined): Charge | undefined {
+  if (told === undefined || told === 'SUPERSEDED') return undefined;
+  if (told === 'DISCARDED') return { chargeNanoUsd: ZERO_NANO_USD, tokens: 0, byokTokens: 0, chargedAttempts: [] };
+  return { chargeNanoUsd: byok ? ZERO_NANO_USD : costNanoUsd, tokens: byok ? 0 : tokens, byokTokens: byok ? tokens : 0, chargedAttempts: [attempt] };
+}
+
 /**
  * The charge as far as it is known, or undefined while no ended attempt has a last word (delivered or discarded).
  * Attempts that were delivered and that nothing supersedes add up: rounds of one request are charged together.
  */
 export function fold(facts: RequestFacts): Charge | undefined {
+  const [only] = facts.attempts;
+  if (only !== undefined && facts.attempts.length === 1) return foldOnly(only, outcomeOf(facts, only.attempt));
   const superseded = new Set<number>();
   for (const attempt of facts.attempts) for (const earlier of attempt.retryOf) if (earlier !== attempt.attempt) superseded.add(earlier);
   let isDecided = false;
   let charged: AttemptFact[] = [];
   for (const attempt of facts.attempts) {
-    const told = facts.outcomes.find((outcome) => outcome.attempt === attempt.attempt);
-    if (told === undefined || told.outcome === 'SUPERSEDED') continue;
+    const told = outcomeOf(facts, attempt.attempt);
+    if (told === undefined || told === 'SUPERSEDED') continue;
     isDecided = true;
-    if (told.outcome === 'DISCARDED' || superseded.has(attempt.attempt)) continue;
+    if (told === 'DISCARDED' || superseded.has(attempt.attempt)) continue;
     charged.push(attempt);
   }
   if (!isDecided) return undefined;

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { brokenLink, CHAIN_START, chainHash, type ChainedRow } from './hash-chain.js';
+import fc from 'fast-check';
+import { brokenLink, canonicalText, CHAIN_START, chainHash, type ChainedRow } from './hash-chain.js';
 import { sumDeltas, totalDeltas } from './totals.js';
 
 const row = (seq: bigint, amount: bigint): ChainedRow => ({
@@ -21,6 +23,16 @@ describe('the hash chain', () => {
     expect(chainHash(CHAIN_START, row(1n, 5n))).toBe('985b5641c6e07620a6b6ef9a885b8d5c65297849346ee8bc165a2fa141509dfb');
   });
 
+  test('hashes the canonical text of any row, of plain, foreign and long texts alike', () => {
+    const text = fc.oneof(fc.string({ maxLength: 40 }), fc.string({ unit: 'binary', maxLength: 6 }), fc.constantFrom('', '"', '\\', '\n', '\u007f', '\ud800', 'ü', 'x'.repeat(400)));
+    const anyRow = fc.record<ChainedRow>({
+      accountId: text, seq: fc.bigInt({ min: 1n, max: 1n << 62n }), kind: text, requestId: text, attempt: fc.nat(), amountNanoUsd: fc.bigInt({ min: -(1n << 62n), max: 1n << 62n }), tokens: fc.bigInt({ min: 0n, max: 1n << 40n }),
+      byokTokens: fc.bigInt({ min: 0n, max: 9n }), source: text, flags: fc.array(text, { maxLength: 3 }), provider: text, period: text, atMs: fc.bigInt({ min: 0n, max: 1n << 50n }), appliesTo: text, cardId: text,
+    });
+    fc.assert(fc.property(fc.constantFrom(CHAIN_START, 'f'.repeat(64)), anyRow, (previous, each) => {
+      expect(chainHash(previous, each)).toBe(createHash('sha256').update(`${previous}\n${canonicalText(each)}`).digest('hex'));
+    }), { numRuns: 500 });
+  });
 
   test('verifies as written and shows a changed amount, a missing row and a swapped row', () => {
     const rows = chain([row(1n, 5n), row(2n, 6n), row(3n, 7n)]);

@@ -31,9 +31,101 @@ export function canonicalText(row: ChainedRow): string {
   ]);
 }
 
-/** SHA-256 in hexadecimal of the hash before and the row's canonical text. */
+/** Rows of longer texts are rare. */
+const SPACE_BYTES = 1_024;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const LINE_FEED = 0x0a;
+const OPEN = 0x5b;
+const CLOSE = 0x5d;
+
+/** What is hashed of most rows, put together as bytes in space that is used again. Not whole once anything did not fit or would be escaped. */
+class PlainText {
+  private readonly space = Buffer.alloc(SPACE_BYTES);
+  private at = 0;
+  isWhole = true;
+
+  begin(): void {
+    this.at = 0;
+    this.isWhole = true;
+  }
+
+  bytes(): Buffer {
+    return this.space.subarray(0, this.at);
+  }
+
+  raw(text: string): void {
+    const { space, at } = this;
+    const { length } = text;
+    if (at + length > SPACE_BYTES) {
+      this.isWhole = false;
+      return;
+    }
+    for (let i = 0; i < length; i += 1) {
+      const code = text.charCodeAt(i);
+      if (code < 0x20 || code > 0x7e || code === QUOTE || code === BACKSLASH) this.isWhole = false;
+      space[at + i] = code;
+    }
+    this.at = at + length;
+  }
+
+  byte(code: number): void {
+    if (this.at < SPACE_BYTES) this.space[this.at] = code;
+    else this.isWhole = false;
+    this.at += 1;
+  }
+
+  quoted(text: string): void {
+    this.byte(QUOTE);
+    this.raw(text);
+    this.byte(QUOTE);
+  }
+
+  /** One more element of a JSON array. */
+  next(text: string): void {
+    this.byte(COMMA);
+    this.quoted(text);
+  }
+}
+
+const plain = new PlainText();
+
+/** Whether `plain` holds what is hashed of the row, byte for byte. */
+function isPlain(previousHash: string, row: ChainedRow): boolean {
+  plain.begin();
+  plain.raw(previousHash);
+  plain.byte(LINE_FEED);
+  plain.byte(OPEN);
+  plain.quoted(row.accountId);
+  plain.next(String(row.seq));
+  plain.next(row.kind);
+  plain.next(row.requestId);
+  plain.byte(COMMA);
+  plain.raw(String(row.attempt));
+  plain.next(String(row.amountNanoUsd));
+  plain.next(String(row.tokens));
+  plain.next(String(row.byokTokens));
+  plain.next(row.source);
+  plain.byte(COMMA);
+  plain.byte(OPEN);
+  for (let i = 0; i < row.flags.length; i += 1) {
+    if (i > 0) plain.byte(COMMA);
+    plain.quoted(row.flags[i] ?? '');
+  }
+  plain.byte(CLOSE);
+  plain.next(row.provider);
+  plain.next(row.period);
+  plain.next(String(row.atMs));
+  plain.next(row.appliesTo);
+  plain.next(row.cardId);
+  plain.byte(CLOSE);
+  return plain.isWhole;
+}
+
+/** SHA-256 in hexadecimal of the hash before and the row's canonical text, a line feed between them. */
 export function chainHash(previousHash: string, row: ChainedRow): string {
-  return hash('sha256', `${previousHash}\n${canonicalText(row)}`, 'hex');
+  return hash('sha256', isPlain(previousHash, row) ? plain.bytes() : `${previousHash}\n${canonicalText(row)}`, 'hex');
 }
 
 /** Index of the first row that breaks the chain, or undefined when all of it verifies. Rows ascend by seq from `firstSeq`. */
