@@ -5,6 +5,7 @@ import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import { completionTokens, costOf, NO_TOKENS, promptTokens, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
 import { attemptDetail } from './attempt-detail.js';
 import type { AttemptMessage, OutcomeMessage } from './messages.js';
+import { shareText } from './shared-texts.js';
 import type { AttemptUsage } from './usage.js';
 
 export interface CheckedAttempt {
@@ -78,6 +79,22 @@ function isAttemptNumber(attempt: number): boolean {
   return Number.isInteger(attempt) && attempt >= 1 && attempt <= ATTEMPT_MAX;
 }
 
+const NONE: readonly never[] = [];
+const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
+/** As read last: nearly all facts of a time have the same. */
+let latestPeriods = NO_PERIODS;
+
+function periodsOf(message: AttemptMessage): ChargePeriods {
+  const { day, week, month, plan } = message.periods ?? NO_PERIODS;
+  const latest = latestPeriods;
+  if (latest.day === day && latest.week === week && latest.month === month && latest.plan === plan) return latest;
+  return (latestPeriods = { day, week, month, plan });
+}
+
+function otherThan(attempt: number, earlier: readonly number[]): readonly number[] {
+  return earlier.length === 0 ? NONE : earlier.filter((each) => each !== attempt);
+}
+
 /** The attempt, or why it is refused. The cost is computed again from the card that stands in the event. */
 export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal {
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
@@ -96,19 +113,19 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
     // An attempt that failed before the provider did any work costs nothing, whatever the card's fee per request is.
     if (costOf(tokens, card) !== cost && (hasTokens || cost !== 0n)) return 'cost_mismatch';
   }
-  const retryOf = message.retryOf.filter((earlier) => earlier !== message.attempt);
+  const retryOf = otherThan(message.attempt, message.retryOf);
   return {
     requestId: message.requestId,
-    accountId: message.accountId,
-    keyId: message.keyId,
+    accountId: shareText(message.accountId),
+    keyId: shareText(message.keyId),
     fact: { attempt: message.attempt, retryOf, costNanoUsd: asNanoUsd(cost), tokens: totalTokens(tokens), byok: message.byok },
     source,
-    provider: message.provider,
-    flags: message.flags,
-    cardId: message.card?.id ?? '',
-    periods: { day: message.periods?.day ?? '', week: message.periods?.week ?? '', month: message.periods?.month ?? '', plan: message.periods?.plan ?? '' },
+    provider: shareText(message.provider),
+    flags: message.flags.length === 0 ? NONE : message.flags,
+    cardId: message.card === null ? '' : shareText(message.card.id),
+    periods: periodsOf(message),
     endedAtMs: BigInt(message.endedAtMs),
-    usage: { model: message.model, promptTokens: promptTokens(tokens), completionTokens: completionTokens(tokens), savingsNanoUsd: BigInt(message.savingsNanoUsd), totalMs: message.totalMs, ttftMs: message.ttftMs },
+    usage: { model: shareText(message.model), promptTokens: promptTokens(tokens), completionTokens: completionTokens(tokens), savingsNanoUsd: BigInt(message.savingsNanoUsd), totalMs: message.totalMs, ttftMs: message.ttftMs },
     detail: attemptDetail(message, retryOf, tokens),
   };
 }
@@ -117,5 +134,5 @@ export function checkOutcome(message: OutcomeMessage): CheckedOutcome | Refusal 
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
   const { outcome } = message;
   if (outcome !== 'DELIVERED' && outcome !== 'SUPERSEDED' && outcome !== 'DISCARDED') return 'unknown_outcome';
-  return { requestId: message.requestId, accountId: message.accountId, fact: { attempt: message.attempt, outcome, toldByEdge: message.toldByEdge } };
+  return { requestId: message.requestId, accountId: shareText(message.accountId), fact: { attempt: message.attempt, outcome, toldByEdge: message.toldByEdge } };
 }
