@@ -13,6 +13,7 @@ import { openDatabase } from '@signalbox/sql/database';
 import { readySchema } from '@signalbox/sql/schema-job';
 import { SCHEMA } from './adapters/migrations.js';
 import { createAccountsClient } from './adapters/accounts-client.js';
+import { nextTurn } from './adapters/event-loop.js';
 import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresDecisions } from './adapters/postgres-decisions.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
@@ -76,7 +77,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
       const bus = neighbours.bus ?? (ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'billing' }));
       observeBus(metrics.metrics, () => bus);
       observeLag(metrics.metrics, 'billing', () => subscription);
-      const consumer = createConsumer({ store, clock, log, metrics, tracer, announce: (subject, payload) => bus.announce(subject, payload) });
+      const consumer = createConsumer({ store, clock, log, metrics, tracer, nextTurn, announce: (subject, payload) => bus.announce(subject, payload) });
       subscription = await bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: BATCH_MESSAGES, batchWaitMs: BATCH_WAIT_MS }, consumer);
       decisionKeeper = await keepDecisions({ bus, decisions, clock, log, keptMs: config.DECISIONS_KEPT_DAYS * 86_400_000, keptMax: config.DECISIONS_KEPT_MAX });
       ports['grpc'] = await server.start();

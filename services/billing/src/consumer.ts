@@ -27,6 +27,8 @@ export interface ConsumerOptions {
   announce(subject: string, payload: Uint8Array): void;
   /** Records the booking of each attempt whose request is traced. Absent: of none. */
   readonly tracer?: Tracer | undefined;
+  /** Between two messages of a batch: lets others have their turn of the event loop. Absent: a batch is read in one go. */
+  readonly nextTurn?: (() => Promise<void>) | undefined;
 }
 
 export function totalsMessage(totals: AccountTotals): TotalsPublished {
@@ -80,7 +82,7 @@ function readUsage({ subject, payload }: BusMessage): Read | undefined {
 }
 
 /** Answers the handler of batches for `Bus.consume`. */
-export function createConsumer({ store, clock, log, metrics, announce, tracer }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
+export function createConsumer({ store, clock, log, metrics, announce, tracer, nextTurn }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
   async function commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[]): Promise<void> {
     const startedMs = clock.monotonicMs();
     const committed: CommittedBatch = await store.commit(ranges, dead, clock.nowMs());
@@ -101,7 +103,7 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer }:
     const ranges: CheckedRange[] = [];
     const dead: DeadEvent[] = [];
     const traced: AttemptEnded__Output[] = [];
-    const verdicts = messages.map((message): Verdict => {
+    const judge = (message: BusMessage): Verdict => {
       const read = readUsage(message);
       if (read !== undefined) traced.push(...read.traced);
       if (read !== undefined && read.dead.length === 0) {
@@ -119,9 +121,14 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer }:
       if (message.deliveries < DELIVERIES_MAX) return 'again';
       dead.push({ subject: message.subject, reason: 'undecodable', writer: '', payload: message.payload });
       return 'poison';
-    });
+    };
+    const verdicts: Verdict[] = [];
+    for (const message of messages) {
+      if (verdicts.length > 0) await nextTurn?.();
+      verdicts.push(judge(message));
+    }
     if (ranges.length === 0 && dead.length === 0) return verdicts;
-    const spans = beginSpans(traced);
+    const spans = beginSpans(traced.splice(0));
     try {
       await commit(ranges, dead);
       for (const span of spans) span.end();

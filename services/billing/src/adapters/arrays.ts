@@ -1,67 +1,152 @@
 /**
  * Arrays in Postgres' binary form: a batch of rows goes as one array a column, so that a statement stays the same
- * whatever the batch's size, and nothing is quoted on one side and parsed on the other.
+ * whatever the batch's size, and nothing is quoted on one side and parsed on the other. An array is written while it
+ * grows: its elements are held as bytes alone.
  */
 
 const HEADER_BYTES = 20;
+const LENGTH_BYTES = 4;
 const INT8_BYTES = 8;
 const INT4_BYTES = 4;
 /** Types by their fixed numbers in Postgres. */
 const TYPE = { int8: 20, int4: 23, text: 25 } as const;
+/** Up to here a loop over the characters beats the call into native code. */
+const SHORT_TEXT = 64;
+/** In UTF-8, of one UTF-16 code unit. */
+const UNIT_BYTES_MAX = 3;
 
-/** One dimension from 1. Bytes after the header are not set. */
-function arrayOf(type: number, length: number, bodyBytes: number, hasNulls = false): Buffer {
-  const buffer = Buffer.allocUnsafe(HEADER_BYTES + bodyBytes);
-  buffer.writeInt32BE(length === 0 ? 0 : 1, 0);
-  buffer.writeInt32BE(hasNulls ? 1 : 0, 4);
-  buffer.writeInt32BE(type, 8);
-  buffer.writeInt32BE(length, 12);
-  buffer.writeInt32BE(1, 16);
-  return length === 0 ? buffer.subarray(0, 12) : buffer;
+/** One dimension from 1. */
+abstract class GrowingArray {
+  protected space: Buffer;
+  /** Of `space`: writes whole numbers of 64 bits without taking them apart into new ones. */
+  protected view: DataView;
+  /** Where the next element goes. */
+  protected at = HEADER_BYTES;
+  protected length = 0;
+  protected hasNulls = false;
+
+  constructor(private readonly type: number, bytes: number) {
+    this.space = Buffer.allocUnsafeSlow(HEADER_BYTES + bytes);
+    this.view = new DataView(this.space.buffer);
+  }
+
+  /** The parameter; a view of what later elements may go to. */
+  bytes(): Buffer {
+    const { space, view, length } = this;
+    view.setInt32(0, length === 0 ? 0 : 1);
+    view.setInt32(4, this.hasNulls ? 1 : 0);
+    view.setInt32(8, this.type);
+    view.setInt32(12, length);
+    view.setInt32(16, 1);
+    return space.subarray(0, length === 0 ? 12 : this.at);
+  }
+
+  protected room(bytes: number): void {
+    if (this.at + bytes <= this.space.length) return;
+    const space = Buffer.allocUnsafeSlow(Math.max(this.space.length * 2, this.at + bytes));
+    this.space.copy(space, 0, 0, this.at);
+    this.space = space;
+    this.view = new DataView(space.buffer);
+  }
 }
 
 /** For a parameter of type `text[]`. */
-export function textArray(values: readonly (string | null)[]): Buffer {
-  let bytes = 0;
-  let hasNulls = false;
-  for (const value of values) {
-    bytes += 4 + (value === null ? 0 : Buffer.byteLength(value));
-    hasNulls ||= value === null;
+export class TextArray extends GrowingArray {
+  /** With space for `elements` of `elementBytes` each; it takes more. */
+  constructor(elements: number, elementBytes: number) {
+    super(TYPE.text, elements * (LENGTH_BYTES + elementBytes));
   }
-  const buffer = arrayOf(TYPE.text, values.length, bytes, hasNulls);
-  if (values.length === 0) return buffer;
-  let at = HEADER_BYTES;
-  for (const value of values) {
-    const length = value === null ? 0 : buffer.write(value, at + 4);
-    buffer.writeInt32BE(value === null ? -1 : length, at);
-    at += 4 + length;
+
+  add(value: string | null): void {
+    this.length += 1;
+    if (value === null) {
+      this.hasNulls = true;
+      this.room(LENGTH_BYTES);
+      this.view.setInt32(this.at, -1);
+      this.at += LENGTH_BYTES;
+      return;
+    }
+    this.room(LENGTH_BYTES + value.length * UNIT_BYTES_MAX);
+    const length = this.text(value, this.at + LENGTH_BYTES);
+    this.view.setInt32(this.at, length);
+    this.at += LENGTH_BYTES + length;
   }
-  return buffer;
+
+  /** Answers how many bytes were written. */
+  private text(value: string, at: number): number {
+    const { space } = this;
+    const { length } = value;
+    if (length > SHORT_TEXT) return space.write(value, at);
+    for (let i = 0; i < length; i += 1) {
+      const code = value.charCodeAt(i);
+      if (code > 0x7f) return space.write(value, at);
+      space[at + i] = code;
+    }
+    return length;
+  }
 }
 
-/** For a parameter of type `bigint[]`. Throws RangeError beyond 64 bits. */
-export function bigintArray(values: readonly bigint[]): Buffer {
-  const buffer = arrayOf(TYPE.int8, values.length, values.length * (4 + INT8_BYTES));
-  // A view writes without taking the number apart into new ones.
-  const view = new DataView(buffer.buffer, buffer.byteOffset, buffer.length);
-  let at = HEADER_BYTES;
-  for (const value of values) {
-    if (BigInt.asIntN(64, value) !== value) throw new RangeError('A whole number does not fit into 64 bits.');
-    view.setInt32(at, INT8_BYTES);
-    view.setBigInt64(at + 4, value);
-    at += 4 + INT8_BYTES;
+/** For a parameter of type `bigint[]`. */
+export class BigintArray extends GrowingArray {
+  /** With space for `elements`; it takes more. */
+  constructor(elements: number) {
+    super(TYPE.int8, elements * (LENGTH_BYTES + INT8_BYTES));
   }
-  return buffer;
+
+  /** Throws RangeError beyond 64 bits, and on a number that is not whole. */
+  add(value: bigint | number): void {
+    const whole = BigInt(value);
+    if (BigInt.asIntN(64, whole) !== whole) throw new RangeError('A whole number does not fit into 64 bits.');
+    this.room(LENGTH_BYTES + INT8_BYTES);
+    this.length += 1;
+    this.view.setInt32(this.at, INT8_BYTES);
+    this.view.setBigInt64(this.at + LENGTH_BYTES, whole);
+    this.at += LENGTH_BYTES + INT8_BYTES;
+  }
 }
 
-/** For a parameter of type `integer[]`. Throws RangeError beyond 32 bits. */
-export function integerArray(values: readonly number[]): Buffer {
-  const buffer = arrayOf(TYPE.int4, values.length, values.length * (4 + INT4_BYTES));
-  let at = HEADER_BYTES;
-  for (const value of values) {
-    buffer.writeInt32BE(INT4_BYTES, at);
-    buffer.writeInt32BE(value, at + 4);
-    at += 4 + INT4_BYTES;
+/** For a parameter of type `integer[]`. */
+export class IntegerArray extends GrowingArray {
+  /** With space for `elements`; it takes more. */
+  constructor(elements: number) {
+    super(TYPE.int4, elements * (LENGTH_BYTES + INT4_BYTES));
   }
-  return buffer;
+
+  /** Throws RangeError beyond 32 bits. */
+  add(value: number): void {
+    if ((value | 0) !== value) throw new RangeError('A whole number does not fit into 32 bits.');
+    this.room(LENGTH_BYTES + INT4_BYTES);
+    this.length += 1;
+    this.view.setInt32(this.at, INT4_BYTES);
+    this.view.setInt32(this.at + LENGTH_BYTES, value);
+    this.at += LENGTH_BYTES + INT4_BYTES;
+  }
+}
+
+/** 32 bytes: an id. */
+const ID_BYTES = 32;
+
+/** One text a row. */
+export function textsOf<Row>(rows: readonly Row[], pick: (row: Row) => string): Buffer {
+  const array = new TextArray(rows.length, ID_BYTES);
+  for (const row of rows) array.add(pick(row));
+  return array.bytes();
+}
+
+/** One whole number a row. Throws as `BigintArray.add`. */
+export function bigintsOf<Row>(rows: readonly Row[], pick: (row: Row) => bigint | number): Buffer {
+  const array = new BigintArray(rows.length);
+  for (const row of rows) array.add(pick(row));
+  return array.bytes();
+}
+
+/** One small whole number a row. Throws as `IntegerArray.add`. */
+export function integersOf<Row>(rows: readonly Row[], pick: (row: Row) => number): Buffer {
+  const array = new IntegerArray(rows.length);
+  for (const row of rows) array.add(pick(row));
+  return array.bytes();
+}
+
+export function textArray(values: readonly string[]): Buffer {
+  return textsOf(values, (value) => value);
 }

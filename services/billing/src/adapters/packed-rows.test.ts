@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import type { AttemptFact, OutcomeFact } from '@signalbox/ledger-core/fold';
 import { book } from '../domain/booking.js';
-import { packRows } from './packed-rows.js';
+import { RowPacker } from './packed-rows.js';
 
 const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11' };
 const fact = (more: Partial<AttemptFact> = {}): AttemptFact => ({ attempt: 1, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false, ...more });
@@ -18,7 +18,11 @@ function packed(attempts: readonly AttemptFact[], outcomes: readonly OutcomeFact
     heads: new Map(),
     nowMs: 9,
   });
-  return packRows(rows).map(({ row, chargeHash }) => [row.kind, chargeHash !== null]);
+  const written: (readonly [string, boolean])[] = [];
+  const packer = new RowPacker((row, chargeHash) => written.push([row.kind, chargeHash !== null]));
+  for (const row of rows) packer.add(row);
+  packer.end();
+  return written;
 }
 
 test.each<readonly [string, AttemptFact[], OutcomeFact[], (readonly [string, boolean])[]]>([

@@ -2,22 +2,19 @@
 import { createHash } from 'node:crypto';
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
 import type { RunPrepared } from '@signalbox/sql/prepared';
-import { book } from '../domain/booking.js';
+import { bookInParts, type Booking, type BookingInput } from '../domain/booking.js';
 import type { CheckedOutcome } from '../domain/check.js';
-import type { BookedAccount, LedgerEntry } from '../domain/open-account.js';
-import type { CheckedRange, CommittedBatch, DeadEvent, ScopeTotals } from '../domain/ports.js';
+import type { BookedAccount } from '../domain/open-account.js';
+import type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, ScopeTotals } from '../domain/ports.js';
 import { mergeRanges, type Progress, type SeqRange } from '../domain/ranges.js';
 import { plainChargeDetail, requestsOf, type AttemptDetail, type ChargeDetail, type StoredRow } from '../domain/request.js';
-import { bigintArray, integerArray, textArray } from './arrays.js';
-import { packRows } from './packed-rows.js';
+import { bigintsOf, integersOf, textArray, textsOf } from './arrays.js';
+import { nextTurn } from './event-loop.js';
+import { PackedRows } from './packed-rows.js';
 import { ADD_DEAD, ADD_HEADS, ADD_OUTCOMES, ADD_WRITERS, LOCK_HEADS, LOCK_WRITERS, READ_CLOSED, READ_ROWS, SHARE_PERIODS, WRITE_BATCH } from './statements.js';
 
 function unique(values: readonly string[]): string[] {
   return [...new Set(values)];
-}
-
-function column<Row>(rows: readonly Row[], pick: (row: Row) => string): Buffer {
-  return textArray(rows.map(pick));
 }
 
 /** `{1,5,9,9}`: first and last of each range, in one row. */
@@ -118,14 +115,75 @@ async function open(run: RunPrepared, writers: readonly string[], accountIds: re
   return lockAndRead();
 }
 
-/** A Postgres literal of an array of texts. */
-function flagsLiteral(flags: readonly string[]): string {
-  return flags.length === 0 ? '{}' : `{${flags.map((flag) => `"${flag.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
+/** One commit as it is written: nothing of its facts and rows is referenced any more, so that they die young while the store works. */
+interface PackedBatch {
+  readonly counts: CommittedBatch['rows'];
+  /** Parameters of WRITE_BATCH but the time. */
+  readonly columns: readonly Buffer[];
+  /** Accounts whose totals have moved, as they are announced; the totals come with the store's answer. */
+  readonly moved: readonly Omit<AccountTotals, 'totals'>[];
+  readonly outcomes: readonly CheckedOutcome[];
+  readonly refused: readonly DeadEvent[];
 }
 
-/** Requests are answered between two parts of a batch: in one go it would hold the event loop of an all-in-one for milliseconds. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+const factText = (fact: unknown): string => JSON.stringify(fact, (_name, part: unknown) => (typeof part === 'bigint' ? part.toString() : part));
+
+/** Columns of HEAD, MARK, USAGE, ATTEMPTS and TOTAL. */
+function packSums(accounts: readonly BookedAccount[], marks: readonly Mark[]): Buffer[] {
+  const deltas = accounts.flatMap(({ accountId, deltas: each }) => each.map((delta) => ({ accountId, ...delta })));
+  const usage = accounts.flatMap(({ accountId, usage: each }) => each.map((delta) => ({ accountId, ...delta })));
+  const attempts = accounts.flatMap(({ accountId, attempts: each }) => each.map((delta) => ({ accountId, ...delta })));
+  return [
+    textsOf(accounts, ({ accountId }) => accountId), bigintsOf(accounts, ({ head }) => head.seq), textsOf(accounts, ({ head }) => head.hash), bigintsOf(accounts, ({ head }) => head.totalsSeq),
+    textsOf(marks, ({ writer }) => writer), bigintsOf(marks, ({ watermark }) => watermark), textsOf(marks, ({ beyond }) => flatRanges(beyond)),
+    textsOf(usage, (sum) => sum.accountId), textsOf(usage, (sum) => sum.period), textsOf(usage, (sum) => sum.day), textsOf(usage, (sum) => sum.model), textsOf(usage, (sum) => sum.provider), textsOf(usage, (sum) => sum.keyId),
+    bigintsOf(usage, (sum) => sum.requests), bigintsOf(usage, (sum) => sum.tokens), bigintsOf(usage, (sum) => sum.byokTokens), bigintsOf(usage, (sum) => sum.promptTokens),
+    bigintsOf(usage, (sum) => sum.completionTokens), bigintsOf(usage, (sum) => sum.costNanoUsd), bigintsOf(usage, (sum) => sum.chargeNanoUsd), bigintsOf(usage, (sum) => sum.adjustedNanoUsd),
+    bigintsOf(usage, (sum) => sum.savingsNanoUsd), textsOf(usage, (sum) => `{${sum.total.join(',')}}`), textsOf(usage, (sum) => `{${sum.firstToken.join(',')}}`),
+    textsOf(attempts, (sum) => sum.accountId), textsOf(attempts, (sum) => sum.day), textsOf(attempts, (sum) => sum.provider), bigintsOf(attempts, (sum) => sum.attempts),
+    bigintsOf(attempts, (sum) => sum.tokens), bigintsOf(attempts, (sum) => sum.costNanoUsd), bigintsOf(attempts, (sum) => sum.estimatedNanoUsd),
+    textsOf(deltas, (delta) => delta.accountId), textsOf(deltas, (delta) => delta.scope), textsOf(deltas, (delta) => delta.periodId), bigintsOf(deltas, (delta) => delta.chargeNanoUsd),
+    bigintsOf(deltas, (delta) => delta.tokens), bigintsOf(deltas, (delta) => delta.byokTokens),
+  ];
+}
+
+/** Books in parts. */
+async function bookAll(input: BookingInput): Promise<Booking> {
+  const parts = bookInParts(input);
+  for (;;) {
+    await nextTurn();
+    const part = parts.next();
+    if (part.done === true) return part.value;
+  }
+}
+
+/** Takes the facts out of `ranges`, locks what they belong to and books them. */
+async function packBatch(run: RunPrepared, ranges: readonly CheckedRange[], periods: KnownPeriods, nowMs: number): Promise<PackedBatch> {
+  const attempts = ranges.flatMap((each) => each.attempts.splice(0));
+  const outcomes = ranges.flatMap((each) => each.outcomes.splice(0));
+  const facts = [...attempts, ...outcomes];
+  const opened = await open(run, unique(ranges.map((each) => each.writer)), unique(facts.map((fact) => fact.accountId)), unique(facts.map((fact) => fact.requestId)), periods, nowMs);
+  const rows = new PackedRows(attempts.length);
+  const counts = { attempt: 0, charge: 0, adjustment: 0 };
+  const booking = await bookAll({
+    attempts, outcomes, nowMs,
+    requests: requestsOf(opened.rows.flatMap(storedRows)),
+    heads: new Map(opened.heads.map((row) => [row.account_id, { seq: row.seq, hash: row.hash, totalsSeq: row.totals_seq }])),
+    books: periods.closed.size === 0 ? undefined : { closed: periods.closed, open: periods.openAt(nowMs, periods.closed) },
+    addRow: (row) => {
+      counts[row.kind] += 1;
+      rows.add(row);
+    },
+  });
+  return {
+    counts,
+    columns: [...rows.columns(), ...packSums(booking.accounts, advance(opened.writers, ranges))],
+    moved: booking.accounts
+      .filter(({ chargedRequestIds }) => chargedRequestIds.length > 0)
+      .map(({ accountId, head, previousTotalsSeq, chargedRequestIds }) => ({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, requestIds: chargedRequestIds })),
+    outcomes: booking.outcomes,
+    refused: booking.refused.map((fact) => ({ subject: '', reason: 'account_mismatch', writer: '', payload: Buffer.from(factText(fact)) })),
+  };
 }
 
 interface TotalRow {
@@ -138,38 +196,8 @@ interface TotalRow {
 }
 
 /** Answers the new totals by account. */
-async function writeBatch(run: RunPrepared, entries: readonly LedgerEntry[], accounts: readonly BookedAccount[], marks: readonly Mark[], nowMs: number): Promise<Map<string, ScopeTotals[]>> {
-  await nextTurn();
-  const packed = packRows(entries);
-  const rows = packed.map(({ row }) => row);
-  const deltas = accounts.flatMap(({ accountId, deltas: each }) => each.map((delta) => ({ accountId, ...delta })));
-  const usage = accounts.flatMap(({ accountId, usage: each }) => each.map((delta) => ({ accountId, ...delta })));
-  const attempts = accounts.flatMap(({ accountId, attempts: each }) => each.map((delta) => ({ accountId, ...delta })));
-  const keys = [
-    column(rows, (row) => row.accountId), bigintArray(rows.map((row) => row.seq)), column(rows, (row) => row.kind), column(rows, (row) => row.requestId),
-    integerArray(rows.map((row) => row.attempt)), bigintArray(rows.map((row) => row.amountNanoUsd)), bigintArray(rows.map((row) => row.tokens)), bigintArray(rows.map((row) => row.byokTokens)),
-  ];
-  await nextTurn();
-  const values = [
-    column(rows, (row) => row.source), column(rows, (row) => flagsLiteral(row.flags)), column(rows, (row) => row.provider), column(rows, (row) => row.period),
-    bigintArray(rows.map((row) => row.atMs)), column(rows, (row) => row.appliesTo), column(rows, (row) => row.cardId), column(rows, (row) => row.keyId),
-    column(rows, (row) => row.detail), column(rows, (row) => row.hash), textArray(packed.map(({ chargeHash }) => chargeHash)),
-  ];
-  await nextTurn();
-  const totals = await run<TotalRow>(WRITE_BATCH, [
-    ...keys, ...values,
-    column(accounts, ({ accountId }) => accountId), bigintArray(accounts.map(({ head }) => head.seq)), column(accounts, ({ head }) => head.hash), bigintArray(accounts.map(({ head }) => head.totalsSeq)),
-    column(marks, ({ writer }) => writer), bigintArray(marks.map(({ watermark }) => watermark)), column(marks, ({ beyond }) => flatRanges(beyond)),
-    column(usage, (sum) => sum.accountId), column(usage, (sum) => sum.period), column(usage, (sum) => sum.day), column(usage, (sum) => sum.model), column(usage, (sum) => sum.provider), column(usage, (sum) => sum.keyId),
-    bigintArray(usage.map((sum) => BigInt(sum.requests))), bigintArray(usage.map((sum) => sum.tokens)), bigintArray(usage.map((sum) => sum.byokTokens)), bigintArray(usage.map((sum) => sum.promptTokens)),
-    bigintArray(usage.map((sum) => sum.completionTokens)), bigintArray(usage.map((sum) => sum.costNanoUsd)), bigintArray(usage.map((sum) => sum.chargeNanoUsd)), bigintArray(usage.map((sum) => sum.adjustedNanoUsd)),
-    bigintArray(usage.map((sum) => sum.savingsNanoUsd)), column(usage, (sum) => `{${sum.total.join(',')}}`), column(usage, (sum) => `{${sum.firstToken.join(',')}}`),
-    column(attempts, (sum) => sum.accountId), column(attempts, (sum) => sum.day), column(attempts, (sum) => sum.provider), bigintArray(attempts.map((sum) => BigInt(sum.attempts))),
-    bigintArray(attempts.map((sum) => sum.tokens)), bigintArray(attempts.map((sum) => sum.costNanoUsd)), bigintArray(attempts.map((sum) => sum.estimatedNanoUsd)),
-    column(deltas, (delta) => delta.accountId), column(deltas, (delta) => delta.scope), column(deltas, (delta) => delta.periodId), bigintArray(deltas.map((delta) => delta.chargeNanoUsd)),
-    bigintArray(deltas.map((delta) => delta.tokens)), bigintArray(deltas.map((delta) => delta.byokTokens)),
-    nowMs,
-  ]);
+async function writeBatch(run: RunPrepared, columns: readonly Buffer[], nowMs: number): Promise<Map<string, ScopeTotals[]>> {
+  const totals = await run<TotalRow>(WRITE_BATCH, [...columns, nowMs]);
   const sums = new Map<string, ScopeTotals[]>();
   for (const row of totals) {
     const total = { scope: row.scope, periodId: row.period_id, chargeNanoUsd: row.charge_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens };
@@ -183,40 +211,25 @@ async function writeBatch(run: RunPrepared, entries: readonly LedgerEntry[], acc
 async function writeOutcomes(run: RunPrepared, outcomes: readonly CheckedOutcome[]): Promise<void> {
   if (outcomes.length === 0) return;
   await run(ADD_OUTCOMES, [
-    column(outcomes, ({ requestId }) => requestId), column(outcomes, ({ accountId }) => accountId), integerArray(outcomes.map(({ fact }) => fact.attempt)),
-    column(outcomes, ({ fact }) => fact.outcome), integerArray(outcomes.map(({ fact }) => (fact.toldByEdge ? 1 : 0))),
+    textsOf(outcomes, ({ requestId }) => requestId), textsOf(outcomes, ({ accountId }) => accountId), integersOf(outcomes, ({ fact }) => fact.attempt),
+    textsOf(outcomes, ({ fact }) => fact.outcome), integersOf(outcomes, ({ fact }) => (fact.toldByEdge ? 1 : 0)),
   ]);
 }
 
 async function writeDead(run: RunPrepared, dead: readonly DeadEvent[], nowMs: number): Promise<void> {
   if (dead.length === 0) return;
   await run(ADD_DEAD, [
-    column(dead, ({ reason, payload }) => createHash('sha256').update(reason).update(payload).digest('hex')), column(dead, ({ subject }) => subject), column(dead, ({ reason }) => reason),
-    column(dead, ({ writer }) => writer), column(dead, ({ payload }) => Buffer.from(payload).toString('hex')), nowMs,
+    textsOf(dead, ({ reason, payload }) => createHash('sha256').update(reason).update(payload).digest('hex')), textsOf(dead, ({ subject }) => subject), textsOf(dead, ({ reason }) => reason),
+    textsOf(dead, ({ writer }) => writer), textsOf(dead, ({ payload }) => Buffer.from(payload).toString('hex')), nowMs,
   ]);
 }
 
-const factText = (fact: unknown): string => JSON.stringify(fact, (_name, part: unknown) => (typeof part === 'bigint' ? part.toString() : part));
-
 /** Books everything inside the transaction of `run`. */
 export async function commitBatch(run: RunPrepared, ranges: readonly CheckedRange[], dead: readonly DeadEvent[], periods: KnownPeriods, nowMs: number): Promise<CommittedBatch> {
-  const attempts = ranges.flatMap((each) => each.attempts);
-  const outcomes = ranges.flatMap((each) => each.outcomes);
-  const facts = [...attempts, ...outcomes];
-  const writers = unique(ranges.map((each) => each.writer));
-  const opened = await open(run, writers, unique(facts.map((fact) => fact.accountId)), unique(facts.map((fact) => fact.requestId)), periods, nowMs);
+  const { counts, columns, moved, outcomes, refused } = await packBatch(run, ranges, periods, nowMs);
   await nextTurn();
-  const heads = new Map(opened.heads.map((row) => [row.account_id, { seq: row.seq, hash: row.hash, totalsSeq: row.totals_seq }]));
-  const booking = book({ attempts, outcomes, requests: requestsOf(opened.rows.flatMap(storedRows)), heads, nowMs, books: periods.closed.size === 0 ? undefined : { closed: periods.closed, open: periods.openAt(nowMs, periods.closed) } });
-  const marks = advance(opened.writers, ranges);
-  const sums = ranges.length === 0 ? new Map<string, ScopeTotals[]>() : await writeBatch(run, booking.rows, booking.accounts, marks, nowMs);
-  await writeOutcomes(run, booking.outcomes);
-  const refused: DeadEvent[] = booking.refused.map((fact) => ({ subject: '', reason: 'account_mismatch', writer: '', payload: Buffer.from(factText(fact)) }));
+  const sums = ranges.length === 0 ? new Map<string, ScopeTotals[]>() : await writeBatch(run, columns, nowMs);
+  await writeOutcomes(run, outcomes);
   await writeDead(run, [...dead, ...refused], nowMs);
-  const counts = { attempt: 0, charge: 0, adjustment: 0 };
-  for (const row of booking.rows) counts[row.kind] += 1;
-  const accounts = booking.accounts
-    .filter(({ chargedRequestIds }) => chargedRequestIds.length > 0)
-    .map(({ accountId, head, previousTotalsSeq, chargedRequestIds }) => ({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, totals: sums.get(accountId) ?? [], requestIds: chargedRequestIds }));
-  return { accounts, rows: counts, refused: refused.length };
+  return { accounts: moved.map((account) => ({ ...account, totals: sums.get(account.accountId) ?? [] })), rows: counts, refused: refused.length };
 }

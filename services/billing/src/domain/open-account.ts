@@ -47,10 +47,14 @@ interface Group {
 /** A row whose place in the chain is not known yet: `append` sets `seq` and `hash`. */
 export type DraftEntry = Omit<LedgerEntry, 'seq' | 'hash'> & { seq: bigint; hash: string };
 
+function isSamePeriods(a: ChargePeriods, b: ChargePeriods): boolean {
+  return a.day === b.day && a.week === b.week && a.month === b.month && a.plan === b.plan;
+}
+
 /** An account's chain and sums while rows are added to it. */
 export class OpenAccount {
   readonly #accountId: string;
-  readonly #rows: LedgerEntry[];
+  readonly #addRow: (row: LedgerEntry) => void;
   readonly #start: AccountHead;
   readonly #groups = new Map<string, Group[]>();
   readonly #charged: string[] = [];
@@ -59,9 +63,10 @@ export class OpenAccount {
   #seq: bigint;
   #hash: string;
 
-  constructor(accountId: string, start: AccountHead, rows: LedgerEntry[]) {
+  /** `addRow` gets each row in its order. */
+  constructor(accountId: string, start: AccountHead, addRow: (row: LedgerEntry) => void) {
     this.#accountId = accountId;
-    this.#rows = rows;
+    this.#addRow = addRow;
     this.#start = start;
     this.#seq = start.seq;
     this.#hash = start.hash;
@@ -70,7 +75,7 @@ export class OpenAccount {
   append(draft: DraftEntry): void {
     draft.seq = this.#seq += 1n;
     draft.hash = this.#hash = chainHash(this.#hash, draft);
-    this.#rows.push(draft);
+    this.#addRow(draft);
   }
 
   /** `byok`: paid by the account's own key, so that it is not on our bill. */
@@ -92,8 +97,9 @@ export class OpenAccount {
   #groupOf(keyId: string, periods: ChargePeriods): Group {
     let groups = this.#groups.get(keyId);
     if (groups === undefined) this.#groups.set(keyId, (groups = []));
-    let group = groups.find((known) => known.periods.day === periods.day && known.periods.week === periods.week && known.periods.month === periods.month && known.periods.plan === periods.plan);
-    if (group === undefined) groups.push((group = { keyId, periods, chargeNanoUsd: 0n, tokens: 0, byokTokens: 0 }));
+    for (const known of groups) if (known.periods === periods || isSamePeriods(known.periods, periods)) return known;
+    const group = { keyId, periods, chargeNanoUsd: 0n, tokens: 0, byokTokens: 0 };
+    groups.push(group);
     return group;
   }
 

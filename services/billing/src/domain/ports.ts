@@ -6,8 +6,8 @@ import type { SeqRange } from './ranges.js';
 export interface CheckedRange {
   readonly writer: string;
   readonly range: SeqRange;
-  readonly attempts: readonly CheckedAttempt[];
-  readonly outcomes: readonly CheckedOutcome[];
+  readonly attempts: CheckedAttempt[];
+  readonly outcomes: CheckedOutcome[];
 }
 
 export interface DeadEvent {
@@ -71,7 +71,7 @@ export interface LedgerRowView {
 
 /** The store of record. Every method rejects with a Fault `store_unavailable` when it is away. */
 export interface LedgerStore {
-  /** Books everything in one transaction; safe to repeat with the same or overlapping facts. */
+  /** Books everything in one transaction; safe to repeat with the same or overlapping facts. May take the facts out of `ranges`, so that nobody holds them while the store works. */
   commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[], nowMs: number): Promise<CommittedBatch>;
   /** Makes the writer known and answers its watermark; `openSinceMs`: reservation of its oldest attempt without an end, 0 = none, absent = this is no report of it. Safe to repeat. */
   register(writer: string, provider: string, lastSeq: bigint, nowMs: number, openSinceMs?: number): Promise<bigint>;

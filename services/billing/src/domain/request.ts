@@ -52,13 +52,18 @@ export interface ChargeDetail {
 
 /** A ChargeDetail as text. */
 export function chargeDetail({ outcomes }: RequestFacts, charged: readonly number[]): string {
+  const [only] = outcomes;
+  if (only !== undefined && outcomes.length === 1 && charged.length === 1 && only.attempt === charged[0] && only.outcome === 'DELIVERED' && only.toldByEdge) return plainChargeDetail(only.attempt);
   const told = outcomes.map(({ attempt, outcome, toldByEdge }) => `[${attempt},"${outcome}",${toldByEdge}]`);
   return `{"charged":[${charged.join(',')}],"outcomes":[${told.join(',')}]}`;
 }
 
+const detailOfPlain = (attempt: number): string => `{"charged":[${attempt}],"outcomes":[[${attempt},"DELIVERED",true]]}`;
+const FIRST_CHARGED = detailOfPlain(1);
+
 /** Of a request whose one attempt edge reported as delivered: by far the most. */
 export function plainChargeDetail(attempt: number): string {
-  return `{"charged":[${attempt}],"outcomes":[[${attempt},"DELIVERED",true]]}`;
+  return attempt === 1 ? FIRST_CHARGED : detailOfPlain(attempt);
 }
 
 /** A row of the ledger; or, of kind `outcome`, outcomes that no row of the ledger tells yet. */
@@ -92,7 +97,7 @@ export function withAttempt(state: RequestState, facts: RequestFacts, keyId: str
     booked: state.booked,
     bookedAttempts: state.bookedAttempts,
     periods: state.periods.month === '' ? periods : state.periods,
-    sources: [...state.sources, source],
+    sources: state.sources.length === 0 ? [source] : [...state.sources, source],
   };
 }
 

@@ -16,13 +16,13 @@ export interface AttemptUsage {
 
 export const NO_USAGE: AttemptUsage = { model: '', promptTokens: 0, completionTokens: 0, savingsNanoUsd: 0n, totalMs: 0, ttftMs: 0 };
 
-/** What one charge or adjustment row stands for. A charge row counts as one request. */
+/** What one charge or adjustment row stands for. A charge row counts as one request. Tokens are whole and exact in a number: an attempt has 7 · 10^9 at most. */
 export interface UsageFigures {
   readonly requests: number;
-  readonly tokens: bigint;
-  readonly byokTokens: bigint;
-  readonly promptTokens: bigint;
-  readonly completionTokens: bigint;
+  readonly tokens: number;
+  readonly byokTokens: number;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
   /** At the price cards, whoever pays. */
   readonly costNanoUsd: bigint;
   /** Of charge rows. */
@@ -56,42 +56,46 @@ interface CountedRequest {
   readonly sources: readonly { readonly fact: { readonly attempt: number }; readonly usage: AttemptUsage }[];
 }
 
-interface Sums {
-  promptTokens: bigint;
-  completionTokens: bigint;
-  costNanoUsd: bigint;
-  savingsNanoUsd: bigint;
+function usageIn({ sources }: CountedRequest, attempt: number | undefined): AttemptUsage {
+  for (const { fact, usage } of sources) if (fact.attempt === attempt) return usage;
+  return NO_USAGE;
 }
 
+function costIn({ facts }: CountedRequest, attempt: number): bigint {
+  for (const fact of facts.attempts) if (fact.attempt === attempt) return fact.costNanoUsd;
+  return 0n;
+}
+
+type Sums = Pick<UsageFigures, 'promptTokens' | 'completionTokens' | 'costNanoUsd' | 'savingsNanoUsd'>;
+
 /** Sums over the attempts that a charge consists of. */
-function sumsOf({ facts, sources }: CountedRequest, charged: readonly number[]): Sums {
-  const sums = { promptTokens: 0n, completionTokens: 0n, costNanoUsd: 0n, savingsNanoUsd: 0n };
+function sumsOf(state: CountedRequest, charged: readonly number[]): Sums {
+  const sums = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0n, savingsNanoUsd: 0n };
   for (const attempt of charged) {
-    const usage = sources.find(({ fact }) => fact.attempt === attempt)?.usage ?? NO_USAGE;
-    sums.promptTokens += BigInt(usage.promptTokens);
-    sums.completionTokens += BigInt(usage.completionTokens);
-    sums.costNanoUsd += facts.attempts.find((fact) => fact.attempt === attempt)?.costNanoUsd ?? 0n;
+    const usage = usageIn(state, attempt);
+    sums.promptTokens += usage.promptTokens;
+    sums.completionTokens += usage.completionTokens;
+    sums.costNanoUsd += costIn(state, attempt);
     sums.savingsNanoUsd += usage.savingsNanoUsd;
   }
   return sums;
 }
 
-/** A request took as long as the attempt that its client saw the end of. */
-function durationsOf({ sources }: CountedRequest, charged: readonly number[]): Pick<AttemptUsage, 'totalMs' | 'ttftMs'> {
-  const last = charged.at(-1);
-  const { totalMs, ttftMs } = sources.find(({ fact }) => fact.attempt === last)?.usage ?? NO_USAGE;
-  return { totalMs, ttftMs };
-}
-
 /** The figures of the row that brings a request from what was booked to `charged`. */
 export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, byokTokens }: Correction, charged: readonly number[]): UsageFigures {
   const after = sumsOf(state, charged);
-  if (kind === 'charge') return { ...after, ...durationsOf(state, charged), requests: 1, tokens: BigInt(tokens), byokTokens: BigInt(byokTokens), chargeNanoUsd: amountNanoUsd, adjustedNanoUsd: 0n };
+  if (kind === 'charge') {
+    // A request took as long as the attempt that its client saw the end of.
+    const { totalMs, ttftMs } = usageIn(state, charged.at(-1));
+    return {
+      requests: 1, tokens, byokTokens, promptTokens: after.promptTokens, completionTokens: after.completionTokens, costNanoUsd: after.costNanoUsd, chargeNanoUsd: amountNanoUsd, adjustedNanoUsd: 0n, savingsNanoUsd: after.savingsNanoUsd, totalMs, ttftMs,
+    };
+  }
   const before = sumsOf(state, state.bookedAttempts);
   return {
     requests: 0,
-    tokens: BigInt(tokens),
-    byokTokens: BigInt(byokTokens),
+    tokens,
+    byokTokens,
     promptTokens: after.promptTokens - before.promptTokens,
     completionTokens: after.completionTokens - before.completionTokens,
     costNanoUsd: after.costNanoUsd - before.costNanoUsd,
@@ -113,34 +117,46 @@ export function dayOf(atMs: bigint): string {
   return latestDay.text;
 }
 
+type UsageSum = { -readonly [Name in keyof UsageDelta]: UsageDelta[Name] };
+
 /** Sums of a batch. */
 export class UsageTally {
-  readonly #sums = new Map<string, { -readonly [Name in keyof UsageDelta]: UsageDelta[Name] }>();
+  readonly #sums = new Map<string, UsageSum>();
+  /** The next row is mostly of the same kind. */
+  #latest: UsageSum | undefined;
 
-  add({ period, day, model, provider, keyId }: UsageKey, { totalMs, ttftMs, ...figures }: UsageFigures): void {
-    const name = `${period}\n${day}\n${provider}\n${keyId}\n${model}`;
-    let known = this.#sums.get(name);
-    if (known === undefined) {
-      this.#sums.set(name, (known = { period, day, model, provider, keyId, ...figures, total: [], firstToken: [] }));
-      countDuration(known.total, totalMs);
-      countDuration(known.firstToken, ttftMs);
-      return;
-    }
-    countDuration(known.total, totalMs);
-    countDuration(known.firstToken, ttftMs);
-    known.requests += figures.requests;
-    known.tokens += figures.tokens;
-    known.byokTokens += figures.byokTokens;
-    known.promptTokens += figures.promptTokens;
-    known.completionTokens += figures.completionTokens;
-    known.costNanoUsd += figures.costNanoUsd;
-    known.chargeNanoUsd += figures.chargeNanoUsd;
-    known.adjustedNanoUsd += figures.adjustedNanoUsd;
-    known.savingsNanoUsd += figures.savingsNanoUsd;
+  add(key: UsageKey, figures: UsageFigures): void {
+    const sum = this.#sumOf(key);
+    countDuration(sum.total, figures.totalMs);
+    countDuration(sum.firstToken, figures.ttftMs);
+    sum.requests += figures.requests;
+    sum.tokens += figures.tokens;
+    sum.byokTokens += figures.byokTokens;
+    sum.promptTokens += figures.promptTokens;
+    sum.completionTokens += figures.completionTokens;
+    sum.costNanoUsd += figures.costNanoUsd;
+    sum.chargeNanoUsd += figures.chargeNanoUsd;
+    sum.adjustedNanoUsd += figures.adjustedNanoUsd;
+    sum.savingsNanoUsd += figures.savingsNanoUsd;
   }
 
   deltas(): readonly UsageDelta[] {
     return [...this.#sums.values()];
+  }
+
+  #sumOf({ period, day, model, provider, keyId }: UsageKey): UsageSum {
+    const latest = this.#latest;
+    if (latest !== undefined && latest.period === period && latest.day === day && latest.model === model && latest.provider === provider && latest.keyId === keyId) return latest;
+    const name = `${period}\n${day}\n${provider}\n${keyId}\n${model}`;
+    let sum = this.#sums.get(name);
+    if (sum === undefined) {
+      sum = {
+        period, day, model, provider, keyId, requests: 0, tokens: 0, byokTokens: 0, promptTokens: 0, completionTokens: 0, costNanoUsd: 0n, chargeNanoUsd: 0n, adjustedNanoUsd: 0n, savingsNanoUsd: 0n, total: [], firstToken: [],
+      };
+      this.#sums.set(name, sum);
+    }
+    this.#latest = sum;
+    return sum;
   }
 }
 
@@ -155,24 +171,32 @@ export interface AttemptDelta {
   readonly estimatedNanoUsd: bigint;
 }
 
+type AttemptSum = { -readonly [Name in keyof AttemptDelta]: AttemptDelta[Name] };
+
 export class AttemptTally {
-  readonly #sums = new Map<string, { -readonly [Name in keyof AttemptDelta]: AttemptDelta[Name] }>();
+  readonly #sums = new Map<string, AttemptSum>();
+  /** The next attempt is mostly of the same kind. */
+  #latest: AttemptSum | undefined;
 
   add(day: string, { provider, tokens, amountNanoUsd, source }: { readonly provider: string; readonly tokens: bigint; readonly amountNanoUsd: bigint; readonly source: string }): void {
-    const estimatedNanoUsd = source === 'provider' ? 0n : amountNanoUsd;
-    const name = `${day}\n${provider}`;
-    const known = this.#sums.get(name);
-    if (known === undefined) {
-      this.#sums.set(name, { day, provider, attempts: 1, tokens, costNanoUsd: amountNanoUsd, estimatedNanoUsd });
-      return;
-    }
-    known.attempts += 1;
-    known.tokens += tokens;
-    known.costNanoUsd += amountNanoUsd;
-    known.estimatedNanoUsd += estimatedNanoUsd;
+    const sum = this.#sumOf(day, provider);
+    sum.attempts += 1;
+    sum.tokens += tokens;
+    sum.costNanoUsd += amountNanoUsd;
+    if (source !== 'provider') sum.estimatedNanoUsd += amountNanoUsd;
   }
 
   deltas(): readonly AttemptDelta[] {
     return [...this.#sums.values()];
+  }
+
+  #sumOf(day: string, provider: string): AttemptSum {
+    const latest = this.#latest;
+    if (latest !== undefined && latest.day === day && latest.provider === provider) return latest;
+    const name = `${day}\n${provider}`;
+    let sum = this.#sums.get(name);
+    if (sum === undefined) this.#sums.set(name, (sum = { day, provider, attempts: 0, tokens: 0n, costNanoUsd: 0n, estimatedNanoUsd: 0n }));
+    this.#latest = sum;
+    return sum;
   }
 }
