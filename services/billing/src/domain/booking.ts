@@ -1,10 +1,10 @@
 /** From facts to ledger rows: pure, so that the same facts in any order and any number of times give the same sums. */
 import { assert } from '@signalbox/kernel/assert';
-import { addAttempt, addOutcome, correctionOf, fold } from '@signalbox/ledger-core/fold';
+import { correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type DraftEntry, type LedgerEntry } from './open-account.js';
-import { chargeDetail, newRequest, withAttempt, type AttemptSource, type RequestState } from './request.js';
+import { chargeDetail, RequestState, type AttemptSource } from './request.js';
 import { usageOf } from './usage.js';
 
 export interface Booking {
@@ -18,7 +18,7 @@ export interface Booking {
 export interface BookingInput {
   readonly attempts: readonly CheckedAttempt[];
   readonly outcomes: readonly CheckedOutcome[];
-  /** States of all requests named, as far as they exist. */
+  /** States of all requests named, as far as they exist; changed by the booking. */
   readonly requests: ReadonlyMap<string, RequestState>;
   /** Heads of all accounts named, as far as they exist. */
   readonly heads: ReadonlyMap<string, AccountHead>;
@@ -45,11 +45,13 @@ function bookedTo(periods: ChargePeriods, books: Books | undefined): ChargePerio
 
 const NO_FLAGS: readonly string[] = [];
 
+const NONE: readonly never[] = [];
+
 interface OpenRequest {
-  state: RequestState;
+  readonly state: RequestState;
   /** Of this batch, and new. */
-  readonly attempts: CheckedAttempt[];
-  readonly told: CheckedOutcome[];
+  attempts: readonly CheckedAttempt[];
+  told: readonly CheckedOutcome[];
 }
 
 /** Requests booked in one part: about a millisecond. */
@@ -62,38 +64,28 @@ export function* bookInParts({ attempts, outcomes, requests, heads, nowMs, books
   const touched = new Map<string, OpenRequest>();
   const accounts = new Map<string, OpenAccount>();
 
+  /** Undefined: the fact names another account than its request has. */
+  const stateOf = ({ requestId, accountId }: CheckedAttempt | CheckedOutcome, open: OpenRequest | undefined): RequestState | undefined => {
+    const state = open?.state ?? requests.get(requestId) ?? new RequestState(accountId);
+    return state.accountId === accountId ? state : undefined;
+  };
+
   for (const attempt of attempts) {
-    const { requestId, accountId } = attempt;
-    const open = touched.get(requestId);
-    const state = open?.state ?? requests.get(requestId) ?? newRequest(accountId);
-    if (state.accountId !== accountId) {
-      refused.push(attempt);
-      continue;
-    }
-    const facts = addAttempt(state.facts, attempt.fact);
-    if (facts === state.facts) continue;
-    const next = withAttempt(state, facts, attempt.keyId, attempt.periods, attempt);
-    if (open === undefined) touched.set(requestId, { state: next, attempts: [attempt], told: [] });
-    else {
-      open.state = next;
-      open.attempts.push(attempt);
+    const open = touched.get(attempt.requestId);
+    const state = stateOf(attempt, open);
+    if (state === undefined) refused.push(attempt);
+    else if (state.addAttempt(attempt.fact, attempt.keyId, attempt.periods, attempt)) {
+      if (open === undefined) touched.set(attempt.requestId, { state, attempts: [attempt], told: NONE });
+      else open.attempts = [...open.attempts, attempt];
     }
   }
   for (const outcome of outcomes) {
-    const { requestId, accountId } = outcome;
-    const open = touched.get(requestId);
-    const state = open?.state ?? requests.get(requestId) ?? newRequest(accountId);
-    if (state.accountId !== accountId) {
-      refused.push(outcome);
-      continue;
-    }
-    const facts = addOutcome(state.facts, outcome.fact);
-    if (facts === state.facts) continue;
-    const next = { ...state, facts };
-    if (open === undefined) touched.set(requestId, { state: next, attempts: [], told: [outcome] });
-    else {
-      open.state = next;
-      open.told.push(outcome);
+    const open = touched.get(outcome.requestId);
+    const state = stateOf(outcome, open);
+    if (state === undefined) refused.push(outcome);
+    else if (state.addOutcome(outcome.fact)) {
+      if (open === undefined) touched.set(outcome.requestId, { state, attempts: NONE, told: [outcome] });
+      else open.told = open.told.length === 0 ? [outcome] : [...open.told, outcome];
     }
   }
 
@@ -108,6 +100,8 @@ export function* bookInParts({ attempts, outcomes, requests, heads, nowMs, books
     if (account === undefined) accounts.set(state.accountId, (account = new OpenAccount(state.accountId, heads.get(state.accountId) ?? NEW_HEAD, addRow)));
     for (const attempt of ended) account.attempt(attemptRow(attempt, books), attempt.fact.byok);
     if (!charge(account, requestId, state, nowMs, books)) unrecorded.push(...told);
+    // What is booked may be forgotten between parts.
+    touched.delete(requestId);
   }
   return { outcomes: unrecorded, accounts: [...accounts.values()].map((account) => account.booked()), refused };
 }

@@ -1,9 +1,12 @@
 /** What the ledger knows of a request: read back from its own rows, which are the only state there is. */
 import { asNanoUsd } from '@signalbox/kernel/money';
-import { addAttempt, addOutcome, NO_FACTS, type AttemptFact, type Booked, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
+import { addAttempt, addOutcome, NO_FACTS, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import { completionTokens, NO_TOKENS, promptTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { AttemptUsage } from './usage.js';
+
+const NONE: readonly never[] = [];
+const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
 
 /** What a charge row repeats of the attempt it stands for. */
 export interface AttemptSource {
@@ -15,16 +18,37 @@ export interface AttemptSource {
   readonly usage: AttemptUsage;
 }
 
-export interface RequestState {
-  readonly accountId: string;
-  readonly keyId: string;
-  readonly facts: RequestFacts;
-  readonly booked: Booked | undefined;
+/** Changed in place as facts are added: nearly all requests are booked as they come to be known, and die then. */
+export class RequestState {
+  keyId = '';
+  facts = NO_FACTS;
+  booked: Booked | undefined;
   /** Attempts that the latest row about the charge counts; empty while there is none. */
-  readonly bookedAttempts: readonly number[];
-  readonly periods: ChargePeriods;
+  bookedAttempts: readonly number[] = NONE;
+  periods = NO_PERIODS;
   /** One an attempt. */
-  readonly sources: readonly AttemptSource[];
+  sources: readonly AttemptSource[] = NONE;
+
+  constructor(readonly accountId: string) {}
+
+  /** False when the attempt is known. The first attempt's key and periods are the request's. */
+  addAttempt(fact: AttemptFact, keyId: string, periods: ChargePeriods, source: AttemptSource): boolean {
+    const facts = addAttempt(this.facts, fact);
+    if (facts === this.facts) return false;
+    this.facts = facts;
+    if (this.keyId === '') this.keyId = keyId;
+    if (this.periods.month === '') this.periods = periods;
+    this.sources = this.sources.length === 0 ? [source] : [...this.sources, source];
+    return true;
+  }
+
+  /** False when it says nothing new. */
+  addOutcome(fact: OutcomeFact): boolean {
+    const facts = addOutcome(this.facts, fact);
+    if (facts === this.facts) return false;
+    this.facts = facts;
+    return true;
+  }
 }
 
 /** The part of an attempt row's detail that booking needs again; what is empty or false is left out. */
@@ -82,52 +106,37 @@ export type StoredRow = {
   readonly atMs: bigint;
 } & ({ readonly kind: 'attempt'; readonly detail: AttemptDetail } | { readonly kind: 'charge' | 'adjustment' | 'outcome'; readonly detail: ChargeDetail });
 
-const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
-
-export function newRequest(accountId: string): RequestState {
-  return { accountId, keyId: '', facts: NO_FACTS, booked: undefined, bookedAttempts: [], periods: NO_PERIODS, sources: [] };
-}
-
-/** The state with one more attempt, whose fact is in `facts` already. The first attempt's key and periods are the request's. */
-export function withAttempt(state: RequestState, facts: RequestFacts, keyId: string, periods: ChargePeriods, source: AttemptSource): RequestState {
-  return {
-    accountId: state.accountId,
-    keyId: state.keyId === '' ? keyId : state.keyId,
-    facts,
-    booked: state.booked,
-    bookedAttempts: state.bookedAttempts,
-    periods: state.periods.month === '' ? periods : state.periods,
-    sources: state.sources.length === 0 ? [source] : [...state.sources, source],
-  };
-}
-
 function usageOfDetail({ model = '', tokens = {}, savings = '0', total_ms: totalMs = 0, ttft_ms: ttftMs = 0 }: AttemptDetail): AttemptUsage {
   const counts = { ...NO_TOKENS, ...tokens };
   return { model, promptTokens: promptTokens(counts), completionTokens: completionTokens(counts), savingsNanoUsd: BigInt(savings), totalMs, ttftMs };
 }
 
-function withRow(state: RequestState, row: StoredRow): RequestState {
+function addRow(state: RequestState, row: StoredRow): void {
   if (row.kind === 'attempt') {
     const { retry_of: retryOf = [], byok = false, day = '', week = '', plan = '' } = row.detail;
     const fact = { attempt: row.attempt, retryOf, costNanoUsd: asNanoUsd(row.amountNanoUsd), tokens: Number(byok ? row.byokTokens : row.tokens), byok };
     const source = { fact, source: row.source, provider: row.provider, cardId: row.cardId, endedAtMs: row.atMs, usage: usageOfDetail(row.detail) };
-    return withAttempt(state, addAttempt(state.facts, fact), row.keyId, { day, week, month: row.period, plan }, source);
+    state.addAttempt(fact, row.keyId, { day, week, month: row.period, plan }, source);
+    return;
   }
-  let { facts } = state;
-  for (const [attempt, outcome, toldByEdge] of row.detail.outcomes) facts = addOutcome(facts, { attempt, outcome, toldByEdge });
-  if (row.kind === 'outcome') return { ...state, facts };
+  for (const [attempt, outcome, toldByEdge] of row.detail.outcomes) state.addOutcome({ attempt, outcome, toldByEdge });
+  if (row.kind === 'outcome') return;
   const before = state.booked ?? { chargeNanoUsd: 0n, tokens: 0, byokTokens: 0 };
-  const booked: Booked = {
+  state.booked = {
     chargeNanoUsd: asNanoUsd(before.chargeNanoUsd + row.amountNanoUsd),
     tokens: before.tokens + Number(row.tokens),
     byokTokens: before.byokTokens + Number(row.byokTokens),
   };
-  return { ...state, booked, bookedAttempts: row.detail.charged, facts };
+  state.bookedAttempts = row.detail.charged;
 }
 
 /** States by request id. Rows of one request ascend by sequence. */
 export function requestsOf(rows: readonly StoredRow[]): Map<string, RequestState> {
   const states = new Map<string, RequestState>();
-  for (const row of rows) states.set(row.requestId, withRow(states.get(row.requestId) ?? newRequest(row.accountId), row));
+  for (const row of rows) {
+    let state = states.get(row.requestId);
+    if (state === undefined) states.set(row.requestId, (state = new RequestState(row.accountId)));
+    addRow(state, row);
+  }
   return states;
 }
