@@ -56,11 +56,11 @@ function isOutputFarOff(tokens: TokenCounts, { outputBytes, thoughtBytes }: Seen
 
 /** Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING, section 5). */
 export function chargeOf(seen: Seen, card: PriceCard, reference: PriceCard | undefined, outputMax: number): Charge {
-  const own = seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes, outputMax) : NO_TOKENS;
-  const tokens = seen.usage?.tokens ?? own;
+  const tokens = seen.usage?.tokens ?? (seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes, outputMax) : NO_TOKENS);
+  const ownPrompt = seen.isAnswered ? seen.promptTokens : 0;
   const flags: string[] = [];
   if (seen.usage === undefined && seen.isAnswered) flags.push('estimated');
-  if (seen.usage === undefined ? seen.usageUnreadable : seen.usage.isSuspect || isFarOff(promptTokens(tokens), own.inputUncached) || isOutputFarOff(tokens, seen, outputMax)) {
+  if (seen.usage === undefined ? seen.usageUnreadable : seen.usage.isSuspect || isFarOff(promptTokens(tokens), ownPrompt) || isOutputFarOff(tokens, seen, outputMax)) {
     flags.push('suspect');
   }
   // A refused attempt costs nothing, the fee per request included.

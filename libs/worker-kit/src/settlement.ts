@@ -59,6 +59,13 @@ interface LiveUse {
   readonly requestId: string;
   /** Attempts that use it. */
   uses: number;
+  /** Told, or just being told. */
+  isTold: boolean;
+}
+
+interface Finished {
+  readonly seq: number;
+  readonly hold: FinishedHold;
 }
 
 export interface SettlementOptions {
@@ -71,12 +78,11 @@ export interface SettlementOptions {
 
 export function createSettlement({ writer, quota, clock, liveHolds }: SettlementOptions): Settlement {
   const holds = new Map<string, LiveUse>();
-  let fresh: LiveUse[] = [];
-  let queue: { readonly seq: number; readonly hold: FinishedHold }[] = [];
+  let queue: Finished[] = [];
   let isSending = false;
   let isClosed = false;
   /** Finished, and not known to be in the ledger. */
-  let unbooked: { readonly seq: number; readonly hold: FinishedHold }[] = [];
+  let unbooked: Finished[] = [];
   /** Up to here facts were dropped from `unbooked`: until the ledger has them nothing complete can be told. */
   let droppedSeq = 0;
   let ledgerSeq = 0;
@@ -117,16 +123,21 @@ export function createSettlement({ writer, quota, clock, liveHolds }: Settlement
       if (last) return;
     }
   };
-  const keepUnbooked = (hold: FinishedHold, seq: number): void => {
+  const keepUnbooked = (finished: Finished): void => {
     if (unbooked.length >= FINISHED_MAX) droppedSeq = unbooked.shift()?.seq ?? 0;
-    unbooked.push({ seq, hold });
+    unbooked.push(finished);
   };
 
   const beatFirst = (): void => {
     firstBeat = undefined;
-    const begun = fresh;
-    fresh = [];
-    heartbeat(begun.filter(({ uses }) => uses > 0));
+    // Most of what began since the last time is over by now.
+    const begun: LiveUse[] = [];
+    for (const hold of holds.values()) {
+      if (hold.isTold) continue;
+      hold.isTold = true;
+      begun.push(hold);
+    }
+    heartbeat(begun);
   };
 
   const armBeat = (): void => {
@@ -170,9 +181,7 @@ export function createSettlement({ writer, quota, clock, liveHolds }: Settlement
         known.uses += 1;
         return;
       }
-      const hold = { accountId, requestId, uses: 1 };
-      holds.set(requestId, hold);
-      fresh.push(hold);
+      holds.set(requestId, { accountId, requestId, uses: 1, isTold: false });
       firstBeat ??= clock.setTimer(FIRST_HEARTBEAT_MS, beatFirst, { unref: true });
     },
     released: (requestId) => {
@@ -182,12 +191,13 @@ export function createSettlement({ writer, quota, clock, liveHolds }: Settlement
       if (known.uses <= 0) holds.delete(requestId);
     },
     finished: (hold, seq) => {
+      const finished = { seq, hold };
       if (queue.length >= FINISHED_MAX) queue.shift();
-      queue.push({ seq, hold });
-      keepUnbooked(hold, seq);
+      queue.push(finished);
+      keepUnbooked(finished);
       schedule(GATHER_MS);
     },
-    finishedBefore: keepUnbooked,
+    finishedBefore: (hold, seq) => keepUnbooked({ seq, hold }),
     begin: () => {
       isComplete = true;
       sendBeat([]).catch(() => undefined);

@@ -47,8 +47,9 @@ export class LiveAttempt {
   }
 }
 
+/** Ids of requests hold no blank: the first attempt, which most have no other after, goes by its request's id. */
 export function attemptKey(requestId: string, attempt: number): string {
-  return `${requestId} ${String(attempt)}`;
+  return attempt === 1 ? requestId : `${requestId} ${String(attempt)}`;
 }
 
 /** When the oldest of them was reserved, in milliseconds since the epoch; 0 when there is none. */

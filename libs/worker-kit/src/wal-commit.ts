@@ -119,13 +119,13 @@ export class GroupCommit {
 
   /** Puts what waits into frames. A record that cannot be encoded fails by itself. */
   private encode(first: number): { readonly group: readonly LogEntry[]; readonly shippable: readonly ShippedRecord[]; readonly next: number } {
-    const group: LogEntry[] = [];
-    const shippable: ShippedRecord[] = [];
-    const { waiting, frames } = this;
+    const { waiting: group, frames } = this;
+    let shippable: ShippedRecord[] = [];
     this.waiting = [];
     frames.clear();
     let next = first;
-    for (const entry of waiting) {
+    let kept = 0;
+    for (const entry of group) {
       const { kind } = entry;
       const seq = kind === FRAME.check ? 0 : next;
       let payload: Buffer;
@@ -137,10 +137,16 @@ export class GroupCommit {
         continue;
       }
       frames.add(kind, seq, payload);
-      group.push(entry);
-      if (kind === FRAME.end || kind === FRAME.outcome) shippable.push({ seq, kind, payload });
+      group[kept] = entry;
+      kept += 1;
+      if (kind === FRAME.end || kind === FRAME.outcome) {
+        // Most writes have one: a list that is made with it is no longer than that.
+        if (shippable.length === 0) shippable = [{ seq, kind, payload }];
+        else shippable.push({ seq, kind, payload });
+      }
       if (kind !== FRAME.check) next += 1;
     }
+    group.length = kept;
     return { group, shippable, next };
   }
 

@@ -44,18 +44,21 @@ const BUFFER_BYTES = 65_536;
 export class FrameBuffer {
   private space = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   private used = 0;
+  /** Kind and sequence of the frame that is added. */
+  private readonly head = Buffer.alloc(1 + SEQ_BYTES);
 
   add(kind: FrameKind, seq: number, payload: Uint8Array): void {
     const at = this.used;
     const end = at + PAYLOAD_AT + payload.length;
     if (end > this.space.length) this.grow(end);
-    const { space } = this;
-    space.set(payload, at + PAYLOAD_AT);
-    space.writeUIntLE(seq, at + SEQ_AT, SEQ_BYTES);
-    space[at + KIND_AT] = kind;
+    const { space, head } = this;
+    head[0] = kind;
+    head.writeUIntLE(seq, 1, SEQ_BYTES);
     space.writeUInt32LE(MARKER_NUMBER, at);
     space.writeUInt32LE(payload.length, at + LENGTH_AT);
-    space.writeUInt32LE(crc32(space.subarray(at + KIND_AT, end)), at + CRC_AT);
+    space.writeUInt32LE(crc32(payload, crc32(head)), at + CRC_AT);
+    space.set(head, at + KIND_AT);
+    space.set(payload, at + PAYLOAD_AT);
     this.used = end;
   }
 
