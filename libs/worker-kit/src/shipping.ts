@@ -11,7 +11,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import type { ShippedRecord } from './wal-files.js';
-import { FRAME } from './wal-frame.js';
+import { WaitingRecords, type RecordBatch } from './waiting-records.js';
 
 export const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 
@@ -29,10 +29,6 @@ const BACKOFF_MAX_MS = 5_000;
 /** Records waiting in memory; beyond it they are read from the log again. */
 const WAITING_MAX = 8_192;
 const SHARDS = 16;
-/** Tags of UsageRecorded: `ended` = 4 and `outcomes` = 5, both length-delimited. */
-const ENDED_TAG = 0x22;
-const OUTCOMES_TAG = 0x2a;
-
 export interface ShippingOptions {
   readonly writer: string;
   readonly provider: string;
@@ -72,40 +68,15 @@ export function usageSubject(writer: string): string {
   return `usage.v1.${sum % SHARDS}`;
 }
 
-function varintLength(value: number): number {
-  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x200000 ? 3 : value < 0x10000000 ? 4 : 5;
-}
-
-function writeVarint(bytes: Buffer, at: number, value: number): number {
-  let rest = value;
-  let next = at;
-  for (; rest > 0x7f; rest >>>= 7) {
-    bytes[next] = (rest & 0x7f) | 0x80;
-    next += 1;
-  }
-  bytes[next] = rest;
-  return next + 1;
-}
-
 /** A UsageRecorded of records that are encoded already: fields of a protobuf message may stand in any order, one after the other. */
-export function joinUsage(range: { readonly writer: string; readonly firstSeq: number; readonly lastSeq: number }, records: readonly ShippedRecord[]): Buffer {
-  const head = usageCodec.encode(range);
-  let length = head.length;
-  for (const { payload } of records) length += 1 + varintLength(payload.length) + payload.length;
-  const bytes = Buffer.allocUnsafe(length);
-  let at = head.copy(bytes);
-  for (const { kind, payload } of records) {
-    bytes[at] = kind === FRAME.end ? ENDED_TAG : OUTCOMES_TAG;
-    at = writeVarint(bytes, at + 1, payload.length);
-    at += payload.copy(bytes, at);
-  }
-  return bytes;
+export function joinUsage(range: { readonly writer: string; readonly firstSeq: number; readonly lastSeq: number }, { fields }: RecordBatch): Buffer {
+  return Buffer.concat([usageCodec.encode(range), fields]);
 }
 
 export function createShipping(options: ShippingOptions): Shipping {
   const { writer, provider, bus, billing, clock, log } = options;
   const subject = usageSubject(writer);
-  let waiting: ShippedRecord[] = [];
+  const waiting = new WaitingRecords();
   /** True when records after `shipped` are missing from `waiting` and must be read from the files. */
   let isBehind = false;
   let isRegistered = false;
@@ -130,9 +101,10 @@ export function createShipping(options: ShippingOptions): Shipping {
   }
 
   function refill(): void {
-    waiting = [...options.read(shipped, WAITING_MAX)];
-    const newest = waiting.at(-1)?.seq ?? shipped;
-    isBehind = waiting.length === WAITING_MAX && newest < options.lastSeq();
+    waiting.clear();
+    const records = options.read(shipped, WAITING_MAX);
+    for (const record of records) waiting.add(record);
+    isBehind = records.length === WAITING_MAX && (records.at(-1)?.seq ?? shipped) < options.lastSeq();
   }
 
   async function ship(): Promise<void> {
@@ -140,12 +112,11 @@ export function createShipping(options: ShippingOptions): Shipping {
     isShipping = true;
     try {
       for (;;) {
-        if (waiting.length === 0 && isBehind) refill();
-        const batch = waiting.slice(0, BATCH_RECORDS);
-        const newest = batch.at(-1);
-        if (newest === undefined) return;
+        if (waiting.count === 0 && isBehind) refill();
+        const batch = waiting.oldest(BATCH_RECORDS);
+        if (batch === undefined) return;
         // Starts at the end of the range carry nothing to book but belong to the sequence.
-        const last = batch.length === waiting.length && !isBehind ? options.lastSeq() : newest.seq;
+        const last = batch.count === waiting.count && !isBehind ? options.lastSeq() : batch.newestSeq;
         const first = shipped + 1;
         await bus.publish(subject, joinUsage({ writer, firstSeq: first, lastSeq: last }, batch), { messageId: resends === 0 ? `${writer}:${last}` : `${writer}:${last}:${resends}` });
         if (isClosed) return;
@@ -153,13 +124,13 @@ export function createShipping(options: ShippingOptions): Shipping {
         // A watermark that went back meanwhile has moved `shipped`: start again from there.
         if (shipped + 1 !== first) continue;
         shipped = last;
-        waiting = waiting.filter(({ seq }) => seq > last);
+        waiting.dropUpTo(last);
         arm('watermark-busy', busyMs(), () => void poll());
       }
     } catch (error) {
       log.warn('The bus did not take usage; it is sent again.', { writer, error: error instanceof Error ? error.name : 'unknown' });
       // An outage may last: the files hold what waits.
-      waiting = [];
+      waiting.clear();
       isBehind = true;
       arm('ship', backoffMs, () => void ship());
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS);
@@ -171,7 +142,7 @@ export function createShipping(options: ShippingOptions): Shipping {
   function resend(): void {
     resends += 1;
     shipped = ledger;
-    waiting = [];
+    waiting.clear();
     isBehind = true;
     progressAtMs = clock.monotonicMs();
     arm('ship', 0, () => void ship());
@@ -187,7 +158,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       progressAtMs = clock.monotonicMs();
       if (shipped < ledger) {
         shipped = ledger;
-        waiting = waiting.filter((record) => record.seq > ledger);
+        waiting.dropUpTo(ledger);
       }
     } else if (shipped > ledger && clock.monotonicMs() - progressAtMs > STALL_MS) resend();
     options.onLedger(ledger);
@@ -219,7 +190,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       shipped = ledger;
       isRegistered = true;
       options.onRegistered(ledger);
-      waiting = [];
+      waiting.clear();
       isBehind = true;
       void ship();
       arm('watermark', busyMs(), () => void poll());
@@ -233,9 +204,9 @@ export function createShipping(options: ShippingOptions): Shipping {
   return {
     begin: () => void register(),
     add: (records) => {
-      if (isBehind || waiting.length + records.length > WAITING_MAX) isBehind = true;
-      else for (const record of records) waiting.push(record);
-      if (waiting.length >= BATCH_RECORDS) void ship();
+      if (isBehind || waiting.count + records.length > WAITING_MAX) isBehind = true;
+      else for (const record of records) waiting.add(record);
+      if (waiting.count >= BATCH_RECORDS) void ship();
       else arm('gather', GATHER_MS, () => void ship());
     },
     shippedSeq: () => shipped,
