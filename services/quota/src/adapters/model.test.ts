@@ -2,8 +2,11 @@ import { afterAll, expect, test } from '@jest/globals';
 import { stopTestStores } from '@signalbox/testkit/stores';
 import { compareModel } from '../testing/model.js';
 
-test('scripts and the pure state machine agree after each of 2,000 random commands', async () => {
-  const { commands, decisions, missed, freed, granted } = await compareModel(20, 100);
+test.each([
+  ['each of 2,000 random commands', false],
+  ['each turn of 2,000 random commands that are told several at once', true],
+])('scripts and the pure state machine agree after %s', async (_, isGathered) => {
+  const { commands, decisions, missed, freed, granted } = await compareModel(20, 100, isGathered);
   expect(commands).toBe(2_000);
   expect(decisions).toEqual(['admitted', 'blocked', 'burst', 'ended', 'rate', 'wall']);
   expect([missed.size, freed.size, granted.size]).toEqual([2, 2, 2]);

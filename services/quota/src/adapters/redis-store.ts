@@ -1,4 +1,4 @@
-/** Quota in Redis: one script a call, time from Redis, no retries in the client (docs/adr: a resent command would count twice). */
+/** Quota in Redis: scripts alone change it, time from Redis, no retries in the client (docs/adr: a resent command would count twice). */
 import { createHash } from 'node:crypto';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -10,7 +10,8 @@ import type { Log } from '@signalbox/runtime/log';
 import { Redis } from 'ioredis';
 import type { QuotaStore } from '../domain/ports.js';
 import type { QuotaMetrics } from '../metrics.js';
-import { SCRIPTS, type ScriptName } from './scripts.js';
+import { createGather, type ScriptCall, type ScriptResult } from './gather.js';
+import { SCRIPTS, type RequestScript, type ScriptName } from './scripts.js';
 import { createSilence } from './silence.js';
 
 export interface RedisStoreOptions {
@@ -42,6 +43,8 @@ const HEARD_KEY = 'heard';
 
 const KIND_LETTERS: Readonly<Record<PeriodKind, string>> = { day: 'd', week: 'w', month: 'm', plan: 'p', total: 't' };
 const METER_LETTERS = { charge: 'c', tokens: 't', byok: 'b' } as const;
+/** Of a charge whose periods are those of its hold. */
+const NO_PERIODS = { day: '', week: '', month: '', plan: '' } as const;
 const DECISIONS: Readonly<Record<string, AdmitDecision>> = { admitted: 'admitted', rate: 'rate', burst: 'burst', wall: 'wall', blocked: 'blocked' };
 
 const wallText = (walls: readonly Wall[]): string => walls.map((wall) => `${wall.scope === 'account' ? 'a' : 'k'}${KIND_LETTERS[wall.period]}${METER_LETTERS[wall.meter]}${wall.limit};`).join('');
@@ -69,7 +72,6 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
-    enableAutoPipelining: true,
     retryStrategy: (times) => Math.min(50 * times, RECONNECT_MS_MAX),
   });
   const hashes = new Map(Object.entries(SCRIPTS).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]));
@@ -116,19 +118,36 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     });
   });
 
-  const call = async (name: ScriptName, accountId: string, args: readonly string[]): Promise<unknown> => {
+  const argsOf = ({ accountId, args }: ScriptCall): readonly string[] => {
+    const tag = `{${accountId}}`;
+    return [`q:${tag}`, `h:${tag}`, `f:${tag}`, `e:${tag}:`, String(fixedNowMs()), ...args];
+  };
+  const hashOf = ({ name }: ScriptCall): string => hashes.get(name) ?? '';
+  const settled = (work: Promise<unknown>): Promise<ScriptResult> => work.then((answer) => ({ answer }), (error: unknown) => ({ error: error instanceof Error ? error : new Error('unknown') }));
+  const sendMany = async (calls: readonly ScriptCall[]): Promise<ScriptResult[]> => {
+    const pipeline = redis.pipeline();
+    for (const each of calls) pipeline.evalsha(hashOf(each), 4, ...argsOf(each));
+    const results = (await pipeline.exec().catch(() => null)) ?? [];
+    return calls.map((_, index) => {
+      const [error, answer] = results[index] ?? [new Error('the connection has ended'), undefined];
+      return error === null ? { answer } : { error };
+    });
+  };
+  const send = async (calls: readonly ScriptCall[]): Promise<readonly ScriptResult[]> => {
+    const [only] = calls;
+    const results = calls.length === 1 && only !== undefined ? [await settled(redis.evalsha(hashOf(only), 4, ...argsOf(only)))] : await sendMany(calls);
+    for (const [index, each] of calls.entries()) {
+      const result = results[index];
+      if (result !== undefined && 'error' in result && result.error.message.startsWith('NOSCRIPT')) results[index] = await settled(redis.eval(SCRIPTS[each.name], 4, ...argsOf(each)));
+    }
+    return results;
+  };
+  const gather = createGather({ send });
+  const timed = async (work: () => Promise<unknown>): Promise<unknown> => {
     const startMs = clock.monotonicMs();
     if (run === '' || silence.isSilent()) throw new Fault('quota_unavailable', 'redis is away');
-    const tag = `{${accountId}}`;
-    const rest = [`q:${tag}`, `h:${tag}`, `f:${tag}`, `e:${tag}:`, String(fixedNowMs()), ...args];
     try {
-      let answer: unknown;
-      try {
-        answer = await silence.within(redis.evalsha(hashes.get(name) ?? '', 4, ...rest));
-      } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-        answer = await silence.within(redis.eval(SCRIPTS[name], 4, ...rest));
-      }
+      const answer = await silence.within(work());
       metrics.storeTook((clock.monotonicMs() - startMs) / 1_000);
       return answer;
     } catch (error) {
@@ -136,6 +155,8 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
     }
   };
+  const step = (name: RequestScript, accountId: string, terms: readonly string[], own: readonly string[]): Promise<unknown> => timed(() => gather.step(name, accountId, terms, own));
+  const call = (name: ScriptName, accountId: string, args: readonly string[]): Promise<unknown> => timed(() => gather.call(name, accountId, args));
 
   // Holds and finished charges of an account are one hash each, which Redis drops when it is empty. Not atomic: a key that comes or goes meanwhile may be missed.
   const openAccounts = async (): Promise<readonly string[]> => {
@@ -170,30 +191,34 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     ready: () => run !== '',
     admit: async (accountId, command): Promise<AdmitAnswer> => {
       const optional = (value: number | undefined): string => (value === undefined ? '' : String(value));
-      const answer = (await call('admit', accountId, [
-        life, command.requestId, command.keyId, command.counter, String(command.amount), String(command.tokens), command.byok ? '1' : '0', String(command.minAmount),
-        String(command.anchorDay), lengthMs, optional(command.requestsPerMinute), optional(command.burstPerSecond), optional(command.keyRequestsPerMinute), wallText(command.walls), command.needsTotals ? '1' : '0', String(command.minTokens),
-      ])) as readonly string[];
-      const [word = '', retry = '0', rateLimit = '', rateLeft = '0', rateReset = '0', planTokens = '0', wallIndex = '-1', spend = '0', reserved = '0', held = '0', day = '', week = '', month = '', plan = '', at = '0', heldTokens = '0', roomCharge = '', roomTokens = ''] = answer;
+      const terms = [
+        life, command.keyId, command.counter, command.byok ? '1' : '0', String(command.anchorDay), lengthMs,
+        optional(command.requestsPerMinute), optional(command.burstPerSecond), optional(command.keyRequestsPerMinute), wallText(command.walls), command.needsTotals ? '1' : '0',
+      ];
+      const answer = await step('admit', accountId, terms, [command.requestId, String(command.amount), String(command.tokens), String(command.minAmount), String(command.minTokens)]);
+      const [word = '', day = '', week = '', month = '', plan = '', at = '0', planTokens = '0', ...figures] = String(answer).split('\n');
       if (word === 'ended' || word === 'unloaded') return word;
       const decision = DECISIONS[word];
       if (decision === undefined) throw new Fault('quota_unavailable', 'redis answered out of turn');
-      return {
+      const [first = '0', second = '0', third = '', fourth = '', rateLimit = '', rateLeft = '0', rateReset = '0'] = figures;
+      const common = {
         decision,
-        retryAfterMs: Number(retry),
         rate: rateLimit === '' ? undefined : { limit: Number(rateLimit), remaining: Number(rateLeft), resetMs: Number(rateReset) },
         planTokens: BigInt(planTokens),
-        wall: wallIndex === '-1' ? undefined : { index: Number(wallIndex), spend: BigInt(spend), reserved: BigInt(reserved) },
-        held: BigInt(held),
-        heldTokens: BigInt(heldTokens),
-        room: { charge: roomCharge === '' ? undefined : BigInt(roomCharge), tokens: roomTokens === '' ? undefined : BigInt(roomTokens) },
         periods: { day, week, month, plan, reservedAtMs: Number(at) },
       };
+      if (decision === 'admitted') {
+        const room = { charge: third === '' ? undefined : BigInt(third), tokens: fourth === '' ? undefined : BigInt(fourth) };
+        return { ...common, retryAfterMs: 0, wall: undefined, held: BigInt(first), heldTokens: BigInt(second), room };
+      }
+      const wall = second === '-1' ? undefined : { index: Number(second), spend: BigInt(third), reserved: BigInt(fourth) };
+      return { ...common, retryAfterMs: Number(first), wall, held: 0n, heldTokens: 0n, room: { charge: undefined, tokens: undefined } };
     },
-    release: async (accountId, requestId) => (await call('release', accountId, [requestId])) === 1,
-    heartbeat: async (accountId, requestId, toAmount, toTokens, writer = '') => (await call('heartbeat', accountId, [requestId, String(toAmount), String(toTokens), writer])) === 1,
+    release: async (accountId, requestId) => (await step('release', accountId, [], [requestId])) === 1,
+    heartbeat: async (accountId, requestId, toAmount, toTokens, writer = '') => (await step('heartbeat', accountId, [writer], [requestId, String(toAmount), String(toTokens)])) === 1,
     reregister: async (accountId, { requestId, amount, tokens, byok, keyId, periods, isStarted, writer = '' }) => {
-      await call('reregister', accountId, [requestId, String(amount), String(tokens), byok ? '1' : '0', keyId, periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), isStarted ? '1' : '0', writer]);
+const terms = [keyId, byok ? '1' : '0', periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), writer];
+      await step('reregister', accountId, terms, [requestId, String(amount), String(tokens), isStarted ? '1' : '0']);
     },
     isHeld: (accountId, requestId) => ask(async () => (await silence.within(redis.hexists(`h:{${accountId}}`, requestId))) === 1),
     epoch: () =>
@@ -208,8 +233,8 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
         await silence.within(redis.hset(HEARD_KEY, writer, epoch));
       }),
     finish: async (accountId, { requestId, charge, tokens, byok, keyId, periods, writer = '' }) => {
-      const fixed = periods === undefined ? ['', '', '', '', ''] : [periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs)];
-      return (await call('finish', accountId, [requestId, String(charge), String(tokens), byok ? '1' : '0', keyId, ...fixed, lengthMs, writer])) === 1;
+      const { day, week, month, plan } = periods ?? NO_PERIODS;
+      return (await step('finish', accountId, [keyId, day, week, month, plan, lengthMs, writer], [requestId, String(charge), String(tokens), byok ? '1' : '0'])) === 1;
     },
     totalsSeq: (accountId) => ask(async () => BigInt((await silence.within(redis.hgetBuffer(`q:{${accountId}}`, 'b:account|total')))?.readDoubleLE(0) ?? 0)),
     applyTotals: async (accountId, { seq, totals, requestIds, previousSeq = 0n, knownSeq }, epoch) => {

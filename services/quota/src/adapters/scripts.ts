@@ -2,159 +2,57 @@
  * The steps of ledger-core's admission as Redis scripts. Keys of an account share a hash tag:
  * KEYS[1] hash of buckets, windows and marks; [2] hash of holds; [3] hash of finished charges; [4] prefix of the sets of ended ids.
  * ARGV[1] is 0 for Redis TIME, else the time itself (milliseconds; tests only). Numbers are doubles: callers check 0 to 9e15.
+ *
+ * The scripts of `PER_REQUEST` take requests of the account in their order and answer each as if it had come alone. ARGV[2] is the number
+ * of terms; the terms follow, which is what some of the requests have in common, then request by request the number of its terms and what is its own.
+ * A script reads a field at most once, works on what it read, and writes in the end (`done`), what is removed first: a Redis that is full lets the rest follow.
  */
-import { BLOCKED_NOTICE_MS, BUCKET_MEMORY_MS, ENDED_GENERATION_MS, LEASE_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/admission';
-
-// Packed forms: bucket = 10 doubles in the order of Bucket; hold = amount tokens byok dispatched lease reservedAt, key day week month plan walls;
-// finished = charge tokens byok at, key day week month plan; both with their writer behind, which a record of an older version lacks; window = head sum, then one count a slot.
-const PRELUDE = `
-local Q,H,F,E=KEYS[1],KEYS[2],KEYS[3],KEYS[4]
-local call,floor,pack,unp,fmt,max,min=redis.call,math.floor,struct.pack,struct.unpack,string.format,math.max,math.min
-local now=tonumber(ARGV[1])
-if now==0 then local T=call('TIME') now=T[1]*1000+floor(T[2]/1000) end
-local BF,HF,FF='<dddddddddd','<ddddddssssss','<ddddsssss'
-local ZERO=pack(BF,0,0,0,0,0,0,0,0,0,0)
-local function int(n) return fmt('%.0f',n) end
-local function civil(days)
-  local z=days+719468
-  local era=floor(z/146097)
-  local doe=z-era*146097
-  local yoe=floor((doe-floor(doe/1460)+floor(doe/36524)-floor(doe/146096))/365)
-  local doy=doe-(365*yoe+floor(yoe/4)-floor(yoe/100))
-  local mp=floor((5*doy+2)/153)
-  local m=mp<10 and mp+3 or mp-9
-  local y=yoe+era*400
-  if m<=2 then y=y+1 end
-  return y,m,doy-floor((153*mp+2)/5)+1
-end
-local function ids(at,anchor,len)
-  local days=floor(at/86400000)
-  local y,m,d=civil(days)
-  local thu=days-((days+3)%7)+3
-  local wy=civil(thu)
-  local p=wy-1
-  local jan1=p*365+floor(p/4)-floor(p/100)+floor(p/400)+306-719468
-  local month=fmt('%04d-%02d',y,m)
-  local plan=month
-  if d<anchor then if m==1 then plan=fmt('%04d-12',y-1) else plan=fmt('%04d-%02d',y,m-1) end end
-  local day=fmt('%s-%02d',month,d)
-  if len>0 then month='p'..int(floor(at/len)) plan=month end
-  return {day,fmt('%04d-W%02d',wy,floor((thu-jan1)/7)+1),month,plan,at}
-end
-local function names(key,p)
-  local n={'b:account|day:'..p[1],'b:account|week:'..p[2],'b:account|month:'..p[3],'b:account|plan:'..p[4],'b:account|total'}
-  if key~='' then
-    local k='b:'..key..'|'
-    n[6]=k..'day:'..p[1] n[7]=k..'week:'..p[2] n[8]=k..'month:'..p[3] n[9]=k..'total'
-  end
-  return n
-end
-local function change(key,p,fc,ft,fb,hc,ht,hb)
-  local n=names(key,p)
-  local v=call('HMGET',Q,unpack(n))
-  local set={}
-  for i=1,#n do
-    local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,v[i] or ZERO)
-    set[2*i-1]=n[i] set[2*i]=pack(BF,s,c,t,b,c2+fc,t2+ft,b2+fb,c3+hc,t3+ht,b3+hb)
-  end
-  call('HSET',Q,unpack(set))
-end
-local sums={}
-local function add(key,p,fc,ft,fb,hc,ht,hb)
-  local id=key..'|'..p[1]..p[2]..p[3]..p[4]
-  local e=sums[id]
-  if not e then e={key,p,0,0,0,0,0,0} sums[id]=e sums[#sums+1]=e end
-  e[3]=e[3]+fc e[4]=e[4]+ft e[5]=e[5]+fb e[6]=e[6]+hc e[7]=e[7]+ht e[8]=e[8]+hb
-end
-local function apply() for i=1,#sums do change(unpack(sums[i],1,8)) end end
-local function writer_at(s,at) if at>#s then return '' end return (unp('<s',s,at)) end
-local function hold_of(s)
-  local a,t,b,d,l,at,key,day,week,month,plan,walls,rest=unp(HF,s)
-  return {a=a,t=t,b=b,d=d,l=l,key=key,p={day,week,month,plan,at},walls=walls,w=writer_at(s,rest)}
-end
-local function put_hold(req,h)
-  call('HSET',H,req,pack(HF..'s',h.a,h.t,h.b,h.d,h.l,h.p[5],h.key,h.p[1],h.p[2],h.p[3],h.p[4],h.walls,h.w or ''))
-end
-local function held(h,a,t) change(h.key,h.p,0,0,0,a,h.b==1 and 0 or t,h.b==1 and t or 0) end
-local function drop(req,h) held(h,-h.a,-h.t) call('HDEL',H,req) end
-local function unhold(req,h) add(h.key,h.p,0,0,0,-h.a,h.b==1 and 0 or -h.t,h.b==1 and -h.t or 0) call('HDEL',H,req) end
-local function finished_of(s)
-  local c,t,b,at,key,day,week,month,plan,rest=unp(FF,s)
-  return {c=c,t=t,b=b,at=at,key=key,p={day,week,month,plan,at},w=writer_at(s,rest)}
-end
-local function book(f,sign) add(f.key,f.p,sign*f.c,f.b==1 and 0 or sign*f.t,f.b==1 and sign*f.t or 0,0,0,0) end
-local GEN=floor(now/${ENDED_GENERATION_MS})
-local function has_ended(req) return call('SISMEMBER',E..int(GEN),req)==1 or call('SISMEMBER',E..int(GEN-1),req)==1 end
-local function mark(req)
-  local k=E..int(GEN)
-  call('SADD',k,req)
-  call('PEXPIRE',k,${ENDED_GENERATION_MS * 3})
-end
-local function used(s,meter)
-  local q,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,s or ZERO)
-  if meter=='c' then return c+c2,c3 elseif meter=='t' then return t+t2,t3 end
-  return b+b2,b3
-end
-local KIND={d='day:',w='week:',m='month:',p='plan:'}
-local AT={d=1,w=2,m=3,p=4}
-local function wall_name(scope,kind,key,p)
-  local s=scope=='a' and 'b:account|' or 'b:'..key..'|'
-  if kind=='t' then return s..'total' end
-  return s..KIND[kind]..p[AT[kind]]
-end
-local function awaited() return now<tonumber(call('HGET',Q,'B') or '0') and 1 or 0 end
-local function leases()
-  local gone=0
-  local due=call('HGET',Q,'w')
-  if not due or tonumber(due)>now then return 0 end
-  local nxt
-  local all=call('HGETALL',H)
-  for i=1,#all,2 do
-    local h=hold_of(all[i+1])
-    if h.d==0 then
-      if h.l<=now then drop(all[i],h) mark(all[i]) call('HDEL',Q,'ok') gone=gone+1
-      elseif not nxt or h.l<nxt then nxt=h.l end
-    end
-  end
-  if nxt then call('HSET',Q,'w',int(max(nxt,now+${SWEEP_INTERVAL_MS}))) else call('HDEL',Q,'w') end
-  return gone
-end
-`;
+import { BLOCKED_NOTICE_MS, BUCKET_MEMORY_MS, LEASE_MS } from '@signalbox/ledger-core/admission';
+import { PRELUDE } from './script-prelude.js';
 
 const ADMIT = `
-local epoch,req,key,counter=ARGV[2],ARGV[3],ARGV[4],ARGV[5]
-local amount,tokens,byok,least=tonumber(ARGV[6]),tonumber(ARGV[7]),tonumber(ARGV[8]),tonumber(ARGV[9])
-local anchor,len=tonumber(ARGV[10]),tonumber(ARGV[11])
-local walls=ARGV[15]
-local least_t=tonumber(ARGV[17])
+local kinds,from={},3+11*ARGV[2]
+local wanted={'w','L','ok'}
+for i=3,from-1,11 do
+  local k={life=ARGV[i],key=ARGV[i+1],counter=ARGV[i+2],b=tonumber(ARGV[i+3]),p=ids(now,tonumber(ARGV[i+4]),tonumber(ARGV[i+5])),minute=ARGV[i+6],second=ARGV[i+7],key_minute=ARGV[i+8],walls=ARGV[i+9],needs=ARGV[i+10],own='',gates=false}
+  kinds[#kinds+1]=k
+  if k.minute~='' then wanted[#wanted+1]='m:'..k.counter end
+  if k.second~='' then wanted[#wanted+1]='s:'..k.counter end
+  if k.key_minute~='' then wanted[#wanted+1]='m:'..k.counter..':'..k.key end
+  k.own=''
+  if k.walls~='' then for wall in k.walls:gmatch('a%ac%d+;') do k.own=k.own..wall end end
+end
+read(Q,wanted)
 leases()
-local cand={{'m:'..counter,1000,61,ARGV[12]},{'s:'..counter,100,11,ARGV[13]},{'m:'..counter..':'..key,1000,61,ARGV[14]}}
-local g={}
-local function fresh(b,slots) return pack('<dd',b,0)..string.rep('\\0',4*slots),b,0 end
-for i=1,3 do local c=cand[i] if c[4]~='' then
-  local w,slots=c[2],c[3]
-  local b=floor(now/w)
-  local s=call('HGET',Q,c[1])
+local windows={}
+local function gate(name,w,slots,limit)
+  if limit=='' then return false end
+  if windows[name] then return {x=windows[name],limit=tonumber(limit),text=limit} end
+  local b,s=floor(now/w),get(Q,name)
   local head,sum
-  if not s then s,head,sum=fresh(b,slots) else
-    head,sum=unp('<dd',s)
-    if b>head then
-      if b-head>=slots or sum==0 then s,head,sum=fresh(b,slots) else
-        local f='<'..string.rep('I4',slots)
-        local v={unp(f,s,17)}
-        for j=1,b-head do local k=(head+j)%slots+1 sum=sum-v[k] v[k]=0 end
-        head=b
-        s=pack('<dd',head,sum)..pack(f,unpack(v,1,slots))
-      end
-    end
+  if s then head,sum=unp('<dd',s) end
+  if not s or b-head>=slots or (b>head and sum==0) then s,head,sum=string.rep('\\0',16+4*slots),b,0 end
+  while head<b do
+    head=head+1
+    local at=17+4*(head%slots)
+    local n=unp('<I4',s,at)
+    if n>0 then sum=sum-n s=s:sub(1,at-1)..'\\0\\0\\0\\0'..s:sub(at+4) end
   end
-  g[i]={n=c[1],w=w,slots=slots,limit=tonumber(c[4]),s=s,head=head,sum=sum}
-end end
-local function drain(x,target)
-  local left=x.sum
+  local x={s=s,head=head,sum=sum,w=w,slots=slots,more=0}
+  windows[name]=x
+  return {x=x,limit=tonumber(limit),text=limit}
+end
+for _,k in ipairs(kinds) do k.gates={gate('m:'..k.counter,1000,61,k.minute),gate('s:'..k.counter,100,11,k.second),gate('m:'..k.counter..':'..k.key,1000,61,k.key_minute)} end
+local function count(x,b)
+  local n=unp('<I4',x.s,17+4*(b%x.slots))
+  return b==x.head and n+x.more or n
+end
+local function full(g) return g.x.sum>=g.limit end
+local function wait(g)
+  local x,left,target=g.x,g.x.sum,max(0,g.limit-1)
   if left<=target then return 0 end
   for b=x.head-x.slots+1,x.head do
-    left=left-unp('<I4',x.s,17+4*(b%x.slots))
+    left=left-count(x,b)
     if left<=target then return max(1,(b+x.slots)*x.w-now) end
   end
   return x.slots*x.w
@@ -162,195 +60,243 @@ end
 local function newest(x)
   if x.sum==0 then return 0 end
   for b=x.head,x.head-x.slots+1,-1 do
-    if unp('<I4',x.s,17+4*(b%x.slots))>0 then return max(1,(b+x.slots)*x.w-now) end
+    if count(x,b)>0 then return max(1,(b+x.slots)*x.w-now) end
   end
   return 0
 end
-local function room(p)
+local function room(k,p,amount,tokens)
   local rc,rt
-  for scope,kind,meter,limit in walls:gmatch('(%a)(%a)(%a)(%d+);') do
+  for scope,kind,meter,limit in k.walls:gmatch('(%a)(%a)(%a)(%d+);') do
     if (meter=='c' and amount or tokens)>0 then
-      local spend=used(call('HGET',Q,wall_name(scope,kind,key,p)),meter)
-      local left=max(0,tonumber(limit)-spend)
+      local left=max(0,tonumber(limit)-used(scope,kind,meter,k.key,p))
       if meter=='c' then rc=min(rc or left,left) else rt=min(rt or left,left) end
     end
   end
   return rc and int(rc) or '',rt and int(rt) or ''
 end
-local function answer(decision,p,retry,wi,spend,res,h,ht)
-  local ft,fr=used(call('HGET',Q,'b:account|plan:'..p[4]),'t')
-  local rl,rr,rs
-  for i=1,3,2 do local x=g[i] if x then
-    local left=max(0,x.limit-x.sum)
-    if not rl or left<rr then rl,rr,rs=x.limit,left,newest(x) end
+local function answer(k,decision,p,rest)
+  local v=tally(k.key,p).v
+  local rl,rr,tight
+  for i=1,3,2 do local g=k.gates[i] if g then
+    local left=max(0,g.limit-g.x.sum)
+    if not rl or left<rr then rl,rr,tight=g.text,left,g.x end
   end end
-  local rc,rt='',''
-  if decision=='admitted' then rc,rt=room(p) end
-  return {decision,int(retry),rl and int(rl) or '',int(rr or 0),int(rs or 0),int(ft+fr),int(wi),int(spend),int(res),int(h),p[1],p[2],p[3],p[4],int(p[5]),int(ht or 0),rc,rt}
+  return fmt('%s\\n%s\\n%s\\n%s\\n%s\\n%.0f\\n%.0f\\n',decision,p[1],p[2],p[3],p[4],p[5],v[33]+v[36]+v[39])..rest..(rl and fmt('\\n%s\\n%.0f\\n%.0f',rl,rr,newest(tight)) or '')
 end
-local known=call('HGET',H,req)
-if known then local h=hold_of(known) return answer('admitted',h.p,0,-1,0,0,h.a,h.t) end
-if call('HEXISTS',F,req)==1 then return {'ended'} end
-local p=ids(now,anchor,len)
-if has_ended(req) then
-  if counter=='control' then return answer('admitted',p,0,-1,0,0,0) end
-  return {'ended'}
+local function admitted(k,p,h,ht,amount,tokens)
+  if k.walls=='' then return answer(k,'admitted',p,fmt('%.0f\\n%.0f\\n\\n',h,ht)) end
+  return answer(k,'admitted',p,fmt('%.0f\\n%.0f\\n%s\\n%s',h,ht,room(k,p,amount,tokens)))
 end
-if ARGV[16]=='1' and call('HGET',Q,'ok')~=epoch then return {'unloaded'} end
-local order={2,1,3}
-for k=1,3 do local x=g[order[k]] if x and x.sum>=x.limit then
-  return answer(order[k]==2 and 'burst' or 'rate',p,drain(x,max(0,x.limit-1)),-1,0,0,0)
-end end
-local h,ht=amount,tokens
-if least==0 or least>amount then least=amount end
-if least_t==0 or least_t>tokens then least_t=tokens end
-local list={}
-local own=''
-local i=0
-for scope,kind,meter,limit in walls:gmatch('(%a)(%a)(%a)(%d+);') do
-  if scope=='a' and meter=='c' then own=own..scope..kind..meter..limit..';' end
-  if (meter=='c' and amount or tokens)>0 then
-    local lim=tonumber(limit)
-    local spend,res=used(call('HGET',Q,wall_name(scope,kind,key,p)),meter)
-    if spend+(meter=='c' and least or least_t)>lim then return answer('wall',p,0,i,spend,res,0) end
-    if meter=='c' then h=min(h,lim-spend) else ht=min(ht,lim-spend) end
-    list[#list+1]={i,spend,res,lim,meter}
+local function refused(k,decision,retry,wall,spend,res)
+  return answer(k,decision,k.p,fmt('%.0f\\n%.0f\\n%.0f\\n%.0f',retry,wall,spend,res))
+end
+local function admit(k,req,amount,tokens,least,least_t)
+  local known=get(H,req)
+  if known then local h=hold_of(known) return admitted(k,h.p,h.a,h.t,amount,tokens) end
+  if get(F,req) then return 'ended' end
+  local p=k.p
+  if has_ended(req) then
+    if k.counter=='control' then return admitted(k,p,0,0,amount,tokens) end
+    return 'ended'
   end
-  i=i+1
-end
-for k=1,#list do local w=list[k]
-  if w[2]+w[3]+(w[5]=='c' and h or ht)>w[4] then
-    call('HSET',Q,'B',int(now+${BLOCKED_NOTICE_MS}))
-    return answer('blocked',p,1000,w[1],w[2],w[3],0)
+  if k.needs=='1' and get(Q,'ok')~=k.life then return 'unloaded' end
+  local minute,second,key_minute=k.gates[1],k.gates[2],k.gates[3]
+  if second and full(second) then return refused(k,'burst',wait(second),-1,0,0) end
+  if minute and full(minute) then return refused(k,'rate',wait(minute),-1,0,0) end
+  if key_minute and full(key_minute) then return refused(k,'rate',wait(key_minute),-1,0,0) end
+  local h,ht=amount,tokens
+  if least==0 or least>amount then least=amount end
+  if least_t==0 or least_t>tokens then least_t=tokens end
+  if k.walls~='' then
+    local met,i={},0
+    for scope,kind,meter,limit in k.walls:gmatch('(%a)(%a)(%a)(%d+);') do
+      if (meter=='c' and amount or tokens)>0 then
+        local lim=tonumber(limit)
+        local spend,res=used(scope,kind,meter,k.key,p)
+        if spend+(meter=='c' and least or least_t)>lim then return refused(k,'wall',0,i,spend,res) end
+        if meter=='c' then h=min(h,lim-spend) else ht=min(ht,lim-spend) end
+        met[#met+1]={i,spend,res,lim,meter}
+      end
+      i=i+1
+    end
+    for _,w in ipairs(met) do
+      if w[2]+w[3]+(w[5]=='c' and h or ht)>w[4] then
+        put(Q,'B',int(now+${BLOCKED_NOTICE_MS}))
+        return refused(k,'blocked',1000,w[1],w[2],w[3])
+      end
+    end
   end
+  for i=1,3 do local g=k.gates[i] if g then g.x.sum=g.x.sum+1 g.x.more=g.x.more+1 end end
+  if k.counter=='control' then
+    mark(req)
+    return admitted(k,p,0,0,amount,tokens)
+  end
+  local hold={a=h,t=ht,b=k.b,d=0,l=now+${LEASE_MS},key=k.key,p=p,walls=k.walls}
+  put_hold(req,hold)
+  if not get(Q,'w') then put(Q,'w',int(hold.l)) end
+  if (get(Q,'L') or '')~=k.own then put(Q,'L',k.own) end
+  held(hold,h,ht)
+  return admitted(k,p,h,ht,amount,tokens)
 end
-for k=1,3 do local x=g[k] if x then
+local asked=requests(from,6)
+read(H,asked) read(F,asked)
+local out={}
+for i=from,#ARGV,6 do
+  out[#out+1]=admit(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),tonumber(ARGV[i+4]),tonumber(ARGV[i+5]))
+end
+for name,x in pairs(windows) do if x.more>0 then
   local at=17+4*(x.head%x.slots)
-  x.sum=x.sum+1
-  x.s=pack('<dd',x.head,x.sum)..x.s:sub(17,at-1)..pack('<I4',unp('<I4',x.s,at)+1)..x.s:sub(at+4)
-  call('HSET',Q,x.n,x.s)
+  put(Q,name,pack('<dd',x.head,x.sum)..x.s:sub(17,at-1)..pack('<I4',count(x,x.head))..x.s:sub(at+4))
 end end
-if counter=='control' then mark(req) return answer('admitted',p,0,-1,0,0,0) end
-local hold={a=h,t=ht,b=byok,d=0,l=now+${LEASE_MS},key=key,p=p,walls=walls}
-put_hold(req,hold)
-call('HSETNX',Q,'w',int(hold.l))
-if (call('HGET',Q,'L') or '')~=own then call('HSET',Q,'L',own) end
-held(hold,h,ht)
-return answer('admitted',p,0,-1,0,0,h,ht)
+done()
+return out
 `;
 
 const RELEASE = `
-local req=ARGV[2]
-local s=call('HGET',H,req)
-local h=s and hold_of(s)
-if (h and h.d==1) or call('HEXISTS',F,req)==1 then return 0 end
-if h then drop(req,h) end
-mark(req)
-return h and awaited() or 0
+local function release(req)
+  local s=get(H,req)
+  local h=s and hold_of(s)
+  if (h and h.d==1) or get(F,req) then return 0 end
+  if h then drop(req,h) end
+  mark(req)
+  return h and awaited() or 0
+end
+local asked=requests(3,2)
+read(H,asked) read(F,asked)
+local out={}
+for i=1,#asked do out[i]=release(asked[i]) end
+done()
+return out
 `;
 
 const HEARTBEAT = `
-local req,to_a,to_t=ARGV[2],tonumber(ARGV[3]),tonumber(ARGV[4])
-local s=call('HGET',H,req)
-if not s then return to_a==0 and to_t==0 and 1 or 0 end
-local h=hold_of(s)
-h.d=1
-if ARGV[5]~='' then h.w=ARGV[5] end
-h.l=now+${LEASE_MS}
-local a,t=max(0,to_a-h.a),max(0,to_t-h.t)
-for scope,kind,meter,limit in h.walls:gmatch('(%a)(%a)(%a)(%d+);') do
-  local grow=meter=='c' and a or t
-  if grow>0 then
-    local spend,res=used(call('HGET',Q,wall_name(scope,kind,h.key,h.p)),meter)
-    if spend+res+grow>tonumber(limit) then put_hold(req,h) return 0 end
+local from=3+ARGV[2]
+local function heartbeat(writer,req,to_a,to_t)
+  local s=get(H,req)
+  if not s then return to_a==0 and to_t==0 and 1 or 0 end
+  local h=hold_of(s)
+  h.d=1
+  if writer~='' then h.w=writer end
+  h.l=now+${LEASE_MS}
+  local a,t=max(0,to_a-h.a),max(0,to_t-h.t)
+  for scope,kind,meter,limit in h.walls:gmatch('(%a)(%a)(%a)(%d+);') do
+    local grow=meter=='c' and a or t
+    if grow>0 then
+      local spend,res=used(scope,kind,meter,h.key,h.p)
+      if spend+res+grow>tonumber(limit) then put_hold(req,h) return 0 end
+    end
   end
+  h.a=h.a+a h.t=h.t+t
+  put_hold(req,h)
+  if a>0 or t>0 then held(h,a,t) end
+  return 1
 end
-h.a=h.a+a h.t=h.t+t
-put_hold(req,h)
-if a>0 or t>0 then held(h,a,t) end
-return 1
+read(H,requests(from,4))
+local out={}
+for i=from,#ARGV,4 do out[#out+1]=heartbeat(ARGV[2+ARGV[i]],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3])) end
+done()
+return out
 `;
 
 const REREGISTER = `
-local req=ARGV[2]
-if call('HEXISTS',F,req)==1 or has_ended(req) then return 0 end
-local s=call('HGET',H,req)
-local h
-if s then h=hold_of(s) if h.key=='' and ARGV[6]~='' then drop(req,h) h=nil end end
-if not h then h={a=0,t=0,b=tonumber(ARGV[5]),key=ARGV[6],p={ARGV[7],ARGV[8],ARGV[9],ARGV[10],tonumber(ARGV[11])},d=0,walls=ARGV[12]} end
-if ARGV[13]=='1' then h.d=1 end
-if ARGV[14]~='' then h.w=ARGV[14] end
-h.l=now+${LEASE_MS}
-if h.d==0 then call('HSETNX',Q,'w',int(h.l)) end
-local a,t=max(0,tonumber(ARGV[3])-h.a),max(0,tonumber(ARGV[4])-h.t)
-h.a=h.a+a h.t=h.t+t
-put_hold(req,h)
-held(h,a,t)
-return 1
+local kinds,from={},3+9*ARGV[2]
+for i=3,from-1,9 do kinds[#kinds+1]={key=ARGV[i],b=tonumber(ARGV[i+1]),p={ARGV[i+2],ARGV[i+3],ARGV[i+4],ARGV[i+5],tonumber(ARGV[i+6])},walls=ARGV[i+7],w=ARGV[i+8]} end
+local function reregister(k,req,amount,tokens,started)
+  if get(F,req) or has_ended(req) then return 0 end
+  local s=get(H,req)
+  local h
+  if s then h=hold_of(s) if h.key=='' and k.key~='' then drop(req,h) h=nil end end
+  if not h then h={a=0,t=0,b=k.b,key=k.key,p=k.p,d=0,walls=k.walls} end
+  if started=='1' then h.d=1 end
+  if k.w~='' then h.w=k.w end
+  h.l=now+${LEASE_MS}
+  if h.d==0 and not get(Q,'w') then put(Q,'w',int(h.l)) end
+  local a,t=max(0,amount-h.a),max(0,tokens-h.t)
+  h.a=h.a+a h.t=h.t+t
+  put_hold(req,h)
+  held(h,a,t)
+  return 1
+end
+local asked=requests(from,5)
+read(H,asked) read(F,asked)
+local out={}
+for i=from,#ARGV,5 do out[#out+1]=reregister(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),ARGV[i+4]) end
+done()
+return out
 `;
 
+// A request with a hold has not ended: whatever ends one takes its hold.
 const FINISH = `
-local req=ARGV[2]
-if has_ended(req) then return 0 end
-local s,b=call('HGET',H,req),call('HGET',F,req)
-local h,before=s and hold_of(s),b and finished_of(b)
-if h then unhold(req,h) end
-if before then book(before,-1) end
-local p
-if ARGV[7]~='' then p={ARGV[7],ARGV[8],ARGV[9],ARGV[10],tonumber(ARGV[11])}
-elseif h then p=h.p elseif before then p=before.p else p=ids(now,0,tonumber(ARGV[12])) end
-local f={c=tonumber(ARGV[3]),t=tonumber(ARGV[4]),b=tonumber(ARGV[5]),key=ARGV[6],p=p}
-local w=ARGV[13]
-if w=='' and h then w=h.w end
-if w=='' and before then w=before.w end
-call('HSET',F,req,pack(FF..'s',f.c,f.t,f.b,before and before.at or now,f.key,p[1],p[2],p[3],p[4],w))
-book(f,1)
-apply()
-return h and awaited() or 0
+local kinds,from={},3+7*ARGV[2]
+for i=3,from-1,7 do kinds[#kinds+1]={key=ARGV[i],p=ARGV[i+1]~='' and {ARGV[i+1],ARGV[i+2],ARGV[i+3],ARGV[i+4]},len=tonumber(ARGV[i+5]),w=ARGV[i+6]} end
+local function finish(k,req,charge,tokens,byok)
+  local s=get(H,req)
+  if not s and has_ended(req) then return 0 end
+  local b=get(F,req)
+  local h,before=s and hold_of(s),b and finished_of(b)
+  if h then drop(req,h) end
+  if before then book(before,-1) end
+  local p=k.p or h and h.p or before and before.p or ids(now,0,k.len)
+  local f={c=charge,t=tokens,b=byok,key=k.key,p=p}
+  local w=k.w
+  if w=='' and h then w=h.w end
+  if w=='' and before then w=before.w end
+  put(F,req,pack(FF..'s',f.c,f.t,f.b,before and before.at or now,f.key,p[1],p[2],p[3],p[4],w))
+  book(f,1)
+  return h and awaited() or 0
+end
+local asked=requests(from,5)
+read(H,asked) read(F,asked)
+local out={}
+for i=from,#ARGV,5 do out[#out+1]=finish(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),tonumber(ARGV[i+4])) end
+done()
+return out
 `;
 
 const TOTALS = `
 local seq,loaded,prev,asked,n=tonumber(ARGV[2]),ARGV[3],tonumber(ARGV[4]),tonumber(ARGV[5]),tonumber(ARGV[6])
-local known=tonumber(call('HGET',Q,'n') or '0')
+local known=tonumber(get(Q,'n') or '0')
 if seq<asked then
-  local all=call('HGETALL',Q)
-  for i=1,#all,2 do if all[i]:sub(1,2)=='b:' then
-    local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,all[i+1])
-    if s>seq and s<=asked then call('HSET',Q,all[i],pack(BF,seq,0,0,0,c2,t2,b2,c3,t3,b3)) end
+  local list=call('HGETALL',Q.key)
+  for i=1,#list,2 do if list[i]:sub(1,2)=='b:' then
+    local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,list[i+1])
+    if s>seq and s<=asked then call('HSET',Q.key,list[i],pack(BF,seq,0,0,0,c2,t2,b2,c3,t3,b3)) end
   end end
-  if known>seq and known<=asked then known=seq call('HSET',Q,'n',int(seq)) end
+  if known>seq and known<=asked then known=seq put(Q,'n',int(seq)) end
 end
+local named,reqs={},{}
+for i=7,6+4*n,4 do named[#named+1]='b:'..ARGV[i] end
+for i=7+4*n,#ARGV do reqs[#reqs+1]=ARGV[i] end
+read(Q,named) read(H,reqs) read(F,reqs)
 for i=1,n do
-  local at=7+4*(i-1)
-  local name='b:'..ARGV[at]
-  local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,call('HGET',Q,name) or ZERO)
-  if seq>=s then call('HSET',Q,name,pack(BF,seq,tonumber(ARGV[at+1]),tonumber(ARGV[at+2]),tonumber(ARGV[at+3]),c2,t2,b2,c3,t3,b3)) end
+  local at=3+4*i
+  local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,get(Q,named[i]) or ZERO)
+  if seq>=s then put(Q,named[i],pack(BF,seq,tonumber(ARGV[at+1]),tonumber(ARGV[at+2]),tonumber(ARGV[at+3]),c2,t2,b2,c3,t3,b3)) end
 end
-for i=7+4*n,#ARGV do
-  local req=ARGV[i]
-  local s=call('HGET',H,req)
-  if s then unhold(req,hold_of(s)) end
-  local f=call('HGET',F,req)
-  if f then book(finished_of(f),-1) call('HDEL',F,req) end
-  call('SADD',E..int(GEN),req)
+write(Q)
+Q.new=false
+for _,req in ipairs(reqs) do
+  local s,f=get(H,req),get(F,req)
+  if s then drop(req,hold_of(s)) end
+  if f then book(finished_of(f),-1) del(F,req) end
+  mark(req)
 end
-if #ARGV>6+4*n then call('PEXPIRE',E..int(GEN),${ENDED_GENERATION_MS * 3}) end
-apply()
-if loaded~='' then call('HSET',Q,'ok',loaded) end
-if loaded=='' and asked<0 and (prev>known or seq<known) then return 1 end
-if seq>known then call('HSET',Q,'n',int(seq)) end
-return 0
+if loaded~='' then put(Q,'ok',loaded) end
+local missed=loaded=='' and asked<0 and (prev>known or seq<known)
+if not missed and seq>known then put(Q,'n',int(seq)) end
+done()
+return missed and 1 or 0
 `;
 
 const OVERDUE = `
 local age,limit=tonumber(ARGV[2]),tonumber(ARGV[3])
 local out={}
-local all=call('HGETALL',F)
-for i=1,#all,2 do if #out<limit and finished_of(all[i+1]).at<=now-age then out[#out+1]=all[i] end end
-all=call('HGETALL',H)
-for i=1,#all,2 do if #out<limit then
-  local h=hold_of(all[i+1])
-  if h.d==1 and h.l<=now then out[#out+1]=all[i] end
+local list=call('HGETALL',KEYS[3])
+for i=1,#list,2 do if #out<limit and finished_of(list[i+1]).at<=now-age then out[#out+1]=list[i] end end
+list=call('HGETALL',KEYS[2])
+for i=1,#list,2 do if #out<limit then
+  local h=hold_of(list[i+1])
+  if h.d==1 and h.l<=now then out[#out+1]=list[i] end
 end end
 return out
 `;
@@ -359,10 +305,10 @@ const DESCRIBE = `
 local out={}
 for i=2,#ARGV do
   local req=ARGV[i]
-  local f=call('HGET',F,req)
+  local f=get(F,req)
   local x
   if f then x=finished_of(f) else
-    local s=call('HGET',H,req)
+    local s=get(H,req)
     if s then x=hold_of(s) if x.d==0 then x=nil else x.c=0 x.t=0 end end
   end
   if x then for _,v in ipairs({req,x.key,x.w,int(x.b),x.p[1],x.p[2],x.p[3],x.p[4],int(x.c),int(x.t)}) do out[#out+1]=v end end
@@ -372,11 +318,12 @@ return out
 
 const SHOW = `
 leases()
-local out={int(now),call('HGET',Q,'L') or ''}
-local all=call('HGETALL',Q)
-for i=1,#all,2 do if all[i]:sub(1,2)=='b:' then
-  out[#out+1]=all[i]:sub(3)
-  local v={unp(BF,all[i+1])}
+done()
+local out={int(now),get(Q,'L') or ''}
+local list=call('HGETALL',KEYS[1])
+for i=1,#list,2 do if list[i]:sub(1,2)=='b:' then
+  out[#out+1]=list[i]:sub(3)
+  local v={unp(BF,list[i+1])}
   for k=1,10 do v[k]=int(v[k]) end
   out[#out+1]=table.concat(v,' ',1,10)
 end end
@@ -385,32 +332,38 @@ return out
 
 const SWEEP = `
 local gone=leases()
+done()
 local old=ids(max(0,now-${BUCKET_MEMORY_MS}),0,0)
 local at={day=1,week=2,month=3,plan=4}
-local all=call('HGETALL',Q)
-for i=1,#all,2 do
-  local name,v=all[i],all[i+1]
+local list=call('HGETALL',KEYS[1])
+for i=1,#list,2 do
+  local name,v=list[i],list[i+1]
   local kind,id=name:match('^b:.-|(%a+):(.+)$')
   if kind and at[kind] and id:sub(1,1)~='p' and id<old[at[kind]] then
     local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,v)
-    if c2==0 and t2==0 and b2==0 and c3==0 and t3==0 and b3==0 then call('HDEL',Q,name) end
+    if c2==0 and t2==0 and b2==0 and c3==0 and t3==0 and b3==0 then call('HDEL',KEYS[1],name) end
   end
   local w=name:match('^([ms]):')
   if w then
     local head=unp('<d',v)
-    if now>(head+(w=='m' and 61 or 11))*(w=='m' and 1000 or 100) then call('HDEL',Q,name) end
+    if now>(head+(w=='m' and 61 or 11))*(w=='m' and 1000 or 100) then call('HDEL',KEYS[1],name) end
   end
 end
 return gone
 `;
 
-/** Script texts by name. */
-export const SCRIPTS = {
+/** Script texts by name: those that take many requests of an account and answer a list, in their order. */
+export const PER_REQUEST = {
   admit: PRELUDE + ADMIT,
   release: PRELUDE + RELEASE,
   heartbeat: PRELUDE + HEARTBEAT,
   reregister: PRELUDE + REREGISTER,
   finish: PRELUDE + FINISH,
+} as const;
+
+/** All script texts by name. */
+export const SCRIPTS = {
+  ...PER_REQUEST,
   totals: PRELUDE + TOTALS,
   overdue: PRELUDE + OVERDUE,
   describe: PRELUDE + DESCRIBE,
@@ -418,4 +371,5 @@ export const SCRIPTS = {
   sweep: PRELUDE + SWEEP,
 } as const;
 
+export type RequestScript = keyof typeof PER_REQUEST;
 export type ScriptName = keyof typeof SCRIPTS;

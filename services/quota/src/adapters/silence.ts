@@ -26,11 +26,23 @@ const PROBE_MS = 500;
 /** Turns of the event loop, after the wait, in which answers that lie in the socket are read. */
 const TURNS = 2;
 
+interface Wait {
+  readonly endMs: number;
+  /** Answers of the store before it began. */
+  readonly answersBefore: number;
+  isSettled: boolean;
+  readonly reject: (error: Error) => void;
+}
+
 export function createSilence({ clock, patienceMs, probe, afterTurn = setImmediate }: SilenceOptions): Silence {
   /** Answers so far: one that came after a command was sent shows that the store lives. */
   let answers = 0;
   let isSilent = false;
   let probing: Timer | undefined;
+  /** In the order of their ends, since all are equally long; what is settled goes with those before it. */
+  const waits: Wait[] = [];
+  /** Ends with the first wait that is not settled. */
+  let timer: Timer | undefined;
 
   const reset = (): void => {
     isSilent = false;
@@ -50,42 +62,48 @@ export function createSilence({ clock, patienceMs, probe, afterTurn = setImmedia
     else afterTurn(() => afterTurns(turns - 1, then));
   };
 
+  const giveUp = (late: readonly Wait[]): void => {
+    for (const wait of late) {
+      if (wait.isSettled) continue;
+      if (answers === wait.answersBefore && !isSilent) {
+        isSilent = true;
+        ask();
+      }
+      wait.reject(new Fault('quota_unavailable', 'redis did not answer in time'));
+    }
+  };
+  const arm = (delayMs: number): void => {
+    timer = clock.setTimer(delayMs, expire, { unref: true });
+  };
+  const expire = (): void => {
+    const nowMs = clock.monotonicMs();
+    const alive = waits.findIndex(({ endMs, isSettled }) => !isSettled && endMs > nowMs);
+    const past = waits.splice(0, alive < 0 ? waits.length : alive);
+    timer = undefined;
+    const [next] = waits;
+    if (next !== undefined) arm(next.endMs - nowMs);
+    const late = past.filter(({ isSettled }) => !isSettled);
+    if (late.length > 0) afterTurns(TURNS, () => giveUp(late));
+  };
+
   return {
     isSilent: () => isSilent,
     reset,
     within: (answer) =>
       new Promise((resolve, reject) => {
-        const before = answers;
-        let isSettled = false;
-        const timer = clock.setTimer(
-          patienceMs,
-          () => {
-            afterTurns(TURNS, () => {
-              if (isSettled) return;
-              isSettled = true;
-              if (answers === before && !isSilent) {
-                isSilent = true;
-                ask();
-              }
-              reject(new Fault('quota_unavailable', 'redis did not answer in time'));
-            });
-          },
-          { unref: true },
-        );
+        const wait: Wait = { endMs: clock.monotonicMs() + patienceMs, answersBefore: answers, isSettled: false, reject };
+        waits.push(wait);
+        if (timer === undefined) arm(patienceMs);
         answer.then(
           (value) => {
             // Late ones count too: the store lives.
             heard();
-            if (isSettled) return;
-            isSettled = true;
-            timer.cancel();
+            wait.isSettled = true;
             resolve(value);
           },
           (error: unknown) => {
             if (isReply(error)) heard();
-            if (isSettled) return;
-            isSettled = true;
-            timer.cancel();
+            wait.isSettled = true;
             reject(error instanceof Error ? error : new Error('unknown'));
           },
         );

@@ -100,6 +100,31 @@ describe.each(['memory', 'redis', 'redis as deployed'])('the %s store', (kind) =
     expect(await store.admit(account, command('b', { amount: 1n }))).toBe('ended');
   });
 
+  test('requests that are told at once are answered as one after the other would be: a cap, a rate and a repeated id to the last one', async () => {
+    const account = fresh();
+    const each = async (ids: readonly string[], more: Partial<AdmitCommand>): Promise<readonly string[]> => {
+      const answers = await Promise.all(ids.map((id) => store.admit(account, command(id, more))));
+      return answers.map((answer) => (typeof answer === 'string' ? answer : answer.decision));
+    };
+    const many = (letter: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${letter}${i}`);
+    expect(await each(many('a', 250), { amount: 10n, walls: [cap(1_235n)] })).toEqual(many('a', 250).map((_, i) => (i < 123 ? 'admitted' : 'blocked')));
+    expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(1_230n);
+    const freed = await Promise.all(many('a', 250).map((requestId, i) => store.finish(account, { requestId, charge: i < 123 ? 9n : 0n, tokens: 1n, byok: false, keyId: `key_${i % 3}`, periods: undefined })));
+    expect(freed).toEqual(many('a', 250).map((_, i) => i < 123));
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ heldCharge: 0n, finishedCharge: 1_107n, finishedTokens: 250n });
+    expect(await each(['b', 'c', 'b', 'd', 'a0'], { requestsPerMinute: 2, keyId: 'key_2' })).toEqual(['admitted', 'admitted', 'admitted', 'rate', 'ended']);
+  });
+
+  test('what is told of an account at once is done in the order in which it is told', async () => {
+    const account = fresh();
+    const walls = [cap(100n)];
+    const whole = (id: string): Promise<AdmitAnswer> => store.admit(account, command(id, { amount: 100n, walls }));
+    const done = (requestId: string, charge: bigint): Promise<boolean> => store.finish(account, { requestId, charge, tokens: 0n, byok: false, keyId: 'key_1', periods: undefined });
+    const [a, b, isReleased, c, isFreed, d, isGranted, e] = await Promise.all([whole('a'), whole('b'), store.release(account, 'a'), whole('c'), done('c', 1n), whole('d'), store.heartbeat(account, 'c', 1n, 0n), store.admit(account, command('e', { amount: 99n, walls }))]);
+    expect([a, b, c, d, e].map((answer) => verdict(answer).decision)).toEqual(['admitted', 'blocked', 'admitted', 'wall', 'admitted']);
+    expect([isReleased, isFreed, isGranted]).toEqual([true, true, false]);
+  });
+
   test('holds become charges, then totals, without double counting in any order', async () => {
     const account = fresh();
     const walls = [cap(1_000n)];

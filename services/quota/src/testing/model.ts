@@ -17,6 +17,11 @@ function seeded(seed: number): (bound: number) => number {
   };
 }
 
+interface Told {
+  readonly answer: Promise<unknown>;
+  readonly expected: unknown;
+}
+
 /** What the commands met: each set should be full. */
 export interface Compared {
   readonly commands: number;
@@ -26,8 +31,11 @@ export interface Compared {
   readonly granted: ReadonlySet<boolean>;
 }
 
-/** Runs random commands on both, in rounds of an account each, and compares answers and states after each. Throws at the first difference. */
-export async function compareModel(rounds: number, steps: number): Promise<Compared> {
+/**
+ * Runs random commands on both, in rounds of an account each, and compares answers and states after each, or with
+ * `isGathered` after each turn of the event loop, in which several are told. Throws at the first difference.
+ */
+export async function compareModel(rounds: number, steps: number, isGathered = false): Promise<Compared> {
   let time = Date.parse('2026-11-21T14:00:00Z');
   const store = createRedisStore({ url: await testRedisUrl(), clock: systemClock, randomBytes, log: silentLog, metrics: { storeTook: () => undefined, storeFailed: () => undefined }, commandTimeoutMs: 5_000, fixedNowMs: () => time });
   await store.start();
@@ -40,8 +48,9 @@ export async function compareModel(rounds: number, steps: number): Promise<Compa
     const account = `acct_${Buffer.from(randomBytes(8)).toString('hex')}`;
     const state = newAccountState();
     const pick = seeded(seed);
-    for (let step = 0; step < steps; step += 1, commands += 1) {
-      time += [0, 0, 0, 0, 5, 40, 150, 900, 7_000, 45_000, 86_400_000][pick(11)] ?? 0;
+    for (let step = 0, turn: Told[] = []; step < steps; step += 1, commands += 1) {
+      // Time stands still within a turn.
+      if (turn.length === 0) time += [0, 0, 0, 0, 5, 40, 150, 900, 7_000, 45_000, 86_400_000][pick(11)] ?? 0;
       const requestId = `r${pick(60)}`;
       const keyId = `key_${pick(2)}`;
       const kind = pick(11);
@@ -60,41 +69,42 @@ export async function compareModel(rounds: number, steps: number): Promise<Compa
           requestId, keyId, counter: pick(6) === 0 ? 'control' : 'chat', amount, minAmount: BigInt(pick(30)), tokens, minTokens: BigInt(pick(15)), byok, requestsPerMinute: pick(3) === 0 ? undefined : 1 + pick(3),
           burstPerSecond: pick(3) === 0 ? 1 : undefined, keyRequestsPerMinute: pick(4) === 0 ? 3 : undefined, walls, anchorDay: pick(29), periodSeconds: undefined, needsTotals: false,
         };
-        const answer = await store.admit(account, command);
         const expected = admit(state, command, '', nowMs);
         seen.add(typeof expected === 'string' ? expected : expected.decision);
-        expect(answer).toEqual(expected);
+        turn.push({ answer: store.admit(account, command), expected });
+      } else if (kind === 5) {
+        const expected = release(state, requestId, nowMs);
+        freed.add(expected);
+        turn.push({ answer: store.release(account, requestId), expected });
+      } else if (kind === 6) {
+        // Of a live hold as a rule: growth is refused where there is something to grow.
+        const [live] = [...state.holds.keys()].slice(pick(4));
+        const grown = live ?? requestId;
+        const expected = heartbeat(state, grown, amount * 4n, tokens * 4n, nowMs, writer);
+        granted.add(expected);
+        turn.push({ answer: store.heartbeat(account, grown, amount * 4n, tokens * 4n, writer), expected });
+      } else if (kind === 7) {
+        const command = { requestId, charge: amount, tokens, byok: pick(3) === 0, keyId, periods: state.holds.get(requestId)?.periods, writer };
+        const expected = finish(state, command, nowMs);
+        freed.add(expected);
+        turn.push({ answer: store.finish(account, command), expected });
+      } else if (kind === 8) {
+        const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: 0n }], requestIds: [requestId], previousSeq: BigInt(pick(50)), ...(pick(3) === 0 ? { knownSeq: BigInt(pick(50)) } : {}) };
+        const complete = pick(3) === 0;
+        const expected = applyTotals(state, totals, nowMs, complete ? 'x' : undefined);
+        missed.add(expected);
+        turn.push({ answer: store.applyTotals(account, totals, complete ? 'x' : ''), expected });
+      } else if (kind === 9) {
+        const command = { requestId, keyId, amount, tokens, byok: pick(3) === 0, periods: periodsAt(nowMs, { anchorDay: 0 }), isStarted: pick(2) === 0, writer };
+        reregister(state, command, nowMs);
+        turn.push({ answer: store.reregister(account, command), expected: undefined });
       } else {
-        if (kind === 5) {
-          const isFreed = release(state, requestId, nowMs);
-          freed.add(isFreed);
-          expect(await store.release(account, requestId)).toBe(isFreed);
-        } else if (kind === 6) {
-          // Of a live hold as a rule: growth is refused where there is something to grow.
-          const [live] = [...state.holds.keys()].slice(pick(4));
-          const grown = live ?? requestId;
-          const isGranted = heartbeat(state, grown, amount * 4n, tokens * 4n, nowMs, writer);
-          granted.add(isGranted);
-          expect(await store.heartbeat(account, grown, amount * 4n, tokens * 4n, writer)).toBe(isGranted);
-        } else if (kind === 7) {
-          const command = { requestId, charge: amount, tokens, byok: pick(3) === 0, keyId, periods: state.holds.get(requestId)?.periods, writer };
-          const isFreed = finish(state, command, nowMs);
-          freed.add(isFreed);
-          expect(await store.finish(account, command)).toBe(isFreed);
-        } else if (kind === 8) {
-          const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: 0n }], requestIds: [requestId], previousSeq: BigInt(pick(50)), ...(pick(3) === 0 ? { knownSeq: BigInt(pick(50)) } : {}) };
-          const complete = pick(3) === 0;
-          const hasMissed = applyTotals(state, totals, nowMs, complete ? 'x' : undefined);
-          missed.add(hasMissed);
-          expect(await store.applyTotals(account, totals, complete ? 'x' : '')).toBe(hasMissed);
-        } else if (kind === 9) {
-          const command = { requestId, keyId, amount, tokens, byok: pick(3) === 0, periods: periodsAt(nowMs, { anchorDay: 0 }), isStarted: pick(2) === 0, writer };
-          await store.reregister(account, command);
-          reregister(state, command, nowMs);
-        } else {
-          expect(await store.sweep(account)).toBe(sweep(state, nowMs).length);
-        }
+        turn.push({ answer: store.sweep(account), expected: sweep(state, nowMs).length });
       }
+      if (isGathered && pick(3) > 0 && step + 1 < steps) continue;
+      const told = turn;
+      turn = [];
+      expect(await Promise.all(told.map(({ answer }) => answer))).toEqual(told.map(({ expected }) => expected));
       const asked = Array.from({ length: 6 }, (_, at) => `r${at * 10 + (step % 10)}`);
       if (step % 10 === 6) expect(await store.totalsSeq(account)).toBe(totalsSeq(state));
       if (step % 10 === 3) expect(await store.describeOpen(account, asked)).toEqual(describeOpen(state, asked));

@@ -1,0 +1,127 @@
+/**
+ * Calls of Redis scripts, gathered: what comes within one turn of the event loop, or while a round trip is under way, travels in one
+ * pipeline, and requests of one account that take the same step one after the other take it in one call. An account's calls keep their order.
+ */
+import type { RequestScript, ScriptName } from './scripts.js';
+
+/** One call of a script. */
+export interface ScriptCall {
+  readonly name: ScriptName;
+  readonly accountId: string;
+  /** Behind the time, as the script takes them. */
+  readonly args: readonly string[];
+}
+
+/** What became of a call: the script's answer, or an error. */
+export type ScriptResult = { readonly answer: unknown } | { readonly error: Error };
+
+export interface Gathered {
+  /** One request takes a step: `terms` are what it may have in common with others, `own` the rest. Resolves with its part of the script's answer. */
+  step(name: RequestScript, accountId: string, terms: readonly string[], own: readonly string[]): Promise<unknown>;
+  /** A call of its own. */
+  call(name: ScriptName, accountId: string, args: readonly string[]): Promise<unknown>;
+}
+
+export interface GatherOptions {
+  /** One round trip, results in the order of the calls; never rejects. No other one begins before it has ended. */
+  readonly send: (calls: readonly ScriptCall[]) => Promise<readonly ScriptResult[]>;
+  /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
+  readonly afterTurn?: (callback: () => void) => void;
+}
+
+/** Requests in one call: other accounts wait for a script to end, and this many take it about a millisecond. */
+const REQUESTS_MAX = 100;
+
+interface Waiting {
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** A call that may still grow: as the scripts of PER_REQUEST take it. */
+class Steps implements ScriptCall {
+  readonly waiting: Waiting[] = [];
+  private readonly terms: (readonly string[])[] = [];
+  private readonly requests: string[] = [];
+
+  constructor(
+    readonly name: RequestScript,
+    readonly accountId: string,
+  ) {}
+
+  get args(): readonly string[] {
+    return [String(this.terms.length), ...this.terms.flat(), ...this.requests];
+  }
+
+  add(terms: readonly string[], own: readonly string[], waiting: Waiting): void {
+    let at = this.terms.findIndex((known) => known.every((text, index) => text === terms[index]));
+    if (at < 0) at = this.terms.push(terms) - 1;
+    this.requests.push(String(at + 1), ...own);
+    this.waiting.push(waiting);
+  }
+
+  settle(result: ScriptResult): void {
+    const answers: readonly unknown[] = 'answer' in result && Array.isArray(result.answer) ? result.answer : [];
+    const error = 'error' in result ? result.error : new Error('the store answered out of turn');
+    this.waiting.forEach(({ resolve, reject }, index) => (index < answers.length ? resolve(answers[index]) : reject(error)));
+  }
+}
+
+class Single implements ScriptCall {
+  constructor(
+    readonly name: ScriptName,
+    readonly accountId: string,
+    readonly args: readonly string[],
+    private readonly waiting: Waiting,
+  ) {}
+
+  settle(result: ScriptResult): void {
+    if ('error' in result) this.waiting.reject(result.error);
+    else this.waiting.resolve(result.answer);
+  }
+}
+
+export function createGather({ send, afterTurn = setImmediate }: GatherOptions): Gathered {
+  let queue: (Steps | Single)[] = [];
+  /** By account, its last call in the queue while that may grow. */
+  const growing = new Map<string, Steps>();
+  /** From the first call in the queue until the round trip that takes the last one has ended. */
+  let isBusy = false;
+
+  const flush = (): void => {
+    if (queue.length === 0) {
+      isBusy = false;
+      return;
+    }
+    const calls = queue;
+    queue = [];
+    growing.clear();
+    void send(calls).then((results) => {
+      calls.forEach((call, index) => call.settle(results[index] ?? { error: new Error('the store did not answer') }));
+      flush();
+    });
+  };
+  const enqueue = (call: Steps | Single): void => {
+    queue.push(call);
+    if (isBusy) return;
+    isBusy = true;
+    afterTurn(flush);
+  };
+
+  return {
+    step: (name, accountId, terms, own) =>
+      new Promise((resolve, reject) => {
+        const latest = growing.get(accountId);
+        const isOpen = latest !== undefined && latest.name === name && latest.waiting.length < REQUESTS_MAX;
+        const steps = isOpen ? latest : new Steps(name, accountId);
+        steps.add(terms, own, { resolve, reject });
+        if (isOpen) return;
+        growing.set(accountId, steps);
+        enqueue(steps);
+      }),
+    call: (name, accountId, args) =>
+      new Promise((resolve, reject) => {
+        growing.delete(accountId);
+        enqueue(new Single(name, accountId, args, { resolve, reject }));
+      }),
+  };
+}
