@@ -5,9 +5,9 @@
  */
 import { Fault } from '@signalbox/kernel/fault';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
-import { bucketOf, NO_BUCKET, readBucket, tallyOf, type Bucket, type Buckets, type Scope } from './buckets.js';
+import { bucketOf, copyBucket, NO_BUCKET, readBucket, tallyOf, type Bucket, type Buckets, type Scope } from './buckets.js';
 import { IdSet } from './id-set.js';
-import { periodsAt, qualifiedPeriodId, type PeriodKind, type Periods } from './periods.js';
+import { periodsAt, qualifiedPeriodId, type CountedPeriods, type PeriodKind, type Periods } from './periods.js';
 import { addToWindow, advanceWindow, drainMs, emptyWindow, MINUTE_WINDOW, SECOND_WINDOW, type RateWindow, type WindowShape } from './rate-window.js';
 
 /** A hold that was not dispatched ends after this (BILLING, section 3). */
@@ -57,7 +57,8 @@ export interface FinishedCharge {
   readonly tokens: bigint;
   readonly byok: boolean;
   readonly keyId: string;
-  readonly periods: Periods;
+  /** As it counts; when it was reserved is not kept. */
+  readonly periods: CountedPeriods;
   /** When it was told first. */
   readonly atMs: number;
   /** As of a hold. */
@@ -300,14 +301,18 @@ function leastOf(amount: bigint, least: bigint): bigint {
   return least > 0n && least < amount ? least : amount;
 }
 
+function stopAt(decision: 'wall' | 'blocked', index: number, spend: bigint, reserved: bigint): WallsAnswer {
+  return { held: 0n, heldTokens: 0n, stop: { decision, wall: { index, spend, reserved } } };
+}
+
 /** A wall refuses by what is settled and finished; one that only live holds would break blocks. */
 function meetWalls(state: AccountState, command: AdmitCommand, periods: Periods): WallsAnswer {
   const { walls, keyId } = command;
+  if (walls.length === 0) return { held: command.amount, heldTokens: command.tokens, stop: undefined };
   const leastCharge = leastOf(command.amount, command.minAmount);
   const leastTokens = leastOf(command.tokens, command.minTokens);
   let held = command.amount;
   let heldTokens = command.tokens;
-  const stopAt = (decision: 'wall' | 'blocked', index: number, spend: bigint, reserved: bigint): WallsAnswer => ({ held: 0n, heldTokens: 0n, stop: { decision, wall: { index, spend, reserved } } });
   for (const [index, wall] of walls.entries()) {
     if (!applies(wall, command)) continue;
     const { spend, reserved } = usedAt(state, wall, keyId, periods);
@@ -340,6 +345,23 @@ function roomAt(state: AccountState, command: AdmitCommand, periods: Periods): R
   return { charge, tokens };
 }
 
+/** The rates that one request meets. */
+interface Gates {
+  readonly perMinute: Gate | undefined;
+  readonly perSecond: Gate | undefined;
+  readonly keyPerMinute: Gate | undefined;
+}
+
+function verdict(state: AccountState, command: AdmitCommand, gates: Gates, nowMs: number, decision: AdmitDecision, periods: Periods, retryAfterMs: number, held: bigint, heldTokens: bigint, wall?: AdmitVerdict['wall']): AdmitVerdict {
+  const plan = readBucket(state, 'account', 'plan', command.keyId, periods);
+  const room = decision === 'admitted' ? roomAt(state, command, periods) : NO_ROOM;
+  return { decision, retryAfterMs, wall, held, heldTokens, room, rate: rateFigures(gates.perMinute, gates.keyPerMinute, nowMs), planTokens: plan.tokens + plan.finishedTokens + plan.heldTokens, periods };
+}
+
+function count(item: Gate | undefined): void {
+  if (item !== undefined) addToWindow(item.window, item.shape);
+}
+
 /**
  * Decides and counts one request at `nowMs`, once per request id. A refusal counts nothing.
  * `generation` names the store's present life: totals loaded in an earlier one do not count.
@@ -350,39 +372,37 @@ export function admit(state: AccountState, command: AdmitCommand, generation: st
   const perMinute = gate(state, MINUTE_GATES[counter], MINUTE_WINDOW, command.requestsPerMinute, nowMs);
   const perSecond = gate(state, SECOND_GATES[counter], SECOND_WINDOW, command.burstPerSecond, nowMs);
   const keyPerMinute = command.keyRequestsPerMinute === undefined ? undefined : gate(state, `${MINUTE_GATES[counter]}:${keyId}`, MINUTE_WINDOW, command.keyRequestsPerMinute, nowMs);
-  const verdict = (decision: AdmitDecision, periods: Periods, retryAfterMs: number, held: bigint, heldTokens: bigint, wall: AdmitVerdict['wall']): AdmitVerdict => {
-    const plan = readBucket(state, 'account', 'plan', keyId, periods);
-    const room = decision === 'admitted' ? roomAt(state, command, periods) : NO_ROOM;
-    return { decision, retryAfterMs, wall, held, heldTokens, room, rate: rateFigures(perMinute, keyPerMinute, nowMs), planTokens: plan.tokens + plan.finishedTokens + plan.heldTokens, periods };
-  };
+  const gates: Gates = { perMinute, perSecond, keyPerMinute };
   const known = state.holds.get(requestId);
-  if (known !== undefined) return verdict('admitted', known.periods, 0, known.amount, known.tokens, undefined);
+  if (known !== undefined) return verdict(state, command, gates, nowMs, 'admitted', known.periods, 0, known.amount, known.tokens);
   const periods = periodsAt(nowMs, command);
   if (state.finished.has(requestId)) return 'ended';
-  if (hasEnded(state, requestId, nowMs)) return counter === 'control' ? verdict('admitted', periods, 0, 0n, 0n, undefined) : 'ended';
+  if (hasEnded(state, requestId, nowMs)) return counter === 'control' ? verdict(state, command, gates, nowMs, 'admitted', periods, 0, 0n, 0n) : 'ended';
   if (command.needsTotals && state.loaded !== generation) return 'unloaded';
 
-  if (perSecond !== undefined && isFull(perSecond)) return verdict('burst', periods, waitAt(perSecond, nowMs), 0n, 0n, undefined);
-  if (perMinute !== undefined && isFull(perMinute)) return verdict('rate', periods, waitAt(perMinute, nowMs), 0n, 0n, undefined);
-  if (keyPerMinute !== undefined && isFull(keyPerMinute)) return verdict('rate', periods, waitAt(keyPerMinute, nowMs), 0n, 0n, undefined);
+  if (perSecond !== undefined && isFull(perSecond)) return verdict(state, command, gates, nowMs, 'burst', periods, waitAt(perSecond, nowMs), 0n, 0n);
+  if (perMinute !== undefined && isFull(perMinute)) return verdict(state, command, gates, nowMs, 'rate', periods, waitAt(perMinute, nowMs), 0n, 0n);
+  if (keyPerMinute !== undefined && isFull(keyPerMinute)) return verdict(state, command, gates, nowMs, 'rate', periods, waitAt(keyPerMinute, nowMs), 0n, 0n);
   const { held, heldTokens, stop } = meetWalls(state, command, periods);
   if (stop !== undefined) {
     if (stop.decision === 'blocked') state.blockedUntilMs = nowMs + BLOCKED_NOTICE_MS;
-    return verdict(stop.decision, periods, stop.decision === 'blocked' ? BLOCKED_RETRY_MS : 0, 0n, 0n, stop.wall);
+    return verdict(state, command, gates, nowMs, stop.decision, periods, stop.decision === 'blocked' ? BLOCKED_RETRY_MS : 0, 0n, 0n, stop.wall);
   }
 
-  for (const item of [perMinute, perSecond, keyPerMinute]) if (item !== undefined) addToWindow(item.window, item.shape);
+  count(perMinute);
+  count(perSecond);
+  count(keyPerMinute);
   if (counter === 'control') {
     // Holds nothing: the id alone is remembered, so that a repeated call counts once.
     markEnded(state, requestId, nowMs);
-    return verdict('admitted', periods, 0, 0n, 0n, undefined);
+    return verdict(state, command, gates, nowMs, 'admitted', periods, 0, 0n, 0n);
   }
   const hold: Hold = { amount: held, tokens: heldTokens, byok: command.byok, dispatched: false, leaseEndMs: nowMs + LEASE_MS, keyId, periods, walls: command.walls, writer: '' };
   state.holds.set(requestId, hold);
   state.nextSweepMs ??= hold.leaseEndMs;
   state.accountWalls = command.walls.length === 0 ? NO_WALLS : command.walls.filter((wall) => wall.scope === 'account' && wall.meter === 'charge');
   changeHeld(state, hold, held, heldTokens);
-  return verdict('admitted', periods, 0, held, heldTokens, undefined);
+  return verdict(state, command, gates, nowMs, 'admitted', periods, 0, held, heldTokens);
 }
 
 /**
@@ -432,7 +452,9 @@ export function finish(state: AccountState, command: FinishCommand, nowMs: numbe
   if (hold !== undefined) dropHold(state, requestId, hold);
   if (before !== undefined) changeFinished(state, before, -1n);
   const periods = command.periods ?? hold?.periods ?? before?.periods ?? periodsAt(nowMs, { anchorDay: 0, periodSeconds });
-  const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods, atMs: before?.atMs ?? nowMs, writer: command.writer || hold?.writer || before?.writer || '' };
+  // Of all that finish in the same periods one copy of those is kept.
+  const kept = tallyOf(state, command.keyId, periods).periods;
+  const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods: kept, atMs: before?.atMs ?? nowMs, writer: command.writer || hold?.writer || before?.writer || '' };
   state.finished.set(requestId, item);
   changeFinished(state, item, 1n);
   return hold !== undefined && nowMs < state.blockedUntilMs;
@@ -493,7 +515,7 @@ export interface OpenRequest {
   /** Whose log it stands in; empty = not known. */
   readonly writer: string;
   readonly byok: boolean;
-  readonly periods: Omit<Periods, 'reservedAtMs'>;
+  readonly periods: CountedPeriods;
   /** What it is charged, where that was told: 0 for a hold. */
   readonly charge: bigint;
   /** As `charge`. */
@@ -560,6 +582,6 @@ export function remainingOf(buckets: ReadonlyMap<string, Bucket>, walls: readonl
 export function show(state: AccountState, nowMs: number, periodSeconds?: number): AccountView {
   sweepLeases(state, nowMs);
   const periods = periodsAt(nowMs, { anchorDay: 0, periodSeconds });
-  const buckets = new Map([...state.buckets].map(([name, bucket]) => [name, { ...bucket }]));
+  const buckets = new Map([...state.buckets].map(([name, bucket]) => [name, copyBucket(bucket)]));
   return { nowMs, buckets, remaining: remainingOf(buckets, state.accountWalls, periods) };
 }

@@ -15,6 +15,9 @@ export interface Periods {
   readonly reservedAtMs: number;
 }
 
+/** What decides where a request counts. */
+export type CountedPeriods = Omit<Periods, 'reservedAtMs'>;
+
 export interface PeriodRules {
   /** Day of the month on which the allotment starts anew, 1–28; 0 or 1 = calendar month. */
   readonly anchorDay: number;
@@ -91,7 +94,7 @@ export function periodEndMs(kind: PeriodKind, ms: number, { anchorDay, periodSec
 }
 
 /** Id as totals name it: `day:2026-11-21`, `plan:2026-11`, `total`. */
-export function qualifiedPeriodId(kind: PeriodKind, periods: Periods): string {
+export function qualifiedPeriodId(kind: PeriodKind, periods: CountedPeriods): string {
   return kind === 'total' ? 'total' : `${kind}:${periods[kind]}`;
 }
 

@@ -44,8 +44,8 @@ function readPeriods(periods: PeriodSet__Output | null): Periods | undefined {
   return periods === null || periods.day === '' ? undefined : { day: periods.day, week: periods.week, month: periods.month, plan: periods.plan, reservedAtMs: Number(periods.reservedAtMs) };
 }
 
-function readFinished({ requestId, keyId, byok, chargeNanoUsd, tokens, periods }: Finished__Output): FinishCommand {
-  return { requestId, keyId, byok, charge: checkAmount(BigInt(chargeNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: readPeriods(periods) };
+function readFinished({ requestId, keyId, byok, chargeNanoUsd, tokens, periods }: Finished__Output, writer: string): FinishCommand {
+  return { requestId, keyId, byok, charge: checkAmount(BigInt(chargeNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: readPeriods(periods), writer };
 }
 
 function readLive({ requestId, keyId, byok, amountNanoUsd, tokens, periods, started }: LiveHold__Output): ReregisterCommand {
@@ -84,13 +84,13 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
       },
       Finish: async ({ writer, finished }: FinishRequest__Output): Promise<object> => {
         if (finished.length > ITEMS_MAX) throw new Fault('bad_message', 'too many requests');
-        await Promise.all(finished.map((item) => quota.finish(item.accountId, { ...readFinished(item), writer })));
+        await Promise.all(finished.map((item) => quota.finish(item.accountId, readFinished(item, writer))));
         return {};
       },
       Reregister: async ({ writer, epoch, live, finished, last }: ReregisterRequest__Output): Promise<object> => {
         if (writer === '' || live.length + finished.length > ITEMS_MAX) throw new Fault('bad_message', 'no writer, or too many requests');
         const holds = live.map((hold) => ({ accountId: hold.accountId, command: readLive(hold) }));
-        await quota.reregister(writer, epoch, holds, finished.map((item) => ({ accountId: item.accountId, command: readFinished(item) })), last);
+        await quota.reregister(writer, epoch, holds, finished.map((item) => ({ accountId: item.accountId, command: readFinished(item, writer) })), last);
         return {};
       },
       Show: async ({ accountId }: ShowRequest__Output): Promise<ShowResponse> => {
