@@ -1,9 +1,9 @@
 /** Metrics of quota. */
-import { createMetrics, type Metrics } from '@signalbox/runtime/metrics';
+import { createMetrics, type Metrics, type Tally } from '@signalbox/runtime/metrics';
 
 export interface QuotaMetrics {
   readonly metrics: Metrics;
-  /** `decision` as in the contract, lower case. */
+  /** `decision` as in the contract; its label is in lower case. */
   admitted(decision: string): void;
   /** Seconds one call of the store took. */
   storeTook(seconds: number): void;
@@ -19,9 +19,15 @@ export function createQuotaMetrics(withProcessMetrics: boolean): QuotaMetrics {
   const failures = metrics.counter('signalbox_quota_store_failures_total', 'Calls of the store that failed.', []);
   const leases = metrics.counter('signalbox_quota_leases_ended_total', 'Holds that ended by time, never dispatched.', []);
   const reconciled = metrics.counter('signalbox_quota_reconciled_total', 'Requests settled by asking the ledger, since its totals did not arrive.', []);
+  const byDecision = new Map<string, Tally>();
+  const admittedAs = (decision: string): Tally => {
+    const tally = admissions.labels({ decision: decision.toLowerCase() });
+    byDecision.set(decision, tally);
+    return tally;
+  };
   return {
     metrics,
-    admitted: (decision) => admissions.inc({ decision }),
+    admitted: (decision) => (byDecision.get(decision) ?? admittedAs(decision)).inc(),
     storeTook: (seconds) => store.observe(seconds),
     storeFailed: () => failures.inc({}),
     leasesEnded: (count) => leases.inc({}, count),

@@ -64,7 +64,7 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
         const response = writeVerdict(admission, verdict);
         // Without limits nothing depends on the hold.
         if (admission.command.needsTotals) response.epoch = epoch;
-        metrics.admitted(String(response.decision).toLowerCase());
+        metrics.admitted(String(response.decision));
         return response;
       },
       Release: async (request: ReleaseRequest__Output): Promise<object> => {

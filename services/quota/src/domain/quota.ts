@@ -187,9 +187,10 @@ export function createQuota(
       touch(accountId);
       return store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
     },
-    finish: async (accountId, command) => {
-      if (await store.finish(accountId, command)) tellFreed(accountId);
-    },
+    finish: (accountId, command) =>
+      store.finish(accountId, command).then((isFreed) => {
+        if (isFreed) tellFreed(accountId);
+      }),
     applyTotals: async (accountId, command) => {
       if (behind.size < SEEN_MAX) behind.add(accountId);
       if (await store.applyTotals(accountId, command, '')) await catchUp(accountId);
