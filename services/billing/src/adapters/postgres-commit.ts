@@ -1,5 +1,6 @@
 /** One batch of usage as one transaction: its locks, what is known, the booking, its writes. */
 import { createHash } from 'node:crypto';
+import { assert } from '@signalbox/kernel/assert';
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
 import type { RunPrepared } from '@signalbox/sql/prepared';
 import { bookInParts, type Booking, type BookingInput } from '../domain/booking.js';
@@ -157,8 +158,15 @@ async function bookAll(input: BookingInput): Promise<Booking> {
   }
 }
 
+/** Ranges without their facts: to commit one again would move its writer's watermark over what was never booked. */
+const emptied = new WeakSet<CheckedRange>();
+
 /** Takes the facts out of `ranges`, locks what they belong to and books them. */
 async function packBatch(run: RunPrepared, ranges: readonly CheckedRange[], periods: KnownPeriods, nowMs: number): Promise<PackedBatch> {
+  for (const range of ranges) {
+    assert(!emptied.has(range), 'A range is committed once; its message is read again for a second try.');
+    emptied.add(range);
+  }
   const attempts = ranges.flatMap((each) => each.attempts.splice(0));
   const outcomes = ranges.flatMap((each) => each.outcomes.splice(0));
   const facts = [...attempts, ...outcomes];
