@@ -340,6 +340,13 @@ describe('dispatch', () => {
       expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '', source: 'PROVIDER' });
     });
 
+    test('a grant too small to go on, after a quota that was away, is followed by another question', async () => {
+      const most = text('abc '.repeat(202));
+      grants = [AWAY, AWAY, false, false, false, false, true];
+      provider.enqueue({ chunks: [[most, most, most, most, most, most, FINISH, chunk([], { usage: USAGE }), sse('[DONE]')].join('')] });
+      expect((await run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+    });
+
     test('waits for the answer to its question, however fast the provider is', async () => {
       let answer: (isGranted: boolean) => void = () => undefined;
       grants = [new Promise((resolve) => (answer = resolve)), true];

@@ -108,8 +108,11 @@ export class HoldGrowth {
     this.isAsking = false;
     if (this.isOver) return;
     if (!this.isAway) this.waitingSinceMs = undefined;
-    if (isGranted) this.step = Math.min(TRANCHE_TOKENS, this.step * 2);
-    else {
+    if (isGranted) {
+      this.step = Math.min(TRANCHE_TOKENS, this.step * 2);
+      // What was asked in vain at this same place is answered: a grant too small to go on is followed by another question.
+      this.refusedAt = Math.min(this.refusedAt, used - 1);
+    } else {
       this.refusedAt = used;
       if (!this.isAway) this.step = Math.max(STEP_TOKENS_MIN, this.step / 2);
     }
