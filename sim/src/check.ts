@@ -1,12 +1,16 @@
 /** The invariants of BILLING, section 10, against what the providers' own bills say. */
 import type { AttemptEnded__Output, OutcomeTold__Output } from '@signalbox/contracts/events';
 import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome, type LedgerEntry } from '@signalbox/billing/proof';
+import { reservationCost } from '@signalbox/kernel/money';
 import { brokenLink } from '@signalbox/ledger-core/hash-chain';
 import { endedCodec, FRAME, outcomeCodec, readFrames } from '@signalbox/worker-kit/proof';
 import { SimLedger } from './ledger.js';
 import type { SimClient } from './client.js';
-import type { BillLine } from './provider.js';
+import { TRANCHE_TOKENS, type BillLine } from './provider.js';
 import type { World } from './world.js';
+
+/** A stream whose hold does not grow stops so many tokens before its end (BILLING, section 4): room for one chunk. */
+const STOP_LEFT_TOKENS = 64;
 
 const sum = (amounts: Iterable<bigint>): bigint => {
   let total = 0n;
@@ -41,7 +45,7 @@ const netOf = (rows: readonly LedgerEntry[]): bigint => sum(rows.filter(isCharge
 /** I4, after each commit: what is charged, as far as it was held, is within every cap; beyond it only what a loss made forgotten. */
 export function checkCaps(world: World): void {
   for (const { account, key } of world.callers) {
-    const caps = [...account.costCaps.map(({ capNanoUsd }) => BigInt(capNanoUsd)), ...(key.limits?.costCapNanoUsd === undefined ? [] : [BigInt(key.limits.costCapNanoUsd)])];
+    const caps = capsOf({ account, key });
     if (caps.length === 0) continue;
     let spent = 0n;
     for (const { accountId, requestId } of world.clients) {
@@ -52,6 +56,42 @@ export function checkCaps(world: World): void {
     }
     const bound = world.forgotten.get(account.id) ?? 0n;
     for (const cap of caps) if (spent > cap + bound) world.violate(`I4: ${account.id} spent ${spent} of ${cap}, bound ${bound}`);
+  }
+}
+
+const capsOf = ({ account, key }: Pick<World['callers'][number], 'account' | 'key'>): readonly bigint[] => [...account.costCaps, ...(key.limits?.costCaps ?? [])].map(({ capNanoUsd }) => BigInt(capNanoUsd));
+
+/**
+ * I4, each time a hold begins or grows: what is booked, what counts as charged and what is held by requests that reached a
+ * provider are within every cap. A charge counts up to its hold; `withinHold` looks at the rest.
+ */
+export function checkHeld(world: World, accountId: string): void {
+  const caller = world.callers.find(({ account }) => account.id === accountId);
+  const caps = caller === undefined ? [] : capsOf(caller);
+  if (caps.length === 0) return;
+  let taken = 0n;
+  for (const client of world.clients) {
+    const { requestId } = client;
+    if (client.accountId !== accountId || !world.workers.some(({ provider }) => provider.reached.has(requestId))) continue;
+    const held = world.held.get(requestId) ?? 0n;
+    const charge = world.ledger.requestOf(requestId)?.booked?.chargeNanoUsd ?? world.finished.get(requestId) ?? (world.orphaned.has(requestId) ? 0n : held);
+    taken += charge < held ? charge : held;
+  }
+  const bound = world.forgotten.get(accountId) ?? 0n;
+  for (const cap of caps) if (taken > cap + bound) world.violate(`I4: ${accountId} has ${taken} of ${cap} booked and held, bound ${bound}`);
+}
+
+/** An answer that was ended before its time was ended for what it says: a cap that has no room, or a quota that was silent for long. */
+export function checkEnd(world: World, { requestId, stoppedBy, cutBy }: SimClient): void {
+  const { coverage, growth } = world;
+  if (stoppedBy === 'cost_cap') {
+    coverage.took('stopped by a cap');
+    const isWhole = world.workers.some(({ provider }) => [...provider.bill.values()].some(({ id, generated, asked }) => id.startsWith(`${requestId}/`) && generated === asked));
+    if (!isWhole && !growth.wasRefused(requestId)) world.violate(`I4: ${requestId} was stopped by a cap that never refused it`);
+  }
+  if (cutBy === 'QUOTA_AWAY') {
+    coverage.took('ended: quota away');
+    if (!growth.wasWaitedFor(requestId)) world.violate(`${requestId} was cut for a quota that was not away for long`);
   }
 }
 
@@ -78,6 +118,8 @@ export function restlessness(world: World): string | undefined {
     const total = world.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n;
     const settled = world.counters.countedBy(account.id) ?? state?.buckets.get('account|total')?.charge ?? 0n;
     if (state !== undefined && (state.holds.size > 0 || state.finished.size > 0)) return `I5: ${account.id} has holds of ${[...state.holds.keys()].join(' ')} and finished ${[...state.finished.keys()].join(' ')}`;
+    const left = [...(state?.buckets ?? [])].find(([, { heldCharge, heldTokens, finishedCharge, finishedTokens }]) => heldCharge !== 0n || heldTokens !== 0n || finishedCharge !== 0n || finishedTokens !== 0n);
+    if (left !== undefined) return `I5: ${account.id} still counts ${left[1].heldCharge} held and ${left[1].finishedCharge} finished in ${left[0]}`;
     if (settled !== total) return `I5: ${account.id} has ${settled} settled, the ledger ${total}`;
   }
   for (const { requestId } of world.clients) {
@@ -142,12 +184,20 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
   withinHold(books, client, charged, net);
 }
 
-/** A provider that keeps to `max_tokens` and counts honestly never costs more than was held. */
+/** A provider that keeps to `max_tokens` and counts honestly never costs more than was held, and the tokens of one chunk beyond 64 where a hold grew. */
 function withinHold({ world, bill }: Books, { requestId, accountId }: SimClient, charged: readonly number[], net: bigint): void {
   const isCapped = world.callers.some(({ account }) => account.id === accountId && account.costCaps.length > 0);
   const lines = charged.map((attempt) => bill.get(`${requestId}/${attempt}`));
-  const held = world.held.get(requestId) ?? 0n;
+  const held = (world.held.get(requestId) ?? 0n) + sum(lines.map((line) => overrunOf(world, line)));
   if (isCapped && net > held && lines.every((line) => line !== undefined && line.usage !== 'absurd')) world.violate(`I4: ${requestId} held ${held} and is charged ${net}`);
+}
+
+/** What the bound to publish lets one answer cost beyond its hold. */
+function overrunOf(world: World, line: BillLine | undefined): bigint {
+  if (line === undefined || line.generated <= TRANCHE_TOKENS - STOP_LEFT_TOKENS) return 0n;
+  const card = world.workers.find(({ provider }) => provider.name === line.provider)?.provider.card;
+  const tokens = Math.max(0, line.chunkTokens - STOP_LEFT_TOKENS);
+  return card === undefined ? 0n : reservationCost(BigInt(tokens) * card.outputText);
 }
 
 function sumsAgree({ world, byRequest }: Books): void {

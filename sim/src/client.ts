@@ -1,4 +1,5 @@
 /** A client of one request: what it was told, byte for byte, and when it left. */
+import type { Failed__Output } from '@signalbox/contracts/worker';
 import type { Answer, ClientListener, Refusal, Settlement } from '@signalbox/edge/proof';
 
 export type ClientState = 'waiting' | 'streaming' | 'answered' | 'cut' | 'refused' | 'left' | 'reset';
@@ -9,6 +10,10 @@ export class SimClient implements Answer {
   chunks = 0;
   /** Cost as the header, the body or the last chunk says it. */
   costTold: string | undefined;
+  /** What the limits of its account did to a whole answer, as it was told. */
+  stoppedBy = '';
+  /** Class of the failure that cut its stream. */
+  cutBy = '';
   refusal: Refusal | undefined;
   admission: string | undefined;
   private listener: ClientListener | undefined;
@@ -17,6 +22,8 @@ export class SimClient implements Answer {
     readonly requestId: string,
     readonly accountId: string,
     readonly keyId: string,
+    /** Told when an answer is over, whole or cut. */
+    private readonly onAnswered: (client: SimClient) => void = () => undefined,
   ) {}
 
   get isOver(): boolean {
@@ -42,7 +49,8 @@ export class SimClient implements Answer {
     this.end('answered', settlement);
   }
 
-  cut(_route: unknown, _failed: unknown, settlement: Settlement | undefined): void {
+  cut(_route: unknown, failed: Failed__Output, settlement: Settlement | undefined): void {
+    if (!this.isOver) this.cutBy = failed.class;
     this.end('cut', settlement);
   }
 
@@ -96,5 +104,7 @@ export class SimClient implements Answer {
     if (this.isOver) return;
     this.state = state;
     this.costTold = settlement?.end.costNanoUsd;
+    this.stoppedBy = settlement?.end.stoppedBy ?? '';
+    this.onAnswered(this);
   }
 }

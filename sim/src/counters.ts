@@ -1,6 +1,6 @@
 /** The store that all quota processes share: the in-memory store of quota, behind a network, with losses of its state. */
 import { Fault } from '@signalbox/kernel/fault';
-import type { AccountState, AdmitCommand, FinishCommand, TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { AccountState, AdmitCommand, FinishCommand } from '@signalbox/ledger-core/admission';
 import { createMemoryStore, type QuotaStore } from '@signalbox/quota/proof';
 import { deepCopy } from './deep-copy.js';
 import { EPOCH_MS, type Life } from './life.js';
@@ -11,12 +11,17 @@ import type { Scheduler } from './scheduler.js';
 const TIMEOUT_MS = 50;
 
 /** Broken variants of the store, for the mutation run. */
-export type CounterMutant = 'counters' | 'check-then-spend' | 'no-rebuild';
+export const COUNTER_MUTANTS = ['counters', 'check-then-spend', 'no-rebuild', 'grow-unlooked', 'growth-kept'] as const;
+export type CounterMutant = (typeof COUNTER_MUTANTS)[number];
 
 export interface CounterEvents {
-  /** A hold is written down or grew: `amount` is what it holds now. */
+  /** A hold is written down, or grew in the life of its admission: `amount` is what limits let it have. */
   held(accountId: string, requestId: string, amount: bigint): void;
   decided(accountId: string, requestId: string, decision: string, spend: bigint): void;
+  /** The limits of its admission, in the life of its admission, left a hold no room to grow. */
+  refused(requestId: string): void;
+  /** What a request is charged was written down. */
+  finished(requestId: string, charge: bigint): void;
 }
 
 /** A counter that is only ever added to: what a store does that has no ids. */
@@ -29,10 +34,16 @@ export class SimCounters {
   isUp = true;
   /** Chance that a command is done and its reply lost. */
   lostReply = 0;
+  /** Called once, when a hold has grown and nobody was told yet; true = the answer is lost. */
+  atGrowth: ((asker: Life, writer: string) => boolean) | undefined;
   readonly accounts = new Map<string, AccountState>();
   private readonly store: QuotaStore;
   private lives = 1;
   private readonly naive = new Map<string, Naive>();
+  /** Life in which each request was admitted. */
+  private readonly admittedIn = new Map<string, string>();
+  /** By request: what its hold grew by. Of a mutant only. */
+  private readonly grown = new Map<string, bigint>();
   private snapshot = new Map<string, AccountState>();
 
   constructor(
@@ -51,6 +62,7 @@ export class SimCounters {
   calm(): void {
     this.isUp = true;
     this.lostReply = 0;
+    this.atGrowth = undefined;
   }
 
   /** What a snapshot on disk would hold. */
@@ -79,12 +91,11 @@ export class SimCounters {
       admit: (accountId, command) => this.ask(life, () => this.admit(accountId, command)),
       release: (accountId, requestId) => this.ask(life, () => this.drop(accountId, requestId, () => store.release(accountId, requestId))),
       heartbeat: (accountId, requestId, toAmount, toTokens, writer) =>
-        this.ask(life, async () => {
-          const isGranted = await store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
-          // What limits let it have.
-          if (isGranted && toAmount > 0n) this.events.held(accountId, requestId, toAmount);
-          return isGranted;
-        }),
+        this.ask(
+          life,
+          () => this.heartbeat(accountId, requestId, toAmount, toTokens, writer),
+          (isGranted) => toAmount > 0n && isGranted && this.strike(life, writer ?? ''),
+        ),
       finish: (accountId, command) => this.ask(life, () => this.finish(accountId, command)),
       reregister: (accountId, command) => this.ask(life, () => store.reregister(accountId, command)),
       isHeld: (accountId, requestId) => this.ask(life, () => store.isHeld(accountId, requestId)),
@@ -97,7 +108,7 @@ export class SimCounters {
       heard: (epoch) => this.ask(life, () => store.heard(epoch)),
       hear: (epoch, writer) => this.ask(life, () => store.hear(epoch, writer)),
       totalsSeq: (accountId) => this.ask(life, () => store.totalsSeq(accountId)),
-      applyTotals: (accountId, command, epoch) => this.ask(life, () => this.applyTotals(accountId, command, epoch)),
+      applyTotals: (accountId, command, epoch) => this.ask(life, () => this.ending(accountId, command.requestIds, () => store.applyTotals(accountId, command, epoch))),
       describeOpen: (accountId, requestIds) => this.ask(life, () => store.describeOpen(accountId, requestIds)),
       openAccounts: () => this.ask(life, () => store.openAccounts()),
       overdue: (accountId, ageMs, limit) => this.ask(life, () => store.overdue(accountId, ageMs, limit)),
@@ -109,12 +120,47 @@ export class SimCounters {
   private async admit(accountId: string, command: AdmitCommand): ReturnType<QuotaStore['admit']> {
     const { mutant, store } = this;
     const asked = mutant === 'check-then-spend' || mutant === 'counters' ? { ...command, amount: 0n, minAmount: 0n } : command;
+    const isKnown = this.accounts.get(accountId)?.holds.has(command.requestId) === true;
     let answer = await store.admit(accountId, asked);
     if (typeof answer === 'string') return answer;
     if (mutant === 'check-then-spend') answer = this.checkOnly(accountId, command, answer);
     if (mutant === 'counters') answer = this.count(accountId, command, answer);
     this.events.decided(accountId, command.requestId, answer.decision, answer.wall?.spend ?? 0n);
-    if (answer.decision === 'admitted') this.events.held(accountId, command.requestId, answer.held);
+    // A late question about what a worker wrote down anew after a loss admits nothing.
+    if (answer.decision === 'admitted' && (!isKnown || this.admittedIn.get(command.requestId) === this.epoch)) {
+      this.admittedIn.set(command.requestId, this.epoch);
+      this.events.held(accountId, command.requestId, answer.held);
+    }
+    return answer;
+  }
+
+  private async heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string | undefined): Promise<boolean> {
+    const state = this.accounts.get(accountId);
+    const hold = state?.holds.get(requestId);
+    const before = hold?.amount ?? 0n;
+    if (this.mutant === 'grow-unlooked' && hold !== undefined) state?.holds.set(requestId, { ...hold, walls: [] });
+    const isGranted = await this.store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
+    if (isGranted && toAmount > before) this.grown.set(requestId, (this.grown.get(requestId) ?? 0n) + toAmount - before);
+    // In another life than its admission's no limit was looked at: neither word counts.
+    if (toAmount === 0n || hold === undefined || this.admittedIn.get(requestId) !== this.epoch) return isGranted;
+    if (isGranted) this.events.held(accountId, requestId, toAmount);
+    else this.events.refused(requestId);
+    return isGranted;
+  }
+
+  private strike(life: Life, writer: string): boolean {
+    const { atGrowth } = this;
+    this.atGrowth = undefined;
+    return atGrowth?.(life, writer) === true;
+  }
+
+  /** What ends holds; the mutant gives back what they began with. */
+  private async ending<Answer>(accountId: string, requestIds: readonly string[], work: () => Promise<Answer>): Promise<Answer> {
+    const state = this.accounts.get(accountId);
+    const held = this.mutant === 'growth-kept' ? requestIds.filter((requestId) => state?.holds.has(requestId) === true) : [];
+    const answer = await work();
+    const bucket = state?.buckets.get('account|total');
+    if (bucket !== undefined) for (const requestId of held) bucket.heldCharge += this.grown.get(requestId) ?? 0n;
     return answer;
   }
 
@@ -137,7 +183,8 @@ export class SimCounters {
       const naive = this.naiveOf(accountId);
       naive.used += command.charge - (naive.held.get(command.requestId) ?? 0n);
     }
-    return this.store.finish(accountId, command);
+    this.events.finished(command.requestId, command.charge);
+    return this.ending(accountId, [command.requestId], () => this.store.finish(accountId, command));
   }
 
   private async drop(accountId: string, requestId: string, work: () => Promise<boolean>): Promise<boolean> {
@@ -146,10 +193,6 @@ export class SimCounters {
       naive.used -= naive.held.get(requestId) ?? 0n;
     }
     return work();
-  }
-
-  private applyTotals(accountId: string, command: TotalsCommand, epoch: string): Promise<boolean> {
-    return this.store.applyTotals(accountId, command, epoch);
   }
 
   /** At rest what the mutant counted must be what the ledger says, too. */
@@ -172,7 +215,8 @@ export class SimCounters {
     if (this.mutant === 'no-rebuild') for (const id of known) void this.store.applyTotals(id, { seq: 0n, totals: [], requestIds: [] }, this.epoch);
   }
 
-  private ask<Answer>(life: Life, work: () => Promise<Answer>): Promise<Answer> {
+  /** `strikes` looks at what was answered before anybody hears of it; true = nobody will. */
+  private ask<Answer>(life: Life, work: () => Promise<Answer>, strikes: (answer: Answer) => boolean = () => false): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const { scheduler, random } = this;
       scheduler.at(0.1 + random.next() * 0.4, () => {
@@ -186,7 +230,7 @@ export class SimCounters {
         }
         const isLost = random.chance(this.lostReply);
         void work().then((answer) => {
-          if (isLost) away();
+          if (strikes(answer) || isLost) away();
           else scheduler.at(0.1, () => life.run(() => resolve(answer)));
         });
       });

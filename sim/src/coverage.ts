@@ -6,6 +6,7 @@ export const TRANSITIONS = [
   'reserved → released', 'reserved → lease over', 'reserved → dispatched', 'dispatched → streaming',
   'ended: provider', 'ended: estimated', 'ended: orphan',
   'outcome: delivered', 'outcome: superseded', 'outcome: discarded', 'outcome: concluded by the worker',
+  'growth: granted', 'growth: refused', 'growth: unanswered', 'stopped by a cap', 'ended: quota away',
   'settled', 'settled at 0', 'settled on being asked', 'adjusted', 'failed over',
   'client: answered', 'client: cut', 'client: refused', 'client: left', 'client: reset',
 ] as const;

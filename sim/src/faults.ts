@@ -1,5 +1,6 @@
 /** What goes wrong in a run, when, and for how long. */
 import type { KillAt } from './disk.js';
+import type { Life } from './life.js';
 import type { Random } from './random.js';
 import type { World } from './world.js';
 
@@ -98,6 +99,39 @@ const FAULTS: Readonly<Record<string, Strike>> = {
   },
 };
 export const FAULT_NAMES = Object.keys(FAULTS);
+
+/** Struck between the growth of a hold and the word of it. */
+const atGrowth = (strike: (world: World, random: Random, asker: Life, writer: string) => boolean): Strike => (world, random) => {
+  world.counters.atGrowth = (asker, writer) => strike(world, random, asker, writer);
+  return () => {
+    world.counters.atGrowth = undefined;
+  };
+};
+
+/** What holds that grow can meet, each for so many milliseconds: an answer waits for 5 s at the end of its hold. */
+const GROWTH_FAULTS: Readonly<Record<string, { readonly strike: Strike; readonly lastsMs: (random: Random) => number }>> = {
+  'quota killed at a growth': { strike: atGrowth((world, _random, asker) => (world.killQuotaOf(asker), true)), lastsMs: () => 5_000 },
+  'worker killed at a growth': { strike: atGrowth((world, _random, _asker, writer) => (world.killWriter(writer), true)), lastsMs: () => 5_000 },
+  'counters wiped at a growth': { strike: atGrowth(({ counters }, random) => (counters.wipe(), random.chance(0.5))), lastsMs: () => 5_000 },
+  'word of a growth lost': { strike: atGrowth(() => true), lastsMs: () => 5_000 },
+  'counters wiped': { strike: (world) => (world.counters.wipe(), NOTHING), lastsMs: () => 1 },
+  'counters away for less than an answer waits': { strike: FAULTS['counters away'] ?? (() => NOTHING), lastsMs: (random) => random.int(200, 4_000) },
+  'counters away for longer than an answer waits': { strike: FAULTS['counters away'] ?? (() => NOTHING), lastsMs: (random) => random.int(5_500, 9_000) },
+};
+
+/** From 1 to 3 of them, while holds grow. */
+export function planGrowth(world: World, random: Random, spanMs: number): void {
+  for (let left = random.int(1, 3); left > 0; left -= 1) {
+    const name = random.pick(Object.keys(GROWTH_FAULTS));
+    const fault = GROWTH_FAULTS[name];
+    world.scheduler.at(400 + random.next() * spanMs, () => {
+      world.coverage.struck(name);
+      world.scheduler.say(() => `FAULT ${name}`);
+      const end = fault?.strike(world, random) ?? NOTHING;
+      world.scheduler.at(fault?.lastsMs(random) ?? 0, end);
+    });
+  }
+}
 
 /** From 3 to 9 faults within `spanMs`, most of them short. */
 export function plan(world: World, random: Random, spanMs: number): void {

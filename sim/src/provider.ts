@@ -25,6 +25,10 @@ export interface BillLine {
   sentBytes: number;
   /** What the provider bills, as far as it was told or generated. */
   cost: NanoUsd;
+  /** What it was asked for at most; undefined = no bound. */
+  readonly asked: number | undefined;
+  /** Tokens of one chunk of a stream. */
+  readonly chunkTokens: number;
   /** A final figure was sent. */
   isTold: boolean;
 }
@@ -39,6 +43,8 @@ interface Script {
   readonly breakAfterChunks: number;
 }
 
+/** Holds begin with so many tokens; what may be longer grows (BILLING, section 4). */
+export const TRANCHE_TOKENS = 1_024;
 /** A client names no bound: the model's own. */
 const MODEL_OUTPUT_MAX = 8_192;
 const REFUSALS = [429, 500, 503, 400] as const;
@@ -50,6 +56,10 @@ const usageOf = (prompt: number, completion: number): object => ({ prompt_tokens
 
 export class SimProvider {
   readonly bill = new Map<string, BillLine>();
+  /** Requests that it heard of. */
+  readonly reached = new Set<string>();
+  /** Gives answers that outgrow their first hold where it may. */
+  isLong = false;
   /** Asked twice for one attempt. */
   readonly doubles: string[] = [];
   isCalm = false;
@@ -81,25 +91,34 @@ export class SimProvider {
     if (call.isOver) return;
     const { stream = false, max_tokens: asked, prompt_bytes: promptBytes = 0 } = readAsk(body);
     const { random } = this;
-    const script = this.scriptOf(asked);
+    const script = this.scriptOf(asked, stream);
     if (script.conduct === 'unconnected') {
       call.tell((listener) => listener.onError('connect'));
       return;
     }
     if (this.bill.has(id)) this.doubles.push(id);
     const promptTokens = random.int(1, Math.max(1, promptBytes));
-    const line: BillLine = { id, provider: this.name, conduct: script.conduct, usage: script.usage, promptTokens, generated: 0, sentBytes: 0, cost: this.costOf(NO_TOKENS), isTold: false };
+    const line: BillLine = { id, provider: this.name, conduct: script.conduct, usage: script.usage, promptTokens, generated: 0, sentBytes: 0, cost: this.costOf(NO_TOKENS), asked, chunkTokens: script.chunkTokens, isTold: false };
     this.bill.set(id, line);
+    this.reached.add(id.slice(0, id.indexOf('/')));
     this.scheduler.say(() => `${this.name} gets ${id}: ${script.conduct}, usage ${script.usage}, ${script.outputTokens} of ${asked ?? '∞'} tokens`);
     call.begin(line, script, stream);
   }
 
-  private scriptOf(asked: number | undefined): Script {
+  private scriptOf(asked: number | undefined, isStream: boolean): Script {
     const { random, isCalm } = this;
     const conduct = isCalm || random.chance(0.62) ? 'whole' : random.pick<Conduct>(['refuse', 'refuse', 'unconnected', 'silent', 'cut', 'cut', 'stall', 'early-cut']);
     const usage = random.chance(0.7) ? 'told' : random.pick<UsageConduct>(['missing', 'missing', 'twice', 'absurd', 'zero']);
+    if (this.isLong && isStream && asked !== undefined && asked > TRANCHE_TOKENS) return { conduct, usage, ...this.longAnswer(asked) };
     const outputTokens = Math.min(random.int(1, 400), asked ?? MODEL_OUTPUT_MAX);
     return { conduct, usage, outputTokens, chunkTokens: Math.max(1, Math.ceil(outputTokens / random.int(1, 5))), bytesPerToken: random.int(2, 7), pauseMs: random.int(1, 400), breakAfterChunks: random.int(1, 3) };
+  }
+
+  /** Of ordinary text: three bytes a token or more, most of it in small chunks. */
+  private longAnswer(asked: number): Omit<Script, 'conduct' | 'usage'> {
+    const { random } = this;
+    const outputTokens = Math.min(random.int(600, 4_500), asked);
+    return { outputTokens, chunkTokens: random.chance(0.85) ? random.int(30, 64) : random.int(65, 200), bytesPerToken: random.int(3, 7), pauseMs: random.int(5, 120), breakAfterChunks: random.int(1, 40) };
   }
 }
 
@@ -216,7 +235,7 @@ class Call implements UpstreamCall {
     this.isOver = true;
     const told = this.told(line, script);
     this.tell((listener) => {
-      listener.onData(chunkOf({}, 'stop'));
+      listener.onData(chunkOf({}, line.generated === line.asked ? 'length' : 'stop'));
       for (const usage of told) listener.onData(sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage }));
       listener.onData(DONE);
       listener.onEnd();

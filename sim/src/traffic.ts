@@ -35,6 +35,11 @@ export function trafficOf(number: number, random: Random): Traffic {
   };
 }
 
+/** Streams and gathered answers of one account near its cap, which outgrow their first holds. */
+export function longTrafficOf(number: number, random: Random): Traffic {
+  return { ...trafficOf(number, random), account: LONG_ACCOUNT, stream: random.chance(0.8), maxTokens: random.chance(0.6) ? undefined : random.int(1_100, 6_000), leavesAfterMs: random.chance(0.08) ? random.int(500, 6_000) : undefined };
+}
+
 /** A thousandth of a USD for a thousand tokens or so; some providers take a fee per request. */
 export function cardOf(provider: string, random: Random): PriceCard__Output {
   const input = random.int(200, 2_000) * 1_000_000 + random.int(0, 999_999);
@@ -50,9 +55,12 @@ const messageOf = (card: PriceCard): PriceCard__Output => ({
   outputReasoning: String(card.outputReasoning), audio: String(card.audio), image: String(card.image), requestNanoUsd: String(card.requestNanoUsd),
 });
 
-/** Account 0 has a cap, account 1 another and a key with one, account 2 none. */
+/** The account whose answers are long. */
+export const LONG_ACCOUNT = 3;
+
+/** Account 0 has a cap, account 1 another and a key with one, account 2 none, account 3 one of a few tranches. */
 export function callerOf(index: number, random: Random): Caller {
-  const cap = (): string => String(random.int(1_000_000, 25_000_000));
+  const cap = (): string => String(index === LONG_ACCOUNT ? random.int(8_000_000, 60_000_000) : random.int(1_000_000, 25_000_000));
   const costCaps = index === 2 ? [] : [{ period: 'total', capNanoUsd: cap() }];
   return {
     variant: 'A',

@@ -14,21 +14,23 @@ import { silentLog } from '@signalbox/runtime/log';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { createOpenAiChatAdapter } from '@signalbox/worker-kit/openai-chat-adapter';
-import { createCredentialPool, createDispatcher, createObservations, createWorkerMetrics, openJournal, type Dispatcher, type OpenJournal } from '@signalbox/worker-kit/proof';
+import { createCredentialPool, createDispatcher, createObservations, createWorkerMetrics, extendingAt, openJournal, type Dispatcher, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
 import { SimBus } from './bus.js';
 import { SimClient } from './client.js';
-import { SimCounters } from './counters.js';
+import { COUNTER_MUTANTS, SimCounters } from './counters.js';
 import { Coverage } from './coverage.js';
 import { SimDisk } from './disk.js';
+import { GrowthRecord } from './growth.js';
 import { SimLedger } from './ledger.js';
 import { Life } from './life.js';
+import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
 import { cutAtBus, writeLate } from './mutant-journal.js';
 import type { Mutant } from './mutants.js';
 import { Network, type Door } from './network.js';
 import { SimProvider } from './provider.js';
 import type { Random } from './random.js';
 import { Scheduler } from './scheduler.js';
-import { callerOf, cardOf, planOf, requestOf, type Traffic } from './traffic.js';
+import { callerOf, cardOf, LONG_ACCOUNT, planOf, requestOf, type Traffic } from './traffic.js';
 
 const PROVIDERS = ['alpha', 'beta'] as const;
 /** As quota's and edge's composition have them. */
@@ -85,6 +87,13 @@ export class World {
   readonly workers: readonly Worker[];
   /** Most that was ever held, by request. */
   readonly held = new Map<string, bigint>();
+  /** What the counters were told that a request is charged, or a ledger that was restored had. */
+  readonly finished = new Map<string, bigint>();
+  /** Requests whose worker died while they were under way: charged at most what was delivered until then. */
+  readonly orphaned = new Set<string>();
+  readonly growth: GrowthRecord;
+  onHeld: (accountId: string) => void = () => undefined;
+  onAnswered: (client: SimClient) => void = () => undefined;
   readonly refusals: SeenRefusal[] = [];
   /** By account: what was under way when the counters were lost, which no hold stands for afterwards. */
   readonly forgotten = new Map<string, bigint>();
@@ -106,14 +115,18 @@ export class World {
       scheduler,
       random,
       {
-        held: (_accountId, requestId, amount) => {
+        held: (accountId, requestId, amount) => {
           if (amount > (this.held.get(requestId) ?? 0n)) this.held.set(requestId, amount);
+          this.onHeld(accountId);
         },
+        refused: (requestId) => this.growth.sawRefusal(requestId),
+        finished: (requestId, charge) => void this.finished.set(requestId, charge),
         decided: (accountId, _requestId, decision, spend) => this.decided(accountId, decision, spend),
       },
-      mutant === 'counters' || mutant === 'check-then-spend' || mutant === 'no-rebuild' ? mutant : undefined,
+      COUNTER_MUTANTS.find((name) => name === mutant),
     );
-    this.callers = [0, 1, 2].map((index) => callerOf(index, random));
+    this.growth = new GrowthRecord(scheduler, this.coverage);
+    this.callers = [0, 1, 2, LONG_ACCOUNT].map((index) => callerOf(index, random));
     this.workers = PROVIDERS.map((name, index): Worker => {
       const provider = new SimProvider(name, priceCardOf(cardOf(name, random)), scheduler, random);
       return { provider, disk: new SimDisk(name, () => this.killWorker(index)), door: { life: undefined, handlers: undefined }, journal: undefined, dispatcher: undefined };
@@ -133,6 +146,11 @@ export class World {
     return [...this.edges.map(({ life }) => life), ...[...this.quotas, this.billing, ...this.workers.map(({ door }) => door)].flatMap(({ life }) => (life === undefined ? [] : [life]))].filter((life) => !life.isDead);
   }
 
+  /** Answers of providers outgrow their first holds, where they may. */
+  answerLong(): void {
+    for (const { provider } of this.workers) provider.isLong = true;
+  }
+
   disk(index: number): SimDisk {
     return this.workerAt(index).disk;
   }
@@ -142,7 +160,7 @@ export class World {
     const edge = this.edges[traffic.edge];
     const caller = this.callers[traffic.account];
     if (edge === undefined || caller === undefined) throw new RangeError('traffic names an edge and an account');
-    const client = new SimClient(traffic.requestId, caller.account.id, caller.key.id);
+    const client = new SimClient(traffic.requestId, caller.account.id, caller.key.id, (answered) => this.onAnswered(answered));
     this.clients.push(client);
     this.scheduler.say(() => `client asks edge ${traffic.edge}: ${JSON.stringify(traffic)}`);
     const { life, neighbours } = edge;
@@ -179,9 +197,16 @@ export class World {
     const worker = this.workerAt(index);
     if (worker.door.life?.isDead !== false) return;
     worker.door.life.kill();
+    for (const requestId of worker.provider.reached) if (this.ledger.requestOf(requestId)?.booked === undefined) this.orphaned.add(requestId);
     worker.journal = undefined;
     worker.dispatcher = undefined;
     this.later(() => this.startWorker(index));
+  }
+
+  /** The one whose log has that name. */
+  killWriter(writer: string): void {
+    const index = this.workers.findIndex(({ journal }) => journal?.state().writer === writer);
+    if (index >= 0) this.killWorker(index);
   }
 
   cutWorker(index: number): void {
@@ -196,6 +221,10 @@ export class World {
     this.later(() => this.startQuota(index));
   }
 
+  killQuotaOf(life: Life): void {
+    this.killQuota(this.quotas.findIndex((quota) => quota.life === life));
+  }
+
   killBilling(): void {
     if (this.billing.life?.isDead !== false) return;
     this.billing.life.kill();
@@ -205,6 +234,10 @@ export class World {
   /** The ledger goes back to a backup; nobody tells the counters, which know more than it does. */
   restoreLedger(): void {
     const before = this.callers.map(({ account }) => this.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n);
+    for (const { requestId } of this.clients) {
+      const charge = this.ledger.requestOf(requestId)?.booked?.chargeNanoUsd;
+      if (charge !== undefined) this.finished.set(requestId, charge);
+    }
     this.ledger.restore();
     // Until the logs have been sent again the ledger tells less than was spent.
     for (const [index, { account }] of this.callers.entries()) this.forget(account.id, (before[index] ?? 0n) - (this.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n));
@@ -234,6 +267,18 @@ export class World {
 
   private forget(accountId: string, amount: bigint): void {
     if (amount > 0n) this.forgotten.set(accountId, (this.forgotten.get(accountId) ?? 0n) + amount);
+  }
+
+  /** How this run's workers ask for more. They never take more for granted than limits were found to leave. */
+  private extending(extendHold: ExtendHold): ExtendHold {
+    const watched = this.growth.watch(extendHold);
+    const asking = this.mutant === 'grow-in-another-life' ? inAnyLife(watched) : this.mutant === 'away-is-refused' ? refusedWhenAway(watched) : watched;
+    return async (accountId, requestId, toNanoUsd, ...rest) => {
+      const isGranted = await asking(accountId, requestId, toNanoUsd, ...rest);
+      const held = this.held.get(requestId) ?? 0n;
+      if (isGranted && toNanoUsd > held) this.violate(`I4: ${requestId} grew to ${toNanoUsd}, its limits gave ${held}`);
+      return isGranted;
+    };
   }
 
   private decided(accountId: string, decision: string, spend: bigint): void {
@@ -334,6 +379,7 @@ export class World {
           metrics: workerMetrics,
           clock,
           log: silentLog,
+          extendHold: this.extending(extendingAt(quota, journal.state().writer)),
         });
         worker.dispatcher = dispatcher;
         door.handlers = {

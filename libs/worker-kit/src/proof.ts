@@ -1,6 +1,8 @@
 /** What the simulation drives of this library; services take `serve`. */
 export { createCredentialPool } from './credentials.js';
 export { createDispatcher, type Dispatcher } from './dispatch.js';
+export { extendingAt } from './extend-hold.js';
+export type { ExtendHold } from './hold-growth.js';
 export { createWorkerMetrics } from './metrics.js';
 export { createObservations } from './observations.js';
 export type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';

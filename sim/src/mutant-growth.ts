@@ -1,0 +1,8 @@
+/** Broken variants of a worker that makes holds grow, for the mutation run. */
+import type { ExtendHold } from '@signalbox/worker-kit/proof';
+
+/** Does not look at the life of the counters in which the growth was given. */
+export const inAnyLife = (extendHold: ExtendHold): ExtendHold => (accountId, requestId, toNanoUsd, toTokens) => extendHold(accountId, requestId, toNanoUsd, toTokens, '');
+
+/** Takes no answer for a refusal. */
+export const refusedWhenAway = (extendHold: ExtendHold): ExtendHold => (...question) => extendHold(...question).catch(() => false);
