@@ -14,6 +14,8 @@ export class StoreError extends Error {
 export interface StoreProcess {
   readonly pid: number;
   isRunning(): boolean;
+  /** Its exit code; null when a signal ended it or it never began. */
+  readonly exited: Promise<number | null>;
   /** Sends `signal`, waits `graceMs`, then SIGKILL. Safe to call twice. */
   stop(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 }
@@ -56,13 +58,13 @@ export async function startChild(options: ChildOptions): Promise<StoreProcess> {
   });
   closeSync(output);
   let running = true;
-  const exited = new Promise<void>((resolve) => {
-    const end = (): void => {
+  const exited = new Promise<number | null>((resolve) => {
+    const end = (code: number | null): void => {
       running = false;
-      resolve();
+      resolve(code);
     };
     child.on('exit', end);
-    child.on('error', end);
+    child.on('error', () => end(null));
   });
   await new Promise<void>((resolve) => {
     child.once('spawn', () => resolve());
@@ -74,6 +76,7 @@ export async function startChild(options: ChildOptions): Promise<StoreProcess> {
   return {
     pid,
     isRunning: () => running,
+    exited,
     stop: async (signal, graceMs) => {
       if (!running) return;
       child.ref();

@@ -52,6 +52,20 @@ describe('private Postgres', () => {
     await third.stop();
   }, 60_000);
 
+  test('a server that was killed is started again where it was, with what was committed, and stops when it is told to', async () => {
+    const dataDir = join(folder, 'killed');
+    const server = await startPostgres({ dataDir });
+    await query(server.url, 'create table kept (value int)');
+    await query(server.url, 'insert into kept values (1)');
+    const killed = Number(readFileSync(join(dataDir, 'cluster/postmaster.pid'), 'utf8').split('\n')[0]);
+    process.kill(killed, 'SIGKILL');
+    let rows: readonly Record<string, unknown>[] | undefined;
+    while (rows === undefined) rows = await query(server.url, 'select value from kept').catch(() => undefined);
+    expect(rows).toEqual([{ value: 1 }]);
+    await server.stop();
+    await expect(query(server.url, 'select 1')).rejects.toThrow();
+  }, 60_000);
+
   test('refuses a folder that a live process owns and leaves its server alone', async () => {
     const dataDir = join(folder, 'owned');
     const owner = spawn('sleep', ['60']);

@@ -34,6 +34,8 @@ export interface LocalPostgres {
 
 const USER = 'signalbox';
 const START_LIMIT_MS = 30_000;
+/** A server that ended by itself, and does not start again, is tried again after this. */
+const AGAIN_MS = 1_000;
 const NICENESS_MAX = 19;
 
 function command(identity: Identity, binaries: PostgresBinaries, name: string, args: readonly string[], tail: readonly string[] = []): { command: string; args: string[] } {
@@ -163,13 +165,19 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
     if (!existsSync(join(cluster, 'PG_VERSION'))) await createCluster(folder, cluster, password, binaries, identity, isFast);
     giveTo(identity, folder);
     chmodSync(cluster, 0o700);
-    const { child, port } = await launch(folder, cluster, binaries, identity, isFast);
-    yieldBy(child.pid, options.niceness ?? 0);
+    rmSync(logFileOf(folder), { force: true });
+    const begin = async (port?: number): Promise<{ child: StoreProcess; port: number }> => {
+      const begun = await launch(folder, cluster, binaries, identity, isFast, port);
+      yieldBy(begun.child.pid, options.niceness ?? 0);
+      return begun;
+    };
+    const { child, port } = await begin();
+    const kept = keepRunning(child, async () => (await begin(port)).child, log.child({ log_file: logFileOf(folder) }));
     return {
       url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
       origin: binaries.origin,
       stop: async () => {
-        await child.stop('SIGINT', 10_000);
+        await kept.stop('SIGINT', 10_000);
         releaseFolder(folder);
       },
     };
@@ -177,6 +185,40 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
     releaseFolder(folder);
     throw error;
   }
+}
+
+/**
+ * Begins the server again whenever a crash or a kill ended it, for as long as it takes: whoever asks it meanwhile asks again.
+ * One that was told to stop by somebody else stays stopped.
+ */
+function keepRunning(first: StoreProcess, begin: () => Promise<StoreProcess>, log: Log): Pick<StoreProcess, 'stop'> {
+  let child = first;
+  let isStopping = false;
+  const keep = async (): Promise<void> => {
+    while ((await child.exited) !== 0 && !isStopping) {
+      log.error('Postgres ended by itself; it is started again.', { pid: child.pid });
+      while (!child.isRunning() && !isStopping) {
+        try {
+          child = await begin();
+          log.warn('Postgres answers again.', { pid: child.pid });
+        } catch (error) {
+          log.error('Postgres does not start again; it is tried on.', {}, error);
+          await pause(AGAIN_MS);
+        }
+      }
+    }
+    if (!isStopping) log.error('Postgres was stopped by somebody else: nothing is booked until this process is started again.', { pid: child.pid });
+  };
+  const keeping = keep();
+  return {
+    stop: async (signal, graceMs) => {
+      isStopping = true;
+      await child.stop(signal, graceMs);
+      await keeping;
+      // It may have been on its way up.
+      await child.stop(signal, graceMs);
+    },
+  };
 }
 
 /** Of the server's sessions to come; those that it has begun already keep theirs. */
@@ -189,13 +231,14 @@ function yieldBy(pid: number, niceness: number): void {
   }
 }
 
-async function launch(folder: string, cluster: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean): Promise<{ child: StoreProcess; port: number }> {
+const logFileOf = (folder: string): string => join(folder, 'postgres.log');
+
+async function launch(folder: string, cluster: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean, samePort?: number): Promise<{ child: StoreProcess; port: number }> {
   const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=100', 'shared_buffers=32MB', ...(isFast ? ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'] : [])];
-  const logFile = join(folder, 'postgres.log');
-  rmSync(logFile, { force: true });
+  const logFile = logFileOf(folder);
   // A free port may be taken between our look and the server's bind: try again.
   for (let attempt = 1; attempt <= 3; attempt += 1) {
-    const port = await freePort();
+    const port = samePort ?? (await freePort());
     const args = ['-D', cluster, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
     const server = command(identity, binaries, 'postgres', args, isFast ? dieWithParentPrefix('INT') : []);
     const child = await startChild({ ...server, logFile, libraryPath: binaries.libraryPath, uid: identity.uid, gid: identity.gid });
