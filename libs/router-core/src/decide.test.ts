@@ -192,6 +192,14 @@ describe('order', () => {
     const result = decide(withNeeds({ params: ['seed', 'top_p'] }), single({ unsupportedParams: new Set(['seed']) }), 1);
     expect(result.kind === 'plan' ? result.attempts[0]?.dropParams : undefined).toEqual(['seed']);
   });
+
+  test.each([
+    ['never on the credential of the operator, whose price cards have one price', [], ['service_tier']],
+    ["on the account's own", ['alpha'], []],
+  ])('sends a tier of service %s', (_whose, byokProviders, dropped) => {
+    const result = decide({ ...withNeeds({ params: ['service_tier'] }), byokProviders }, single({}), 1);
+    expect(result.kind === 'plan' ? result.attempts[0]?.dropParams : undefined).toEqual(dropped);
+  });
 });
 
 describe('auto', () => {

@@ -2,7 +2,7 @@
 import type { PriceCard } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
 import { cardFor, findModel, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
-import { CONTEXT_LENGTH_BIT, createEndpointFilter, isOnOwnCredential, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
+import { CONTEXT_LENGTH_BIT, createEndpointFilter, isDropped, isOnOwnCredential, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
 import { orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
@@ -194,7 +194,7 @@ function attemptOf(endpoint: Endpoint, request: RouteRequest): Attempt | undefin
   return {
     endpoint,
     card,
-    dropParams: request.needs.params.filter((name) => endpoint.unsupportedParams.has(name)),
+    dropParams: request.needs.params.filter((name) => isDropped(name, endpoint, request.byokProviders)),
     firstByteTimeoutMs: endpoint.firstByteTimeoutMs + (request.needs.streaming ? 0 : WHOLE_ANSWER_EXTRA_MS),
     byok: isOnOwnCredential(endpoint, request.byokProviders),
   };

@@ -60,6 +60,14 @@ export function isReachable(endpoint: Endpoint, byokProviders: readonly string[]
   return endpoint.isServable && (endpoint.hasManagedCredential || isOnOwnCredential(endpoint, byokProviders));
 }
 
+/** Chooses the price at which the provider serves. */
+const PRICED_PARAM = 'service_tier';
+
+/** True when a tuning field is not sent: the endpoint does not take it, or it would have the operator pay another price than the card's. */
+export function isDropped(name: string, endpoint: Endpoint, byokProviders: readonly string[]): boolean {
+  return endpoint.unsupportedParams.has(name) || (name === PRICED_PARAM && !isOnOwnCredential(endpoint, byokProviders));
+}
+
 export type EndpointFilter = (endpoint: Endpoint, isModelAllowed: boolean) => number;
 
 /** Prepares the filters of one request; the result gives an endpoint's reasons as a bit set, 0 = eligible. */
@@ -92,7 +100,7 @@ export function createEndpointFilter(request: RouteRequest): EndpointFilter {
       const card = cardFor(endpoint.prices, request.promptTokens);
       if (card === undefined || (provider.maxPricePrompt !== undefined && card.inputUncached > provider.maxPricePrompt) || (provider.maxPriceCompletion !== undefined && card.outputText > provider.maxPriceCompletion)) mask |= BIT.max_price;
     }
-    if (provider.requireParameters && needs.params.some((name) => endpoint.unsupportedParams.has(name))) mask |= BIT.parameters;
+    if (provider.requireParameters && needs.params.some((name) => isDropped(name, endpoint, request.byokProviders))) mask |= BIT.parameters;
     return mask;
   };
 }
