@@ -384,9 +384,9 @@ export class World {
         worker.dispatcher = dispatcher;
         door.handlers = {
           unary: {
-            Outcome: ({ requestId, attempt, outcome }: OutcomeRequest__Output) => {
+            Outcome: async ({ requestId, attempt, outcome }: OutcomeRequest__Output) => {
               if (outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
-              book.outcome(requestId, attempt, outcome, true);
+              await book.outcome(requestId, attempt, outcome, true);
               return {};
             },
           },

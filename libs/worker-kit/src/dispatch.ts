@@ -269,7 +269,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     await journal.end(request.requestId, request.attempt, ended);
     span?.set(endedAttributes(ended));
     // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later.
-    if (conversation.isCancelled) journal.outcome(request.requestId, request.attempt, 'DELIVERED', false);
+    if (conversation.isCancelled) void journal.outcome(request.requestId, request.attempt, 'DELIVERED', false);
     metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.ttftMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
     metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);

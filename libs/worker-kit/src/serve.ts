@@ -135,9 +135,9 @@ export function serveWorker(options: WorkerOptions): Service {
         tls,
         handlers: {
           unary: {
-            Outcome: (request: OutcomeRequest__Output) => {
+            Outcome: async (request: OutcomeRequest__Output) => {
               if (request.outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
-              book.outcome(request.requestId, request.attempt, request.outcome, true, request.followed);
+              await book.outcome(request.requestId, request.attempt, request.outcome, true, request.followed);
               return {};
             },
             GenerateImages: (request: GenerateImagesRequest__Output, { signal }: CallInfo) => makeImages(request, signal),

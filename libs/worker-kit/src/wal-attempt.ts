@@ -33,6 +33,8 @@ export class LiveAttempt {
   early: Told | undefined;
   /** The outcome that is on the way to the log, or there. */
   told: Told | undefined;
+  /** Settles when what was told is in the log; undefined while a kill would lose nothing. */
+  telling: Promise<void> | undefined;
 
   constructor(
     readonly event: AttemptEvent,

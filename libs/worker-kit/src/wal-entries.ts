@@ -97,6 +97,7 @@ export class OutcomeEntry implements LogEntry {
     private readonly book: AttemptBook,
     private readonly attempt: LiveAttempt,
     private readonly outcome: Told,
+    private readonly settle: (fault?: Fault) => void = () => undefined,
   ) {}
 
   payload(seq: number): Buffer {
@@ -107,10 +108,12 @@ export class OutcomeEntry implements LogEntry {
 
   written(seq: number): void {
     this.book.told(this.attempt, this.outcome, seq);
+    this.settle();
   }
 
-  failed(): void {
+  failed(fault: Fault): void {
     this.book.notTold(this.attempt, this.outcome);
+    this.settle(fault);
   }
 }
 
@@ -121,6 +124,7 @@ export class EarlyOutcomeEntry implements LogEntry {
   constructor(
     private readonly attempt: LiveAttempt,
     private readonly outcome: Told,
+    private readonly settle: (fault?: Fault) => void,
   ) {}
 
   payload(seq: number): Buffer {
@@ -131,9 +135,11 @@ export class EarlyOutcomeEntry implements LogEntry {
 
   written(): void {
     // It is written again with the end.
+    this.settle();
   }
 
-  failed(): void {
+  failed(fault: Fault): void {
     // It is written with the end.
+    this.settle(fault);
   }
 }

@@ -85,7 +85,7 @@ test('a settled attempt reaches the ledger in one contiguous range, and quota is
   const journal = await w.open();
   await journal.start(start('r1'));
   await journal.end('r1', 1, end);
-  journal.outcome('r1', 1, 'DELIVERED', true);
+  void journal.outcome('r1', 1, 'DELIVERED', true);
   await w.clock.advanceAsync(3_000);
   expect(w.usage).toMatchObject([{ firstSeq: '1', lastSeq: '3', ended: [{ requestId: 'r1', costNanoUsd: '7' }], outcomes: [{ outcome: 'DELIVERED', toldByEdge: true }] }]);
   expect(w.finished).toMatchObject([{ requestId: 'r1', chargeNanoUsd: '7', tokens: '7' }]);
@@ -103,8 +103,8 @@ test('rounds of one request end its hold together: the last with the sum, those 
   // Longer than an ordinary attempt is waited for.
   await w.clock.advanceAsync(60_000);
   expect(outcomesIn(w.usage)).toEqual([]);
-  journal.outcome('r1', 1, 'DELIVERED', true, true);
-  journal.outcome('r1', 2, 'DELIVERED', true, false);
+  void journal.outcome('r1', 1, 'DELIVERED', true, true);
+  void journal.outcome('r1', 2, 'DELIVERED', true, false);
   await w.clock.advanceAsync(3_000);
   expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED true', 'r1 DELIVERED true']);
   expect(w.finished).toMatchObject([{ requestId: 'r1', chargeNanoUsd: '14', tokens: '14' }]);
@@ -164,7 +164,7 @@ test('after a restart edge has 30 s to tell of an attempt, whose hold stays in u
   await w.clock.advanceAsync(29_000);
   expect(w.finished).toEqual([]);
   expect(w.alive).toEqual(['r1', 'r2', 'r1', 'r2', 'r1', 'r2']);
-  successor.outcome('r1', 1, 'SUPERSEDED', true);
+  void successor.outcome('r1', 1, 'SUPERSEDED', true);
   await w.clock.advanceAsync(4_000);
   expect(outcomesIn(w.usage)).toEqual(['r1 SUPERSEDED true', 'r2 DISCARDED false']);
   expect(w.finished).toMatchObject([{ requestId: 'r2', chargeNanoUsd: '0' }]);
@@ -213,12 +213,12 @@ test('a long request is kept alive until its outcome, a short one needs no heart
   const journal = await w.open();
   await journal.start(start('short'));
   await journal.end('short', 1, end);
-  journal.outcome('short', 1, 'DELIVERED', true);
+  void journal.outcome('short', 1, 'DELIVERED', true);
   await journal.start(start('long'));
   await w.clock.advanceAsync(10_100);
   expect(w.alive).toEqual(['long', 'long']);
   await journal.end('long', 1, end);
-  journal.outcome('long', 1, 'DELIVERED', true);
+  void journal.outcome('long', 1, 'DELIVERED', true);
   await w.clock.advanceAsync(10_100);
   expect(w.alive).toHaveLength(2);
   expect(w.finished).toHaveLength(2);
@@ -273,8 +273,8 @@ test.each([false, true])('the word of edge still counts after the worker conclud
     journal = await w.open();
     await w.clock.advanceAsync(100);
   }
-  journal.outcome('r1', 1, 'DISCARDED', true);
-  journal.outcome('r1', 1, 'DELIVERED', true);
+  void journal.outcome('r1', 1, 'DISCARDED', true);
+  void journal.outcome('r1', 1, 'DELIVERED', true);
   await w.clock.advanceAsync(2_000);
   expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED false', 'r1 DISCARDED true']);
   expect(w.finished).toMatchObject([{ chargeNanoUsd: '7' }, { chargeNanoUsd: '0', tokens: '0' }]);
@@ -290,7 +290,7 @@ test('what edge tells of a dead process is kept until billing knows its successo
   await journal.close();
   w.connection.isBillingUp = false;
   const successor = await w.open();
-  successor.outcome('r1', 1, 'SUPERSEDED', true);
+  void successor.outcome('r1', 1, 'SUPERSEDED', true);
   await w.clock.advanceAsync(1_000);
   w.connection.isBillingUp = true;
   await w.clock.advanceAsync(8_000);
@@ -299,11 +299,30 @@ test('what edge tells of a dead process is kept until billing knows its successo
   await successor.close();
 });
 
+test('edge is not told that its word was heard before a kill cannot lose it', async () => {
+  const w = await world();
+  const journal = await w.open();
+  for (const requestId of ['ended', 'early', 'foreseen']) await journal.start(start(requestId));
+  for (const requestId of ['ended', 'foreseen']) await journal.end(requestId, 1, end);
+  for (const requestId of ['ended', 'early']) {
+    const before = readFileSync(listSegments(w.directory).at(-1)?.path ?? '').length;
+    const telling = journal.outcome(requestId, 1, 'DISCARDED', true);
+    expect(readFileSync(listSegments(w.directory).at(-1)?.path ?? '').length).toBe(before);
+    await telling;
+    expect(readFileSync(listSegments(w.directory).at(-1)?.path ?? '').length).toBeGreaterThan(before);
+    // Told again: heard, and nothing is written twice.
+    await journal.outcome(requestId, 1, 'DISCARDED', true);
+  }
+  // Whoever reads the log after a kill concludes it by himself.
+  expect(journal.outcome('foreseen', 1, 'DELIVERED', true)).toBeUndefined();
+  await journal.close();
+});
+
 test('an outcome that came before the end survives a kill between both', async () => {
   const w = await world();
   const journal = await w.open();
   await journal.start(start('r1'));
-  journal.outcome('r1', 1, 'DISCARDED', true);
+  void journal.outcome('r1', 1, 'DISCARDED', true);
   await journal.end('r1', 1, end);
   // As a kill leaves it: the end is written, what follows from it is not.
   const { path } = listSegments(w.directory).at(-1) ?? { path: '' };
@@ -327,7 +346,7 @@ test('a ledger that went back is sent its records again, though the bus remember
   const journal = await w.open();
   await journal.start(start('r1'));
   await journal.end('r1', 1, end);
-  journal.outcome('r1', 1, 'DELIVERED', true);
+  void journal.outcome('r1', 1, 'DELIVERED', true);
   await w.clock.advanceAsync(3_000);
   w.restoreLedger();
   await w.clock.advanceAsync(20_000);
@@ -344,7 +363,7 @@ test('a new life of the counters is told all that is under way and all that the 
   w.bus.setConnected(false);
   await journal.start({ ...start('done'), held: { amountNanoUsd: '90', tokens: '9' } });
   await journal.end('done', 1, end);
-  journal.outcome('done', 1, 'DELIVERED', true);
+  void journal.outcome('done', 1, 'DELIVERED', true);
   await journal.start({ ...start('live'), held: { amountNanoUsd: '80', tokens: '8' }, holdEpoch: 'life 1' });
   w.store.epoch = 'life 2';
   await w.clock.advanceAsync(2_500);

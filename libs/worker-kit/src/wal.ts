@@ -147,10 +147,10 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     return this.writeEnd(attempt);
   }
 
-  outcome(requestId: string, attemptNumber: number, outcome: ToldOutcome, byEdge: boolean, isFollowed = false): void {
+  outcome(requestId: string, attemptNumber: number, outcome: ToldOutcome, byEdge: boolean, isFollowed = false): Promise<void> | undefined {
     const key = attemptKey(requestId, attemptNumber);
     const attempt = this.open.get(key) ?? this.concluded.get(key);
-    if (attempt === undefined) return;
+    if (attempt === undefined) return undefined;
     const told: Told = { outcome, byEdge, isFollowed };
     if (attempt.endedAtMs === undefined || !this.isKnown) {
       if (attempt.early === undefined || (byEdge && !attempt.early.byEdge)) {
@@ -163,6 +163,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
       if (attempt.told.outcome === outcome) attempt.told = told;
       else this.writeOutcome(attempt, told);
     }
+    return attempt.telling;
   }
 
   tend(requestId: string, attemptNumber: number): void {
@@ -287,9 +288,14 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     // What recovery would conclude anyway is not lost with the process.
     const isForeseen = attempt.told === undefined && !attempt.event.callsOnly && told.outcome === concludedOutcome(attempt.event);
     attempt.told = told;
-    const entry = new OutcomeEntry(this, attempt, told);
-    if (isForeseen) this.commit.addLazily(entry);
-    else this.commit.add(entry);
+    if (isForeseen) this.commit.addLazily(new OutcomeEntry(this, attempt, told));
+    else this.keepTelling(attempt, (settle) => this.commit.add(new OutcomeEntry(this, attempt, told, settle)));
+  }
+
+  private keepTelling(attempt: LiveAttempt, write: (settle: (fault?: Fault) => void) => void): void {
+    attempt.telling = new Promise((resolve, reject) => write((fault) => (fault === undefined ? resolve() : reject(fault))));
+    // Whoever told it waits for it; nobody else does.
+    attempt.telling.catch(() => undefined);
   }
 
   /** Edge never told: nobody is charged for rounds whose request broke off before it was answered. */
@@ -310,7 +316,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   /** Whoever reads the log after a kill would conclude that it was delivered. */
   private keepEarly(attempt: LiveAttempt): void {
     const { early } = attempt;
-    if (this.isKnown && early?.byEdge === true && early.outcome !== 'DELIVERED') this.commit.add(new EarlyOutcomeEntry(attempt, early));
+    if (this.isKnown && early?.byEdge === true && early.outcome !== 'DELIVERED') this.keepTelling(attempt, (settle) => this.commit.add(new EarlyOutcomeEntry(attempt, early, settle)));
   }
 
   private remember(attempt: LiveAttempt): void {
