@@ -2,10 +2,23 @@ import { expect, test } from '@jest/globals';
 import type { TotalsCommand } from '@signalbox/ledger-core/admission';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createMemoryStore } from '../adapters/memory-store.js';
+import type { Admission } from './admission-request.js';
 import type { QuotaStore } from './ports.js';
 import { createQuota } from './quota.js';
 
 const ACCOUNT = 'acct_1';
+
+/** Asks for `amount` below a cap over all time. */
+function capped(requestId: string, amount: bigint, limit: bigint): Admission {
+  return {
+    includedTokens: undefined,
+    walls: [],
+    command: {
+      requestId, keyId: 'key_1', counter: 'chat', amount, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined, keyRequestsPerMinute: undefined,
+      walls: [{ scope: 'account', period: 'total', meter: 'charge', limit }], anchorDay: 0, periodSeconds: undefined, needsTotals: true,
+    },
+  };
+}
 
 /** Quota beside a ledger that has charged `charged`, one nano each, and counts the questions. */
 function beside(charged: readonly string[]) {
@@ -93,15 +106,7 @@ test('after a loss an account under a cap opens once each writer that may live w
   const store = createMemoryStore({ clock, accounts, epoch: () => `life ${life}` });
   const writers = [{ writer: 'wrt_a', isLost: false }, { writer: 'wrt_gone', isLost: true }];
   const quota = createQuota(store, () => Promise.resolve({ seq: 1n, totals: [{ scope: 'account', periodId: 'total', charge: 40n, tokens: 0n, byok: 0n }], requestIds: [] }), undefined, { clock, askWriters: () => Promise.resolve(writers), bookLost: () => Promise.resolve() });
-  const ask = (requestId: string, amount: bigint) =>
-    quota.admit(ACCOUNT, {
-      includedTokens: undefined,
-      walls: [],
-      command: {
-        requestId, keyId: 'key_1', counter: 'chat', amount, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined, keyRequestsPerMinute: undefined,
-        walls: [{ scope: 'account', period: 'total', meter: 'charge', limit: 100n }], anchorDay: 0, periodSeconds: undefined, needsTotals: true,
-      },
-    });
+  const ask = (requestId: string, amount: bigint) => quota.admit(ACCOUNT, capped(requestId, amount, 100n));
   await expect(ask('r1', 10n)).rejects.toThrow(/^quota_unavailable/);
   await quota.reregister('wrt_a', 'life 1', [], [], true);
   expect(await ask('r1', 50n)).toMatchObject({ verdict: { decision: 'admitted' }, epoch: 'life 1' });
@@ -180,4 +185,24 @@ test('a ledger that answers slowly is asked once, however many wait and ask agai
   // Whoever gave up in the meantime holds nothing.
   await expect(again[1]).rejects.toThrow(/^bad_message/);
   expect((await quota.show(ACCOUNT)).buckets.get('account|total')?.heldCharge).toBe(1n);
+});
+
+test('a refusal at a wall heals by itself where the announcement of a lower sum was lost', async () => {
+  const ledger = { seq: 1n, charge: 10n, asked: 0 };
+  const quota = createQuota(createMemoryStore({ clock: createFakeClock() }), () => {
+    ledger.asked += 1;
+    return Promise.resolve({ seq: ledger.seq, totals: [{ scope: 'account', periodId: 'total', charge: ledger.charge, tokens: 0n, byok: 0n }], requestIds: [] });
+  });
+  const decide = async (requestId: string): Promise<string> => (await quota.admit(ACCOUNT, capped(requestId, 1n, 10n))).verdict.decision;
+  expect(await decide('r1')).toBe('wall');
+  expect(ledger.asked).toBe(1);
+  // Nobody hears of the adjustment.
+  Object.assign(ledger, { seq: 2n, charge: 5n });
+  expect(await decide('r2')).toBe('wall');
+  await quota.reconcile(15_000);
+  expect(await decide('r3')).toBe('admitted');
+  // Who is not refused is not asked about.
+  const { asked } = ledger;
+  await quota.reconcile(15_000);
+  expect(ledger.asked).toBe(asked);
 });

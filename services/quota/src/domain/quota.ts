@@ -33,13 +33,16 @@ export interface Quota {
   sweep(): Promise<number>;
   /**
    * Asks the ledger about requests of any account that are open for longer than `ageMs`, since totals are announced at most once; what it does not have
-   * and a lost writer told of is handed to it. Answers how many were settled. Faults end it early.
+   * and a lost writer told of is handed to it. Accounts that were refused at a wall are asked about too: what lowered their sums may have been missed,
+   * and nothing is booked for them that would tell. Answers how many requests were settled. Faults end it early.
    */
   reconcile(ageMs: number): Promise<number>;
 }
 
 /** Accounts remembered for the sweep; each admission of an account sweeps its own too. */
 const SEEN_MAX = 100_000;
+/** Accounts at a wall that are asked about in one round. */
+const REFUSED_ASKED_MAX = 1_000;
 /** Requests in one question to the ledger. */
 const ASKED_MAX = 1_000;
 /** 15 min without a word: nobody waits for a writer any more. */
@@ -57,6 +60,9 @@ export function createQuota(
 
   /** Accounts whose announced totals the store did not take: nothing that is open may tell of them. */
   const behind = new Set<string>();
+
+  /** Accounts refused at a wall since they were last asked about, the first of them first. */
+  const refused = new Set<string>();
 
   const touch = (accountId: string): void => {
     if (seen.size < SEEN_MAX) seen.add(accountId);
@@ -161,6 +167,7 @@ export function createQuota(
       }
       if (answer === 'unloaded') throw new Fault('quota_unavailable', 'the store lost its state while loading');
       if (answer === 'ended') throw new Fault('bad_message', 'this request id was used up before');
+      if (answer.decision === 'wall' && refused.size < SEEN_MAX) refused.add(accountId);
       return { verdict: answer, epoch };
     },
     presentEpoch: (writer) => {
@@ -212,6 +219,10 @@ export function createQuota(
       for (const accountId of [...behind]) {
         await catchUp(accountId);
         behind.delete(accountId);
+      }
+      for (const accountId of [...refused].slice(0, REFUSED_ASKED_MAX)) {
+        await look(accountId);
+        refused.delete(accountId);
       }
       const lostWriters = askLost();
       for (const accountId of await store.openAccounts()) settled += await settle(accountId, ageMs, lostWriters);
