@@ -83,7 +83,7 @@ export async function startSignalbox({ mode, provider, kept, profileDir }: Signa
     core: GATEWAY_CORE,
     cwd: dataDir,
     // As `npm start` and the images have it.
-    args: ['--v8-pool-size=1', ...mainOf(mode, profileDir === undefined && existsSync(join(ROOT, 'deploy/standalone/dist/program.js')))],
+    args: ['--v8-pool-size=1', '--no-memory-reducer', ...mainOf(mode, profileDir === undefined && existsSync(join(ROOT, 'deploy/standalone/dist/program.js')))],
     environment: {
       MALLOC_ARENA_MAX: '3',
       LOG_LEVEL: 'error',

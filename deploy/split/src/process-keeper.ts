@@ -42,7 +42,7 @@ const isReadyMessage = (message: unknown): message is ReadyMessage => typeof mes
  * more. 4 MB instead of 16 for new objects, 8 at the edge: a service that answers in a millisecond keeps few, and each
  * half of the space counts twice in its memory.
  */
-const flagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', `--max-semi-space-size=${role === 'edge' ? '8' : '4'}`];
+const flagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', '--no-memory-reducer', `--max-semi-space-size=${role === 'edge' ? '8' : '4'}`];
 
 export function keepProcess({ role, replica, main, environment, onRestarted }: KeeperOptions): ProcessKeeper {
   let child: ChildProcess | undefined;
