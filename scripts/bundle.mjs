@@ -17,6 +17,10 @@ function programs() {
 const keepPlaces = {
   name: 'keep-places',
   transform: (code, id) => (!id.startsWith('\0') && code.includes('import.meta.url') ? { code: code.replaceAll('import.meta.url', `new URL(${JSON.stringify(`${TO_ROOT}${relative(root, id)}`)}, import.meta.url).href`), map: null } : null),
+  generateBundle: (_options, bundle) => {
+    // V8 holds a text with one character beyond Latin-1 in twice the memory: escaped, they stand in strings and patterns as well.
+    for (const chunk of Object.values(bundle)) if (chunk.type === 'chunk') chunk.code = chunk.code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  },
   renderChunk: (code, { fileName }) => (code.includes(TO_ROOT) ? { code: code.replaceAll(TO_ROOT, '../'.repeat(fileName.split('/').length - 1)), map: null } : null),
 };
 

@@ -86,6 +86,7 @@ export async function startSignalbox({ mode, provider, kept, profileDir }: Signa
     args: ['--v8-pool-size=1', '--no-memory-reducer', ...mainOf(mode, profileDir === undefined && existsSync(join(ROOT, 'deploy/standalone/dist/program.js')))],
     environment: {
       MALLOC_ARENA_MAX: '3',
+      ...(mode === 'standalone' ? { MALLOC_MMAP_THRESHOLD_: '131072' } : {}),
       LOG_LEVEL: 'error',
       SIMULATOR: 'off',
       OLLAMA: 'off',
