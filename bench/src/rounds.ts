@@ -87,7 +87,10 @@ export class Measurer {
       this.#note(result);
       sent += result.totalMs.length + result.failures;
     }
-    this.#note(await this.#load.closed(shot(this.target, PROMPT_BYTES, 20), STREAMS, this.#plan.warmUpMs / 6));
+    // V8 gives functions up that it optimised for plain answers when streams come, and optimises them anew for both when plain ones come back.
+    for (const chunks of [20, undefined, STREAM_CHUNKS, undefined]) {
+      this.#note(await this.#load.closed(shot(this.target, PROMPT_BYTES, chunks), chunks === undefined ? CLOSED_CONCURRENCY : STREAMS, this.#plan.warmUpMs / 10));
+    }
   }
 
   async round(): Promise<void> {
