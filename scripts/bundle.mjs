@@ -17,11 +17,16 @@ function programs() {
 const keepPlaces = {
   name: 'keep-places',
   transform: (code, id) => (!id.startsWith('\0') && code.includes('import.meta.url') ? { code: code.replaceAll('import.meta.url', `new URL(${JSON.stringify(`${TO_ROOT}${relative(root, id)}`)}, import.meta.url).href`), map: null } : null),
-  generateBundle: (_options, bundle) => {
-    // V8 holds a text with one character beyond Latin-1 in twice the memory: escaped, they stand in strings and patterns as well.
-    for (const chunk of Object.values(bundle)) if (chunk.type === 'chunk') chunk.code = chunk.code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
-  },
   renderChunk: (code, { fileName }) => (code.includes(TO_ROOT) ? { code: code.replaceAll(TO_ROOT, '../'.repeat(fileName.split('/').length - 1)), map: null } : null),
+};
+
+/** V8 holds a text with one character beyond Latin-1 in twice the memory: escaped, they mean the same in strings and patterns. What follows a backslash is taken with it. */
+const ascii = {
+  name: 'ascii',
+  generateBundle: (_options, bundle) => {
+    const escaped = (match) => (match.charCodeAt(match.length - 1) < 128 ? match : `\\u${match.charCodeAt(match.length - 1).toString(16).padStart(4, '0')}`);
+    for (const chunk of Object.values(bundle)) if (chunk.type === 'chunk') chunk.code = chunk.code.replace(/\\[^]|[^\0-\x7f]/g, escaped);
+  },
 };
 
 /** Answers whether the programs are bundled. They run as well from their modules, so nothing is thrown. */
@@ -34,7 +39,7 @@ export async function bundlePrograms() {
     const bundle = await rolldown({
       input: Object.fromEntries(folders.map((folder) => [`${folder}/dist/program`, join(root, folder, 'dist/main.js')])),
       platform: 'node',
-      plugins: [keepPlaces],
+      plugins: [keepPlaces, ascii],
       logLevel: 'warn',
     });
     // Names stay as they are: they stand in stacks and in profiles.
