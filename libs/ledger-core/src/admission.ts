@@ -4,6 +4,7 @@
  * The state is explicit and changed in place; the Redis store runs the same steps as scripts.
  */
 import { Fault } from '@signalbox/kernel/fault';
+import { LiveMap } from '@signalbox/kernel/live-map';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import { bucketOf, copyBucket, NO_BUCKET, readBucket, tallyOf, type Bucket, type Buckets, type Scope } from './buckets.js';
 import { IdSet } from './id-set.js';
@@ -72,7 +73,7 @@ export interface AccountState extends Buckets {
   readonly windows: Map<string, RateWindow>;
   /** Ledger sequence up to which no totals were missed. */
   totalsSeq: bigint;
-  readonly holds: Map<string, Hold>;
+  readonly holds: LiveMap<string, Hold>;
   readonly finished: Map<string, FinishedCharge>;
   readonly ended: Map<number, IdSet>;
   /** Next look for ended leases; undefined = nothing can end. */
@@ -161,7 +162,7 @@ export interface TotalsCommand {
 }
 
 export function newAccountState(): AccountState {
-  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new Map(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, accountWalls: [], blockedUntilMs: 0 };
+  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new LiveMap(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, accountWalls: [], blockedUntilMs: 0 };
 }
 
 /** Amounts are doubles in Redis Lua: throws a Fault `bad_message` outside of 0 to 9e15. */

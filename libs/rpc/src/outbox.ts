@@ -1,4 +1,5 @@
 /** The outgoing side of a link: gathers the items of an event-loop turn and writes them as few batches. */
+import { afterTurn } from '@signalbox/runtime/turn';
 import { encodeBatch } from './link-codec.js';
 import { BATCH_BYTES, BATCH_ITEMS, type LinkItem } from './link-item.js';
 
@@ -75,7 +76,7 @@ export class Outbox {
   private schedule(): void {
     if (this.isScheduled || this.isClosed) return;
     this.isScheduled = true;
-    setImmediate(this.flush);
+    afterTurn(this.flush);
   }
 
   readonly flush = (): void => {

@@ -239,8 +239,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       promptTokens: request.promptTokens,
       held: wholeHold(request),
       holdEpoch: request.holdEpoch,
-      ...(span === undefined ? {} : { traceparent: span.traceparent }),
-      ...(request.rounds ? { rounds: { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } } : {}),
+      traceparent: span?.traceparent ?? '',
+      rounds: request.rounds ? { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } : undefined,
     });
     const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock) });
     const ending = await conversation.hold();

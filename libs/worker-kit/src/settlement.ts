@@ -6,6 +6,7 @@
 import type { PeriodSet__Output } from '@signalbox/contracts/common';
 import type { FinishRequest, HeartbeatRequest, HeartbeatResponse__Output, LiveHold, ReregisterRequest } from '@signalbox/contracts/quota';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { LiveMap } from '@signalbox/kernel/live-map';
 import type { RpcClient } from '@signalbox/rpc/call';
 
 /** 10 s: a third of the hold's lease of 30 s. */
@@ -77,7 +78,7 @@ export interface SettlementOptions {
 }
 
 export function createSettlement({ writer, quota, clock, liveHolds }: SettlementOptions): Settlement {
-  const holds = new Map<string, LiveUse>();
+  const holds = new LiveMap<string, LiveUse>();
   let queue: Finished[] = [];
   let isSending = false;
   let isClosed = false;

@@ -1,6 +1,7 @@
 /** HTTP towards one provider: undici's dispatch with one pool, no redirects, no retries of its own. */
 import type { Dialer } from '@signalbox/net-guard/dialer';
 import { Pool, type DispatchController, type DispatchHandler } from '@signalbox/runtime/http-client';
+import { together } from '@signalbox/runtime/turn';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
@@ -62,7 +63,7 @@ class Exchange implements DispatchHandler, UpstreamCall {
   onResponseEnd(): void {
     if (this.isOver) return;
     this.isOver = true;
-    this.listener.onEnd();
+    together(() => this.listener.onEnd());
   }
 
   onResponseError(): void {
@@ -87,6 +88,8 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 
   abort(): void {
+    // An end may wait for its turn.
+    this.listener = NOBODY;
     if (this.isOver) return;
     this.isOver = true;
     this.controller?.abort(new Error('aborted'));

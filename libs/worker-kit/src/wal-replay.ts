@@ -1,4 +1,5 @@
 /** Reads what earlier processes wrote: which attempts they left open, and how far the sequence came. */
+import { LiveMap } from '@signalbox/kernel/live-map';
 import type { Log } from '@signalbox/runtime/log';
 import { attemptKey, LiveAttempt } from './wal-attempt.js';
 import { FINISHED_MAX, type FinishedHold } from './settlement.js';
@@ -9,7 +10,7 @@ import { FRAME, type Frame } from './wal-frame.js';
 
 export interface Replayed {
   /** Without an end or an outcome, by key. */
-  readonly open: Map<string, LiveAttempt>;
+  readonly open: LiveMap<string, LiveAttempt>;
   /** Outcomes that the worker concluded by itself: edge's word may still come. */
   readonly concluded: Map<string, LiveAttempt>;
   /** What outcomes made of holds, in order: those that the ledger may not have yet, the newest at most. */
@@ -23,7 +24,7 @@ export interface Replayed {
 export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
   const files = disk.list();
   const newest = coldSequences(disk, files);
-  const open = new Map<string, LiveAttempt>();
+  const open = new LiveMap<string, LiveAttempt>();
   const concluded = new Map<string, LiveAttempt>();
   let finished: { seq: number; hold: FinishedHold }[] = [];
   let lastSeq = Math.max(0, ...newest.values());

@@ -8,9 +8,11 @@ import type { Bus } from '@signalbox/bus/bus';
 import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { LiveHold } from '@signalbox/contracts/quota';
+import type { LiveMap } from '@signalbox/kernel/live-map';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
+import { afterTurn } from '@signalbox/runtime/turn';
 import type { AttemptEnd, AttemptStart, Journal, JournalState, ToldOutcome } from './journal.js';
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
@@ -87,7 +89,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   private readonly settlement: Settlement;
   private readonly shipping: Shipping;
   /** Between start and outcome, by key. */
-  private readonly open: Map<string, LiveAttempt>;
+  private readonly open: LiveMap<string, LiveAttempt>;
   /** Outcomes that the worker concluded by itself, oldest first: the word of edge that may still come counts more. */
   private readonly concluded: Map<string, LiveAttempt>;
   /** What an earlier process left without an end or an outcome. */
@@ -125,7 +127,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
       onLedger: (ledgerSeq) => this.booked(ledgerSeq),
       isAwaited: () => this.recoveryWaiters.length > 0,
     });
-    this.commit = new GroupCommit({ files, writer, clock, log, afterTurn: options.afterTurn ?? setImmediate, onShippable: (records) => this.shipping.add(records) });
+    this.commit = new GroupCommit({ files, writer, clock, log, afterTurn: options.afterTurn ?? afterTurn, onShippable: (records) => this.shipping.add(records) });
     this.armSweep();
     this.shipping.begin();
   }

@@ -4,6 +4,7 @@ import { createServer, STATUS_CODES, type IncomingMessage, type Server, type Ser
 import type { Socket } from 'node:net';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
+import { together } from '@signalbox/runtime/turn';
 import type { ChatHandler } from './routes/chat-completions/handler.js';
 import type { Gate } from './routes/gate.js';
 import { apiError, renderErrorBody, type ApiError, type ApiErrorName } from './wire/errors.js';
@@ -52,11 +53,10 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
       site(request, response);
       return;
     }
-    if (inFlight() >= inFlightMax || !isHealthy()) {
-      gate.fail(response, makeId('request'), apiError('overloaded', { retryAfterMs: 1_000 }));
-      return;
-    }
-    chat(request, response).catch(() => response.destroy());
+    together(() => {
+      if (inFlight() >= inFlightMax || !isHealthy()) gate.fail(response, makeId('request'), apiError('overloaded', { retryAfterMs: 1_000 }));
+      else chat(request, response).catch(() => response.destroy());
+    });
   };
   const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true, connectionsCheckingInterval: 2_000, requireHostHeader: false }, listener);
   // Header lines past about a thousand are dropped in silence by default; the byte limit bounds them instead.

@@ -1,27 +1,36 @@
 /** Reads a request's body within its bounds. */
+import { together } from '@signalbox/runtime/turn';
 import type { IncomingMessage } from 'node:http';
 
 export type BodyRead = { readonly kind: 'ok'; readonly body: Buffer } | { readonly kind: 'too-large' } | { readonly kind: 'aborted' };
 
 const TOO_LARGE: BodyRead = { kind: 'too-large' };
 const ABORTED: BodyRead = { kind: 'aborted' };
+const NOTHING = Buffer.alloc(0);
 
 /**
  * Never rejects. Above `bytesMax` it stops keeping what arrives and answers at once; node:http throws the rest away
  * once the answer has left, within the server's request timeout, so that the client gets to read its 413.
  */
-export function readBody(request: IncomingMessage, bytesMax: number): Promise<BodyRead> {
+export function readBody(request: IncomingMessage, bytesMax: number): BodyRead | Promise<BodyRead> {
   // The client may have left while its key was looked up: no event would follow.
-  if (request.destroyed) return Promise.resolve(ABORTED);
+  if (request.destroyed) return ABORTED;
   const announced = Number(request.headers['content-length'] ?? 0);
-  if (announced > bytesMax) return Promise.resolve(TOO_LARGE);
+  if (announced > bytesMax) return TOO_LARGE;
+  // Nearly every body came with its headers.
+  if (request.complete) {
+    const body = (request.read() as Buffer | null) ?? NOTHING;
+    return body.length > bytesMax ? TOO_LARGE : { kind: 'ok', body };
+  }
   return new Promise((resolve) => {
-    // Nearly every body arrives in one part.
     let first: Buffer | undefined;
     let rest: Buffer[] | undefined;
     let bytes = 0;
-    // A promise resolves once: what is emitted after the end changes nothing, so no listener needs to be taken off.
-    const onCut = (): void => resolve(ABORTED);
+    let isWhole = false;
+    // A promise resolves once, and what is emitted after the end changes nothing: no listener needs to be taken off.
+    const onCut = (): void => {
+      if (!isWhole) resolve(ABORTED);
+    };
     request.on('data', (part: Buffer) => {
       bytes += part.length;
       if (bytes > bytesMax) {
@@ -32,8 +41,10 @@ export function readBody(request: IncomingMessage, bytesMax: number): Promise<Bo
       else (rest ??= [first]).push(part);
     });
     request.on('end', () => {
-      resolve({ kind: 'ok', body: rest === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(rest, bytes) });
+      isWhole = true;
+      const body = rest === undefined ? (first ?? NOTHING) : Buffer.concat(rest, bytes);
       first = rest = undefined;
+      together(() => resolve({ kind: 'ok', body }));
     });
     // Also heard when a client leaves later: node:http then emits an error on the request.
     request.on('error', onCut);

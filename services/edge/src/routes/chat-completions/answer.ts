@@ -4,6 +4,7 @@ import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
+import { atTurnEnd } from '@signalbox/runtime/turn';
 import type { ServerResponse } from 'node:http';
 import type { Answer, AttemptReport, ClientListener, PipelineStage, Refusal, Route, Settlement } from '../../domain/answer.js';
 import type { ChatRequest } from '../../domain/chat-request.js';
@@ -132,8 +133,11 @@ export class HttpAnswer implements Answer {
       recorder.end(costNanoUsd, {});
     }
     response.writeHead(200, headers);
-    response.end(rendered);
-    this.watchRest();
+    // With those of others: one system call behind another finds the kernel's code still at hand.
+    atTurnEnd(() => {
+      response.end(rendered);
+      this.watchRest();
+    });
   }
 
   refuse(refusal: Refusal, settlement?: Settlement): void {

@@ -71,7 +71,8 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
         return;
       }
-      const read = await readBody(request, bodyBytesMax);
+      const reading = readBody(request, bodyBytesMax);
+      const read = reading instanceof Promise ? await reading : reading;
       if (read.kind === 'aborted') return;
       if (read.kind === 'too-large') {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('payload_too_large', { message: `The body is larger than ${bodyBytesMax} bytes.` })), caller);
