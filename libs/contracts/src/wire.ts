@@ -117,6 +117,13 @@ export class Writer {
     this.at += bytes.length;
   }
 
+  /** Fields that are encoded already. */
+  fields(encoded: Uint8Array): void {
+    this.room(encoded.length);
+    this.slab.set(encoded, this.at);
+    this.at += encoded.length;
+  }
+
   /** Begins a length-delimited part; give the answer to `close`. */
   open(): number {
     this.room(1);
@@ -307,6 +314,12 @@ function int64Text(low: number, high: number): string {
 
 export interface MessageCodec<Message, Output> {
   encode(message: Message): Buffer;
+  /**
+   * The bytes of `encoded`, which are some fields of such a message, and behind them those of `message`. Where both have a
+   * field, the later one wins, unless it is absent or its default; messages are merged, and lists joined
+   * (https://protobuf.dev/programming-guides/encoding/#last-one-wins).
+   */
+  encodeBehind(encoded: Uint8Array, message: Message): Buffer;
   /** Throws on bytes that are not such a message. Fields of bytes are views of the input. */
   decode(bytes: Uint8Array): Output;
   /** What `decode` makes of what `encode` makes of it, for a reader in this process; bytes are shared. Throws as `encode`. */
@@ -317,16 +330,19 @@ const writer = new Writer();
 
 /** A codec of the parts of one message type. */
 export function messageCodec<Message, Output>(write: (w: Writer, message: Message) => void, read: (r: Reader, end: number) => Output, copy: (message: Message) => Output): MessageCodec<Message, Output> {
+  const encodeBehind = (encoded: Uint8Array, message: Message): Buffer => {
+    try {
+      if (encoded.length > 0) writer.fields(encoded);
+      write(writer, message);
+      return writer.finish();
+    } catch (error) {
+      writer.abandon();
+      throw error;
+    }
+  };
   return {
-    encode: (message) => {
-      try {
-        write(writer, message);
-        return writer.finish();
-      } catch (error) {
-        writer.abandon();
-        throw error;
-      }
-    },
+    encode: (message) => encodeBehind(NO_BYTES, message),
+    encodeBehind,
     decode: (bytes) => {
       const data = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       return read(new Reader(data), data.length);

@@ -27,6 +27,8 @@ export class LiveAttempt {
   endedAtMs: number | undefined;
   /** Monotonic milliseconds when edge last said that it goes on with the request. */
   tendedAtMs: number | undefined;
+  /** The part of its records that never changes, once its start is encoded; undefined for one of an earlier process. */
+  head: Buffer | undefined;
   /** What quota holds for it: nano-USD and tokens as decimal text. */
   held = NOTHING_HELD;
   /** Told before it could be written. */

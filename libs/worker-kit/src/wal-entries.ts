@@ -3,7 +3,7 @@ import type { Fault } from '@signalbox/kernel/fault';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import type { LiveAttempt, Told } from './wal-attempt.js';
 import type { LogEntry } from './wal-commit.js';
-import { endedCodec, outcomeCodec } from './wal-events.js';
+import { encodedEnd, encodedHead, encodedStart, endedCodec, outcomeCodec } from './wal-events.js';
 import { FRAME } from './wal-frame.js';
 
 /** Told when a record is written, or will never be. */
@@ -28,7 +28,7 @@ export class StartEntry implements LogEntry {
   payload(seq: number): Buffer {
     const { event } = this.attempt;
     event.seq = String(seq);
-    return endedCodec.encode(event);
+    return encodedStart(event, (this.attempt.head ??= encodedHead(event)));
   }
 
   written(): void {
@@ -75,9 +75,9 @@ export class EndEntry implements LogEntry {
   ) {}
 
   payload(seq: number): Buffer {
-    const { event } = this.attempt;
+    const { event, head } = this.attempt;
     event.seq = String(seq);
-    return endedCodec.encode(event);
+    return encodedEnd(event, head);
   }
 
   written(): void {

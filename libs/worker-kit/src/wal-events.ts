@@ -69,6 +69,29 @@ export function completeEvent(event: AttemptEvent, end: AttemptEnd): void {
   event.endedAtMs = String(end.endedAtMs);
 }
 
+/** What stays as it is from the start of an attempt to its end, encoded once. To be asked before anything else is known. */
+export function encodedHead(event: AttemptEvent): Buffer {
+  const { seq, tokens } = event;
+  event.seq = '0';
+  event.tokens = null;
+  const head = endedCodec.encode(event);
+  event.seq = seq;
+  event.tokens = tokens;
+  return head;
+}
+
+/** The record of a start; `head` as of `encodedHead`. */
+export function encodedStart({ seq, tokens }: AttemptEvent, head: Buffer): Buffer {
+  return endedCodec.encodeBehind(head, { seq, tokens });
+}
+
+/** The record of an end; without a `head` all of the event is encoded. */
+export function encodedEnd(event: AttemptEvent, head: Buffer | undefined): Buffer {
+  if (head === undefined) return endedCodec.encode(event);
+  const { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly } = event;
+  return endedCodec.encodeBehind(head, { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly });
+}
+
 /** `delivered` with the estimated prompt where it tells none. */
 export function withPrompt(delivered: TokenCounts, promptTokens: number): TokenCounts {
   return totalTokens(delivered) > completionTokens(delivered) ? delivered : { ...delivered, inputUncached: promptTokens };
