@@ -60,7 +60,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
   const names = request.model === '' ? request.models : [request.model, ...request.models];
   const pools: Pool[] = [];
   const lists: Candidate[][] = [];
-  const asked = new Set<string>();
+  const asked: string[] = [];
   let reference: Plan['reference'];
   let retired: Model | undefined;
   let auto: AutoChoice | undefined;
@@ -68,8 +68,8 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     const viaAuto = isAuto(name);
     const model = viaAuto ? undefined : findModel(snapshot.catalog, name);
     const identity = viaAuto ? 'auto' : (model?.id ?? name);
-    if (asked.has(identity) || (!viaAuto && model === undefined)) continue;
-    asked.add(identity);
+    if (asked.includes(identity) || (!viaAuto && model === undefined)) continue;
+    asked.push(identity);
     if (model?.isRetired === true) {
       retired ??= model;
       continue;
@@ -89,9 +89,9 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     }
   }
   // An outlier is worse than its peers, not down: it comes last rather than leave a plan with nothing to fail over to.
-  if (new Set(lists.flat().map(({ endpoint }) => endpoint.id)).size < ENDPOINTS_WANTED) {
+  if (pools.some((pool) => pool.ejected.length > 0) && new Set(lists.flat().map(({ endpoint }) => endpoint.id)).size < ENDPOINTS_WANTED) {
     const ejected = new Set(pools.flatMap((pool) => pool.ejected));
-    if (ejected.size > 0) lists.push(rankPinned([...ejected], request, snapshot, seed));
+    lists.push(rankPinned([...ejected], request, snapshot, seed));
   }
   if (lists.length === 0) return refusalOf(pools, retired, snapshot);
   const attempts: Attempt[] = [];
@@ -174,15 +174,12 @@ function ofOneCredential(lists: readonly Candidate[][], { byokProviders }: Route
 function pickAttempts(lists: readonly Candidate[][], request: RouteRequest): Candidate[] {
   const limit = request.provider.allowFallbacks || request.provider.order.length > 0 ? ATTEMPTS_MAX : 1;
   const picked: Candidate[] = [];
-  const taken = new Set<string>();
   lists.forEach((list, index) => {
     const reserved = Math.min(lists.length - index - 1, ATTEMPTS_MAX - 1);
     const room = Math.max(limit - reserved, picked.length + 1);
     for (const candidate of list) {
       if (picked.length >= Math.min(room, limit)) break;
-      if (taken.has(candidate.endpoint.id)) continue;
-      taken.add(candidate.endpoint.id);
-      picked.push(candidate);
+      if (!picked.some(({ endpoint }) => endpoint.id === candidate.endpoint.id)) picked.push(candidate);
     }
   });
   return picked;

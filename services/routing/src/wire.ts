@@ -139,9 +139,11 @@ export function decideResponse(result: Plan | Refusal, ids: { readonly decisionI
   switch (result.kind) {
     case 'plan':
       return {
-        ...ids,
+        decisionId: ids.decisionId,
+        snapshotId: ids.snapshotId,
         attempts: result.attempts.map(attemptMessage),
-        ...(result.reference === undefined ? {} : { referenceCard: cardMessage(result.reference.card), referenceModel: result.reference.model }),
+        referenceCard: result.reference === undefined ? null : cardMessage(result.reference.card),
+        referenceModel: result.reference?.model ?? '',
       };
     case 'model-not-found':
       return { ...ids, refusal: 'MODEL_NOT_FOUND' };

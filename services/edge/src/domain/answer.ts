@@ -11,7 +11,7 @@ export interface AttemptReport {
   /** Undefined for the attempt that answered. */
   readonly failed: Failed__Output | undefined;
   /** Where the model was asked in several rounds: of which this attempt is, from 1. */
-  readonly round?: number;
+  readonly round?: number | undefined;
   /** It ran on the account's own credential. */
   readonly byok: boolean;
 }

@@ -337,7 +337,7 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, r
       healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() },
       onJournaled: supersede,
     });
-    const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined, byok: planned.byok, ...(start === undefined ? {} : { round: start.round }) };
+    const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined, byok: planned.byok, round: start?.round };
     switch (result.kind) {
       case 'complete':
       case 'cut':
