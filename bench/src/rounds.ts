@@ -87,9 +87,14 @@ export class Measurer {
       this.#note(result);
       sent += result.totalMs.length + result.failures;
     }
-    // V8 gives functions up that it optimised for plain answers when streams come, and optimises them anew for both when plain ones come back.
-    for (const chunks of [20, undefined, STREAM_CHUNKS, undefined]) {
-      this.#note(await this.#load.closed(shot(this.target, PROMPT_BYTES, chunks), chunks === undefined ? CLOSED_CONCURRENCY : STREAMS, this.#plan.warmUpMs / 10));
+    // V8 gives functions up that it optimised for one kind of request when another comes, and optimises them anew for both when the first comes back.
+    const sliceMs = this.#plan.warmUpMs / 10;
+    for (let pass = 0; pass < 2; pass += 1) {
+      const streams = await this.#load.closed(shot(this.target, PROMPT_BYTES, STREAM_CHUNKS), STREAMS, sliceMs);
+      const first = await this.#load.open(shot(this.target, PROMPT_BYTES, FIRST_TOKEN_CHUNKS), FIRST_TOKEN_PER_SECOND, sliceMs / 3);
+      const big = await this.#load.open(shot(this.target, BIG_PROMPT_BYTES, undefined), BIG_PER_SECOND, sliceMs / 3);
+      const plain = await this.#load.closed(shot(this.target, PROMPT_BYTES, undefined), CLOSED_CONCURRENCY, sliceMs);
+      for (const result of [streams, first, big, plain]) this.#note(result);
     }
   }
 
