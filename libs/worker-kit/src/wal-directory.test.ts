@@ -44,8 +44,9 @@ onLinux('a living process keeps it; one that merely has the number of its holder
 });
 
 onLinux('a killed process whose parent has not asked for its end does not', async () => {
-  // The shell becomes `sleep`, which never waits for the child it was left.
-  const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  // The shell becomes `tail`, which never waits for the child it was left. It is `tail` that tells the number: a shell
+  // that had told it itself could still be there when the child ends, and a shell does ask.
+  const parent = spawn('sh', ['-c', 'sleep 60 & echo $! > "$0"; exec tail -f "$0"', join(directory, 'child')], { stdio: ['ignore', 'pipe', 'ignore'] });
   children.push(parent);
   const [told] = (await once(parent.stdout, 'data')) as [Buffer];
   const pid = Number(told.toString());
