@@ -54,3 +54,9 @@ test('a histogram counts an observation to every bucket that it fits', async () 
   for (const value of [0.05, 0.1, 0.5, 3]) histogram.observe(value);
   expect(await lines(metrics)).toEqual(['h_seconds_bucket{le="0.1",service="s"} 2', 'h_seconds_bucket{le="1",service="s"} 3', 'h_seconds_bucket{le="+Inf",service="s"} 4', 'h_seconds_sum{service="s"} 3.65', 'h_seconds_count{service="s"} 4']);
 });
+
+test('a process tells of its CPU, its memory and its event loop, each name once', async () => {
+  const metrics = createMetrics({ service: 's', withProcessMetrics: true });
+  const names = (await metrics.registry.getMetricsAsJSON()).map(({ name }) => name);
+  for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_seconds', 'nodejs_eventloop_lag_p99_seconds', 'nodejs_gc_duration_seconds']) expect(names.filter((each) => each === name)).toEqual([name]);
+});

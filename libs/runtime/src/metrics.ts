@@ -1,5 +1,7 @@
 /** Metrics of one service: base units, counters end in `_total`, labels from small closed sets. */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Registry } from 'prom-client';
+import { systemClock } from './clock.js';
+import { lagName, LAGS, watchEventLoopLag } from './event-loop-lag.js';
 import { HistogramTally, TalliedHistogram } from './histogram.js';
 
 /** What a request touches are plain numbers: prom-client, which hashes labels at each step, reads them when it is scraped. */
@@ -51,7 +53,7 @@ export interface MetricsOptions {
 export function createMetrics({ service, withProcessMetrics }: MetricsOptions): Metrics {
   const registry = new Registry();
   registry.setDefaultLabels({ service });
-  if (withProcessMetrics) collectDefaultMetrics({ register: registry });
+  if (withProcessMetrics) watchProcess(registry);
   return {
     registry,
     counter: (name, help, labelNames) => createCounter(registry, name, help, labelNames),
@@ -63,6 +65,16 @@ export function createMetrics({ service, withProcessMetrics }: MetricsOptions): 
       return tally;
     },
   };
+}
+
+/** As far away as a timer can be, in milliseconds. */
+const NEVER_MS = 2_147_483_647;
+
+function watchProcess(registry: Registry): void {
+  // Its own look at the event loop cannot be left out, only put off.
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
+  for (const what of LAGS) registry.removeSingleMetric(lagName(what));
+  watchEventLoopLag(registry, systemClock);
 }
 
 class Count implements Tally {
