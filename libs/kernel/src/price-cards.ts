@@ -7,7 +7,6 @@ export type PriceCardText = { readonly [Field in keyof PriceCard]: string };
 
 /** Cards in use at once are a few thousand; beyond it all are read anew. */
 const CARDS_MAX = 8_192;
-const FIELDS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image', 'requestNanoUsd'] as const;
 
 interface Known {
   readonly text: PriceCardText;
@@ -17,8 +16,10 @@ interface Known {
 const cards = new Map<string, Known>();
 
 function isSame(a: PriceCardText, b: PriceCardText): boolean {
-  for (const field of FIELDS) if (a[field] !== b[field]) return false;
-  return true;
+  return (
+    a.inputUncached === b.inputUncached && a.cacheRead === b.cacheRead && a.cacheWrite === b.cacheWrite && a.outputText === b.outputText && a.outputReasoning === b.outputReasoning
+    && a.audio === b.audio && a.image === b.image && a.requestNanoUsd === b.requestNanoUsd
+  );
 }
 
 /**

@@ -28,15 +28,15 @@ export interface PriceCard {
   readonly requestNanoUsd: NanoUsd;
 }
 
-const BUCKETS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image'] as const;
-
 /** Cost of one attempt at a price card, rounded once, half up. */
 export function costOf(tokens: TokenCounts, card: PriceCard): NanoUsd {
-  let raw = 0n;
-  for (const bucket of BUCKETS) {
-    const count = tokens[bucket];
-    if (count !== 0) raw += BigInt(count) * card[bucket];
-  }
+  const { inputUncached, cacheRead, cacheWrite, outputText, outputReasoning, audio, image } = tokens;
+  let raw = BigInt(inputUncached) * card.inputUncached + BigInt(outputText) * card.outputText;
+  if (cacheRead !== 0) raw += BigInt(cacheRead) * card.cacheRead;
+  if (cacheWrite !== 0) raw += BigInt(cacheWrite) * card.cacheWrite;
+  if (outputReasoning !== 0) raw += BigInt(outputReasoning) * card.outputReasoning;
+  if (audio !== 0) raw += BigInt(audio) * card.audio;
+  if (image !== 0) raw += BigInt(image) * card.image;
   return asNanoUsd(attemptCost(raw) + card.requestNanoUsd);
 }
 

@@ -94,6 +94,10 @@ const MARKS = Uint8Array.from({ length: 65_536 }, (_, code) => {
   return code === NEW_LINE ? MARK.newLine : code === UNDERSCORE ? MARK.underscore : code === BACKTICK ? MARK.backtick : 0;
 });
 
+/** What a character begins or goes on with; in this order, since whatever is at least `letter` may follow a letter. */
+const KIND = { other: 0, space: 1, digit: 2, letter: 3, ideograph: 4 } as const;
+const KINDS = Uint8Array.from({ length: 65_536 }, (_, code) => (isSpace(code) ? KIND.space : isDigit(code) ? KIND.digit : !isLetter(code) ? KIND.other : code < FIRST_IDEOGRAPH ? KIND.letter : KIND.ideograph));
+
 /** A lettered answer at the start of a line: `A. ` or `A) `, in order from A to J. */
 function isOptionAt(text: string, at: number, expected: number): boolean {
   if (text.charCodeAt(at) !== 65 + expected) return false;
@@ -149,21 +153,25 @@ function addTokens({ codes, seen, buckets, words, stamp }: Scratch, length: numb
   let i = 0;
   while (i < length) {
     const code = codes[i] ?? 0;
-    if (isSpace(code)) {
+    const kind = KINDS[code] ?? KIND.other;
+    if (kind === KIND.space) {
       i += 1;
       continue;
     }
     let hash = Math.imul(FNV_START ^ code, FNV_PRIME);
     let end = i + 1;
     let stem = 0;
-    if (isDigit(code)) {
-      while (end < length && isDigit(codes[end] ?? 0)) end += 1;
+    if (kind === KIND.digit) {
+      while (end < length && KINDS[codes[end] ?? 0] === KIND.digit) end += 1;
       hash = Math.imul(FNV_START ^ DIGIT, FNV_PRIME) ^ Math.min(end - i, NUMBER_LENGTH_MAX);
-    } else if (isLetter(code)) {
-      while (end < length && isLetter(codes[end] ?? 0) && code < FIRST_IDEOGRAPH) {
-        hash = Math.imul(hash ^ (codes[end] ?? 0), FNV_PRIME);
-        end += 1;
-        if (end - i === STEM_LENGTH) stem = hash;
+    } else if (kind >= KIND.letter) {
+      if (kind === KIND.letter) {
+        for (; end < length; end += 1) {
+          const next = codes[end] ?? 0;
+          if ((KINDS[next] ?? 0) < KIND.letter) break;
+          hash = Math.imul(hash ^ next, FNV_PRIME);
+          if (end === i + STEM_LENGTH - 1) stem = hash;
+        }
       }
       if (end - i === STEM_LENGTH) stem = 0;
       words[wordCount] = hash;

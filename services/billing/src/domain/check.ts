@@ -1,7 +1,8 @@
 /** What may be booked: a fact that breaks a bound or its price card is refused by itself and holds nobody else up. */
 import type { AttemptFact, OutcomeFact } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
-import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { completionTokens, costOf, NO_TOKENS, promptTokens, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
 import { attemptDetail } from './attempt-detail.js';
 import type { AttemptMessage, OutcomeMessage } from './messages.js';
@@ -42,37 +43,21 @@ const SOURCES: Readonly<Record<string, string>> = { PROVIDER: 'provider', ESTIMA
 
 type CardMessage = NonNullable<AttemptMessage['card']>;
 
-const PRICES = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image', 'requestNanoUsd'] as const;
-/** Cards as parsed last, by id: the same few come in every event. */
-const parsed = new Map<string, { readonly message: CardMessage; readonly card: PriceCard | undefined }>();
-const PARSED_MAX = 1_000;
-
 /** The card in numbers; undefined when a price is negative. */
 function cardOf(message: CardMessage): PriceCard | undefined {
-  const known = parsed.get(message.id);
-  if (known !== undefined && PRICES.every((name) => known.message[name] === message[name])) return known.card;
-  const card = PRICES.some((name) => BigInt(message[name]) < 0n)
-    ? undefined
-    : {
-        id: message.id,
-        inputUncached: asPrice(message.inputUncached),
-        cacheRead: asPrice(message.cacheRead),
-        cacheWrite: asPrice(message.cacheWrite),
-        outputText: asPrice(message.outputText),
-        outputReasoning: asPrice(message.outputReasoning),
-        audio: asPrice(message.audio),
-        image: asPrice(message.image),
-        requestNanoUsd: asNanoUsd(message.requestNanoUsd),
-      };
-  if (parsed.size >= PARSED_MAX) parsed.clear();
-  parsed.set(message.id, { message, card });
-  return card;
+  try {
+    return priceCardOf(message);
+  } catch {
+    return undefined;
+  }
 }
-
-const BUCKETS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image'] as const;
 
 function isTokenCount(count: number): boolean {
   return Number.isInteger(count) && count >= 0 && count <= TOKENS_MAX;
+}
+
+function areTokenCounts({ inputUncached, cacheRead, cacheWrite, outputText, outputReasoning, audio, image }: TokenCounts): boolean {
+  return isTokenCount(inputUncached) && isTokenCount(cacheRead) && isTokenCount(cacheWrite) && isTokenCount(outputText) && isTokenCount(outputReasoning) && isTokenCount(audio) && isTokenCount(image);
 }
 
 function isAttemptNumber(attempt: number): boolean {
@@ -99,7 +84,7 @@ function otherThan(attempt: number, earlier: readonly number[]): readonly number
 export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal {
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
   const tokens: TokenCounts = message.tokens ?? NO_TOKENS;
-  for (const bucket of BUCKETS) if (!isTokenCount(tokens[bucket])) return 'absurd_tokens';
+  if (!areTokenCounts(tokens)) return 'absurd_tokens';
   const cost = BigInt(message.costNanoUsd);
   if (cost < 0n || cost > COST_MAX) return 'absurd_cost';
   const source = SOURCES[message.source];

@@ -170,12 +170,20 @@ function keyHash(body: Buffer, start: number, end: number): number {
 
 const NO_BODY = Buffer.alloc(0);
 
-/** Keys of all open objects, innermost last: hashes and ranges, so that an ordinary key costs no string. */
+/** Entries that are kept from one body to the next. */
+const KEPT_KEYS = 1_024;
+
+/**
+ * Keys of all open objects, innermost last: hashes and ranges, so that an ordinary key costs no string. What lies beyond
+ * `size` and `depth` is of objects that are closed: cutting a list costs more than all else that an object's end does.
+ */
 class KeyStack {
   private body: Buffer = NO_BODY;
-  private readonly hashes: number[] = [];
-  private readonly starts: number[] = [];
-  private readonly ends: number[] = [];
+  private size = 0;
+  private hashes: number[] = [];
+  private starts: number[] = [];
+  private ends: number[] = [];
+  private depth = 0;
   private readonly bases: number[] = [];
   private readonly sets: (Set<string> | undefined)[] = [];
   /** Escaped keys in any open or closed object: from the first on, texts are compared. */
@@ -184,50 +192,53 @@ class KeyStack {
   /** Empties the stack for another body, or with an empty one lets go of the last. */
   reset(body: Buffer): void {
     this.body = body;
-    this.hashes.length = 0;
-    this.starts.length = 0;
-    this.ends.length = 0;
-    this.bases.length = 0;
-    this.sets.length = 0;
+    while (this.depth > 0) this.close();
+    this.size = 0;
+    if (this.hashes.length > KEPT_KEYS) {
+      this.hashes = [];
+      this.starts = [];
+      this.ends = [];
+    }
     this.hasEscapes = false;
   }
 
   open(): void {
-    this.bases.push(this.hashes.length);
-    this.sets.push(undefined);
+    this.bases[this.depth] = this.size;
+    this.sets[this.depth] = undefined;
+    this.depth += 1;
   }
 
   close(): void {
-    const base = this.bases.pop() ?? 0;
-    this.hashes.length = base;
-    this.starts.length = base;
-    this.ends.length = base;
-    this.sets.pop();
+    this.depth -= 1;
+    this.sets[this.depth] = undefined;
+    this.size = this.bases[this.depth] ?? 0;
   }
 
   /** False when the innermost object has the key already. */
   add(start: number, end: number): boolean {
     const hash = keyHash(this.body, start, end);
     if (hash === 0) this.hasEscapes = true;
-    const depth = this.bases.length - 1;
-    const base = this.bases[depth] ?? 0;
-    const set = this.sets[depth];
+    const object = this.depth - 1;
+    const base = this.bases[object] ?? 0;
+    const set = this.sets[object];
     if (set !== undefined) {
       const text = keyText(this.body, start, end);
       if (set.has(text)) return false;
       set.add(text);
       return true;
     }
-    for (let i = base; i < this.hashes.length; i += 1) {
+    const { size } = this;
+    for (let i = base; i < size; i += 1) {
       if ((this.hasEscapes || this.hashes[i] === hash) && this.textAt(i) === keyText(this.body, start, end)) return false;
     }
-    this.hashes.push(hash);
-    this.starts.push(start);
-    this.ends.push(end);
-    if (this.hashes.length - base > LINEAR_KEYS_MAX) {
+    this.hashes[size] = hash;
+    this.starts[size] = start;
+    this.ends[size] = end;
+    this.size = size + 1;
+    if (size + 1 - base > LINEAR_KEYS_MAX) {
       const texts = new Set<string>();
-      for (let i = base; i < this.hashes.length; i += 1) texts.add(this.textAt(i));
-      this.sets[depth] = texts;
+      for (let i = base; i <= size; i += 1) texts.add(this.textAt(i));
+      this.sets[object] = texts;
     }
     return true;
   }
