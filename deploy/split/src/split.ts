@@ -48,7 +48,7 @@ const SERVICES_DIR = fileURLToPath(new URL('../../../services', import.meta.url)
 const STOP_GRACE_MS = 35_000;
 
 /** What each service may see of the caller's environment beside what is set for it. */
-const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'REDIS_TIMEOUT_MS', 'QUOTA_DEADLINE_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
+const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'REDIS_TIMEOUT_MS', 'QUOTA_DEADLINE_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
 /** Of accounts. */
 const ACCOUNTS_SETTINGS = ['SECRETS_KEYS_OLD', 'FETCH_ALLOW'];
 
@@ -100,6 +100,8 @@ async function startAll(
   const shared = {
     // glibc keeps an arena of freed memory for each of many threads; a few are enough for one event loop and one thread of V8's.
     MALLOC_ARENA_MAX: '3',
+    // What is larger goes back to the system when it is freed; by default glibc learns to keep it.
+    MALLOC_MMAP_THRESHOLD_: '131072',
     ...pick(environment, PASSED_ON),
     HOST: '127.0.0.1',
     DATABASE_URL: stores.databaseUrl,
