@@ -91,6 +91,14 @@ describe('the recorder of decisions', () => {
     expect(handed).toHaveLength(1);
   });
 
+  test('keeps no memory beyond the bytes of a record', async () => {
+    const { clock, handed, decisions } = make();
+    noteIn(decisions, decidedOn(await snapshotOf(['openai'])));
+    clock.advance(1_000);
+    const [recorded] = handed;
+    expect(recorded?.record.buffer.byteLength).toBe(recorded?.record.length);
+  });
+
   test('finds a decision at once, by its id or its request, for its account alone', async () => {
     const { clock, handed, decisions } = make();
     noteIn(decisions, decidedOn(await snapshotOf(['openai'])));

@@ -72,6 +72,13 @@ function bucketOf(clock: Clock, perSecond: number): () => boolean {
   };
 }
 
+/** In memory of their own: kept bytes of the pool that all share would keep 64 KB of it each. */
+function bytesOf(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
+}
+
 export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: DecisionsOptions): Decisions {
   const mayNoteAuto = bucketOf(clock, perSecondMax);
   const mayNotePinned = bucketOf(clock, perSecondMax * PINNED_SHARE);
@@ -84,7 +91,7 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
   function recorded({ id, requestId, accountId, atMs, viaAuto, request, snapshot, seed, result }: Decided): RecordedDecision | undefined {
     const record: DecisionRecord | undefined = recordOf(request, snapshot, seed, result);
     if (record === undefined) return undefined;
-    const kept = { id, requestId, accountId, atMs, viaAuto, record: Buffer.from(JSON.stringify(record)) };
+    const kept = { id, requestId, accountId, atMs, viaAuto, record: bytesOf(JSON.stringify(record)) };
     remembered.set(id, kept);
     rememberedBytes += kept.record.length;
     for (const [oldest, { record: bytes }] of remembered) {
