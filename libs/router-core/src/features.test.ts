@@ -30,6 +30,17 @@ describe('the kind of task', () => {
 });
 
 describe('features', () => {
+  test('are the same however many texts were looked at before', () => {
+    const fresh = createFeatureExtractor();
+    const text = 'One fox, and one fox, and one more fox.';
+    const first = fresh(text, PLAIN_SETTING).buckets.slice();
+    let different = 0;
+    // More than the marks of its buckets can count.
+    for (let look = 0; look < 66_000; look += 1) if (fresh(text, PLAIN_SETTING).buckets.length !== first.length) different += 1;
+    expect(different).toBe(0);
+    expect(fresh(text, PLAIN_SETTING).buckets).toEqual(first);
+  });
+
   test('are the same for the same text, whatever was looked at between', () => {
     const first = extract('The quick brown fox, 12 times.', PLAIN_SETTING);
     const [buckets, words, shape] = [first.buckets.slice(), first.words.slice(), first.shape.slice()];

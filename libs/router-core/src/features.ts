@@ -11,6 +11,8 @@ export const FEATURE_SCHEMA = 1;
 export const BUCKETS = 65_536;
 /** Characters looked at. */
 export const TEXT_MAX = 8_192;
+/** Buckets of one text at most: a word, its beginning and a pair for each character. */
+export const BUCKETS_MAX = 3 * TEXT_MAX;
 /** Names of `shape`, in order. */
 export const SHAPE = [
   'length', 'length-squared', 'numbers', 'options-length', 'options', 'is-exam', 'many-options', 'digits-in-options', 'symbols', 'negation',
@@ -51,7 +53,7 @@ const STEM_LENGTH = 4;
 /** Numbers of four digits and more are alike. */
 const NUMBER_LENGTH_MAX = 4;
 const OPTIONS_MAX = 10;
-const STAMP_MAX = 0xffff_ffff;
+const STAMP_MAX = 0xffff;
 /** Bits of a word's hash that rule most words out as cues. */
 const CUE_MASK = 4_095;
 /** Looked for in the last characters alone: over the whole text, blank lines would cost their square. */
@@ -129,7 +131,7 @@ for (const hash of CUES.keys()) MAY_BE_CUE[hash & CUE_MASK] = 1;
 interface Scratch {
   readonly codes: Uint16Array;
   /** By bucket, the stamp of the prompt that was the last to hold it. */
-  readonly seen: Uint32Array;
+  readonly seen: Uint16Array;
   readonly buckets: Uint16Array;
   readonly words: Uint32Array;
   stamp: number;
@@ -212,7 +214,7 @@ function addTokens({ codes, seen, buckets, words, stamp }: Scratch, length: numb
 
 /** Buffers are reused from call to call; the result depends on the arguments alone. */
 export function createFeatureExtractor(): FeatureExtractor {
-  const scratch: Scratch = { codes: new Uint16Array(TEXT_MAX), seen: new Uint32Array(BUCKETS), buckets: new Uint16Array(TEXT_MAX * 3), words: new Uint32Array(TEXT_MAX), stamp: 0 };
+  const scratch: Scratch = { codes: new Uint16Array(TEXT_MAX), seen: new Uint16Array(BUCKETS), buckets: new Uint16Array(BUCKETS_MAX), words: new Uint32Array(TEXT_MAX), stamp: 0 };
   const codeBytes = Buffer.from(scratch.codes.buffer);
 
   /** In one piece: to ask a string for each of its characters costs more than all that is done with them. */

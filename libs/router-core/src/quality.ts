@@ -7,8 +7,8 @@
  * that nobody measured the text says nothing but the kind, unless training showed that it would (`elsewhere.need`).
  */
 import { KIN, type Cluster, type PromptSetting } from './clusters.js';
-import { createFeatureExtractor, SHAPE, type PromptFeatures } from './features.js';
-import { GENERAL_COLUMNS, GENERAL_DIFFICULTY, GENERAL_NEED, WORD_BITS, type ClusterTerms, type MeasuredModel, type QualityArtefact, type QualityHeader } from './quality-artefact.js';
+import { BUCKETS_MAX, createFeatureExtractor, SHAPE, type PromptFeatures } from './features.js';
+import { GENERAL_DIFFICULTY, GENERAL_NEED, WORD_BITS, type ClusterTerms, type MeasuredModel, type QualityArtefact, type QualityHeader } from './quality-artefact.js';
 
 /** A model to be judged: by measurements of that name, else by an ability on the catalog's scale. */
 export interface JudgedModel {
@@ -87,22 +87,26 @@ interface Panel {
   readonly outputTokens: Float64Array;
 }
 
-/** Sums the general columns, and `count` columns from `first` on, over the rows of `buckets`; answers the sum of squared weights. */
-function addRows(sums: Float64Array, buckets: Uint16Array, bucketWeights: Uint8Array, weights: Int8Array, first: number, count: number): number {
-  const stride = sums.length;
-  const end = first + count;
-  sums.fill(0);
+/** Sum of one column over `rows`. */
+function columnSum(weights: Int8Array, rows: Int32Array, column: number): number {
+  let sum = 0;
+  for (let i = 0; i < rows.length; i += 1) sum += weights[(rows[i] ?? 0) + column] ?? 0;
+  return sum;
+}
+
+/** Writes where the rows of `buckets` that have a weight begin; answers how many they are and the sum of their squared weights. */
+function findRows(rows: Int32Array, buckets: Uint16Array, bucketWeights: Uint8Array, stride: number): { readonly count: number; readonly squares: number } {
+  let count = 0;
   let squares = 0;
   for (let i = 0; i < buckets.length; i += 1) {
     const bucket = buckets[i] ?? 0;
     const weight = bucketWeights[bucket] ?? 0;
     if (weight === 0) continue;
     squares += weight * weight;
-    const row = bucket * stride;
-    for (let column = 0; column < GENERAL_COLUMNS; column += 1) sums[column] = (sums[column] ?? 0) + (weights[row + column] ?? 0);
-    for (let column = first; column < end; column += 1) sums[column] = (sums[column] ?? 0) + (weights[row + column] ?? 0);
+    rows[count] = bucket * stride;
+    count += 1;
   }
-  return squares;
+  return { count, squares };
 }
 
 /** From features to a prediction. */
@@ -116,7 +120,8 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
   const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }]));
   const unmeasured = panelOf(undefined);
   const panelOfKin = (cluster: Cluster): Panel => panels.get(KIN[cluster] ?? cluster)?.panel ?? unmeasured;
-  const sums = new Float64Array(header.columns.length);
+  const stride = header.columns.length;
+  const rowSpace = new Int32Array(BUCKETS_MAX);
 
   return ({ cluster, buckets, words, shape }) => {
     const entry = panels.get(cluster);
@@ -124,12 +129,13 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
     const panel = entry?.panel ?? panelOfKin(cluster);
     const firstOwn = terms?.firstColumn ?? 0;
     const ownColumns = terms === undefined ? 0 : terms.directions + 1;
-    const squares = addRows(sums, buckets, bucketWeights, weights, firstOwn, ownColumns);
+    const { count, squares } = findRows(rowSpace, buckets, bucketWeights, stride);
+    const rows = rowSpace.subarray(0, count);
     const norm = Math.max(Math.sqrt(squares), header.normMin);
     const standard = standardised(shape, header.shapeMean, header.shapeDeviation);
     const valueOf = (column: number): number => {
       const { scale, shape: shapeWeights } = header.columns[column] ?? { scale: 0, shape: [] };
-      let value = ((sums[column] ?? 0) * scale) / norm;
+      let value = (columnSum(weights, rows, column) * scale) / norm;
       for (let i = 0; i < standard.length; i += 1) value += (shapeWeights[i] ?? 0) * (standard[i] ?? 0);
       return value;
     };
