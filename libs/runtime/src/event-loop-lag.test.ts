@@ -1,13 +1,45 @@
 import { expect, test } from '@jest/globals';
-import { createFakeClock } from '@signalbox/testkit/clock';
+import type { Clock } from '@signalbox/kernel/clock';
 import { Registry } from 'prom-client';
 import { LOOK_MS, watchEventLoopLag } from './event-loop-lag.js';
 
-/** A loop of which each timer fires so much later than due as `lateMs` has next; 0 when it has no more. */
+interface HandClock extends Clock {
+  advance(ms: number): void;
+  pendingTimers(): number;
+}
+
+/** Moves by hand; each timer fires so much later than due as `lateMs` has next, 0 when it has no more. */
+function handClock(lateMs: number[]): HandClock {
+  let nowMs = 0;
+  const timers = new Map<number, { readonly atMs: number; readonly fire: () => void }>();
+  let made = 0;
+  return {
+    nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
+    setTimer: (delayMs, fire) => {
+      const id = (made += 1);
+      timers.set(id, { atMs: nowMs + delayMs + (lateMs.shift() ?? 0), fire });
+      return { cancel: () => void timers.delete(id) };
+    },
+    advance: (ms) => {
+      const untilMs = nowMs + ms;
+      for (;;) {
+        const next = [...timers].filter(([, { atMs }]) => atMs <= untilMs).sort(([, a], [, b]) => a.atMs - b.atMs)[0];
+        if (next === undefined) break;
+        timers.delete(next[0]);
+        nowMs = next[1].atMs;
+        next[1].fire();
+      }
+      nowMs = untilMs;
+    },
+    pendingTimers: () => timers.size,
+  };
+}
+
 function setUp(...lateMs: number[]) {
-  const clock = createFakeClock();
+  const clock = handClock(lateMs);
   const registry = new Registry();
-  watchEventLoopLag(registry, { ...clock, setTimer: (delayMs, fire, options) => clock.setTimer(delayMs + (lateMs.shift() ?? 0), fire, options) });
+  watchEventLoopLag(registry, clock);
   const scrape = async (): Promise<Record<string, number>> => {
     const metrics = await registry.getMetricsAsJSON();
     return Object.fromEntries(metrics.map(({ name, values }) => [/^nodejs_eventloop_lag_(\w+)_seconds$/.exec(name)?.[1] ?? name, values[0]?.value ?? Number.NaN]));
