@@ -1,5 +1,5 @@
 // npm run -s admin -- <command> [--json]
 import { ensureBuilt } from './ensure-built.mjs';
 
-await ensureBuilt({ quiet: true });
+ensureBuilt({ quiet: true });
 await import('../deploy/admin/dist/main.js');
