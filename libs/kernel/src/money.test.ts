@@ -41,6 +41,12 @@ describe('money', () => {
     expect(reservationCost(1n)).toBe(1n);
   });
 
+  test.each(['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outputReasoning', 'audio', 'image'] as const)('prices %s by its own price and nothing else', (bucket) => {
+    const others = asPrice(5_000_000n);
+    const prices = { ...NO_PRICES, inputUncached: others, cacheRead: others, cacheWrite: others, outputText: others, outputReasoning: others, audio: others, image: others, requestNanoUsd: asNanoUsd(0n), [bucket]: asPrice(3_000_000n) };
+    expect(costOf({ ...NO_TOKENS, [bucket]: 7 }, prices)).toBe(21n);
+  });
+
   test('a reservation is never below the cost it covers', () => {
     fc.assert(fc.property(fc.bigInt({ min: 0n, max: 10n ** 20n }), (sum) => {
       expect(reservationCost(sum)).toBeGreaterThanOrEqual(attemptCost(sum));
