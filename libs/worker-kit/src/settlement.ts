@@ -73,8 +73,8 @@ export interface SettlementOptions {
   readonly writer: string;
   readonly quota: RpcClient;
   readonly clock: Clock;
-  /** Every attempt between its start and its outcome, started or about to be. */
-  liveHolds(): readonly LiveHold[];
+  /** Every attempt between its start and its outcome, started or about to be, as that life of quota's store is told of it. */
+  liveHolds(epoch: string): readonly LiveHold[];
 }
 
 export function createSettlement({ writer, quota, clock, liveHolds }: SettlementOptions): Settlement {
@@ -116,7 +116,7 @@ export function createSettlement({ writer, quota, clock, liveHolds }: Settlement
     });
   };
   const report = async (present: string): Promise<void> => {
-    const live = liveHolds();
+    const live = liveHolds(present);
     const finished = unbooked.map(({ hold }) => hold);
     for (let i = 0; ; i += BATCH_MAX) {
       const last = i + BATCH_MAX >= Math.max(live.length, finished.length);

@@ -15,7 +15,7 @@ export interface Held {
   readonly tokens: string;
 }
 
-const NOTHING_HELD: Held = { amountNanoUsd: '0', tokens: '0' };
+export const NOTHING_HELD: Held = { amountNanoUsd: '0', tokens: '0' };
 
 export class LiveAttempt {
   readonly key: string;
@@ -29,8 +29,10 @@ export class LiveAttempt {
   tendedAtMs: number | undefined;
   /** The part of its records that never changes, once its start is encoded; undefined for one of an earlier process. */
   head: Buffer | undefined;
-  /** What quota holds for it: nano-USD and tokens as decimal text. */
+  /** What it may come to cost, for a store of quota that has lost its hold: nano-USD and tokens as decimal text. */
   held = NOTHING_HELD;
+  /** Life of quota's store that has its hold, as large as its limits were found to allow; empty = not known. */
+  heldIn = '';
   /** Told before it could be written. */
   early: Told | undefined;
   /** The outcome that is on the way to the log, or there. */

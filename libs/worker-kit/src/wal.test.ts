@@ -33,7 +33,7 @@ async function world() {
   const alive: string[] = [];
   const connection = { isBillingUp: true };
   const told: unknown[] = [];
-  const store = { epoch: 'life 1', unheld: [] as string[] };
+  const store = { epoch: 'life 1', unheld: [] as string[], repliesToLose: 0 };
   let mark = 0n;
   await bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, async (messages) => {
     for (const message of messages) {
@@ -56,6 +56,10 @@ async function world() {
   const quota = client((method, request: { finished?: unknown[]; holds?: { requestId: string }[] }) => {
     if (method === 'Reregister') {
       told.push(request);
+      if (store.repliesToLose > 0) {
+        store.repliesToLose -= 1;
+        throw new Fault('link_lost', 'the reply');
+      }
       return {};
     }
     if (method === 'Finish') finished.push(...(request.finished ?? []));
@@ -373,6 +377,20 @@ test('a new life of the counters is told all that is under way and all that the 
   await w.clock.advanceAsync(100);
   expect(w.told[2]).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'live', amountNanoUsd: '0' }], finished: [{ requestId: 'done' }], last: true });
   await successor.close();
+});
+
+test('counters that hold a request are told that it lives, and of no amount: it may be larger than their limits leave', async () => {
+  const w = await world();
+  w.store.repliesToLose = 1;
+  const journal = await w.open();
+  await journal.start({ ...start('here'), held: { amountNanoUsd: '80', tokens: '8' }, holdEpoch: 'life 1' });
+  await journal.start({ ...start('unlimited'), held: { amountNanoUsd: '70', tokens: '7' } });
+  await w.clock.advanceAsync(4_500);
+  expect(w.told[1]).toMatchObject({ epoch: 'life 1', live: [{ requestId: 'here', amountNanoUsd: '0', tokens: '0', started: true }, { requestId: 'unlimited', amountNanoUsd: '70', tokens: '7' }] });
+  w.store.epoch = 'life 2';
+  await w.clock.advanceAsync(2_500);
+  expect(w.told[2]).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'here', amountNanoUsd: '80', tokens: '8' }, { requestId: 'unlimited' }] });
+  await journal.close();
 });
 
 test('what was held in an earlier life of the counters does not start, nor a retry whose hold is gone', async () => {

@@ -16,7 +16,7 @@ import { afterTurn } from '@signalbox/runtime/turn';
 import type { AttemptEnd, AttemptStart, Journal, JournalState, ToldOutcome } from './journal.js';
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
-import { attemptKey, LiveAttempt, oldestReservationMs, type Told } from './wal-attempt.js';
+import { attemptKey, LiveAttempt, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
 import { GroupCommit } from './wal-commit.js';
 import { localDisk, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
@@ -116,7 +116,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.concluded = replayed.concluded;
     this.leftovers = new Set(replayed.open.values());
     this.lastCoolMs = clock.monotonicMs();
-    this.settlement = createSettlement({ writer, quota, clock, liveHolds: () => this.liveHolds() });
+    this.settlement = createSettlement({ writer, quota, clock, liveHolds: (epoch) => this.liveHolds(epoch) });
     for (const { hold, seq } of replayed.finished) this.settlement.finishedBefore(hold, seq);
     this.shipping = createShipping({
       writer, provider, bus, billing, clock, log,
@@ -256,22 +256,27 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     );
   }
 
-  private liveHolds(): LiveHold[] {
-    return [...this.open.values()].map(({ event, held, isStarted }) => ({
-      accountId: event.accountId,
-      keyId: event.keyId,
-      requestId: event.requestId,
-      amountNanoUsd: event.byok ? '0' : held.amountNanoUsd,
-      tokens: held.tokens,
-      byok: event.byok,
-      periods: event.periods,
-      started: isStarted,
-    }));
+  /** A life that admitted the request has its hold, which grows within the account's limits only: it is told of no amount. */
+  private liveHolds(epoch: string): LiveHold[] {
+    return [...this.open.values()].map(({ event, held, heldIn, isStarted }) => {
+      const told = heldIn === epoch ? NOTHING_HELD : held;
+      return {
+        accountId: event.accountId,
+        keyId: event.keyId,
+        requestId: event.requestId,
+        amountNanoUsd: event.byok ? '0' : told.amountNanoUsd,
+        tokens: told.tokens,
+        byok: event.byok,
+        periods: event.periods,
+        started: isStarted,
+      };
+    });
   }
 
   private begin(record: AttemptStart): Promise<void> {
     const attempt = new LiveAttempt(startedEvent(record), record.promptTokens, this.files.openSegment, record.rounds);
     if (record.held !== undefined) attempt.held = record.held;
+    attempt.heldIn = record.holdEpoch ?? '';
     if (this.open.has(attempt.key) || this.concluded.has(attempt.key)) return Promise.reject(new Fault('bad_message', 'This attempt was started before.'));
     this.open.set(attempt.key, attempt);
     return new Promise((resolve, reject) => {

@@ -264,17 +264,19 @@ if seq<asked then
   end end
   if known>seq and known<=asked then known=seq put(Q,'n',int(seq)) end
 end
-local named,reqs={},{}
+local named,reqs,behind={},{},false
 for i=7,6+4*n,4 do named[#named+1]='b:'..ARGV[i] end
 for i=7+4*n,#ARGV do reqs[#reqs+1]=ARGV[i] end
 read(Q,named) read(H,reqs) read(F,reqs)
 for i=1,n do
   local at=3+4*i
   local s,c,t,b,c2,t2,b2,c3,t3,b3=unp(BF,get(Q,named[i]) or ZERO)
-  if seq>=s then put(Q,named[i],pack(BF,seq,tonumber(ARGV[at+1]),tonumber(ARGV[at+2]),tonumber(ARGV[at+3]),c2,t2,b2,c3,t3,b3)) end
+  if seq>=s then put(Q,named[i],pack(BF,seq,tonumber(ARGV[at+1]),tonumber(ARGV[at+2]),tonumber(ARGV[at+3]),c2,t2,b2,c3,t3,b3)) else behind=true end
 end
 write(Q)
 Q.new=false
+local answer=loaded~='' or asked>=0
+if behind and not answer then done() return 1 end
 for _,req in ipairs(reqs) do
   local s,f=get(H,req),get(F,req)
   if s then drop(req,hold_of(s)) end
@@ -282,7 +284,7 @@ for _,req in ipairs(reqs) do
   mark(req)
 end
 if loaded~='' then put(Q,'ok',loaded) end
-local missed=loaded=='' and asked<0 and (prev>known or seq<known)
+local missed=not answer and (prev>known or seq<known)
 if not missed and seq>known then put(Q,'n',int(seq)) end
 done()
 return missed and 1 or 0

@@ -197,6 +197,22 @@ describe.each(['memory', 'redis', 'redis as deployed'])('the %s store', (kind) =
     expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ seq: 4n, charge: 41n });
   });
 
+  test('totals below what is known end no request: the sums here do not have it, until the ledger was asked', async () => {
+    const account = fresh();
+    const total = (charge: bigint) => [{ scope: 'account', periodId: 'total', charge, tokens: 0n, byok: 0n }];
+    const walls = [cap(100n)];
+    await store.admit(account, command('charged', { amount: 40n, walls }));
+    await store.admit(account, command('held', { amount: 30n, walls }));
+    await store.finish(account, { requestId: 'charged', charge: 40n, tokens: 0n, byok: false, keyId: 'key_1', periods: undefined });
+    await store.applyTotals(account, { seq: 9n, totals: total(5n), requestIds: [] }, '');
+    // A ledger that was restored has forgotten the 5, and booked both since.
+    expect(await store.applyTotals(account, { seq: 4n, totals: total(70n), requestIds: ['charged', 'held'] }, '')).toBe(true);
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ charge: 5n, finishedCharge: 40n, heldCharge: 30n });
+    expect(verdict(await store.admit(account, command('more', { amount: 26n, walls }))).decision).toBe('blocked');
+    expect(await store.applyTotals(account, { seq: 4n, totals: total(70n), requestIds: ['charged', 'held'], knownSeq: 9n }, '')).toBe(false);
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ charge: 70n, finishedCharge: 0n, heldCharge: 0n });
+  });
+
   test('names what the ledger should have by now: finished long ago, or dispatched and no longer kept alive', async () => {
     const account = fresh();
     const others = fresh();
