@@ -9,19 +9,25 @@ const OUTCOME_TRIES_MAX = 8;
 const OUTCOME_RETRY_MS = 500;
 const OUTCOME_RETRY_MS_MAX = 16_000;
 const OUTCOMES_WAITING_MAX = 10_000;
+const NOBODY_THERE = Promise.resolve();
 
 /** One client for each provider. */
 export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clock: Clock, attemptDeadlineMs: number): WorkersPort {
   let waiting = 0;
-  const tell = (client: RpcClient, request: OutcomeRequest, attemptsLeft: number): void => {
-    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: OUTCOME_DEADLINE_MS, requestId: request.requestId ?? '' }).catch(() => {
-      if (attemptsLeft <= 1 || waiting >= OUTCOMES_WAITING_MAX) return;
-      waiting += 1;
+  const tell = (client: RpcClient, request: OutcomeRequest, attemptsLeft: number): Promise<void> =>
+    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: OUTCOME_DEADLINE_MS, requestId: request.requestId ?? '' }).then(
+      () => undefined,
+      () => tellAgain(client, request, attemptsLeft - 1),
+    );
+  const tellAgain = (client: RpcClient, request: OutcomeRequest, attemptsLeft: number): Promise<void> | undefined => {
+    if (attemptsLeft <= 0 || waiting >= OUTCOMES_WAITING_MAX) return undefined;
+    waiting += 1;
+    return new Promise((resolve) => {
       clock.setTimer(
-        Math.min(OUTCOME_RETRY_MS * 2 ** (OUTCOME_TRIES_MAX - attemptsLeft), OUTCOME_RETRY_MS_MAX),
+        Math.min(OUTCOME_RETRY_MS * 2 ** (OUTCOME_TRIES_MAX - attemptsLeft - 1), OUTCOME_RETRY_MS_MAX),
         () => {
           waiting -= 1;
-          tell(client, request, attemptsLeft - 1);
+          void tell(client, request, attemptsLeft).then(resolve);
         },
         { unref: true },
       );
@@ -37,7 +43,7 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
       ),
     tellOutcome: (provider, accountId, requestId, attempt, outcome, isFollowed = false) => {
       const client = clients.get(provider);
-      if (client !== undefined) tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed }, OUTCOME_TRIES_MAX);
+      return client === undefined ? NOBODY_THERE : tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed }, OUTCOME_TRIES_MAX);
     },
     tend: (provider, requestId, attempt) => {
       // A worker that does not know the call waits longer by itself.

@@ -165,6 +165,31 @@ describe('attempts', () => {
     expect(neighbours.released).toEqual([]);
   });
 
+  test('a client hears that it got nothing once that is written down, or after two seconds', async () => {
+    const slow = story({ a: fails('GARBAGE') });
+    let write = (): void => undefined;
+    slow.neighbours.heard = new Promise((resolve) => (write = resolve));
+    const refused = slow.run();
+    await slow.neighbours.clock.advanceAsync(1_999);
+    expect([slow.neighbours.outcomes, slow.answer.said]).toEqual([['a#1 DISCARDED'], []]);
+    write();
+    expect(await refused).toMatchObject({ result: 'refused' });
+    expect(slow.answer.said).toEqual(['refuse attempts']);
+
+    const away = story({ a: breaks('link_lost') });
+    away.neighbours.heard = new Promise(() => undefined);
+    const late = away.run();
+    await away.neighbours.clock.advanceAsync(2_000);
+    expect(await late).toMatchObject({ result: 'refused' });
+  });
+
+  test('a client is not kept waiting for what nobody has written down', async () => {
+    const { neighbours, answer, run } = story({ a: fails('NO_CREDENTIAL', { status: 0 }) });
+    neighbours.heard = new Promise(() => undefined);
+    await run();
+    expect(answer.said).toEqual(['refuse attempts']);
+  });
+
   test('a failure that no other endpoint can mend ends the plan', async () => {
     const { neighbours, run } = story({ a: fails('BAD_REQUEST', { retryable: false, status: 400 }), b: answersWith('never') });
     await run();

@@ -18,6 +18,7 @@ import { ownCredentialsOf } from './own-credentials.js';
 import { observeAnswer, preparePlugins, withFee, type PluginNeighbours } from './plugin-run.js';
 import type { Caller, QuotaPort, RoutingPort, WorkersPort } from './ports.js';
 import { overheadTokensMax } from './prompt-overheads.js';
+import { written } from './tellings.js';
 import type { ServerTools, Turn } from './turn.js';
 import { conductRounds, type Conducted, type RoundStart } from './tool-rounds.js';
 import type { WaitingRoom } from './waiting-room.js';
@@ -298,21 +299,20 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, r
   const before = start?.before ?? NO_REPORTS;
   const first = before.length;
   // What failed after a round was answered leaves the hold to what answered.
-  const tell = (provider: string, attempt: number, outcome: Outcome): void => workers.tellOutcome(provider, accountId, requestId, attempt, outcome, first > 0 && outcome === 'DISCARDED');
+  const tell = (provider: string, attempt: number, outcome: Outcome): Promise<void> => workers.tellOutcome(provider, accountId, requestId, attempt, outcome, first > 0 && outcome === 'DISCARDED');
   const all = (): readonly AttemptReport[] => (first === 0 ? reports : [...before, ...reports]);
   // Attempts that know what became of them. One counts as superseded only when a later one is surely in a journal: it
   // gives up its say over the hold, which else nobody would end.
   let told = 0;
-  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED'): void => {
-    for (const { provider } of reports.slice(told)) tell(provider, first + (told += 1), outcome);
-  };
+  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED'): readonly Promise<void>[] => reports.slice(told).map(({ provider }) => tell(provider, first + (told += 1), outcome));
   // True once an attempt is in a worker's journal: that worker then ends the hold when it learns the outcome.
   let isJournaled = false;
-  const discard = (): void => {
-    tellEarlier('DISCARDED');
+  const discard = (): Promise<void> => {
+    const tellings = tellEarlier('DISCARDED');
     if (!isJournaled && first === 0) quota.release(accountId, requestId);
+    return written(isJournaled ? tellings : [], clock);
   };
-  const supersede = (): void => tellEarlier('SUPERSEDED');
+  const supersede = (): void => void tellEarlier('SUPERSEDED');
   const terms = healingTermsOf(request);
   let reserve: { readonly number: number; readonly report: AttemptReport; readonly give: Reserve } | undefined;
   /** The latest attempt that may be in a journal. */
@@ -341,14 +341,14 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, r
     switch (result.kind) {
       case 'complete':
       case 'cut':
-        if (start === undefined) tell(provider, number, 'DELIVERED');
+        if (start === undefined) void tell(provider, number, 'DELIVERED');
         reports.push(report);
         return { attempts: all(), result: result.kind === 'cut' ? 'cut' : 'answered' };
       case 'gone':
         // The worker concludes the same from the cancel, unless its last event had already left. Unless it is known to
         // be in a journal, earlier attempts are left to their workers, which conclude by themselves.
-        if (result.wasSent) tell(provider, number, 'DELIVERED');
-        else discard();
+        if (result.wasSent) void tell(provider, number, 'DELIVERED');
+        else void discard();
         if (start === undefined || result.wasSent) reports.push(report);
         return { attempts: all(), result: 'gone' };
       case 'failed':
@@ -365,13 +365,13 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, r
   if (reserve !== undefined && !answer.isGone()) {
     // Nobody gave a better one. The ledger charges no attempt that a later one, once journaled, supersedes.
     const isFree = lastTraced > reserve.number;
-    if (isFree) discard();
-    else tell(reserve.report.provider, reserve.number, 'DELIVERED');
+    if (isFree) await discard();
+    else void tell(reserve.report.provider, reserve.number, 'DELIVERED');
     reports[reserve.number - 1] = reserve.report;
     reserve.give(reports, isFree);
     return { attempts: reports, result: 'answered' };
   }
-  discard();
+  await discard();
   answer.refuse({ kind: 'attempts', attempts: all() });
   return { attempts: all(), result: 'refused' };
 }

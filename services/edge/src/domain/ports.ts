@@ -55,8 +55,12 @@ export interface AttemptListener {
 export interface WorkersPort {
   /** Undefined when no worker serves that provider. */
   dispatch(provider: string, request: DispatchRequest, listener: AttemptListener): AttemptCall | undefined;
-  /** Tells what became of an attempt; retried in the background for a while. `isFollowed`: a later round of the request ends its hold. */
-  tellOutcome(provider: string, accountId: string, requestId: string, attempt: number, outcome: Outcome, isFollowed?: boolean): void;
+  /**
+   * Tells what became of an attempt; retried in the background for a while. `isFollowed`: a later round of the request ends
+   * its hold. Resolves when the worker has written down what it would not conclude by itself, or was told in vain for the
+   * last time; never rejects.
+   */
+  tellOutcome(provider: string, accountId: string, requestId: string, attempt: number, outcome: Outcome, isFollowed?: boolean): Promise<void>;
   /** Tells a worker that an answered round's outcome will be told later; to be repeated every 10 s. Never retried. */
   tend(provider: string, requestId: string, attempt: number): void;
 }

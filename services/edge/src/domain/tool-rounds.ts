@@ -8,6 +8,7 @@ import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.j
 import type { ChatRequest } from './chat-request.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
 import { continuedRequest } from './tool-request.js';
+import { written } from './tellings.js';
 import type { ServerTools, SpendingTerms, ToolCall, ToolImage, ToolOutcome, Turn } from './turn.js';
 
 /** Calls of one round that are run; the others are told that there were too many. */
@@ -49,7 +50,8 @@ export interface RoundsOptions {
    * tells of its own attempts that failed, and of one whose client left, but not of the one that answered.
    */
   readonly dispatch: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<Conducted | 'no-room'>;
-  readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => void;
+  /** Resolves when the worker has it written down; never rejects. */
+  readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => Promise<void>;
   /** Makes the request's hold cover a round that is to come. False: the account's limits leave no room for it. */
   readonly hold: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<boolean>;
   /** Money was spent outside that nobody is charged. */
@@ -119,7 +121,7 @@ class Rounds {
       return await this.rounds();
     } catch (error) {
       // Such as quota that is away between two rounds.
-      return this.failed(toFault(error));
+      return await this.failed(toFault(error));
     } finally {
       this.heartbeat?.cancel();
       if (this.unpaidNanoUsd > 0n) this.options.onWaste();
@@ -245,10 +247,10 @@ class Rounds {
     this.unpaidNanoUsd = 0n;
   }
 
-  /** Nothing of the request is charged. */
-  private discard(): void {
-    this.tellAll('DISCARDED', false);
+  /** Nothing of the request is charged. `told`: of a round that is not counted among those that answered. */
+  private discard(told: readonly Promise<void>[] = []): Promise<void> {
     this.unpaidNanoUsd += this.paidNanoUsd;
+    return written([...told, ...this.tellAll('DISCARDED', false)], this.options.clock);
   }
 
   /** Streams: the images, before the end. */
@@ -276,8 +278,8 @@ class Rounds {
   }
 
   /** `isFollowed`: a later attempt ends the hold, else the last of these does. */
-  private tellAll(outcome: Outcome, isFollowed: boolean): void {
-    for (const [at, { provider, attempt }] of this.answered.entries()) this.options.tell(provider, attempt, outcome, isFollowed || at < this.answered.length - 1);
+  private tellAll(outcome: Outcome, isFollowed: boolean): readonly Promise<void>[] {
+    return this.answered.map(({ provider, attempt }, at) => this.options.tell(provider, attempt, outcome, isFollowed || at < this.answered.length - 1));
   }
 
   /** The figures of all rounds. `ends` holds the last one's already. */
@@ -314,11 +316,11 @@ class Rounds {
   }
 
   /** A fault of ours between rounds, never told as a limit. Where the client has seen nothing, it pays nothing. */
-  private failed(fault: Fault): Conducted {
+  private async failed(fault: Fault): Promise<Conducted> {
     const { turn: { answer } } = this.options;
     const { hasContent, route } = this.shown;
     if (!hasContent || route === undefined) {
-      this.discard();
+      await this.discard();
       answer.refuse({ kind: 'fault', fault });
       return { attempts: this.before, result: 'refused' };
     }
@@ -329,11 +331,11 @@ class Rounds {
   }
 
   /** A round failed or broke off. Where the client has seen nothing, it gets an error and pays nothing. */
-  private broken(end: RoundEnd & { readonly kind: 'refused' | 'cut' }, conducted: Conducted): Conducted {
+  private async broken(end: RoundEnd & { readonly kind: 'refused' | 'cut' }, conducted: Conducted): Promise<Conducted> {
     const { turn: { answer }, tell } = this.options;
     const last = this.before.at(-1);
     if (end.kind === 'refused' && (!this.shown.hasContent || this.shown.route === undefined)) {
-      this.discard();
+      await this.discard();
       answer.refuse(end.refusal.kind === 'attempts' ? { kind: 'attempts', attempts: this.before } : end.refusal);
       return { attempts: this.before, result: 'refused' };
     }
@@ -350,13 +352,12 @@ class Rounds {
     const attempt = conducted.attempts.length;
     if (!this.shown.hasContent) {
       // It broke off within a call of our tools.
-      if (last !== undefined) tell(last.provider, attempt, 'DISCARDED', this.answered.length > 0);
-      this.discard();
+      await this.discard(last === undefined ? [] : [tell(last.provider, attempt, 'DISCARDED', this.answered.length > 0)]);
       this.before = this.before.map((report, at) => (at === attempt - 1 ? { ...report, failed: end.failed } : report));
       answer.refuse({ kind: 'attempts', attempts: this.before });
       return { attempts: this.before, result: 'refused' };
     }
-    if (last !== undefined) tell(last.provider, attempt, 'DELIVERED', false);
+    if (last !== undefined) void tell(last.provider, attempt, 'DELIVERED', false);
     this.tellAll('DELIVERED', true);
     // What was given of it is charged, the fee whole.
     this.pay();

@@ -64,6 +64,8 @@ export interface FakeNeighbours extends Neighbours {
   grantsExtensions: boolean | Fault;
   readonly calls: PlayedCall[];
   readonly outcomes: string[];
+  /** Settles when workers have written down what they are told. */
+  heard: Promise<void>;
   /** By provider; a provider that is not here has no worker. */
   readonly scripts: Map<string, Script>;
 }
@@ -84,6 +86,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
     grantsExtensions: true,
     calls: [],
     outcomes: [],
+    heard: Promise.resolve(),
     scripts: new Map(),
     routing: {
       decide: async () => {
@@ -143,7 +146,10 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
         };
       },
       tend: (provider, _requestId, attempt) => void neighbours.tended.push(`${provider}#${attempt}`),
-      tellOutcome: (provider, _accountId, _requestId, attempt, outcome, isFollowed = false) => void neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}`),
+      tellOutcome: (provider, _accountId, _requestId, attempt, outcome, isFollowed = false) => {
+        neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}`);
+        return neighbours.heard;
+      },
     },
   };
   return neighbours;
