@@ -77,6 +77,11 @@ export class Conversation implements AttemptSinks {
     this.write({ head: { systemFingerprint, serviceTier } });
   }
 
+  /** Output tokens that an estimate of ours charges at most: those that were asked for, and are held. */
+  get outputTokensMax(): number {
+    return this.options.growth?.coveredTokens ?? outputTokensMax(this.options.request);
+  }
+
   /** The whole of a streamed answer whose client takes no stream. */
   gathered(): Buffer | undefined {
     return this.gatherer?.whole();
@@ -105,7 +110,7 @@ export class Conversation implements AttemptSinks {
     this.checkpointAt = nowMs;
     this.checkpointBytes = outputBytes;
     const { journal, request } = this.options;
-    journal.checkpoint(request.requestId, request.attempt, estimatedTokens(request.promptTokens, outputBytes, outputTokensMax(request)));
+    journal.checkpoint(request.requestId, request.attempt, estimatedTokens(request.promptTokens, outputBytes, this.outputTokensMax));
   }
 
   /** False when there is no room for more; true when it does not matter any more. */

@@ -308,6 +308,13 @@ describe('dispatch', () => {
       expect(extended.length).toBeGreaterThan(1);
     });
 
+    test('an estimate of ours is never above the hold, however long its last chunk', async () => {
+      grants = [false];
+      provider.enqueue({ chunks: [...hundreds(9), text('incomprehensibilities '.repeat(300))], hang: true });
+      const { end } = (await run(held())).at(-1) ?? {};
+      expect(end).toMatchObject({ stoppedBy: 'cost_cap', source: 'ESTIMATED', tokens: { outputText: 1_024 } });
+    });
+
     const AWAY = new Fault('quota_unavailable', 'away');
 
     test.each([['a stream', true], ['an answer that is gathered', false]])('quota that stays away at the end of the hold of %s is a fault of ours after five seconds, never a cost cap', async (_name, clientStream) => {

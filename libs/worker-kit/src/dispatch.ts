@@ -247,7 +247,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const { attempt } = conversation;
     learn(ending, credentials, credential, request.providerModelId, own !== undefined);
     const seen = seenOf(ending, attempt, request.promptTokens);
-    const charge = chargeOf(seen, terms.card, terms.reference, outputTokensMax(request));
+    const charge = chargeOf(seen, terms.card, terms.reference, conversation.outputTokensMax);
     const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;
     const failureClass = reason?.class ?? 'FAILURE_CLASS_UNSPECIFIED';
     const totalMs = Math.round(clock.monotonicMs() - startedAt);

@@ -61,6 +61,11 @@ export class HoldGrowth {
     return request.heldOutputTokens > 0 && request.maxTokens !== undefined ? new HoldGrowth(request, extendHold, clock) : undefined;
   }
 
+  /** Output tokens that the hold pays for now. */
+  get coveredTokens(): number {
+    return Math.min(this.covered, this.whole);
+  }
+
   /** `listener` is called each time an extension was answered. */
   attend(listener: () => void): void {
     this.onAnswer = listener;

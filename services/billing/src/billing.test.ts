@@ -195,6 +195,16 @@ test('gives up on an unreadable message at the fifth delivery only', async () =>
   expect(await consume([{ ...junk, deliveries: 5 }])).toEqual(['poison']);
 });
 
+test('a ledger that was restored from before a writer registered still names it, for as long as it may live', async () => {
+  const clock = createFakeClock();
+  const { unary } = createHandlers({ store: { ...store, watermarks: () => Promise.resolve([]) }, clock, announce: () => undefined });
+  const writers = async (): Promise<unknown> => ((await (unary['Watermarks'] as (asked: unknown) => Promise<{ writers: unknown }>)({})).writers);
+  await (unary['Register'] as (asked: unknown) => Promise<unknown>)({ writer: 'w_forgotten', provider: 'sim', lastSeq: '1' });
+  expect(await writers()).toEqual([{ writer: 'w_forgotten' }]);
+  clock.advance(900_001);
+  expect(await writers()).toEqual([]);
+});
+
 test('a lost writer: what quota knows of its requests is booked once, its own facts take that place when the log is found, and the books hold', async () => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store, clock, announce: (subject) => void announced.push(subject) });

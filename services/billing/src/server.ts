@@ -7,7 +7,7 @@ import { asNanoUsd, CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import type { Handlers } from '@signalbox/rpc/call';
 import { announceTotals, NO_RANGE, totalsMessage } from './consumer.js';
 import { standInFor, type LostRequest } from './domain/lost-writer.js';
-import type { LedgerStore } from './domain/ports.js';
+import type { LedgerStore, WriterMarkRow } from './domain/ports.js';
 
 const LEDGER_LIMIT_DEFAULT = 100;
 const LEDGER_LIMIT_MAX = 1_000;
@@ -44,19 +44,32 @@ export function createHandlers({ store, clock, books = {}, announce }: LedgerDoo
     if (writer === '' || writer.length > 64) throw new Fault('bad_message', 'A writer needs an id.');
     return writer;
   };
+  /** Writers that this process heard of, and when: a ledger that was restored from a backup may not know them. */
+  const met = new Map<string, number>();
+  const meet = (writer: string): string => {
+    met.set(known(writer), clock.monotonicMs());
+    return writer;
+  };
+  const metBeside = (rows: readonly WriterMarkRow[]): readonly string[] => {
+    const written = new Set(rows.map(({ writer }) => writer));
+    for (const [writer, atMs] of met) if (clock.monotonicMs() - atMs > LOST_MS) met.delete(writer);
+    return [...met.keys()].filter((writer) => !written.has(writer));
+  };
   return {
     unary: {
       ...books,
       Register: async (request: RegisterRequest__Output): Promise<RegisterResponse> => ({
-        ledgerSeq: String(await store.register(known(request.writer), request.provider, BigInt(request.lastSeq), clock.nowMs())),
+        ledgerSeq: String(await store.register(meet(request.writer), request.provider, BigInt(request.lastSeq), clock.nowMs())),
       }),
       // A ledger restored from before the registration learns the writer here again.
       Watermark: async (request: WatermarkRequest__Output): Promise<WatermarkResponse> => ({
-        ledgerSeq: String(await store.register(known(request.writer), '', BigInt(request.lastSeq), clock.nowMs(), Number(request.openSinceMs))),
+        ledgerSeq: String(await store.register(meet(request.writer), '', BigInt(request.lastSeq), clock.nowMs(), Number(request.openSinceMs))),
       }),
-      Watermarks: async (): Promise<WatermarksResponse> => ({
-        writers: (await store.watermarks()).map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs, isDeclaredLost }) => ({ lost: isDeclaredLost || clock.nowMs() - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) })),
-      }),
+      Watermarks: async (): Promise<WatermarksResponse> => {
+        const rows = await store.watermarks();
+        const told = rows.map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs, isDeclaredLost }) => ({ lost: isDeclaredLost || clock.nowMs() - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) }));
+        return { writers: [...told, ...metBeside(rows).map((writer) => ({ writer }))] };
+      },
       DeclareLost: async ({ writer, note }: DeclareLostRequest__Output): Promise<DeclareLostResponse> => {
         if (note === '' || note.length > NOTE_LENGTH_MAX) return { found: true, problem: `A note has 1 to ${NOTE_LENGTH_MAX} characters.` };
         const nowMs = clock.nowMs();

@@ -5,8 +5,10 @@ import type { WorkersPort } from '../domain/ports.js';
 
 const OUTCOME_DEADLINE_MS = 2_000;
 /** An outcome is told again for a minute, while its worker restarts: what a dead worker never hears of it charges as delivered. */
-const OUTCOME_TRIES_MAX = 8;
-const OUTCOME_RETRY_MS = 500;
+const OUTCOME_TRIES_MAX = 16;
+/** Often at first, while a client may be waiting for it. */
+const OUTCOME_RETRY_MS = 250;
+const OUTCOME_SOON_TRIES = 8;
 const OUTCOME_RETRY_MS_MAX = 16_000;
 const OUTCOMES_WAITING_MAX = 10_000;
 const NOBODY_THERE = Promise.resolve();
@@ -24,7 +26,7 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
     waiting += 1;
     return new Promise((resolve) => {
       clock.setTimer(
-        Math.min(OUTCOME_RETRY_MS * 2 ** (OUTCOME_TRIES_MAX - attemptsLeft - 1), OUTCOME_RETRY_MS_MAX),
+        Math.min(OUTCOME_RETRY_MS * 2 ** Math.max(0, OUTCOME_TRIES_MAX - attemptsLeft - OUTCOME_SOON_TRIES), OUTCOME_RETRY_MS_MAX),
         () => {
           waiting -= 1;
           void tell(client, request, attemptsLeft).then(resolve);
