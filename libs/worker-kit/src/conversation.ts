@@ -73,6 +73,11 @@ export class Conversation implements AttemptSinks {
     return this.isHungUp;
   }
 
+  /** The caller did not leave by itself: its link broke, or its time was over. What it may have been given is all that there is. */
+  get isLost(): boolean {
+    return this.isLeft && !this.isHungUp;
+  }
+
   onHead(systemFingerprint: string, serviceTier: string): void {
     this.write({ head: { systemFingerprint, serviceTier } });
   }

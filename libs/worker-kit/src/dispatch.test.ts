@@ -189,6 +189,19 @@ describe('dispatch', () => {
     expect(ends[0]).toMatchObject({ source: 'ESTIMATED' });
   });
 
+  test.each<[boolean, FaultCode, boolean]>([
+    [false, 'link_lost', true],
+    [false, 'deadline_exceeded', true],
+    [false, 'cancelled', false],
+    [true, 'link_lost', false],
+  ])('a client (of a stream: %s) whose call ended by %s before its end has seen nothing: %s', async (clientStream, code, undelivered) => {
+    provider.enqueue({ chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
+    await run(requestOf({ clientStream }), (event, leave) => {
+      if (event.chunk?.content === true) leave(code);
+    });
+    expect(ends[0]?.undelivered).toBe(undelivered);
+  });
+
   test('a client that hangs up on a whole answer leaves it to be fetched and booked in full', async () => {
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {

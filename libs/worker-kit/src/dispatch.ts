@@ -264,6 +264,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       totalMs,
       finishReason,
       callsOnly: request.rounds && finishReason === 'tool_calls' && !conversation.isSeen,
+      undelivered: conversation.isLost && !request.clientStream,
       endedAtMs: clock.nowMs(),
     };
     await journal.end(request.requestId, request.attempt, ended);

@@ -60,6 +60,8 @@ export interface AttemptEnd {
   readonly finishReason: string;
   /** A round that ended in calls and gave its client nothing else: nobody saw it unless a later one answered. */
   readonly callsOnly?: boolean;
+  /** The caller was lost before anything of it could be handed over: nobody saw it. */
+  readonly undelivered?: boolean;
   readonly endedAtMs: number;
 }
 

@@ -47,6 +47,7 @@ export function startedEvent(record: AttemptStart): AttemptEvent {
     deliveredUnknown: false,
     traceparent: record.traceparent ?? '',
     callsOnly: false,
+    undelivered: false,
   };
 }
 
@@ -66,6 +67,7 @@ export function completeEvent(event: AttemptEvent, end: AttemptEnd): void {
   event.totalMs = Math.round(end.totalMs);
   event.finishReason = end.finishReason;
   event.callsOnly = end.callsOnly === true;
+  event.undelivered = end.undelivered === true;
   event.endedAtMs = String(end.endedAtMs);
 }
 
@@ -88,8 +90,8 @@ export function encodedStart({ seq, tokens }: AttemptEvent, head: Buffer): Buffe
 /** The record of an end; without a `head` all of the event is encoded. */
 export function encodedEnd(event: AttemptEvent, head: Buffer | undefined): Buffer {
   if (head === undefined) return endedCodec.encode(event);
-  const { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly } = event;
-  return endedCodec.encodeBehind(head, { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly });
+  const { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered } = event;
+  return endedCodec.encodeBehind(head, { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered });
 }
 
 /** `delivered` with the estimated prompt where it tells none. */
@@ -117,8 +119,9 @@ export function orphanEvent(event: AttemptEvent, nowMs: number): void {
   event.deliveredUnknown = true;
 }
 
-/** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer. */
+/** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer, and somebody to hand it to. */
 export function concludedOutcome(event: AttemptEvent): 'DELIVERED' | 'DISCARDED' {
+  if (event.undelivered) return 'DISCARDED';
   const isWhole = event.finishReason !== '' && event.finishReason !== 'error';
   return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole ? 'DELIVERED' : 'DISCARDED';
 }

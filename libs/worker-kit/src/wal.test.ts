@@ -229,6 +229,28 @@ test('a long request is kept alive until its outcome, a short one needs no heart
   await journal.close();
 });
 
+test('an answer that nobody was there for is concluded to be free, also by a successor, unless edge says otherwise', async () => {
+  const w = await world();
+  const journal = await w.open();
+  for (const id of ['r1', 'r2']) {
+    await journal.start(start(id));
+    await journal.end(id, 1, { ...end, undelivered: true });
+  }
+  await w.clock.advanceAsync(31_500);
+  expect(outcomesIn(w.usage)).toEqual(['r1 DISCARDED false', 'r2 DISCARDED false']);
+  void journal.outcome('r2', 1, 'DELIVERED', true);
+  await journal.start(start('r3'));
+  await journal.end('r3', 1, { ...end, undelivered: true });
+  await w.clock.advanceAsync(3_000);
+  await journal.close();
+  const successor = await w.open();
+  const recovered = successor.recover();
+  await w.clock.advanceAsync(3_000);
+  await recovered;
+  expect(outcomesIn(w.usage).slice(2)).toEqual(['r2 DELIVERED true', 'r3 DISCARDED false']);
+  await successor.close();
+});
+
 test('an attempt that edge says nothing of is concluded after 30 s, and not before', async () => {
   const w = await world();
   const journal = await w.open();

@@ -89,6 +89,7 @@ export function writeAttemptEnded(w: Writer, m: AttemptEnded): void {
   if (m.deliveredUnknown === true) { w.uint32(224); w.bool(m.deliveredUnknown); }
   if (m.traceparent !== undefined && m.traceparent !== '') { w.uint32(234); w.string(m.traceparent); }
   if (m.callsOnly === true) { w.uint32(240); w.bool(m.callsOnly); }
+  if (m.undelivered === true) { w.uint32(248); w.bool(m.undelivered); }
 }
 export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
   let v1: string = '0';
@@ -121,6 +122,7 @@ export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
   let v28: boolean = false;
   let v29: string = '';
   let v30: boolean = false;
+  let v31: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -155,11 +157,12 @@ export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
       case 224: v28 = r.bool(); break;
       case 234: v29 = r.string(end); break;
       case 240: v30 = r.bool(); break;
+      case 248: v31 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30 } as AttemptEndedOut;
+  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31 } as AttemptEndedOut;
 }
 export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v1 = m.seq !== undefined && m.seq !== null ? copyInt64(m.seq) : '0';
@@ -192,7 +195,8 @@ export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v28 = m.deliveredUnknown !== undefined && m.deliveredUnknown !== null ? m.deliveredUnknown : false;
   const v29 = m.traceparent !== undefined && m.traceparent !== null ? m.traceparent : '';
   const v30 = m.callsOnly !== undefined && m.callsOnly !== null ? m.callsOnly : false;
-  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30 } as AttemptEndedOut;
+  const v31 = m.undelivered !== undefined && m.undelivered !== null ? m.undelivered : false;
+  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31 } as AttemptEndedOut;
 }
 
 export function writeOutcomeTold(w: Writer, m: OutcomeTold): void {

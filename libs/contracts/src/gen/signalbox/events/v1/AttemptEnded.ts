@@ -39,6 +39,7 @@ export interface AttemptEnded {
   'deliveredUnknown'?: (boolean);
   'traceparent'?: (string);
   'callsOnly'?: (boolean);
+  'undelivered'?: (boolean);
 }
 
 export interface AttemptEnded__Output {
@@ -72,4 +73,5 @@ export interface AttemptEnded__Output {
   'deliveredUnknown': (boolean);
   'traceparent': (string);
   'callsOnly': (boolean);
+  'undelivered': (boolean);
 }
