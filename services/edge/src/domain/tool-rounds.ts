@@ -146,7 +146,7 @@ class Rounds {
       if (conducted.result === 'gone' || end === undefined) {
         // The attempt that was under way ends the hold; where none was, the last one that answered does.
         const isUnderWay = this.isUnderWay(conducted);
-        this.tellAll('DELIVERED', isUnderWay);
+        void this.tellAll('DELIVERED', isUnderWay);
         // An attempt under way is charged what it gave, its fee with it.
         if (isUnderWay) this.unpaidNanoUsd = 0n;
         return { attempts: this.before, result: 'gone' };
@@ -169,7 +169,7 @@ class Rounds {
       });
       if (outcomes === 'no-room' && !answer.isGone()) return this.stopForCap(gathering);
       if (outcomes === 'no-room' || answer.isGone()) {
-        this.tellAll('DELIVERED', false);
+        void this.tellAll('DELIVERED', false);
         return { attempts: this.before, result: 'gone' };
       }
       this.stages.push(...outcomes.map(({ stage }) => ({ ...stage, detail: { ...stage.detail, round } })));
@@ -291,7 +291,7 @@ class Rounds {
   private give(gathering: RoundAnswer, end: RoundEnd & { readonly kind: 'stream' | 'body' }, hasOurCalls: boolean, finishReason?: string): Conducted {
     const { turn: { answer }, tools } = this.options;
     const reason = finishReason ?? (hasOurCalls && !gathering.hasClientCalls() && !this.isStopped(end) ? 'stop' : undefined);
-    this.tellAll('DELIVERED', false);
+    void this.tellAll('DELIVERED', false);
     const settlement = this.settled(reason === undefined ? end.settlement : { ...end.settlement, end: { ...end.settlement.end, finishReason: reason } });
     if (end.kind === 'body') {
       const choices = hasOurCalls ? withoutCalls(end.body.choices, tools.names, reason) : end.body.choices;
@@ -324,7 +324,7 @@ class Rounds {
       answer.refuse({ kind: 'fault', fault });
       return { attempts: this.before, result: 'refused' };
     }
-    this.tellAll('DELIVERED', false);
+    void this.tellAll('DELIVERED', false);
     this.showImages(route);
     answer.refuse({ kind: 'fault', fault }, this.lastSettlement());
     return { attempts: this.before, result: 'cut' };
@@ -340,7 +340,7 @@ class Rounds {
       return { attempts: this.before, result: 'refused' };
     }
     if (end.kind === 'refused') {
-      this.tellAll('DELIVERED', false);
+      void this.tellAll('DELIVERED', false);
       const settlement = this.lastSettlement();
       const failed = last?.failed;
       const { route } = this.shown;
@@ -358,7 +358,7 @@ class Rounds {
       return { attempts: this.before, result: 'refused' };
     }
     if (last !== undefined) void tell(last.provider, attempt, 'DELIVERED', false);
-    this.tellAll('DELIVERED', true);
+    void this.tellAll('DELIVERED', true);
     // What was given of it is charged, the fee whole.
     this.pay();
     this.showImages(end.route);
