@@ -415,6 +415,15 @@ test('counters that hold a request are told that it lives, and of no amount: it 
   await journal.close();
 });
 
+test('an attempt that edge gave up before it came does not start', async () => {
+  const w = await world();
+  const journal = await w.open();
+  expect(journal.outcome('r1', 1, 'DISCARDED', true)).toBeUndefined();
+  await expect(journal.start(start('r1'))).rejects.toMatchObject({ code: 'cancelled' });
+  await expect(journal.start({ ...start('r1'), attempt: 2 })).resolves.toBeUndefined();
+  await journal.close();
+});
+
 test('what was held in an earlier life of the counters does not start, nor a retry whose hold is gone', async () => {
   const w = await world();
   const journal = await w.open();

@@ -69,6 +69,8 @@ const CONCLUDE_SWEEP_MS = 1_000;
 /** 30 min: no request of edge lasts longer, so no word of it comes later. */
 const CONCLUDED_KEPT_MS = 1_800_000;
 const CONCLUDED_MAX = 10_000;
+/** An attempt whose link broke may come after the word, by another link, that it was given up. */
+const FORETOLD_MAX = 10_000;
 const COOL_MS = 60_000;
 /** A lease lasts 30 s; clocks may differ by some. */
 const FRESH_MS = 15_000;
@@ -92,6 +94,8 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   private readonly open: LiveMap<string, LiveAttempt>;
   /** Outcomes that the worker concluded by itself, oldest first: the word of edge that may still come counts more. */
   private readonly concluded: Map<string, LiveAttempt>;
+  /** Keys of attempts that edge gave up before they came, oldest first. */
+  private readonly foretold = new Set<string>();
   /** What an earlier process left without an end or an outcome. */
   private readonly leftovers: Set<LiveAttempt>;
   private readonly registrationWaiters = new Set<() => void>();
@@ -152,7 +156,10 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   outcome(requestId: string, attemptNumber: number, outcome: ToldOutcome, byEdge: boolean, isFollowed = false): Promise<void> | undefined {
     const key = attemptKey(requestId, attemptNumber);
     const attempt = this.open.get(key) ?? this.concluded.get(key);
-    if (attempt === undefined) return undefined;
+    if (attempt === undefined) {
+      if (byEdge && outcome !== 'DELIVERED') this.foretell(key);
+      return undefined;
+    }
     const told: Told = { outcome, byEdge, isFollowed };
     if (attempt.endedAtMs === undefined || !this.isKnown) {
       if (attempt.early === undefined || (byEdge && !attempt.early.byEdge)) {
@@ -277,6 +284,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const attempt = new LiveAttempt(startedEvent(record), record.promptTokens, this.files.openSegment, record.rounds);
     if (record.held !== undefined) attempt.held = record.held;
     attempt.heldIn = record.holdEpoch ?? '';
+    if (this.foretold.delete(attempt.key)) return Promise.reject(new Fault('cancelled', 'This attempt was given up before it came.'));
     if (this.open.has(attempt.key) || this.concluded.has(attempt.key)) return Promise.reject(new Fault('bad_message', 'This attempt was started before.'));
     this.open.set(attempt.key, attempt);
     return new Promise((resolve, reject) => {
@@ -324,6 +332,12 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   private keepEarly(attempt: LiveAttempt): void {
     const { early } = attempt;
     if (this.isKnown && early?.byEdge === true && early.outcome !== 'DELIVERED') this.keepTelling(attempt, (settle) => this.commit.add(new EarlyOutcomeEntry(attempt, early, settle)));
+  }
+
+  private foretell(key: string): void {
+    this.foretold.add(key);
+    const oldest = this.foretold.size > FORETOLD_MAX ? this.foretold.values().next().value : undefined;
+    if (oldest !== undefined) this.foretold.delete(oldest);
   }
 
   private remember(attempt: LiveAttempt): void {
