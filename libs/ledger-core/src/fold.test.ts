@@ -53,6 +53,25 @@ describe('what stands in for a lost log', () => {
   });
 });
 
+describe('an answer that was kept in reserve', () => {
+  const permutations = <T>(items: readonly T[]): T[][] => (items.length <= 1 ? [[...items]] : items.flatMap((item, at) => permutations(items.filter((_, other) => other !== at)).map((rest) => [item, ...rest])));
+
+  test.each<[string, readonly Event[]]>([
+    ['failed', [told(2, 'DISCARDED')]],
+    ['was concluded to have been delivered, by a worker that edge could not tell', [told(2, 'DELIVERED', false)]],
+    ['was never heard of', []],
+  ])('is charged when edge gave it after all, where the attempt that was to take its place %s', (_case, later) => {
+    for (const events of permutations([ended(1, 40n), told(1, 'DELIVERED'), ended(2, 7n, [1]), ...later])) expect(book(events)).toMatchObject({ sum: 40n, charges: 1, lowest: 0n });
+  });
+
+  test('is free when another was given in its place, or when nobody but its worker says that it was', () => {
+    for (const first of [told(1, 'SUPERSEDED'), told(1, 'DELIVERED', false)]) {
+      for (const events of permutations([ended(1, 40n), first, ended(2, 7n, [1]), told(2, 'DELIVERED')])) expect(book(events)).toMatchObject({ sum: 7n, charges: 1 });
+    }
+    expect(book([ended(1, 40n), told(1, 'DELIVERED', false), ended(2, 7n, [1]), told(2, 'DISCARDED')])).toMatchObject({ sum: 0n });
+  });
+});
+
 describe('the charge of a request', () => {
   test('is open until an ended attempt has a last word', () => {
     expect(fold(apply(NO_FACTS, ended(1, 5n)))).toBeUndefined();

@@ -85,6 +85,12 @@ function foldOnly({ attempt, costNanoUsd, tokens, byok }: AttemptFact, told: Tol
   return { chargeNanoUsd: byok ? ZERO_NANO_USD : costNanoUsd, tokens: byok ? 0 : tokens, byokTokens: byok ? tokens : 0, chargedAttempts: [attempt] };
 }
 
+/** Edge said itself that the client got it: a later attempt that gave nothing better does not take its place. */
+function isGiven({ outcomes }: RequestFacts, attempt: number): boolean {
+  for (const told of outcomes) if (told.attempt === attempt) return told.toldByEdge && told.outcome === 'DELIVERED';
+  return false;
+}
+
 /**
  * The charge as far as it is known, or undefined while no ended attempt has a last word (delivered or discarded).
  * Attempts that were delivered and that nothing supersedes add up: rounds of one request are charged together.
@@ -93,7 +99,13 @@ export function fold(facts: RequestFacts): Charge | undefined {
   const [only] = facts.attempts;
   if (only !== undefined && facts.attempts.length === 1) return foldOnly(only, outcomeOf(facts, only.attempt));
   const superseded = new Set<number>();
-  for (const attempt of facts.attempts) for (const earlier of attempt.retryOf) if (earlier !== attempt.attempt) superseded.add(earlier);
+  for (const { attempt, retryOf } of facts.attempts) {
+    for (const earlier of retryOf) {
+      if (earlier === attempt) continue;
+      const isReserve = isGiven(facts, earlier) && !isGiven(facts, attempt);
+      superseded.add(isReserve ? attempt : earlier);
+    }
+  }
   let isDecided = false;
   let charged: AttemptFact[] = [];
   for (const attempt of facts.attempts) {

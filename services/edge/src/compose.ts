@@ -42,6 +42,8 @@ const DEFAULT_DEADLINE_MS = 5_000;
 const CLOSE_IDLE_MS = 100;
 /** Requests a minute of one account whose plugins ran and that admission then refused; beyond it plugins are not run first. */
 const WASTED_RUNS_PER_MINUTE_MAX = 30;
+/** Beyond it answers that do not fit their schema are given as they are: who writes the schema could else make the operator pay for two each time. */
+const UNHEALED_ANSWERS_PER_MINUTE_MAX = 10;
 /** Longest a single attempt may take, streams included. */
 const ATTEMPT_DEADLINE_MS = 3_600_000;
 
@@ -112,7 +114,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       running,
       repeats,
       gate,
-      neighbours: { routing: createRoutingClient(routing), quota: quotaPort, workers: createWorkerClients(workers, clock, ATTEMPT_DEADLINE_MS), waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000) },
+      neighbours: { routing: createRoutingClient(routing), quota: quotaPort, workers: createWorkerClients(workers, clock, ATTEMPT_DEADLINE_MS), waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,

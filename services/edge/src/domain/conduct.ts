@@ -12,6 +12,7 @@ import { answerTerms, holdFor, promptTokensMax, type Granted, type Hold, type Ho
 import type { Answer, AttemptReport, Estimate } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import { runAttempt, type Activity, type Reserve } from './dispatch.js';
+import type { FloodGuard } from './flood.js';
 import { healingTermsOf, type SchemaCheck } from './healing.js';
 import { allowedModelsOf, isLimited, limitsOf } from './limits.js';
 import { ownCredentialsOf } from './own-credentials.js';
@@ -34,6 +35,8 @@ export interface Neighbours extends PluginNeighbours {
   readonly checkSchema: SchemaCheck;
   /** Shared by all requests. */
   readonly retries: RetryBudget;
+  /** Accounts whose answers were not the JSON that they asked for, so that the operator paid for another. Absent: nobody counts. */
+  readonly unhealedAnswers?: FloodGuard;
 }
 
 export type { Conducted } from './tool-rounds.js';
@@ -47,6 +50,7 @@ const IDLE_TIMEOUT_MS = 30_000;
 const ESTIMATED_OUTPUT_TOKENS = 256;
 
 const NO_REPORTS: readonly AttemptReport[] = [];
+const NOBODY_TOLD: readonly Promise<void>[] = [];
 const REFUSED: Conducted = { attempts: [], result: 'refused' };
 
 /** Never rejects: whatever happens is told to `turn.answer`. */
@@ -290,7 +294,8 @@ function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, question: Admi
 }
 
 /** Tries the plan in order until one attempt answers. Nothing is tried again once content reached the client. `start`: of one round of several, whose answered attempts are told of by whoever conducts the rounds. */
-async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, retries }: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start?: RoundStart): Promise<Conducted> {
+async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start?: RoundStart): Promise<Conducted> {
+  const { workers, quota, clock, heartbeatMs, checkSchema, retries } = neighbours;
   const { requestId, caller, answer, request } = turn;
   const accountId = caller.account.id;
   const reports: AttemptReport[] = [];
@@ -298,13 +303,19 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, r
   const activity: Activity = { lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   const before = start?.before ?? NO_REPORTS;
   const first = before.length;
-  // What failed after a round was answered leaves the hold to what answered.
-  const tell = (provider: string, attempt: number, outcome: Outcome): Promise<void> => workers.tellOutcome(provider, accountId, requestId, attempt, outcome, first > 0 && outcome === 'DISCARDED');
+  let reserve: { readonly number: number; readonly report: AttemptReport; readonly give: Reserve } | undefined;
+  // What failed beside an attempt that answered leaves the hold to that one.
+  const tell = (provider: string, attempt: number, outcome: Outcome, isBeside = first > 0): Promise<void> => workers.tellOutcome(provider, accountId, requestId, attempt, outcome, isBeside && outcome === 'DISCARDED');
   const all = (): readonly AttemptReport[] => (first === 0 ? reports : [...before, ...reports]);
-  // Attempts that know what became of them. One counts as superseded only when a later one is surely in a journal: it
-  // gives up its say over the hold, which else nobody would end.
-  let told = 0;
-  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED'): readonly Promise<void>[] => reports.slice(told).map(({ provider }) => tell(provider, first + (told += 1), outcome));
+  // Failed attempts whose workers do not know what became of them. One counts as superseded only when a later one is
+  // surely in a journal: it gives up its say over the hold, which else nobody would end.
+  let untold: { readonly provider: string; readonly number: number; readonly isTraced: boolean }[] = [];
+  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED', kept?: number, isBeside?: boolean): readonly Promise<void>[] => {
+    if (untold.length === 0) return NOBODY_TOLD;
+    const telling = untold.filter(({ number }) => number !== kept);
+    untold = untold.filter(({ number }) => number === kept);
+    return telling.map(({ provider, number }) => tell(provider, number, outcome, isBeside));
+  };
   // True once an attempt is in a worker's journal: that worker then ends the hold when it learns the outcome.
   let isJournaled = false;
   const discard = (): Promise<void> => {
@@ -312,16 +323,19 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, r
     if (!isJournaled && first === 0) quota.release(accountId, requestId);
     return written(isJournaled ? tellings : [], clock);
   };
-  const supersede = (): void => void tellEarlier('SUPERSEDED');
+  // Whether an answer kept in reserve is superseded is known when a better one has been given.
+  let isSuperseding = false;
+  const supersede = (): void => {
+    isSuperseding = true;
+    void tellEarlier('SUPERSEDED', reserve?.number);
+  };
   const terms = healingTermsOf(request);
-  let reserve: { readonly number: number; readonly report: AttemptReport; readonly give: Reserve } | undefined;
-  /** The latest attempt that may be in a journal. */
-  let lastTraced = 0;
 
   retries.noteRequest();
   for (const planned of attempts) {
     const number = first + reports.length + 1;
     if (reports.length > 0 && !retries.take()) break;
+    isSuperseding = false;
     const { provider, model } = planned;
     const result = await runAttempt({
       workers,
@@ -334,41 +348,43 @@ async function dispatchPlan({ workers, quota, clock, heartbeatMs, checkSchema, r
       route: { provider, model, head: undefined, estimate: () => estimateOf(request, plan, planned) },
       earlier: all(),
       decisionId: plan.decisionId,
-      healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() },
+      healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() && (neighbours.unhealedAnswers?.waitMs(accountId) ?? 0) === 0 },
       onJournaled: supersede,
     });
     const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined, byok: planned.byok, round: start?.round };
     switch (result.kind) {
       case 'complete':
       case 'cut':
+        void tellEarlier('SUPERSEDED');
         if (start === undefined) void tell(provider, number, 'DELIVERED');
+        if (reserve !== undefined) neighbours.unhealedAnswers?.note(accountId);
         reports.push(report);
         return { attempts: all(), result: result.kind === 'cut' ? 'cut' : 'answered' };
       case 'gone':
         // The worker concludes the same from the cancel, unless its last event had already left. Unless it is known to
         // be in a journal, earlier attempts are left to their workers, which conclude by themselves.
-        if (result.wasSent) void tell(provider, number, 'DELIVERED');
-        else void discard();
+        if (result.wasSent) {
+          void tell(provider, number, 'DELIVERED');
+          if (isSuperseding) void tellEarlier('SUPERSEDED');
+        } else void discard();
         if (start === undefined || result.wasSent) reports.push(report);
         return { attempts: all(), result: 'gone' };
       case 'failed':
         reports.push(report);
-        if (result.trace !== 'none') {
-          isJournaled = true;
-          lastTraced = number;
-        }
+        untold.push({ provider, number, isTraced: result.trace !== 'none' });
+        if (result.trace !== 'none') isJournaled = true;
         if (result.reserve !== undefined) reserve = { number, report: { provider, model, failed: undefined, byok: planned.byok }, give: result.reserve };
         break;
     }
     if (!(report.failed?.retryable ?? false)) break;
   }
   if (reserve !== undefined && !answer.isGone()) {
-    // Nobody gave a better one. The ledger charges no attempt that a later one, once journaled, supersedes.
-    const isFree = lastTraced > reserve.number;
-    if (isFree) await discard();
-    else void tell(reserve.report.provider, reserve.number, 'DELIVERED');
+    // Nobody gave a better one: it is what the client gets, and pays.
+    void tell(reserve.report.provider, reserve.number, 'DELIVERED');
+    untold = untold.filter(({ isTraced }) => isTraced);
+    void tellEarlier('DISCARDED', reserve.number, true);
     reports[reserve.number - 1] = reserve.report;
-    reserve.give(reports, isFree);
+    reserve.give(reports);
     return { attempts: reports, result: 'answered' };
   }
   await discard();

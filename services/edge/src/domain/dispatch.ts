@@ -18,11 +18,8 @@ export type AttemptResult =
   /** The client hung up, or took nothing for too long. */
   | { readonly kind: 'gone'; readonly wasSent: boolean };
 
-/**
- * An answer that is not the JSON that was asked for, kept for the case that nobody gives a better one. Called at most
- * once; `isFree`: its attempt has been superseded, so that nothing is charged for it any more.
- */
-export type Reserve = (attempts: readonly AttemptReport[], isFree: boolean) => void;
+/** Gives an answer that is not the JSON that was asked for, kept for the case that nobody gives a better one. To be called at most once. */
+export type Reserve = (attempts: readonly AttemptReport[]) => void;
 
 /** How the answer's JSON is healed. */
 export interface Healing {
@@ -292,8 +289,7 @@ class Attempt implements AttemptListener, ClientListener {
       } else if (body !== undefined) answer.body(healedBody === undefined || !isRight ? body : { ...body, choices: healedBody.choices }, chosen);
     };
     if (!isRight && healed.isWorthAnother && healing.mayFailOver && !this.hasContent) {
-      const reserve: Reserve = (attempts, isFree) => give({ ...settlement, attempts, end: isFree ? { ...settlement.end, costNanoUsd: '0', savingsNanoUsd: '0' } : settlement.end });
-      this.over({ kind: 'failed', failed: NOT_HEALED, trace: 'journaled', reserve });
+      this.over({ kind: 'failed', failed: NOT_HEALED, trace: 'journaled', reserve: (attempts) => give({ ...settlement, attempts }) });
       return;
     }
     give(settlement);

@@ -2,8 +2,10 @@ import { describe, expect, test } from '@jest/globals';
 import { callerWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
 import { createFakeNeighbours, events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
 import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
+import { createFakeClock } from '@signalbox/testkit/clock';
 import type { ChatRequest } from './chat-request.js';
 import { conduct, type Conducted } from './conduct.js';
+import { createFloodGuard, type FloodGuard } from './flood.js';
 import { healChoices, healingTermsOf, StreamHealing } from './healing.js';
 
 const JSON_OBJECT: Partial<ChatRequest> = { needs: { responseFormat: 'json_object' }, fields: [{ name: 'response_format', value: Buffer.from('{"type":"json_object"}') }] };
@@ -23,12 +25,12 @@ interface Told {
   readonly conducted: Conducted;
 }
 
-async function told(scripts: Readonly<Record<string, Script | undefined>>, request: Partial<ChatRequest>, fits: (text: string) => boolean | undefined = () => true): Promise<Told> {
+async function told(scripts: Readonly<Record<string, Script | undefined>>, request: Partial<ChatRequest>, fits: (text: string) => boolean | undefined = () => true, unhealedAnswers?: FloodGuard): Promise<Told> {
   const neighbours = createFakeNeighbours(planWith(Object.keys(scripts).map((provider) => plannedAt(provider))));
   neighbours.checkSchema = (_schema, text) => Promise.resolve(fits(text));
   for (const [provider, script] of Object.entries(scripts)) if (script !== undefined) neighbours.scripts.set(provider, script);
   const answer = createRecordedAnswer();
-  const conducted = await conduct(neighbours, { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith(request), answer });
+  const conducted = await conduct(unhealedAnswers === undefined ? neighbours : { ...neighbours, unhealedAnswers }, { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith(request), answer });
   return { neighbours, answer, conducted };
 }
 
@@ -80,12 +82,27 @@ describe('a whole answer', () => {
     expect([answer.said, answer.settlement?.healed, neighbours.outcomes]).toEqual([['body 0:no!stop'], ['failed'], ['a#1 DELIVERED']]);
   });
 
-  test('comes as it is when the other provider fails: free of charge, since the ledger charges nothing that was superseded', async () => {
+  test('comes as it is when the other provider fails, and is paid: it is what the client asked for and got', async () => {
     const { answer, neighbours, conducted } = await told({ a: answersWith('no'), b: fails('PROVIDER_ERROR') }, JSON_OBJECT);
-    expect([answer.said, answer.settlement?.healed, answer.settlement?.end.costNanoUsd, conducted.result]).toEqual([['body 0:no!stop'], ['failed'], '0', 'answered']);
-    expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'b#2 DISCARDED']);
+    expect([answer.said, answer.settlement?.healed, answer.settlement?.end.costNanoUsd, conducted.result]).toEqual([['body 0:no!stop'], ['failed'], '20000', 'answered']);
+    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED', 'b#2 DISCARDED followed']);
     expect(neighbours.released).toEqual([]);
     expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', undefined], ['b', 'PROVIDER_ERROR']]);
+  });
+
+  test('is superseded only once a better one was given', async () => {
+    const { answer, neighbours } = await told({ a: fails('CONNECT'), b: answersWith('no'), c: answersWith('{"a":1}') }, JSON_OBJECT);
+    expect([answer.said, neighbours.outcomes]).toEqual([['body 0:{"a":1}!stop'], ['a#1 SUPERSEDED', 'b#2 SUPERSEDED', 'c#3 DELIVERED']]);
+  });
+
+  test('is asked for once more only as often as the operator may be made to pay for two', async () => {
+    const unhealedAnswers = createFloodGuard(createFakeClock(), 1, 60_000);
+    const asked: number[] = [];
+    for (let i = 0; i < 3; i += 1) {
+      const { neighbours } = await told({ a: answersWith('no'), b: answersWith('{"a":1}') }, JSON_OBJECT, undefined, unhealedAnswers);
+      asked.push(neighbours.calls.length);
+    }
+    expect(asked).toEqual([2, 2, 1]);
   });
 
   test('comes as it is when no other provider could be asked, and is paid as ever', async () => {
