@@ -53,3 +53,17 @@ export function completionTokens(tokens: TokenCounts): number {
 export function totalTokens(tokens: TokenCounts): number {
   return promptTokens(tokens) + completionTokens(tokens);
 }
+
+/** 10^9 tokens in one bucket of one attempt: a thousand times the longest context on offer. */
+export const BUCKET_TOKENS_MAX = 1_000_000_000;
+/** 10^6 USD for one attempt. */
+export const ATTEMPT_COST_NANO_USD_MAX = 1_000_000_000_000_000n;
+
+function isTokenCount(count: number): boolean {
+  return Number.isInteger(count) && count >= 0 && count <= BUCKET_TOKENS_MAX;
+}
+
+/** True for whole numbers in 0..10^9: what the ledger takes. */
+export function areTokenCounts({ inputUncached, cacheRead, cacheWrite, outputText, outputReasoning, audio, image }: TokenCounts): boolean {
+  return isTokenCount(inputUncached) && isTokenCount(cacheRead) && isTokenCount(cacheWrite) && isTokenCount(outputText) && isTokenCount(outputReasoning) && isTokenCount(audio) && isTokenCount(image);
+}

@@ -35,3 +35,11 @@ test.each([
 ])('usage of an answer with %s', (_name, usage, outputBytes, thoughtBytes, isSuspect) => {
   expect(chargeOf({ ...seen, usage, outputBytes, thoughtBytes }, CARD, undefined, Infinity).flags).toEqual(isSuspect ? ['suspect'] : []);
 });
+
+test.each([
+  ['more tokens than any request has', { ...NO_TOKENS, inputUncached: 2_000_000_000 }, CARD],
+  ['tokens that cost more than any request', { ...NO_TOKENS, outputText: 1_000_000_000, outputReasoning: 1_000_000_000 }, { ...CARD, outputText: asPrice('600000000000'), outputReasoning: asPrice('600000000000') }],
+])('%s are no usage: the ledger could not book them', (_case, tokens, card) => {
+  const usage = { tokens, cachedKnown: false, reasoningKnown: false, isSuspect: false };
+  expect(chargeOf({ ...seen, usage }, card, undefined, Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached: 10, outputText: 100 } });
+});

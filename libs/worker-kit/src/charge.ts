@@ -1,7 +1,7 @@
 /** What an attempt cost: provider's figures first, else what was seen, at the card it was sent with. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { asNanoUsd, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
-import { completionTokens, costOf, NO_TOKENS, promptTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
+import { areTokenCounts, ATTEMPT_COST_NANO_USD_MAX, completionTokens, costOf, NO_TOKENS, promptTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { Usage } from '@signalbox/wires/canonical';
 
 /** Rough size of a token of generated text. */
@@ -56,6 +56,17 @@ function isOutputFarOff(tokens: TokenCounts, { outputBytes, thoughtBytes }: Seen
 
 /** Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING, section 5). */
 export function chargeOf(seen: Seen, card: PriceCard, reference: PriceCard | undefined, outputMax: number): Charge {
+  const { usage } = seen;
+  // Such figures are none: the ledger would refuse the attempt, and no period could close.
+  if (usage !== undefined && !isBookable(usage.tokens, card)) return chargeOf({ ...seen, usage: undefined, usageUnreadable: true }, card, reference, outputMax);
+  return chargeSeen(seen, card, reference, outputMax);
+}
+
+function isBookable(tokens: TokenCounts, card: PriceCard): boolean {
+  return areTokenCounts(tokens) && costOf(tokens, card) <= ATTEMPT_COST_NANO_USD_MAX;
+}
+
+function chargeSeen(seen: Seen, card: PriceCard, reference: PriceCard | undefined, outputMax: number): Charge {
   const tokens = seen.usage?.tokens ?? (seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes, outputMax) : NO_TOKENS);
   const ownPrompt = seen.isAnswered ? seen.promptTokens : 0;
   const flags: string[] = [];

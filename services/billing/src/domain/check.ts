@@ -3,7 +3,7 @@ import type { AttemptFact, OutcomeFact } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { completionTokens, costOf, NO_TOKENS, promptTokens, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
+import { areTokenCounts, ATTEMPT_COST_NANO_USD_MAX, completionTokens, costOf, NO_TOKENS, promptTokens, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
 import { attemptDetail } from './attempt-detail.js';
 import type { AttemptMessage, OutcomeMessage } from './messages.js';
 import { shareText } from './shared-texts.js';
@@ -34,10 +34,6 @@ export interface CheckedOutcome {
 export const REFUSALS = ['no_identity', 'absurd_tokens', 'absurd_cost', 'no_card', 'cost_mismatch', 'unknown_source', 'unknown_outcome', 'account_mismatch', 'undecodable', 'bad_range', 'not_bookable'] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
-/** 10^9 tokens in one bucket of one attempt: a thousand times the longest context on offer. */
-const TOKENS_MAX = 1_000_000_000;
-/** 10^6 USD for one attempt. */
-const COST_MAX = 1_000_000_000_000_000n;
 const ATTEMPT_MAX = 1_000;
 const SOURCES: Readonly<Record<string, string>> = { PROVIDER: 'provider', ESTIMATED: 'estimated', ORPHAN: 'orphan' };
 
@@ -50,14 +46,6 @@ function cardOf(message: CardMessage): PriceCard | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isTokenCount(count: number): boolean {
-  return Number.isInteger(count) && count >= 0 && count <= TOKENS_MAX;
-}
-
-function areTokenCounts({ inputUncached, cacheRead, cacheWrite, outputText, outputReasoning, audio, image }: TokenCounts): boolean {
-  return isTokenCount(inputUncached) && isTokenCount(cacheRead) && isTokenCount(cacheWrite) && isTokenCount(outputText) && isTokenCount(outputReasoning) && isTokenCount(audio) && isTokenCount(image);
 }
 
 function isAttemptNumber(attempt: number): boolean {
@@ -86,7 +74,7 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
   const tokens: TokenCounts = message.tokens ?? NO_TOKENS;
   if (!areTokenCounts(tokens)) return 'absurd_tokens';
   const cost = BigInt(message.costNanoUsd);
-  if (cost < 0n || cost > COST_MAX) return 'absurd_cost';
+  if (cost < 0n || cost > ATTEMPT_COST_NANO_USD_MAX) return 'absurd_cost';
   const source = SOURCES[message.source];
   if (source === undefined) return 'unknown_source';
   const hasTokens = totalTokens(tokens) > 0;
