@@ -392,6 +392,15 @@ describe('tools that spend', () => {
     expect([answer.raw.filter((text) => text.includes('"images"')).length, answer.said.at(-1), wasted]).toEqual([1, 'cut DISCONNECTED', []]);
   });
 
+  test('a client that leaves while the round is asked that pays for an image is counted as waste', async () => {
+    const { fake, answer, wasted, run } = paint({ rounds: [(call) => call.play(...calling(painting())), () => undefined] });
+    const running = run();
+    await fake.clock.settle();
+    expect(fake.calls.length).toBe(2);
+    answer.leave();
+    expect([(await running).result, wasted]).toEqual(['gone', ['acct_1']]);
+  });
+
   test('a client that leaves while an image is made is counted as waste', async () => {
     const { answer, wasted, run } = paint({ runTool: (_request, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted')))) });
     const running = run();

@@ -144,11 +144,9 @@ class Rounds {
       this.before = conducted.attempts;
       const { end } = gathering;
       if (conducted.result === 'gone' || end === undefined) {
-        // The attempt that was under way ends the hold; where none was, the last one that answered does.
-        const isUnderWay = this.isUnderWay(conducted);
-        void this.tellAll('DELIVERED', isUnderWay);
-        // An attempt under way is charged what it gave, its fee with it.
-        if (isUnderWay) this.unpaidNanoUsd = 0n;
+        // The attempt that was under way ends the hold; where none was, the last one that answered does. Whether it had begun
+        // to answer, so that its fee is charged, is known to its worker alone: what was bought counts as waste.
+        void this.tellAll('DELIVERED', this.isUnderWay(conducted));
         return { attempts: this.before, result: 'gone' };
       }
       if (end.kind === 'refused' || end.kind === 'cut') return this.broken(end, conducted);
