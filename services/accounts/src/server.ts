@@ -103,7 +103,7 @@ export function createHandlers({ accounts, keys, providerKeys, claims, sessions,
       },
       UpdateKey: async (request: UpdateKeyRequest__Output): Promise<KeyAnswer> => {
         const { accountId, keyId } = required(request.ref);
-        const outcome = await keys.update(accountId, keyId, { name: request.name, isDisabled: request.disabled, limits: request.replaceLimits ? limitsRecord(request.limits) : undefined });
+        const outcome = await keys.update(accountId, keyId, { name: request.name, isDisabled: request.disabled, limits: request.replaceLimits ? limitsRecord(request.limits) : undefined }, request.actorKeyId);
         if (outcome !== undefined && 'key' in outcome) metrics.keyChanged('updated');
         return keyAnswer(outcome);
       },
@@ -113,9 +113,9 @@ export function createHandlers({ accounts, keys, providerKeys, claims, sessions,
         if (outcome !== undefined) metrics.keyChanged('revoked');
         return keyAnswer(outcome);
       },
-      RotateKey: async ({ ref, graceSeconds }: RotateKeyRequest__Output): Promise<CreateKeyResponse> => {
+      RotateKey: async ({ ref, graceSeconds, actorKeyId }: RotateKeyRequest__Output): Promise<CreateKeyResponse> => {
         const { accountId, keyId } = required(ref);
-        const outcome = await keys.rotate(accountId, keyId, graceSeconds);
+        const outcome = await keys.rotate(accountId, keyId, graceSeconds, actorKeyId);
         if (outcome !== undefined && 'seen' in outcome) metrics.keyChanged('rotated');
         return secretAnswer(outcome, '');
       },

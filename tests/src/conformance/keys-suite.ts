@@ -163,6 +163,30 @@ export function describeKeys(world: () => World): void {
       expect([...(heir['scopes'] as string[])].sort()).toEqual(['keys', 'models:read']);
     });
 
+    test('lets a key get round its own limits by no call', async () => {
+      const limits = { cost_cap_usd: 1, cost_cap_period: 'day' };
+      const { id, secret } = await make({ limits });
+      const { id: free } = await make();
+      const refused = world().variant === 'A' ? [403, 'insufficient_scope'] : [401, 'invalid_api_key'];
+      const own = (sent: Sent): Promise<Got> => send(world().gateway.baseUrl, { ...sent, key: secret });
+      const loosening: Sent[] = [
+        { path: '/api/auth', body: { name: 'child' } },
+        { path: '/api/auth', body: { name: 'child', limits }, headers: { 'idempotency-key': 'child-of-a-capped-key' } },
+        { path: '/api/auth', body: { name: 'child', limits }, headers: { 'idempotency-key': 'child-of-a-capped-key' } },
+        { path: '/api/auth', body: { name: 'child', scopes: ['keys'] } },
+        { method: 'PATCH', path: `/api/auth/${id}`, body: { limits: null } },
+        { method: 'PATCH', path: `/api/auth/${id}`, body: { limits: { ...limits, cost_cap_usd: 2 } } },
+        { path: `/api/auth/${free}/rotate`, body: { grace_seconds: 0 } },
+      ];
+      for (const sent of loosening) {
+        const got = await own(sent);
+        expect([got.status, errorOf(got).code]).toEqual(refused);
+      }
+      expect(keyOf(await own({ path: '/api/auth', body: { name: 'reader', scopes: ['usage:read'], limits } })).name).toBe('reader');
+      expect(keyOf(await own({ method: 'PATCH', path: `/api/auth/${id}`, body: { limits: { ...limits, cost_cap_usd: 0.5 } } }))['limits']).toMatchObject({ cost_cap_usd: 0.5 });
+      expect(keyOf(await auth({ method: 'PATCH', id, body: { limits: null } }))['limits']).toMatchObject({ cost_cap_usd: null });
+    });
+
     test('needs the scope keys for all of it', async () => {
       const { id, secret } = await make({ scopes: ['inference'] });
       for (const sent of [{ method: 'GET' }, { method: 'POST', body: { name: 'x' } }, { method: 'DELETE', path: `/api/auth/${id}` }]) {

@@ -7,7 +7,7 @@ import { createHmac } from 'node:crypto';
 import { createMemoryStore } from '../adapters/memory-store.js';
 import { createAccounts } from './accounts.js';
 import { createKeys, NO_LIMITS } from './keys.js';
-import type { AccountRecord } from './records.js';
+import type { AccountRecord, KeyLimitsRecord } from './records.js';
 import { createSecretMaker } from './secrets.js';
 
 const PEPPER = 'a pepper of enough length';
@@ -37,7 +37,7 @@ describe('keys', () => {
   });
   test('authenticates both secrets until the grace ends, then the newest only', async () => {
     const { keys, account, first, clock, stateOf } = await world();
-    const rotated = await keys.rotate(account.id, first.key.id, 60);
+    const rotated = await keys.rotate(account.id, first.key.id, 60, first.key.id);
     if (rotated === undefined || 'problem' in rotated) throw new Error('not rotated');
     expect([await stateOf(first.secret), await stateOf(rotated.secret)]).toEqual(['rotating', 'rotating']);
     clock.advance(60_000);
@@ -77,5 +77,78 @@ describe('keys', () => {
     if (made === undefined || 'problem' in made) throw new Error('not made');
     expect(await keys.list(account.id, 1, '', '')).toMatchObject({ keys: [{ key: { id: made.seen.key.id } }], hasMore: true });
     expect(await keys.list(account.id, 1, made.seen.key.id, '')).toMatchObject({ keys: [{ key: { id: first.key.id } }], hasMore: false });
+  });
+});
+
+describe('a key with limits of its own', () => {
+  const CAPPED: KeyLimitsRecord = { ...NO_LIMITS, costCaps: [{ capNanoUsd: 5n, period: 'day' }, { capNanoUsd: 50n, period: 'month' }] };
+  const PACED: KeyLimitsRecord = { ...NO_LIMITS, requestsPerMinute: 10 };
+  const PICKED: KeyLimitsRecord = { ...NO_LIMITS, allowedModels: ['a/one', 'a/two'] };
+  const LESS: KeyLimitsRecord = { ...CAPPED, costCaps: [{ capNanoUsd: 4n, period: 'day' }, { capNanoUsd: 50n, period: 'month' }] };
+  const refusal = (field: string): unknown => ({ problem: expect.stringMatching(new RegExp(`^insufficient_scope: ${field} `)) });
+  /** A key made by the operator with these limits and this end, and another one without. */
+  const two = async (limits: KeyLimitsRecord, expiresInSeconds: bigint | null = null) => {
+    const made = await world();
+    const { keys, account, first } = made;
+    const bound = await keys.create({ ...ask(account.id, ''), limits, expiresInSeconds });
+    if (bound === undefined || 'problem' in bound) throw new Error('not made');
+    return { ...made, bound: bound.seen.key, other: first.key };
+  };
+  const MANAGING = { scopes: ['keys', 'usage:read'] };
+  const ALL = { scopes: [] };
+
+  test.each<[string, KeyLimitsRecord, bigint | null, { readonly scopes: string[]; readonly limits?: KeyLimitsRecord; readonly expiresInSeconds?: bigint }, string]>([
+    ['a cap: none', CAPPED, null, ALL, 'scopes'],
+    ['a cap: the same once more', CAPPED, null, { scopes: ['inference'], limits: CAPPED }, 'scopes'],
+    ['a cap: one that lifts it', CAPPED, null, MANAGING, 'limits'],
+    ['a cap: a higher one of a period', CAPPED, null, { ...MANAGING, limits: { ...CAPPED, costCaps: [{ capNanoUsd: 5n, period: 'day' }, { capNanoUsd: 51n, period: 'month' }] } }, 'limits'],
+    ['a cap: one period less', CAPPED, null, { ...MANAGING, limits: { ...CAPPED, costCaps: [{ capNanoUsd: 5n, period: 'month' }] } }, 'limits'],
+    ['a rate: the same once more', PACED, null, { ...ALL, limits: PACED }, 'scopes'],
+    ['a rate: a higher one', PACED, null, { ...MANAGING, limits: { ...NO_LIMITS, requestsPerMinute: 11 } }, 'limits'],
+    ['models: all', PICKED, null, ALL, 'limits'],
+    ['models: another', PICKED, null, { ...ALL, limits: { ...NO_LIMITS, allowedModels: ['a/one', 'a/three'] } }, 'limits'],
+    ['an end: none', NO_LIMITS, 60n, ALL, 'expires_in'],
+    ['an end: a later one', NO_LIMITS, 60n, { ...ALL, expiresInSeconds: 61n }, 'expires_in'],
+  ])('makes no key that goes beyond %s', async (_name, limits, end, wanted, field) => {
+    const { keys, account, bound } = await two(limits, end);
+    expect(await keys.create({ ...ask(account.id, bound.id), ...wanted })).toEqual(refusal(field));
+  });
+
+  test.each<[string, KeyLimitsRecord, bigint | null, { readonly scopes: string[]; readonly limits?: KeyLimitsRecord; readonly expiresInSeconds?: bigint }]>([
+    ['one that reads, as tight', CAPPED, null, { ...MANAGING, limits: CAPPED }],
+    ['one that reads, tighter', CAPPED, null, { ...MANAGING, limits: LESS }],
+    ['fewer models', PICKED, null, { ...ALL, limits: { ...NO_LIMITS, allowedModels: ['a/two'] } }],
+    ['an end as soon', NO_LIMITS, 60n, { ...ALL, expiresInSeconds: 60n }],
+  ])('makes %s', async (_name, limits, end, wanted) => {
+    const { keys, account, bound } = await two(limits, end);
+    expect(await keys.create({ ...ask(account.id, bound.id), ...wanted })).toMatchObject({ seen: { status: 'active' } });
+  });
+
+  test('tightens itself and others, and loosens neither', async () => {
+    const { keys, account, bound, other } = await two(CAPPED);
+    for (const limits of [NO_LIMITS, PACED, { ...CAPPED, costCaps: CAPPED.costCaps.slice(0, 1) }]) expect(await keys.update(account.id, bound.id, { limits }, bound.id)).toEqual(refusal('limits'));
+    expect(await keys.update(account.id, bound.id, { name: 'new', limits: LESS }, bound.id)).toMatchObject({ key: { name: 'new', limits: LESS } });
+    // What it gave up is not there to be taken back.
+    expect(await keys.update(account.id, bound.id, { limits: CAPPED }, bound.id)).toEqual(refusal('limits'));
+    expect(await keys.update(account.id, other.id, { limits: CAPPED, isDisabled: true }, bound.id)).toMatchObject({ key: { limits: CAPPED, isDisabled: true } });
+    expect(await keys.update(account.id, other.id, { limits: NO_LIMITS }, bound.id)).toEqual(refusal('limits'));
+    expect(await keys.update(account.id, other.id, { isDisabled: false }, bound.id)).toEqual(refusal('disabled'));
+    expect(await keys.update(account.id, other.id, { isDisabled: false, limits: NO_LIMITS }, '')).toMatchObject({ status: 'active', key: { limits: NO_LIMITS } });
+    expect(await keys.update(account.id, bound.id, { limits: NO_LIMITS }, other.id)).toMatchObject({ key: { limits: NO_LIMITS } });
+  });
+
+  test.each<[string, KeyLimitsRecord, bigint | null, string]>([['a cap', CAPPED, null, 'scopes'], ['models', PICKED, null, 'limits'], ['an end', NO_LIMITS, 60n, 'expires_in']])('is given no secret that goes beyond %s, but a new one of its own', async (_name, limits, end, field) => {
+    const { keys, account, bound, other, stateOf, first } = await two(limits, end);
+    expect(await keys.rotate(account.id, other.id, 0, bound.id)).toEqual(refusal(field));
+    expect(await stateOf(first.secret)).toBe('active');
+    expect(await keys.rotate(account.id, bound.id, 0, bound.id)).toMatchObject({ seen: { key: { id: bound.id, limits, expiresAt: bound.expiresAt } } });
+    expect(await keys.rotate(account.id, bound.id, 0, other.id)).toMatchObject({ seen: { key: { id: bound.id } } });
+    expect(await keys.rotate(account.id, other.id, 0, '')).toMatchObject({ seen: { key: { id: other.id } } });
+  });
+
+  test('revokes any key', async () => {
+    const { keys, account, bound, other } = await two(CAPPED);
+    expect(await keys.revoke(account.id, other.id)).toMatchObject({ status: 'revoked' });
+    expect(await keys.revoke(account.id, bound.id)).toMatchObject({ status: 'revoked' });
   });
 });

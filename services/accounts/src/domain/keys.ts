@@ -4,7 +4,7 @@ import type { IdSource } from '@signalbox/kernel/ids';
 import { sameDigest, type SecretMaker } from './secrets.js';
 import type { AccountStore, Announcer } from './ports.js';
 import { KEY_STATUSES, keyStatus, OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyLimitsRecord, type KeyRecord, type KeyStatus, type ProviderKeyRecord } from './records.js';
-import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, limitsProblem, nameProblem, scopesProblem } from './rules.js';
+import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, handedProblem, isLimited, isLooser, limitsProblem, nameProblem, scopesProblem } from './rules.js';
 
 /** Ninety days in seconds. */
 const REVOKED_LISTED_SECONDS = 7_776_000;
@@ -35,23 +35,33 @@ export interface KeyChange {
 export type KeyOutcome = SeenKey | { readonly problem: string } | undefined;
 export type SecretOutcome = { readonly seen: SeenKey; readonly secret: string } | { readonly problem: string } | undefined;
 
-/** `accountId` empty = the operator: any account. Undefined answers mean: no such key there. */
+/**
+ * `accountId` empty = the operator: any account. Undefined answers mean: no such key there.
+ * `actorKeyId` is the calling key, empty = the operator: a key with limits of its own loosens none, its own included (`handedProblem` for secrets).
+ */
 export interface Keys {
   authenticate(digest: Uint8Array, pepperId: string): Promise<(SeenKey & { readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] }) | undefined>;
   create(wanted: NewKey): Promise<SecretOutcome>;
   get(accountId: string, keyId: string): Promise<SeenKey | undefined>;
   list(accountId: string, limit: number, after: string, status: string): Promise<{ readonly keys: readonly SeenKey[]; readonly hasMore: boolean } | { readonly problem: string }>;
-  update(accountId: string, keyId: string, change: KeyChange): Promise<KeyOutcome>;
+  update(accountId: string, keyId: string, change: KeyChange, actorKeyId: string): Promise<KeyOutcome>;
   /** Safe to repeat: the first time of revocation stays. */
   /** `isCompromised`: whoever runs requests with it is not to finish them. */
   revoke(accountId: string, keyId: string, isCompromised?: boolean): Promise<SeenKey | undefined>;
-  rotate(accountId: string, keyId: string, graceSeconds: number): Promise<SecretOutcome>;
+  rotate(accountId: string, keyId: string, graceSeconds: number, actorKeyId: string): Promise<SecretOutcome>;
   touch(touches: readonly { readonly keyId: string; readonly usedAt: number }[]): Promise<void>;
 }
 
 /** A key as it is when new. */
 export function newKeyRecord(fields: Pick<KeyRecord, 'id' | 'accountId' | 'name' | 'prefix' | 'scopes' | 'createdAt' | 'expiresAt' | 'limits'>): KeyRecord {
   return { ...fields, lastUsedAt: null, revokedAt: null, isDisabled: false, graceEndsAt: null };
+}
+
+/** Problem of a change that `actor` makes to a key. */
+function loosenedProblem(actor: KeyRecord, current: KeyRecord, { limits, isDisabled }: KeyChange): string | undefined {
+  if (!isLimited(actor.limits)) return undefined;
+  if (limits !== undefined && isLooser(limits, current.limits)) return 'insufficient_scope: limits may only be tightened by a key that has limits of its own.';
+  return isDisabled === false && current.isDisabled ? 'insufficient_scope: disabled may not be taken off by a key that has limits of its own.' : undefined;
 }
 
 export function createKeys({ store, announcer, clock, ids, secrets }: { readonly store: AccountStore; readonly announcer: Announcer; readonly clock: Clock; readonly ids: IdSource; readonly secrets: SecretMaker }): Keys {
@@ -82,23 +92,23 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
 
     create: async ({ accountId, name, expiresInSeconds, scopes: wanted, limits, actorKeyId }) => {
       if ((await store.findAccount(accountId)) === undefined) return undefined;
-      let allowed = OPERATOR_DEFAULT_SCOPES;
-      if (actorKeyId !== '') {
-        const actor = await findVisible(accountId, actorKeyId);
-        if (actor === undefined) return undefined;
-        allowed = actor.scopes;
-      }
+      const actor = actorKeyId === '' ? undefined : await findVisible(accountId, actorKeyId);
+      if (actorKeyId !== '' && actor === undefined) return undefined;
+      const allowed = actor?.scopes ?? OPERATOR_DEFAULT_SCOPES;
       const scopes = wanted.length === 0 ? allowed : [...new Set(wanted)];
       const problem =
         nameProblem(name) ??
         scopesProblem(scopes) ??
         limitsProblem(limits) ??
         (expiresInSeconds !== null && (expiresInSeconds < 1n || expiresInSeconds > BigInt(EXPIRES_IN_SECONDS_MAX)) ? `expires_in must be a whole number of seconds from 1 to ${EXPIRES_IN_SECONDS_MAX}.` : undefined) ??
-        (actorKeyId !== '' && !scopes.every((scope) => allowed.includes(scope)) ? 'insufficient_scope: scopes must not exceed those of the key that makes the new one.' : undefined);
+        (actor !== undefined && !scopes.every((scope) => allowed.includes(scope)) ? 'insufficient_scope: scopes must not exceed those of the key that makes the new one.' : undefined);
       if (problem !== undefined) return { problem };
-      const made = secrets.make();
       const createdAt = nowSeconds();
-      const key = newKeyRecord({ id: ids('key'), accountId, name, prefix: made.prefix, scopes, createdAt, expiresAt: expiresInSeconds === null ? null : createdAt + Number(expiresInSeconds), limits });
+      const expiresAt = expiresInSeconds === null ? null : createdAt + Number(expiresInSeconds);
+      const looser = actor === undefined ? undefined : handedProblem(actor, { scopes, limits, expiresAt });
+      if (looser !== undefined) return { problem: looser };
+      const made = secrets.make();
+      const key = newKeyRecord({ id: ids('key'), accountId, name, prefix: made.prefix, scopes, createdAt, expiresAt, limits });
       await store.insertKey(key, { digest: made.digest, pepperId: secrets.pepperId, keyId: key.id, validUntil: null });
       return { seen: seen(key), secret: made.secret };
     },
@@ -127,13 +137,17 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       }
     },
 
-    update: async (accountId, keyId, change) => {
+    update: async (accountId, keyId, change, actorKeyId) => {
       const wrong = (change.name === undefined ? undefined : nameProblem(change.name)) ?? (change.limits === undefined ? undefined : limitsProblem(change.limits));
       if ((await findVisible(accountId, keyId)) === undefined) return undefined;
       if (wrong !== undefined) return { problem: wrong };
+      const actor = actorKeyId === '' ? undefined : await findVisible(accountId, actorKeyId);
+      if (actorKeyId !== '' && actor === undefined) return undefined;
       let problem: string | undefined;
       const key = await store.updateKey(keyId, (current) => {
-        problem = finalProblem(current);
+        // A call on itself is held to the limits that are kept now, not to those of a moment ago.
+        const by = keyId === actorKeyId ? current : actor;
+        problem = finalProblem(current) ?? (by === undefined ? undefined : loosenedProblem(by, current, change));
         if (problem !== undefined) return current;
         return { ...current, name: change.name ?? current.name, isDisabled: change.isDisabled ?? current.isDisabled, limits: change.limits ?? current.limits };
       });
@@ -152,16 +166,18 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       return seen(key);
     },
 
-    rotate: async (accountId, keyId, graceSeconds) => {
+    rotate: async (accountId, keyId, graceSeconds, actorKeyId) => {
       if ((await findVisible(accountId, keyId)) === undefined) return undefined;
       if (graceSeconds < 0 || graceSeconds > GRACE_SECONDS_MAX) return { problem: `grace_seconds must be a whole number from 0 to ${GRACE_SECONDS_MAX}.` };
+      const actor = actorKeyId === '' ? undefined : await findVisible(accountId, actorKeyId);
+      if (actorKeyId !== '' && actor === undefined) return undefined;
       const made = secrets.make();
       const endsAt = nowSeconds() + graceSeconds;
       let problem: string | undefined;
       const key = await store.rotateKey(
         keyId,
         (current) => {
-          problem = finalProblem(current) ?? (current.isDisabled ? 'key_id names a key that is disabled.' : undefined);
+          problem = finalProblem(current) ?? (current.isDisabled ? 'key_id names a key that is disabled.' : undefined) ?? (actor === undefined || keyId === actorKeyId ? undefined : handedProblem(actor, current));
           return problem === undefined ? { ...current, prefix: made.prefix, graceEndsAt: endsAt } : current;
         },
         { digest: made.digest, pepperId: secrets.pepperId, keyId, validUntil: null },

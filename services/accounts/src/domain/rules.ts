@@ -1,7 +1,7 @@
 /** Bounds of what accounts accepts; each problem is a sentence that names the field. */
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import { isTier } from '@signalbox/kernel/tiers';
-import { CAP_PERIODS, SCOPES, type AccountRecord, type CostCapRecord, type KeyLimitsRecord } from './records.js';
+import { CAP_PERIODS, SCOPES, type AccountRecord, type CostCapRecord, type KeyLimitsRecord, type KeyRecord } from './records.js';
 
 const NAME_LENGTH_MAX = 100;
 /** Ten years in seconds. */
@@ -52,6 +52,34 @@ export function limitsProblem(limits: KeyLimitsRecord): string | undefined {
     capsProblem('limits.', limits.costCaps) ??
     listProblem('limits.allowed_models', limits.allowedModels)
   );
+}
+
+/** Limits that are counted for each key by itself: two keys have them twice. */
+function isMetered({ requestsPerMinute, costCaps }: KeyLimitsRecord): boolean {
+  return requestsPerMinute !== null || costCaps.length > 0;
+}
+
+/** True for a key that has any limits; its end is not one of them. */
+export function isLimited(limits: KeyLimitsRecord): boolean {
+  return isMetered(limits) || limits.allowedModels.length > 0;
+}
+
+/** True when `wanted` lets anything through that `bound` does not. A cap is as tight only where the same period has one. */
+export function isLooser(wanted: KeyLimitsRecord, bound: KeyLimitsRecord): boolean {
+  if (bound.requestsPerMinute !== null && (wanted.requestsPerMinute === null || wanted.requestsPerMinute > bound.requestsPerMinute)) return true;
+  if (bound.costCaps.some(({ period, capNanoUsd }) => !wanted.costCaps.some((cap) => cap.period === period && cap.capNanoUsd <= capNanoUsd))) return true;
+  return bound.allowedModels.length > 0 && (wanted.allowedModels.length === 0 || !wanted.allowedModels.every((name) => bound.allowedModels.includes(name)));
+}
+
+/**
+ * Problem of the secret of another key in the hands of whoever holds `actor`: it must not let them do what `actor` does not.
+ * Whatever is counted for each key by itself would be theirs a second time, so no such key hands out one that runs requests.
+ */
+export function handedProblem(actor: KeyRecord, { scopes, limits, expiresAt }: Pick<KeyRecord, 'scopes' | 'limits' | 'expiresAt'>): string | undefined {
+  if (isMetered(actor.limits) && scopes.includes('inference')) return 'insufficient_scope: scopes must not have inference where the calling key has a cost cap or a rate of its own: another key would have them once more.';
+  if (isLooser(limits, actor.limits)) return 'insufficient_scope: limits must be as tight as those of the calling key.';
+  if (actor.expiresAt !== null && (expiresAt === null || expiresAt > actor.expiresAt)) return 'insufficient_scope: expires_in must not go beyond the end of the calling key.';
+  return undefined;
 }
 
 export function accountProblem(account: AccountRecord): string | undefined {

@@ -66,9 +66,9 @@ export function createControl({ accounts, callerOf, readJson, fail }: ControlDep
       return undefined;
     },
     refuse: (response, problem) => {
-      const scope = /^insufficient_scope: (.*)$/.exec(problem);
-      if (scope !== null) fail(response, { status: 403, type: 'permission_error', code: 'insufficient_scope', param: 'scopes', message: scope[1] ?? problem });
-      else fail(response, { ...INVALID, code: 'invalid_value', param: /^[a-z_.]+/.exec(problem)?.[0] ?? null, message: problem });
+      const [, lack, message = problem] = /^(insufficient_scope: )?(.*)$/.exec(problem) ?? [];
+      const kind = lack === undefined ? { ...INVALID, code: 'invalid_value' } : { status: 403, type: 'permission_error', code: 'insufficient_scope' };
+      fail(response, { ...kind, param: /^[a-z_.]+/.exec(message)?.[0] ?? null, message });
     },
   };
 }

@@ -965,6 +965,7 @@ export function writeUpdateKeyRequest(w: Writer, m: UpdateKeyRequest): void {
   if (m.disabled !== undefined && m.disabled !== null) { w.uint32(24); w.bool(m.disabled); }
   if (m.limits !== undefined && m.limits !== null) { w.uint32(34); { const at = w.open(); writeKeyLimits(w, m.limits); w.close(at); } }
   if (m.replaceLimits === true) { w.uint32(40); w.bool(m.replaceLimits); }
+  if (m.actorKeyId !== undefined && m.actorKeyId !== '') { w.uint32(50); w.string(m.actorKeyId); }
 }
 export function readUpdateKeyRequest(r: Reader, end: number): UpdateKeyRequestOut {
   let v1: KeyRefOut | null = null;
@@ -972,6 +973,7 @@ export function readUpdateKeyRequest(r: Reader, end: number): UpdateKeyRequestOu
   let v3: boolean | undefined;
   let v4: KeyLimitsOut | null = null;
   let v5: boolean = false;
+  let v6: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -980,11 +982,12 @@ export function readUpdateKeyRequest(r: Reader, end: number): UpdateKeyRequestOu
       case 24: v3 = r.bool(); break;
       case 34: v4 = readKeyLimits(r, r.delimited(end)); break;
       case 40: v5 = r.bool(); break;
+      case 50: v6 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { ref: v1, name: v2, disabled: v3, limits: v4, replaceLimits: v5 } as UpdateKeyRequestOut;
+  return { ref: v1, name: v2, disabled: v3, limits: v4, replaceLimits: v5, actorKeyId: v6 } as UpdateKeyRequestOut;
 }
 export function copyUpdateKeyRequest(m: UpdateKeyRequest): UpdateKeyRequestOut {
   const v1 = m.ref !== undefined && m.ref !== null ? copyKeyRef(m.ref) : null;
@@ -992,7 +995,8 @@ export function copyUpdateKeyRequest(m: UpdateKeyRequest): UpdateKeyRequestOut {
   const v3 = m.disabled !== undefined && m.disabled !== null ? m.disabled : undefined;
   const v4 = m.limits !== undefined && m.limits !== null ? copyKeyLimits(m.limits) : null;
   const v5 = m.replaceLimits !== undefined && m.replaceLimits !== null ? m.replaceLimits : false;
-  return { ref: v1, name: v2, disabled: v3, limits: v4, replaceLimits: v5 } as UpdateKeyRequestOut;
+  const v6 = m.actorKeyId !== undefined && m.actorKeyId !== null ? m.actorKeyId : '';
+  return { ref: v1, name: v2, disabled: v3, limits: v4, replaceLimits: v5, actorKeyId: v6 } as UpdateKeyRequestOut;
 }
 
 export function writeRevokeKeyRequest(w: Writer, m: RevokeKeyRequest): void {
@@ -1022,25 +1026,29 @@ export function copyRevokeKeyRequest(m: RevokeKeyRequest): RevokeKeyRequestOut {
 export function writeRotateKeyRequest(w: Writer, m: RotateKeyRequest): void {
   if (m.ref !== undefined && m.ref !== null) { w.uint32(10); { const at = w.open(); writeKeyRef(w, m.ref); w.close(at); } }
   if (m.graceSeconds !== undefined && m.graceSeconds !== 0) { w.uint32(16); w.uint32(m.graceSeconds); }
+  if (m.actorKeyId !== undefined && m.actorKeyId !== '') { w.uint32(26); w.string(m.actorKeyId); }
 }
 export function readRotateKeyRequest(r: Reader, end: number): RotateKeyRequestOut {
   let v1: KeyRefOut | null = null;
   let v2: number = 0;
+  let v3: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1 = readKeyRef(r, r.delimited(end)); break;
       case 16: v2 = r.uint32(); break;
+      case 26: v3 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { ref: v1, graceSeconds: v2 } as RotateKeyRequestOut;
+  return { ref: v1, graceSeconds: v2, actorKeyId: v3 } as RotateKeyRequestOut;
 }
 export function copyRotateKeyRequest(m: RotateKeyRequest): RotateKeyRequestOut {
   const v1 = m.ref !== undefined && m.ref !== null ? copyKeyRef(m.ref) : null;
   const v2 = m.graceSeconds !== undefined && m.graceSeconds !== null ? m.graceSeconds >>> 0 : 0;
-  return { ref: v1, graceSeconds: v2 } as RotateKeyRequestOut;
+  const v3 = m.actorKeyId !== undefined && m.actorKeyId !== null ? m.actorKeyId : '';
+  return { ref: v1, graceSeconds: v2, actorKeyId: v3 } as RotateKeyRequestOut;
 }
 
 export function writeKeyTouch(w: Writer, m: KeyTouch): void {

@@ -82,6 +82,7 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
     const change: UpdateKeyRequest = {
       ref: refOf(request),
       replaceLimits: body.limits !== undefined,
+      actorKeyId: callerOf(request).caller.key.id,
       ...(body.name === undefined ? {} : { name: body.name }),
       ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
       ...(body.limits === undefined || body.limits === null ? {} : { limits: body.limits }),
@@ -98,7 +99,7 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
   router.post('/:id/rotate', async (request, response) => {
     const body = await parse(request, response, rotateSchema);
     if (body === undefined) return;
-    const made = await call<RotateKeyRequest, CreateKeyResponse__Output>(request, 'RotateKey', { ref: refOf(request), graceSeconds: body.grace_seconds });
+    const made = await call<RotateKeyRequest, CreateKeyResponse__Output>(request, 'RotateKey', { ref: refOf(request), graceSeconds: body.grace_seconds, actorKeyId: callerOf(request).caller.key.id });
     if (made.key !== null) send(response, 200, keyBody(made.key, made.secret));
     else if (made.problem === '') notFound(response);
     else refuse(response, made.problem);

@@ -6,9 +6,11 @@ import type { KeyRef as _signalbox_accounts_v1_KeyRef, KeyRef__Output as _signal
 export interface RotateKeyRequest {
   'ref'?: (_signalbox_accounts_v1_KeyRef | null);
   'graceSeconds'?: (number);
+  'actorKeyId'?: (string);
 }
 
 export interface RotateKeyRequest__Output {
   'ref': (_signalbox_accounts_v1_KeyRef__Output | null);
   'graceSeconds': (number);
+  'actorKeyId': (string);
 }

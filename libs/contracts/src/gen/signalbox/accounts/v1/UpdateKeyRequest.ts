@@ -10,6 +10,7 @@ export interface UpdateKeyRequest {
   'disabled'?: (boolean);
   'limits'?: (_signalbox_accounts_v1_KeyLimits | null);
   'replaceLimits'?: (boolean);
+  'actorKeyId'?: (string);
   '_name'?: "name";
   '_disabled'?: "disabled";
 }
@@ -20,6 +21,7 @@ export interface UpdateKeyRequest__Output {
   'disabled'?: (boolean);
   'limits': (_signalbox_accounts_v1_KeyLimits__Output | null);
   'replaceLimits': (boolean);
+  'actorKeyId': (string);
   '_name'?: "name";
   '_disabled'?: "disabled";
 }
