@@ -94,7 +94,7 @@ export function requestOf({ stream, maxTokens, promptBytes }: Traffic): ChatRequ
   return {
     model: 'auto', models: [], stream, includeUsage: false, maxTokens, choices: 1,
     fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'p'.repeat(promptBytes) }])) }],
-    needs: {}, messageCount: 1, imageCount: 0, promptBytes, promptTokens: Math.ceil(promptBytes / 4), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
+    needs: {}, messageCount: 1, imageCount: 0, calledToolBytes: 0, promptBytes, promptTokens: Math.ceil(promptBytes / 4), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
     preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: [], pluginOptions: {}, sessionId: undefined, user: undefined, ignoredParams: [],
     conversationKey: 'c',
     promptText: '',

@@ -21,6 +21,8 @@ export interface ChatRequest {
   readonly needs: Needs;
   readonly messageCount: number;
   readonly imageCount: number;
+  /** Of the definitions of tools that earlier turns called; 0 = none was called. */
+  readonly calledToolBytes: number;
   /** Bytes that become prompt: messages, tools, response_format. */
   readonly promptBytes: number;
   /** What the prompt probably is in tokens: for routing and estimates, never a bound. */

@@ -294,6 +294,16 @@ describe('amounts', () => {
     expect(neighbours.asked[0]).toMatchObject({ amountNanoUsd: '1316000', minAmountNanoUsd: '992000', tokens: '516', counter: 'CHAT' });
   });
 
+  test.each<[string, Parameters<typeof requestWith>[0]]>([
+    ['a JSON Schema', { needs: { responseFormat: 'json_schema' } }],
+    ['tools that earlier turns called', { calledToolBytes: 60 }],
+  ])('holds the prompt of the tools by which a wire serves %s', async (_name, over) => {
+    const { neighbours, run } = story({}, { request: { maxTokens: 100, ...over }, caller: capped });
+    neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { wireProtocol: 'anthropic-messages' })]);
+    await run();
+    expect(neighbours.asked[0]).toMatchObject({ tokens: String(516 + 600 + (over?.calledToolBytes ?? 0)) });
+  });
+
   test('sends upstream what the hold pays for', async () => {
     const { neighbours, run } = story({ a: answersWith('x') }, { request: { maxTokens: 1_000 }, caller: capped });
     neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '616000' })];

@@ -218,7 +218,7 @@ async function admit(neighbours: Neighbours, { requestId, caller, request, answe
   const byok = isOwn(plan);
   const asked: HoldQuestion = {
     attempts,
-    promptTokensMax: promptTokensMax(request.promptBytes, request.messageCount) + overheadTokensMax(attempts, request.needs.tools === true, request.imageCount),
+    promptTokensMax: promptTokensMax(request.promptBytes, request.messageCount) + overheadTokensMax(attempts, request),
     maxTokens: request.maxTokens,
     choices: request.choices,
     isLimited: isWatched(caller, byok),

@@ -1,12 +1,47 @@
 import { expect, test } from '@jest/globals';
-import { overheadTokensMax } from './prompt-overheads.js';
+import { calledToolBytes, overheadTokensMax, type PromptFacts } from './prompt-overheads.js';
 
-test.each([
-  ['nothing but text', ['openai'], false, 0, 0],
-  ['tools', ['anthropic', 'openai'], true, 0, 600],
-  ['images at one provider', ['anthropic'], false, 2, 10_000],
-  ['an image at the provider that counts most', ['xai', 'anthropic'], true, 1, 5_600],
-  ['an image at a provider that nobody knows', ['anthropic', 'constructor'], false, 1, 50_000],
-])('%s adds to a prompt what its provider may count', (_name, providers, hasTools, imageCount, tokens) => {
-  expect(overheadTokensMax(providers.map((provider) => ({ provider })), hasTools, imageCount)).toBe(tokens);
+const BARE: PromptFacts = { needs: {}, imageCount: 0, calledToolBytes: 0 };
+const TOOLS: PromptFacts = { ...BARE, needs: { tools: true } };
+const JSON_OBJECT: PromptFacts = { ...BARE, needs: { responseFormat: 'json_object' } };
+const SCHEMA: PromptFacts = { ...BARE, needs: { responseFormat: 'json_schema' } };
+const CALLED: PromptFacts = { ...BARE, calledToolBytes: 100 };
+
+test.each<[string, readonly string[], PromptFacts, number]>([
+  ['nothing but text', ['openai'], BARE, 0],
+  ['tools', ['anthropic', 'openai'], TOOLS, 600],
+  ['images at one provider', ['anthropic'], { ...BARE, imageCount: 2 }, 10_000],
+  ['an image at the provider that counts most', ['xai', 'anthropic'], { ...TOOLS, imageCount: 1 }, 5_600],
+  ['an image at a provider that nobody knows', ['anthropic', 'constructor'], { ...BARE, imageCount: 1 }, 50_000],
+])('%s adds to a prompt what its provider may count', (_name, providers, facts, tokens) => {
+  expect(overheadTokensMax(providers.map((provider) => ({ provider, wireProtocol: 'openai-chat' })), facts)).toBe(tokens);
+});
+
+// Wires as the catalog names them; what is added to JSON asked for in words or by a setting is in the bytes of `response_format`.
+test.each<[string, { readonly schema: number; readonly called: number }]>([
+  ['anthropic-messages', { schema: 600, called: 700 }],
+  ['bedrock-converse', { schema: 600, called: 0 }],
+  ['openai-chat', { schema: 0, called: 0 }],
+  ['azure-openai', { schema: 0, called: 0 }],
+  ['google-generate-content', { schema: 0, called: 0 }],
+  ['cohere-v2', { schema: 0, called: 0 }],
+  ['mistral', { schema: 0, called: 0 }],
+  ['ollama', { schema: 0, called: 0 }],
+])('%s adds the prompt of the tools that it defines unasked', (wireProtocol, { schema, called }) => {
+  // Failover may lead to this wire from any other.
+  for (const attempts of [[{ provider: 'a', wireProtocol }], [{ provider: 'b', wireProtocol: 'openai-chat' }, { provider: 'a', wireProtocol }]]) {
+    expect(overheadTokensMax(attempts, BARE)).toBe(0);
+    expect(overheadTokensMax(attempts, JSON_OBJECT)).toBe(0);
+    expect(overheadTokensMax(attempts, SCHEMA)).toBe(schema);
+    expect(overheadTokensMax(attempts, CALLED)).toBe(called);
+    expect(overheadTokensMax(attempts, { ...SCHEMA, calledToolBytes: 100 })).toBe(Math.max(schema, called));
+    // With tools of the client's own there is no tool of ours.
+    expect(overheadTokensMax(attempts, { ...TOOLS, calledToolBytes: 100 })).toBe(600);
+  }
+});
+
+test('a called tool counts its definition, each name once', () => {
+  const bytes = (name: string): number => Buffer.byteLength(`${JSON.stringify({ name, input_schema: { type: 'object' } })},`);
+  expect(calledToolBytes(undefined)).toBe(0);
+  expect(calledToolBytes(new Set(['weather', 'é"']))).toBeGreaterThanOrEqual(bytes('weather') + bytes('é"'));
 });

@@ -82,6 +82,7 @@ export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {
     needs: {},
     messageCount: 1,
     imageCount: 0,
+    calledToolBytes: 0,
     promptBytes: 400,
     promptTokens: 100,
     hasUnboundedParts: false,

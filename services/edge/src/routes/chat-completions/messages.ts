@@ -16,6 +16,8 @@ export interface MessageFacts {
   readonly opening: string;
   /** An answer of image-gen came back with its images. */
   readonly hasMadeImages: boolean;
+  /** Names of the tools that assistant messages called; undefined = none. */
+  readonly calledTools: ReadonlySet<string> | undefined;
 }
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
@@ -35,6 +37,7 @@ interface Findings {
   mediaParts: number;
   opening: string;
   hasMadeImages: boolean;
+  calledTools: Set<string> | undefined;
   /** Ids of the tool calls so far; made for the first one. */
   calls: Set<string> | undefined;
 }
@@ -43,7 +46,7 @@ interface Findings {
 export function checkMessages(value: unknown): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasMadeImages: false, calls: undefined };
+  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasMadeImages: false, calledTools: undefined, calls: undefined };
   let hasUser = false;
   for (let index = 0; index < messages.length; index += 1) {
     const item = messages[index];
@@ -61,7 +64,7 @@ function plainRole(item: unknown): Role | undefined {
   if (!isObject(item) || typeof own(item, 'content') !== 'string' || Object.hasOwn(item, 'name')) return undefined;
   const role = own(item, 'role');
   if (role === 'user' || role === 'system' || role === 'developer') return role;
-  return role === 'assistant' && !Object.hasOwn(item, 'tool_calls') && !Object.hasOwn(item, 'refusal') && !Object.hasOwn(item, 'images') ? role : undefined;
+  return role === 'assistant' && !Object.hasOwn(item, 'tool_calls') && !Object.hasOwn(item, 'function_call') && !Object.hasOwn(item, 'refusal') && !Object.hasOwn(item, 'images') ? role : undefined;
 }
 
 /** Messages, as JSON text, without images that were made for the user: models take none in an assistant's message, and they would count as prompt. */
@@ -206,24 +209,28 @@ function checkAssistant(message: JsonObject, param: string, found: Findings): vo
     const items = asArray(toolCalls, `${param}.tool_calls`);
     callCount = items.length;
     const calls = (found.calls ??= new Set());
-    items.forEach((item, index) => calls.add(checkToolCall(item, `${param}.tool_calls.[${index}]`)));
+    items.forEach((item, index) => calls.add(checkToolCall(item, `${param}.tool_calls.[${index}]`, found)));
   }
+  const older = own(message, 'function_call');
+  const olderName = isObject(older) ? own(older, 'name') : undefined;
+  if (isObject(older)) (found.calledTools ??= new Set()).add(typeof olderName === 'string' ? olderName : '');
   const content = own(message, 'content');
   if (!isAbsent(content)) {
     checkTextContent(content, `${param}.content`, ['text', 'refusal']);
     return;
   }
   // A refusal that we answered, and the old form of a tool call, come back without content too.
-  if (callCount === 0 && isAbsent(own(message, 'refusal')) && !isObject(own(message, 'function_call'))) throw missing(`${param}.content`);
+  if (callCount === 0 && isAbsent(own(message, 'refusal')) && !isObject(older)) throw missing(`${param}.content`);
 }
 
-function checkToolCall(item: unknown, param: string): string {
+/** Its id. */
+function checkToolCall(item: unknown, param: string, found: Findings): string {
   const call = asObject(item, param);
   const id = asString(required(own(call, 'id'), `${param}.id`), `${param}.id`, { min: 1 });
   asOneOf(required(own(call, 'type'), `${param}.type`), `${param}.type`, ['function']);
   const at = `${param}.function`;
   const called = asObject(required(own(call, 'function'), at), at);
-  asString(required(own(called, 'name'), `${at}.name`), `${at}.name`, { min: 1 });
+  (found.calledTools ??= new Set()).add(asString(required(own(called, 'name'), `${at}.name`), `${at}.name`, { min: 1 }));
   asString(required(own(called, 'arguments'), `${at}.arguments`), `${at}.arguments`);
   return id;
 }

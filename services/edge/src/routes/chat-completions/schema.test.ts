@@ -66,6 +66,18 @@ describe('chat request', () => {
     expect(request).toMatchObject({ messageCount: 4, imageCount: 1, hasUnboundedParts: false, needs: { tools: true, forcedToolChoice: true, vision: true } });
   });
 
+  test('tells what the definitions of tools that earlier turns called may take, each tool once', () => {
+    const calling = (content: string | null, names: readonly string[]): object => ({ role: 'assistant', content, tool_calls: names.map((name, index) => ({ id: `c${index}`, type: 'function', function: { name, arguments: '{}' } })) });
+    const bytesOf = (...messages: readonly object[]): number => requestOf({ messages: [...base.messages, ...messages] }).calledToolBytes;
+    const one = bytesOf(calling(null, ['add']));
+    expect(bytesOf()).toBe(0);
+    expect(one).toBeGreaterThan('{"name":"add","input_schema":{"type":"object"}}'.length);
+    expect(bytesOf(calling('Well.', ['add', 'add']), calling(null, ['add']))).toBe(one);
+    expect(bytesOf(calling(null, ['add', 'sub']))).toBe(2 * one);
+    expect(bytesOf({ role: 'assistant', content: null, function_call: { name: 'add', arguments: '{}' } })).toBe(one);
+    expect(bytesOf({ role: 'assistant', content: 'Well.', function_call: { name: 'add', arguments: '{}' } })).toBe(one);
+  });
+
   test('merges plugins in both forms and turns price bounds into whole nano-dollars', () => {
     expect(requestOf({ plugins: ['web-search', { id: 'web-search', max_results: 3 }], provider: { max_price: { prompt: 0.15 } } })).toMatchObject({ pluginIds: ['web-search'], pluginOptions: { 'web-search': { max_results: 3 } }, provider: { maxPricePrompt: '150000000' } });
   });

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
+import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
 import { isAutoModelId } from '../../wire/models.js';
@@ -177,6 +178,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     },
     messageCount: messages.count,
     imageCount: messages.imageCount,
+    calledToolBytes: calledToolBytes(messages.calledTools),
     promptBytes,
     promptTokens: estimatedTokens(promptBytes, messages),
     hasUnboundedParts: messages.hasUnboundedParts,

@@ -1,5 +1,6 @@
 /** A request whose messages were changed by plugins: everything that was read from them is read again. */
 import type { ChatRequest } from '../../domain/chat-request.js';
+import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { checkMessages } from './messages.js';
 import { estimatedTokens } from './schema.js';
 import { promptWindow } from './prompt-window.js';
@@ -16,6 +17,7 @@ export function withMessages(request: ChatRequest, messages: Buffer): ChatReques
     needs: { ...request.needs, vision: facts.vision, fileInput: facts.fileInput, audioInput: facts.audioInput },
     messageCount: facts.count,
     imageCount: facts.imageCount,
+    calledToolBytes: calledToolBytes(facts.calledTools),
     promptBytes,
     promptTokens: estimatedTokens(promptBytes, facts),
     hasUnboundedParts: facts.hasUnboundedParts,
