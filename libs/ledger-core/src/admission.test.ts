@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { admit, BUCKET_MEMORY_MS, finish, newAccountState, release, sweep, type AccountState, type AdmitCommand, type AdmitVerdict, type Wall } from './admission.js';
+import { admit, applyTotals, BUCKET_MEMORY_MS, finish, heartbeat, newAccountState, release, sweep, type AccountState, type AdmitCommand, type AdmitVerdict, type Wall } from './admission.js';
+import { periodsAt, qualifiedPeriodId } from './periods.js';
 
 const NOON = Date.parse('2026-11-21T12:00:00Z');
 const DAY_MS = 86_400_000;
@@ -41,18 +42,25 @@ describe('where a request counts', () => {
   });
 });
 
-test('tokens over own credentials never count against the allotment of tokens, from the hold to the ledger', () => {
+test('a hard allotment counts tokens over own credentials with all others, from the hold to the ledger, and theirs counts them alone', () => {
   const state = newAccountState();
-  const hard: Wall[] = [{ scope: 'account', period: 'plan', meter: 'tokens', limit: 10n }];
-  const own: Wall[] = [{ scope: 'account', period: 'plan', meter: 'byok', limit: 10n }];
-  const ask = (requestId: string, byok: boolean, tokens: bigint): string => verdict(state, command(requestId, { byok, tokens, amount: 0n, walls: byok ? own : hard }), NOON).decision;
-  expect([ask('a', true, 10n), ask('b', false, 10n)]).toEqual(['admitted', 'admitted']);
-  expect([ask('c', true, 1n), ask('d', false, 1n)]).toEqual(['blocked', 'blocked']);
+  const hard: Wall = { scope: 'account', period: 'plan', meter: 'routed', limit: 20n };
+  const own: Wall = { scope: 'account', period: 'plan', meter: 'byok', limit: 15n };
+  const ask = (requestId: string, byok: boolean, tokens: bigint) => verdict(state, command(requestId, { byok, tokens, amount: 0n, walls: byok ? [own, hard] : [hard] }), NOON);
+  expect(ask('a', true, 10n)).toMatchObject({ decision: 'admitted', planTokens: 10n, room: { tokens: 15n } });
+  expect(ask('b', false, 10n)).toMatchObject({ decision: 'admitted', planTokens: 20n });
+  expect(ask('c', true, 1n)).toMatchObject({ decision: 'blocked', wall: { index: 1, spend: 0n, reserved: 20n } });
+  expect(ask('d', false, 1n)).toMatchObject({ decision: 'blocked', wall: { index: 0, spend: 0n, reserved: 20n } });
   finish(state, { requestId: 'a', charge: 0n, tokens: 9n, byok: true, keyId: 'key_1', periods: undefined }, NOON);
+  expect(heartbeat(state, 'b', 0n, 11n, NOON)).toBe(true);
+  expect(heartbeat(state, 'b', 0n, 12n, NOON)).toBe(false);
   finish(state, { requestId: 'b', charge: 0n, tokens: 9n, byok: false, keyId: 'key_1', periods: undefined }, NOON);
-  expect([ask('e', true, 2n), ask('f', false, 2n)]).toEqual(['wall', 'wall']);
-  const plan = verdict(state, command('g', { tokens: 1n, amount: 0n, walls: hard }), NOON);
-  expect([plan.decision, plan.planTokens]).toEqual(['admitted', 10n]);
+  expect(ask('e', true, 3n)).toMatchObject({ decision: 'wall', wall: { index: 1, spend: 18n } });
+  expect(ask('f', false, 3n)).toMatchObject({ decision: 'wall', wall: { index: 0, spend: 18n } });
+  const plan = qualifiedPeriodId('plan', periodsAt(NOON, { anchorDay: 0 }));
+  applyTotals(state, { seq: 2n, totals: [{ scope: 'account', periodId: plan, charge: 0n, tokens: 9n, byok: 9n }], requestIds: ['a', 'b'] }, NOON, 'x');
+  expect(ask('g', false, 3n)).toMatchObject({ decision: 'wall', wall: { spend: 18n } });
+  expect(ask('h', true, 2n)).toMatchObject({ decision: 'admitted', planTokens: 20n });
 });
 
 test('the tightest rate is shown, with the time until all of it is free', () => {

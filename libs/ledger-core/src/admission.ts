@@ -28,7 +28,8 @@ export type Counter = 'chat' | 'control';
 /** Names of the rate windows. */
 const MINUTE_GATES: Readonly<Record<Counter, string>> = { chat: 'm:chat', control: 'm:control' };
 const SECOND_GATES: Readonly<Record<Counter, string>> = { chat: 's:chat', control: 's:control' };
-export type Meter = 'charge' | 'tokens' | 'byok';
+/** `routed`: tokens of both kinds, as the plan's allotment and overage count them; `byok`: of those the ones over the account's own credentials. */
+export type Meter = 'charge' | 'routed' | 'byok';
 
 /** A limit that refuses: what a scope may use of a meter in a period. */
 export interface Wall {
@@ -119,7 +120,7 @@ export interface AdmitVerdict {
   readonly decision: AdmitDecision;
   readonly retryAfterMs: number;
   readonly rate: RateFigures | undefined;
-  /** Tokens settled, finished and held in the plan period, this request included. */
+  /** Tokens of both kinds settled, finished and held in the plan period, this request included. */
   readonly planTokens: bigint;
   /** Of the wall that refused or blocked: its index in `walls`. */
   readonly wall: { readonly index: number; readonly spend: bigint; readonly reserved: bigint } | undefined;
@@ -224,8 +225,8 @@ export function dropHold(state: AccountState, requestId: string, hold: Hold): vo
 
 function used(bucket: Readonly<Bucket>, meter: Meter): { readonly spend: bigint; readonly reserved: bigint } {
   if (meter === 'charge') return { spend: bucket.charge + bucket.finishedCharge, reserved: bucket.heldCharge };
-  if (meter === 'tokens') return { spend: bucket.tokens + bucket.finishedTokens, reserved: bucket.heldTokens };
-  return { spend: bucket.byok + bucket.finishedByok, reserved: bucket.heldByok };
+  const byok = { spend: bucket.byok + bucket.finishedByok, reserved: bucket.heldByok };
+  return meter === 'byok' ? byok : { spend: bucket.tokens + bucket.finishedTokens + byok.spend, reserved: bucket.heldTokens + byok.reserved };
 }
 
 function usedAt(state: AccountState, wall: Wall, keyId: string, periods: Periods): { readonly spend: bigint; readonly reserved: bigint } {
@@ -355,8 +356,9 @@ interface Gates {
 
 function verdict(state: AccountState, command: AdmitCommand, gates: Gates, nowMs: number, decision: AdmitDecision, periods: Periods, retryAfterMs: number, held: bigint, heldTokens: bigint, wall?: AdmitVerdict['wall']): AdmitVerdict {
   const plan = readBucket(state, 'account', 'plan', command.keyId, periods);
+  const { spend, reserved } = used(plan, 'routed');
   const room = decision === 'admitted' ? roomAt(state, command, periods) : NO_ROOM;
-  return { decision, retryAfterMs, wall, held, heldTokens, room, rate: rateFigures(gates.perMinute, gates.keyPerMinute, nowMs), planTokens: plan.tokens + plan.finishedTokens + plan.heldTokens, periods };
+  return { decision, retryAfterMs, wall, held, heldTokens, room, rate: rateFigures(gates.perMinute, gates.keyPerMinute, nowMs), planTokens: spend + reserved, periods };
 }
 
 function count(item: Gate | undefined): void {

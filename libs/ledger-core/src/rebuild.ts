@@ -18,7 +18,7 @@ export interface ReregisterCommand {
 /** The limits of its admission are lost: a hold that was written down anew does not grow. */
 export const NO_GROWTH: readonly Wall[] = [
   { scope: 'account', period: 'total', meter: 'charge', limit: 0n },
-  { scope: 'account', period: 'plan', meter: 'tokens', limit: 0n },
+  { scope: 'account', period: 'plan', meter: 'routed', limit: 0n },
 ];
 
 /** A hold in use is written down anew, or raised to what its worker knows; no limit is looked at. A no-op for requests that are over. */

@@ -104,8 +104,8 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
             settledNanoUsd: String(bucket.charge),
             finishedNanoUsd: String(bucket.finishedCharge),
             reservedNanoUsd: String(bucket.heldCharge),
-            tokens: String(bucket.tokens + bucket.finishedTokens),
-            reservedTokens: String(bucket.heldTokens),
+            tokens: String(bucket.tokens + bucket.finishedTokens + bucket.byok + bucket.finishedByok),
+            reservedTokens: String(bucket.heldTokens + bucket.heldByok),
           };
         });
         return {

@@ -94,6 +94,20 @@ export function describeOwnCredentials(world: () => World): void {
       expect(settled).toBe('0');
     });
 
+    test('count towards the allotment of the plan, and stop where it is hard', async () => {
+      const account = await world().newAccount({ tier: 'team', included_tokens: '100000' });
+      await put(account, { secret: SECRET });
+      await served(account);
+      expect((await world().admin('PATCH', `/admin/accounts/${account.id}`, { hard_cap: true, included_tokens: '5' })).status).toBe(200);
+      const refused = await eventually('the allotment is hard', async () => {
+        world().upstreams.own.enqueue(completion('Hello.'));
+        const got = await ask(world(), account);
+        return got.status === 200 ? undefined : got;
+      });
+      expect([refused.status, errorOf(refused).code, header(refused, 'x-ratelimit-remaining-tokens')]).toEqual([429, 'insufficient_quota', '0']);
+      world().upstreams.own.clear();
+    });
+
     test.each([
       ['an address inside', { base_url: 'http://127.0.0.1:1/v1' }, 'base_url'],
       ['an address of the cloud’s metadata', { base_url: 'https://169.254.169.254/v1' }, 'base_url'],

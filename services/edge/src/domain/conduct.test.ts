@@ -53,6 +53,8 @@ describe('refusals', () => {
     ['a cap watches what the same account pays us', { costCaps: [{ capNanoUsd: '1000', period: 'day' }] }, false, 'refused'],
     ['an allotment over own credentials watches those', { byokTokens: '1000' }, true, 'refused'],
     ['and nothing else', { byokTokens: '1000' }, false, 'answered'],
+    ['a hard allotment watches both', { includedTokens: '1000', hardCap: true }, true, 'refused'],
+    ['an allotment that overage follows watches neither', { includedTokens: '1000' }, true, 'answered'],
   ])('files, when the account has a credential of its own: %s', async (_what, account, byok, result) => {
     const providerKeys = [{ handle: 'cred_1', accountId: 'acct_1', provider: 'a', last4: '', zdr: false, baseUrl: '', createdAt: '1' }];
     const { neighbours, run } = story({ a: answersWith('x') }, { request: { hasUnboundedParts: true }, caller: callerWith({ account: { ...account, providerKeys } }) });

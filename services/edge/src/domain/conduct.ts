@@ -14,7 +14,7 @@ import type { ChatRequest } from './chat-request.js';
 import { runAttempt, type Activity, type Reserve } from './dispatch.js';
 import type { FloodGuard } from './flood.js';
 import { healingTermsOf, type SchemaCheck } from './healing.js';
-import { allowedModelsOf, isLimited, limitsOf } from './limits.js';
+import { allowedModelsOf, isHard, isLimited, limitsOf } from './limits.js';
 import { ownCredentialsOf } from './own-credentials.js';
 import { observeAnswer, preparePlugins, withFee, type PluginNeighbours } from './plugin-run.js';
 import type { Caller, QuotaPort, RoutingPort, WorkersPort } from './ports.js';
@@ -150,10 +150,10 @@ function isOwn(plan: DecideResponse__Output): boolean {
   return plan.attempts[0]?.byok ?? false;
 }
 
-/** True when a limit watches what the request uses: on the account's own credential nothing but its allotment of tokens. */
+/** True when a limit watches what the request uses: on the account's own credential nothing but its allotments of tokens. */
 function isWatched(caller: Caller, byok: boolean): boolean {
   const limits = limitsOf(caller);
-  return byok ? limits.byokTokens !== undefined : isLimited(limits);
+  return byok ? limits.byokTokens !== undefined || isHard(limits) : isLimited(limits);
 }
 
 /** No limit can be kept for parts whose tokens nothing bounds (BILLING, section 4). */

@@ -68,7 +68,12 @@ export function allowedModelsOf(caller: Caller): string[] {
   return models;
 }
 
+/** True when the account's allotment of tokens is a wall, whoever's credentials they run on. */
+export function isHard(limits: Limits): boolean {
+  return limits.hardCap === true && limits.includedTokens !== undefined;
+}
+
 /** True when a cap, credit or hard allotment watches the request, so that its answer must be bounded. */
 export function isLimited(limits: Limits): boolean {
-  return (limits.caps?.length ?? 0) > 0 || limits.trialCreditNanoUsd !== undefined || (limits.hardCap === true && limits.includedTokens !== undefined);
+  return (limits.caps?.length ?? 0) > 0 || limits.trialCreditNanoUsd !== undefined || isHard(limits);
 }

@@ -47,7 +47,14 @@ describe('while quota is away', () => {
 
   test('own credentials without such an allotment are not counted', () => {
     const { ask } = alone();
-    for (let i = 0; i < 3; i += 1) expect(ask({ caps: [CAP], hardCap: true, includedTokens: '1' }, { byok: true, tokens: '5000' })).toBeDefined();
+    for (let i = 0; i < 3; i += 1) expect(ask({ caps: [CAP], includedTokens: '1' }, { byok: true, tokens: '5000' })).toBeDefined();
+  });
+
+  test('own credentials are not served where the allotment of all tokens is hard', () => {
+    const { ask } = alone();
+    expect(ask({ hardCap: true, includedTokens: '10000000' }, { byok: true })).toBeUndefined();
+    expect(ask({ hardCap: true, includedTokens: '10000000', byokTokens: '100000' }, { byok: true })).toBeUndefined();
+    expect(ask({ hardCap: true, byokTokens: '100000' }, { byok: true })).toBeDefined();
   });
 
   test('each edge gives its part of a rate, at least one, and what is refused takes nothing', () => {

@@ -2,7 +2,7 @@
 import type { AdmitRequest, AdmitResponse__Output, Limits } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
 import { periodsAt } from '@signalbox/ledger-core/periods';
-import { isLimited } from './limits.js';
+import { isHard, isLimited } from './limits.js';
 
 export interface LocalAdmission {
   /** An answer that admits, or undefined where nobody may be served: money or tokens have a limit, or the local share of a rate is spent. */
@@ -75,8 +75,8 @@ export function createLocalAdmission({ clock, replicas, periodSeconds, onDecided
     const { accountId = '', keyId = '', counter = 'CHAT', limits, byok = false } = request;
     const known: Limits = limits ?? {};
     const isChat = counter === 'CHAT';
-    // Own credentials cost the account nothing here: only its allotment of such tokens watches them.
-    if (isChat && !byok && isLimited(known)) return undefined;
+    // Own credentials cost the account nothing here: only its allotments of tokens watch them.
+    if (isChat && (byok ? isHard(known) : isLimited(known))) return undefined;
     const takes: Take[] = [];
     const once = (name: string, windowMs: number, limit: number | undefined): void => {
       if (limit !== undefined) takes.push({ name: `${counter} ${name}`, windowMs, limit: share(limit), amount: 1n, least: 0n });

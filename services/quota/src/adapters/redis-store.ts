@@ -42,7 +42,7 @@ const EPOCH_KEY = 'epoch';
 const HEARD_KEY = 'heard';
 
 const KIND_LETTERS: Readonly<Record<PeriodKind, string>> = { day: 'd', week: 'w', month: 'm', plan: 'p', total: 't' };
-const METER_LETTERS = { charge: 'c', tokens: 't', byok: 'b' } as const;
+const METER_LETTERS = { charge: 'c', routed: 't', byok: 'b' } as const;
 /** Of a charge whose periods are those of its hold. */
 const NO_PERIODS = { day: '', week: '', month: '', plan: '' } as const;
 const DECISIONS: Readonly<Record<string, AdmitDecision>> = { admitted: 'admitted', rate: 'rate', burst: 'burst', wall: 'wall', blocked: 'blocked' };

@@ -140,6 +140,7 @@ local function used(scope,kind,meter,key,p)
     i=kind=='t' and 9 or 5+i
   end
   local v,at=t.v,10*i-9+('ctb'):find(meter)
+  if meter=='t' then return v[at]+v[at+1]+v[at+3]+v[at+4],v[at+6]+v[at+7] end
   return v[at]+v[at+3],v[at+6]
 end
 local function awaited() return now<tonumber(get(Q,'B') or '0') and 1 or 0 end

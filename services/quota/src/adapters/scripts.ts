@@ -81,7 +81,7 @@ local function answer(k,decision,p,rest)
     local left=max(0,g.limit-g.x.sum)
     if not rl or left<rr then rl,rr,tight=g.text,left,g.x end
   end end
-  return fmt('%s\\n%s\\n%s\\n%s\\n%s\\n%.0f\\n%.0f\\n',decision,p[1],p[2],p[3],p[4],p[5],v[33]+v[36]+v[39])..rest..(rl and fmt('\\n%s\\n%.0f\\n%.0f',rl,rr,newest(tight)) or '')
+  return fmt('%s\\n%s\\n%s\\n%s\\n%s\\n%.0f\\n%.0f\\n',decision,p[1],p[2],p[3],p[4],p[5],v[33]+v[34]+v[36]+v[37]+v[39]+v[40])..rest..(rl and fmt('\\n%s\\n%.0f\\n%.0f',rl,rr,newest(tight)) or '')
 end
 local function admitted(k,p,h,ht,amount,tokens)
   if k.walls=='' then return answer(k,'admitted',p,fmt('%.0f\\n%.0f\\n\\n',h,ht)) end

@@ -300,10 +300,24 @@ describe.each(['memory', 'redis', 'redis as deployed'])('the %s store', (kind) =
     expect([...(await store.heard('another'))]).toEqual([]);
   });
 
-  test('a hard allotment is a wall of tokens and BYOK tokens have their own', async () => {
+  test('a hard allotment is one wall for both kinds of tokens, from the hold to the ledger', async () => {
+    const account = fresh();
+    const walls = [cap(20n, { period: 'plan', meter: 'routed' })];
+    const ask = async (requestId: string, byok: boolean, tokens: bigint) => verdict(await store.admit(account, command(requestId, { amount: 0n, tokens, byok, walls })));
+    expect(await ask('a', true, 10n)).toMatchObject({ decision: 'admitted', planTokens: 10n, room: { tokens: 20n } });
+    expect(await ask('b', false, 10n)).toMatchObject({ decision: 'admitted', planTokens: 20n });
+    for (const byok of [true, false]) expect(await ask(`c${String(byok)}`, byok, 1n)).toMatchObject({ decision: 'blocked', wall: { spend: 0n, reserved: 20n } });
+    await store.finish(account, { requestId: 'a', charge: 0n, tokens: 10n, byok: true, keyId: 'key_1', periods: undefined });
+    expect(await store.heartbeat(account, 'b', 0n, 11n)).toBe(false);
+    await store.finish(account, { requestId: 'b', charge: 0n, tokens: 9n, byok: false, keyId: 'key_1', periods: undefined });
+    for (const byok of [true, false]) expect(await ask(`d${String(byok)}`, byok, 2n)).toMatchObject({ decision: 'wall', wall: { spend: 19n, reserved: 0n } });
+    expect(await ask('e', true, 1n)).toMatchObject({ decision: 'admitted', planTokens: 20n });
+  });
+
+  test('BYOK tokens have a wall of their own', async () => {
     const account = fresh();
     const walls = [cap(10n, { period: 'plan', meter: 'byok' })];
-    expect(verdict(await store.admit(account, command('a', { tokens: 10n, byok: true, walls })))).toMatchObject({ decision: 'admitted', planTokens: 0n });
+    expect(verdict(await store.admit(account, command('a', { tokens: 10n, byok: true, walls })))).toMatchObject({ decision: 'admitted', planTokens: 10n });
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('blocked');
     await store.finish(account, { requestId: 'a', charge: 0n, tokens: 10n, byok: true, keyId: 'key_1', periods: undefined });
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('wall');

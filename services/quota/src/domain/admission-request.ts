@@ -41,7 +41,7 @@ export function readAdmission(request: AdmitRequest__Output, periodSeconds: numb
     }
     if (limits?.trialCreditNanoUsd !== undefined && !request.byok) walls.push({ wall: { scope: 'account', period: 'total', meter: 'charge', limit: amount(limits.trialCreditNanoUsd) }, refusal: 'TRIAL_EXHAUSTED' });
     if (limits?.byokTokens !== undefined && request.byok) walls.push({ wall: { scope: 'account', period: 'plan', meter: 'byok', limit: amount(limits.byokTokens) }, refusal: 'ALLOTMENT_EXHAUSTED' });
-    if (limits?.includedTokens !== undefined && limits.hardCap && !request.byok) walls.push({ wall: { scope: 'account', period: 'plan', meter: 'tokens', limit: amount(limits.includedTokens) }, refusal: 'ALLOTMENT_EXHAUSTED' });
+    if (limits?.includedTokens !== undefined && limits.hardCap) walls.push({ wall: { scope: 'account', period: 'plan', meter: 'routed', limit: amount(limits.includedTokens) }, refusal: 'ALLOTMENT_EXHAUSTED' });
   }
   const command: AdmitCommand = {
     requestId,

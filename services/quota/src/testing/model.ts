@@ -1,7 +1,7 @@
 /** The scripts against the pure state machine, command by command. */
 import { expect } from '@jest/globals';
 import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, totalsSeq, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
-import { periodsAt } from '@signalbox/ledger-core/periods';
+import { periodsAt, qualifiedPeriodId } from '@signalbox/ledger-core/periods';
 import { reregister } from '@signalbox/ledger-core/rebuild';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
@@ -62,7 +62,7 @@ export async function compareModel(rounds: number, steps: number, isGathered = f
         const walls: Wall[] = [];
         if (pick(2) === 0) walls.push({ scope: 'account', period: 'day', meter: 'charge', limit: BigInt(pick(300)) });
         if (pick(3) === 0) walls.push({ scope: 'key', period: 'week', meter: 'charge', limit: BigInt(pick(200)) });
-        if (pick(3) === 0) walls.push({ scope: 'account', period: 'plan', meter: 'tokens', limit: BigInt(pick(150)) });
+        if (pick(3) === 0) walls.push({ scope: 'account', period: 'plan', meter: 'routed', limit: BigInt(pick(150)) });
         const byok = pick(4) === 0;
         if (byok && pick(2) === 0) walls.push({ scope: 'account', period: 'plan', meter: 'byok', limit: BigInt(pick(150)) });
         const command: AdmitCommand = {
@@ -89,7 +89,7 @@ export async function compareModel(rounds: number, steps: number, isGathered = f
         freed.add(expected);
         turn.push({ answer: store.finish(account, command), expected });
       } else if (kind === 8) {
-        const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: 0n }], requestIds: [requestId], previousSeq: BigInt(pick(50)), ...(pick(3) === 0 ? { knownSeq: BigInt(pick(50)) } : {}) };
+        const totals = { seq: BigInt(pick(50)), totals: [{ scope: 'account', periodId: 'total', charge: amount, tokens, byok: BigInt(pick(20)) }, { scope: 'account', periodId: qualifiedPeriodId('plan', periodsAt(nowMs, { anchorDay: 0 })), charge: amount, tokens, byok: BigInt(pick(20)) }], requestIds: [requestId], previousSeq: BigInt(pick(50)), ...(pick(3) === 0 ? { knownSeq: BigInt(pick(50)) } : {}) };
         const complete = pick(3) === 0;
         const expected = applyTotals(state, totals, nowMs, complete ? 'x' : undefined);
         missed.add(expected);

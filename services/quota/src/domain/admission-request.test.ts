@@ -1,0 +1,57 @@
+import { expect, test } from '@jest/globals';
+import type { AdmitRequest__Output, AdmitResponse, Limits__Output } from '@signalbox/contracts/quota';
+import { overageOf } from '@signalbox/ledger-core/statement';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { createMemoryStore } from '../adapters/memory-store.js';
+import { readAdmission, writeVerdict } from './admission-request.js';
+
+const INCLUDED = 20_000n;
+const LIMITS: Limits__Output = { caps: [], includedTokens: String(INCLUDED), hardCap: false, billingAnchorDay: 0 };
+const REQUEST: AdmitRequest__Output = {
+  requestId: '', accountId: 'acct_1', keyId: 'key_1', counter: 'CHAT', limits: LIMITS, amountNanoUsd: '0', minAmountNanoUsd: '0', tokens: '5010', minTokens: '5010', byok: false,
+};
+
+/** Asks for 5,010 tokens each, and uses them. */
+async function used(limits: Limits__Output, kinds: readonly ('own' | 'managed')[]): Promise<{ readonly answers: readonly AdmitResponse[]; readonly tokens: bigint }> {
+  const store = createMemoryStore({ clock: createFakeClock() });
+  await store.applyTotals('acct_1', { seq: 1n, totals: [], requestIds: [] }, store.latestEpoch());
+  const answers: AdmitResponse[] = [];
+  let tokens = 0n;
+  for (const [at, kind] of kinds.entries()) {
+    const requestId = `r${at}`;
+    const byok = kind === 'own';
+    const admission = readAdmission({ ...REQUEST, requestId, limits, byok }, undefined);
+    const verdict = await store.admit('acct_1', admission.command);
+    if (typeof verdict === 'string') throw new Error(`expected a verdict, not ${verdict}`);
+    answers.push(writeVerdict(admission, verdict));
+    if (verdict.decision !== 'admitted') continue;
+    await store.finish('acct_1', { requestId, charge: 0n, tokens: 5_010n, byok, keyId: 'key_1', periods: verdict.periods });
+    tokens += 5_010n;
+  }
+  return { answers, tokens };
+}
+
+const ADMITTED = 'ADMITTED';
+const REFUSED = 'ALLOTMENT_EXHAUSTED';
+
+test.each<[string, readonly ('own' | 'managed')[]]>([
+  ['over own credentials', ['own', 'own', 'own', 'own', 'own', 'own']],
+  ['managed', ['managed', 'managed', 'managed', 'managed']],
+  ['of both kinds', ['own', 'managed', 'own', 'managed', 'own']],
+])('a hard allotment refuses what the bill would count beyond it: tokens %s', async (_name, kinds) => {
+  const { answers, tokens } = await used({ ...LIMITS, hardCap: true }, kinds);
+  expect(answers.map(({ decision }) => decision)).toEqual(kinds.map((_kind, at) => (at < 3 ? ADMITTED : REFUSED)));
+  expect(answers.map(({ remainingTokens }) => remainingTokens)).toEqual(kinds.map((_kind, at) => String(INCLUDED - 5_010n * BigInt(Math.min(at + 1, 3)))));
+  expect(answers.at(-1)).toMatchObject({ limitTokens: '20000', limitSource: 'account', spendNanoUsd: '15030', limitNanoUsd: '20000' });
+  expect(overageOf(tokens, { includedTokens: INCLUDED, overageNanoUsdPerMillion: 400_000_000n, hardCap: false }).tokens).toBe(0n);
+});
+
+test('an allotment that overage follows refuses nobody, and shows what is left to both kinds', async () => {
+  const { answers } = await used(LIMITS, ['own', 'managed', 'own', 'managed', 'own']);
+  expect(answers.map(({ decision, remainingTokens }) => [decision, remainingTokens])).toEqual([14_990, 9_980, 4_970, 0, 0].map((left) => [ADMITTED, String(left)]));
+});
+
+test('an allotment of tokens over own credentials binds beside the hard one, and those alone', async () => {
+  const { answers } = await used({ ...LIMITS, hardCap: true, byokTokens: '10000' }, ['own', 'own', 'managed', 'managed', 'managed']);
+  expect(answers.map(({ decision }) => decision)).toEqual([ADMITTED, REFUSED, ADMITTED, ADMITTED, REFUSED]);
+});
