@@ -1,12 +1,30 @@
 import { describe, expect, test } from '@jest/globals';
 import { tierTerms, type Tier, type Variant } from '@signalbox/kernel/tiers';
 import fc from 'fast-check';
-import { overageOf, statementOf, type BillingTerms, type SpendSum } from './statement.js';
+import { overageOf, statementOf, type BillingTerms, type ChargedPeriod, type SpendSum, type Statement } from './statement.js';
 
 const termsOf = (variant: Variant, tier: Tier, over: Partial<BillingTerms> = {}): BillingTerms => ({ ...tierTerms(variant, tier), tier, variant, hardCap: false, ...over });
 const sum = (over: Partial<SpendSum> = {}): SpendSum => ({ model: 'm', provider: 'p', requests: 1n, tokens: 0n, byokTokens: 0n, chargeNanoUsd: 0n, ...over });
-const of = (terms: BillingTerms, sums: readonly SpendSum[], more: { readonly before?: bigint; readonly adjusted?: bigint } = {}) =>
-  statementOf({ terms, sums, adjustments: more.adjusted === undefined ? [] : [{ requestId: 'r', amountNanoUsd: more.adjusted, latePeriod: '' }], chargedBeforeNanoUsd: more.before ?? 0n });
+const of = (terms: BillingTerms, sums: readonly SpendSum[], more: { readonly earlier?: readonly ChargedPeriod[]; readonly adjusted?: bigint } = {}) =>
+  statementOf({ terms, sums, adjustments: more.adjusted === undefined ? [] : [{ requestId: 'r', amountNanoUsd: more.adjusted, latePeriod: '' }], earlier: more.earlier ?? [] });
+
+/** One period of an account under a credit: Σ charges (≥ 0) and Σ corrections. */
+interface Month {
+  readonly charged: bigint;
+  readonly adjusted: bigint;
+  readonly credit: bigint | null;
+}
+/** Bills of consecutive periods. */
+function billsOf(months: readonly Month[]): readonly Statement[] {
+  const earlier: ChargedPeriod[] = [];
+  return months.map(({ charged, adjusted, credit }) => {
+    const statement = of(termsOf('A', 'free', { trialCreditNanoUsd: credit }), [sum({ chargeNanoUsd: charged })], { earlier: [...earlier], adjusted });
+    earlier.push({ chargeNanoUsd: charged + adjusted, trialCreditNanoUsd: credit });
+    return statement;
+  });
+}
+const sumOf = (amounts: readonly bigint[]): bigint => amounts.reduce((all, each) => all + each, 0n);
+const owedOf = (months: readonly Month[]): bigint => sumOf(billsOf(months).map(({ totalNanoUsd }) => totalNanoUsd));
 
 describe('overage', () => {
   test.each<readonly [Variant, Tier, bigint, bigint, bigint]>([
@@ -52,8 +70,66 @@ describe('a statement', () => {
   test('trial credit pays what is left of it, and no more', () => {
     const free = termsOf('A', 'free');
     expect(of(free, [sum({ chargeNanoUsd: 1_000n })])).toMatchObject({ trialCreditNanoUsd: -1_000n, totalNanoUsd: 0n });
-    expect(of(free, [sum({ chargeNanoUsd: 1_000n })], { before: 4_999_999_400n })).toMatchObject({ trialCreditNanoUsd: -600n, totalNanoUsd: 400n });
-    expect(of(free, [sum({ chargeNanoUsd: 1_000n })], { before: 6_000_000_000n })).toMatchObject({ trialCreditNanoUsd: 0n, totalNanoUsd: 1_000n });
+    const before = (chargeNanoUsd: bigint): { readonly earlier: readonly ChargedPeriod[] } => ({ earlier: [{ chargeNanoUsd, trialCreditNanoUsd: free.trialCreditNanoUsd }] });
+    expect(of(free, [sum({ chargeNanoUsd: 1_000n })], before(4_999_999_400n))).toMatchObject({ trialCreditNanoUsd: -600n, totalNanoUsd: 400n });
+    expect(of(free, [sum({ chargeNanoUsd: 1_000n })], before(6_000_000_000n))).toMatchObject({ trialCreditNanoUsd: 0n, totalNanoUsd: 1_000n });
+  });
+
+  describe('and trial credit that corrections take back', () => {
+    const FIVE = 5_000_000_000n;
+    const anyMonth = fc.record({ charged: fc.bigInt(0n, 4_000_000_000n), adjusted: fc.bigInt(-6_000_000_000n, 1_000_000_000n) });
+    /** A correction never takes more than was charged until then. */
+    const possible = (months: readonly Month[]): readonly Month[] => {
+      let charged = 0n;
+      return months.map((month) => {
+        const adjusted = charged + month.charged + month.adjusted < 0n ? -charged - month.charged : month.adjusted;
+        charged += month.charged + adjusted;
+        return { ...month, adjusted };
+      });
+    };
+
+    test('pay nothing out: what the credit had paid goes back to it', () => {
+      const months = [{ charged: 4_000_000_000n, adjusted: 0n, credit: FIVE }, { charged: 0n, adjusted: -4_000_000_000n, credit: FIVE }, { charged: 6_000_000_000n, adjusted: 0n, credit: FIVE }];
+      expect(billsOf(months).map(({ trialCreditNanoUsd, totalNanoUsd }) => [trialCreditNanoUsd, totalNanoUsd])).toEqual([[-4_000_000_000n, 0n], [4_000_000_000n, 0n], [-FIVE, 1_000_000_000n]]);
+    });
+
+    test('pay out first what was paid in money', () => {
+      expect(billsOf([{ charged: 6_000_000_000n, adjusted: 0n, credit: FIVE }, { charged: 0n, adjusted: -2_000_000_000n, credit: FIVE }]).map(({ totalNanoUsd }) => totalNanoUsd)).toEqual([1_000_000_000n, -1_000_000_000n]);
+      expect(owedOf([{ charged: 6_000_000_000n, adjusted: 0n, credit: FIVE }, { charged: 0n, adjusted: -2_000_000_000n, credit: FIVE }])).toBe(0n);
+    });
+
+    test.each([null, 9_000_000_000n])('pay nothing out where the credit is %s by then', (credit) => {
+      expect(owedOf([{ charged: 4_000_000_000n, adjusted: 0n, credit: FIVE }, { charged: 0n, adjusted: -4_000_000_000n, credit }])).toBe(0n);
+      expect(owedOf([{ charged: 7_000_000_000n, adjusted: 0n, credit: FIVE }, { charged: 0n, adjusted: -7_000_000_000n, credit }])).toBe(0n);
+    });
+
+    test('all bills together ask for what was charged in all, less the credit, whatever came in which order', () => {
+      fc.assert(
+        fc.property(fc.array(anyMonth, { maxLength: 8 }), fc.bigInt(0n, 6_000_000_000n), (drawn, credit) => {
+          const months = drawn.map((month) => ({ ...month, credit }));
+          const net = sumOf(months.map(({ charged, adjusted }) => charged + adjusted));
+          const used = net <= 0n ? 0n : net < credit ? net : credit;
+          expect([owedOf(months), owedOf([...months].reverse())]).toEqual([net - used, net - used]);
+        }),
+      );
+    });
+
+    test('under any credits, no bills ask for less than nothing, and the credit pays no more than the largest', () => {
+      const anyCredit = fc.constantFrom<bigint | null>(null, 0n, 2_000_000_000n, FIVE);
+      fc.assert(
+        fc.property(fc.array(fc.tuple(anyMonth, anyCredit), { minLength: 1, maxLength: 8 }), (drawn) => {
+          const months = possible(drawn.map(([month, credit]) => ({ ...month, credit })));
+          const bills = billsOf(months);
+          const largest = months.reduce((most, { credit }) => ((credit ?? 0n) > most ? (credit ?? 0n) : most), 0n);
+          for (let count = 1; count <= bills.length; count += 1) {
+            const past = bills.slice(0, count);
+            expect(sumOf(past.map(({ totalNanoUsd }) => totalNanoUsd)) >= 0n).toBe(true);
+            const used = -sumOf(past.map(({ trialCreditNanoUsd }) => trialCreditNanoUsd));
+            expect(used >= 0n && used <= largest).toBe(true);
+          }
+        }),
+      );
+    });
   });
 
   test('is the same however the sums are cut and ordered, to the nano', () => {

@@ -37,12 +37,18 @@ export interface AdjustmentRow {
   readonly latePeriod: string;
 }
 
+/** What an account was charged in one period, adjustments included (so it may be negative), and the credit among its terms; null = none. */
+export interface ChargedPeriod {
+  readonly chargeNanoUsd: bigint;
+  readonly trialCreditNanoUsd: bigint | null;
+}
+
 export interface StatementInput {
   readonly terms: BillingTerms;
   readonly sums: readonly SpendSum[];
   readonly adjustments: readonly AdjustmentRow[];
-  /** Charged in earlier periods, adjustments included: what the trial credit has paid already. */
-  readonly chargedBeforeNanoUsd: bigint;
+  /** Oldest first: what the trial credit has paid already. */
+  readonly earlier: readonly ChargedPeriod[];
 }
 
 export const LINE_KINDS = ['subscription', 'included', 'overage', 'model_spend', 'plugin', 'adjustment', 'trial_credit'] as const;
@@ -69,7 +75,7 @@ export interface Statement {
   readonly modelSpendNanoUsd: NanoUsd;
   readonly pluginsNanoUsd: NanoUsd;
   readonly adjustmentsNanoUsd: NanoUsd;
-  /** ≤ 0. */
+  /** Above 0 where corrections took back spend that the credit had paid. */
   readonly trialCreditNanoUsd: NanoUsd;
   /** Σ lines. */
   readonly totalNanoUsd: NanoUsd;
@@ -86,13 +92,34 @@ export function overageOf(tokens: bigint, { includedTokens, overageNanoUsdPerMil
   return { tokens: beyond, amountNanoUsd: hardCap || overageNanoUsdPerMillion === null ? ZERO_NANO_USD : attemptCost(beyond * overageNanoUsdPerMillion) };
 }
 
+const atLeastZero = (amount: bigint): bigint => (amount > 0n ? amount : 0n);
+const lesser = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+
+/**
+ * What the trial credit has paid by the end of the last of these periods, oldest first. It pays the first dollars that an
+ * account is ever charged; a period whose terms have none adds nothing. Corrections take from what was paid in money first:
+ * what the credit has paid is never more than what the account was charged in all.
+ */
+export function creditUsed(periods: readonly ChargedPeriod[]): bigint {
+  let charged = 0n;
+  let used = 0n;
+  for (const { chargeNanoUsd, trialCreditNanoUsd } of periods) {
+    const credit = trialCreditNanoUsd ?? 0n;
+    const before = lesser(credit, atLeastZero(charged));
+    charged += chargeNanoUsd;
+    used += atLeastZero(lesser(credit, atLeastZero(charged)) - before);
+    used = lesser(used, atLeastZero(charged));
+  }
+  return used;
+}
+
 const NO_LINE = { model: '', provider: '', requestId: '', tokens: 0n, requests: 0n };
 
 const total = (lines: readonly StatementLine[], ...kinds: readonly LineKind[]): NanoUsd =>
   asNanoUsd(lines.reduce((sum, line) => (kinds.length === 0 || kinds.includes(line.kind) ? sum + line.amountNanoUsd : sum), 0n));
 
 /** Lines in the order of LINE_KINDS, spend by model and provider. Every total is the sum of its lines. */
-export function statementOf({ terms, sums, adjustments, chargedBeforeNanoUsd }: StatementInput): Statement {
+export function statementOf({ terms, sums, adjustments, earlier }: StatementInput): Statement {
   const lines: StatementLine[] = [];
   const add = (kind: LineKind, description: string, amountNanoUsd: bigint, more: Partial<StatementLine> = {}): void => {
     lines.push({ ...NO_LINE, ...more, kind, description, amountNanoUsd: asNanoUsd(amountNanoUsd) });
@@ -114,11 +141,8 @@ export function statementOf({ terms, sums, adjustments, chargedBeforeNanoUsd }: 
     add('adjustment', latePeriod === '' ? 'Correction of a charge' : `Correction of a charge of ${latePeriod}`, amountNanoUsd, { requestId });
   }
   const charged = total(lines, 'model_spend', 'plugin', 'adjustment');
-  if (terms.trialCreditNanoUsd !== null) {
-    const left = terms.trialCreditNanoUsd - chargedBeforeNanoUsd;
-    const paid = charged < left ? charged : left;
-    if (paid > 0n) add('trial_credit', 'Trial credit', -paid);
-  }
+  const paid = creditUsed([...earlier, { chargeNanoUsd: charged, trialCreditNanoUsd: terms.trialCreditNanoUsd }]) - creditUsed(earlier);
+  if (paid !== 0n) add('trial_credit', paid > 0n ? 'Trial credit' : 'Trial credit taken back by corrections', -paid);
   return {
     subscriptionNanoUsd: total(lines, 'subscription'),
     includedTokens: terms.includedTokens,

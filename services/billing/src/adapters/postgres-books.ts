@@ -38,8 +38,9 @@ const DEAD_WAITING = 'select count(*)::bigint as count from dead_events where re
 const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms), isDeclaredLost: row.lost_at_ms > 0n });
 
 const termsText = (terms: BillingTerms): string => JSON.stringify(terms, (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+type TermsJson = Readonly<Record<string, unknown>>;
 const amount = (value: unknown): bigint | null => (typeof value === 'string' ? BigInt(value) : null);
-function termsOf(json: Readonly<Record<string, unknown>>): BillingTerms {
+function termsOf(json: TermsJson): BillingTerms {
   return {
     tier: String(json['tier']), variant: String(json['variant']), subscriptionNanoUsd: amount(json['subscriptionNanoUsd']), includedTokens: amount(json['includedTokens']),
     overageNanoUsdPerMillion: amount(json['overageNanoUsdPerMillion']), hardCap: json['hardCap'] === true, trialCreditNanoUsd: amount(json['trialCreditNanoUsd']),
@@ -124,13 +125,14 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         const adjustments = await sql<{ request_id: string; amount_nano_usd: bigint; late_period: string | null }>`select e.request_id, e.amount_nano_usd,
           case when e.flags @> '{late}' then (select c.period from ledger_entries c where (c.kind = 'charge' or c.charge_hash is not null) and c.request_id = e.request_id) end as late_period
           from ledger_entries e where e.account_id = ${accountId} and e.kind = 'adjustment' and e.period = ${period} and e.applies_to = 'charge' order by e.seq limit ${ADJUSTMENT_LINES_MAX}`.execute(transaction);
-        const charges = await sql<{ period: string; charge: bigint }>`select period, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge from usage_days where account_id = ${accountId} group by period`.execute(transaction);
-        const closed = await sql<{ closed_at_ms: bigint; terms: Readonly<Record<string, unknown>> | null }>`select c.closed_at_ms, t.terms from closed_periods c left join closed_terms t on t.period = c.period and t.account_id = ${accountId} where c.period = ${period}`.execute(transaction);
+        const charges = await sql<{ period: string; charge: bigint; terms: TermsJson | null }>`select u.period, charge, t.terms from
+          (select period, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge from usage_days where account_id = ${accountId} group by period) u left join closed_terms t on t.account_id = ${accountId} and t.period = u.period`.execute(transaction);
+        const closed = await sql<{ closed_at_ms: bigint; terms: TermsJson | null }>`select c.closed_at_ms, t.terms from closed_periods c left join closed_terms t on t.period = c.period and t.account_id = ${accountId} where c.period = ${period}`.execute(transaction);
         const [close] = closed.rows;
         return {
           sums: sums.rows.map((row) => ({ model: row.model, provider: row.provider, requests: row.requests, tokens: row.tokens, byokTokens: row.byok_tokens, chargeNanoUsd: row.charge })),
           adjustments: adjustments.rows.map((row) => ({ requestId: row.request_id, amountNanoUsd: row.amount_nano_usd, latePeriod: row.late_period ?? '' })),
-          charges: charges.rows.map((row) => ({ period: row.period, chargeNanoUsd: row.charge })),
+          charges: charges.rows.map((row) => ({ period: row.period, chargeNanoUsd: row.charge, terms: row.terms === null ? undefined : termsOf(row.terms) })),
           closedAtMs: Number(close?.closed_at_ms ?? 0),
           terms: close?.terms === undefined || close.terms === null ? undefined : termsOf(close.terms),
         };

@@ -2,7 +2,7 @@
 import { closeBlockers } from '@signalbox/ledger-core/close';
 import { periodAt, periodSpan, type PeriodSpan } from '@signalbox/ledger-core/periods';
 import { statementOf, type BillingTerms, type Statement } from '@signalbox/ledger-core/statement';
-import type { BooksStore } from './books.js';
+import type { BooksStore, PeriodCharge } from './books.js';
 
 /** Terms as they hold now. */
 export interface AccountTerms {
@@ -82,9 +82,10 @@ export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: Bo
         if (account === undefined || account.createdAtMs >= span.endMs) return undefined;
         terms = account.terms;
       }
-      let chargedBeforeNanoUsd = 0n;
-      for (const each of charges) if ((spanOf(each.period)?.startMs ?? 0) < span.startMs) chargedBeforeNanoUsd += each.chargeNanoUsd;
-      return { span, closedAtMs, terms, statement: statementOf({ terms, sums, adjustments, chargedBeforeNanoUsd }) };
+      const { trialCreditNanoUsd } = terms;
+      const startOf = (each: PeriodCharge): number => spanOf(each.period)?.startMs ?? 0;
+      const earlier = charges.filter((each) => startOf(each) < span.startMs).sort((a, b) => startOf(a) - startOf(b)).map((each) => ({ chargeNanoUsd: each.chargeNanoUsd, trialCreditNanoUsd: each.terms === undefined ? trialCreditNanoUsd : each.terms.trialCreditNanoUsd }));
+      return { span, closedAtMs, terms, statement: statementOf({ terms, sums, adjustments, earlier }) };
     },
 
     closePeriods: async (nowMs) => {

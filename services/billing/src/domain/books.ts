@@ -99,12 +99,19 @@ export interface PeriodView {
   readonly chargeNanoUsd: bigint;
 }
 
+/** Everything the account was charged in a period, and its terms for it where they are written. */
+export interface PeriodCharge {
+  readonly period: string;
+  readonly chargeNanoUsd: bigint;
+  readonly terms: BillingTerms | undefined;
+}
+
 /** What a bill is made of, read at one instant. */
 export interface PeriodSums {
   readonly sums: readonly SpendSum[];
   readonly adjustments: readonly AdjustmentRow[];
-  /** By period: everything the account was charged in it. */
-  readonly charges: readonly { readonly period: string; readonly chargeNanoUsd: bigint }[];
+  /** One for each period with charges, in no order. */
+  readonly charges: readonly PeriodCharge[];
   readonly closedAtMs: number;
   /** Frozen at the close; undefined for an open period, and for an account that had no part in a closed one. */
   readonly terms: BillingTerms | undefined;
