@@ -1,7 +1,7 @@
-/** What an account owes for a period: a pure function of the ledger's sums and the terms that held at its close. */
+/** What an account owes for a period: a pure function of the ledger's sums and the terms that held at its end. */
 import { asNanoUsd, attemptCost, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
 
-/** Terms of one account, frozen when a period closes. */
+/** Terms of one account, written when a period ends. */
 export interface BillingTerms {
   readonly tier: string;
   readonly variant: string;

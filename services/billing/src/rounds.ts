@@ -67,8 +67,12 @@ export function startRounds({ books, keeper, clock, log, metrics, everyMs, perio
 
   function arm(delayMs: number): void {
     if (isStopped) return;
+    const nowMs = clock.nowMs();
+    const current = periodAt(nowMs, periodSeconds);
+    // The terms of a period are those at its end: read then, or as soon as it can be.
+    const soonMs = lastPeriod === '' || lastPeriod === current.id ? current.endMs - nowMs : CLOSE_MIN_MS;
     timer = clock.setTimer(
-      delayMs,
+      Math.min(delayMs, soonMs),
       () => {
         work = round()
           .catch((error: unknown) => {

@@ -47,6 +47,15 @@ function termsOf(json: TermsJson): BillingTerms {
   };
 }
 
+/** In order, so that replicas never wait for each other in a circle; who comes first is who writes. */
+async function addTerms(run: RunPrepared, period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void> {
+  const accounts = [...terms];
+  await run(
+    { name: 'billing_add_terms', text: 'insert into closed_terms (account_id, period, terms) select account_id, $1::text, terms::jsonb from unnest($2::text[], $3::text[]) as n(account_id, terms) order by account_id on conflict do nothing' },
+    [period, textArray(accounts.map(([accountId]) => accountId)), textArray(accounts.map(([, each]) => termsText(each)))],
+  );
+}
+
 /** `graceMs`: how long after a boundary what was held before it may still be on its way to a writer. */
 export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'transactPrepared'>, { graceMs }: { readonly graceMs: number }): BooksStore {
   const { db } = database;
@@ -127,14 +136,14 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
           from ledger_entries e where e.account_id = ${accountId} and e.kind = 'adjustment' and e.period = ${period} and e.applies_to = 'charge' order by e.seq limit ${ADJUSTMENT_LINES_MAX}`.execute(transaction);
         const charges = await sql<{ period: string; charge: bigint; terms: TermsJson | null }>`select u.period, charge, t.terms from
           (select period, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge from usage_days where account_id = ${accountId} group by period) u left join closed_terms t on t.account_id = ${accountId} and t.period = u.period`.execute(transaction);
-        const closed = await sql<{ closed_at_ms: bigint; terms: TermsJson | null }>`select c.closed_at_ms, t.terms from closed_periods c left join closed_terms t on t.period = c.period and t.account_id = ${accountId} where c.period = ${period}`.execute(transaction);
-        const [close] = closed.rows;
+        const closed = await sql<{ closed_at_ms: bigint }>`select closed_at_ms from closed_periods where period = ${period}`.execute(transaction);
+        const terms = await sql<{ terms: TermsJson }>`select terms from closed_terms where account_id = ${accountId} and period = ${period}`.execute(transaction);
         return {
           sums: sums.rows.map((row) => ({ model: row.model, provider: row.provider, requests: row.requests, tokens: row.tokens, byokTokens: row.byok_tokens, chargeNanoUsd: row.charge })),
           adjustments: adjustments.rows.map((row) => ({ requestId: row.request_id, amountNanoUsd: row.amount_nano_usd, latePeriod: row.late_period ?? '' })),
           charges: charges.rows.map((row) => ({ period: row.period, chargeNanoUsd: row.charge, terms: row.terms === null ? undefined : termsOf(row.terms) })),
-          closedAtMs: Number(close?.closed_at_ms ?? 0),
-          terms: close?.terms === undefined || close.terms === null ? undefined : termsOf(close.terms),
+          closedAtMs: Number(closed.rows[0]?.closed_at_ms ?? 0),
+          terms: terms.rows[0] === undefined ? undefined : termsOf(terms.rows[0].terms),
         };
       }),
     openPeriods: async () => {
@@ -143,6 +152,12 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
       const until = await sql<{ end_ms: bigint | null }>`select max(end_ms) as end_ms from closed_periods`.execute(db);
       return { periods: rows.map(({ period }) => period), closedUntilMs: Number(until.rows[0]?.end_ms ?? 0) };
     },
+    writeTerms: (period, terms) =>
+      database.transactPrepared(async (run) => {
+        await run(SHARE_PERIODS, []);
+        const [known] = await run<{ is_known: boolean }>({ name: 'billing_has_terms', text: 'select exists (select from closed_periods where period = $1) or exists (select from closed_terms where period = $1) as is_known' }, [period]);
+        if (known?.is_known === false && terms.size > 0) await addTerms(run, period, terms);
+      }),
     writerReports: async () => (await sql.raw<WriterRow>(WRITERS).execute(db)).rows.map(reportOf),
     deadWaiting: async () => Number((await sql.raw<{ count: bigint }>(DEAD_WAITING).execute(db)).rows[0]?.count ?? 0),
     close: ({ id, startMs, endMs }, terms, nowMs) =>
@@ -153,10 +168,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         if (closeBlockers({ boundaryMs: endMs, nowMs, graceMs, writers: writers.map(reportOf), deadEvents: Number(dead?.count ?? 0) }).length > 0) return false;
         const made = await run({ name: 'billing_close', text: 'insert into closed_periods (period, start_ms, end_ms, closed_at_ms) values ($1, $2::bigint, $3::bigint, $4::bigint) on conflict do nothing returning id' }, [id, startMs, endMs, nowMs]);
         if (made.length === 0) return false;
-        const accounts = [...terms];
-        await run({ name: 'billing_freeze_terms', text: 'insert into closed_terms (account_id, period, terms) select account_id, $1::text, terms::jsonb from unnest($2::text[], $3::text[]) as n(account_id, terms)' }, [
-          id, textArray(accounts.map(([accountId]) => accountId)), textArray(accounts.map(([, each]) => termsText(each))),
-        ]);
+        await addTerms(run, id, terms);
         return true;
       }),
     reconcile: async (nowMs) => {

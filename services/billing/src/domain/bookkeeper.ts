@@ -50,7 +50,7 @@ export interface BookkeeperOptions {
 export interface Bookkeeper {
   /** Undefined: no such account, or a period that is none, has not begun, or ended before there was the account. */
   bill(accountId: string, period: string, nowMs: number): Promise<Bill | undefined>;
-  /** Closes, oldest first, what is over and has nothing in the way. */
+  /** Writes the terms for what is over, whatever waits; then closes, oldest first, what has nothing in the way. */
   closePeriods(nowMs: number): Promise<CloseRound>;
 }
 
@@ -75,8 +75,8 @@ export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: Bo
     bill: async (accountId, period, nowMs) => {
       const span = spanOf(period);
       if (span === undefined || span.startMs > nowMs) return undefined;
-      const { sums, adjustments, charges, closedAtMs, terms: frozen } = await store.periodSums(accountId, period);
-      let terms = frozen;
+      const { sums, adjustments, charges, closedAtMs, terms: written } = await store.periodSums(accountId, period);
+      let terms = written;
       if (terms === undefined) {
         const account = closedAtMs === 0 ? await accounts.termsOf(accountId) : undefined;
         if (account === undefined || account.createdAtMs >= span.endMs) return undefined;
@@ -94,13 +94,16 @@ export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: Bo
       const [writers, deadEvents, all] = [await store.writerReports(), await store.deadWaiting(), await accounts.all()];
       const closed: string[] = [];
       const waiting: Waiting[] = [];
+      const termsFor = ({ endMs }: PeriodSpan): ReadonlyMap<string, BillingTerms> => new Map([...all].filter(([, { createdAtMs }]) => createdAtMs < endMs).map(([accountId, each]) => [accountId, each.terms]));
+      // Whatever stands in the way: a tier that changes while a period waits is none of its terms.
+      for (const span of spans) await store.writeTerms(span.id, termsFor(span));
       for (const span of spans) {
         const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs, graceMs, writers, deadEvents });
         if (blockers.length > 0) {
           waiting.push(...blockers.map(({ reason, writer }) => ({ period: span.id, reason, writer })));
           continue;
         }
-        const terms = new Map([...all].filter(([, { createdAtMs }]) => createdAtMs < span.endMs).map(([accountId, each]) => [accountId, each.terms]));
+        const terms = termsFor(span);
         // Before there was anyone to bill there is no bill to make.
         if (terms.size === 0 && !withRows.has(span.id)) continue;
         if (await store.close(span, terms, nowMs)) closed.push(span.id);

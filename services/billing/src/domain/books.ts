@@ -113,7 +113,7 @@ export interface PeriodSums {
   /** One for each period with charges, in no order. */
   readonly charges: readonly PeriodCharge[];
   readonly closedAtMs: number;
-  /** Frozen at the close; undefined for an open period, and for an account that had no part in a closed one. */
+  /** As written after the period's end; undefined before, and for an account that had no part in it. */
   readonly terms: BillingTerms | undefined;
 }
 
@@ -165,14 +165,16 @@ export interface BooksStore {
   /** Newest first. Undefined: `after` is no request of the account. */
   requests(query: RequestsQuery): Promise<{ readonly requests: readonly RequestView[]; readonly hasMore: boolean } | undefined>;
   request(accountId: string, requestId: string): Promise<RequestView | undefined>;
-  /** Periods that the account has rows or frozen terms in, in no order. */
+  /** Periods that the account has rows or written terms in, in no order. */
   periods(accountId: string): Promise<readonly PeriodView[]>;
   periodSums(accountId: string, period: string): Promise<PeriodSums>;
   /** Periods with rows that are not closed, and the end of the newest closed one (0 = none is). */
   openPeriods(): Promise<{ readonly periods: readonly string[]; readonly closedUntilMs: number }>;
+  /** Writes the terms of accounts for a period that is over, unless it has some or is closed: the first who comes writes all. */
+  writeTerms(period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void>;
   writerReports(): Promise<readonly WriterReport[]>;
   deadWaiting(): Promise<number>;
-  /** Closes the period with these terms unless `blocked`, asked again inside the transaction, says no. False: it was closed or blocked. */
+  /** Closes the period unless what stands in the way, asked again inside the transaction, says no. `terms` are for accounts that have none written. False: it was closed or blocked. */
   close(period: { readonly id: string; readonly startMs: number; readonly endMs: number }, terms: ReadonlyMap<string, BillingTerms>, nowMs: number): Promise<boolean>;
   /** Compares and keeps what was found. */
   reconcile(nowMs: number): Promise<readonly ReconcileRow[]>;
