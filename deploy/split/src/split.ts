@@ -50,7 +50,7 @@ const STOP_GRACE_MS = 35_000;
 /** What each service may see of the caller's environment beside what is set for it. */
 const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'REDIS_TIMEOUT_MS', 'QUOTA_DEADLINE_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
 /** Of accounts. */
-const ACCOUNTS_SETTINGS = ['SECRETS_KEYS_OLD', 'FETCH_ALLOW'];
+const ACCOUNTS_SETTINGS = ['CONTRACT_VARIANT', 'SECRETS_KEYS_OLD', 'FETCH_ALLOW'];
 
 /** Port 0 means any free one; it stays the same when the edge dies and starts again. */
 const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? String(await quietPort()) : wanted);

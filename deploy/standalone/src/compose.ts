@@ -123,7 +123,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     const workersKnown = new Promise<ReadonlyMap<string, readonly string[]>>((known) => {
       tellWorkers = known;
     });
-    const startingAccounts = start(composeAccounts(loadAccountsConfig({ ...stores, ...present(environment, ['CLAIM_LEASE_SECONDS', 'SESSION_IDLE_SECONDS', 'SESSION_ABSOLUTE_SECONDS']) }), surroundings('accounts'), { bus }));
+    const startingAccounts = start(composeAccounts(loadAccountsConfig({ ...stores, ...present(environment, ['CONTRACT_VARIANT', 'CLAIM_LEASE_SECONDS', 'SESSION_IDLE_SECONDS', 'SESSION_ABSOLUTE_SECONDS']) }), surroundings('accounts'), { bus }));
     const startingPlugins = start(composeSandbox(loadSandboxConfig({ ...common, ...present(environment, ['SANDBOX_CONCURRENCY']) }), surroundings('sandbox'))).then(({ address }) =>
       start(composePlugins(loadPluginsConfig({ ...stores, ...pluginSettings(environment), SANDBOX_ADDRS: address }), surroundings('plugins'), { workers: workersKnown })),
     );

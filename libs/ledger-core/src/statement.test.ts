@@ -98,6 +98,12 @@ describe('a statement', () => {
       expect(owedOf([{ charged: 6_000_000_000n, adjusted: 0n, credit: FIVE }, { charged: 0n, adjusted: -2_000_000_000n, credit: FIVE }])).toBe(0n);
     });
 
+    test('a credit kept under a dearer tier pays what is left of it, and the subscription stays', () => {
+      const team = termsOf('A', 'team', { trialCreditNanoUsd: FIVE });
+      expect(of(team, [sum({ chargeNanoUsd: 2_448_000_000n })])).toMatchObject({ trialCreditNanoUsd: -2_448_000_000n, totalNanoUsd: 99_000_000_000n });
+      expect(of(team, [], { earlier: [{ chargeNanoUsd: 4_000_000_000n, trialCreditNanoUsd: FIVE }], adjusted: -4_000_000_000n }).totalNanoUsd).toBe(99_000_000_000n);
+    });
+
     test.each([null, 9_000_000_000n])('pay nothing out where the credit is %s by then', (credit) => {
       expect(owedOf([{ charged: 4_000_000_000n, adjusted: 0n, credit: FIVE }, { charged: 0n, adjusted: -4_000_000_000n, credit }])).toBe(0n);
       expect(owedOf([{ charged: 7_000_000_000n, adjusted: 0n, credit: FIVE }, { charged: 0n, adjusted: -7_000_000_000n, credit }])).toBe(0n);

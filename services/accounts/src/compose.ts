@@ -61,7 +61,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
       const announcer = createBusAnnouncer(bus);
       const ids = createIdSource(clock, randomBytes);
       const secrets = createSecretMaker(config.KEY_PEPPER, randomBytes);
-      const accounts = createAccounts({ store, announcer, clock, ids, secrets });
+      const accounts = createAccounts({ store, announcer, clock, ids, secrets, variant: config.CONTRACT_VARIANT });
       const keys = createKeys({ store, announcer, clock, ids, secrets });
       const dialer = createDialer({ allow: config.FETCH_ALLOW });
       const addressProblem = (baseUrl: string): string | undefined => {

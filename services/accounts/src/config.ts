@@ -25,6 +25,8 @@ const schema = z.object({
     .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== '').map((part) => new Secret(part))),
   /** What an account's own provider address may be beside the public internet, with commas, as FETCH_ALLOW of workers. */
   FETCH_ALLOW: allowListField(),
+  /** Which contract's terms hold for accounts that name none. */
+  CONTRACT_VARIANT: z.enum(['A', 'B']).default('A'),
   /** Needed unless the composition root is given a bus. */
   NATS_URL: z.string().optional(),
   /** A session of the dashboard that is not used for this long has ended. */

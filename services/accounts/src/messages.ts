@@ -21,7 +21,7 @@ export function providerKeyMessage({ createdAt, ...rest }: ProviderKeyRecord): P
 }
 
 export function accountMessage(account: AccountRecord): Account {
-  const { requestsPerMinute, burstPerSecond, includedTokens, overageNanoUsdPerMillion, trialCreditNanoUsd, byokTokens, costCaps, policyCostCaps, costWeight, policyStoreAnswers, allowModels, denyModels, allowProviders, denyProviders, createdAt, ...rest } = account;
+  const { requestsPerMinute, burstPerSecond, includedTokens, overageNanoUsdPerMillion, trialCreditNanoUsd, keptCreditNanoUsd, byokTokens, costCaps, policyCostCaps, costWeight, policyStoreAnswers, allowModels, denyModels, allowProviders, denyProviders, createdAt, ...rest } = account;
   return {
     ...rest,
     ...(requestsPerMinute === null ? {} : { requestsPerMinute }),
@@ -29,6 +29,7 @@ export function accountMessage(account: AccountRecord): Account {
     ...(includedTokens === null ? {} : { includedTokens: includedTokens.toString() }),
     ...(overageNanoUsdPerMillion === null ? {} : { overageNanoUsdPerMillion: overageNanoUsdPerMillion.toString() }),
     ...(trialCreditNanoUsd === null ? {} : { trialCreditNanoUsd: trialCreditNanoUsd.toString() }),
+    ...(keptCreditNanoUsd === null ? {} : { keptCreditNanoUsd: keptCreditNanoUsd.toString() }),
     ...(byokTokens === null ? {} : { byokTokens: byokTokens.toString() }),
     ...(costWeight === null ? {} : { costWeight }),
     ...(policyStoreAnswers === null ? {} : { policyStoreAnswers }),
@@ -55,6 +56,7 @@ export function accountRecord(message: Account__Output): AccountRecord {
     includedTokens: whole(message.includedTokens),
     overageNanoUsdPerMillion: whole(message.overageNanoUsdPerMillion),
     trialCreditNanoUsd: whole(message.trialCreditNanoUsd),
+    keptCreditNanoUsd: whole(message.keptCreditNanoUsd),
     byokTokens: whole(message.byokTokens),
     hardCap: message.hardCap,
     costCaps: capRecords(message.costCaps),

@@ -58,6 +58,7 @@ const settingsSchema = z.object({
   includedTokens: whole.nullable(),
   overageNanoUsdPerMillion: whole.nullable(),
   trialCreditNanoUsd: whole.nullable(),
+  keptCreditNanoUsd: whole.nullable().default(null),
   byokTokens: whole.nullable().default(null),
   hardCap: z.boolean(),
   costCaps: caps,

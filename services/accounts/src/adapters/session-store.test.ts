@@ -35,7 +35,7 @@ const worlds: readonly (readonly [string, () => Promise<World>])[] = [
     const accounts = createPostgresStore(db);
     await accounts.insertAccount(
       {
-        id: key.accountId, name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, byokTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, hardCap: false, costCaps: [], policyCostCaps: [], policyHardCap: false, policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: false, costWeight: null,
+        id: key.accountId, name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, byokTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, keptCreditNanoUsd: null, hardCap: false, costCaps: [], policyCostCaps: [], policyHardCap: false, policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: false, costWeight: null,
         baselineModel: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: 5,
       },
       { key, secret: { digest: keyDigest, pepperId: 'x', keyId: key.id, validUntil: null } },

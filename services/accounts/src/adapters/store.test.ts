@@ -30,7 +30,7 @@ const stores: readonly (readonly [string, () => Promise<AccountStore>])[] = [
 
 const ACCOUNT: AccountRecord = {
   id: '', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: 7, burstPerSecond: null, includedTokens: 9_000_000_000_000_000n, overageNanoUsdPerMillion: null,
-  trialCreditNanoUsd: 1n, byokTokens: 4n, hardCap: true, costCaps: [{ capNanoUsd: 8_999_999_999_999_999n, period: 'day' }], policyCostCaps: [{ capNanoUsd: 7n, period: 'total' }], policyHardCap: true, costWeight: 0.5, policyBaselineModel: 'b', storeAnswers: true, policyStoreAnswers: false, baselineModel: '', allowModels: ['a'], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 3, createdAt: 5,
+  trialCreditNanoUsd: 1n, keptCreditNanoUsd: 2n, byokTokens: 4n, hardCap: true, costCaps: [{ capNanoUsd: 8_999_999_999_999_999n, period: 'day' }], policyCostCaps: [{ capNanoUsd: 7n, period: 'total' }], policyHardCap: true, costWeight: 0.5, policyBaselineModel: 'b', storeAnswers: true, policyStoreAnswers: false, baselineModel: '', allowModels: ['a'], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 3, createdAt: 5,
 };
 
 describe.each(stores)('account store in %s', (_name, open) => {

@@ -1,6 +1,8 @@
 /** Accounts: made, changed, suspended. */
+import { assert } from '@signalbox/kernel/assert';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
+import { isTier, tierTerms, type Variant } from '@signalbox/kernel/tiers';
 import type { SecretMaker } from './secrets.js';
 import type { AccountStore, Announcer } from './ports.js';
 import { OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyRecord } from './records.js';
@@ -13,6 +15,8 @@ export interface AccountsOptions {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly secrets: SecretMaker;
+  /** The deployment's. */
+  readonly variant: Variant;
 }
 
 export type Refused = { readonly problem: string };
@@ -20,7 +24,7 @@ export type Refused = { readonly problem: string };
 export interface Accounts {
   /** Makes an account, and its first key when `keyName` is not empty: the secret is answered only here. */
   create(wanted: AccountRecord, keyName: string, keyScopes: readonly string[]): Promise<{ readonly account: AccountRecord; readonly first?: { readonly key: KeyRecord; readonly secret: string } } | Refused>;
-  /** Undefined = no such account. Id and time of creation stay. */
+  /** Undefined = no such account. Id, time of creation and the largest trial credit stay. */
   set(id: string, change: (account: AccountRecord) => AccountRecord): Promise<AccountRecord | Refused | undefined>;
   find(id: string): Promise<AccountRecord | undefined>;
   /** Newest first. */
@@ -29,11 +33,18 @@ export interface Accounts {
 
 const PAGE_MAX = 1_000;
 
-export function createAccounts({ store, announcer, clock, ids, secrets }: AccountsOptions): Accounts {
+export function createAccounts({ store, announcer, clock, ids, secrets, variant }: AccountsOptions): Accounts {
+  /** What was promised free stays free: the larger of the credit of these terms and what earlier ones had. */
+  function keptCredit({ tier, variant: own, trialCreditNanoUsd, keptCreditNanoUsd }: AccountRecord): bigint | null {
+    assert(isTier(tier), 'A stored account has a known tier.');
+    const credit = trialCreditNanoUsd ?? tierTerms(own === 'A' || own === 'B' ? own : variant, tier).trialCreditNanoUsd;
+    return credit === null || (keptCreditNanoUsd !== null && keptCreditNanoUsd > credit) ? keptCreditNanoUsd : credit;
+  }
+
   return {
     create: async (wanted, keyName, keyScopes) => {
       const nowSeconds = Math.floor(clock.nowMs() / 1_000);
-      const account: AccountRecord = { ...wanted, id: ids('account'), createdAt: nowSeconds };
+      const account: AccountRecord = { ...wanted, id: ids('account'), createdAt: nowSeconds, keptCreditNanoUsd: null };
       const scopes = keyScopes.length === 0 ? OPERATOR_DEFAULT_SCOPES : [...new Set(keyScopes)];
       const problem = accountProblem(account) ?? (keyName === '' ? undefined : (nameProblem(keyName) ?? scopesProblem(scopes)));
       if (problem !== undefined) return { problem };
@@ -50,7 +61,7 @@ export function createAccounts({ store, announcer, clock, ids, secrets }: Accoun
       let problem: string | undefined;
       let wasSuspended = false;
       const account = await store.updateAccount(id, (current) => {
-        const next = { ...change(current), id: current.id, createdAt: current.createdAt };
+        const next = { ...change(current), id: current.id, createdAt: current.createdAt, keptCreditNanoUsd: keptCredit(current) };
         problem = accountProblem(next);
         wasSuspended = current.suspended;
         return problem === undefined ? next : current;

@@ -12,14 +12,14 @@ import { createSecretMaker } from './secrets.js';
 
 const PEPPER = 'a pepper of enough length';
 const WANTED: AccountRecord = {
-  id: '', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, byokTokens: null, hardCap: false,
+  id: '', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, keptCreditNanoUsd: null, byokTokens: null, hardCap: false,
   costCaps: [], policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: null, baselineModel: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: 0, policyCostCaps: [], policyHardCap: false, costWeight: null,
 };
 
 async function world() {
   const clock = createFakeClock();
   const told: string[] = [];
-  const options = { store: createMemoryStore(), announcer: { invalidated: ({ reason }: { reason: string }) => void told.push(reason) }, clock, ids: createIdSource(clock, randomBytes), secrets: createSecretMaker(new Secret(PEPPER), randomBytes) };
+  const options = { store: createMemoryStore(), announcer: { invalidated: ({ reason }: { reason: string }) => void told.push(reason) }, clock, ids: createIdSource(clock, randomBytes), secrets: createSecretMaker(new Secret(PEPPER), randomBytes), variant: 'A' as const };
   const accounts = createAccounts(options);
   const keys = createKeys(options);
   const made = await accounts.create(WANTED, 'first', []);

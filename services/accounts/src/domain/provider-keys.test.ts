@@ -9,7 +9,7 @@ import { createProviderKeys, type ProviderKeys } from './provider-keys.js';
 import type { AccountRecord } from './records.js';
 
 const ACCOUNT: AccountRecord = {
-  id: 'acct_1', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, byokTokens: null,
+  id: 'acct_1', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, keptCreditNanoUsd: null, byokTokens: null,
   hardCap: false, costCaps: [], policyCostCaps: [], policyHardCap: false, costWeight: null, policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: null, baselineModel: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: 0,
 };
 const wanted = (over: object = {}): Parameters<ProviderKeys['set']>[0] => ({ accountId: 'acct_1', provider: 'openai', secret: new Secret('sk-0123456789-last'), zdr: true, baseUrl: '', ...over });

@@ -27,6 +27,8 @@ export interface AccountRecord {
   readonly includedTokens: bigint | null;
   readonly overageNanoUsdPerMillion: bigint | null;
   readonly trialCreditNanoUsd: bigint | null;
+  /** Largest trial credit it had under earlier terms: pays on its bills still, and is no wall; null = none. */
+  readonly keptCreditNanoUsd: bigint | null;
   /** A month, over own provider credentials. */
   readonly byokTokens: bigint | null;
   readonly hardCap: boolean;

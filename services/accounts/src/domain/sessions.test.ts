@@ -24,7 +24,7 @@ async function world() {
   const key = newKeyRecord({ id: 'key_1', accountId: 'acct_1', name: 'k', prefix: made.prefix, scopes: ['keys'], createdAt: 0, expiresAt: null, limits: NO_LIMITS });
   await store.insertAccount(
     {
-      id: 'acct_1', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, byokTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, hardCap: false, costCaps: [], policyCostCaps: [], policyHardCap: false, policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: false, costWeight: null,
+      id: 'acct_1', name: 'one', tier: 'team', variant: '', suspended: false, requestsPerMinute: null, burstPerSecond: null, includedTokens: null, byokTokens: null, overageNanoUsdPerMillion: null, trialCreditNanoUsd: null, keptCreditNanoUsd: null, hardCap: false, costCaps: [], policyCostCaps: [], policyHardCap: false, policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: false, costWeight: null,
       baselineModel: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: 0,
     },
     { key, secret: { digest: made.digest, pepperId: secrets.pepperId, keyId: key.id, validUntil: null } },

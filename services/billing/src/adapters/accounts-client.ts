@@ -14,11 +14,13 @@ function termsOf(account: Account__Output, deployment: Variant): AccountTerms {
   assert(isTier(account.tier), 'A stored account has a known tier.');
   const tier = tierTerms(variant, account.tier);
   const own = (value: string | undefined, otherwise: bigint | null): bigint | null => (value === undefined ? otherwise : BigInt(value));
+  const credit = own(account.trialCreditNanoUsd, tier.trialCreditNanoUsd);
+  const kept = own(account.keptCreditNanoUsd, null);
   return {
     createdAtMs: Number(account.createdAt) * 1_000,
     terms: {
       tier: account.tier, variant, subscriptionNanoUsd: tier.subscriptionNanoUsd, includedTokens: own(account.includedTokens, tier.includedTokens),
-      overageNanoUsdPerMillion: own(account.overageNanoUsdPerMillion, tier.overageNanoUsdPerMillion), hardCap: account.hardCap, trialCreditNanoUsd: own(account.trialCreditNanoUsd, tier.trialCreditNanoUsd),
+      overageNanoUsdPerMillion: own(account.overageNanoUsdPerMillion, tier.overageNanoUsdPerMillion), hardCap: account.hardCap, trialCreditNanoUsd: credit === null || (kept !== null && kept > credit) ? kept : credit,
     },
   };
 }

@@ -23,6 +23,11 @@ describe('limits', () => {
     expect(limitsOf(callerWith({ account: { requestsPerMinute: 20, burstPerSecond: 1 } }))).toMatchObject({ burstPerSecond: 1 });
   });
 
+  test('a credit kept from earlier terms is no wall', () => {
+    expect(limitsOf(callerWith({ account: { tier: 'team', keptCreditNanoUsd: '5000000000' } })).trialCreditNanoUsd).toBeUndefined();
+    expect(limitsOf(callerWith({ account: { tier: 'free', trialCreditNanoUsd: '7', keptCreditNanoUsd: '5000000000' } })).trialCreditNanoUsd).toBe('7');
+  });
+
   test('gathers the caps of the account and of the key', () => {
     const caller = callerWith({ ...key({ costCapNanoUsd: '9', requestsPerMinute: 3 }), account: { costCaps: [{ capNanoUsd: '5', period: 'week' }] } });
     expect(limitsOf(caller)).toMatchObject({ keyRequestsPerMinute: 3, caps: [{ scope: 'account', period: 'WEEK', capNanoUsd: '5' }, { scope: 'key_1', period: 'TOTAL', capNanoUsd: '9' }] });

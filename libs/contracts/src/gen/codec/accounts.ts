@@ -112,6 +112,7 @@ export function writeAccount(w: Writer, m: Account): void {
   if (m.policyBaselineModel !== undefined && m.policyBaselineModel !== '') { w.uint32(210); w.string(m.policyBaselineModel); }
   if (m.storeAnswers === true) { w.uint32(216); w.bool(m.storeAnswers); }
   if (m.policyStoreAnswers !== undefined && m.policyStoreAnswers !== null) { w.uint32(224); w.bool(m.policyStoreAnswers); }
+  if (m.keptCreditNanoUsd !== undefined && m.keptCreditNanoUsd !== null) { w.uint32(232); w.int64(m.keptCreditNanoUsd); }
 }
 export function readAccount(r: Reader, end: number): AccountOut {
   let v1: string = '';
@@ -142,6 +143,7 @@ export function readAccount(r: Reader, end: number): AccountOut {
   let v26: string = '';
   let v27: boolean = false;
   let v28: boolean | undefined;
+  let v29: string | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -173,11 +175,12 @@ export function readAccount(r: Reader, end: number): AccountOut {
       case 210: v26 = r.string(end); break;
       case 216: v27 = r.bool(); break;
       case 224: v28 = r.bool(); break;
+      case 232: v29 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { id: v1, name: v2, tier: v3, variant: v4, suspended: v5, requestsPerMinute: v6, burstPerSecond: v7, includedTokens: v8, overageNanoUsdPerMillion: v9, trialCreditNanoUsd: v10, hardCap: v11, costCaps: v12, baselineModel: v13, allowModels: v14, denyModels: v15, allowProviders: v16, denyProviders: v17, routingMode: v18, billingAnchorDay: v19, createdAt: v20, policyCostCaps: v21, policyHardCap: v22, costWeight: v23, providerKeys: v24, byokTokens: v25, policyBaselineModel: v26, storeAnswers: v27, policyStoreAnswers: v28 } as AccountOut;
+  return { id: v1, name: v2, tier: v3, variant: v4, suspended: v5, requestsPerMinute: v6, burstPerSecond: v7, includedTokens: v8, overageNanoUsdPerMillion: v9, trialCreditNanoUsd: v10, hardCap: v11, costCaps: v12, baselineModel: v13, allowModels: v14, denyModels: v15, allowProviders: v16, denyProviders: v17, routingMode: v18, billingAnchorDay: v19, createdAt: v20, policyCostCaps: v21, policyHardCap: v22, costWeight: v23, providerKeys: v24, byokTokens: v25, policyBaselineModel: v26, storeAnswers: v27, policyStoreAnswers: v28, keptCreditNanoUsd: v29 } as AccountOut;
 }
 export function copyAccount(m: Account): AccountOut {
   const v1 = m.id !== undefined && m.id !== null ? m.id : '';
@@ -208,7 +211,8 @@ export function copyAccount(m: Account): AccountOut {
   const v26 = m.policyBaselineModel !== undefined && m.policyBaselineModel !== null ? m.policyBaselineModel : '';
   const v27 = m.storeAnswers !== undefined && m.storeAnswers !== null ? m.storeAnswers : false;
   const v28 = m.policyStoreAnswers !== undefined && m.policyStoreAnswers !== null ? m.policyStoreAnswers : undefined;
-  return { id: v1, name: v2, tier: v3, variant: v4, suspended: v5, requestsPerMinute: v6, burstPerSecond: v7, includedTokens: v8, overageNanoUsdPerMillion: v9, trialCreditNanoUsd: v10, hardCap: v11, costCaps: v12, baselineModel: v13, allowModels: v14, denyModels: v15, allowProviders: v16, denyProviders: v17, routingMode: v18, billingAnchorDay: v19, createdAt: v20, policyCostCaps: v21, policyHardCap: v22, costWeight: v23, providerKeys: v24, byokTokens: v25, policyBaselineModel: v26, storeAnswers: v27, policyStoreAnswers: v28 } as AccountOut;
+  const v29 = m.keptCreditNanoUsd !== undefined && m.keptCreditNanoUsd !== null ? copyInt64(m.keptCreditNanoUsd) : undefined;
+  return { id: v1, name: v2, tier: v3, variant: v4, suspended: v5, requestsPerMinute: v6, burstPerSecond: v7, includedTokens: v8, overageNanoUsdPerMillion: v9, trialCreditNanoUsd: v10, hardCap: v11, costCaps: v12, baselineModel: v13, allowModels: v14, denyModels: v15, allowProviders: v16, denyProviders: v17, routingMode: v18, billingAnchorDay: v19, createdAt: v20, policyCostCaps: v21, policyHardCap: v22, costWeight: v23, providerKeys: v24, byokTokens: v25, policyBaselineModel: v26, storeAnswers: v27, policyStoreAnswers: v28, keptCreditNanoUsd: v29 } as AccountOut;
 }
 
 export function writeProviderKey(w: Writer, m: ProviderKey): void {

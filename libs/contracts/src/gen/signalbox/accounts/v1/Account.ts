@@ -34,6 +34,7 @@ export interface Account {
   'policyBaselineModel'?: (string);
   'storeAnswers'?: (boolean);
   'policyStoreAnswers'?: (boolean);
+  'keptCreditNanoUsd'?: (number | string | Long);
   '_requestsPerMinute'?: "requestsPerMinute";
   '_burstPerSecond'?: "burstPerSecond";
   '_includedTokens'?: "includedTokens";
@@ -42,6 +43,7 @@ export interface Account {
   '_costWeight'?: "costWeight";
   '_byokTokens'?: "byokTokens";
   '_policyStoreAnswers'?: "policyStoreAnswers";
+  '_keptCreditNanoUsd'?: "keptCreditNanoUsd";
 }
 
 export interface Account__Output {
@@ -73,6 +75,7 @@ export interface Account__Output {
   'policyBaselineModel': (string);
   'storeAnswers': (boolean);
   'policyStoreAnswers'?: (boolean);
+  'keptCreditNanoUsd'?: (string);
   '_requestsPerMinute'?: "requestsPerMinute";
   '_burstPerSecond'?: "burstPerSecond";
   '_includedTokens'?: "includedTokens";
@@ -81,4 +84,5 @@ export interface Account__Output {
   '_costWeight'?: "costWeight";
   '_byokTokens'?: "byokTokens";
   '_policyStoreAnswers'?: "policyStoreAnswers";
+  '_keptCreditNanoUsd'?: "keptCreditNanoUsd";
 }
