@@ -8,19 +8,21 @@ import { startRounds } from './rounds.js';
 const NOVEMBER = Date.UTC(2026, 10, 1);
 const MINUTE = 60_000;
 
-/** When rounds closed periods, from a start 70.5 s before November, in ms from its beginning; the first `failures` in it are in vain. */
-async function rounds(failures: number): Promise<readonly number[]> {
+type Answer = 'in vain' | 'waits' | 'closes' | 'nothing';
+/** When rounds closed periods, from a start 70.5 s before November, in ms from its beginning. `answers`: those of November, the last one for ever. */
+async function rounds(...answers: readonly Answer[]): Promise<readonly number[]> {
   const clock = createFakeClock(NOVEMBER - MINUTE - 10_500);
   const at: number[] = [];
-  let left = failures;
+  let asked = 0;
   const begun = startRounds({
     books: { reconcile: () => Promise.resolve([]), deadWaiting: () => Promise.resolve(0) },
     keeper: {
       bill: () => Promise.resolve(undefined),
       closePeriods: (nowMs) => {
         at.push(nowMs - NOVEMBER);
-        if (nowMs >= NOVEMBER && (left -= 1) >= 0) return Promise.reject(new Fault('accounts_unavailable', 'away'));
-        return Promise.resolve({ closed: [], waiting: nowMs < NOVEMBER ? [] : [{ period: '2026-10', reason: 'not_over', writer: '' }] });
+        const answer = nowMs < NOVEMBER ? 'nothing' : answers[Math.min(asked++, answers.length - 1)];
+        if (answer === 'in vain') return Promise.reject(new Fault('accounts_unavailable', 'away'));
+        return Promise.resolve({ closed: answer === 'closes' ? ['2026-10'] : [], waiting: answer === 'waits' ? [{ period: '2026-10', reason: 'not_over', writer: '' }] : [] });
       },
     },
     clock, log: silentLog, metrics: createBillingMetrics(false), everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf: () => 0n,
@@ -32,9 +34,14 @@ async function rounds(failures: number): Promise<readonly number[]> {
 }
 
 test('a round comes at the end of a period, when its terms are read, then each minute while it waits', async () => {
-  expect(await rounds(0)).toEqual([-50_500, 0, MINUTE]);
+  expect(await rounds('waits')).toEqual([-50_500, 0, MINUTE]);
 });
 
 test('while that round is in vain it is tried again each second', async () => {
-  expect(await rounds(2)).toEqual([-50_500, 0, 1_000, 2_000, MINUTE + 2_000]);
+  expect(await rounds('in vain', 'in vain', 'waits')).toEqual([-50_500, 0, 1_000, 2_000, MINUTE + 2_000]);
+});
+
+test('after a close comes one more, for what is left of a long pause', async () => {
+  expect(await rounds('closes', 'nothing')).toEqual([-50_500, 0, MINUTE]);
+  expect(await rounds('nothing')).toEqual([-50_500, 0]);
 });

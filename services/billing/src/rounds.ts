@@ -53,11 +53,11 @@ export function startRounds({ books, keeper, clock, log, metrics, everyMs, perio
     if (dead > 0) log.error('Events wait in dead_events; no period closes until an operator has dealt with them.', { count: dead });
     const period = periodAt(clock.nowMs(), periodSeconds).id;
     let hasClosed = false;
-    // Nothing falls due while the period is the same and none is waiting.
+    // Nothing falls due while the period is the same and none is waiting; of a long pause a round closes only some.
     if (hasWaiting || period !== lastPeriod) {
       const { closed, waiting } = await keeper.closePeriods(clock.nowMs());
       lastPeriod = period;
-      hasWaiting = waiting.length > 0;
+      hasWaiting = waiting.length > 0 || closed.length > 0;
       hasClosed = closed.length > 0;
       metrics.periodsClosed(closed.length);
       metrics.periodsWaiting(new Set(waiting.map((each) => each.period)).size);

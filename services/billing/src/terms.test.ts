@@ -22,7 +22,7 @@ let database: Database<unknown>;
 let store: LedgerStore;
 let books: BooksStore;
 let accounts = new Map<string, AccountTerms>();
-const keeperOf = (): Bookkeeper => createBookkeeper({ store: books, accounts: { termsOf: (id) => Promise.resolve(accounts.get(id)), all: () => Promise.resolve(accounts) }, periodSeconds: undefined, graceMs: GRACE_MS });
+const keeperOf = (own: Partial<BooksStore> = {}): Bookkeeper => createBookkeeper({ store: { ...books, ...own }, accounts: { termsOf: (id) => Promise.resolve(accounts.get(id)), all: () => Promise.resolve(accounts) }, periodSeconds: undefined, graceMs: GRACE_MS });
 const tierOf = async (id: string, period: string, nowMs: number): Promise<string | undefined> => (await keeperOf().bill(id, period, nowMs))?.terms.tier;
 
 beforeAll(async () => {
@@ -67,4 +67,10 @@ test('of replicas that write at once, the first writes each account once, and no
   await books.writeTerms('2026-11', new Map([['straggler', terms('team')]]));
   accounts.set('straggler', account('team', NOVEMBER));
   expect(await tierOf('straggler', '2026-11', JANUARY)).toBeUndefined();
+});
+
+test('what comes into the way while a period is closed is told, so that it is tried again', async () => {
+  await store.register('w', '', 5n, JANUARY + GRACE_MS, 0);
+  const hasty = keeperOf({ writerReports: () => Promise.resolve([]) });
+  expect(await hasty.closePeriods(JANUARY + GRACE_MS)).toEqual({ closed: [], waiting: [{ period: '2026-12', reason: 'writer_behind', writer: 'w' }] });
 });

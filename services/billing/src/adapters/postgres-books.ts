@@ -165,11 +165,12 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         await run(OWN_PERIODS, []);
         const writers = await run<WriterRow>({ name: 'billing_writer_reports', text: WRITERS }, []);
         const [dead] = await run<{ count: bigint }>({ name: 'billing_dead_waiting', text: DEAD_WAITING }, []);
-        if (closeBlockers({ boundaryMs: endMs, nowMs, graceMs, writers: writers.map(reportOf), deadEvents: Number(dead?.count ?? 0) }).length > 0) return false;
+        const blockers = closeBlockers({ boundaryMs: endMs, nowMs, graceMs, writers: writers.map(reportOf), deadEvents: Number(dead?.count ?? 0) });
+        if (blockers.length > 0) return blockers;
         const made = await run({ name: 'billing_close', text: 'insert into closed_periods (period, start_ms, end_ms, closed_at_ms) values ($1, $2::bigint, $3::bigint, $4::bigint) on conflict do nothing returning id' }, [id, startMs, endMs, nowMs]);
-        if (made.length === 0) return false;
+        if (made.length === 0) return 'was_closed';
         await addTerms(run, id, terms);
-        return true;
+        return 'closed';
       }),
     reconcile: async (nowMs) => {
       const writers = (await sql.raw<WriterRow>(WRITERS).execute(db)).rows.map(reportOf).filter(({ gaps, lastSeq, ledgerSeq, isDeclaredLost }) => !isDeclaredLost && (gaps > 0n || ledgerSeq < lastSeq));

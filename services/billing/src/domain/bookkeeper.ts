@@ -1,5 +1,5 @@
 /** Bills and the closing of periods: the ledger's sums, the terms of the accounts, and the rules of ledger-core. */
-import { closeBlockers } from '@signalbox/ledger-core/close';
+import { closeBlockers, type CloseBlocker } from '@signalbox/ledger-core/close';
 import { periodAt, periodSpan, type PeriodSpan } from '@signalbox/ledger-core/periods';
 import { statementOf, type BillingTerms, type Statement } from '@signalbox/ledger-core/statement';
 import type { BooksStore, PeriodCharge } from './books.js';
@@ -94,19 +94,26 @@ export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: Bo
       const [writers, deadEvents, all] = [await store.writerReports(), await store.deadWaiting(), await accounts.all()];
       const closed: string[] = [];
       const waiting: Waiting[] = [];
+      const wait = ({ id }: PeriodSpan, blockers: readonly CloseBlocker[]): void => void waiting.push(...blockers.map(({ reason, writer }) => ({ period: id, reason, writer })));
       const termsFor = ({ endMs }: PeriodSpan): ReadonlyMap<string, BillingTerms> => new Map([...all].filter(([, { createdAtMs }]) => createdAtMs < endMs).map(([accountId, each]) => [accountId, each.terms]));
       // Whatever stands in the way: a tier that changes while a period waits is none of its terms.
       for (const span of spans) await store.writeTerms(span.id, termsFor(span));
       for (const span of spans) {
         const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs, graceMs, writers, deadEvents });
         if (blockers.length > 0) {
-          waiting.push(...blockers.map(({ reason, writer }) => ({ period: span.id, reason, writer })));
+          wait(span, blockers);
           continue;
         }
         const terms = termsFor(span);
         // Before there was anyone to bill there is no bill to make.
         if (terms.size === 0 && !withRows.has(span.id)) continue;
-        if (await store.close(span, terms, nowMs)) closed.push(span.id);
+        const outcome = await store.close(span, terms, nowMs);
+        if (outcome === 'closed') closed.push(span.id);
+        else if (outcome !== 'was_closed') {
+          // No later one closes before it: bills are counted in the order of their periods.
+          wait(span, outcome);
+          break;
+        }
       }
       return { closed, waiting };
     },

@@ -1,6 +1,6 @@
 /** What the books answer: reports, requests, bills, comparisons, proofs. Amounts are nano-USD; times milliseconds since the epoch. */
 import type { AdjustmentRow, BillingTerms, SpendSum } from '@signalbox/ledger-core/statement';
-import type { WriterReport } from '@signalbox/ledger-core/close';
+import type { CloseBlocker, WriterReport } from '@signalbox/ledger-core/close';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import type { LedgerRowView } from './ports.js';
 
@@ -174,8 +174,8 @@ export interface BooksStore {
   writeTerms(period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void>;
   writerReports(): Promise<readonly WriterReport[]>;
   deadWaiting(): Promise<number>;
-  /** Closes the period unless what stands in the way, asked again inside the transaction, says no. `terms` are for accounts that have none written. False: it was closed or blocked. */
-  close(period: { readonly id: string; readonly startMs: number; readonly endMs: number }, terms: ReadonlyMap<string, BillingTerms>, nowMs: number): Promise<boolean>;
+  /** Closes the period unless what stands in the way, asked again inside the transaction, says no. `terms` are for accounts that have none written. Answers what stands in the way; `was_closed`: another replica did it. */
+  close(period: { readonly id: string; readonly startMs: number; readonly endMs: number }, terms: ReadonlyMap<string, BillingTerms>, nowMs: number): Promise<'closed' | 'was_closed' | readonly CloseBlocker[]>;
   /** Compares and keeps what was found. */
   reconcile(nowMs: number): Promise<readonly ReconcileRow[]>;
   importProviderUsage(provider: string, days: readonly ProviderDay[], nowMs: number): Promise<void>;
