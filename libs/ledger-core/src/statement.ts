@@ -31,6 +31,7 @@ export interface SpendSum {
 
 /** An adjustment row that changes what the account is charged; its amount may be negative. */
 export interface AdjustmentRow {
+  /** Empty: the sum of all that are not told one by one. */
   readonly requestId: string;
   readonly amountNanoUsd: bigint;
   /** Period of the reservation when that was closed already, else empty. */
@@ -138,7 +139,7 @@ export function statementOf({ terms, sums, adjustments, earlier }: StatementInpu
   for (const sum of sorted) if (!isPlugin(sum)) spend('model_spend', sum);
   for (const sum of sorted) if (isPlugin(sum)) spend('plugin', sum);
   for (const { requestId, amountNanoUsd, latePeriod } of adjustments) {
-    add('adjustment', latePeriod === '' ? 'Correction of a charge' : `Correction of a charge of ${latePeriod}`, amountNanoUsd, { requestId });
+    add('adjustment', requestId === '' ? 'Further corrections of charges' : latePeriod === '' ? 'Correction of a charge' : `Correction of a charge of ${latePeriod}`, amountNanoUsd, { requestId });
   }
   const charged = total(lines, 'model_spend', 'plugin', 'adjustment');
   const paid = creditUsed([...earlier, { chargeNanoUsd: charged, trialCreditNanoUsd: terms.trialCreditNanoUsd }]) - creditUsed(earlier);

@@ -288,6 +288,17 @@ test('a proof finds what was changed behind the triggers', async () => {
   await tamper(`update totals set charge_nano_usd = charge_nano_usd + 1 where account_id = 'x' and scope = 'account' and period_id = 'total'`, `update totals set charge_nano_usd = charge_nano_usd - 1 where account_id = 'x' and scope = 'account' and period_id = 'total'`, ['I9']);
 });
 
+test('a bill with more corrections than lines asks for all of them', async () => {
+  accounts.set('corrected', team);
+  await sql`insert into ledger_entries (account_id, seq, at_ms, kind, request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, provider, period, card_id, key_id, applies_to, flags, detail, hash)
+    select 'corrected', n, ${FEBRUARY}::bigint, 'adjustment', 'corrected-' || n, 1, -3, 0, 0, 'provider', 'p', '2026-02', 'c', 'k', 'charge', '{}', '{}', 'h' from generate_series(1, 10002) n`.execute(database.db);
+  await sql`insert into usage_days (account_id, day, period, provider, key_id, model, requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd)
+    values ('corrected', '2026-02-01', '2026-02', 'p', 'k', 'm', 10002, 0, 0, 0, 0, 100000, 100000, -30006, 0)`.execute(database.db);
+  const statement = (await keeper.bill('corrected', '2026-02', clock.nowMs()))?.statement;
+  expect(statement).toMatchObject({ adjustmentsNanoUsd: -30_006n, totalNanoUsd: 99_000_069_994n });
+  expect(statement?.lines.filter(({ kind }) => kind === 'adjustment').slice(-2)).toMatchObject([{ requestId: 'corrected-10000', amountNanoUsd: -3n }, { requestId: '', amountNanoUsd: -6n, description: 'Further corrections of charges' }]);
+});
+
 test('lists, requests and sums are read by an index, however long the ledger is', async () => {
   await sql`insert into ledger_entries (account_id, seq, at_ms, kind, request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, provider, period, card_id, key_id, applies_to, flags, detail, hash, charge_hash)
     select 'big', n * 2, ${JANUARY}::bigint + n * 1000, 'attempt', 'big-' || n, 1, 20, 15, 0, 'provider', 'p', '2026-01', 'c', 'k', '', '{}', '{"model":"m"}', 'h', 'h' from generate_series(1, 20000) n`.execute(database.db);

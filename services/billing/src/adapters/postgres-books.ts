@@ -3,7 +3,7 @@ import { assert } from '@signalbox/kernel/assert';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { closeBlockers } from '@signalbox/ledger-core/close';
 import { chainHash } from '@signalbox/ledger-core/hash-chain';
-import type { BillingTerms } from '@signalbox/ledger-core/statement';
+import type { AdjustmentRow, BillingTerms } from '@signalbox/ledger-core/statement';
 import type { Database } from '@signalbox/sql/database';
 import type { RunPrepared } from '@signalbox/sql/prepared';
 import { sql } from 'kysely';
@@ -19,7 +19,7 @@ const RECONCILED_DAYS = 35;
 /** Runs of the comparison that are kept: a month of hours. */
 const KEPT_MS = 31 * 86_400_000;
 const DAY_MS = 86_400_000;
-/** Lines of one bill that name a request. */
+/** Lines of one bill that name a request; one more tells the sum of the rest. */
 const ADJUSTMENT_LINES_MAX = 10_000;
 /** Accounts whose sums differ from their rows, told one by one. */
 const ACCOUNT_ROWS_MAX = 1_000;
@@ -129,8 +129,8 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
     },
     periodSums: (accountId, period) =>
       db.transaction().setIsolationLevel('repeatable read').execute(async (transaction) => {
-        const sums = await sql<{ model: string; provider: string; requests: bigint; tokens: bigint; byok_tokens: bigint; charge: bigint }>`select model, provider, sum(requests)::bigint as requests, sum(tokens)::bigint as tokens,
-          sum(byok_tokens)::bigint as byok_tokens, sum(charge_nano_usd)::bigint as charge from usage_days where account_id = ${accountId} and period = ${period} group by model, provider`.execute(transaction);
+        const sums = await sql<{ model: string; provider: string; requests: bigint; tokens: bigint; byok_tokens: bigint; charge: bigint; adjusted: bigint }>`select model, provider, sum(requests)::bigint as requests, sum(tokens)::bigint as tokens,
+          sum(byok_tokens)::bigint as byok_tokens, sum(charge_nano_usd)::bigint as charge, sum(adjusted_nano_usd)::bigint as adjusted from usage_days where account_id = ${accountId} and period = ${period} group by model, provider`.execute(transaction);
         const adjustments = await sql<{ request_id: string; amount_nano_usd: bigint; late_period: string | null }>`select e.request_id, e.amount_nano_usd,
           case when e.flags @> '{late}' then (select c.period from ledger_entries c where (c.kind = 'charge' or c.charge_hash is not null) and c.request_id = e.request_id) end as late_period
           from ledger_entries e where e.account_id = ${accountId} and e.kind = 'adjustment' and e.period = ${period} and e.applies_to = 'charge' order by e.seq limit ${ADJUSTMENT_LINES_MAX}`.execute(transaction);
@@ -138,9 +138,12 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
           (select period, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge from usage_days where account_id = ${accountId} group by period) u left join closed_terms t on t.account_id = ${accountId} and t.period = u.period`.execute(transaction);
         const closed = await sql<{ closed_at_ms: bigint }>`select closed_at_ms from closed_periods where period = ${period}`.execute(transaction);
         const terms = await sql<{ terms: TermsJson }>`select terms from closed_terms where account_id = ${accountId} and period = ${period}`.execute(transaction);
+        const lines: AdjustmentRow[] = adjustments.rows.map((row) => ({ requestId: row.request_id, amountNanoUsd: row.amount_nano_usd, latePeriod: row.late_period ?? '' }));
+        const further = sums.rows.reduce((sum, { adjusted }) => sum + adjusted, 0n) - lines.reduce((sum, { amountNanoUsd }) => sum + amountNanoUsd, 0n);
+        if (further !== 0n) lines.push({ requestId: '', amountNanoUsd: further, latePeriod: '' });
         return {
           sums: sums.rows.map((row) => ({ model: row.model, provider: row.provider, requests: row.requests, tokens: row.tokens, byokTokens: row.byok_tokens, chargeNanoUsd: row.charge })),
-          adjustments: adjustments.rows.map((row) => ({ requestId: row.request_id, amountNanoUsd: row.amount_nano_usd, latePeriod: row.late_period ?? '' })),
+          adjustments: lines,
           charges: charges.rows.map((row) => ({ period: row.period, chargeNanoUsd: row.charge, terms: row.terms === null ? undefined : termsOf(row.terms) })),
           closedAtMs: Number(closed.rows[0]?.closed_at_ms ?? 0),
           terms: terms.rows[0] === undefined ? undefined : termsOf(terms.rows[0].terms),
