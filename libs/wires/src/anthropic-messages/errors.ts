@@ -1,6 +1,6 @@
 /** What a refusal of the Messages API means, and what of it a client may read. */
 import { failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
-import { failureOf, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
+import { failureOf, isPage, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
 const CLASSES: Readonly<Record<string, FailureClass>> = {
   invalid_request_error: 'BAD_REQUEST',
@@ -19,6 +19,10 @@ const STATUS_CLASSES: Readonly<Record<number, FailureClass>> = { 400: 'BAD_REQUE
 const FRAME_STATUSES: Readonly<Record<string, number>> = { rate_limit_error: 429, overloaded_error: 529, api_error: 500, timeout_error: 504 };
 const CONTEXT = /prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|input is too long/i;
 const NO_CREDIT = /credit balance|spend limit|insufficient (?:funds|quota|balance)|usage limits/i;
+/** The same under a type that blames the request, word for word: a sentence that only holds such words may repeat a client's. */
+const NO_CREDIT_SENTENCE = /^(?:Your credit balance is too low to access the (?:Anthropic|Claude) API\b|You have reached your specified API usage limits\b|This organization has been disabled\b)/;
+/** A permission that one model wants: of the Messages API there is no other resource. */
+const OF_A_MODEL = /\bmodels?\b|\bclaude-|specified resource/i;
 const POLICY = /content filtering policy|usage policy/i;
 /** One model's or host's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) support(?:ed)?\b|not available/i;
@@ -28,9 +32,10 @@ function textOf(error: JsonObject, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-function refine(told: FailureClass, message: string): FailureClass {
+function refine(told: FailureClass, type: string, status: number, message: string): FailureClass {
+  if (told === 'CREDENTIAL') return (type === 'permission_error' || status === 403) && OF_A_MODEL.test(message) ? 'NOT_FOUND' : told;
   if (told !== 'BAD_REQUEST') return told === 'RATE_LIMITED' && NO_CREDIT.test(message) ? 'CREDENTIAL' : told;
-  if (NO_CREDIT.test(message)) return 'CREDENTIAL';
+  if (NO_CREDIT_SENTENCE.test(message)) return 'CREDENTIAL';
   if (CONTEXT.test(message)) return 'CONTEXT_LENGTH';
   return POLICY.test(message) ? 'CONTENT_POLICY' : 'BAD_REQUEST';
 }
@@ -38,7 +43,7 @@ function refine(told: FailureClass, message: string): FailureClass {
 function classify(error: JsonObject, byStatus: FailureClass, status: number, retryAfterMs: number): Failure {
   const type = textOf(error, 'type');
   const message = textOf(error, 'message');
-  const told = refine((Object.hasOwn(CLASSES, type) ? CLASSES[type] : undefined) ?? byStatus, message);
+  const told = refine((Object.hasOwn(CLASSES, type) ? CLASSES[type] : undefined) ?? byStatus, type, status, message);
   const reason = failureOf(told, status, retryAfterMs, message, '');
   return told === 'BAD_REQUEST' && LACK.test(message) ? { ...reason, retryable: true } : reason;
 }
@@ -56,7 +61,8 @@ export function classifyMessagesRefusal({ status, headers, body, nowMs }: Refusa
   const error = errorOf(body);
   const byStatus = STATUS_CLASSES[status] ?? 'PROVIDER_ERROR';
   if (error !== undefined && byStatus !== 'PROVIDER_ERROR') return classify(error, byStatus, status, retryAfterMs);
-  return { ...failure(byStatus === 'BAD_REQUEST' || byStatus === 'CONTEXT_LENGTH' ? 'PROVIDER_ERROR' : byStatus, true, status), retryAfterMs };
+  const isBetween = byStatus === 'BAD_REQUEST' || byStatus === 'CONTEXT_LENGTH' || (status === 403 && isPage(body));
+  return { ...failure(isBetween ? 'PROVIDER_ERROR' : byStatus, true, status), retryAfterMs };
 }
 
 /** Classifies an `error` event, or an error body that came with a 200. */

@@ -1,6 +1,6 @@
 /** What a refusal of Bedrock means, and what of it a client may read. */
 import { failure, isObject, type Failure, type FailureClass } from '../canonical.js';
-import { failureOf, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
+import { failureOf, isPage, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
 /** By the exception's name without `Exception`, lower case. */
 const CLASSES: Readonly<Record<string, FailureClass>> = {
@@ -35,6 +35,8 @@ const EVENT_STATUSES: Readonly<Record<string, number>> = { internalserver: 500, 
 const CONTEXT = /input is too long|prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|maximum (?:number of )?tokens|exceeds? the maximum (?:input|context)/i;
 /** The credential is sound: this model is not open to it, or not under this id. */
 const NO_MODEL = /access to (?:the|this) model|model access|model identifier is invalid|on-demand throughput|inference profile|end of its life|legacy/i;
+/** Policies of IAM may allow some models and not others. */
+const RESOURCE_OF_A_MODEL = /on resource: arn:\S+:(?:foundation-model|inference-profile|application-inference-profile|provisioned-model)\//i;
 const POLICY = /content filter|guardrail|usage policy|blocked by/i;
 /** One model's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) (?:currently )?support|not available/i;
@@ -47,6 +49,7 @@ function nameOf(type: string): string {
 
 function refine(told: FailureClass, message: string): FailureClass {
   if ((told === 'CREDENTIAL' || told === 'BAD_REQUEST') && NO_MODEL.test(message)) return 'NOT_FOUND';
+  if (told === 'CREDENTIAL' && RESOURCE_OF_A_MODEL.test(message)) return 'NOT_FOUND';
   if (told !== 'BAD_REQUEST') return told;
   if (CONTEXT.test(message)) return 'CONTEXT_LENGTH';
   return POLICY.test(message) ? 'CONTENT_POLICY' : 'BAD_REQUEST';
@@ -69,7 +72,8 @@ export function classifyConverseRefusal({ status, headers, body, nowMs }: Refusa
   const retryAfterMs = readRetryAfter(headers, nowMs);
   const byStatus = STATUS_CLASSES[status] ?? 'PROVIDER_ERROR';
   const parsed = readRefusalJson(body);
-  if (!isObject(parsed)) return { ...failure(byStatus === 'BAD_REQUEST' || byStatus === 'CONTEXT_LENGTH' ? 'PROVIDER_ERROR' : byStatus, true, status), retryAfterMs };
+  const isBetween = byStatus === 'BAD_REQUEST' || byStatus === 'CONTEXT_LENGTH' || (status === 403 && isPage(body));
+  if (!isObject(parsed)) return { ...failure(isBetween ? 'PROVIDER_ERROR' : byStatus, true, status), retryAfterMs };
   const header = headers['x-amzn-errortype'];
   const type = typeof header === 'string' ? header : (header?.[0] ?? (typeof parsed['__type'] === 'string' ? parsed['__type'] : ''));
   return classify(nameOf(type), byStatus, messageOf(parsed), status, retryAfterMs);

@@ -229,6 +229,8 @@ describe('errors', () => {
     [400, 'ServiceQuotaExceededException', { message: 'Your request exceeds the service quota.' }, 'RATE_LIMITED', true],
     [403, 'AccessDeniedException', { Message: 'User: arn:aws:iam::123:user/x is not authorized to perform: bedrock:InvokeModel' }, 'CREDENTIAL', true],
     [403, 'AccessDeniedException', { message: "You don't have access to the model with the specified model ID." }, 'NOT_FOUND', true],
+    [403, 'AccessDeniedException', { Message: 'User: arn:aws:iam::123:user/x is not authorized to perform: bedrock:InvokeModel on resource: arn:aws:bedrock:us-east-1::foundation-model/x because no identity-based policy allows the bedrock:InvokeModel action' }, 'NOT_FOUND', true],
+    [403, '', '<html>from something in between</html>', 'PROVIDER_ERROR', true],
     [403, 'UnrecognizedClientException', { message: 'The security token included in the request is invalid.' }, 'CREDENTIAL', true],
     [403, 'InvalidSignatureException', { message: 'The request signature we calculated does not match.' }, 'CREDENTIAL', true],
     [403, 'ExpiredTokenException', { message: 'The security token included in the request is expired' }, 'CREDENTIAL', true],

@@ -1,6 +1,6 @@
 /** What a refusal of Cohere's means, and what of it a client may read. */
 import { isObject, type Failure, type FailureClass } from '../canonical.js';
-import { classifyFacts, failureOf, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
+import { classifyFacts, failureOf, isPage, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
 /** Of a trial key: the month's calls are used up, which no waiting of ours mends. */
 const MONTH_USED_UP = /\/ ?month/i;
@@ -17,13 +17,14 @@ function classOf(status: number, message: string | undefined): FailureClass {
   if (status === INVALID_TOKEN) return 'CREDENTIAL';
   if (status === CLIENT_CLOSED) return 'PROVIDER_ERROR';
   if (status === 429 && MONTH_USED_UP.test(message ?? '')) return 'CREDENTIAL';
-  return classifyFacts(status, message === undefined ? undefined : { message, text: message, param: '' });
+  return classifyFacts(status, message === undefined ? undefined : { message, code: '', text: message, param: '' });
 }
 
 /** Classifies an answer that is not 2xx. */
 export function classifyCohereRefusal({ status, headers, body, nowMs }: Refusal): Failure {
   const message = messageOf(readRefusalJson(body));
-  return failureOf(classOf(status, message), status, readRetryAfter(headers, nowMs), message ?? '', '');
+  const told = message === undefined && status === 403 && isPage(body) ? 'PROVIDER_ERROR' : classOf(status, message);
+  return failureOf(told, status, readRetryAfter(headers, nowMs), message ?? '', '');
 }
 
 /** Classifies a body or event of a 200 that holds an error and no answer. */

@@ -1,6 +1,6 @@
 /** What a refusal of Google's APIs means, and what of it a client may read. */
 import { failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
-import { classifyFacts, failureOf, readRefusalJson, readRetryAfter, retryAfterFromMs, type Refusal } from '../openai-chat/errors.js';
+import { classifyFacts, failureOf, isPage, readRefusalJson, readRetryAfter, retryAfterFromMs, type Refusal } from '../openai-chat/errors.js';
 
 /** ErrorInfo reasons that are about our key, project or account. */
 const OURS = /^(?:API_KEY_|ACCESS_TOKEN_|CONSUMER_|SERVICE_DISABLED|BILLING_DISABLED|ACCOUNT_|CREDENTIALS_MISSING|USER_PROJECT_DENIED|IAM_PERMISSION_DENIED)/;
@@ -9,6 +9,8 @@ const POLICY = /responsible ai|prohibited (?:use|content)|violates? (?:our|googl
 const NO_CREDIT = /credits? (?:is|are|has been|have been) depleted|billing account|location is not supported/i;
 /** One model's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) (?:enabled|supported|available) (?:for|in|by|on)\b|does(?: not|n't) support/i;
+/** The status of what is ours behind a 400. Of those that blame the request a message may repeat what a client sent. */
+const STATUS_OF_OURS = 'FAILED_PRECONDITION';
 const OVERLOADED: ReadonlySet<string> = new Set(['CANCELLED', 'UNKNOWN', 'DEADLINE_EXCEEDED', 'ABORTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS']);
 
 interface GoogleError {
@@ -54,16 +56,17 @@ function classOf(status: number, error: GoogleError | undefined): FailureClass {
   // The sentence about "your current quota" stands in every 429, those of the minute included.
   if (status === 429 || error.status === 'RESOURCE_EXHAUSTED') return NO_CREDIT.test(message) ? 'CREDENTIAL' : 'RATE_LIMITED';
   if (status === 499 || OVERLOADED.has(error.status)) return 'PROVIDER_ERROR';
-  if (NO_CREDIT.test(message)) return 'CREDENTIAL';
+  if (NO_CREDIT.test(message) && (status !== 400 || error.status === STATUS_OF_OURS)) return 'CREDENTIAL';
   if (status === 400 && CONTEXT.test(message)) return 'CONTEXT_LENGTH';
   if (status === 400 && POLICY.test(message)) return 'CONTENT_POLICY';
-  return classifyFacts(status, { message, text: `${error.status} ${message}`, param: '' });
+  return classifyFacts(status, { message, code: error.status, text: `${error.status} ${message}`, param: '' });
 }
 
 /** Classifies an answer that is not 2xx. */
 export function classifyGoogleRefusal({ status, headers, body, nowMs }: Refusal): Failure {
   const error = errorOf(readRefusalJson(body));
-  const reason = failureOf(classOf(status, error), status, readRetryAfter(headers, nowMs) || (error?.retryAfterMs ?? 0), error?.message ?? '', '');
+  const told = error === undefined && status === 403 && isPage(body) ? 'PROVIDER_ERROR' : classOf(status, error);
+  const reason = failureOf(told, status, readRetryAfter(headers, nowMs) || (error?.retryAfterMs ?? 0), error?.message ?? '', '');
   return reason.class === 'BAD_REQUEST' && LACK.test(error?.message ?? '') ? { ...reason, retryable: true } : reason;
 }
 

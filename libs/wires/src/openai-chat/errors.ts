@@ -15,6 +15,10 @@ const CONTEXT = /context[ _](?:length|window)|maximum context|too many (?:input 
 const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content/i;
 const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|billing_(?:hard_limit|not_active)|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
 const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|invalid)|api_key_invalid/i;
+/** Refusals of a key under a status that blames the request, word for word as Google and xAI say them. A sentence that only holds such words may repeat a client's. */
+const BAD_KEY_SENTENCE = /^(?:API key not valid\. Please pass a valid API key\.|API key expired\. Please renew the API key\.|Incorrect API key provided: \S{1,40}\. You can obtain (?:one|an API key from https:\/\/console\.x\.ai)\.)$/;
+/** A permission that one model wants. Scopes such as `model.request` are of the key. */
+const OF_A_MODEL = /(?:\b|_)model(?!s?\.\w)|deployment/i;
 const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
 const OVERLOAD = /overloaded|unavailable|server[ _]error|capacity|timeout/i;
 const NO_MODEL = /model[ _]not[ _](?:found|exist)|deploymentnotfound|does not exist|unknown model/i;
@@ -25,6 +29,8 @@ const FINAL_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTEN
 /** What a refusal's body says. */
 export interface ErrorFacts {
   readonly message: string;
+  /** Code and type, the provider's own words: messages repeat what a client sent. */
+  readonly code: string;
   /** Code, type and message in one, to be searched. */
   readonly text: string;
   readonly param: string;
@@ -41,7 +47,8 @@ function factsOf(raw: unknown): ErrorFacts | undefined {
   const detail: unknown = Array.isArray(inner['detail']) ? inner['detail'][0] : inner['detail'];
   const message = textOf(inner['message']) || textOf(detail) || (isObject(detail) ? textOf(detail['msg']) || textOf(detail['error']) || textOf(detail['message']) : '');
   // xAI puts the code beside `error`, not into it.
-  return { message, param: textOf(inner['param']), text: [inner['code'] ?? outer['code'], inner['type'], message].map(textOf).join(' ') };
+  const code = [inner['code'] ?? outer['code'], inner['type']].map(textOf).join(' ');
+  return { message, code, param: textOf(inner['param']), text: `${code} ${message}` };
 }
 
 /** A sentence without anything that looks like a key, id or address, at most 300 characters. */
@@ -58,17 +65,37 @@ export function publicSentence(message: string): string {
   return clean.length > PUBLIC_MESSAGE_CHARS_MAX ? `${clean.slice(0, PUBLIC_MESSAGE_CHARS_MAX - 1)}…` : clean;
 }
 
+/** True for the credential's fault under a status that blames the request, or none: words that a client may have sent do not count. */
+function blamesCredential({ code, message, param }: ErrorFacts): boolean {
+  return NO_CREDIT.test(code) || BAD_KEY.test(code) || (param === '' && BAD_KEY_SENTENCE.test(message));
+}
+
+/** What 403 refuses: the prompt, one model, or the credential as a whole. */
+function classifyForbidden({ code, text }: ErrorFacts): FailureClass {
+  if (NO_CREDIT.test(code) || BAD_KEY.test(code)) return 'CREDENTIAL';
+  if (POLICY.test(text)) return 'CONTENT_POLICY';
+  // Together refuses a prompt so that leaves no room for its answer.
+  if (CONTEXT.test(text)) return 'CONTEXT_LENGTH';
+  return OF_A_MODEL.test(text) ? 'NOT_FOUND' : 'CREDENTIAL';
+}
+
+/** True for a page of HTML: what stands before a host answers so, also to the words of a prompt. */
+export function isPage(body: Uint8Array): boolean {
+  return /^\s*</.test(Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, 64)).toString('latin1'));
+}
+
 /** Class by status and words; without facts the body was not the wire's error. */
 export function classifyFacts(status: number, facts: ErrorFacts | undefined): FailureClass {
   const text = facts?.text ?? '';
-  if (status === 401 || status === 402 || status === 403) return POLICY.test(text) && status === 403 ? 'CONTENT_POLICY' : 'CREDENTIAL';
+  if (status === 403 && facts !== undefined) return classifyForbidden(facts);
+  if (status === 401 || status === 402 || status === 403) return 'CREDENTIAL';
   if (status === 429) return NO_CREDIT.test(text) ? 'CREDENTIAL' : 'RATE_LIMITED';
   if (status === 404 || status === 405 || status === 410) return 'NOT_FOUND';
   // 408, 409, 425: try again; 498: Groq's capacity code; 3xx: redirects are never followed.
   if (status >= 500 || status < 400 || status === 408 || status === 409 || status === 425 || status === 498) return 'PROVIDER_ERROR';
   // A 4xx that is not the wire's error comes from something in between.
   if (facts === undefined) return 'PROVIDER_ERROR';
-  if (NO_CREDIT.test(text) || BAD_KEY.test(text)) return 'CREDENTIAL';
+  if (blamesCredential(facts)) return 'CREDENTIAL';
   if (status === 413 && RATE.test(text)) return 'RATE_LIMITED';
   if (CONTEXT.test(text) || status === 413) return 'CONTEXT_LENGTH';
   if (POLICY.test(text)) return 'CONTENT_POLICY';
@@ -124,7 +151,8 @@ export function readRefusalJson(body: Uint8Array): unknown {
 /** Classifies an answer that is not 2xx. */
 export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Failure {
   const facts = factsOf(readRefusalJson(body));
-  return build(classifyFacts(status, facts), status, readRetryAfter(headers, nowMs), facts);
+  const told = facts === undefined && status === 403 && isPage(body) ? 'PROVIDER_ERROR' : classifyFacts(status, facts);
+  return build(told, status, readRetryAfter(headers, nowMs), facts);
 }
 
 /** The error that a 200's body or frame holds: under `error`, or as the whole of it (Mistral, vLLM). undefined = none. */
@@ -139,7 +167,7 @@ export function classifyErrorFrame(raw: unknown): Failure {
   if (code !== undefined) return build(classifyFacts(code, facts), code, 0, facts);
   const text = facts?.text ?? '';
   if (OVERLOAD.test(text)) return build('PROVIDER_ERROR', 200, 0, facts);
-  if (NO_CREDIT.test(text) || BAD_KEY.test(text)) return build('CREDENTIAL', 200, 0, facts);
+  if (facts !== undefined && blamesCredential(facts)) return build('CREDENTIAL', 200, 0, facts);
   if (RATE.test(text)) return build('RATE_LIMITED', 200, 0, facts);
   if (CONTEXT.test(text)) return build('CONTEXT_LENGTH', 200, 0, facts);
   if (POLICY.test(text)) return build('CONTENT_POLICY', 200, 0, facts);
