@@ -10,6 +10,9 @@ import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 
 const FIRST_BYTE_MS_DEFAULT = 10_000;
 const IDLE_MS_DEFAULT = 30_000;
+/** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, and at least for so long. */
+const QUIET_FACTOR = 4;
+const QUIET_MS_MIN = 120_000;
 /** A whole answer may take as long as the longest generation. */
 const WHOLE_ANSWER_MS = 600_000;
 const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
@@ -68,6 +71,8 @@ export class Attempt implements UpstreamListener {
   private readonly startedAt: number;
   private readonly firstByteMs: number;
   private readonly idleMs: number;
+  /** Longest time without an event, whatever else comes. */
+  private readonly quietMs: number;
   private readonly outputBytesMax: number;
   private settle: (ending: Ending) => void = () => undefined;
   private call: UpstreamCall = NO_CALL;
@@ -80,6 +85,9 @@ export class Attempt implements UpstreamListener {
   private isHeadGiven = false;
   private isContentGiven = false;
   private lastDataAt: number;
+  /** When the stream last got on: an event, or output that a transducer keeps back. The start, until then. */
+  private lastEventAt: number;
+  private outputBytes = 0;
   private pausedAt: number | undefined;
   private finishedAt: number | undefined;
   private timer: Timer | undefined;
@@ -97,9 +105,11 @@ export class Attempt implements UpstreamListener {
     this.clock = clock;
     this.startedAt = clock.monotonicMs();
     this.lastDataAt = this.startedAt;
+    this.lastEventAt = this.startedAt;
     this.transducer = request.stream ? adapter.createTransducer(request) : undefined;
     this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
     this.firstByteMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : WHOLE_ANSWER_MS;
+    this.quietMs = request.stream ? Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteMs) : WHOLE_ANSWER_MS;
     const eachMax = request.maxTokens ?? request.maxOutputTokens;
     this.outputBytesMax = eachMax > 0 ? outputTokensMax({ maxTokens: eachMax, fields: request.fields }) * LONGEST_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
     this.ended = new Promise((resolve) => {
@@ -137,6 +147,7 @@ export class Attempt implements UpstreamListener {
     if (this.isOver || this.pausedAt === undefined) return;
     this.pausedAt = undefined;
     this.lastDataAt = this.clock.monotonicMs();
+    this.lastEventAt = this.lastDataAt;
     this.timer?.cancel();
     this.watch(this.finishedAt === undefined ? this.idleMs : AFTER_FINISH_MS);
     if (!this.isAwaiting) this.call.resume();
@@ -243,6 +254,7 @@ export class Attempt implements UpstreamListener {
     if (this.isOver || !this.isAwaiting || this.transducer === undefined || growth === undefined) return;
     this.isAwaiting = false;
     this.lastDataAt = this.clock.monotonicMs();
+    this.lastEventAt = this.lastDataAt;
     const verdict = growth.after(this.transducer.summary().outputBytes);
     if (verdict === 'wait') {
       this.isAwaiting = true;
@@ -267,9 +279,12 @@ export class Attempt implements UpstreamListener {
   }
 
   private onStreamData(bytes: Buffer, transducer: StreamTransducer): void {
-    for (const event of transducer.push(bytes)) this.give(event, transducer);
+    const events = transducer.push(bytes);
+    for (const event of events) this.give(event, transducer);
     if (this.isOver) return;
     const summary = transducer.summary();
+    if (events.length > 0 || summary.outputBytes !== this.outputBytes) this.lastEventAt = this.lastDataAt;
+    this.outputBytes = summary.outputBytes;
     if (this.isContentGiven) this.options.sinks.onProgress(summary.outputBytes, this.lastDataAt);
     if (summary.outputBytes > this.outputBytesMax) {
       this.finish(transducer);
@@ -354,12 +369,13 @@ export class Attempt implements UpstreamListener {
     if (this.isOver) return;
     const nowMs = this.clock.monotonicMs();
     const isWaiting = this.httpStatus === 0 || this.firstDataMs === 0;
-    let due = isWaiting ? this.startedAt + this.firstByteMs : this.lastDataAt + this.idleMs;
+    const quietDue = this.lastEventAt + this.quietMs;
+    let due = isWaiting ? this.startedAt + this.firstByteMs : Math.min(this.lastDataAt + this.idleMs, quietDue);
     if (this.pausedAt !== undefined) due = this.pausedAt + STALLED_CLIENT_MS;
     else if (this.finishedAt !== undefined) due = this.finishedAt + AFTER_FINISH_MS;
     if (nowMs < due) this.watch(due - nowMs);
     else if (this.pausedAt !== undefined) this.end({ kind: 'abandoned' });
     else if (this.finishedAt !== undefined) this.end({ kind: 'stream', cut: undefined });
-    else this.fail(failure(isWaiting ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, this.httpStatus));
+    else this.fail(failure(isWaiting || (!this.isHeadGiven && nowMs >= quietDue) ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, this.httpStatus));
   };
 }

@@ -1,0 +1,83 @@
+import { describe, expect, test } from '@jest/globals';
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { sse } from '@signalbox/testkit/fake-provider';
+import { Attempt, type Ending } from './attempt.js';
+import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
+import type { UpstreamListener } from './upstream.js';
+
+const REQUEST = { requestId: 'chatcmpl-1', attempt: 1, stream: true, fields: [], maxOutputTokens: 0, firstByteTimeoutMs: 10_000, idleTimeoutMs: 30_000 } as unknown as DispatchRequest__Output;
+const PING = ': ping\n\n';
+const text = (content: string): string => sse({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+
+interface Begun {
+  readonly clock: FakeClock;
+  readonly ended: Promise<Ending>;
+  /** Lets time pass, with these bytes every ten seconds, until the attempt ends: after how many milliseconds. */
+  readonly sends: (bytes: string, forMs: number) => Promise<number | undefined>;
+}
+
+function begin(over: Partial<DispatchRequest__Output> = {}, status = 200): Begun {
+  const clock = createFakeClock();
+  let listener: UpstreamListener | undefined;
+  const attempt = new Attempt({
+    adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
+    upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined }), close: () => Promise.resolve() },
+    clock,
+    request: { ...REQUEST, ...over },
+    upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
+    sinks: { onHead: () => undefined, onChunk: () => true, onProgress: () => undefined },
+  });
+  attempt.start();
+  listener?.onHead(status, {});
+  let isOver = false;
+  void attempt.ended.then(() => (isOver = true));
+  return {
+    clock,
+    ended: attempt.ended,
+    sends: async (bytes, forMs) => {
+      for (let atMs = 0; atMs < forMs; atMs += 10_000) {
+        listener?.onData(Buffer.from(bytes));
+        expect(clock.pendingTimers()).toBe(1);
+        await clock.advanceAsync(10_000);
+        if (isOver) return atMs + 10_000;
+      }
+      return undefined;
+    },
+  };
+}
+
+describe('a host that says only that it lives', () => {
+  test.each([
+    [10_000, 120_000],
+    [60_000, 240_000],
+  ])('has four times the model\'s %d ms to its first event, and two minutes at least', async (firstByteTimeoutMs, expectedMs) => {
+    const { sends, ended } = begin({ firstByteTimeoutMs, idleTimeoutMs: 60_000 });
+    expect(await sends(PING, 900_000)).toBe(expectedMs);
+    expect(await ended).toMatchObject({ kind: 'failed', failure: { class: 'TIMEOUT_FIRST_BYTE', retryable: true } });
+  });
+
+  test('has as long between two events', async () => {
+    const { sends, ended } = begin();
+    expect(await sends(PING, 100_000)).toBeUndefined();
+    expect(await sends(text('a'), 10_000)).toBeUndefined();
+    expect(await sends(PING, 900_000)).toBe(110_000);
+    expect(await ended).toMatchObject({ kind: 'stream', cut: { class: 'TIMEOUT_IDLE' } });
+  });
+
+  test('has as long to end a refusal, and ten minutes for a whole answer', async () => {
+    const refusing = begin({}, 503);
+    expect(await refusing.sends(' ', 900_000)).toBe(120_000);
+    expect(await refusing.ended).toMatchObject({ kind: 'failed', failure: { retryable: true } });
+    const whole = begin({ stream: false });
+    expect(await whole.sends(' ', 900_000)).toBe(600_000);
+    expect(await whole.ended).toMatchObject({ kind: 'failed', failure: { class: 'TIMEOUT_FIRST_BYTE' } });
+  });
+
+  test('a stream that gets on is never too long, and silence ends one in its idle time', async () => {
+    const { clock, sends, ended } = begin();
+    expect(await sends(PING + text('a'), 900_000)).toBeUndefined();
+    await clock.advanceAsync(30_000);
+    expect(await ended).toMatchObject({ kind: 'stream', cut: { class: 'TIMEOUT_IDLE' } });
+  });
+});
