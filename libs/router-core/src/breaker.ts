@@ -1,17 +1,17 @@
-/** Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or on a 429 for its Retry-After. */
+/** Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or for as long as no credential is free for it. */
 import type { BreakerState } from './catalog.js';
 
 const IN_A_ROW = 5;
 const CALLS_MIN = 10;
 const WINDOW_MS = 30_000;
 const OPEN_MS = 30_000;
-/** A provider's Retry-After is believed up to ten minutes. */
+/** A wait for credentials is believed up to ten minutes. */
 const RETRY_AFTER_MAX_MS = 600_000;
 /** Calls remembered for the share; more within 30 s push the oldest out. */
 const CALLS_MAX = 256;
 
 export interface Breaker {
-  /** `retryAfterMs` 0 = no hint. All instants on one steady clock. */
+  /** `retryAfterMs`: until a credential is free; 0 = one is, or nobody knows. All instants on one steady clock. */
   record(isSuccess: boolean, retryAfterMs: number, nowMs: number): void;
   state(nowMs: number): BreakerState;
   /** Milliseconds until it may be tried, 0 = now. */

@@ -121,6 +121,8 @@ export interface EndpointLive {
   /** Share of calls that succeed, shrunk towards a prior; in (0, 1]. */
   readonly successShare: number;
   readonly breaker: BreakerState;
+  /** Milliseconds until an open breaker lets a call through. */
+  readonly waitMs?: number;
   /** Why it is left out for a while, compared with its peers; absent = it is not. */
   readonly ejectedFor?: OutlierReason;
 }

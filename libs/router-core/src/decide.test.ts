@@ -117,7 +117,8 @@ describe('refusals', () => {
   });
 
   test('says unhealthy, not ineligible, when only the breaker is in the way', () => {
-    expect(decide(request({}), single({}, { breaker: 'open' }), 1)).toEqual({ kind: 'all-unhealthy' });
+    expect(decide(request({}), single({}, { breaker: 'open' }), 1)).toEqual({ kind: 'all-unhealthy', retryAfterMs: 0 });
+    expect(decide(request({}), single({}, { breaker: 'open', waitMs: 6_500.5 }), 1)).toEqual({ kind: 'all-unhealthy', retryAfterMs: 6_501 });
     expect(planned(single({}, { breaker: 'half-open' }), request({}))).toEqual(['alpha:maker/one']);
   });
 

@@ -40,7 +40,8 @@ export type Refusal =
   | { readonly kind: 'no-eligible-provider'; readonly excludedBy: readonly Reason[] }
   /** `contextLimit` in tokens; 0 = unknown. */
   | { readonly kind: 'context-length-exceeded'; readonly contextLimit: number; readonly excludedBy: readonly Reason[] }
-  | { readonly kind: 'all-unhealthy' };
+  /** `retryAfterMs`: until the first breaker lets a call through; 0 = unknown. */
+  | { readonly kind: 'all-unhealthy'; readonly retryAfterMs: number };
 
 /** What the filters left of one or all models. */
 interface Pool {
@@ -49,6 +50,8 @@ interface Pool {
   readonly ejected: readonly Endpoint[];
   readonly reachable: number;
   readonly unhealthy: number;
+  /** Shortest wait of the unhealthy in milliseconds; Infinity = unknown. */
+  readonly waitMs: number;
   readonly mask: number;
   /** Largest window among endpoints that only the length excludes; undefined = there is none. */
   readonly contextLimit: number | undefined;
@@ -107,6 +110,7 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
   const ejected: Endpoint[] = [];
   let reachable = 0;
   let unhealthy = 0;
+  let waitMs = Infinity;
   let union = 0;
   let contextLimit: number | undefined;
   for (const model of models) {
@@ -122,13 +126,15 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
         continue;
       }
       const live = snapshot.live.get(endpoint.id);
-      if (live?.breaker === 'open') unhealthy += 1;
-      else if (isEjected(endpoint, live, request)) ejected.push(endpoint);
+      if (live?.breaker === 'open') {
+        unhealthy += 1;
+        waitMs = Math.min(waitMs, live.waitMs ?? Infinity);
+      } else if (isEjected(endpoint, live, request)) ejected.push(endpoint);
       else eligible.push(endpoint);
     }
   }
   // Where the request may go nowhere else, it goes to them.
-  return eligible.length > 0 ? { eligible, ejected, reachable, unhealthy, mask: union, contextLimit } : { eligible: ejected, ejected: [], reachable, unhealthy, mask: union, contextLimit };
+  return eligible.length > 0 ? { eligible, ejected, reachable, unhealthy, waitMs, mask: union, contextLimit } : { eligible: ejected, ejected: [], reachable, unhealthy, waitMs, mask: union, contextLimit };
 }
 
 /** Never of the account's own credential: another endpoint could be one that the account pays for. */
@@ -139,7 +145,10 @@ export function isEjected(endpoint: Endpoint, live: EndpointLive | undefined, { 
 function refusalOf(pools: readonly Pool[], retired: Model | undefined, snapshot: Snapshot): Refusal {
   const reachable = pools.filter((pool) => pool.reachable > 0);
   if (reachable.length === 0) return retired === undefined ? { kind: 'model-not-found' } : { kind: 'model-deprecated', fallbackModels: successorsOf(retired, snapshot) };
-  if (reachable.some((pool) => pool.unhealthy > 0)) return { kind: 'all-unhealthy' };
+  if (reachable.some((pool) => pool.unhealthy > 0)) {
+    const waitMs = Math.min(...reachable.map((pool) => pool.waitMs));
+    return { kind: 'all-unhealthy', retryAfterMs: Number.isFinite(waitMs) ? Math.ceil(waitMs) : 0 };
+  }
   const excludedBy = reasonNames(reachable.reduce((mask, pool) => mask | pool.mask, 0));
   const limits = reachable.flatMap((pool) => (pool.contextLimit === undefined ? [] : [pool.contextLimit]));
   if (limits.length > 0) return { kind: 'context-length-exceeded', contextLimit: Math.max(...limits), excludedBy };

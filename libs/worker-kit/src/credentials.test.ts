@@ -38,6 +38,20 @@ describe('a pool of credentials', () => {
     expect(taken(pool, 'other')).toBe('benched 30000');
   });
 
+  test('knows of another that is free, and the shortest wait of all', () => {
+    const { clock, pool, first } = poolOf('a', 'b');
+    pool.rest(first, 'm', 7_000);
+    expect([pool.hasOther(first, 'm'), pool.waitMs('m')]).toEqual([true, 0]);
+    const second = pool.take('m');
+    if (!second.ok) throw new Error('There is no other.');
+    pool.refused(second.credential);
+    expect([pool.hasOther(first, 'm'), pool.hasOther(second.credential, 'm'), pool.waitMs('m')]).toEqual([false, false, 7_000]);
+    expect([pool.hasOther(second.credential, 'other'), pool.waitMs('other')]).toEqual([true, 0]);
+    clock.advance(7_000);
+    expect(pool.waitMs('m')).toBe(0);
+    expect(createCredentialPool([], clock).waitMs('m')).toBe(0);
+  });
+
   test('benches a refused one for 30 s, doubling to ten minutes, until it succeeds', () => {
     const { clock, pool, first } = poolOf('a');
     for (const ms of [30_000, 60_000, 120_000, 240_000, 480_000, 600_000, 600_000]) {

@@ -33,6 +33,10 @@ export interface CredentialPool {
   succeeded(credential: Credential): void;
   /** 429 with a hint: not for that model until then. */
   rest(credential: Credential, model: string, forMs: number): void;
+  /** Milliseconds until any of them may be asked for that model; 0 = now, or never. */
+  waitMs(model: string): number;
+  /** Whether another one may be asked for that model now. */
+  hasOther(credential: Credential, model: string): boolean;
   views(): readonly CredentialView[];
 }
 
@@ -46,6 +50,7 @@ interface Entry extends Credential {
 export function createCredentialPool(secrets: readonly (Secret | undefined)[], clock: Clock): CredentialPool {
   const entries: Entry[] = secrets.map((secret, position) => ({ secret, position, benchMs: 0, benchedUntil: 0, resting: new Map() }));
   let next = 0;
+  const freeAt = ({ benchedUntil, resting }: Entry, model: string): number => Math.max(benchedUntil, resting.get(model) ?? 0);
   return {
     take: (model) => {
       const now = clock.monotonicMs();
@@ -54,13 +59,12 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
       for (let step = 0; step < entries.length; step += 1) {
         const entry = entries[(next + step) % entries.length];
         if (entry === undefined) continue;
-        const restsUntil = entry.resting.get(model) ?? 0;
-        if (entry.benchedUntil <= now && restsUntil <= now) {
+        if (freeAt(entry, model) <= now) {
           next = (entry.position + 1) % entries.length;
           return { ok: true, credential: entry };
         }
         if (entry.benchedUntil <= now) isResting = true;
-        soonest = Math.min(soonest, Math.max(entry.benchedUntil, restsUntil));
+        soonest = Math.min(soonest, freeAt(entry, model));
       }
       return { ok: false, isResting, retryAfterMs: Number.isFinite(soonest) ? Math.ceil(soonest - now) : 0 };
     },
@@ -86,6 +90,14 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
       resting.set(model, clock.monotonicMs() + forMs);
       const oldest = resting.size > RESTING_MODELS_MAX ? resting.keys().next().value : undefined;
       if (oldest !== undefined) resting.delete(oldest);
+    },
+    waitMs: (model) => {
+      const soonest = Math.min(...entries.map((entry) => freeAt(entry, model)));
+      return Number.isFinite(soonest) ? Math.ceil(Math.max(0, soonest - clock.monotonicMs())) : 0;
+    },
+    hasOther: ({ position }, model) => {
+      const now = clock.monotonicMs();
+      return entries.some((entry) => entry.position !== position && freeAt(entry, model) <= now);
     },
     views: () => {
       const now = clock.monotonicMs();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createMemoryBus } from '@signalbox/bus/memory';
+import type { AttemptObserved } from '@signalbox/contracts/events';
 import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { silentLog } from '@signalbox/runtime/log';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -15,7 +15,6 @@ import { createDispatcher, type Dispatcher } from './dispatch.js';
 import { createEndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, Journal } from './journal.js';
 import { createWorkerMetrics } from './metrics.js';
-import { createObservations } from './observations.js';
 import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
 import type { ProviderAdapter } from './provider.js';
 import { createUpstream, type Upstream } from './upstream.js';
@@ -50,6 +49,8 @@ describe('dispatch', () => {
   let checkpoints: string[];
   let extended: string[];
   /** Answers of quota in order; the last one stays. */
+  let secrets: string[];
+  let observed: AttemptObserved[];
   let grants: (boolean | Fault | Promise<boolean>)[];
 
   beforeEach(async () => {
@@ -60,6 +61,8 @@ describe('dispatch', () => {
     checkpoints = [];
     extended = [];
     grants = [true];
+    secrets = ['sk-secret-one'];
+    observed = [];
     const journal: Journal = {
       start: (record) => Promise.resolve(void log.push(`start ${String(record.attempt)} after ${String(provider.requests.length)} requests`)),
       checkpoint: (requestId) => void checkpoints.push(requestId),
@@ -73,7 +76,7 @@ describe('dispatch', () => {
     upstream = createUpstream(adapter.origin);
     createOn = (time) => createDispatcher({
       adapter, upstream, journal, clock: time, log: silentLog,
-      credentials: createCredentialPool([new Secret('sk-secret-one')], time),
+      credentials: createCredentialPool(secrets.map((secret) => new Secret(secret)), time),
       breakers: createEndpointBreakers({ clock, origin: 'call_1', onProbe: () => undefined }),
       extendHold: async (_account, _request, toNanoUsd, toTokens) => {
         extended.push(`${String(toNanoUsd)} ${String(toTokens)}`);
@@ -81,7 +84,7 @@ describe('dispatch', () => {
         if (granted instanceof Fault) throw granted;
         return granted;
       },
-      observations: createObservations({ bus: createMemoryBus({ clock: systemClock }), provider: 'fake', origin: 'call_1', clock: systemClock }),
+      observations: { observe: (attempt) => void observed.push(attempt), observeProbe: () => undefined, start: () => undefined, stop: () => undefined },
       metrics: createWorkerMetrics(createMetrics({ service: 'worker-fake', withProcessMetrics: false })),
     });
     dispatcher = createOn(systemClock);
@@ -232,6 +235,39 @@ describe('dispatch', () => {
     const events = await run(requestOf());
     expect(events.at(-1)?.failed).toMatchObject(expected);
     expect(ends[0]?.costNanoUsd).toBe(0n);
+  });
+
+  const asked = (): readonly unknown[] => provider.requests.map(({ headers }) => headers.authorization);
+  test('a 429 on one of two credentials is told of the other, and closes the endpoint to nobody', async () => {
+    secrets = ['sk-one', 'sk-two'];
+    dispatcher = createOn(clock);
+    provider.enqueue({ status: 429, headers: { 'retry-after': '600' }, body: {} }, { status: 429, headers: { 'retry-after': '7' }, body: {} });
+    expect(await run(requestOf({ requestId: 'chatcmpl-1' }))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 429, retryAfterMs: 0, otherCredential: true } }]);
+    expect((await run(requestOf({ requestId: 'chatcmpl-1', attempt: 2, retryOf: [1] }))).at(-1)?.failed).toMatchObject({ class: 'RATE_LIMITED', status: 429, retryAfterMs: 7_000, otherCredential: false });
+    expect(asked()).toEqual(['Bearer sk-one', 'Bearer sk-two']);
+    expect(await run(requestOf({ requestId: 'chatcmpl-2' }))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0, retryAfterMs: 7_000 } }]);
+    expect(observed.map(({ failure: kind, retryAfterMs }) => [kind, retryAfterMs])).toEqual([['RATE_LIMITED', 0], ['RATE_LIMITED', 7_000], ['RATE_LIMITED', 7_000]]);
+  });
+
+  test('a 429 without a hint is tried on the other credential, and rests none where there is no other', async () => {
+    secrets = ['sk-one', 'sk-two', 'sk-three'];
+    dispatcher = createOn(clock);
+    provider.enqueue(...Array.from({ length: 6 }, () => ({ status: 429, body: {} })));
+    for (const otherCredential of [true, true, false, false]) expect(await run(requestOf())).toMatchObject([{ failed: { retryAfterMs: 0, otherCredential } }]);
+    expect(asked()).toEqual(['Bearer sk-one', 'Bearer sk-two', 'Bearer sk-three', 'Bearer sk-three']);
+    clock.advance(1_000);
+    await run(requestOf());
+    expect(asked().at(-1)).toBe('Bearer sk-one');
+  });
+
+  test('a refused credential leaves the endpoint to the other; when that is refused too, the endpoint waits for the bench', async () => {
+    secrets = ['sk-one', 'sk-two'];
+    dispatcher = createOn(clock);
+    provider.enqueue({ status: 401, body: {} }, { status: 403, body: {} });
+    expect(await run(requestOf())).toMatchObject([{ failed: { class: 'CREDENTIAL', retryAfterMs: 0, otherCredential: true } }]);
+    clock.advance(10_000);
+    expect(await run(requestOf())).toMatchObject([{ failed: { class: 'CREDENTIAL', retryAfterMs: 20_000, otherCredential: false } }]);
+    expect(observed.map(({ retryAfterMs }) => retryAfterMs)).toEqual([0, 20_000]);
   });
 
   test.each<[string, Readonly<Record<string, string>>, number]>([

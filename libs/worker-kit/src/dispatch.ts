@@ -23,6 +23,8 @@ import { endedAttributes, nameSpan } from './span.js';
 import type { Upstream } from './upstream.js';
 
 const DRAINS_MAX = 64;
+/** A 429 without a hint rests its credential for so long, where another is free. */
+const UNHINTED_REST_MS = 1_000;
 
 export interface DispatchOptions {
   readonly adapter: ProviderAdapter;
@@ -76,6 +78,13 @@ function wholeHold(request: DispatchRequest__Output): { readonly amountNanoUsd: 
   const { heldNanoUsd, heldTokens, heldOutputTokens, wholeNanoUsd } = request;
   if (heldOutputTokens === 0) return { amountNanoUsd: heldNanoUsd, tokens: heldTokens };
   return { amountNanoUsd: BigInt(wholeNanoUsd) > BigInt(heldNanoUsd) ? wholeNanoUsd : heldNanoUsd, tokens: String(BigInt(heldTokens) + BigInt(Math.max(0, outputTokensMax(request) - heldOutputTokens))) };
+}
+
+/** What is left for a model when one credential was refused or limited. */
+interface PoolState {
+  readonly otherCredential: boolean;
+  /** Until the first of them is free; 0 = one is, or nobody knows. */
+  readonly retryAfterMs: number;
 }
 
 function failedMessage(reason: Failure): Failed {
@@ -148,18 +157,21 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     }
   };
 
-  const learn = (ending: Ending, credentials: CredentialPool, credential: Credential, model: string, isOwn: boolean): void => {
+  /** Undefined for what says nothing about the credential. */
+  const learn = (ending: Ending, credentials: CredentialPool, credential: Credential, model: string, isOwn: boolean): PoolState | undefined => {
     if (ending.kind === 'answer' || ending.kind === 'stream') credentials.succeeded(credential);
-    if (!isFailed(ending)) return;
+    if (!isFailed(ending) || (ending.failure.class !== 'CREDENTIAL' && ending.failure.class !== 'RATE_LIMITED')) return undefined;
+    const otherCredential = credentials.hasOther(credential, model);
     if (ending.failure.class === 'CREDENTIAL') {
       credentials.refused(credential);
       // One of an account's is that account's to mend, and would fill the log at its will.
       if (!isOwn) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status: ending.failure.status });
-    } else if (ending.failure.class === 'RATE_LIMITED') credentials.rest(credential, model, ending.failure.retryAfterMs);
+    } else credentials.rest(credential, model, ending.failure.retryAfterMs || (otherCredential ? UNHINTED_REST_MS : 0));
+    return { otherCredential, retryAfterMs: credentials.waitMs(model) };
   };
 
-  const lastEvents = (request: DispatchRequest__Output, conversation: Conversation, ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined): readonly DispatchEvent[] => {
-    if (ending.kind === 'failed') return [{ failed: failedMessage(ending.failure) }];
+  const lastEvents = (request: DispatchRequest__Output, conversation: Conversation, ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined, pool: PoolState | undefined): readonly DispatchEvent[] => {
+    if (ending.kind === 'failed') return [{ failed: { ...failedMessage(ending.failure), ...pool } }];
     const end: DispatchEvent = {
       end: {
         tokens: charge.tokens,
@@ -245,7 +257,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock) });
     const ending = await conversation.hold();
     const { attempt } = conversation;
-    learn(ending, credentials, credential, request.providerModelId, own !== undefined);
+    const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
     const seen = seenOf(ending, attempt, request.promptTokens);
     const charge = chargeOf(seen, terms.card, terms.reference, conversation.outputTokensMax);
     const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;
@@ -290,13 +302,14 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         ttftMs: attempt.ttftMs,
         totalMs,
         outputTokens: completionTokens(charge.tokens),
-        retryAfterMs: reason?.retryAfterMs ?? 0,
+        // A hint is for the credential: the endpoint waits when none of them is left.
+        retryAfterMs: pool?.retryAfterMs ?? 0,
         atMs: clock.nowMs(),
         forBreakers: breakers !== undefined,
       });
     }
     if (conversation.isGone || ending.kind === 'abandoned') return;
-    for (const event of lastEvents(request, conversation, ending, charge, finishReason, seen.usage)) emit.write(event);
+    for (const event of lastEvents(request, conversation, ending, charge, finishReason, seen.usage, pool)) emit.write(event);
   };
 
   return {

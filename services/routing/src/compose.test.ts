@@ -95,6 +95,25 @@ describe('routing over its doors', () => {
     expect(await planned()).toEqual([['azure-openai', 'openai', 'openrouter'], {}, '']);
   });
 
+  test('an endpoint waits for its credentials when none is left, and the refusal says for how long', async () => {
+    const clock = createFakeClock();
+    await start({}, 'link', clock);
+    const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+    const hear = async (failure: 'RATE_LIMITED' | 'CREDENTIAL' | 'PROVIDER_ERROR', retryAfterMs: number, endpoint = 'fast'): Promise<void> => {
+      bus.announce('attempts.v1.simulator', codec.encode({ attempts: [{ endpointId: `simulator:simulator/${endpoint}`, ok: false, failure, retryAfterMs }] }));
+      await clock.settle();
+    };
+    await hear('RATE_LIMITED', 0);
+    await hear('PROVIDER_ERROR', 60_000);
+    expect((await decide({ model: 'simulator/fast' })).refusal).toBe('REFUSAL_UNSPECIFIED');
+    await hear('CREDENTIAL', 60_000);
+    expect(await decide({ model: 'simulator/fast' })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 61_000 });
+    await hear('RATE_LIMITED', 7_000, 'smart');
+    expect(await decide({ model: 'simulator/fast', models: ['simulator/smart'] })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 8_000 });
+    clock.advance(8_000);
+    expect((await decide({ model: 'simulator/smart' })).refusal).toBe('REFUSAL_UNSPECIFIED');
+  });
+
   test('does not plan what a worker tries again, until that has gone well', async () => {
     const clock = createFakeClock();
     await start({}, 'link', clock);

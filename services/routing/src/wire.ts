@@ -154,7 +154,7 @@ export function decideResponse(result: Plan | Refusal, ids: { readonly decisionI
     case 'context-length-exceeded':
       return { ...ids, refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: result.contextLimit, excludedBy: [...result.excludedBy] };
     case 'all-unhealthy':
-      return { ...ids, refusal: 'ALL_UNHEALTHY' };
+      return { ...ids, refusal: 'ALL_UNHEALTHY', retryAfterMs: result.retryAfterMs };
     default:
       return unreachable(result);
   }

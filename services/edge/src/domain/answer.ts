@@ -45,7 +45,8 @@ export type Refusal =
   | { readonly kind: 'unbounded-parts' }
   | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
   | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output }
-  | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[] }
+  /** `retryAfterMs`: where nothing was tried, until something may be; 0 or absent = unknown. */
+  | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[]; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
 /** Pre-flight figures, for headers that leave before the cost is known. */

@@ -88,8 +88,9 @@ describe('refusals', () => {
 
   test('a plan whose circuits are all open is refused after admission, and its hold is released', async () => {
     const { neighbours, answer, run } = story({});
-    neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY' });
+    neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY', retryAfterMs: 7_000 });
     await run();
+    expect(answer.refusal).toEqual({ kind: 'attempts', attempts: [], retryAfterMs: 7_000 });
     expect([answer.said, neighbours.asked.length, neighbours.released.length]).toEqual([['refuse attempts'], 1, 1]);
   });
 });
@@ -165,6 +166,31 @@ describe('attempts', () => {
     expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'b#2 DISCARDED', 'c#3 DISCARDED']);
     expect(answer.refusal).toMatchObject({ kind: 'attempts' });
     expect(neighbours.released).toEqual([]);
+  });
+
+  /** Fails on its first credential, and does `then` on the other. */
+  const limited = (then: Script): Script => (call) => (call.request.retryOf?.length === 0 ? fails('RATE_LIMITED', { status: 429, otherCredential: true })(call) : then(call));
+
+  test('an endpoint whose credential is limited is asked again with the other, before any other endpoint', async () => {
+    const { neighbours, answer, run } = story({ a: limited(answersWith('hi')), b: answersWith('never') });
+    await run();
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'a#2 DELIVERED']);
+    expect(neighbours.calls.map(({ request }) => [request.endpointId, request.attempt, request.retryOf, request.heldNanoUsd])).toEqual([['a/m', 1, [], '1000000000'], ['a/m', 2, [1], '1000000000']]);
+    expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'RATE_LIMITED'], ['a', undefined]]);
+  });
+
+  test('once, and within three attempts and the budget of retries', async () => {
+    const always = fails('CREDENTIAL', { status: 401, otherCredential: true });
+    const { neighbours, run } = story({ a: always, b: always, c: answersWith('never') });
+    await run();
+    expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED', 'b#3 DISCARDED']);
+    const alone = story({ a: always });
+    await alone.run();
+    expect(alone.neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED']);
+    const spent = story({ a: limited(answersWith('never')) });
+    spent.neighbours.retries = { noteRequest: () => undefined, hasRoom: () => false, take: () => false };
+    await spent.run();
+    expect(spent.neighbours.outcomes).toEqual(['a#1 DISCARDED']);
   });
 
   test('a client hears that it got nothing once that is written down, or after two seconds', async () => {

@@ -247,7 +247,7 @@ async function admit(neighbours: Neighbours, { requestId, caller, request, answe
   // After admission, since a refusal by limits is the caller's and comes first.
   if (plan.attempts.length === 0 || answer.isGone()) {
     neighbours.quota.release(caller.account.id, requestId);
-    if (!answer.isGone()) answer.refuse({ kind: 'attempts', attempts: [] });
+    if (!answer.isGone()) answer.refuse({ kind: 'attempts', attempts: [], retryAfterMs: plan.retryAfterMs });
     return undefined;
   }
   return { admission, question: asked, hold };
@@ -299,6 +299,7 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
   const { requestId, caller, answer, request } = turn;
   const accountId = caller.account.id;
   const reports: AttemptReport[] = [];
+  /** Grows by those that are tried again on another credential. */
   const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
   const activity: Activity = { lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   const before = start?.before ?? NO_REPORTS;
@@ -373,6 +374,11 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
         reports.push(report);
         untold.push({ provider, number, isTraced: result.trace !== 'none' });
         if (result.trace !== 'none') isJournaled = true;
+        // Once for each: it comes next, and the last of the plan gives way.
+        if (result.failed.otherCredential === true && attempts.indexOf(planned) === reports.length - 1) {
+          attempts.splice(reports.length, 0, planned);
+          attempts.splice(ATTEMPTS_MAX);
+        }
         if (result.reserve !== undefined) reserve = { number, report: { provider, model, failed: undefined, byok: planned.byok }, give: result.reserve };
         break;
     }

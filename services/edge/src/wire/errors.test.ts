@@ -69,6 +69,7 @@ describe('errors', () => {
     const error = allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ retryAfterMs: 9_000, class: 'RATE_LIMITED', status: 429 }) }, { byok: false, provider: 'b', failed: failed({ retryAfterMs: 3_000 }) }]);
     expect(error).toMatchObject({ status: 503, code: 'all_models_unavailable', headers: { 'Retry-After': '3' }, metadata: { previous_errors: [{ provider: 'a', status: 429, code: 'rate_limited' }, { provider: 'b', status: 500, code: 'provider_error' }] } });
     expect(allAttemptsFailed([]).headers?.['Retry-After']).toBe('5');
+    expect(allAttemptsFailed([], 61_000).headers?.['Retry-After']).toBe('61');
   });
 
   test('an own credential that was refused is a 503 that says whose it is; one beside other failures is not blamed for them', () => {

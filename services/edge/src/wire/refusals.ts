@@ -87,7 +87,7 @@ export function refusalToApiError(decision: DecideResponse__Output, model: strin
         ...(decision.contextLimit === 0 ? {} : { message: `The conversation is longer than the model can read (${decision.contextLimit} tokens, the answer included).` }),
       });
     case 'ALL_UNHEALTHY':
-      return allAttemptsFailed([]);
+      return allAttemptsFailed([], decision.retryAfterMs);
     case 'REFUSAL_UNSPECIFIED':
       assert(false, 'Only a refused decision becomes an error.');
   }
@@ -103,9 +103,10 @@ export interface FailedAttempt {
 
 /**
  * The error when no attempt answered: 400 when the last one blames the request, 503 of ours when quota was away, else
- * 503 with the smallest hint of the providers, or 5 s. An empty list means that every circuit was open.
+ * 503 with the smallest hint of the providers, or 5 s. An empty list means that every circuit was open, the first of
+ * them for another `retryAfterMs`; 0 = unknown.
  */
-export function allAttemptsFailed(attempts: readonly FailedAttempt[]): ApiError {
+export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfterMs = 0): ApiError {
   const failures = attempts.flatMap(({ provider, failed, byok }) => (failed === undefined ? [] : [{ provider, failed, byok }]));
   const metadata = { previous_errors: failures.map(({ provider, failed }) => ({ provider, status: failed.status === 0 ? null : failed.status, code: failed.class.toLowerCase() })) };
   const last = failures.at(-1)?.failed;
@@ -117,7 +118,7 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[]): ApiError 
       ...(last.publicParam === '' ? {} : { param: last.publicParam }),
     });
   }
-  const hints = failures.map(({ failed }) => failed.retryAfterMs).filter((ms) => ms > 0);
+  const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter((ms) => ms > 0);
   if (last?.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { retryAfterMs: last.retryAfterMs > 0 ? last.retryAfterMs : ALL_FAILED_RETRY_AFTER_MS, metadata: { ...metadata, retryable: true } });
   const refused = failures.find(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
   const isRefused = failures.every(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));

@@ -8,6 +8,8 @@ import type { LiveStats } from '../domain/live-stats.js';
 const SUBJECT = 'attempts.v1.>';
 /** Failures that say nothing against the endpoint: the request was at fault. */
 const REQUEST_FAULTS: ReadonlySet<string> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
+/** Failures whose wait is that of all credentials for the endpoint's model. */
+const OF_CREDENTIALS: ReadonlySet<string> = new Set(['RATE_LIMITED', 'CREDENTIAL', 'NO_CREDENTIAL']);
 
 function observe(live: LiveStats, attempt: AttemptObserved__Output): void {
   live.observe({
@@ -17,7 +19,7 @@ function observe(live: LiveStats, attempt: AttemptObserved__Output): void {
     firstTokenMs: attempt.ok ? attempt.ttftMs : 0,
     totalMs: attempt.ok ? attempt.totalMs : 0,
     outputTokens: attempt.ok ? attempt.outputTokens : 0,
-    retryAfterMs: attempt.failure === 'RATE_LIMITED' ? attempt.retryAfterMs : 0,
+    retryAfterMs: OF_CREDENTIALS.has(attempt.failure) ? attempt.retryAfterMs : 0,
   });
 }
 

@@ -25,7 +25,7 @@ export interface Observation {
   /** Milliseconds; 0 = not measured. */
   readonly totalMs: number;
   readonly outputTokens: number;
-  /** 0 = no hint. */
+  /** Until a credential is free for it; 0 = one is, or nobody knows. */
   readonly retryAfterMs: number;
 }
 
@@ -93,6 +93,8 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
   const describe = (endpointId: string, entry: Tracked, nowMs: number): EndpointLive => {
     const ok = entry.successes.count(nowMs);
     const failed = entry.failures.count(nowMs);
+    const behindMs = nowMs - BEHIND_WORKERS_MS;
+    const breaker = entry.breaker.state(behindMs);
     const ejectedFor = ejections.reasonOf(endpointId, nowMs);
     return {
       samples: entry.latency.count(nowMs),
@@ -102,7 +104,8 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
       throughputTpsP50: entry.throughput.quantile(0.5, nowMs),
       throughputSamples: entry.throughput.count(nowMs),
       successShare: (ok + SUCCESS_PRIOR * SUCCESS_PRIOR_CALLS) / (ok + failed + SUCCESS_PRIOR_CALLS),
-      breaker: entry.breaker.state(nowMs - BEHIND_WORKERS_MS),
+      breaker,
+      ...(breaker === 'open' ? { waitMs: entry.breaker.waitMs(behindMs) } : {}),
       ...(ejectedFor === undefined ? {} : { ejectedFor }),
     };
   };

@@ -354,6 +354,7 @@ export function writeDecideResponse(w: Writer, m: DecideResponse): void {
   if (m.fallbackModels !== undefined) for (const one of m.fallbackModels) { w.uint32(66); w.string(one); }
   if (m.contextLimit !== undefined && m.contextLimit !== 0) { w.uint32(72); w.uint32(m.contextLimit); }
   if (m.explanationJson !== undefined && m.explanationJson.length > 0) { w.uint32(82); w.bytes(m.explanationJson); }
+  if (m.retryAfterMs !== undefined && m.retryAfterMs !== null) { w.uint32(88); w.uint32(m.retryAfterMs); }
 }
 export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v1: RefusalName = 'REFUSAL_UNSPECIFIED';
@@ -366,6 +367,7 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   const v8: string[] = [];
   let v9: number = 0;
   let v10: Buffer = NO_BYTES;
+  let v11: number | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -379,11 +381,12 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
       case 66: v8.push(r.string(end)); break;
       case 72: v9 = r.uint32(); break;
       case 82: v10 = r.bytes(end); break;
+      case 88: v11 = r.uint32(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, referenceModel: v5, decisionId: v6, snapshotId: v7, fallbackModels: v8, contextLimit: v9, explanationJson: v10 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, referenceModel: v5, decisionId: v6, snapshotId: v7, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11 } as DecideResponseOut;
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
@@ -396,7 +399,8 @@ export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v8 = m.fallbackModels === undefined ? [] : m.fallbackModels.slice();
   const v9 = m.contextLimit !== undefined && m.contextLimit !== null ? m.contextLimit >>> 0 : 0;
   const v10 = m.explanationJson !== undefined && m.explanationJson !== null ? copyBytes(m.explanationJson) : NO_BYTES;
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, referenceModel: v5, decisionId: v6, snapshotId: v7, fallbackModels: v8, contextLimit: v9, explanationJson: v10 } as DecideResponseOut;
+  const v11 = m.retryAfterMs !== undefined && m.retryAfterMs !== null ? m.retryAfterMs >>> 0 : undefined;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, referenceModel: v5, decisionId: v6, snapshotId: v7, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11 } as DecideResponseOut;
 }
 
 export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {

@@ -27,7 +27,7 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number): ApiError {
     case 'admission':
       return admissionToApiError(refusal.admission, nowMs);
     case 'attempts':
-      return allAttemptsFailed(refusal.attempts);
+      return allAttemptsFailed(refusal.attempts, refusal.retryAfterMs);
     case 'fault':
       return faultToApiError(refusal.fault);
   }

@@ -16,6 +16,8 @@ export interface DecideResponse {
   'fallbackModels'?: (string)[];
   'contextLimit'?: (number);
   'explanationJson'?: (Buffer | Uint8Array | string);
+  'retryAfterMs'?: (number);
+  '_retryAfterMs'?: "retryAfterMs";
 }
 
 export interface DecideResponse__Output {
@@ -29,4 +31,6 @@ export interface DecideResponse__Output {
   'fallbackModels': (string)[];
   'contextLimit': (number);
   'explanationJson': (Buffer);
+  'retryAfterMs'?: (number);
+  '_retryAfterMs'?: "retryAfterMs";
 }

@@ -10,6 +10,8 @@ export interface Failed {
   'publicMessage'?: (string);
   'publicParam'?: (string);
   'retryable'?: (boolean);
+  'otherCredential'?: (boolean);
+  '_otherCredential'?: "otherCredential";
 }
 
 export interface Failed__Output {
@@ -19,4 +21,6 @@ export interface Failed__Output {
   'publicMessage': (string);
   'publicParam': (string);
   'retryable': (boolean);
+  'otherCredential'?: (boolean);
+  '_otherCredential'?: "otherCredential";
 }
