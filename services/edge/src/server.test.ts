@@ -66,6 +66,32 @@ describe('answers', () => {
     });
     expect(text.split('"router_metadata"')).toHaveLength(2);
     expect(await ask()).not.toContain('router_metadata');
+    const { headers } = await door.chat({ ...hello, stream });
+    expect([headers.get('x-router-attempts'), headers.get('x-router-decision-id')]).toEqual(['2', 'dec_1']);
+  });
+
+  test('a plan that is empty because all endpoints wait says for how long', async () => {
+    door.neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY', retryAfterMs: 61_000 });
+    const response = await door.chat(hello);
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '61']);
+  });
+
+  test('a stream whose headers left before its first word tells its attempts in the trailers', async () => {
+    door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
+    door.neighbours.scripts.set('a', (call) => {
+      void door.neighbours.clock.advanceAsync(10_000).then(() => call.play(events.failed('PROVIDER_ERROR')));
+    });
+    door.neighbours.scripts.set('b', streams);
+    const [headers, trailers] = await new Promise<readonly [NodeJS.Dict<string | string[]>, NodeJS.Dict<string>]>((resolve, reject) => {
+      const request = httpRequest(`${door.url}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' } }, (response) => {
+        response.resume().on('end', () => resolve([response.headers, response.trailers]));
+      });
+      request.on('error', reject);
+      request.end(JSON.stringify({ ...hello, stream: true }));
+    });
+    expect(headers).toMatchObject({ 'x-router-provider': 'a', 'x-router-decision-id': 'dec_1', trailer: 'X-Router-Cost, X-Router-Savings, X-Router-Attempts' });
+    expect(headers['x-router-attempts']).toBeUndefined();
+    expect(trailers).toMatchObject({ 'x-router-attempts': '2', 'x-router-cost': '0.000020000' });
   });
 
   test('streams with exact trailers, one after another on one connection', async () => {

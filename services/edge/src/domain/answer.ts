@@ -59,6 +59,9 @@ export interface Estimate {
 export interface Route {
   readonly provider: string;
   readonly model: string;
+  readonly decisionId: string;
+  /** Attempts so far, with this one; undefined where more may follow once content was sent: a later round's. */
+  attempts: number | undefined;
   /** Known once the attempt starts to answer. */
   head: Head__Output | undefined;
   /** Asked only where headers leave before the end. */

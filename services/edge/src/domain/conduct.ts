@@ -346,7 +346,7 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
       answer,
       request: dispatchRequest(turn, plan, planned, admitted, number, start),
       isStream: request.stream,
-      route: { provider, model, head: undefined, estimate: () => estimateOf(request, plan, planned) },
+      route: { provider, model, decisionId: plan.decisionId, attempts: start === undefined ? number : undefined, head: undefined, estimate: () => estimateOf(request, plan, planned) },
       earlier: all(),
       decisionId: plan.decisionId,
       healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() && (neighbours.unhealedAnswers?.waitMs(accountId) ?? 0) === 0 },

@@ -15,7 +15,7 @@ interface Attempt {
   readonly result: Promise<AttemptResult>;
 }
 
-const newRoute = (): Route => ({ provider: 'a', model: 'm', head: undefined, estimate: () => ({ costNanoUsd: asNanoUsd(0n), savingsNanoUsd: asNanoUsd(0n) }) });
+const newRoute = (): Route => ({ provider: 'a', model: 'm', decisionId: 'dec_1', attempts: 1, head: undefined, estimate: () => ({ costNanoUsd: asNanoUsd(0n), savingsNanoUsd: asNanoUsd(0n) }) });
 
 function start({ isStream = true, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer() } = {}): Attempt {
   neighbours.scripts.set('a', () => undefined);

@@ -289,7 +289,10 @@ class Attempt implements AttemptListener, ClientListener {
       } else if (body !== undefined) answer.body(healedBody === undefined || !isRight ? body : { ...body, choices: healedBody.choices }, chosen);
     };
     if (!isRight && healed.isWorthAnother && healing.mayFailOver && !this.hasContent) {
-      this.over({ kind: 'failed', failed: NOT_HEALED, trace: 'journaled', reserve: (attempts) => give({ ...settlement, attempts }) });
+      this.over({ kind: 'failed', failed: NOT_HEALED, trace: 'journaled', reserve: (attempts) => {
+        this.options.route.attempts = attempts.length;
+        give({ ...settlement, attempts });
+      } });
       return;
     }
     give(settlement);

@@ -40,19 +40,31 @@ function formatHealed(healed: readonly string[]): string {
   return healed.length === 0 ? 'none' : healed.join(',');
 }
 
+export interface RouterTrailerFigures {
+  readonly costNanoUsd: bigint;
+  readonly savingsNanoUsd: bigint;
+  /** Undefined = the headers told them. */
+  readonly attempts?: number | undefined;
+  readonly healed?: readonly string[] | undefined;
+}
+
 /** Trailers of a stream: the exact figures, under the names of the headers. */
-export function routerTrailers(costNanoUsd: bigint, savingsNanoUsd: bigint, healed?: readonly string[]): Record<string, string> {
-  return { 'X-Router-Cost': formatUsd(costNanoUsd), 'X-Router-Savings': formatSavings(savingsNanoUsd), ...(healed === undefined ? {} : { 'X-Router-Healed': formatHealed(healed) }) };
+export function routerTrailers({ costNanoUsd, savingsNanoUsd, attempts, healed }: RouterTrailerFigures): Record<string, string> {
+  return {
+    'X-Router-Cost': formatUsd(costNanoUsd),
+    'X-Router-Savings': formatSavings(savingsNanoUsd),
+    ...(attempts === undefined ? {} : { 'X-Router-Attempts': String(attempts) }),
+    ...(healed === undefined ? {} : { 'X-Router-Healed': formatHealed(healed) }),
+  };
 }
 
 /** Fixed headers of every stream. */
 export const STREAM_HEADERS: readonly string[] = ['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Control', 'no-cache, no-transform', 'X-Accel-Buffering', 'no'];
 
-/** Of streams over HTTP/1.1: announces the trailers. */
-export const TRAILER_HEADERS: readonly string[] = ['Trailer', 'X-Router-Cost, X-Router-Savings'];
-
-/** The same where the stream's JSON is healed, which is known at its end. */
-export const HEALED_TRAILER_HEADERS: readonly string[] = ['Trailer', 'X-Router-Cost, X-Router-Savings, X-Router-Healed'];
+/** Of streams over HTTP/1.1: announces the trailers, with what is known at the end alone. */
+export function trailerHeader({ attempts, healed }: { readonly attempts: boolean; readonly healed: boolean }): readonly string[] {
+  return ['Trailer', `X-Router-Cost, X-Router-Savings${attempts ? ', X-Router-Attempts' : ''}${healed ? ', X-Router-Healed' : ''}`];
+}
 
 const IGNORED_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const IGNORED_MAX = 20;

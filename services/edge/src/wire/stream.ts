@@ -34,6 +34,8 @@ export interface StreamEnd {
   readonly provider: string;
   readonly costNanoUsd: bigint;
   readonly savingsNanoUsd: bigint;
+  /** For the trailers; undefined = the headers told them. */
+  readonly attempts?: number | undefined;
   /** Undefined = healing did not apply. */
   readonly healed?: readonly string[] | undefined;
   readonly routerMetadata?: JsonValue | undefined;
@@ -93,7 +95,7 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
   const end = (before: readonly Uint8Array[], last: Buffer, figuresOfEnd: StreamEnd | undefined): Buffer => {
     const events = Buffer.allocUnsafe(lengthOf(before));
     write(events, 0, before);
-    const trailers = figuresOfEnd === undefined ? {} : routerTrailers(figuresOfEnd.costNanoUsd, figuresOfEnd.savingsNanoUsd, figuresOfEnd.healed);
+    const trailers = figuresOfEnd === undefined ? {} : routerTrailers(figuresOfEnd);
     return Buffer.concat([framed(Buffer.concat([events, last, Buffer.from(DONE)])), Buffer.from(framing.end(trailers))]);
   };
 

@@ -13,7 +13,7 @@ import type { Caller } from '../../domain/ports.js';
 import { renderCompletion, type UsageFigures } from '../../wire/chat.js';
 import { forVariant } from '../../wire/errors.js';
 import { CHUNKED, UNFRAMED } from '../../wire/framing.js';
-import { addRouterHeaders, HEALED_TRAILER_HEADERS, routerTrailers, STREAM_HEADERS, TRAILER_HEADERS, type HeaderList } from '../../wire/headers.js';
+import { addRouterHeaders, routerTrailers, STREAM_HEADERS, trailerHeader, type HeaderList } from '../../wire/headers.js';
 import type { JsonValue } from '../../wire/json-text.js';
 import type { AnswerRecorder } from '../../wire/kept-answer.js';
 import { cutToApiError } from '../../wire/refusals.js';
@@ -46,6 +46,8 @@ export class HttpAnswer implements Answer {
   private waiting: Uint8Array[] = [];
   /** Kept where the client asked to see it. */
   private plan: DecideResponse__Output | undefined;
+  /** The headers of the stream say how many attempts it took. */
+  private attemptsAreTold = false;
   /** The client was told of as slow, and takes nothing yet. */
   private isSlow = false;
   /** The answer is complete, or never will be. */
@@ -88,7 +90,7 @@ export class HttpAnswer implements Answer {
   }
 
   chunk(route: Route, choices: Uint8Array): void {
-    this.open(route);
+    this.open(route, route.attempts);
     if (this.waiting.push(choices) === 1) process.nextTick(flush, this);
   }
 
@@ -98,12 +100,12 @@ export class HttpAnswer implements Answer {
   }
 
   finish(route: Route, choices: Uint8Array, settlement: Settlement): void {
-    this.end(this.open(route).finish(this.take(), choices, this.endOf(settlement)));
+    this.end(this.open(route, settlement.attempts.length).finish(this.take(), choices, this.endOf(settlement)));
   }
 
   cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void {
     const error = forVariant(cutToApiError(failed), this.options.caller.variant);
-    this.end(this.open(route).error(this.take(), error, settlement === undefined ? undefined : this.endOf(settlement)));
+    this.end(this.open(route, settlement?.attempts.length ?? route.attempts).error(this.take(), error, settlement === undefined ? undefined : this.endOf(settlement)));
   }
 
   body(body: Body__Output, settlement: Settlement): void {
@@ -157,8 +159,8 @@ export class HttpAnswer implements Answer {
     this.options.response.destroy();
   }
 
-  /** The stream's wire; the first call sends the headers. */
-  private open(route: Route): StreamWire {
+  /** The stream's wire; the first call sends the headers, with the number of attempts where it is known that no other follows. */
+  private open(route: Route, attempts?: number): StreamWire {
     if (this.wire !== undefined) return this.wire;
     const { response, request, requestId, caller } = this.options;
     const isChunked = response.req.httpVersion !== '1.0';
@@ -174,9 +176,10 @@ export class HttpAnswer implements Answer {
     });
     const headers: HeaderList = [...STREAM_HEADERS];
     // HTTP/1.0, which old proxies speak, has neither chunks nor trailers, and node:http throws on announcing them.
-    if (isChunked) headers.push(...(healingTermsOf(request) === undefined ? TRAILER_HEADERS : HEALED_TRAILER_HEADERS));
+    if (isChunked) headers.push(...trailerHeader({ attempts: attempts === undefined, healed: healingTermsOf(request) !== undefined }));
+    this.attemptsAreTold = attempts !== undefined;
     this.addCommonHeaders(headers);
-    addRouterHeaders(headers, { provider: route.provider, ...route.estimate(), basis: 'estimate', ignoredParams: request.ignoredParams });
+    addRouterHeaders(headers, { provider: route.provider, ...route.estimate(), basis: 'estimate', attempts, decisionId: route.decisionId, ignoredParams: request.ignoredParams });
     this.options.recorder?.head(headers);
     response.writeHead(200, headers);
     // The head announces chunks; from here on the wire frames them.
@@ -220,9 +223,10 @@ export class HttpAnswer implements Answer {
   }
 
   private endOf(settlement: Settlement): StreamEnd {
-    const { provider, end } = settlement;
-    this.options.recorder?.end(BigInt(end.costNanoUsd), routerTrailers(BigInt(end.costNanoUsd), BigInt(end.savingsNanoUsd), settlement.healed));
-    return { usage: usageOf(settlement), provider, costNanoUsd: BigInt(end.costNanoUsd), savingsNanoUsd: BigInt(end.savingsNanoUsd), healed: settlement.healed, routerMetadata: this.metadataOf(settlement) };
+    const { provider, end, healed } = settlement;
+    const figures = { costNanoUsd: BigInt(end.costNanoUsd), savingsNanoUsd: BigInt(end.savingsNanoUsd), attempts: this.attemptsAreTold ? undefined : settlement.attempts.length, healed };
+    this.options.recorder?.end(figures.costNanoUsd, routerTrailers(figures));
+    return { ...figures, usage: usageOf(settlement), provider, routerMetadata: this.metadataOf(settlement) };
   }
 
   private priceVersion(provider: string, model: string): string | null {
