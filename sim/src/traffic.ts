@@ -83,11 +83,11 @@ export function planOf({ route }: Traffic, cards: readonly PriceCard[]): DecideR
     return [
       {
         endpointId: `${provider}/m`, provider, model: 'maker/m', providerModelId: 'm', wireProtocol: 'openai-chat', card: messageOf(card), maxTokensParam: 'max_tokens', maxOutputTokens: 8_192,
-        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, byok: false, needsUserId: false,
+        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, byok: false, needsUserId: false, steps: [],
       },
     ];
   });
-  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, explanationJson: Buffer.alloc(0) };
+  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0) };
 }
 
 export function requestOf({ stream, maxTokens, promptBytes }: Traffic): ChatRequest {

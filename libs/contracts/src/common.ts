@@ -4,4 +4,5 @@ export type { Empty, Empty__Output } from './gen/signalbox/common/v1/Empty.js';
 export type { FaultDetail, FaultDetail__Output } from './gen/signalbox/common/v1/FaultDetail.js';
 export type { PeriodSet, PeriodSet__Output } from './gen/signalbox/common/v1/PeriodSet.js';
 export type { PriceCard, PriceCard__Output } from './gen/signalbox/common/v1/PriceCard.js';
+export type { PriceStep, PriceStep__Output } from './gen/signalbox/common/v1/PriceStep.js';
 export type { TokenCounts, TokenCounts__Output } from './gen/signalbox/common/v1/TokenCounts.js';

@@ -28,6 +28,20 @@ export interface PriceCard {
   readonly requestNanoUsd: NanoUsd;
 }
 
+/** A price card and the prompt size from which it holds, for the whole request. */
+export interface PriceStep<Card = PriceCard> {
+  /** Prompt tokens; 0 for the ordinary price. */
+  readonly fromPromptTokens: number;
+  readonly card: Card;
+}
+
+/** The card in force for a prompt of that many tokens, of ascending steps; undefined without a price. */
+export function cardFor<Card>(steps: readonly PriceStep<Card>[], prompt: number): Card | undefined {
+  let card: Card | undefined;
+  for (const step of steps) if (prompt >= step.fromPromptTokens) card = step.card;
+  return card;
+}
+
 /** Cost of one attempt at a price card, rounded once, half up. */
 export function costOf(tokens: TokenCounts, card: PriceCard): NanoUsd {
   const { inputUncached, cacheRead, cacheWrite, outputText, outputReasoning, audio, image } = tokens;

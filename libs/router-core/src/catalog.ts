@@ -1,6 +1,6 @@
 /** The catalog as routing sees it: immutable values, indexed once when they are loaded. */
 import { createHash } from 'node:crypto';
-import type { PriceCard } from '@signalbox/kernel/tokens';
+import type { PriceCard, PriceStep } from '@signalbox/kernel/tokens';
 import type { OutlierReason } from './outliers.js';
 import type { QualityPredictor } from './quality.js';
 
@@ -23,13 +23,6 @@ export interface Capabilities {
   readonly logprobs: boolean;
   /** Takes `n` above 1. */
   readonly choices: boolean;
-}
-
-/** A price card and the prompt size from which it holds, for the whole request. */
-export interface PriceStep {
-  /** Prompt tokens; 0 for the ordinary price. */
-  readonly fromPromptTokens: number;
-  readonly card: PriceCard;
 }
 
 /** A model as one provider serves it: the unit of choice. */
@@ -134,13 +127,6 @@ export interface Snapshot {
   readonly live: ReadonlyMap<string, EndpointLive>;
   /** Judges prompts for the catalog's models, in their order; undefined = abilities decide. */
   readonly quality?: { readonly id: string; readonly predict: QualityPredictor } | undefined;
-}
-
-/** The card in force for a prompt of that many tokens; undefined without a price. */
-export function cardFor(prices: readonly PriceStep[], promptTokens: number): PriceCard | undefined {
-  let card: PriceCard | undefined;
-  for (const step of prices) if (promptTokens >= step.fromPromptTokens) card = step.card;
-  return card;
 }
 
 /** A card named by its endpoint and its prices: the same prices always have the same id. */

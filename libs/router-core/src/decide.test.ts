@@ -20,6 +20,30 @@ function planned(snapshot: Snapshot, asked: RouteRequest, seed = 1): string[] {
   return result.kind === 'plan' ? result.attempts.map((attempt) => attempt.endpoint.id) : [result.kind];
 }
 
+describe('prices with steps', () => {
+  const at = (fromPromptTokens: number, input: bigint) => ({ ...pricesOf('alpha:maker/one', input, 2n * input)[0], fromPromptTokens }) as Endpoint['prices'][number];
+  const steps = [at(0, 1_000n), at(200_000, 2_000n)];
+  const snapshotOf = (prices: Endpoint['prices'], contextWindow = 1_000_000): Snapshot => {
+    const endpoint = endpointWith({ id: 'alpha:maker/one', provider: 'alpha', model: 'maker/one', prices, contextWindow });
+    return { catalog: catalogOf([{ id: 'maker/one', endpoints: [endpoint], listPrices: prices }]), live: new Map() };
+  };
+
+  test.each([
+    [100_000, 1_000n],
+    [200_000, 2_000n],
+  ])('a plan for %d tokens carries the card for so many, and all others with it', (promptTokens, input) => {
+    const plan = decide(request({ promptTokens }), snapshotOf(steps), 1);
+    const priced = { card: { inputUncached: input }, steps };
+    expect(plan).toMatchObject({ kind: 'plan', attempts: [priced], reference: priced });
+    // `auto` compares with an endpoint of its own choice.
+    expect(decide({ ...plainRequest('auto'), promptTokens }, snapshotOf(steps), 1)).toMatchObject({ kind: 'plan', attempts: [priced], reference: priced });
+  });
+
+  test('where one card holds for every prompt there are none', () => {
+    expect(decide(request({}), snapshotOf(steps.slice(0, 1)), 1)).toMatchObject({ kind: 'plan', attempts: [{ steps: [] }], reference: { steps: [] } });
+  });
+});
+
 describe('outliers', () => {
   const EJECTED: EndpointLive = { samples: 20, latencyMsP75: 200, totalMsP75: undefined, totalSamples: 0, throughputTpsP50: undefined, throughputSamples: 0, successShare: 0.9, breaker: 'closed', ejectedFor: 'failures' };
   const one = ['alpha', 'beta', 'gamma'].map((provider) => endpointWith({ id: provider, provider, model: 'maker/one' }));

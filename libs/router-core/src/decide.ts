@@ -1,7 +1,7 @@
 /** `decide(request, snapshot, seed)`: pure; the same inputs give the same plan (ROUTING). */
-import type { PriceCard } from '@signalbox/kernel/tokens';
+import { cardFor, type PriceCard, type PriceStep } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
-import { cardFor, findModel, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
+import { findModel, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
 import { CONTEXT_LENGTH_BIT, createEndpointFilter, isDropped, isOnOwnCredential, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
@@ -16,7 +16,10 @@ const WHOLE_ANSWER_EXTRA_MS = 120_000;
 
 export interface Attempt {
   readonly endpoint: Endpoint;
+  /** For the estimate of the prompt. */
   readonly card: PriceCard;
+  /** All cards of the endpoint, ascending; empty where there is one for every prompt. */
+  readonly steps: readonly PriceStep[];
   /** Tuning fields of the request that this endpoint does not take. */
   readonly dropParams: readonly string[];
   readonly firstByteTimeoutMs: number;
@@ -29,7 +32,7 @@ export interface Plan {
   /** 1 to ATTEMPTS_MAX, in order. */
   readonly attempts: readonly Attempt[];
   /** What savings are measured against; undefined = nothing to compare with. */
-  readonly reference: { readonly model: string; readonly card: PriceCard } | undefined;
+  readonly reference: { readonly model: string; readonly card: PriceCard; readonly steps: readonly PriceStep[] } | undefined;
   /** How `auto` chose; undefined when no model was left to us. */
   readonly auto: AutoChoice | undefined;
 }
@@ -194,21 +197,31 @@ function pickAttempts(lists: readonly Candidate[][], request: RouteRequest): Can
   return picked;
 }
 
+const NO_STEPS: readonly PriceStep[] = [];
+
+/** None where one card holds for every prompt: an ordinary plan is no longer for them. */
+const stepsOf = (prices: readonly PriceStep[]): readonly PriceStep[] => (prices.length > 1 ? prices : NO_STEPS);
+
 function attemptOf(endpoint: Endpoint, request: RouteRequest): Attempt | undefined {
   const card = cardFor(endpoint.prices, request.promptTokens);
   if (card === undefined) return undefined;
   return {
     endpoint,
     card,
+    steps: stepsOf(endpoint.prices),
     dropParams: request.needs.params.filter((name) => isDropped(name, endpoint, request.byokProviders)),
     firstByteTimeoutMs: endpoint.firstByteTimeoutMs + (request.needs.streaming ? 0 : WHOLE_ANSWER_EXTRA_MS),
     byok: isOnOwnCredential(endpoint, request.byokProviders),
   };
 }
 
+function referenceAt(model: string, prices: readonly PriceStep[], request: RouteRequest): Plan['reference'] {
+  const card = cardFor(prices, request.promptTokens);
+  return card === undefined ? undefined : { model, card, steps: stepsOf(prices) };
+}
+
 function listPrice(model: Model, request: RouteRequest): Plan['reference'] {
-  const card = cardFor(model.listPrices, request.promptTokens);
-  return card === undefined ? undefined : { model: model.id, card };
+  return referenceAt(model.id, model.listPrices, request);
 }
 
 /** The account's baseline, else the ablest of the models that passed this request's filters at its cheapest endpoint. */
@@ -220,6 +233,5 @@ function autoReference(choice: AutoChoice, request: RouteRequest, snapshot: Snap
   }
   const ablest = choice.groups.reduce<ModelGroup | undefined>((best, group) => (best === undefined || group.model.ability > best.model.ability ? group : best), undefined);
   const cheapest = ablest?.candidates.reduce((best, candidate) => (candidate.cost < best.cost ? candidate : best));
-  const card = cheapest === undefined ? undefined : cardFor(cheapest.endpoint.prices, request.promptTokens);
-  return ablest === undefined || card === undefined ? undefined : { model: ablest.model.id, card };
+  return ablest === undefined || cheapest === undefined ? undefined : referenceAt(ablest.model.id, cheapest.endpoint.prices, request);
 }

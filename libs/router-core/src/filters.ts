@@ -1,5 +1,6 @@
 /** Hard filters: never relaxed. Each endpoint gets the set of reasons that exclude it; empty = eligible. */
-import { cardFor, findModel, QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
+import { cardFor } from '@signalbox/kernel/tokens';
+import { findModel, QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
 import { isAuto, type RouteRequest } from './request.js';
 
 /** Reason codes as clients see them in `metadata.excluded_by`, each at its bit. */

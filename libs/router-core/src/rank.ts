@@ -1,6 +1,6 @@
 /** Order among endpoints: tiers of soft preferences, expected cost, seeded weighted draw (ROUTING, sections 2 and 4). */
-import type { PriceCard } from '@signalbox/kernel/tokens';
-import { cardFor, type Endpoint, type EndpointLive, type Snapshot } from './catalog.js';
+import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
+import type { Endpoint, EndpointLive, Snapshot } from './catalog.js';
 import { isOnOwnCredential } from './filters.js';
 import type { RouteRequest } from './request.js';
 

@@ -30,7 +30,7 @@ function requestOf(over: Partial<DispatchRequest__Output> = {}): DispatchRequest
     providerModelId: 'fake-1', wireProtocol: 'openai-chat', card: CARD, referenceCard: null, periods: { day: '', week: '', month: '', plan: '', reservedAtMs: '0' }, heldNanoUsd: '0',
     byok: false, byokHandle: '', stream: true, maxTokensParam: '', temperatureMax: 2, fields: [{ name: 'messages', value: Buffer.from('[{"role":"user","content":"hi"}]') }], promptTokens: 10,
     firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000, responseFormat: '', routedFrom: '', decisionId: '', clientStream: true, maxOutputTokens: 0,
-    gather: false, heldOutputTokens: 0, heldTokens: '0', outputPriceMax: '0', wholeNanoUsd: '0', shortened: false, holdEpoch: '', rounds: false, earlierNanoUsd: '0', earlierTokens: '0', ...over,
+    gather: false, heldOutputTokens: 0, heldTokens: '0', outputPriceMax: '0', wholeNanoUsd: '0', shortened: false, holdEpoch: '', rounds: false, earlierNanoUsd: '0', earlierTokens: '0', steps: [], referenceSteps: [], ...over,
   };
 }
 

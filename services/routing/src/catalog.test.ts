@@ -9,6 +9,7 @@ import { plainRequest } from '@signalbox/router-core/request';
 import { offersOf } from './adapters/catalog/build.js';
 import { createCatalogFiles } from './adapters/catalog/files.js';
 import { createCatalogHolder } from './domain/catalog-holder.js';
+import { decideResponse } from './wire.js';
 
 const SHIPPED = fileURLToPath(new URL('../catalog', import.meta.url));
 const clock = { nowMs: () => 1_795_200_000_123, monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) };
@@ -78,6 +79,18 @@ describe('the shipped catalog', () => {
     };
     expect(at(271_999)).toBe(5_000_000_000n);
     expect(at(272_000)).toBe(10_000_000_000n);
+  });
+
+  test('tells both prices, since only the provider counts the prompt, and no steps where there are none', async () => {
+    const catalog = await load(['openai']);
+    const told = (model: string) => decideResponse(decide(plainRequest(model), { catalog, live: new Map() }, 1), { decisionId: '', snapshotId: '' });
+    const steps = [{ fromPromptTokens: 0, card: { inputUncached: '5000000000' } }, { fromPromptTokens: 272_000, card: { inputUncached: '10000000000' } }];
+    const { attempts = [], referenceSteps } = told('openai/gpt-5.6-sol');
+    expect([attempts[0]?.steps, referenceSteps]).toMatchObject([steps, steps]);
+    const ids = attempts[0]?.steps?.map(({ card }) => card?.id);
+    expect([ids?.[0], new Set(ids).size]).toEqual([attempts[0]?.card?.id, 2]);
+    const ordinary = told('openai/gpt-4o-mini');
+    expect(['steps' in (ordinary.attempts?.[0] ?? {}), 'referenceSteps' in ordinary]).toEqual([false, false]);
   });
 
   test('gives abilities in [0, 1] that put a flagship above a small model', async () => {

@@ -1,9 +1,9 @@
 /** Messages of the contract to and from the domain. */
-import type { PriceCard as CardMessage } from '@signalbox/contracts/common';
+import type { PriceCard as CardMessage, PriceStep as StepMessage } from '@signalbox/contracts/common';
 import type { DecideRequest__Output, DecideResponse, PlannedAttempt, WhatIfRequest__Output, WhatIfSide } from '@signalbox/contracts/routing';
 import { unreachable } from '@signalbox/kernel/assert';
 import { Fault } from '@signalbox/kernel/fault';
-import type { PriceCard } from '@signalbox/kernel/tokens';
+import type { PriceCard, PriceStep } from '@signalbox/kernel/tokens';
 import type { Attempt, Plan, Refusal } from '@signalbox/router-core/decide';
 import type { Changes } from '@signalbox/router-core/record';
 import type { Side } from '@signalbox/router-core/what-if';
@@ -115,7 +115,11 @@ function renderCard(card: PriceCard): CardMessage {
   };
 }
 
-function attemptMessage({ endpoint, card, dropParams, firstByteTimeoutMs, byok }: Attempt): PlannedAttempt {
+function stepMessages(steps: readonly PriceStep[]): StepMessage[] {
+  return steps.map(({ fromPromptTokens, card }) => ({ fromPromptTokens, card: cardMessage(card) }));
+}
+
+function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs, byok }: Attempt): PlannedAttempt {
   return {
     endpointId: endpoint.id,
     provider: endpoint.provider,
@@ -132,6 +136,7 @@ function attemptMessage({ endpoint, card, dropParams, firstByteTimeoutMs, byok }
     firstByteTimeoutMs,
     needsUserId: endpoint.needsUserId,
     byok,
+    ...(steps.length === 0 ? {} : { steps: stepMessages(steps) }),
   };
 }
 
@@ -144,6 +149,7 @@ export function decideResponse(result: Plan | Refusal, ids: { readonly decisionI
         attempts: result.attempts.map(attemptMessage),
         referenceCard: result.reference === undefined ? null : cardMessage(result.reference.card),
         referenceModel: result.reference?.model ?? '',
+        ...(result.reference === undefined || result.reference.steps.length === 0 ? {} : { referenceSteps: stepMessages(result.reference.steps) }),
       };
     case 'model-not-found':
       return { ...ids, refusal: 'MODEL_NOT_FOUND' };

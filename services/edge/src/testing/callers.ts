@@ -62,12 +62,13 @@ export function plannedAt(provider: string, over: Partial<PlannedAttempt__Output
     firstByteTimeoutMs: 10_000,
     needsUserId: false,
     byok: false,
+    steps: [],
     ...over,
   };
 }
 
 export function planWith(attempts: readonly PlannedAttempt__Output[], over: Partial<DecideResponse__Output> = {}): DecideResponse__Output {
-  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts: [...attempts], referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, explanationJson: Buffer.alloc(0), ...over };
+  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts: [...attempts], referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0), ...over };
 }
 
 export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {

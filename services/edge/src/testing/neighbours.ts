@@ -17,7 +17,7 @@ export function admissionOf(decision: Decision & string, over: Partial<AdmitResp
 
 export function endWith(over: Partial<End__Output> = {}): End__Output {
   const tokens = { inputUncached: 10, cacheRead: 0, cacheWrite: 0, outputText: 5, outputReasoning: 0, audio: 0, image: 0 };
-  return { tokens, costNanoUsd: '20000', savingsNanoUsd: '100', source: 'PROVIDER', flags: [], finishReason: 'stop', cut: null, cachedKnown: false, reasoningKnown: false, stoppedBy: '', ...over };
+  return { tokens, costNanoUsd: '20000', savingsNanoUsd: '100', source: 'PROVIDER', flags: [], finishReason: 'stop', cut: null, cachedKnown: false, reasoningKnown: false, stoppedBy: '', cardId: '', ...over };
 }
 
 export const deltaOf = (text: string, index = 0): string => `[{"index":${index},"delta":{"content":${JSON.stringify(text)}},"logprobs":null,"finish_reason":null}]`;

@@ -1,6 +1,7 @@
 /** Holds the catalog in force. A bad one never replaces a good one. */
 import type { Clock } from '@signalbox/kernel/clock';
-import { cardFor, type Catalog } from '@signalbox/router-core/catalog';
+import { cardFor } from '@signalbox/kernel/tokens';
+import type { Catalog } from '@signalbox/router-core/catalog';
 import type { CatalogSource, LoadedCatalog } from './ports.js';
 
 /** A price that moves by more than this factor is told to the operator. */

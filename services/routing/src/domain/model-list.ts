@@ -1,5 +1,6 @@
 /** The models an account may use, and what is known of each. */
-import { cardFor, type Catalog, type Endpoint, type EndpointLive, type Model } from '@signalbox/router-core/catalog';
+import { cardFor } from '@signalbox/kernel/tokens';
+import type { Catalog, Endpoint, EndpointLive, Model } from '@signalbox/router-core/catalog';
 import { isReachable, modelListFilter } from '@signalbox/router-core/filters';
 
 type LiveView = ReadonlyMap<string, EndpointLive>;

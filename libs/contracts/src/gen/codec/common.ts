@@ -2,6 +2,7 @@
 /** Codecs of proto/common/v1. */
 import { messageCodec, type Reader, type Writer, isZero, copyInt64 } from '../../wire.js';
 import type { PriceCard, PriceCard__Output as PriceCardOut } from '../signalbox/common/v1/PriceCard.js';
+import type { PriceStep, PriceStep__Output as PriceStepOut } from '../signalbox/common/v1/PriceStep.js';
 import type { TokenCounts, TokenCounts__Output as TokenCountsOut } from '../signalbox/common/v1/TokenCounts.js';
 import type { PeriodSet, PeriodSet__Output as PeriodSetOut } from '../signalbox/common/v1/PeriodSet.js';
 import type { FaultDetail, FaultDetail__Output as FaultDetailOut } from '../signalbox/common/v1/FaultDetail.js';
@@ -57,6 +58,30 @@ export function copyPriceCard(m: PriceCard): PriceCardOut {
   const v8 = m.image !== undefined && m.image !== null ? copyInt64(m.image) : '0';
   const v9 = m.requestNanoUsd !== undefined && m.requestNanoUsd !== null ? copyInt64(m.requestNanoUsd) : '0';
   return { id: v1, inputUncached: v2, cacheRead: v3, cacheWrite: v4, outputText: v5, outputReasoning: v6, audio: v7, image: v8, requestNanoUsd: v9 } as PriceCardOut;
+}
+
+export function writePriceStep(w: Writer, m: PriceStep): void {
+  if (m.fromPromptTokens !== undefined && m.fromPromptTokens !== 0) { w.uint32(8); w.uint32(m.fromPromptTokens); }
+  if (m.card !== undefined && m.card !== null) { w.uint32(18); { const at = w.open(); writePriceCard(w, m.card); w.close(at); } }
+}
+export function readPriceStep(r: Reader, end: number): PriceStepOut {
+  let v1: number = 0;
+  let v2: PriceCardOut | null = null;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 8: v1 = r.uint32(); break;
+      case 18: v2 = readPriceCard(r, r.delimited(end)); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { fromPromptTokens: v1, card: v2 } as PriceStepOut;
+}
+export function copyPriceStep(m: PriceStep): PriceStepOut {
+  const v1 = m.fromPromptTokens !== undefined && m.fromPromptTokens !== null ? m.fromPromptTokens >>> 0 : 0;
+  const v2 = m.card !== undefined && m.card !== null ? copyPriceCard(m.card) : null;
+  return { fromPromptTokens: v1, card: v2 } as PriceStepOut;
 }
 
 export function writeTokenCounts(w: Writer, m: TokenCounts): void {
@@ -182,6 +207,7 @@ export function copyEmpty(_m: Empty): EmptyOut { return {} as EmptyOut; }
 
 export const codecs = {
   PriceCard: messageCodec(writePriceCard, readPriceCard, copyPriceCard),
+  PriceStep: messageCodec(writePriceStep, readPriceStep, copyPriceStep),
   TokenCounts: messageCodec(writeTokenCounts, readTokenCounts, copyTokenCounts),
   PeriodSet: messageCodec(writePeriodSet, readPeriodSet, copyPeriodSet),
   FaultDetail: messageCodec(writeFaultDetail, readFaultDetail, copyFaultDetail),

@@ -1,8 +1,9 @@
 /** From rows to the indexed catalog: prices to cards, endpoint over model, operator's providers. */
 import { createHash } from 'node:crypto';
 import { asPrice, usdNumberToNano, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
+import type { PriceStep } from '@signalbox/kernel/tokens';
 import { abilitiesOf, type Scores } from '@signalbox/router-core/ability';
-import { indexNames, namedCard, QUANTIZATION_BITS, type Capabilities, type Catalog, type Endpoint, type Model, type PriceStep } from '@signalbox/router-core/catalog';
+import { indexNames, namedCard, QUANTIZATION_BITS, type Capabilities, type Catalog, type Endpoint, type Model } from '@signalbox/router-core/catalog';
 import type { CatalogRows, EndpointRow, ModelRow, ProviderRow } from './schema.js';
 import { unsupportedParams } from './tuning-params.js';
 

@@ -4,6 +4,7 @@
 import type { Refusal as _signalbox_routing_v1_Refusal, Refusal__Output as _signalbox_routing_v1_Refusal__Output } from '../../../signalbox/routing/v1/Refusal.js';
 import type { PlannedAttempt as _signalbox_routing_v1_PlannedAttempt, PlannedAttempt__Output as _signalbox_routing_v1_PlannedAttempt__Output } from '../../../signalbox/routing/v1/PlannedAttempt.js';
 import type { PriceCard as _signalbox_common_v1_PriceCard, PriceCard__Output as _signalbox_common_v1_PriceCard__Output } from '../../../signalbox/common/v1/PriceCard.js';
+import type { PriceStep as _signalbox_common_v1_PriceStep, PriceStep__Output as _signalbox_common_v1_PriceStep__Output } from '../../../signalbox/common/v1/PriceStep.js';
 
 export interface DecideResponse {
   'refusal'?: (_signalbox_routing_v1_Refusal);
@@ -17,6 +18,7 @@ export interface DecideResponse {
   'contextLimit'?: (number);
   'explanationJson'?: (Buffer | Uint8Array | string);
   'retryAfterMs'?: (number);
+  'referenceSteps'?: (_signalbox_common_v1_PriceStep)[];
   '_retryAfterMs'?: "retryAfterMs";
 }
 
@@ -32,5 +34,6 @@ export interface DecideResponse__Output {
   'contextLimit': (number);
   'explanationJson': (Buffer);
   'retryAfterMs'?: (number);
+  'referenceSteps': (_signalbox_common_v1_PriceStep__Output)[];
   '_retryAfterMs'?: "retryAfterMs";
 }

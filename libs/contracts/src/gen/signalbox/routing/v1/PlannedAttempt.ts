@@ -2,6 +2,7 @@
 // Original file: proto/routing/v1/routing.proto
 
 import type { PriceCard as _signalbox_common_v1_PriceCard, PriceCard__Output as _signalbox_common_v1_PriceCard__Output } from '../../../signalbox/common/v1/PriceCard.js';
+import type { PriceStep as _signalbox_common_v1_PriceStep, PriceStep__Output as _signalbox_common_v1_PriceStep__Output } from '../../../signalbox/common/v1/PriceStep.js';
 
 export interface PlannedAttempt {
   'endpointId'?: (string);
@@ -19,6 +20,7 @@ export interface PlannedAttempt {
   'firstByteTimeoutMs'?: (number);
   'needsUserId'?: (boolean);
   'byok'?: (boolean);
+  'steps'?: (_signalbox_common_v1_PriceStep)[];
 }
 
 export interface PlannedAttempt__Output {
@@ -37,4 +39,5 @@ export interface PlannedAttempt__Output {
   'firstByteTimeoutMs': (number);
   'needsUserId': (boolean);
   'byok': (boolean);
+  'steps': (_signalbox_common_v1_PriceStep__Output)[];
 }

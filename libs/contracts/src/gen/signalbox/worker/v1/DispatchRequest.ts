@@ -4,6 +4,7 @@
 import type { PriceCard as _signalbox_common_v1_PriceCard, PriceCard__Output as _signalbox_common_v1_PriceCard__Output } from '../../../signalbox/common/v1/PriceCard.js';
 import type { PeriodSet as _signalbox_common_v1_PeriodSet, PeriodSet__Output as _signalbox_common_v1_PeriodSet__Output } from '../../../signalbox/common/v1/PeriodSet.js';
 import type { Field as _signalbox_worker_v1_Field, Field__Output as _signalbox_worker_v1_Field__Output } from '../../../signalbox/worker/v1/Field.js';
+import type { PriceStep as _signalbox_common_v1_PriceStep, PriceStep__Output as _signalbox_common_v1_PriceStep__Output } from '../../../signalbox/common/v1/PriceStep.js';
 import type { Long } from '@grpc/proto-loader';
 
 export interface DispatchRequest {
@@ -46,6 +47,8 @@ export interface DispatchRequest {
   'earlierNanoUsd'?: (number | string | Long);
   'earlierTokens'?: (number | string | Long);
   'holdEpoch'?: (string);
+  'steps'?: (_signalbox_common_v1_PriceStep)[];
+  'referenceSteps'?: (_signalbox_common_v1_PriceStep)[];
   '_maxTokens'?: "maxTokens";
 }
 
@@ -89,5 +92,7 @@ export interface DispatchRequest__Output {
   'earlierNanoUsd': (string);
   'earlierTokens': (string);
   'holdEpoch': (string);
+  'steps': (_signalbox_common_v1_PriceStep__Output)[];
+  'referenceSteps': (_signalbox_common_v1_PriceStep__Output)[];
   '_maxTokens'?: "maxTokens";
 }

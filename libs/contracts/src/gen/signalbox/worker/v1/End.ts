@@ -17,6 +17,7 @@ export interface End {
   'cachedKnown'?: (boolean);
   'reasoningKnown'?: (boolean);
   'stoppedBy'?: (string);
+  'cardId'?: (string);
 }
 
 export interface End__Output {
@@ -30,4 +31,5 @@ export interface End__Output {
   'cachedKnown': (boolean);
   'reasoningKnown': (boolean);
   'stoppedBy': (string);
+  'cardId': (string);
 }
