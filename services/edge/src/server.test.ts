@@ -94,6 +94,12 @@ describe('answers', () => {
     expect(trailers).toMatchObject({ 'x-router-attempts': '2', 'x-router-cost': '0.000020000' });
   });
 
+  test.each([['', 'card_1'], ['card_2', 'card_2']])('the price version is the card that was charged: the planned one, or what the worker says instead (%p)', async (cardId, version) => {
+    door.neighbours.scripts.set('a', (call) => call.play(events.body('Hello'), events.end({ cardId })));
+    const response = await door.chat(hello, { 'x-router-metadata': 'enabled' });
+    expect(await response.json()).toMatchObject({ router_metadata: { price_version: version } });
+  });
+
   test('streams with exact trailers, one after another on one connection', async () => {
     door.neighbours.scripts.set('a', (call) => {
       call.listener.onEvent(events.text('first'));

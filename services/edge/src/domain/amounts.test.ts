@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { asNanoUsd, reservationCost } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
+import { cardFor, costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
 import { cardWith, plannedAt } from '../testing/callers.js';
 import { affordableOutputTokens, answerTerms, holdFor, promptTokensMax } from './amounts.js';
 
@@ -69,6 +69,49 @@ describe('hold', () => {
     const question = { attempts: [plannedAt('a', { maxOutputTokens: 0 })], promptTokensMax: 10, maxTokens: undefined, choices: 1, isLimited: true };
     const terms = answerTerms(plannedAt('a', { maxOutputTokens: 0 }), question, true, { heldNanoUsd: asNanoUsd(9n ** 15n), heldTokens: 1_034, roomNanoUsd: undefined, roomTokens: undefined });
     expect(terms.maxTokens).toBe(32_768);
+  });
+
+  describe('of prices with steps', () => {
+    const dear = cardWith({ id: 'card_2', inputUncached: '3000000000', outputText: '2000000000', outputReasoning: '8000000000', requestNanoUsd: '7' });
+    const steps = [{ fromPromptTokens: 0, card: cardWith() }, { fromPromptTokens: 1_000, card: dear }];
+    const of = (promptTokensMax: number, card = cardWith()) => ({ attempts: [plannedAt('a', { card, steps })], promptTokensMax, maxTokens: 100, choices: 1, isLimited: true });
+
+    test('is at the ordinary price while no count of the prompt can reach the step', () => {
+      expect(holdFor(of(999))).toEqual(holdFor({ ...of(999), attempts: [plannedAt('a')] }));
+    });
+
+    test.each([1_000, 4_000])('is at the dearest from the step on, whichever side is estimated, with a bound of %d', (most) => {
+      for (const card of [cardWith(), dear]) {
+        const hold = holdFor(of(most, card));
+        expect([hold.amountNanoUsd, hold.minAmountNanoUsd]).toEqual([BigInt(most) * 3_000n + 100n * 8_000n + 7n, BigInt(most) * 3_000n + 64n * 8_000n + 7n]);
+      }
+    });
+
+    test('grows at the dearest price of output in reach, and shortens an answer by it', () => {
+      const question = { ...of(1_000), maxTokens: 5_000 };
+      const attempt = plannedAt('a', { steps });
+      const hold = holdFor(question);
+      const granted = { heldNanoUsd: hold.amountNanoUsd, heldTokens: Number(hold.tokens), roomNanoUsd: asNanoUsd(1_000n * 3_000n + 2_000n * 8_000n + 7n), roomTokens: undefined };
+      expect(answerTerms(attempt, question, hold.isTranched, granted)).toEqual({ maxTokens: 2_000, isShortened: true, heldOutputTokens: 1_024, outputPriceMax: 8_000_000_000n, wholeNanoUsd: granted.roomNanoUsd });
+      expect(answerTerms(attempt, { ...question, promptTokensMax: 999 }, hold.isTranched, granted).outputPriceMax).toBe(2_000_000_000n);
+    });
+
+    test('is nothing on the account’s own credential', () => {
+      expect(holdFor({ ...of(1_000), isFree: true }).amountNanoUsd).toBe(0n);
+    });
+
+    test('covers every cost that stays within its tokens, on whatever side of a step they are', () => {
+      const draw = draws(17);
+      for (let round = 0; round < 500; round += 1) {
+        const drawn = [0, 1 + draw(5_000), 5_001 + draw(5_000)].map((fromPromptTokens) => ({ fromPromptTokens, card: drawnCard(draw) }));
+        const most = 1 + draw(12_000);
+        const maxTokens = 1 + draw(1_000);
+        const hold = holdFor({ attempts: [plannedAt('a', { card: drawn[0]?.card ?? null, steps: drawn, maxOutputTokens: 0, hiddenReasoning: true })], promptTokensMax: most, maxTokens, choices: 1, isLimited: true });
+        const tokens = { ...NO_TOKENS, inputUncached: draw(most + 1), outputText: maxTokens };
+        const card = cardFor(drawn, tokens.inputUncached);
+        expect(card !== undefined && costOf(tokens, priceCardOf(card)) <= hold.amountNanoUsd).toBe(true);
+      }
+    });
   });
 
   test('asks for no minimum where nothing limits', () => {

@@ -35,6 +35,33 @@ function boundsOf(card: PriceCard): Bounds {
   return bounds;
 }
 
+/**
+ * The card that bounds an attempt's cost: of prices with steps the dearest of each kind that a prompt of at most
+ * `promptTokensMax` tokens can reach. It is charged at the provider's count, which may be on either side of a step.
+ */
+function dearestCard({ card, steps }: PlannedAttempt__Output, promptTokensMax: number, isFree: boolean): PriceCard {
+  assert(card !== null, 'A planned attempt carries its price card.');
+  if (isFree) return FREE_CARD;
+  let worst = priceCardOf(card);
+  for (const step of steps) if (step.card !== null && step.fromPromptTokens <= promptTokensMax) worst = dearerOf(worst, priceCardOf(step.card));
+  return worst;
+}
+
+/** Each price the dearer of two. */
+function dearerOf(a: PriceCard, b: PriceCard): PriceCard {
+  return {
+    id: '',
+    inputUncached: dearest(a.inputUncached, b.inputUncached),
+    cacheRead: dearest(a.cacheRead, b.cacheRead),
+    cacheWrite: dearest(a.cacheWrite, b.cacheWrite),
+    outputText: dearest(a.outputText, b.outputText),
+    outputReasoning: dearest(a.outputReasoning, b.outputReasoning),
+    audio: dearest(a.audio, b.audio),
+    image: dearest(a.image, b.image),
+    requestNanoUsd: a.requestNanoUsd > b.requestNanoUsd ? a.requestNanoUsd : b.requestNanoUsd,
+  };
+}
+
 /** Upper bound of the prompt's tokens: a byte-level token is at least a byte. */
 export function promptTokensMax(promptBytes: number, messageCount: number): number {
   return promptBytes + TOKENS_PER_MESSAGE_MAX * messageCount;
@@ -83,7 +110,7 @@ function outputTokensMax({ maxOutputTokens, contextWindow }: PlannedAttempt__Out
   return most === Infinity ? UNKNOWN_OUTPUT_TOKENS_MAX : most;
 }
 
-/** The hold covers the dearest attempt of the plan, so that failover never outgrows it. */
+/** The hold covers the dearest attempt of the plan at the dearest card in reach, so that neither failover nor the provider's count outgrows it. */
 export function holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices, isLimited, isFree = false }: HoldQuestion): Hold {
   let amount = 0n;
   let least = 0n;
@@ -92,8 +119,7 @@ export function holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices,
   // Thoughts that are not shown cannot be counted while they come.
   const mayGrow = isLimited && attempts.every((attempt) => !attempt.hiddenReasoning);
   for (const attempt of attempts) {
-    assert(attempt.card !== null, 'A planned attempt carries its price card.');
-    const card = isFree ? FREE_CARD : priceCardOf(attempt.card);
+    const card = dearestCard(attempt, prompt, isFree);
     const whole = isLimited ? outputTokensMax(attempt, prompt, maxTokens) : Math.min(maxTokens ?? UNLIMITED_HELD_OUTPUT_TOKENS, attempt.maxOutputTokens || Infinity);
     const first = mayGrow ? Math.min(whole, TRANCHE_TOKENS) : whole;
     isTranched ||= first < whole;
@@ -141,8 +167,7 @@ export interface AnswerTerms {
  * held. Live holds of others shorten nothing: they only keep the hold from growing.
  */
 export function answerTerms(attempt: PlannedAttempt__Output, { promptTokensMax: prompt, maxTokens, choices, isFree = false }: HoldQuestion, isTranched: boolean, granted: Granted): AnswerTerms {
-  assert(attempt.card !== null, 'A planned attempt carries its price card.');
-  const card = isFree ? FREE_CARD : priceCardOf(attempt.card);
+  const card = dearestCard(attempt, prompt, isFree);
   const asked = outputTokensMax(attempt, prompt, maxTokens);
   const within = (nanoUsd: NanoUsd | undefined, tokens: number | undefined): number => {
     const paid = nanoUsd === undefined ? asked : affordableOutputTokens(card, nanoUsd, prompt, asked, choices);

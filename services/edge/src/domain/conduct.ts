@@ -7,7 +7,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
+import { cardFor, costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
 import { answerTerms, holdFor, promptTokensMax, type Granted, type Hold, type HoldQuestion } from './amounts.js';
 import type { Answer, AttemptReport, Estimate } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
@@ -398,11 +398,14 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
   return { attempts: all(), result: 'refused' };
 }
 
-function estimateOf(request: ChatRequest, plan: DecideResponse__Output, { card }: PlannedAttempt__Output): Estimate {
+/** At the cards for the estimated prompt, which grows in rounds. */
+function estimateOf(request: ChatRequest, plan: DecideResponse__Output, planned: PlannedAttempt__Output): Estimate {
+  const card = cardFor(planned.steps, request.promptTokens) ?? planned.card;
+  const referenceCard = cardFor(plan.referenceSteps, request.promptTokens) ?? plan.referenceCard;
   assert(card !== null, 'A planned attempt carries its price card.');
   const tokens = { ...NO_TOKENS, inputUncached: request.promptTokens, outputText: Math.min(request.maxTokens ?? ESTIMATED_OUTPUT_TOKENS, ESTIMATED_OUTPUT_TOKENS) };
   const cost = costOf(tokens, priceCardOf(card));
-  const reference = plan.referenceCard !== null && plan.referenceCard.id !== '' ? costOf(tokens, priceCardOf(plan.referenceCard)) : cost;
+  const reference = referenceCard !== null && referenceCard.id !== '' ? costOf(tokens, priceCardOf(referenceCard)) : cost;
   return { costNanoUsd: cost, savingsNanoUsd: asNanoUsd(reference > cost ? reference - cost : 0n) };
 }
 
@@ -441,6 +444,8 @@ function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideRespo
     maxOutputTokens: planned.maxOutputTokens,
     holdEpoch: admission.epoch,
   };
+  if (planned.steps.length > 0) dispatched.steps = planned.steps;
+  if (plan.referenceSteps.length > 0) dispatched.referenceSteps = plan.referenceSteps;
   if (start !== undefined) {
     dispatched.rounds = true;
     dispatched.earlierNanoUsd = String(start.earlierNanoUsd);

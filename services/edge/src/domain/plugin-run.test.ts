@@ -117,6 +117,18 @@ test('fees are in the card that savings are measured by as well: they make a sav
   expect(saved(referenceCard as PriceCardText, card as PriceCardText)).toBe(saved(list, cardWith()));
 });
 
+test('fees are in the cards of all steps, each under an id of its own, and the worker is told them all', async () => {
+  const stepsOf = (name: string) => [{ fromPromptTokens: 0, card: cardWith({ id: `${name}_1` }) }, { fromPromptTokens: 50, card: cardWith({ id: `${name}_2`, inputUncached: '2000000000', requestNanoUsd: '6' }) }];
+  const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1234' }] });
+  fake.plan = { ...planWith([plannedAt('a', { steps: stepsOf('card') })]), referenceCard: cardWith({ id: 'list_1' }), referenceSteps: stepsOf('list') };
+  await run();
+  const dearer = (name: string) => [{ fromPromptTokens: 0, card: { id: `${name}_1+plugins.1234`, requestNanoUsd: '1234' } }, { fromPromptTokens: 50, card: { id: `${name}_2+plugins.1234`, requestNanoUsd: '1240' } }];
+  expect(fake.calls[0]?.request).toMatchObject({ card: { id: 'card_1+plugins.1234' }, steps: dearer('card'), referenceSteps: dearer('list') });
+  const plain = story(nothing);
+  await plain.run();
+  expect(['steps' in (plain.fake.calls[0]?.request ?? {}), 'referenceSteps' in (plain.fake.calls[0]?.request ?? {})]).toEqual([false, false]);
+});
+
 test('where there is no reference, a fee makes none', async () => {
   const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1234' }] });
   for (const referenceCard of [null, cardWith({ id: '' })]) {

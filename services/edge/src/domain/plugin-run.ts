@@ -1,5 +1,5 @@
 /** What plugins do to a request: checks, what they add before routing, what they cost, what they hear of the answer. */
-import type { PriceCard__Output } from '@signalbox/contracts/common';
+import type { PriceCard__Output, PriceStep__Output } from '@signalbox/contracts/common';
 import type { PrepareRequest, PrepareResponse__Output, Stage__Output, Tool__Output } from '@signalbox/contracts/plugins';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import { assert } from '@signalbox/kernel/assert';
@@ -176,10 +176,12 @@ function detailOf(bytes: Uint8Array): PipelineStage['detail'] {
 /** The plan at cards that hold the fee: worker, hold, ledger and billing then compute from one card, as ever. The reference holds it too: a fee is no difference between models. */
 export function withFee(plan: DecideResponse__Output, feeNanoUsd: bigint): DecideResponse__Output {
   const dearer = (card: PriceCard__Output): PriceCard__Output => ({ ...card, id: `${card.id}+plugins.${feeNanoUsd}`, requestNanoUsd: String(BigInt(card.requestNanoUsd) + feeNanoUsd) });
+  const dearerSteps = (steps: PriceStep__Output[]): PriceStep__Output[] => (steps.length === 0 ? steps : steps.map((step) => (step.card === null ? step : { ...step, card: dearer(step.card) })));
   return {
     ...plan,
     // A card without an id says that there is no reference.
     referenceCard: plan.referenceCard === null || plan.referenceCard.id === '' ? plan.referenceCard : dearer(plan.referenceCard),
-    attempts: plan.attempts.map((attempt) => (attempt.card === null ? attempt : { ...attempt, card: dearer(attempt.card) })),
+    referenceSteps: dearerSteps(plan.referenceSteps),
+    attempts: plan.attempts.map((attempt) => (attempt.card === null ? attempt : { ...attempt, card: dearer(attempt.card), steps: dearerSteps(attempt.steps) })),
   };
 }

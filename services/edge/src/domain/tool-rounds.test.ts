@@ -3,7 +3,7 @@ import type { PrepareRequest, PrepareResponse__Output, RunToolRequest, Tool__Out
 import { Fault } from '@signalbox/kernel/fault';
 import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
 import { withMessages } from '../routes/chat-completions/with-messages.js';
-import { callerWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
+import { callerWith, cardWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
 import { admissionOf, createFakeNeighbours, events, type PlayedCall } from '../testing/neighbours.js';
 import { createRecordedAnswer } from '../testing/recorded-answer.js';
 import { conduct, type Neighbours } from './conduct.js';
@@ -281,6 +281,28 @@ describe('limits', () => {
     expect(fake.calls).toHaveLength(1);
     expect(answer.settlement).toMatchObject({ end: { stoppedBy: 'cost_cap', finishReason: 'length', costNanoUsd: '20000' } });
     expect(JSON.parse(answer.raw.join(''))).toMatchObject([{ finish_reason: 'length', message: { content: '' } }]);
+  });
+});
+
+describe('prices with steps', () => {
+  const dear = cardWith({ id: 'card_2', inputUncached: '4000000000', outputText: '6000000000', outputReasoning: '6000000000' });
+
+  test('a round that may have grown over a step is held for at the dearer card, and the worker has both', async () => {
+    const steps = [{ fromPromptTokens: 0, card: cardWith() }, { fromPromptTokens: 900, card: dear }];
+    const rounds = [(call: PlayedCall) => call.play(...calling(ours())), (call: PlayedCall) => call.play(...saying())];
+    const { fake, turn, run } = story({ rounds });
+    fake.plan = planWith([plannedAt('a', { steps })]);
+    fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '20000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
+    turn.caller = callerWith({ account: { costCaps: [{ period: 'month', capNanoUsd: '1000000000' }] } });
+    turn.request = { ...turn.request, maxTokens: 100 };
+    expect((await run()).result).toBe('answered');
+    expect(fake.calls.map(({ request }) => request.steps)).toEqual([steps, steps]);
+    const first = { nanoUsd: BigInt(String(fake.asked[0]?.amountNanoUsd)), prompt: BigInt(String(fake.asked[0]?.tokens)) - 100n };
+    // What the first round was charged stays held: 20,000 nano-USD and 15 tokens.
+    const [nanoUsd = 0n, tokens = 0n] = fake.extended[0] ?? [];
+    const second = { nanoUsd: nanoUsd - 20_000n, prompt: tokens - 15n - 100n };
+    expect([first.prompt < 900n, second.prompt >= 900n]).toEqual([true, true]);
+    expect([first.nanoUsd, second.nanoUsd]).toEqual([first.prompt * 1_000n + 100n * 2_000n, second.prompt * 4_000n + 100n * 6_000n]);
   });
 });
 

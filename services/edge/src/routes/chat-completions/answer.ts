@@ -247,11 +247,11 @@ export class HttpAnswer implements Answer {
     return { decision_id: plan.decisionId, ...routing };
   }
 
-  private metadataOf({ provider, model, decisionId, attempts, healed, pipeline: ran, end: { source, flags, stoppedBy } }: Settlement): JsonValue | undefined {
+  private metadataOf({ provider, model, decisionId, attempts, healed, pipeline: ran, end: { source, flags, stoppedBy, cardId } }: Settlement): JsonValue | undefined {
     if (!this.options.wantsMetadata && stoppedBy === '') return undefined;
     const stopped = stoppedBy === '' ? {} : { stopped_by: stoppedBy };
     const pipeline = healed === undefined && ran === undefined ? {} : { pipeline: pipelineText(ran ?? [], healed) };
-    return this.options.wantsMetadata ? { ...this.decisionText(), decision_id: decisionId, price_version: this.priceVersion(provider, model), usage_source: source.toLowerCase(), flags, attempts: attempts.map(attemptText), ...pipeline, ...stopped } : stopped;
+    return this.options.wantsMetadata ? { ...this.decisionText(), decision_id: decisionId, price_version: cardId === '' ? this.priceVersion(provider, model) : cardId, usage_source: source.toLowerCase(), flags, attempts: attempts.map(attemptText), ...pipeline, ...stopped } : stopped;
   }
 }
 
