@@ -5,12 +5,13 @@ import { chargeOf, outputTokensMax } from './charge.js';
 
 const price = asPrice('1000000');
 const CARD = { id: 'c', inputUncached: price, cacheRead: price, cacheWrite: price, outputText: price, outputReasoning: price, audio: price, image: price, requestNanoUsd: asNanoUsd(0n) };
+const stepsOf = (card: typeof CARD) => [{ fromPromptTokens: 0, card: { card, reference: undefined } }];
 const seen = { usage: undefined, usageUnreadable: false, outputBytes: 400, thoughtBytes: 0, isAnswered: true, promptTokens: 10 };
 const n = (value: string): { name: string; value: Buffer }[] => [{ name: 'n', value: Buffer.from(value) }];
 
 test('an estimate from bytes is never above the output that was asked for: that is what was held', () => {
-  expect(chargeOf(seen, CARD, undefined, Infinity).costNanoUsd).toBe(110n);
-  expect(chargeOf(seen, CARD, undefined, 60).costNanoUsd).toBe(70n);
+  expect(chargeOf(seen, stepsOf(CARD), Infinity).costNanoUsd).toBe(110n);
+  expect(chargeOf(seen, stepsOf(CARD), 60).costNanoUsd).toBe(70n);
 });
 
 test('the bound counts every choice; without max_tokens there is none', () => {
@@ -33,7 +34,7 @@ test.each([
   ['shown thoughts, and less than a third of the text', told(30, 0), 800, 400, true],
   ['thoughts told apart, and three times the text', told(400, 100), 800, 400, true],
 ])('usage of an answer with %s', (_name, usage, outputBytes, thoughtBytes, isSuspect) => {
-  expect(chargeOf({ ...seen, usage, outputBytes, thoughtBytes }, CARD, undefined, Infinity).flags).toEqual(isSuspect ? ['suspect'] : []);
+  expect(chargeOf({ ...seen, usage, outputBytes, thoughtBytes }, stepsOf(CARD), Infinity).flags).toEqual(isSuspect ? ['suspect'] : []);
 });
 
 test.each([
@@ -41,5 +42,13 @@ test.each([
   ['tokens that cost more than any request', { ...NO_TOKENS, outputText: 1_000_000_000, outputReasoning: 1_000_000_000 }, { ...CARD, outputText: asPrice('600000000000'), outputReasoning: asPrice('600000000000') }],
 ])('%s are no usage: the ledger could not book them', (_case, tokens, card) => {
   const usage = { tokens, cachedKnown: false, reasoningKnown: false, isSuspect: false };
-  expect(chargeOf({ ...seen, usage }, card, undefined, Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached: 10, outputText: 100 } });
+  expect(chargeOf({ ...seen, usage }, stepsOf(card), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached: 10, outputText: 100 } });
+});
+
+test('figures that are no usage do not choose among steps either', () => {
+  const steps = [...stepsOf(CARD), { fromPromptTokens: 1_000, card: { card: { ...CARD, id: 'dear', inputUncached: asPrice('9000000') }, reference: undefined } }];
+  for (const inputUncached of [2_000_000_000, Number.NaN, -1]) {
+    const usage = { tokens: { ...NO_TOKENS, inputUncached }, cachedKnown: false, reasoningKnown: false, isSuspect: false };
+    expect(chargeOf({ ...seen, usage }, steps, Infinity)).toMatchObject({ source: 'ESTIMATED', costNanoUsd: 110n, cards: { card: { id: 'c' } } });
+  }
 });

@@ -1,7 +1,8 @@
-/** What an attempt cost: provider's figures first, else what was seen, at the card it was sent with. */
+/** What an attempt cost: provider's figures first, else what was seen, at the card in force for so long a prompt. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import { assert } from '@signalbox/kernel/assert';
 import { asNanoUsd, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
-import { areTokenCounts, ATTEMPT_COST_NANO_USD_MAX, completionTokens, costOf, NO_TOKENS, promptTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
+import { areTokenCounts, ATTEMPT_COST_NANO_USD_MAX, cardFor, completionTokens, costOf, NO_TOKENS, promptTokens, type PriceCard, type PriceStep, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { Usage } from '@signalbox/wires/canonical';
 
 /** Rough size of a token of generated text. */
@@ -21,7 +22,16 @@ export interface Seen {
   readonly promptTokens: number;
 }
 
-export interface Charge {
+/** What is in force for a prompt. */
+export interface Cards {
+  readonly card: PriceCard;
+  /** For savings; undefined = nothing to compare with. */
+  readonly reference: PriceCard | undefined;
+}
+
+export interface Charge<Of extends Cards = Cards> {
+  /** Those for the prompt as it is charged. */
+  readonly cards: Of;
   readonly tokens: TokenCounts;
   readonly source: 'PROVIDER' | 'ESTIMATED';
   readonly flags: string[];
@@ -54,19 +64,30 @@ function isOutputFarOff(tokens: TokenCounts, { outputBytes, thoughtBytes }: Seen
   return told < text && isFarOff(told, text);
 }
 
-/** Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING, section 5). */
-export function chargeOf(seen: Seen, card: PriceCard, reference: PriceCard | undefined, outputMax: number): Charge {
+/** The cards for a prompt of that many tokens, 0 or more; the first of `steps` is from 0. */
+export function cardsAt<Of extends Cards>(steps: readonly PriceStep<Of>[], prompt: number): Of {
+  const cards = cardFor(steps, prompt);
+  assert(cards !== undefined, 'The first step is from 0.');
+  return cards;
+}
+
+/**
+ * At the card of `steps` for the prompt as it is charged, which the provider may tell on the other side of a step than
+ * it was estimated. Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING,
+ * section 5).
+ */
+export function chargeOf<Of extends Cards>(seen: Seen, steps: readonly PriceStep<Of>[], outputMax: number): Charge<Of> {
   const { usage } = seen;
-  // Such figures are none: the ledger would refuse the attempt, and no period could close.
-  if (usage !== undefined && !isBookable(usage.tokens, card)) return chargeOf({ ...seen, usage: undefined, usageUnreadable: true }, card, reference, outputMax);
-  return chargeSeen(seen, card, reference, outputMax);
+  if (usage !== undefined && areTokenCounts(usage.tokens)) {
+    const cards = cardsAt(steps, promptTokens(usage.tokens));
+    if (costOf(usage.tokens, cards.card) <= ATTEMPT_COST_NANO_USD_MAX) return chargeSeen(seen, cards, outputMax);
+  }
+  // Other figures are none: the ledger would refuse the attempt, and no period could close.
+  return chargeSeen(usage === undefined ? seen : { ...seen, usage: undefined, usageUnreadable: true }, cardsAt(steps, seen.promptTokens), outputMax);
 }
 
-function isBookable(tokens: TokenCounts, card: PriceCard): boolean {
-  return areTokenCounts(tokens) && costOf(tokens, card) <= ATTEMPT_COST_NANO_USD_MAX;
-}
-
-function chargeSeen(seen: Seen, card: PriceCard, reference: PriceCard | undefined, outputMax: number): Charge {
+function chargeSeen<Of extends Cards>(seen: Seen, cards: Of, outputMax: number): Charge<Of> {
+  const { card, reference } = cards;
   const tokens = seen.usage?.tokens ?? (seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes, outputMax) : NO_TOKENS);
   const ownPrompt = seen.isAnswered ? seen.promptTokens : 0;
   const flags: string[] = [];
@@ -78,5 +99,5 @@ function chargeSeen(seen: Seen, card: PriceCard, reference: PriceCard | undefine
   const isNothing = seen.usage === undefined && !seen.isAnswered;
   const costNanoUsd = isNothing ? ZERO_NANO_USD : costOf(tokens, card);
   const savingsNanoUsd = reference === undefined || isNothing ? ZERO_NANO_USD : asNanoUsd(costOf(tokens, reference) - costNanoUsd);
-  return { tokens, source: seen.usage === undefined ? 'ESTIMATED' : 'PROVIDER', flags, costNanoUsd, savingsNanoUsd };
+  return { cards, tokens, source: seen.usage === undefined ? 'ESTIMATED' : 'PROVIDER', flags, costNanoUsd, savingsNanoUsd };
 }

@@ -13,7 +13,7 @@ import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { createCredentialPool } from './credentials.js';
 import { createDispatcher, type Dispatcher } from './dispatch.js';
 import { createEndpointBreakers } from './endpoint-breakers.js';
-import type { AttemptEnd, Journal } from './journal.js';
+import type { AttemptEnd, AttemptStart, Journal } from './journal.js';
 import { createWorkerMetrics } from './metrics.js';
 import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
 import type { ProviderAdapter } from './provider.js';
@@ -45,6 +45,7 @@ describe('dispatch', () => {
   let dispatcher: Dispatcher;
   let createOn: (time: Clock) => Dispatcher;
   let log: string[];
+  let starts: AttemptStart[];
   let ends: AttemptEnd[];
   let checkpoints: string[];
   let extended: string[];
@@ -57,6 +58,7 @@ describe('dispatch', () => {
     provider = await startFakeProvider();
     clock = createFakeClock();
     log = [];
+    starts = [];
     ends = [];
     checkpoints = [];
     extended = [];
@@ -64,7 +66,7 @@ describe('dispatch', () => {
     secrets = ['sk-secret-one'];
     observed = [];
     const journal: Journal = {
-      start: (record) => Promise.resolve(void log.push(`start ${String(record.attempt)} after ${String(provider.requests.length)} requests`)),
+      start: (record) => Promise.resolve(void (log.push(`start ${String(record.attempt)} after ${String(provider.requests.length)} requests`), starts.push(record))),
       checkpoint: (requestId) => void checkpoints.push(requestId),
       end: (_id, _attempt, end) => Promise.resolve(void (log.push('end'), ends.push(end))),
       outcome: (_id, _attempt, outcome, told) => void log.push(`${outcome} ${String(told)}`),
@@ -120,6 +122,62 @@ describe('dispatch', () => {
     expect(provider.requests[0]?.headers['x-request-id']).toBe('chatcmpl-01JD8Z6T9M3W5R7V2K4X6B8N0Q/1');
     expect(provider.requests[0]?.headers.authorization).toBe('Bearer sk-secret-one');
     expect(JSON.parse(provider.requests[0]?.body ?? '')).toMatchObject({ model: 'fake-1', stream: true, stream_options: { include_usage: true } });
+  });
+
+  describe('of prices with steps', () => {
+    const dear = { ...CARD, id: 'card-2', inputUncached: '2000000000', outputText: '3000000000' };
+    const list = { ...CARD, id: 'list-1', inputUncached: '4000000000' };
+    const dearList = { ...CARD, id: 'list-2', inputUncached: '8000000000' };
+    const steps = [{ fromPromptTokens: 0, card: CARD }, { fromPromptTokens: 1_000, card: dear }];
+    const referenceSteps = [{ fromPromptTokens: 0, card: list }, { fromPromptTokens: 1_000, card: dearList }];
+    /** As edge sends it: the cards are those of the estimate of the first round. */
+    const stepped = (planned: number, over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output => {
+      const isLong = planned >= 1_000;
+      return requestOf({ stream: false, clientStream: false, promptTokens: planned, card: isLong ? dear : CARD, referenceCard: isLong ? dearList : list, steps, referenceSteps, ...over });
+    };
+    const answers = (told: number | undefined): void => {
+      const usage = told === undefined ? {} : { usage: { prompt_tokens: told, completion_tokens: 5, total_tokens: told + 5 } };
+      provider.enqueue({ body: JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: '12345678901234567890' }, finish_reason: 'stop' }], ...usage }) });
+    };
+
+    test.each([
+      ['told beyond the step, estimated below it', 900, 1_100, 'card-1', 'card-2', 1_100n * 2_000n + 5n * 3_000n, 1_100n * 8_000n + 5n * 2_000n],
+      ['told below the step, estimated beyond it', 1_100, 900, 'card-2', 'card-1', 900n * 1_000n + 5n * 2_000n, 900n * 4_000n + 5n * 2_000n],
+      ['told at the step', 900, 1_000, 'card-1', 'card-2', 1_000n * 2_000n + 5n * 3_000n, 1_000n * 8_000n + 5n * 2_000n],
+      ['told one below the step', 900, 999, 'card-1', 'card-1', 999n * 1_000n + 5n * 2_000n, 999n * 4_000n + 5n * 2_000n],
+      ['told and estimated beyond the step', 1_100, 1_200, 'card-2', 'card-2', 1_200n * 2_000n + 5n * 3_000n, 1_200n * 8_000n + 5n * 2_000n],
+      ['not told, estimated below the step', 900, undefined, 'card-1', 'card-1', 900n * 1_000n + 5n * 2_000n, 900n * 4_000n + 5n * 2_000n],
+      ['not told, estimated beyond the step', 1_100, undefined, 'card-2', 'card-2', 1_100n * 2_000n + 5n * 3_000n, 1_100n * 8_000n + 5n * 2_000n],
+    ])('a prompt %s is charged whole at the card for its size', async (_name, planned, told, begun, charged, cost, referenceCost) => {
+      answers(told);
+      const events = await run(stepped(planned));
+      expect([starts[0]?.card.id, ends[0]?.costNanoUsd, ends[0]?.savingsNanoUsd]).toEqual([begun, cost, referenceCost - cost]);
+      expect(ends[0]?.cards).toEqual(begun === charged ? undefined : { card: charged === 'card-2' ? dear : CARD, referenceCard: charged === 'card-2' ? dearList : list });
+      expect(events.at(-1)?.end).toMatchObject({ costNanoUsd: String(cost), cardId: begun === charged ? '' : charged });
+    });
+
+    test('a round whose prompt has grown over the step since it was planned is begun at the card for its size', async () => {
+      answers(undefined);
+      const events = await run(stepped(900, { promptTokens: 1_100 }));
+      expect([starts[0]?.card, starts[0]?.referenceCard, ends[0]?.cards]).toEqual([dear, dearList, undefined]);
+      expect([ends[0]?.costNanoUsd, events.at(-1)?.end?.cardId]).toEqual([1_100n * 2_000n + 5n * 3_000n, 'card-2']);
+    });
+
+    test('a refused attempt costs nothing and keeps the card that it began at', async () => {
+      provider.enqueue({ status: 500, body: '{}' });
+      await run(stepped(1_100));
+      expect(ends[0]).toMatchObject({ costNanoUsd: 0n, savingsNanoUsd: 0n });
+      expect(ends[0]?.cards).toBeUndefined();
+    });
+
+    test.each([
+      ['no card for short prompts', steps.slice(1)],
+      ['a step without a card', [...steps, { fromPromptTokens: 2_000, card: null }]],
+      ['a price that is no number', [...steps, { fromPromptTokens: 2_000, card: { ...dear, id: 'card-3', image: 'x' } }]],
+    ])('a request with %s is refused before anything is journaled', async (_name, broken) => {
+      await expect(run(stepped(900, { steps: broken }))).rejects.toMatchObject({ code: 'bad_message' });
+      expect(log).toEqual([]);
+    });
   });
 
   test('asks a provider that cuts its streams no more than its breaker allows: five in a row, then one in 30 s until one is whole', async () => {

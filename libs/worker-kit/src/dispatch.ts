@@ -4,12 +4,12 @@ import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { completionTokens, type PriceCard } from '@signalbox/kernel/tokens';
+import { cardFor, completionTokens, type PriceStep } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
-import { BYTES_PER_TOKEN, chargeOf, outputTokensMax, type Charge, type Seen } from './charge.js';
+import { BYTES_PER_TOKEN, cardsAt, chargeOf, outputTokensMax, type Cards, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
 import type { Credential, CredentialPool } from './credentials.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
@@ -53,21 +53,35 @@ export interface Dispatcher {
   idle(): Promise<void>;
 }
 
-/** What every attempt needs of its request, checked. */
-interface Terms {
-  readonly card: PriceCard;
-  readonly reference: PriceCard | undefined;
+/** With the messages that they came as. */
+interface SentCards extends Cards {
   readonly cardMessage: PriceCard__Output;
   readonly referenceMessage: PriceCard__Output | null;
+}
+
+/** What every attempt needs of its request, checked. */
+interface Terms {
+  /** Ascending, the first from 0. */
+  readonly steps: readonly PriceStep<SentCards>[];
   readonly periods: PeriodSet__Output;
 }
 
+/** The cards for a prompt of that many tokens. */
+function readCards({ card, referenceCard, steps, referenceSteps }: DispatchRequest__Output, prompt: number): SentCards {
+  const cardMessage = steps.length === 0 ? card : cardFor(steps, prompt);
+  const reference = referenceSteps.length === 0 ? referenceCard : cardFor(referenceSteps, prompt);
+  if (cardMessage === null || cardMessage === undefined) throw new RangeError('no card for every prompt');
+  const referenceMessage = reference === null || reference === undefined || reference.id === '' ? null : reference;
+  return { card: priceCardOf(cardMessage), reference: referenceMessage === null ? undefined : priceCardOf(referenceMessage), cardMessage, referenceMessage };
+}
+
 function readTerms(request: DispatchRequest__Output): Terms {
-  const { card, referenceCard, periods } = request;
+  const { card, periods, steps, referenceSteps } = request;
   if (card === null || periods === null || request.requestId === '' || request.attempt < 1) throw new Fault('bad_message', 'dispatch without id, attempt, card or periods');
-  const referenceMessage = referenceCard === null || referenceCard.id === '' ? null : referenceCard;
   try {
-    return { card: priceCardOf(card), reference: referenceMessage === null ? undefined : priceCardOf(referenceMessage), cardMessage: card, referenceMessage, periods };
+    if (steps.length === 0 && referenceSteps.length === 0) return { steps: [{ fromPromptTokens: 0, card: readCards(request, 0) }], periods };
+    const froms = new Set([0, ...steps.map(({ fromPromptTokens }) => fromPromptTokens), ...referenceSteps.map(({ fromPromptTokens }) => fromPromptTokens)]);
+    return { steps: [...froms].sort((a, b) => a - b).map((from) => ({ fromPromptTokens: from, card: readCards(request, from) })), periods };
   } catch (cause) {
     throw new Fault('bad_message', 'price card', { cause });
   }
@@ -184,6 +198,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         cachedKnown: usageKnown?.cachedKnown ?? false,
         reasoningKnown: usageKnown?.reasoningKnown ?? false,
         stoppedBy: conversation.attempt.isStoppedByHold || (request.shortened && finishReason === 'length') ? 'cost_cap' : '',
+        cardId: charge.cards.card.id === request.card?.id ? '' : charge.cards.card.id,
       },
     };
     if (ending.kind !== 'answer') {
@@ -232,6 +247,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       return;
     }
     const startedAt = clock.monotonicMs();
+    const quoted = cardsAt(terms.steps, request.promptTokens);
     await journal.start({
       requestId: request.requestId,
       attempt: request.attempt,
@@ -241,8 +257,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       model: request.model,
       provider: adapter.provider,
       endpointId: request.endpointId,
-      card: terms.cardMessage,
-      referenceCard: terms.referenceMessage,
+      card: quoted.cardMessage,
+      referenceCard: quoted.referenceMessage,
       periods: terms.periods,
       byok: request.byok,
       routedFrom: request.routedFrom,
@@ -259,7 +275,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const { attempt } = conversation;
     const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
     const seen = seenOf(ending, attempt, request.promptTokens);
-    const charge = chargeOf(seen, terms.card, terms.reference, conversation.outputTokensMax);
+    const charge = chargeOf(seen, terms.steps, conversation.outputTokensMax);
+    const { cards } = charge;
     const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;
     const failureClass = reason?.class ?? 'FAILURE_CLASS_UNSPECIFIED';
     const totalMs = Math.round(clock.monotonicMs() - startedAt);
@@ -268,6 +285,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       tokens: charge.tokens,
       costNanoUsd: charge.costNanoUsd,
       savingsNanoUsd: charge.savingsNanoUsd,
+      cards: cards === quoted ? undefined : { card: cards.cardMessage, referenceCard: cards.referenceMessage },
       source: charge.source,
       flags: charge.flags,
       status: attempt.status,

@@ -25,7 +25,7 @@ export interface AttemptStart {
   readonly model: string;
   readonly provider: string;
   readonly endpointId: string;
-  /** As it came: the ledger computes from the same card. */
+  /** As it came, for the estimated prompt: the ledger computes from the same card. */
   readonly card: PriceCard__Output;
   readonly referenceCard: PriceCard__Output | null;
   readonly periods: PeriodSet__Output;
@@ -50,6 +50,8 @@ export interface AttemptEnd {
   readonly costNanoUsd: NanoUsd;
   /** Signed: reference cost minus cost. */
   readonly savingsNanoUsd: NanoUsd;
+  /** What both are computed from, where the prompt that the provider told has other cards than the estimate at the start. */
+  readonly cards?: { readonly card: PriceCard__Output; readonly referenceCard: PriceCard__Output | null } | undefined;
   readonly source: Exclude<UsageSource__Output, 'USAGE_SOURCE_UNSPECIFIED'>;
   readonly flags: string[];
   /** HTTP status of the provider, 0 = none. */

@@ -27,7 +27,7 @@ export class LiveAttempt {
   endedAtMs: number | undefined;
   /** Monotonic milliseconds when edge last said that it goes on with the request. */
   tendedAtMs: number | undefined;
-  /** The part of its records that never changes, once its start is encoded; undefined for one of an earlier process. */
+  /** The part of its records that does not change, once its start is encoded; undefined for one of an earlier process, and once its end has other cards. */
   head: Buffer | undefined;
   /** What it may come to cost, for a store of quota that has lost its hold: nano-USD and tokens as decimal text. */
   held = NOTHING_HELD;

@@ -56,6 +56,10 @@ function promptOnly(promptTokens: number): TokenCounts {
 }
 
 export function completeEvent(event: AttemptEvent, end: AttemptEnd): void {
+  if (end.cards !== undefined) {
+    event.card = end.cards.card;
+    event.referenceCard = end.cards.referenceCard;
+  }
   event.tokens = end.tokens;
   event.costNanoUsd = String(end.costNanoUsd);
   event.savingsNanoUsd = String(end.savingsNanoUsd);

@@ -158,6 +158,23 @@ test('a process that died is booked at its last checkpoint, and at 0 when nothin
   await successor.close();
 });
 
+test('an end with other cards than its start is booked, and read back, with those', async () => {
+  const w = await world();
+  const journal = await w.open();
+  const begun = start('r1');
+  const cards = { card: { ...begun.card, id: 'card_2', outputText: '5000000' }, referenceCard: { ...begun.card, id: 'list_2' } };
+  await journal.start(begun);
+  await journal.start(start('r2'));
+  await journal.end('r1', 1, { ...end, cards });
+  await journal.end('r2', 1, end);
+  await journal.flush();
+  await journal.close();
+  const successor = await w.open();
+  await w.clock.advanceAsync(3_000);
+  expect(w.usage.flatMap((event) => event.ended)).toMatchObject([{ requestId: 'r1', ...cards }, { requestId: 'r2', card: begun.card }]);
+  await successor.close();
+});
+
 test('after a restart edge has 30 s to tell of an attempt, whose hold stays in use until then', async () => {
   const w = await world();
   const journal = await w.open();

@@ -150,6 +150,8 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const attempt = this.open.get(attemptKey(requestId, attemptNumber));
     if (attempt === undefined || attempt.isEnding) return Promise.resolve();
     completeEvent(attempt.event, end);
+    // It holds the cards of the start.
+    if (end.cards !== undefined) attempt.head = undefined;
     return this.writeEnd(attempt);
   }
 
