@@ -195,7 +195,7 @@ function withinHold({ world, bill }: Books, { requestId, accountId }: SimClient,
 /** What the bound to publish lets one answer cost beyond its hold. */
 function overrunOf(world: World, line: BillLine | undefined): bigint {
   if (line === undefined || line.generated <= TRANCHE_TOKENS - STOP_LEFT_TOKENS) return 0n;
-  const card = world.workers.find(({ provider }) => provider.name === line.provider)?.provider.card;
+  const card = world.workers.find(({ provider }) => provider.name === line.provider)?.provider.cardFor(line.promptTokens);
   const tokens = Math.max(0, line.chunkTokens - STOP_LEFT_TOKENS);
   return card === undefined ? 0n : reservationCost(BigInt(tokens) * card.outputText);
 }

@@ -223,7 +223,7 @@ class SimStream implements StreamCall, OpenStream, Emitter<object> {
       this.parts.scheduler.at(this.parts.delayMs(), () => this.from.run(() => this.over(new Fault('peer_unavailable', this.method))));
       return;
     }
-    this.parts.scheduler.say(() => `${this.from.name} → ${life.name} ${this.method} ${brief({ ...this.rpc.requestDeserialize(this.bytes), fields: undefined, card: undefined })}`);
+    this.parts.scheduler.say(() => `${this.from.name} → ${life.name} ${this.method} ${brief({ ...this.rpc.requestDeserialize(this.bytes), fields: undefined, card: undefined, steps: undefined })}`);
     this.forgets.push(life.onDeath(() => this.cut()), this.from.onDeath(() => this.cut()));
     this.parts.scheduler.at(this.parts.delayMs(), () => {
       if (!this.isAborted) life.run(() => this.serve(life));

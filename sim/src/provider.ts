@@ -1,6 +1,7 @@
 /** A provider that speaks the OpenAI wire, misbehaves, and keeps a bill of its own. */
+import { assert } from '@signalbox/kernel/assert';
 import type { NanoUsd } from '@signalbox/kernel/money';
-import { costOf, NO_TOKENS, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
+import { cardFor, costOf, NO_TOKENS, promptTokens, type PriceCard, type PriceStep, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { Upstream, UpstreamCall, UpstreamListener } from '@signalbox/worker-kit/proof';
 import type { Life } from './life.js';
 import type { Random } from './random.js';
@@ -66,7 +67,7 @@ export class SimProvider {
 
   constructor(
     readonly name: string,
-    readonly card: PriceCard,
+    readonly prices: readonly PriceStep[],
     private readonly scheduler: Scheduler,
     private readonly random: Random,
   ) {}
@@ -84,7 +85,13 @@ export class SimProvider {
   }
 
   costOf(tokens: TokenCounts): NanoUsd {
-    return costOf(tokens, this.card);
+    return costOf(tokens, this.cardFor(promptTokens(tokens)));
+  }
+
+  cardFor(prompt: number): PriceCard {
+    const card = cardFor(this.prices, prompt);
+    assert(card !== undefined, 'The first step is from 0.');
+    return card;
   }
 
   private arrive(id: string, body: Uint8Array, call: Call): void {

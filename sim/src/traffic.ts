@@ -1,8 +1,10 @@
 /** Who asks for what: accounts with and without caps, and requests of all kinds. */
-import type { PriceCard__Output } from '@signalbox/contracts/common';
+import type { PriceCard__Output, PriceStep__Output } from '@signalbox/contracts/common';
 import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import type { Caller, ChatRequest } from '@signalbox/edge/proof';
-import type { PriceCard } from '@signalbox/kernel/tokens';
+import { asPrice } from '@signalbox/kernel/money';
+import { priceCardOf } from '@signalbox/kernel/price-cards';
+import { cardFor, type PriceCard, type PriceStep } from '@signalbox/kernel/tokens';
 import type { Random } from './random.js';
 
 export interface Traffic {
@@ -41,13 +43,25 @@ export function longTrafficOf(number: number, random: Random): Traffic {
 }
 
 /** A thousandth of a USD for a thousand tokens or so; some providers take a fee per request. */
-export function cardOf(provider: string, random: Random): PriceCard__Output {
+function cardOf(provider: string, random: Random): PriceCard__Output {
   const input = random.int(200, 2_000) * 1_000_000 + random.int(0, 999_999);
   const output = random.int(1_000, 9_000) * 1_000_000 + random.int(0, 999_999);
   return {
     id: `card_${provider}`, inputUncached: String(input), cacheRead: String(Math.floor(input / 2)), cacheWrite: String(input), outputText: String(output), outputReasoning: String(output),
     audio: '0', image: '0', requestNanoUsd: random.chance(0.2) ? String(random.int(1, 5_000)) : '0',
   };
+}
+
+/** Prompt tokens; some prompts are estimated and told on one side of it, some on two. */
+const STEP_TOKENS = 150;
+
+/** Those of alpha are dearer from a step on, beta has one card. */
+export function pricesOf(provider: string, random: Random): readonly PriceStep[] {
+  const card = priceCardOf(cardOf(provider, random));
+  const first = { fromPromptTokens: 0, card };
+  if (provider !== 'alpha') return [first];
+  const twice = (price: PriceCard['outputText']): PriceCard['outputText'] => asPrice(price * 2n);
+  return [first, { fromPromptTokens: STEP_TOKENS, card: { ...card, id: `${card.id}_long`, inputUncached: twice(card.inputUncached), cacheRead: twice(card.cacheRead), cacheWrite: twice(card.cacheWrite), outputText: twice(card.outputText), outputReasoning: twice(card.outputReasoning) } }];
 }
 
 const messageOf = (card: PriceCard): PriceCard__Output => ({
@@ -75,26 +89,29 @@ export function callerOf(index: number, random: Random): Caller {
   };
 }
 
-export function planOf({ route }: Traffic, cards: readonly PriceCard[]): DecideResponse__Output {
+export function planOf({ route, promptBytes }: Traffic, providers: readonly { readonly name: string; readonly prices: readonly PriceStep[] }[]): DecideResponse__Output {
   const attempts = route.flatMap((position): PlannedAttempt__Output[] => {
-    const card = cards[position];
+    const { name: provider = '', prices = [] } = providers[position] ?? {};
+    const card = cardFor(prices, promptTokensOf(promptBytes));
     if (card === undefined) return [];
-    const provider = card.id.slice('card_'.length);
+    const steps = prices.length > 1 ? prices.map((step): PriceStep__Output => ({ fromPromptTokens: step.fromPromptTokens, card: messageOf(step.card) })) : [];
     return [
       {
         endpointId: `${provider}/m`, provider, model: 'maker/m', providerModelId: 'm', wireProtocol: 'openai-chat', card: messageOf(card), maxTokensParam: 'max_tokens', maxOutputTokens: 8_192,
-        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, byok: false, needsUserId: false, steps: [],
+        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, byok: false, needsUserId: false, steps,
       },
     ];
   });
   return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0) };
 }
 
+const promptTokensOf = (promptBytes: number): number => Math.ceil(promptBytes / 4);
+
 export function requestOf({ stream, maxTokens, promptBytes }: Traffic): ChatRequest {
   return {
     model: 'auto', models: [], stream, includeUsage: false, maxTokens, choices: 1,
     fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'p'.repeat(promptBytes) }])) }],
-    needs: {}, messageCount: 1, imageCount: 0, calledToolBytes: 0, promptBytes, promptTokens: Math.ceil(promptBytes / 4), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
+    needs: {}, messageCount: 1, imageCount: 0, calledToolBytes: 0, promptBytes, promptTokens: promptTokensOf(promptBytes), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
     preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: [], pluginOptions: {}, sessionId: undefined, user: undefined, ignoredParams: [],
     conversationKey: 'c',
     promptText: '',

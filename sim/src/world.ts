@@ -7,7 +7,6 @@ import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchRequest__Output, OutcomeRequest__Output, DispatchEvent } from '@signalbox/contracts/worker';
 import { createQuotaClient, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
-import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals, readWriters, writeLost } from '@signalbox/quota/proof';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
@@ -30,7 +29,7 @@ import { Network, type Door } from './network.js';
 import { SimProvider } from './provider.js';
 import type { Random } from './random.js';
 import { Scheduler } from './scheduler.js';
-import { callerOf, cardOf, LONG_ACCOUNT, planOf, requestOf, type Traffic } from './traffic.js';
+import { callerOf, LONG_ACCOUNT, planOf, pricesOf, requestOf, type Traffic } from './traffic.js';
 
 const PROVIDERS = ['alpha', 'beta'] as const;
 /** As quota's and edge's composition have them. */
@@ -128,7 +127,7 @@ export class World {
     this.growth = new GrowthRecord(scheduler, this.coverage);
     this.callers = [0, 1, 2, LONG_ACCOUNT].map((index) => callerOf(index, random));
     this.workers = PROVIDERS.map((name, index): Worker => {
-      const provider = new SimProvider(name, priceCardOf(cardOf(name, random)), scheduler, random);
+      const provider = new SimProvider(name, pricesOf(name, random), scheduler, random);
       return { provider, disk: new SimDisk(name, () => this.killWorker(index)), door: { life: undefined, handlers: undefined }, journal: undefined, dispatcher: undefined };
     });
     this.edges = [0, 1].map((index) => this.makeEdge(index));
@@ -169,7 +168,7 @@ export class World {
       return;
     }
     edge.clients.add(client);
-    const plan = planOf(traffic, this.workers.map(({ provider }) => provider.card));
+    const plan = planOf(traffic, this.workers.map(({ provider }) => provider));
     const own: Neighbours = { ...neighbours, routing: { decide: (): Promise<DecideResponse__Output> => Promise.resolve(plan) } };
     life.run(() => void conduct(own, { requestId: traffic.requestId, caller, request: requestOf(traffic), answer: client }).catch((error: unknown) => this.bug(error)));
     if (traffic.leavesAfterMs !== undefined) this.scheduler.at(traffic.leavesAfterMs, () => life.run(() => client.leave()));
