@@ -57,11 +57,15 @@ describe('an answer that was kept in reserve', () => {
   const permutations = <T>(items: readonly T[]): T[][] => (items.length <= 1 ? [[...items]] : items.flatMap((item, at) => permutations(items.filter((_, other) => other !== at)).map((rest) => [item, ...rest])));
 
   test.each<[string, readonly Event[]]>([
-    ['failed', [told(2, 'DISCARDED')]],
+    ['gave nothing', [told(2, 'SUPERSEDED')]],
     ['was concluded to have been delivered, by a worker that edge could not tell', [told(2, 'DELIVERED', false)]],
-    ['was never heard of', []],
   ])('is charged when edge gave it after all, where the attempt that was to take its place %s', (_case, later) => {
     for (const events of permutations([ended(1, 40n), told(1, 'DELIVERED'), ended(2, 7n, [1]), ...later])) expect(book(events)).toMatchObject({ sum: 40n, charges: 1, lowest: 0n });
+  });
+
+  test('is charged once it is known what became of the other', () => {
+    expect(book([ended(1, 40n), told(1, 'DELIVERED'), ended(2, 7n, [1])]).sum).toBe(0n);
+    expect(book([ended(2, 7n, [1]), told(1, 'DELIVERED'), ended(1, 40n)])).toMatchObject({ charges: 0 });
   });
 
   test('is free when another was given in its place, or when nobody but its worker says that it was', () => {

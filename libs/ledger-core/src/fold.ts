@@ -85,7 +85,7 @@ function foldOnly({ attempt, costNanoUsd, tokens, byok }: AttemptFact, told: Tol
   return { chargeNanoUsd: byok ? ZERO_NANO_USD : costNanoUsd, tokens: byok ? 0 : tokens, byokTokens: byok ? tokens : 0, chargedAttempts: [attempt] };
 }
 
-/** Edge said itself that the client got it: a later attempt that gave nothing better does not take its place. */
+/** Edge said itself that the client got it: a later attempt that gave nothing better, as edge or its worker says, does not take its place. */
 function isGiven({ outcomes }: RequestFacts, attempt: number): boolean {
   for (const told of outcomes) if (told.attempt === attempt) return told.toldByEdge && told.outcome === 'DELIVERED';
   return false;
@@ -103,6 +103,8 @@ export function fold(facts: RequestFacts): Charge | undefined {
     for (const earlier of retryOf) {
       if (earlier === attempt) continue;
       const isReserve = isGiven(facts, earlier) && !isGiven(facts, attempt);
+      // What became of the later one is still to be told.
+      if (isReserve && outcomeOf(facts, attempt) === undefined) return undefined;
       superseded.add(isReserve ? attempt : earlier);
     }
   }

@@ -305,17 +305,17 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
   const before = start?.before ?? NO_REPORTS;
   const first = before.length;
   let reserve: { readonly number: number; readonly report: AttemptReport; readonly give: Reserve } | undefined;
-  // What failed beside an attempt that answered leaves the hold to that one.
-  const tell = (provider: string, attempt: number, outcome: Outcome, isBeside = first > 0): Promise<void> => workers.tellOutcome(provider, accountId, requestId, attempt, outcome, isBeside && outcome === 'DISCARDED');
+  // What failed after a round was answered leaves the hold to what answered.
+  const tell = (provider: string, attempt: number, outcome: Outcome): Promise<void> => workers.tellOutcome(provider, accountId, requestId, attempt, outcome, first > 0 && outcome === 'DISCARDED');
   const all = (): readonly AttemptReport[] => (first === 0 ? reports : [...before, ...reports]);
   // Failed attempts whose workers do not know what became of them. One counts as superseded only when a later one is
   // surely in a journal: it gives up its say over the hold, which else nobody would end.
   let untold: { readonly provider: string; readonly number: number; readonly isTraced: boolean }[] = [];
-  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED', kept?: number, isBeside?: boolean): readonly Promise<void>[] => {
+  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED', kept?: number): readonly Promise<void>[] => {
     if (untold.length === 0) return NOBODY_TOLD;
     const telling = untold.filter(({ number }) => number !== kept);
     untold = untold.filter(({ number }) => number === kept);
-    return telling.map(({ provider, number }) => tell(provider, number, outcome, isBeside));
+    return telling.map(({ provider, number }) => tell(provider, number, outcome));
   };
   // True once an attempt is in a worker's journal: that worker then ends the hold when it learns the outcome.
   let isJournaled = false;
@@ -388,7 +388,7 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
     // Nobody gave a better one: it is what the client gets, and pays.
     void tell(reserve.report.provider, reserve.number, 'DELIVERED');
     untold = untold.filter(({ isTraced }) => isTraced);
-    void tellEarlier('DISCARDED', reserve.number, true);
+    void tellEarlier('SUPERSEDED', reserve.number);
     reports[reserve.number - 1] = reserve.report;
     reserve.give(reports);
     return { attempts: reports, result: 'answered' };

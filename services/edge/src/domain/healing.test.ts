@@ -85,7 +85,7 @@ describe('a whole answer', () => {
   test('comes as it is when the other provider fails, and is paid: it is what the client asked for and got', async () => {
     const { answer, neighbours, conducted } = await told({ a: answersWith('no'), b: fails('PROVIDER_ERROR') }, JSON_OBJECT);
     expect([answer.said, answer.settlement?.healed, answer.settlement?.end.costNanoUsd, conducted.result]).toEqual([['body 0:no!stop'], ['failed'], '20000', 'answered']);
-    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED', 'b#2 DISCARDED followed']);
+    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED', 'b#2 SUPERSEDED']);
     expect(neighbours.released).toEqual([]);
     expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', undefined], ['b', 'PROVIDER_ERROR']]);
   });
