@@ -1,5 +1,5 @@
 /** Builds canonical chunks for wires other than OpenAI's: they say what came, this says it in OpenAI's shape, once and in order. */
-import { CALLS_MAX, failure, Garbage, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
+import { CALLS_MAX, failure, Garbage, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
 type Known = { -readonly [Name in keyof StreamSummary]: StreamSummary[Name] };
@@ -46,6 +46,8 @@ export interface CanonicalStream {
   finish(choice: number, reason: FinishReason): void;
   /** The last figures count; undefined = they cannot be token counts. */
   usage(read: Usage | undefined): void;
+  /** Figures while output goes on: of them the prompt's count, and none told before are final. undefined = no token counts. */
+  runningUsage(read: Usage | undefined): void;
   /** The stream ended well, if all it began is finished: a finish chunk and `done`, else `failed`. */
   end(): void;
   fail(reason: Failure): void;
@@ -65,7 +67,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
   let events: StreamEvent[] = [];
   let isOver = false;
   const callIds = new Set<string>();
-  const known: Known = { usage: undefined, usageUnreadable: false, finishReason: '', outputBytes: 0, thoughtBytes: 0, contentSeen: false, isFinished: false, systemFingerprint: '', serviceTier: '' };
+  const known: Known = { usage: undefined, promptUsage: undefined, usageUnreadable: false, finishReason: '', outputBytes: 0, thoughtBytes: 0, contentSeen: false, isFinished: false, systemFingerprint: '', serviceTier: '' };
 
   const choiceOf = (index: number): Choice | undefined => {
     let choice = choices.get(index);
@@ -208,7 +210,14 @@ export function createCanonicalStream(seed: string): CanonicalStream {
     },
     usage: (read) => {
       known.usageUnreadable = read === undefined;
-      if (read !== undefined) known.usage = read;
+      if (read === undefined) return;
+      known.usage = read;
+      known.promptUsage = promptOf(read) ?? known.promptUsage;
+    },
+    runningUsage: (read) => {
+      known.usage = undefined;
+      known.usageUnreadable = false;
+      if (read !== undefined) known.promptUsage = promptOf(read) ?? known.promptUsage;
     },
     end,
     fail,

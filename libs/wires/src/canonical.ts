@@ -1,5 +1,5 @@
 /** What every wire gives back, whatever the provider speaks: canonical chunks, answers, usage and failures. */
-import type { TokenCounts } from '@signalbox/kernel/tokens';
+import { promptTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 
 /** Names as in the worker contract. */
 export type FailureClass =
@@ -54,6 +54,12 @@ export interface Usage {
   readonly isSuspect: boolean;
 }
 
+/** The input buckets alone of figures that need not be final; undefined when they hold none: no prompt has 0 tokens. */
+export function promptOf({ tokens, cachedKnown, isSuspect }: Usage): Usage | undefined {
+  if (promptTokens(tokens) === 0) return undefined;
+  return { tokens: { ...tokens, outputText: 0, outputReasoning: 0 }, cachedKnown, reasoningKnown: false, isSuspect };
+}
+
 /** Canonical finish reasons; `error` only when an answer broke. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call' | 'error';
 
@@ -72,7 +78,10 @@ export type StreamEvent =
   | { readonly type: 'done' };
 
 export interface StreamSummary {
+  /** Final figures: told with the last of the output, or after it. */
   readonly usage: Usage | undefined;
+  /** Input buckets as told so far, its output buckets are 0: what is left to go by when no final figures come. */
+  readonly promptUsage: Usage | undefined;
   /** True when the provider sent usage figures that cannot be token counts. */
   readonly usageUnreadable: boolean;
   readonly finishReason: FinishReason | '';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
-import { chargeOf, outputTokensMax } from './charge.js';
+import { chargeOf, heldPrompt, outputTokensMax } from './charge.js';
 
 const price = asPrice('1000000');
 const CARD = { id: 'c', inputUncached: price, cacheRead: price, cacheWrite: price, outputText: price, outputReasoning: price, audio: price, image: price, requestNanoUsd: asNanoUsd(0n) };
@@ -35,6 +35,43 @@ test.each([
   ['thoughts told apart, and three times the text', told(400, 100), 800, 400, true],
 ])('usage of an answer with %s', (_name, usage, outputBytes, thoughtBytes, isSuspect) => {
   expect(chargeOf({ ...seen, usage, outputBytes, thoughtBytes }, stepsOf(CARD), Infinity).flags).toEqual(isSuspect ? ['suspect'] : []);
+});
+
+const prompt = (buckets: object, isSuspect = false) => ({ tokens: { ...NO_TOKENS, ...buckets }, cachedKnown: true, reasoningKnown: false, isSuspect });
+
+test('the prompt of an answer that broke off is as the provider told it, its output is estimated', () => {
+  const card = { ...CARD, inputUncached: asPrice('5000000000'), cacheRead: asPrice('500000000'), cacheWrite: asPrice('6250000000'), outputText: asPrice('25000000000') };
+  const broken = { ...seen, promptTokens: 100_043, outputBytes: 12 };
+  const promptUsage = prompt({ inputUncached: 3, cacheRead: 100_000, cacheWrite: 40 });
+  expect(chargeOf(broken, stepsOf(card), Infinity)).toMatchObject({ costNanoUsd: 500_290_000n, flags: ['estimated'] });
+  expect(chargeOf({ ...broken, promptUsage }, stepsOf(card), Infinity)).toEqual({
+    cards: { card, reference: undefined }, tokens: { ...NO_TOKENS, inputUncached: 3, cacheRead: 100_000, cacheWrite: 40, outputText: 3 }, source: 'ESTIMATED', flags: ['estimated'], costNanoUsd: 50_340_000n, savingsNanoUsd: 0n,
+  });
+  expect(chargeOf({ ...broken, promptUsage, outputBytes: 4_000 }, stepsOf(card), 60).tokens.outputText).toBe(60);
+});
+
+test('what was told of the prompt says nothing where there is final usage, or no answer', () => {
+  const promptUsage = prompt({ inputUncached: 7 });
+  expect(chargeOf({ ...seen, usage: told(100, 0), promptUsage }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', flags: [], tokens: { inputUncached: 10 } });
+  expect(chargeOf({ ...seen, promptUsage, isAnswered: false }, stepsOf(CARD), Infinity)).toMatchObject({ flags: [], tokens: NO_TOKENS, costNanoUsd: 0n });
+});
+
+test.each([
+  ['contradicts itself', prompt({ inputUncached: 10 }, true), 10],
+  ['is far from our own count', prompt({ inputUncached: 1_000 }), 1_000],
+  ['cannot be booked', prompt({ inputUncached: 2_000_000_000 }), 10],
+])('a told prompt that %s is suspect', (_case, promptUsage, inputUncached) => {
+  expect(chargeOf({ ...seen, promptUsage }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached, outputText: 100 } });
+});
+
+test('a told prompt above what was held for it is none, and without a hold that says so it is', () => {
+  const hold = { heldTokens: '1600', heldOutputTokens: 1_024, earlierTokens: '500' };
+  expect(heldPrompt(prompt({ cacheRead: 70, inputUncached: 6 }), hold)).toBeDefined();
+  expect(heldPrompt(prompt({ cacheRead: 70, inputUncached: 7 }), hold)).toBeUndefined();
+  const none = { heldTokens: '0', heldOutputTokens: 0, earlierTokens: '0' };
+  expect(heldPrompt(prompt({ cacheRead: 1_000_000 }), none)).toBeDefined();
+  expect(heldPrompt(prompt({ cacheRead: 1_000_000_001 }), none)).toBeUndefined();
+  expect(heldPrompt(undefined, none)).toBeUndefined();
 });
 
 test.each([

@@ -12,6 +12,8 @@ const COMPARED_TOKENS_MIN = 64;
 
 export interface Seen {
   readonly usage: Usage | undefined;
+  /** Input buckets as the provider told them before it had said all; they stand in for the estimate of the prompt. */
+  readonly promptUsage?: Usage | undefined;
   readonly usageUnreadable: boolean;
   readonly outputBytes: number;
   /** Those of them that are thoughts shown to the client. */
@@ -46,9 +48,23 @@ export function outputTokensMax({ maxTokens, fields }: Pick<DispatchRequest__Out
   return maxTokens * (choices >= 1 ? choices : 1);
 }
 
-/** Long tokens have more bytes than most: nobody is charged for more tokens than were asked for, and held. */
-export function estimatedTokens(promptEstimate: number, outputBytes: number, outputMax: number): TokenCounts {
+type Held = Pick<DispatchRequest__Output, 'heldTokens' | 'heldOutputTokens' | 'earlierTokens'>;
+
+/** The most tokens that the prompt of a request was held for; Infinity when no hold says. */
+function heldPromptTokens({ heldTokens, heldOutputTokens, earlierTokens }: Held): number {
+  const held = Number(heldTokens);
+  return held > 0 ? held - heldOutputTokens - Number(earlierTokens) : Infinity;
+}
+
+/** `told`, unless the ledger could not book it or it is above what was held for the prompt: an estimate is neither. */
+export function heldPrompt(told: Usage | undefined, held: Held): Usage | undefined {
+  return told !== undefined && areTokenCounts(told.tokens) && promptTokens(told.tokens) <= heldPromptTokens(held) ? told : undefined;
+}
+
+/** Long tokens have more bytes than most: nobody is charged for more tokens than were asked for, and held. The prompt is as told, if it was. */
+export function estimatedTokens(promptEstimate: number, promptUsage: Usage | undefined, outputBytes: number, outputMax: number): TokenCounts {
   const outputText = Math.min(Math.ceil(outputBytes / BYTES_PER_TOKEN), outputMax);
+  if (promptUsage !== undefined) return { ...promptUsage.tokens, outputText, outputReasoning: 0 };
   return { inputUncached: promptEstimate, cacheRead: 0, cacheWrite: 0, outputText, outputReasoning: 0, audio: 0, image: 0 };
 }
 
@@ -71,30 +87,37 @@ export function cardsAt<Of extends Cards>(steps: readonly PriceStep<Of>[], promp
   return cards;
 }
 
+/** The cards for a prompt as it was told; undefined for figures that the ledger could not book. */
+function cardsOf<Of extends Cards>(told: Usage | undefined, steps: readonly PriceStep<Of>[]): Of | undefined {
+  if (told === undefined || !areTokenCounts(told.tokens)) return undefined;
+  const cards = cardsAt(steps, promptTokens(told.tokens));
+  return costOf(told.tokens, cards.card) <= ATTEMPT_COST_NANO_USD_MAX ? cards : undefined;
+}
+
 /**
  * At the card of `steps` for the prompt as it is charged, which the provider may tell on the other side of a step than
  * it was estimated. Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING,
  * section 5).
  */
 export function chargeOf<Of extends Cards>(seen: Seen, steps: readonly PriceStep<Of>[], outputMax: number): Charge<Of> {
-  const { usage } = seen;
-  if (usage !== undefined && areTokenCounts(usage.tokens)) {
-    const cards = cardsAt(steps, promptTokens(usage.tokens));
-    if (costOf(usage.tokens, cards.card) <= ATTEMPT_COST_NANO_USD_MAX) return chargeSeen(seen, cards, outputMax);
-  }
-  // Other figures are none: the ledger would refuse the attempt, and no period could close.
-  return chargeSeen(usage === undefined ? seen : { ...seen, usage: undefined, usageUnreadable: true }, cardsAt(steps, seen.promptTokens), outputMax);
+  const { usage, promptUsage } = seen;
+  const cards = cardsOf(usage, steps);
+  if (cards !== undefined) return chargeSeen(seen, cards, outputMax);
+  // Figures that no period could close with are none.
+  const promptCards = cardsOf(promptUsage, steps);
+  const isUnreadable = seen.usageUnreadable || usage !== undefined || (promptUsage !== undefined && promptCards === undefined);
+  return chargeSeen({ ...seen, usage: undefined, promptUsage: promptCards === undefined ? undefined : promptUsage, usageUnreadable: isUnreadable }, promptCards ?? cardsAt(steps, seen.promptTokens), outputMax);
 }
 
 function chargeSeen<Of extends Cards>(seen: Seen, cards: Of, outputMax: number): Charge<Of> {
   const { card, reference } = cards;
-  const tokens = seen.usage?.tokens ?? (seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.outputBytes, outputMax) : NO_TOKENS);
+  const tokens = seen.usage?.tokens ?? (seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.promptUsage, seen.outputBytes, outputMax) : NO_TOKENS);
   const ownPrompt = seen.isAnswered ? seen.promptTokens : 0;
   const flags: string[] = [];
   if (seen.usage === undefined && seen.isAnswered) flags.push('estimated');
-  if (seen.usage === undefined ? seen.usageUnreadable : seen.usage.isSuspect || isFarOff(promptTokens(tokens), ownPrompt) || isOutputFarOff(tokens, seen, outputMax)) {
-    flags.push('suspect');
-  }
+  const told = seen.usage ?? (seen.isAnswered ? seen.promptUsage : undefined);
+  const isHardToBelieve = told !== undefined && (told.isSuspect || isFarOff(promptTokens(tokens), ownPrompt));
+  if (isHardToBelieve || (seen.usage === undefined ? seen.usageUnreadable : isOutputFarOff(tokens, seen, outputMax))) flags.push('suspect');
   // A refused attempt costs nothing, the fee per request included.
   const isNothing = seen.usage === undefined && !seen.isAnswered;
   const costNanoUsd = isNothing ? ZERO_NANO_USD : costOf(tokens, card);

@@ -3,9 +3,10 @@ import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contract
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
+import type { Usage } from '@signalbox/wires/canonical';
 import { Attempt, type AttemptSinks, type ChunkEvent, type Ending } from './attempt.js';
 import { Gatherer } from '@signalbox/wires/gather';
-import { BYTES_PER_TOKEN, estimatedTokens, outputTokensMax } from './charge.js';
+import { BYTES_PER_TOKEN, estimatedTokens, heldPrompt, outputTokensMax } from './charge.js';
 import type { HoldGrowth } from './hold-growth.js';
 import type { Journal } from './journal.js';
 import type { ProviderAdapter, UpstreamRequest } from './provider.js';
@@ -87,6 +88,11 @@ export class Conversation implements AttemptSinks {
     return this.options.growth?.coveredTokens ?? outputTokensMax(this.options.request);
   }
 
+  /** Input buckets that the provider told so far, within what is held. */
+  get promptUsage(): Usage | undefined {
+    return heldPrompt(this.attempt.summary()?.promptUsage, this.options.request);
+  }
+
   /** The whole of a streamed answer whose client takes no stream. */
   gathered(): Buffer | undefined {
     return this.gatherer?.whole();
@@ -115,7 +121,7 @@ export class Conversation implements AttemptSinks {
     this.checkpointAt = nowMs;
     this.checkpointBytes = outputBytes;
     const { journal, request } = this.options;
-    journal.checkpoint(request.requestId, request.attempt, estimatedTokens(request.promptTokens, outputBytes, this.outputTokensMax));
+    journal.checkpoint(request.requestId, request.attempt, estimatedTokens(request.promptTokens, this.promptUsage, outputBytes, this.outputTokensMax));
   }
 
   /** False when there is no room for more; true when it does not matter any more. */

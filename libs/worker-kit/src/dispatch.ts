@@ -109,7 +109,7 @@ function isFailed(ending: Ending): ending is Ending & { readonly kind: 'failed' 
   return ending.kind === 'failed';
 }
 
-function seenOf(ending: Ending, attempt: Attempt, promptTokens: number): Seen {
+function seenOf(ending: Ending, { attempt, promptUsage }: Conversation, promptTokens: number): Seen {
   const summary = attempt.summary();
   switch (ending.kind) {
     case 'answer':
@@ -120,6 +120,7 @@ function seenOf(ending: Ending, attempt: Attempt, promptTokens: number): Seen {
     case 'abandoned':
       return {
         usage: summary?.usage,
+        promptUsage,
         usageUnreadable: summary?.usageUnreadable ?? false,
         outputBytes: summary?.outputBytes ?? 0,
         thoughtBytes: summary?.thoughtBytes ?? 0,
@@ -274,7 +275,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const ending = await conversation.hold();
     const { attempt } = conversation;
     const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
-    const seen = seenOf(ending, attempt, request.promptTokens);
+    const seen = seenOf(ending, conversation, request.promptTokens);
     const charge = chargeOf(seen, terms.steps, conversation.outputTokensMax);
     const { cards } = charge;
     const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;
@@ -327,7 +328,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       });
     }
     if (conversation.isGone || ending.kind === 'abandoned') return;
-    for (const event of lastEvents(request, conversation, ending, charge, finishReason, seen.usage, pool)) emit.write(event);
+    for (const event of lastEvents(request, conversation, ending, charge, finishReason, seen.usage ?? seen.promptUsage, pool)) emit.write(event);
   };
 
   return {

@@ -98,8 +98,27 @@ describe('stream', () => {
     expect(run(START, ...said('a'), finish('end_turn')).events.at(-1)).toEqual({ type: 'done' });
   });
 
-  test('an answer that breaks off has no usage: the first output figure is a guess', () => {
-    expect(run(START, ...said('abc')).summary).toMatchObject({ usage: undefined, usageUnreadable: false, outputBytes: 3 });
+  test('an answer that breaks off has no usage but its prompt: the first output figure is a guess', () => {
+    expect(run(START, ...said('abc')).summary).toMatchObject({ usage: undefined, promptUsage: { tokens: { inputUncached: 10, outputText: 0 }, cachedKnown: false }, usageUnreadable: false, outputBytes: 3 });
+    const bytes = fixture('cut-cached.sse');
+    for (const parts of everySplit(bytes)) {
+      const { events, summary } = replay(create, parts);
+      expect(events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'DISCONNECTED' } });
+      expect(summary).toMatchObject({ usage: undefined, promptUsage: { tokens: { inputUncached: 3, cacheRead: 100_000, cacheWrite: 40, outputText: 0, outputReasoning: 0 }, cachedKnown: true }, outputBytes: 11 });
+    }
+  });
+
+  test.each([
+    ['nothing', undefined],
+    ['zeros, as hosts do that count at the end', { input_tokens: 0, output_tokens: 0 }],
+    ['no count', { input_tokens: -1, output_tokens: 1 }],
+  ])('of a start that tells %s the prompt is not known', (_what, usage) => {
+    expect(run({ type: 'message_start', message: { usage } }, ...said('abc')).summary).toMatchObject({ usage: undefined, promptUsage: undefined });
+    expect(run({ type: 'message_start', message: { usage } }, ...said('abc'), finish('end_turn', { input_tokens: 9, output_tokens: 5 }), STOP).summary).toMatchObject({ usage: { tokens: { inputUncached: 9, outputText: 5 } } });
+  });
+
+  test('input without output tells the prompt', () => {
+    expect(run({ type: 'message_start', message: { usage: { input_tokens: 4, cache_read_input_tokens: 5 } } }, ...said('abc')).summary.promptUsage?.tokens).toMatchObject({ inputUncached: 4, cacheRead: 5, outputText: 0 });
   });
 
   test.each([

@@ -6,7 +6,7 @@ import { createSseJsonTransducer } from '../sse-json.js';
 import { classifyMessagesError } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from './thinking.js';
-import { laterFigures, readFigures, usageOf, type UsageFigures } from './usage.js';
+import { laterFigures, promptUsageOf, readFigures, usageOf, type UsageFigures } from './usage.js';
 
 interface OpenBlock {
   readonly type: string;
@@ -114,6 +114,8 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
       case 'message_start':
         hasStarted = true;
         learn(objectOf(frame, 'message')['usage']);
+        // Of an answer that breaks, this is all that is ever told of its prompt.
+        if (!hasStopped) stream.runningUsage(promptUsageOf(figures));
         break;
       case 'content_block_start':
         blocks.set(frame['index'], openBlock(objectOf(frame, 'content_block')));

@@ -48,6 +48,11 @@ export function laterFigures(before: UsageFigures | undefined, later: UsageFigur
   };
 }
 
+/** As `usageOf`, of the prompt alone; undefined while input is not told. */
+export function promptUsageOf(figures: UsageFigures | undefined): Usage | undefined {
+  return figures === undefined ? undefined : usageOf({ ...figures, output: 0, thinking: undefined });
+}
+
 /** undefined while input or output is not told. */
 export function usageOf(figures: UsageFigures | undefined): Usage | undefined {
   if (figures?.input === undefined || figures.output === undefined) return undefined;

@@ -34,6 +34,22 @@ describe('stream', () => {
     expect(summary).toMatchObject({ finishReason: 'stop', contentSeen: true, isFinished: true, usage: { tokens: { inputUncached: 5, cacheRead: 4, outputText: 7, outputReasoning: 0 }, cachedKnown: true, reasoningKnown: false } });
   });
 
+  test('of an answer that breaks off the prompt is known, and the output is not', () => {
+    const cut = (prompt: object) => run({ ...said([{ text: 'abc' }]), usageMetadata: prompt }).summary;
+    expect(cut({ promptTokenCount: 900, candidatesTokenCount: 2, totalTokenCount: 902, cachedContentTokenCount: 800 })).toMatchObject({ usage: undefined, promptUsage: { tokens: { inputUncached: 100, cacheRead: 800, outputText: 0, outputReasoning: 0 }, cachedKnown: true } });
+    expect(cut({ candidatesTokenCount: 2 })).toMatchObject({ usage: undefined, promptUsage: undefined, usageUnreadable: false });
+    const text = fixture('text');
+    const stopped = replay(create, [text.subarray(0, text.indexOf('data:', text.indexOf('candidatesTokenCount')))]);
+    expect(stopped.summary).toMatchObject({ usage: undefined, promptUsage: { tokens: { inputUncached: 9, outputText: 0 } } });
+  });
+
+  test('usage told when one candidate was over is not final once another begins', () => {
+    const usageMetadata = { promptTokenCount: 9, candidatesTokenCount: 2 };
+    const first = { candidates: [{ index: 0, content: { parts: [{ text: 'a' }] }, finishReason: 'STOP' }], usageMetadata };
+    expect(run(first).summary.usage?.tokens).toMatchObject({ outputText: 2 });
+    expect(run(first, { candidates: [{ index: 1, content: { parts: [{ text: 'b' }] } }] }).summary).toMatchObject({ usage: undefined, promptUsage: { tokens: { inputUncached: 9 } } });
+  });
+
   test('calls of several events are numbered on, carry their signatures and finish as tool_calls', () => {
     const { events, summary } = replay(create, [fixture('thinking-tools')]);
     expect(gather(events).get(0)).toEqual({

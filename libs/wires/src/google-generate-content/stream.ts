@@ -28,7 +28,10 @@ export function createGenerateContentTransducer(seed: string): StreamTransducer 
     const isBlocked = isPromptBlocked(frame);
     const isError = isObject(frame['error']);
     if (!isError && !isBlocked) for (const candidate of candidatesOf(frame, text)) give(candidate);
-    if (told !== undefined && (isError || isBlocked || stream.summary().isFinished)) stream.usage(told.usage);
+    if (told !== undefined) {
+      if (isError || isBlocked || stream.summary().isFinished) stream.usage(told.usage);
+      else stream.runningUsage(told.usage);
+    }
     if (isError) stream.fail(classifyErrorFrame(frame));
     else if (isBlocked) stream.fail(promptBlocked());
   };

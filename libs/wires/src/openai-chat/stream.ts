@@ -23,6 +23,7 @@ interface OpenChoice {
 /** What is known of the stream so far. */
 class Told implements StreamSummary {
   usage: Usage | undefined;
+  promptUsage: Usage | undefined;
   usageUnreadable = false;
   finishReason: FinishReason | '' = '';
   outputBytes = 0;
