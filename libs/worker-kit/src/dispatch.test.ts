@@ -4,6 +4,7 @@ import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contract
 import { silentLog } from '@signalbox/runtime/log';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import type { TokenCounts } from '@signalbox/kernel/tokens';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { failure, type Failure } from '@signalbox/wires/canonical';
@@ -48,6 +49,7 @@ describe('dispatch', () => {
   let starts: AttemptStart[];
   let ends: AttemptEnd[];
   let checkpoints: string[];
+  let checkpointed: TokenCounts[];
   let extended: string[];
   /** Answers of quota in order; the last one stays. */
   let secrets: string[];
@@ -61,13 +63,14 @@ describe('dispatch', () => {
     starts = [];
     ends = [];
     checkpoints = [];
+    checkpointed = [];
     extended = [];
     grants = [true];
     secrets = ['sk-secret-one'];
     observed = [];
     const journal: Journal = {
       start: (record) => Promise.resolve(void (log.push(`start ${String(record.attempt)} after ${String(provider.requests.length)} requests`), starts.push(record))),
-      checkpoint: (requestId) => void checkpoints.push(requestId),
+      checkpoint: (requestId, _attempt, tokens) => void (checkpoints.push(requestId), checkpointed.push(tokens)),
       end: (_id, _attempt, end) => Promise.resolve(void (log.push('end'), ends.push(end))),
       outcome: (_id, _attempt, outcome, told) => void log.push(`${outcome} ${String(told)}`),
       tend: () => undefined,
@@ -219,6 +222,22 @@ describe('dispatch', () => {
     });
     expect(log).toEqual(['start 1 after 0 requests', 'end', 'DELIVERED false']);
     expect(ends[0]).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], tokens: { inputUncached: 10, outputText: 2 } });
+  });
+
+  const TOLD_FIRST = chunk([], { usage: { prompt_tokens: 12, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 8 } } });
+
+  test('of an answer that broke off the prompt is charged as it was told, and the client hears of it', async () => {
+    provider.enqueue({ chunks: [TOLD_FIRST, text('Hello wo')], cut: true });
+    const end = (await run(requestOf())).at(-1)?.end;
+    expect(end).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], cut: { class: 'DISCONNECTED' }, tokens: { inputUncached: 4, cacheRead: 8, outputText: 2 }, cachedKnown: true, costNanoUsd: '12000' });
+  });
+
+  test('an answer behind its usage is not booked as none, and its checkpoints know its prompt', async () => {
+    provider.enqueue({ chunks: [TOLD_FIRST, text('x'.repeat(8_192)), text('y'.repeat(1_808)), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), sse('[DONE]')] });
+    const end = (await run(requestOf())).at(-1)?.end;
+    expect(end).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], finishReason: 'stop', tokens: { inputUncached: 4, cacheRead: 8, outputText: 2_500 } });
+    expect(checkpointed[0]).toMatchObject({ inputUncached: 4, cacheRead: 8 });
+    expect(checkpointed[0]?.outputText).toBeGreaterThanOrEqual(2_048);
   });
 
   test('an attempt that supersedes others says so once it is journaled, before the provider is asked', async () => {
@@ -420,6 +439,13 @@ describe('dispatch', () => {
       provider.enqueue({ chunks: [...hundreds(9), text('incomprehensibilities '.repeat(300))], hang: true });
       const { end } = (await run(held())).at(-1) ?? {};
       expect(end).toMatchObject({ stoppedBy: 'cost_cap', source: 'ESTIMATED', tokens: { outputText: 1_024 } });
+    });
+
+    test('nor is a prompt that is told before the answer breaks', async () => {
+      const toldPrompt = (promptTokens: number): string => chunk([], { usage: { prompt_tokens: promptTokens, completion_tokens: 0 } });
+      provider.enqueue({ chunks: [toldPrompt(76), text('Hello wo')], cut: true }, { chunks: [toldPrompt(77), text('Hello wo')], cut: true });
+      expect((await run(held())).at(-1)?.end).toMatchObject({ tokens: { inputUncached: 76, outputText: 2 } });
+      expect((await run(held())).at(-1)?.end).toMatchObject({ tokens: { inputUncached: 10, outputText: 2 } });
     });
 
     const AWAY = new Fault('quota_unavailable', 'away');

@@ -1,5 +1,5 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { emptiedByPolicy, failure, isGarbage, isObject, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
+import { emptiedByPolicy, failure, isGarbage, isObject, promptOf, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
@@ -44,6 +44,8 @@ class ChatTransducer implements StreamTransducer {
   private hasFrames = false;
   /** Every choice finished as `content_filter` before it said anything. */
   private isEmptied = false;
+  /** Bytes of output when usage was last told: while more follows it is not final. */
+  private usageAtBytes = Infinity;
   /** Of the newest chunk that the pattern recognised, and the choice it belongs to. */
   private envelope: Envelope | undefined;
   private envelopeChoice: OpenChoice | undefined;
@@ -88,7 +90,11 @@ class ChatTransducer implements StreamTransducer {
 
   private take(): readonly StreamEvent[] {
     this.giveTexts();
-    const { events } = this;
+    const { events, told } = this;
+    if (told.outputBytes > this.usageAtBytes) {
+      told.usage = undefined;
+      this.usageAtBytes = Infinity;
+    }
     this.events = [];
     return events;
   }
@@ -201,10 +207,12 @@ class ChatTransducer implements StreamTransducer {
     if (typeof frame['service_tier'] === 'string') told.serviceTier = frame['service_tier'];
     // Groq's older streams tell usage under x_groq.
     const usage = frame['usage'] ?? (isObject(frame['x_groq']) ? frame['x_groq']['usage'] : undefined);
-    if (usage !== undefined && usage !== null) {
-      const read = readUsage(usage);
-      told.usageUnreadable = read === undefined;
-      if (read !== undefined) told.usage = read;
+    const read = usage === undefined || usage === null ? undefined : readUsage(usage);
+    if (usage !== undefined && usage !== null) told.usageUnreadable = read === undefined;
+    if (read !== undefined) {
+      told.usage = read;
+      told.promptUsage = promptOf(read) ?? told.promptUsage;
+      this.usageAtBytes = told.outputBytes;
     }
     const raw = Array.isArray(frame['choices']) ? (frame['choices'] as readonly unknown[]).filter(isObject) : [];
     const isErrorFinish = raw.some((choice) => typeof choice['finish_reason'] === 'string' && mapFinishReason(choice['finish_reason'], false) === 'error');
@@ -215,6 +223,8 @@ class ChatTransducer implements StreamTransducer {
       return;
     }
     const mapped = raw.map((choice, position) => this.mapChoice(choice, position)).filter((choice) => choice !== undefined);
+    // Usage told with the last of the output is final.
+    if (read !== undefined) this.usageAtBytes = told.outputBytes;
     if (mapped.length === 0) return;
     const content = mapped.some((choice) => choice.content);
     told.contentSeen ||= content;
@@ -237,7 +247,7 @@ class ChatTransducer implements StreamTransducer {
     const toolCalls = reason === undefined ? mapped : [...mapped, ...closedCalls(choice, reason)];
     const isFirst = !choice.hasRole;
     const thoughts = thoughtBytes(told);
-    const bytes = textBytes(told) + thoughts + toolCalls.reduce<number>((sum, call) => sum + Buffer.byteLength(JSON.stringify('function' in call ? call.function : '')), 0);
+    const bytes = textBytes(told) + thoughts + mapped.reduce<number>((sum, call) => sum + Buffer.byteLength(JSON.stringify('function' in call ? call.function : '')), 0);
     const hasContent = bytes > 0 || Object.keys(told).some((name) => name !== 'content' && told[name] !== '');
     this.told.outputBytes += bytes;
     this.told.thoughtBytes += thoughts;
