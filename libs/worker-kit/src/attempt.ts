@@ -217,7 +217,7 @@ export class Attempt implements UpstreamListener {
       return;
     }
     if (kind === 'connect') this.fail(failure('CONNECT'));
-    else if (this.finishedAt !== undefined) this.end({ kind: 'stream', cut: undefined });
+    else if (this.finishedAt !== undefined) this.finish('stop');
     else if (this.httpStatus !== 0 && !this.isSuccess()) this.refuse();
     else this.fail(failure('DISCONNECTED', true, this.httpStatus));
   }
@@ -234,18 +234,18 @@ export class Attempt implements UpstreamListener {
       if (verdict === 'wait') {
         this.isAwaiting = true;
         this.call.pause();
-      } else if (verdict !== 'go') this.stop(verdict, transducer);
+      } else if (verdict !== 'go') this.stop(verdict);
     }
   }
 
   /** The hold is used up: the account's limits end the answer, or we do, who cannot look at them. */
-  private stop(verdict: 'stop' | 'away', transducer: StreamTransducer): void {
+  private stop(verdict: 'stop' | 'away'): void {
     if (verdict === 'away') {
       this.fail({ ...failure('QUOTA_AWAY', false, this.httpStatus), retryAfterMs: spreadMs(this.options.request.requestId, QUOTA_AWAY_MS, QUOTA_AWAY_SPREAD_MS) });
       return;
     }
     this.isStopped = true;
-    this.finish(transducer);
+    this.finish('length');
   }
 
   /** An extension was answered. */
@@ -261,7 +261,7 @@ export class Attempt implements UpstreamListener {
       return;
     }
     if (verdict !== 'go') {
-      this.stop(verdict, this.transducer);
+      this.stop(verdict);
       return;
     }
     this.readBacklog(this.transducer, growth);
@@ -271,10 +271,10 @@ export class Attempt implements UpstreamListener {
     else if (this.pausedAt === undefined) this.call.resume();
   }
 
-  /** Ends the answer for its length. */
-  private finish(transducer: StreamTransducer): void {
-    const closing = transducer.finishOpen('length');
-    if (closing !== undefined) this.give(closing, transducer);
+  /** Ends the answer well: choices without a reason of their own end with this one. */
+  private finish(reason: 'stop' | 'length'): void {
+    const closing = this.transducer?.finishOpen(reason);
+    if (closing !== undefined && this.transducer !== undefined) this.give(closing, this.transducer);
     this.end({ kind: 'stream', cut: undefined });
   }
 
@@ -287,7 +287,7 @@ export class Attempt implements UpstreamListener {
     this.outputBytes = summary.outputBytes;
     if (this.isContentGiven) this.options.sinks.onProgress(summary.outputBytes, this.lastDataAt);
     if (summary.outputBytes > this.outputBytesMax) {
-      this.finish(transducer);
+      this.finish('length');
     } else if (summary.isFinished && this.finishedAt === undefined) {
       this.finishedAt = this.lastDataAt;
       this.timer?.cancel();
@@ -375,7 +375,7 @@ export class Attempt implements UpstreamListener {
     else if (this.finishedAt !== undefined) due = this.finishedAt + AFTER_FINISH_MS;
     if (nowMs < due) this.watch(due - nowMs);
     else if (this.pausedAt !== undefined) this.end({ kind: 'abandoned' });
-    else if (this.finishedAt !== undefined) this.end({ kind: 'stream', cut: undefined });
+    else if (this.finishedAt !== undefined) this.finish('stop');
     else this.fail(failure(isWaiting || (!this.isHeadGiven && nowMs >= quietDue) ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, this.httpStatus));
   };
 }

@@ -598,6 +598,48 @@ describe('dispatch', () => {
     expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
   });
 
+  const finishesOf = (events: readonly DispatchEvent[]): unknown[] =>
+    events.flatMap((event) => (event.chunk === undefined ? [] : (JSON.parse(String(event.chunk?.choices)) as { index: number; finish_reason: string | null }[]).flatMap(({ index, finish_reason: reason }) => (reason === null ? [] : [[index, reason]]))));
+  const saidIn = (events: readonly DispatchEvent[]): string =>
+    events.flatMap((event) => (event.chunk === undefined ? [] : (JSON.parse(String(event.chunk?.choices)) as { delta: { content?: string } }[]).map(({ delta }) => delta.content ?? ''))).join('');
+  /** Lets `ms` pass on the clock between two chunks. */
+  const pause = (time: FakeClock, ms: number) => async (): Promise<void> => {
+    // What was written before has to be read first.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    time.advance(ms);
+  };
+
+  test.each([
+    ['a choice that begins long after another has finished', 2, [[0, 'one', 'stop'], [1, 'two', 'stop']], 'onetwo', [[0, 'stop'], [1, 'stop']]],
+    ['text long after a finish in each chunk', 1, [[0, 'one', 'stop'], [0, 'two', 'stop'], [0, 'three', 'stop']], 'onetwothree', [[0, 'stop']]],
+  ])('%s is waited for', async (_name, n, said, expected, finishes) => {
+    const time = createFakeClock();
+    dispatcher = createOn(time);
+    const chunks = said.map(([index, content, reason]) => chunk([{ index, delta: { content }, finish_reason: reason }]));
+    provider.enqueue({ chunks: [...chunks.slice(0, -1), pause(time, 3_000), ...chunks.slice(-1), chunk([], { usage: USAGE }), sse('[DONE]')] });
+    const events = await run(requestOf({ fields: [{ name: 'n', value: Buffer.from(String(n)) }] }));
+    expect([saidIn(events), finishesOf(events)]).toEqual([expected, finishes]);
+    expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
+  });
+
+  const CALL = chunk([{ index: 0, delta: { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } }] }, finish_reason: null }]);
+
+  test.each([['says nothing more', { hang: true }], ['breaks', { cut: true }]])('a provider that %s after the finish has given a whole answer', async (_name, ending) => {
+    const time = createFakeClock();
+    dispatcher = createOn(time);
+    provider.enqueue({ chunks: [CALL, chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }]), pause(time, 'hang' in ending ? 2_000 : 0)], ...ending });
+    const events = await run(requestOf());
+    expect(finishesOf(events)).toEqual([[0, 'tool_calls']]);
+    expect(events.map((event) => event.chunk?.choices?.toString() ?? '').join('')).toContain('{"arguments":"{}"}');
+    expect(events.at(-1)?.end).toMatchObject({ finishReason: 'tool_calls', source: 'ESTIMATED', flags: ['estimated'] });
+    expect(events.at(-1)?.end?.cut).toBeUndefined();
+  });
+
+  test('one that fails without an error that is known ends with an error, not with a stop', async () => {
+    provider.enqueue({ chunks: [text('Half'), sse({ detail: 'Internal Server Error' }), sse('[DONE]')] });
+    expect((await run(requestOf())).at(-1)?.end).toMatchObject({ finishReason: 'error', cut: { class: 'DISCONNECTED' } });
+  });
+
   describe('after the last event of a stream', () => {
     const whole = [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')];
     const until = async (condition: () => boolean | undefined): Promise<void> => {

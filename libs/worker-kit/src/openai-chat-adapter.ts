@@ -5,7 +5,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 import { draftChatBody, FETCHED_TYPES } from '@signalbox/wires/openai-chat/draft';
 import { classifyRefusal } from '@signalbox/wires/openai-chat/errors';
 import { NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
-import { composeChatBody } from '@signalbox/wires/openai-chat/request';
+import { choicesAsked, composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { readChatAnswer } from '@signalbox/wires/openai-chat/response';
 import { createChatTransducer } from '@signalbox/wires/openai-chat/stream';
 import { composeImagesBody } from '@signalbox/wires/openai-images/request';
@@ -54,7 +54,7 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
     provider,
     origin: url.origin,
     compose: (request, secret) => (loader === undefined ? send(request, secret, composeChatBody(request, quirks)) : composeInline(loader, request, secret)),
-    createTransducer: (request) => createChatTransducer(seedOf(request.requestId)),
+    createTransducer: (request) => createChatTransducer(seedOf(request.requestId), choicesAsked(request.fields, quirks)),
     readAnswer: (body, request) => readChatAnswer(body, seedOf(request.requestId)),
     classifyRefusal,
     images: { compose: (request, secret) => ({ path: imagesPath, headers: preparedFor(secret).whole, body: composeImagesBody(request) }), readAnswer: readImagesAnswer },

@@ -4,7 +4,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 import { ANTHROPIC } from '@signalbox/wires/anthropic-messages/request';
 import { classifyRefusal } from '@signalbox/wires/openai-chat/errors';
 import { NO_QUIRKS } from '@signalbox/wires/openai-chat/quirks';
-import { composeChatBody } from '@signalbox/wires/openai-chat/request';
+import { choicesAsked, composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { readChatAnswer } from '@signalbox/wires/openai-chat/response';
 import { createChatTransducer } from '@signalbox/wires/openai-chat/stream';
 import { createAnthropicMessagesAdapter } from '@signalbox/worker-kit/anthropic-messages-adapter';
@@ -72,7 +72,7 @@ export function createAzureAdapter({ baseUrl, apiVersion, deployments, media }: 
         body: composeChatBody(request, asked.model.startsWith('openai/') ? NO_QUIRKS : OTHER_MAKERS),
       };
     },
-    createTransducer: (request) => (isClaude(request) ? claude.createTransducer(request) : createChatTransducer(seedOf(request.requestId))),
+    createTransducer: (request) => (isClaude(request) ? claude.createTransducer(request) : createChatTransducer(seedOf(request.requestId), choicesAsked(request.fields))),
     readAnswer: (body, request) => (isClaude(request) ? claude.readAnswer(body, request) : readChatAnswer(body, seedOf(request.requestId))),
     classifyRefusal,
   };

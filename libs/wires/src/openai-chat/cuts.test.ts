@@ -2,6 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { brokenInvariants, everySplit, gather, replay, type Replayed } from '../testing/replay.js';
+import { choicesAsked } from './request.js';
+import { NO_QUIRKS } from './quirks.js';
 import { createChatTransducer } from './stream.js';
 
 const fixture = (name: string): Buffer => readFileSync(new URL(`./testdata/${name}.sse`, import.meta.url));
@@ -9,6 +11,7 @@ const create = () => createChatTransducer('seed');
 const frame = (value: object): Buffer => Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
 const chunk = (delta: object, finish: string | null = null, more: object = {}): Buffer => frame({ id: 'x', choices: [{ index: 0, delta, finish_reason: finish, ...more }] });
 const DONE = Buffer.from('data: [DONE]\n\n');
+const failed = (failureClass: string): object => ({ type: 'failed', failure: { class: failureClass } });
 const tokens = (inputUncached: number, outputText: number, cacheRead = 0): object => ({ inputUncached, cacheRead, cacheWrite: 0, outputText, outputReasoning: 0, audio: 0, image: 0 });
 const said = ({ events }: Replayed): unknown[] => [...gather(events).values()].map(({ content, reasons }) => [content, reasons]);
 
@@ -20,6 +23,14 @@ describe('fixtures', () => {
     ['usage-first', [[OSLO, ['stop']]], WHOLE],
     ['usage-stale', [[OSLO, ['stop']]], WHOLE],
     ['usage-running', [[OSLO, ['stop']]], WHOLE],
+    ['text-after-finish', [[OSLO, ['length']]], WHOLE],
+    ['finish-each-chunk', [[OSLO, ['stop']]], WHOLE],
+    ['finish-null-text', [[OSLO, ['length']]], WHOLE],
+    ['call-after-finish', [['Look: ', ['tool_calls']]], WHOLE],
+    ['second-choice-late', [['It is 4 °C', ['stop']], ['Cold', ['length']]], WHOLE],
+    ['finish-null-cut', [['It is 4 °C', []]], failed('DISCONNECTED')],
+    ['finish-abort', [['It is 4 °C', []]], failed('PROVIDER_ERROR')],
+    ['detail-cut', [['It is 4 °C', []]], failed('DISCONNECTED')],
   ];
 
   test.each(table)('%s arrives as it was said, and ends as it ended', (name, choices, last) => {
@@ -37,6 +48,10 @@ describe('fixtures', () => {
       expect([said({ events, summary }), events.at(-1), summary]).toEqual([said(whole), whole.events.at(-1), whole.summary]);
     }
   });
+
+  test('a call behind the first finish is given, with the arguments that it lacks', () => {
+    expect(gather(replay(create, [fixture('call-after-finish')]).events).get(0)?.calls).toEqual([{ id: 'call_a', name: 'get_time', arguments: '{}', extra: undefined }]);
+  });
 });
 
 describe('usage that is told before the last of the output', () => {
@@ -44,6 +59,7 @@ describe('usage that is told before the last of the output', () => {
     ['usage-first', undefined, tokens(100, 0, 1_000)],
     ['usage-stale', undefined, tokens(11, 0)],
     ['usage-running', tokens(11, 9), tokens(11, 0)],
+    ['text-after-finish', tokens(11, 9), tokens(11, 0)],
   ])('%s: its prompt counts, its output only when nothing follows', (name, usage, prompt) => {
     const { summary } = replay(create, [fixture(name)]);
     expect(summary.usage?.tokens).toEqual(usage);
@@ -68,5 +84,74 @@ describe('usage that is told before the last of the output', () => {
   test('figures that cannot be read do not make stale ones final', () => {
     const { summary } = replay(create, [Buffer.concat([frame({ choices: [], usage: { prompt_tokens: 11, completion_tokens: 1 } }), chunk({ content: 'abc' }), frame({ choices: [], usage: { prompt_tokens: -1 } })])]);
     expect(summary).toMatchObject({ usage: undefined, usageUnreadable: true, promptUsage: { tokens: tokens(11, 0) } });
+  });
+});
+
+describe('a finish', () => {
+  test.each(['abort', 'aborted'])('%s is a failure', (reason) => {
+    expect(replay(create, [chunk({ content: 'Half' }), chunk({}, reason), DONE]).events.at(-1)).toMatchObject(failed('PROVIDER_ERROR'));
+  });
+
+  test('goes out once, behind all that was said, and is known at once', () => {
+    const transducer = create();
+    transducer.push(chunk({ role: 'assistant', content: 'a' }));
+    expect([transducer.push(chunk({}, 'length')), transducer.summary().isFinished, transducer.summary().finishReason]).toEqual([[], true, 'length']);
+    expect(transducer.push(DONE)).toMatchObject([{ type: 'chunk', finish: true }, { type: 'done' }]);
+  });
+
+  test('that something followed needs the provider’s own end: what comes late is waited for, and a break is one', () => {
+    const transducer = create();
+    transducer.push(Buffer.concat([chunk({ content: 'a' }, 'stop'), chunk({ content: 'b' }, 'stop')]));
+    expect(transducer.summary().isFinished).toBe(false);
+    expect(transducer.close().at(-1)).toEqual({ type: 'done' });
+    expect(said(replay(create, [chunk({ content: 'a' }, 'length'), chunk({ content: 'b' }), DONE]))).toEqual([['ab', ['length']]]);
+    expect(replay(create, [chunk({ content: 'a' }, 'stop'), chunk({ content: 'b' })]).events.at(-1)).toMatchObject(failed('DISCONNECTED'));
+  });
+
+  test('that a hold forces is the one that is told', () => {
+    const transducer = create();
+    transducer.push(Buffer.concat([chunk({ content: 'a' }, 'stop'), chunk({ content: 'b' })]));
+    expect(JSON.parse(Buffer.from((transducer.finishOpen('length') as { choices: Uint8Array }).choices).toString())).toMatchObject([{ finish_reason: 'length' }]);
+    expect(transducer.finishOpen('stop')).toBeUndefined();
+  });
+
+  test('is not made up behind a frame of no known shape, where none was told', () => {
+    for (const odd of [{ detail: 'Internal Server Error' }, { message: 'upstream reset' }, { id: 'x', usage: null }]) {
+      expect(replay(create, [chunk({ content: 'Half' }), frame(odd), DONE]).events.at(-1)).toMatchObject(failed('DISCONNECTED'));
+      expect(replay(create, [chunk({ content: 'All' }), chunk({}, 'stop'), frame(odd), DONE]).events.at(-1)).toEqual(WHOLE);
+    }
+    for (const known of [{ choices: [] }, { choices: [], prompt_filter_results: [] }, { usage: { prompt_tokens: 1, completion_tokens: 1 } }, { x_groq: { usage: { prompt_tokens: 1, completion_tokens: 1 } } }]) {
+      expect(replay(create, [frame(known), chunk({ content: 'All' }), frame(known), DONE]).events.at(-1)).toEqual(WHOLE);
+    }
+  });
+
+  test('does not say again what a whole message behind it repeats', () => {
+    expect(said(replay(create, [chunk({ content: 'All' }), chunk({}, 'stop'), frame({ choices: [{ index: 0, message: { role: 'assistant', content: 'All' }, finish_reason: 'stop' }] }), DONE]))).toEqual([['All', ['stop']]]);
+  });
+});
+
+describe('several choices', () => {
+  const first = [chunk({ role: 'assistant', content: 'one' }), chunk({}, 'stop')];
+  const second = frame({ choices: [{ index: 1, delta: { content: 'two' }, finish_reason: 'stop' }] });
+
+  test('are over when all that were asked for have ended', () => {
+    const transducer = createChatTransducer('seed', 2);
+    transducer.push(Buffer.concat(first));
+    expect(transducer.summary().isFinished).toBe(false);
+    transducer.push(second);
+    expect(transducer.summary().isFinished).toBe(true);
+  });
+
+  test('are over when the provider ends the stream with fewer', () => {
+    const two = () => createChatTransducer('seed', 2);
+    expect(replay(two, [...first, DONE]).events.at(-1)).toEqual(WHOLE);
+    expect(replay(two, first).events.at(-1)).toEqual(WHOLE);
+    expect(replay(two, [...first, frame({ choices: [{ index: 1, delta: { content: 'tw' }, finish_reason: null }] })]).events.at(-1)).toMatchObject(failed('DISCONNECTED'));
+  });
+
+  test('are as many as `n` says, where the host is asked for it', () => {
+    const n = (value: string) => [{ name: 'n', value: Buffer.from(value) }];
+    expect([[], n('2'), n('128'), n('129'), n('0'), n('1.5'), n('null'), n('"2"')].map((fields) => choicesAsked(fields))).toEqual([1, 2, 128, 1, 1, 1, 1, 1]);
+    expect(choicesAsked(n('2'), { ...NO_QUIRKS, dropFields: ['n'] })).toBe(1);
   });
 });

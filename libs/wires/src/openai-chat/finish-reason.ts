@@ -23,7 +23,15 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   // DeepSeek.
   insufficient_system_resource: 'error',
   error: 'error',
+  // vLLM and SGLang, where the host stopped the generation.
+  abort: 'error',
+  aborted: 'error',
 };
+
+/** False for none: some hosts write the text `null`, or nothing, in each chunk. */
+export function isFinishReason(raw: unknown): raw is string {
+  return typeof raw === 'string' && raw !== '' && raw !== 'null';
+}
 
 /** Unknown reasons are `stop`; `stop` after tool calls is `tool_calls` (some hosts say stop for both), and `tool_calls` without any is `stop`. */
 export function mapFinishReason(reason: string, hasToolCalls: boolean): FinishReason {

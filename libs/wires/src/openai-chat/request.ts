@@ -15,6 +15,9 @@ export interface ChatRequestInput {
   readonly fields: readonly ChatRequestField[];
 }
 
+/** OpenAI's own limit of `n`. */
+const CHOICES_MAX = 128;
+
 /** Set by this module: a field of that name is never copied. */
 const OWN_FIELDS: ReadonlySet<string> = new Set(['model', 'stream', 'stream_options', 'max_tokens', 'max_completion_tokens']);
 
@@ -22,6 +25,13 @@ function valueOf(field: ChatRequestField, temperatureMax: number): Uint8Array {
   if (field.name !== 'temperature' || temperatureMax <= 0) return field.value;
   const told = Number(Buffer.from(field.value.buffer, field.value.byteOffset, field.value.length).toString('utf8'));
   return told > temperatureMax ? Buffer.from(String(temperatureMax)) : field.value;
+}
+
+/** Choices that the fields ask for, 1 to 128; a host is not asked for what its quirks leave out. */
+export function choicesAsked(fields: readonly ChatRequestField[], { dropFields }: ChatQuirks = NO_QUIRKS): number {
+  const field = dropFields.includes('n') ? undefined : fields.find(({ name }) => name === 'n');
+  const asked = field === undefined ? 1 : Number(Buffer.from(field.value.buffer, field.value.byteOffset, field.value.length).toString('utf8'));
+  return Number.isInteger(asked) && asked >= 1 && asked <= CHOICES_MAX ? asked : 1;
 }
 
 /** `,"name":` of the fields seen so far: the allow-list is short. */

@@ -1,9 +1,10 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
 import { emptiedByPolicy, failure, isGarbage, isObject, promptOf, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
+import { finishWithCalls } from '../choice-parts.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
-import { mapFinishReason } from './finish-reason.js';
+import { isFinishReason, mapFinishReason } from './finish-reason.js';
 import { decodedBytes } from './json-text.js';
 import { keptFields, readContent, textBytes, thoughtBytes } from './message.js';
 import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js';
@@ -15,7 +16,12 @@ const NO_EVENTS: readonly StreamEvent[] = [];
 
 interface OpenChoice {
   hasRole: boolean;
+  /** The last one told; undefined = none yet. */
+  reason: FinishReason | undefined;
+  /** It has a reason, and has generated nothing since. */
   isFinished: boolean;
+  /** Its reason was told to the client: it says nothing more. */
+  isClosed: boolean;
   /** Made when the first tool call comes. */
   calls: ToolCallNumbering | undefined;
 }
@@ -42,8 +48,10 @@ class ChatTransducer implements StreamTransducer {
   private events: StreamEvent[] = [];
   private isOver = false;
   private hasFrames = false;
-  /** Every choice finished as `content_filter` before it said anything. */
-  private isEmptied = false;
+  /** A frame came that is neither chunk nor usage nor a known error: perhaps an error of no known shape. */
+  private hasOddFrame = false;
+  /** A choice went on after its finish: the host's word that one is over does not say so. */
+  private isFinishEarly = false;
   /** Bytes of output when usage was last told: while more follows it is not final. */
   private usageAtBytes = Infinity;
   /** Of the newest chunk that the pattern recognised, and the choice it belongs to. */
@@ -52,7 +60,10 @@ class ChatTransducer implements StreamTransducer {
   /** Texts in that envelope that came one after the other in one read: given on as one. */
   private texts: TextPiece[] = [];
 
-  constructor(private readonly seed: string) {
+  constructor(
+    private readonly seed: string,
+    private readonly choicesAsked: number,
+  ) {
     this.sse = createSseParser((bytes, from, to) => this.onData(bytes, from, to));
   }
 
@@ -66,26 +77,39 @@ class ChatTransducer implements StreamTransducer {
     if (this.isOver) return NO_EVENTS;
     if (!this.sse.close() && !this.isOver) this.fail('GARBAGE');
     if (!this.isOver) {
-      if (this.told.isFinished) this.finishStream();
+      if (this.areAllFinished()) this.finishStream();
       else this.fail('DISCONNECTED');
     }
     return this.take();
   }
 
   finishOpen(reason: FinishReason): StreamEvent | undefined {
-    const closing: object[] = [];
-    for (const [index, choice] of this.choices) {
-      if (choice.isFinished) continue;
-      const ours = mapFinishReason(reason, hasCalls(choice));
-      const calls = closedCalls(choice, ours);
-      this.finishChoice(index, choice, ours);
-      closing.push({ index, delta: calls.length > 0 ? { tool_calls: calls } : {}, logprobs: null, finish_reason: ours });
-    }
-    return closing.length === 0 ? undefined : { type: 'chunk', choices: Buffer.from(JSON.stringify(closing)), content: false, finish: true };
+    return this.closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason);
   }
 
   summary(): StreamSummary {
     return this.told;
+  }
+
+  private closing(reasonOf: (choice: OpenChoice) => FinishReason): StreamEvent | undefined {
+    const closing: object[] = [];
+    for (const [index, choice] of this.choices) {
+      if (choice.isClosed) continue;
+      const reason = finishWithCalls(reasonOf(choice), callCount(choice));
+      const calls = closedCalls(choice, reason);
+      const head = choice.hasRole ? {} : { role: 'assistant', content: '' };
+      choice.hasRole = true;
+      choice.isClosed = true;
+      this.finishChoice(index, choice, reason);
+      closing.push({ index, delta: { ...head, ...(calls.length > 0 ? { tool_calls: calls } : {}) }, logprobs: null, finish_reason: reason });
+    }
+    if (closing.length === 0) return undefined;
+    this.told.isFinished = true;
+    return { type: 'chunk', choices: Buffer.from(JSON.stringify(closing)), content: false, finish: true };
+  }
+
+  private areAllFinished(): boolean {
+    return this.finishedChoices > 0 && this.finishedChoices === this.choices.size;
   }
 
   private take(): readonly StreamEvent[] {
@@ -114,10 +138,15 @@ class ChatTransducer implements StreamTransducer {
       this.fail('EMPTY');
       return;
     }
-    const closing = this.finishOpen('stop');
+    if (this.hasOddFrame && !this.areAllFinished()) {
+      this.fail('DISCONNECTED');
+      return;
+    }
+    const isEmptied = !this.told.contentSeen && [...this.choices.values()].every(({ reason }) => reason === 'content_filter');
+    const closing = isEmptied ? undefined : this.closing(({ reason }) => reason ?? 'stop');
     if (closing !== undefined) this.give(closing);
     this.isOver = true;
-    this.give(this.isEmptied ? { type: 'failed', failure: emptiedByPolicy() } : { type: 'done' });
+    this.give(isEmptied ? { type: 'failed', failure: emptiedByPolicy() } : { type: 'done' });
   }
 
   private onData(bytes: Buffer, from: number, to: number): void {
@@ -215,50 +244,48 @@ class ChatTransducer implements StreamTransducer {
       this.usageAtBytes = told.outputBytes;
     }
     const raw = Array.isArray(frame['choices']) ? (frame['choices'] as readonly unknown[]).filter(isObject) : [];
-    const isErrorFinish = raw.some((choice) => typeof choice['finish_reason'] === 'string' && mapFinishReason(choice['finish_reason'], false) === 'error');
+    const isErrorFinish = raw.some((choice) => isFinishReason(choice['finish_reason']) && mapFinishReason(choice['finish_reason'], false) === 'error');
     const error = errorIn(frame);
     if (error !== undefined || isErrorFinish) {
       this.isOver = true;
       this.give({ type: 'failed', failure: classifyErrorFrame(error ?? {}) });
       return;
     }
+    if (!Array.isArray(frame['choices']) && !isObject(usage)) this.hasOddFrame = true;
     const mapped = raw.map((choice, position) => this.mapChoice(choice, position)).filter((choice) => choice !== undefined);
     // Usage told with the last of the output is final.
     if (read !== undefined) this.usageAtBytes = told.outputBytes;
     if (mapped.length === 0) return;
     const content = mapped.some((choice) => choice.content);
     told.contentSeen ||= content;
-    // The usage that follows is still to be read: it fails with the stream's end.
-    this.isEmptied = !told.contentSeen && told.isFinished && told.finishReason === 'content_filter';
-    if (this.isEmptied) return;
-    this.give({ type: 'chunk', choices: Buffer.from(JSON.stringify(mapped.map((choice) => choice.canonical))), content, finish: mapped.some((choice) => choice.finish) });
+    this.give({ type: 'chunk', choices: Buffer.from(JSON.stringify(mapped.map((choice) => choice.canonical))), content, finish: false });
   }
 
-  private mapChoice(raw: JsonObject, position: number): { canonical: object; content: boolean; finish: boolean } | undefined {
+  /** A finish reason is not told on before the stream's end: its choice may have more to say. */
+  private mapChoice(raw: JsonObject, position: number): { canonical: object; content: boolean } | undefined {
     const index = typeof raw['index'] === 'number' && Number.isInteger(raw['index']) && raw['index'] >= 0 ? raw['index'] : position;
     if (index >= CHOICES_MAX) return undefined;
     const choice = this.choiceOf(index);
-    if (choice.isFinished) return undefined;
-    const source = isObject(raw['delta']) ? raw['delta'] : isObject(raw['message']) ? raw['message'] : {};
+    if (choice.isClosed) return undefined;
+    // A message behind the finish is the whole of what was said.
+    const source = isObject(raw['delta']) ? raw['delta'] : isObject(raw['message']) && !choice.isFinished ? raw['message'] : {};
     const { content, reasoning } = readContent(source['content']);
-    const mapped = this.mapCalls(index, choice, source['tool_calls']);
+    const toolCalls = this.mapCalls(index, choice, source['tool_calls']);
     const told: Record<string, unknown> = { ...(content === undefined || content === null ? {} : { content }), ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...keptFields(source) };
-    const reason = typeof raw['finish_reason'] === 'string' && raw['finish_reason'] !== '' ? mapFinishReason(raw['finish_reason'], hasCalls(choice)) : undefined;
-    const toolCalls = reason === undefined ? mapped : [...mapped, ...closedCalls(choice, reason)];
     const isFirst = !choice.hasRole;
     const thoughts = thoughtBytes(told);
-    const bytes = textBytes(told) + thoughts + mapped.reduce<number>((sum, call) => sum + Buffer.byteLength(JSON.stringify('function' in call ? call.function : '')), 0);
+    const bytes = textBytes(told) + thoughts + toolCalls.reduce<number>((sum, call) => sum + Buffer.byteLength(JSON.stringify('function' in call ? call.function : '')), 0);
     const hasContent = bytes > 0 || Object.keys(told).some((name) => name !== 'content' && told[name] !== '');
     this.told.outputBytes += bytes;
     this.told.thoughtBytes += thoughts;
-    if (reason === undefined && !isFirst && !hasContent && (raw['logprobs'] === undefined || raw['logprobs'] === null)) return undefined;
+    if (bytes > 0 && choice.isFinished) this.reopen(choice);
+    if (isFinishReason(raw['finish_reason'])) this.finishChoice(index, choice, mapFinishReason(raw['finish_reason'], callCount(choice) > 0));
+    if (!isFirst && !hasContent && (raw['logprobs'] === undefined || raw['logprobs'] === null)) return undefined;
     choice.hasRole = true;
-    const head = isFirst ? { role: 'assistant', ...(told['content'] === undefined && reason === undefined ? { content: toolCalls.length > 0 ? null : '' } : {}) } : {};
-    if (reason !== undefined) this.finishChoice(index, choice, reason);
+    const head = isFirst ? { role: 'assistant', ...(told['content'] === undefined ? { content: toolCalls.length > 0 ? null : '' } : {}) } : {};
     return {
-      canonical: { index, delta: { ...head, ...told, ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}) }, logprobs: raw['logprobs'] ?? null, finish_reason: reason ?? null },
+      canonical: { index, delta: { ...head, ...told, ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}) }, logprobs: raw['logprobs'] ?? null, finish_reason: null },
       content: hasContent,
-      finish: reason !== undefined,
     };
   }
 
@@ -271,7 +298,7 @@ class ChatTransducer implements StreamTransducer {
   private choiceOf(index: number): OpenChoice {
     let choice = this.choices.get(index);
     if (choice === undefined) {
-      choice = { hasRole: false, isFinished: false, calls: undefined };
+      choice = { hasRole: false, reason: undefined, isFinished: false, isClosed: false, calls: undefined };
       this.choices.set(index, choice);
       this.told.isFinished = false;
     }
@@ -279,15 +306,23 @@ class ChatTransducer implements StreamTransducer {
   }
 
   private finishChoice(index: number, choice: OpenChoice, reason: FinishReason): void {
+    choice.reason = reason;
+    if (!choice.isFinished) this.finishedChoices += 1;
     choice.isFinished = true;
-    this.finishedChoices += 1;
-    this.told.isFinished = this.finishedChoices === this.choices.size;
+    this.told.isFinished = this.areAllFinished() && this.finishedChoices >= this.choicesAsked && !this.isFinishEarly;
     if (index === 0 || this.told.finishReason === '') this.told.finishReason = reason;
+  }
+
+  private reopen(choice: OpenChoice): void {
+    choice.isFinished = false;
+    this.finishedChoices -= 1;
+    this.isFinishEarly = true;
+    this.told.isFinished = false;
   }
 }
 
-function hasCalls({ calls }: OpenChoice): boolean {
-  return calls !== undefined && calls.count() > 0;
+function callCount({ calls }: OpenChoice): number {
+  return calls?.count() ?? 0;
 }
 
 /** A call that the limit cut short stays as it is. */
@@ -295,7 +330,7 @@ function closedCalls({ calls }: OpenChoice, reason: FinishReason): readonly obje
   return calls === undefined || reason === 'length' ? [] : calls.close();
 }
 
-/** `seed` makes ids for tool calls that came without one. */
-export function createChatTransducer(seed: string): StreamTransducer {
-  return new ChatTransducer(seed);
+/** `seed` makes ids for tool calls that came without one. `choicesAsked`: fewer than those do not make a stream finished. */
+export function createChatTransducer(seed: string, choicesAsked = 1): StreamTransducer {
+  return new ChatTransducer(seed, choicesAsked);
 }
