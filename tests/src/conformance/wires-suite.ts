@@ -224,20 +224,39 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
         await expectRecovered(of);
       });
 
-      test('429: another provider answers; with no other it is 503, never the provider’s 429', async () => {
+      /** A provider that needs no credential has one, which stands for none. */
+      const hasOthers = wire.provider !== 'ollama';
+      const expectOtherCredential = (got: Got): void => {
+        expect({ status: got.status, provider: header(got, 'x-router-provider'), attempts: header(got, 'x-router-attempts') }).toEqual({ status: 200, provider: wire.provider, attempts: '2' });
+        expect(got.text).not.toContain(UPSTREAM_WORDS);
+      };
+
+      test('429: another credential answers, else another provider; with no other it is 503, never the provider’s 429', async () => {
+        const [, first, second] = wire.models;
+        if (hasOthers) {
+          door().enqueue(wire.refusal(429));
+          expectOtherCredential(await chat({ model: first, models: [FALLBACK.model], stream: true }));
+          door().enqueue(wire.refusal(429));
+        }
         door().enqueue(wire.refusal(429));
-        expectFallback(await chat({ model: wire.models[2], models: [FALLBACK.model], stream: true }));
-        door().enqueue({ ...wire.refusal(429), headers: { ...wire.refusal(429).headers, 'retry-after': '7' } });
-        const got = await chat({ model: wire.models[2] });
-        expect([got.status, errorOf(got).code, header(got, 'retry-after')]).toEqual([503, 'all_models_unavailable', '7']);
+        expectFallback(await chat({ model: second, models: [FALLBACK.model], stream: true }));
+        const hinted = { ...wire.refusal(429), headers: { ...wire.refusal(429).headers, 'retry-after': '7' } };
+        door().enqueue(...(hasOthers ? [hinted, hinted] : [hinted]));
+        const before = door().requests.length;
+        const got = await chat({ model: model });
+        expect([got.status, errorOf(got).code, door().requests.length - before]).toEqual([503, 'all_models_unavailable', hasOthers ? 2 : 1]);
+        // A hint is for its credential: where others are free, nobody has to wait for as long.
+        expect(header(got, 'retry-after')).toBe(hasOthers ? '5' : '7');
         expect(got.text).not.toContain(UPSTREAM_WORDS);
       });
 
-      test('a refused credential: another provider answers, the next credential is used, no client sees 401', async () => {
+      test('a refused credential: the next one is used at once and from then on, no client sees 401', async () => {
         door().enqueue(wire.refusal(401));
-        expectFallback(await chat({ model: wire.models[1], models: [FALLBACK.model] }));
+        const got = await chat({ model: wire.models[1], models: [FALLBACK.model] });
+        if (hasOthers) expectOtherCredential(got);
+        else expectFallback(got);
         // The only credential of a provider without any cannot be put aside for another.
-        if (wire.provider !== 'ollama') await expectRecovered(wire.models[1]);
+        if (hasOthers) await expectRecovered(wire.models[1]);
       });
     });
   });
