@@ -77,14 +77,14 @@ describe('the shipped catalog', () => {
       const plan = decide({ ...plainRequest('openai/gpt-5.6-sol'), promptTokens }, { catalog, live: new Map() }, 1);
       return plan.kind === 'plan' ? plan.attempts[0]?.card.inputUncached : undefined;
     };
-    expect(at(271_999)).toBe(5_000_000_000n);
-    expect(at(272_000)).toBe(10_000_000_000n);
+    expect(at(272_000)).toBe(5_000_000_000n);
+    expect(at(272_001)).toBe(10_000_000_000n);
   });
 
   test('tells both prices, since only the provider counts the prompt, and no steps where there are none', async () => {
     const catalog = await load(['openai']);
     const told = (model: string) => decideResponse(decide(plainRequest(model), { catalog, live: new Map() }, 1), { decisionId: '', snapshotId: '' });
-    const steps = [{ fromPromptTokens: 0, card: { inputUncached: '5000000000' } }, { fromPromptTokens: 272_000, card: { inputUncached: '10000000000' } }];
+    const steps = [{ fromPromptTokens: 0, card: { inputUncached: '5000000000' } }, { fromPromptTokens: 272_001, card: { inputUncached: '10000000000' } }];
     const { attempts = [], referenceSteps } = told('openai/gpt-5.6-sol');
     expect([attempts[0]?.steps, referenceSteps]).toMatchObject([steps, steps]);
     const ids = attempts[0]?.steps?.map(({ card }) => card?.id);

@@ -98,7 +98,8 @@ function pricesOf(row: EndpointRow): PriceStep[] {
   const steps = [first];
   const tiers = [...(pricing.long_context_tiers ?? [])].sort((left, right) => left.min_context_tokens - right.min_context_tokens);
   for (const tier of tiers) {
-    const step = stepOf(row.id, tier, pricing, request, tier.min_context_tokens);
+    // Vendors say "above": a prompt of exactly as many tokens is still at the price before.
+    const step = stepOf(row.id, tier, pricing, request, tier.min_context_tokens + 1);
     if (step !== undefined) steps.push(step);
   }
   return steps;
