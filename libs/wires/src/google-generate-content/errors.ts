@@ -4,6 +4,8 @@ import { classifyFacts, failureOf, isPage, readRefusalJson, readRetryAfter, retr
 
 /** ErrorInfo reasons that are about our key, project or account. */
 const OURS = /^(?:API_KEY_|ACCESS_TOKEN_|CONSUMER_|SERVICE_DISABLED|BILLING_DISABLED|ACCOUNT_|CREDENTIALS_MISSING|USER_PROJECT_DENIED|IAM_PERMISSION_DENIED)/;
+/** Vertex names what the permission is for: one model may be denied to a project that has the others. */
+const OF_A_MODEL = /\/publishers\/[^/\s]+\/models\//;
 const CONTEXT = /token count.{0,40}exceeds|maximum number of tokens/i;
 const POLICY = /responsible ai|prohibited (?:use|content)|violates? (?:our|google)/i;
 const NO_CREDIT = /credits? (?:is|are|has been|have been) depleted|billing account|location is not supported/i;
@@ -52,6 +54,7 @@ function errorOf(raw: unknown): GoogleError | undefined {
 function classOf(status: number, error: GoogleError | undefined): FailureClass {
   if (error === undefined) return classifyFacts(status, undefined);
   const { message, reason } = error;
+  if (reason === 'IAM_PERMISSION_DENIED' && OF_A_MODEL.test(message)) return 'NOT_FOUND';
   if (OURS.test(reason)) return 'CREDENTIAL';
   // The sentence about "your current quota" stands in every 429, those of the minute included.
   if (status === 429 || error.status === 'RESOURCE_EXHAUSTED') return NO_CREDIT.test(message) ? 'CREDENTIAL' : 'RATE_LIMITED';

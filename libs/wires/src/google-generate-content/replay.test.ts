@@ -210,6 +210,8 @@ describe('errors', () => {
     [401, { error: { code: 401, message: 'Request had invalid authentication credentials.', status: 'UNAUTHENTICATED' } }, 'CREDENTIAL', true],
     [403, { error: { code: 403, message: 'Permission denied.', status: 'PERMISSION_DENIED', details: [info('SERVICE_DISABLED')] } }, 'CREDENTIAL', true],
     [403, { error: { code: 403, message: 'Your API key was reported as leaked. Please use another API key.', status: 'PERMISSION_DENIED' } }, 'CREDENTIAL', true],
+    [403, { error: { code: 403, message: "Permission 'aiplatform.endpoints.predict' denied on resource '//aiplatform.googleapis.com/projects/p/locations/us-central1/publishers/google/models/gemini-x' (or it may not exist).", status: 'PERMISSION_DENIED', details: [info('IAM_PERMISSION_DENIED')] } }, 'NOT_FOUND', true],
+    [403, { error: { code: 403, message: "Permission 'aiplatform.endpoints.predict' denied on resource '//aiplatform.googleapis.com/projects/p/locations/us-central1/endpoints/openapi' (or it may not exist).", status: 'PERMISSION_DENIED', details: [info('IAM_PERMISSION_DENIED')] } }, 'CREDENTIAL', true],
     [403, { error: { code: 403, message: 'Your project does not have access to the model gemini-x.', status: 'PERMISSION_DENIED' } }, 'NOT_FOUND', true],
     [403, '<html>from something in between</html>', 'PROVIDER_ERROR', true],
     [400, { error: { code: 400, message: 'API key not valid. Please pass a valid API key.', status: 'INVALID_ARGUMENT' } }, 'CREDENTIAL', true],

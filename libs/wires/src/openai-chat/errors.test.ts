@@ -38,6 +38,8 @@ describe('refusals as hosts write them', () => {
     ['deepinfra: inner detail', 422, { detail: { error: 'max_tokens must be positive' } }, 'BAD_REQUEST'],
     ['fireworks: body', 400, { error: { object: 'error', type: 'invalid_request_error', code: 'invalid_request_error', message: 'Extra inputs are not permitted, field: foo' } }, 'BAD_REQUEST'],
     ['openrouter: credits', 402, { error: { code: 402, message: 'Insufficient credits' } }, 'CREDENTIAL'],
+    ['openrouter: credits for less than was asked', 402, { error: { code: 402, message: 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 4032. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account' } }, 'NOT_FOUND'],
+    ['openrouter: credits for nothing', 402, { error: { code: 402, message: 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 0. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account' } }, 'CREDENTIAL'],
     ['openrouter: moderation', 403, { error: { code: 403, message: 'Your input was flagged by moderation', metadata: { reasons: ['violence'] } } }, 'CONTENT_POLICY'],
     ['openrouter: host down', 502, { error: { code: 502, message: 'Provider returned error' } }, 'PROVIDER_ERROR'],
     ['perplexity: a page', 401, '<html>401 Authorization Required</html>', 'CREDENTIAL'],

@@ -17,6 +17,8 @@ const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance
 const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|invalid)|api_key_invalid/i;
 /** Refusals of a key under a status that blames the request, word for word as Google and xAI say them. A sentence that only holds such words may repeat a client's. */
 const BAD_KEY_SENTENCE = /^(?:API key not valid\. Please pass a valid API key\.|API key expired\. Please renew the API key\.|Incorrect API key provided: \S{1,40}\. You can obtain (?:one|an API key from https:\/\/console\.x\.ai)\.)$/;
+/** OpenRouter's words where credit is left, for less than was asked: one client's `max_tokens` must not rest the key of all. */
+const TOO_DEAR = /^This request requires more credits, or fewer max_tokens\. You requested up to \d+ tokens, but can only afford [1-9]/;
 /** A permission that one model wants. Scopes such as `model.request` are of the key. */
 const OF_A_MODEL = /(?:\b|_)model(?!s?\.\w)|deployment/i;
 const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
@@ -88,6 +90,7 @@ export function isPage(body: Uint8Array): boolean {
 export function classifyFacts(status: number, facts: ErrorFacts | undefined): FailureClass {
   const text = facts?.text ?? '';
   if (status === 403 && facts !== undefined) return classifyForbidden(facts);
+  if (status === 402 && facts !== undefined && TOO_DEAR.test(facts.message)) return 'NOT_FOUND';
   if (status === 401 || status === 402 || status === 403) return 'CREDENTIAL';
   if (status === 429) return NO_CREDIT.test(text) ? 'CREDENTIAL' : 'RATE_LIMITED';
   if (status === 404 || status === 405 || status === 410) return 'NOT_FOUND';
