@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { joinUsage, usageCodec } from './shipping.js';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { createShipping, joinUsage, usageCodec } from './shipping.js';
 import { WaitingRecords } from './waiting-records.js';
 import { endedCodec, outcomeCodec } from './wal-events.js';
 import { FRAME } from './wal-frame.js';
@@ -42,4 +43,74 @@ test('of those that wait the oldest come first, and none twice or never', () => 
   waiting.clear();
   expect([waiting.count, waiting.oldest(1)]).toEqual([0, undefined]);
   expect(shipped).toEqual(Array.from({ length: seq / 2 }, (_, i) => String(2 * (i + 1))));
+});
+
+/** A shipping whose bus takes a batch when told to; the ranges it was given, in order. */
+async function startedShipping() {
+  const clock = createFakeClock();
+  const ranges: string[] = [];
+  const confirmations: (() => void)[] = [];
+  let lastSeq = 0;
+  const bus = {
+    publish: (_subject: string, payload: Uint8Array): Promise<void> => {
+      const { firstSeq, lastSeq: last } = usageCodec.decode(Buffer.from(payload));
+      ranges.push(`${firstSeq}-${last}`);
+      return new Promise((resolve) => confirmations.push(resolve));
+    },
+  };
+  const quiet = () => undefined;
+  const shipping = createShipping({
+    writer: 'wrt_1', provider: 'p', clock, lastSeq: () => lastSeq, openSinceMs: () => 0, read: () => [], onRegistered: quiet, onLedger: quiet, isAwaited: () => false,
+    bus: bus as unknown as Parameters<typeof createShipping>[0]['bus'],
+    billing: { unary: () => Promise.resolve({ ledgerSeq: '0' }) } as unknown as Parameters<typeof createShipping>[0]['billing'],
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet } as unknown as Parameters<typeof createShipping>[0]['log'],
+  });
+  shipping.begin();
+  await settle();
+  const add = (count: number): void => {
+    for (let i = 0; i < count; i += 1) {
+      lastSeq += 1;
+      shipping.add([{ seq: lastSeq, kind: FRAME.end, payload: endedCodec.encode({ seq: lastSeq }) }]);
+    }
+  };
+  const confirm = async (): Promise<void> => {
+    confirmations.shift()?.();
+    await settle();
+  };
+  return { clock, ranges, shipping, add, confirm };
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('what comes while a batch is sent gathers to a batch of its own', async () => {
+  const { clock, ranges, add, confirm } = await startedShipping();
+  add(3);
+  clock.advance(50);
+  add(4);
+  await confirm();
+  clock.advance(49);
+  expect(ranges).toEqual(['1-3']);
+  add(1);
+  clock.advance(1);
+  expect(ranges).toEqual(['1-3', '4-8']);
+  add(300);
+  await confirm();
+  expect(ranges).toEqual(['1-3', '4-8', '9-264']);
+  await confirm();
+  expect(ranges).toHaveLength(3);
+  clock.advance(50);
+  expect(ranges).toEqual(['1-3', '4-8', '9-264', '265-308']);
+});
+
+test('a flush sends all that there is, and waits for it, also behind a batch that is being sent', async () => {
+  const { clock, ranges, shipping, add, confirm } = await startedShipping();
+  let isFlushed = false;
+  add(1);
+  clock.advance(50);
+  add(2);
+  void shipping.flush().then(() => (isFlushed = true));
+  await confirm();
+  expect([ranges, isFlushed]).toEqual([['1-1', '2-3'], false]);
+  await confirm();
+  expect([ranges, isFlushed]).toEqual([['1-1', '2-3'], true]);
 });

@@ -86,6 +86,10 @@ export function createShipping(options: ShippingOptions): Shipping {
   let ledger = 0;
   let progressAtMs = clock.monotonicMs();
   let isShipping = false;
+  /** What is being sent, or was sent last. */
+  let shipping = Promise.resolve();
+  /** How many wait until nothing is left. */
+  let flushes = 0;
   let backoffMs = BACKOFF_MIN_MS;
   let isClosed = false;
   const timers = new Map<string, Timer>();
@@ -107,12 +111,17 @@ export function createShipping(options: ShippingOptions): Shipping {
     isBehind = records.length === WAITING_MAX && (records.at(-1)?.seq ?? shipped) < options.lastSeq();
   }
 
+  /** What waits. What comes meanwhile gathers to a batch of its own, or is sent too while somebody waits for all of it. */
   async function ship(): Promise<void> {
     if (isShipping || !isRegistered || isClosed) return;
     isShipping = true;
     try {
-      for (;;) {
+      for (let sent = 0; ; sent += 1) {
         if (waiting.count === 0 && isBehind) refill();
+        if (sent > 0 && waiting.count < BATCH_RECORDS && !isBehind && flushes === 0) {
+          if (waiting.count > 0) arm('gather', GATHER_MS, () => start());
+          return;
+        }
         const batch = waiting.oldest(BATCH_RECORDS);
         if (batch === undefined) return;
         // Starts at the end of the range carry nothing to book but belong to the sequence.
@@ -132,11 +141,15 @@ export function createShipping(options: ShippingOptions): Shipping {
       // An outage may last: the files hold what waits.
       waiting.clear();
       isBehind = true;
-      arm('ship', backoffMs, () => void ship());
+      arm('ship', backoffMs, () => start());
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS);
     } finally {
       isShipping = false;
     }
+  }
+
+  function start(): void {
+    if (!isShipping) shipping = ship();
   }
 
   function resend(): void {
@@ -145,7 +158,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     waiting.clear();
     isBehind = true;
     progressAtMs = clock.monotonicMs();
-    arm('ship', 0, () => void ship());
+    arm('ship', 0, () => start());
   }
 
   function seen(next: number): void {
@@ -192,7 +205,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       options.onRegistered(ledger);
       waiting.clear();
       isBehind = true;
-      void ship();
+      start();
       arm('watermark', busyMs(), () => void poll());
     } catch (error) {
       log.debug('Billing did not register the writer; it is asked again.', { writer, error: error instanceof Error ? error.name : 'unknown' });
@@ -206,12 +219,17 @@ export function createShipping(options: ShippingOptions): Shipping {
     add: (records) => {
       if (isBehind || waiting.count + records.length > WAITING_MAX) isBehind = true;
       else for (const record of records) waiting.add(record);
-      if (waiting.count >= BATCH_RECORDS) void ship();
-      else arm('gather', GATHER_MS, () => void ship());
+      if (waiting.count >= BATCH_RECORDS) start();
+      else arm('gather', GATHER_MS, () => start());
     },
     shippedSeq: () => shipped,
     ledgerSeq: () => ledger,
-    flush: ship,
+    flush: async () => {
+      flushes += 1;
+      start();
+      await shipping;
+      flushes -= 1;
+    },
     close: () => {
       isClosed = true;
       for (const timer of timers.values()) timer.cancel();
