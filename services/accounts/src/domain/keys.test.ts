@@ -35,6 +35,16 @@ describe('keys', () => {
     expect(await keys.create({ ...ask(account.id, first.key.id), scopes: ['admin'] })).toEqual({ problem: expect.stringMatching(/^insufficient_scope: /) });
     expect(await keys.create(ask(account.id, first.key.id))).toMatchObject({ seen: { key: { scopes: first.key.scopes } } });
   });
+  test('gives no key the secret of one with more scopes', async () => {
+    const { keys, account, first, stateOf } = await world();
+    const managing = await keys.create({ ...ask(account.id, first.key.id), scopes: ['keys'] });
+    if (managing === undefined || 'problem' in managing) throw new Error('not made');
+    const { id } = managing.seen.key;
+    expect(await keys.rotate(account.id, first.key.id, 0, id)).toEqual({ problem: expect.stringMatching(/^insufficient_scope: scopes /) });
+    expect(await stateOf(first.secret)).toBe('active');
+    expect(await keys.rotate(account.id, id, 0, id)).toMatchObject({ seen: { key: { id } } });
+    expect(await keys.rotate(account.id, id, 0, first.key.id)).toMatchObject({ seen: { key: { id } } });
+  });
   test('authenticates both secrets until the grace ends, then the newest only', async () => {
     const { keys, account, first, clock, stateOf } = await world();
     const rotated = await keys.rotate(account.id, first.key.id, 60, first.key.id);

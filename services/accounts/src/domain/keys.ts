@@ -37,7 +37,7 @@ export type SecretOutcome = { readonly seen: SeenKey; readonly secret: string } 
 
 /**
  * `accountId` empty = the operator: any account. Undefined answers mean: no such key there.
- * `actorKeyId` is the calling key, empty = the operator: a key with limits of its own loosens none, its own included (`handedProblem` for secrets).
+ * `actorKeyId` is the calling key, empty = the operator: no key gets the secret of one with more scopes or a later end (`handedProblem`), and one with limits of its own loosens none, its own included.
  */
 export interface Keys {
   authenticate(digest: Uint8Array, pepperId: string): Promise<(SeenKey & { readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] }) | undefined>;
@@ -100,8 +100,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
         nameProblem(name) ??
         scopesProblem(scopes) ??
         limitsProblem(limits) ??
-        (expiresInSeconds !== null && (expiresInSeconds < 1n || expiresInSeconds > BigInt(EXPIRES_IN_SECONDS_MAX)) ? `expires_in must be a whole number of seconds from 1 to ${EXPIRES_IN_SECONDS_MAX}.` : undefined) ??
-        (actor !== undefined && !scopes.every((scope) => allowed.includes(scope)) ? 'insufficient_scope: scopes must not exceed those of the key that makes the new one.' : undefined);
+        (expiresInSeconds !== null && (expiresInSeconds < 1n || expiresInSeconds > BigInt(EXPIRES_IN_SECONDS_MAX)) ? `expires_in must be a whole number of seconds from 1 to ${EXPIRES_IN_SECONDS_MAX}.` : undefined);
       if (problem !== undefined) return { problem };
       const createdAt = nowSeconds();
       const expiresAt = expiresInSeconds === null ? null : createdAt + Number(expiresInSeconds);

@@ -76,6 +76,7 @@ export function isLooser(wanted: KeyLimitsRecord, bound: KeyLimitsRecord): boole
  * Whatever is counted for each key by itself would be theirs a second time, so no such key hands out one that runs requests.
  */
 export function handedProblem(actor: KeyRecord, { scopes, limits, expiresAt }: Pick<KeyRecord, 'scopes' | 'limits' | 'expiresAt'>): string | undefined {
+  if (!scopes.every((scope) => actor.scopes.includes(scope))) return 'insufficient_scope: scopes must not exceed those of the calling key.';
   if (isMetered(actor.limits) && scopes.includes('inference')) return 'insufficient_scope: scopes must not have inference where the calling key has a cost cap or a rate of its own: another key would have them once more.';
   if (isLooser(limits, actor.limits)) return 'insufficient_scope: limits must be as tight as those of the calling key.';
   if (actor.expiresAt !== null && (expiresAt === null || expiresAt > actor.expiresAt)) return 'insufficient_scope: expires_in must not go beyond the end of the calling key.';
