@@ -45,6 +45,23 @@ describe('keys', () => {
     expect(await keys.rotate(account.id, id, 0, id)).toMatchObject({ seen: { key: { id } } });
     expect(await keys.rotate(account.id, id, 0, first.key.id)).toMatchObject({ seen: { key: { id } } });
   });
+  test.each(['revoked', 'disabled', 'expired'])('does nothing for a key that is %s meanwhile', async (state) => {
+    const { keys, account, first, clock, stateOf } = await world();
+    const made = await keys.create({ ...ask(account.id, ''), expiresInSeconds: 5n });
+    if (made === undefined || 'problem' in made) throw new Error('not made');
+    const { id } = made.seen.key;
+    const other = await keys.create({ ...ask(account.id, ''), expiresInSeconds: 4n });
+    if (other === undefined || 'problem' in other) throw new Error('not made');
+    if (state === 'revoked') await keys.revoke(account.id, id);
+    else if (state === 'disabled') await keys.update(account.id, id, { isDisabled: true }, '');
+    else clock.advance(5_000);
+    const refusal = { problem: expect.stringMatching(/^(api_key_(revoked|expired)|invalid_api_key): /) };
+    expect(await keys.create({ ...ask(account.id, id), expiresInSeconds: 1n })).toEqual(refusal);
+    expect(await keys.rotate(account.id, first.key.id, 0, id)).toEqual(refusal);
+    expect(await keys.rotate(account.id, id, 0, id)).toEqual(refusal);
+    expect(await keys.update(account.id, first.key.id, { isDisabled: true }, id)).toEqual(refusal);
+    expect(await stateOf(first.secret)).toBe('active');
+  });
   test('authenticates both secrets until the grace ends, then the newest only', async () => {
     const { keys, account, first, clock, stateOf } = await world();
     const rotated = await keys.rotate(account.id, first.key.id, 60, first.key.id);

@@ -10,6 +10,8 @@ import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, handedProblem, isLimited, is
 const REVOKED_LISTED_SECONDS = 7_776_000;
 const LIST_MAX = 100;
 const LIST_CHUNK = 200;
+/** The code of the refusal, as for a request with that key. */
+const REFUSED_ACTORS = { revoked: 'api_key_revoked', expired: 'api_key_expired', disabled: 'invalid_api_key' } as const;
 export const NO_LIMITS: KeyLimitsRecord = { requestsPerMinute: null, costCaps: [], allowedModels: [] };
 
 export interface SeenKey {
@@ -77,6 +79,13 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
     return status === 'revoked' || status === 'expired' ? `key_id names a key that is ${status}.` : undefined;
   };
 
+  /** Edge may let a key in for a moment after its end: what it asks for is not done then. */
+  const actorProblem = (actor: KeyRecord | undefined): string | undefined => {
+    if (actor === undefined) return undefined;
+    const status = keyStatus(actor, nowSeconds());
+    return status === 'active' || status === 'rotating' ? undefined : `${REFUSED_ACTORS[status]}: The API key that asks is ${status}.`;
+  };
+
   return {
     authenticate: async (digest, pepperId) => {
       const found = await store.findSecret(digest);
@@ -97,6 +106,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       const allowed = actor?.scopes ?? OPERATOR_DEFAULT_SCOPES;
       const scopes = wanted.length === 0 ? allowed : [...new Set(wanted)];
       const problem =
+        actorProblem(actor) ??
         nameProblem(name) ??
         scopesProblem(scopes) ??
         limitsProblem(limits) ??
@@ -146,7 +156,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       const key = await store.updateKey(keyId, (current) => {
         // A call on itself is held to the limits that are kept now, not to those of a moment ago.
         const by = keyId === actorKeyId ? current : actor;
-        problem = finalProblem(current) ?? (by === undefined ? undefined : loosenedProblem(by, current, change));
+        problem = actorProblem(by) ?? finalProblem(current) ?? (by === undefined ? undefined : loosenedProblem(by, current, change));
         if (problem !== undefined) return current;
         return { ...current, name: change.name ?? current.name, isDisabled: change.isDisabled ?? current.isDisabled, limits: change.limits ?? current.limits };
       });
@@ -176,7 +186,8 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       const key = await store.rotateKey(
         keyId,
         (current) => {
-          problem = finalProblem(current) ?? (current.isDisabled ? 'key_id names a key that is disabled.' : undefined) ?? (actor === undefined || keyId === actorKeyId ? undefined : handedProblem(actor, current));
+          const by = keyId === actorKeyId ? current : actor;
+          problem = actorProblem(by) ?? finalProblem(current) ?? (current.isDisabled ? 'key_id names a key that is disabled.' : undefined) ?? (actor === undefined || keyId === actorKeyId ? undefined : handedProblem(actor, current));
           return problem === undefined ? { ...current, prefix: made.prefix, graceEndsAt: endsAt } : current;
         },
         { digest: made.digest, pepperId: secrets.pepperId, keyId, validUntil: null },

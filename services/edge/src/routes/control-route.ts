@@ -4,6 +4,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { Caller } from '../domain/ports.js';
+import { apiError } from '../wire/errors.js';
 import { exactJson } from './api-auth/exact-json.js';
 
 /** The same shape as the wire's error. */
@@ -29,7 +30,7 @@ export interface Control {
   call<Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer>;
   /** The body by its schema, or undefined after the refusal was sent. */
   parse<Body>(request: Request, response: Response, schema: z.ZodType<Body>): Promise<Body | undefined>;
-  /** A problem that accounts found: a sentence that begins with the field's name. */
+  /** A problem that accounts found: a sentence that begins with the field's name, behind the code of a refusal if it is one. */
   refuse(response: Response, problem: string): void;
   fail(response: Response, error: RouteError): void;
   callerOf: ControlDeps['callerOf'];
@@ -66,8 +67,12 @@ export function createControl({ accounts, callerOf, readJson, fail }: ControlDep
       return undefined;
     },
     refuse: (response, problem) => {
-      const [, lack, message = problem] = /^(insufficient_scope: )?(.*)$/.exec(problem) ?? [];
-      const kind = lack === undefined ? { ...INVALID, code: 'invalid_value' } : { status: 403, type: 'permission_error', code: 'insufficient_scope' };
+      const [, code, message = problem] = /^(?:(insufficient_scope|api_key_revoked|api_key_expired|invalid_api_key): )?(.*)$/.exec(problem) ?? [];
+      if (code !== undefined && code !== 'insufficient_scope') {
+        fail(response, apiError(code as 'api_key_revoked' | 'api_key_expired' | 'invalid_api_key'));
+        return;
+      }
+      const kind = code === undefined ? { ...INVALID, code: 'invalid_value' } : { status: 403, type: 'permission_error', code };
       fail(response, { ...kind, param: /^[a-z_.]+/.exec(message)?.[0] ?? null, message });
     },
   };
