@@ -9,7 +9,7 @@ import type { Caller } from '../domain/ports.js';
 import { apiError, faultToApiError } from '../wire/errors.js';
 import type { HeaderList } from '../wire/headers.js';
 import { parseJsonObject } from '../wire/json-scan.js';
-import { holdsNul, isReadableUrl } from '../wire/storable.js';
+import { isReadableUrl, isStorable } from '../wire/storable.js';
 import type { Authenticator } from '../adapters/authenticator.js';
 import { createApiAuthRouter } from './api-auth/handler.js';
 import { createApiPolicyRouter } from './api-policy/handler.js';
@@ -146,7 +146,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       if (read.kind !== 'ok') throw new ApiErrorException(apiError('payload_too_large'));
       const json = parseJsonObject(read.body);
       if (json.kind === 'invalid') throw new ApiErrorException(apiError('bad_json', { message: `The body is not a valid JSON object (${json.reason}).` }));
-      if (holdsNul(json.object)) throw new ApiErrorException(apiError('invalid_value', { message: 'The body holds a NUL character (\\u0000), which cannot be stored. Leave it out.' }));
+      if (!isStorable(json.object)) throw new ApiErrorException(apiError('invalid_value', { message: 'The body holds a NUL character (\\u0000) or half a surrogate pair, which cannot be stored. Leave it out.' }));
       return json.object;
     },
   });

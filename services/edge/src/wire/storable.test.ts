@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { holdsNul, isReadableUrl } from './storable.js';
+import { isReadableUrl, isStorable } from './storable.js';
 
 test.each([
   ['/v1/models/openai%2Fgpt-4o-mini?detail=full&x=%C3%A9+y', true], ['/api/requests?after=%00', false], ['/api/auth/key_%00', true], ['/v1/models/%ff', false], ['/v1/models/%', false], ['/api/requests/%E0%A4%A', false],
@@ -8,7 +8,8 @@ test.each([
 });
 
 test.each([
-  [{ name: 'ci', limits: { allowed_models: ['a'], cap: 1, none: null } }, false], [{ name: 'a\0b' }, true], [{ limits: { allowed_models: ['a', '\0'] } }, true], [{ 'a\0': 1 }, true], ['\\u0000', false],
-])('%j holds a NUL: %s', (body, holds) => {
-  expect(holdsNul(body)).toBe(holds);
+  [{ name: 'ci', limits: { allowed_models: ['a'], cap: 1, none: null } }, true], [{ name: 'a\0b' }, false], [{ limits: { allowed_models: ['a', '\0'] } }, false], [{ 'a\0': 1 }, false], ['\\u0000', true],
+  [{ name: '😀' }, true], [{ name: '\ud800' }, false], [{ allow_models: ['x\udc00'] }, false], [{ '\ud800': 1 }, false],
+])('%j can be stored: %s', (body, can) => {
+  expect(isStorable(body)).toBe(can);
 });

@@ -1,4 +1,4 @@
-/** What a client sends to be stored or looked up: no store of ours can hold a NUL character, so it is the client's mistake. */
+/** What a client sends to be stored or looked up: no store of ours can hold a NUL character or half a surrogate pair, so it is the client's mistake. */
 
 /** True when path and query can be decoded, and the query holds no NUL. One in the path is part of an id that nothing has. */
 export function isReadableUrl(url: string): boolean {
@@ -10,9 +10,13 @@ export function isReadableUrl(url: string): boolean {
   }
 }
 
-/** True when a key or a text of parsed JSON, at any depth, holds a NUL. Recursive: for JSON whose depth is bounded. */
-export function holdsNul(value: unknown): boolean {
-  if (typeof value === 'string') return value.includes('\0');
-  if (typeof value !== 'object' || value === null) return false;
-  return Object.entries(value).some(([key, inner]) => key.includes('\0') || holdsNul(inner));
+/** With the flag u a pair is one character: only halves are left to match. */
+const HALF_PAIR = /\p{Surrogate}/u;
+const isStorableText = (text: string): boolean => !text.includes('\0') && !HALF_PAIR.test(text);
+
+/** False when a key or a text of parsed JSON, at any depth, holds a NUL or a surrogate without its other half. Recursive: for JSON whose depth is bounded. */
+export function isStorable(value: unknown): boolean {
+  if (typeof value === 'string') return isStorableText(value);
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.entries(value).every(([key, inner]) => isStorableText(key) && isStorable(inner));
 }
