@@ -47,6 +47,8 @@ test.each([
   ['account create --name N --tier free --rpm none', '--rpm must be a whole number.'],
   ['key create --account a', '--name is required.'],
   ['key list', '--account is required.'],
+  ['ledger --account a --from=-5', '--from must be Unix seconds or an ISO 8601 time.'],
+  ['ledger --account a --to 2026-02-31', '--to must be Unix seconds or an ISO 8601 time.'],
 ])('%s is refused: %s', (text, message) => {
   expect(() => parse(text)).toThrow(new UsageError(message));
 });

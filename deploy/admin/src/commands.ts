@@ -1,4 +1,5 @@
 /** The operator's commands: words and flags to one call of the admin door. */
+import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
 
 /** The command line is wrong: `message` says how. */
@@ -153,7 +154,7 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
   }
   if (kind === 'time') {
     // Unix seconds, or a date as in ISO 8601.
-    const ms = /^\d{1,11}$/.test(text) ? Number(text) * 1_000 : Date.parse(text);
+    const ms = /^\d{1,11}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
     if (!Number.isFinite(ms)) throw new UsageError(`--${flag} must be Unix seconds or an ISO 8601 time.`);
     return String(ms);
   }

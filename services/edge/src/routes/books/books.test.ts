@@ -42,7 +42,7 @@ describe('usage', () => {
     expect(asked).toEqual([{ accountId: accountWith().id, fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 11, 1)), groupBy: 'model', after: '', limit: 1, model: 'm', provider: 'p', keyId: 'key_1' }]);
   });
 
-  test.each(['from=x', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b'])('refuses %s and asks nobody', async (query) => {
+  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b'])('refuses %s and asks nobody', async (query) => {
     answer('Usage', { rows: [], hasMore: false });
     const response = await get(`/usage?${query}`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: query.split('=')[0] } }]);

@@ -1,5 +1,6 @@
 /** What /api/usage, /api/requests and /api/statements take and give (contract, section 15). Never content. */
 import type { PeriodSummary__Output, RequestAttempt__Output, GetRequestResponse__Output, RequestSummary__Output, StatementResponse__Output, UsageRow__Output } from '@signalbox/contracts/billing';
+import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { formatUsd } from '@signalbox/kernel/money';
 import { usd } from '../api-auth/exact-json.js';
 
@@ -40,8 +41,8 @@ const MS_MAX = 253_402_300_799_999;
 export function timeOf(query: Query, name: 'from' | 'to'): number {
   const text = textOf(query, name);
   if (text === '') return 0;
-  const isDate = /^\d{4}-\d{2}-\d{2}$/.test(text);
-  const parsed = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : isDate || /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : NaN;
+  const isDate = text.length === 10 && text.includes('-');
+  const parsed = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
   const ms = isDate && name === 'to' ? parsed + 86_400_000 : parsed;
   if (!Number.isFinite(ms) || ms < 0 || ms > MS_MAX) throw new QueryError(name, `${name} must be Unix seconds or an ISO 8601 date.`);
   return ms;
