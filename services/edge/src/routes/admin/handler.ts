@@ -12,6 +12,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { exactJson } from '../api-auth/exact-json.js';
 import { keyBody } from '../api-auth/schema.js';
+import { isReadableUrl, isStorable } from '../../wire/storable.js';
 import { createAdminBooksRouter } from './books.js';
 import { createAdminDecisionsRouter } from './decisions.js';
 import { providerKeyBody } from '../api-providers/handler.js';
@@ -47,20 +48,34 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 function bodyOf<Body>(request: Request, schema: z.ZodType<Body>): Body {
   return schema.parse(request.body ?? {});
 }
+/** What express's reader of bodies refuses with. */
+function isRefusedBody(error: unknown): error is { readonly status: number } {
+  return error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status >= 400 && error.status < 500;
+}
 const text = (request: Request, name: string): string => (typeof request.query[name] === 'string' ? request.query[name] : '');
 const id = (request: Request): string => String(request.params['id'] ?? '');
 
 export function createAdminApp({ accounts, quota, billing, routing, plugins, adminToken, isServed }: AdminDeps): Express {
   const app = express();
   app.disable('x-powered-by');
+  app.set('query parser', 'simple');
   const expected = digest(`Bearer ${adminToken.unwrap()}`);
   app.use((request: Request, response: Response, next: NextFunction) => {
     if (timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) next();
     else send(response, { error: { message: 'The admin token is missing or wrong.', type: 'invalid_request_error', param: null, code: 'invalid_api_key' } }, 401);
   });
+  app.use((request: Request, response: Response, next: NextFunction) => {
+    if (isReadableUrl(request.url) && !decodeURIComponent(request.path).includes('\0')) next();
+    else refuse(response, 400, 'The address cannot be read: percent-encode it as UTF-8, without NUL characters.');
+  });
   // Whole documents and books come here, and here alone.
   app.use('/admin/sources', express.json({ limit: SOURCE_BYTES_MAX }));
   app.use(express.json({ limit: '1mb' }));
+  app.use((request: Request, response: Response, next: NextFunction) => {
+    // Documents come as their files are: plugins takes out what cannot be kept.
+    if (request.path === '/admin/sources' || isStorable(request.body)) next();
+    else refuse(response, 400, 'The body holds a NUL character (\\u0000) or half a surrogate pair, which cannot be stored.');
+  });
   const options = { deadlineMs: DEADLINE_MS };
 
   app.post('/admin/accounts', async (request, response) => {
@@ -213,6 +228,7 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
     if (response.headersSent) next(error);
     else if (error instanceof z.ZodError) refuse(response, 400, error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}.`).join(' '));
     else if (error instanceof SyntaxError) refuse(response, 400, 'The body is not JSON.');
+    else if (isRefusedBody(error)) refuse(response, error.status, error.status === 413 ? 'The body is too large.' : 'The body cannot be read.');
     else {
       const meaning = FAULTS[toFault(error).code];
       send(response, { error: { message: meaning.publicMessage, type: 'server_error', param: null, code: meaning.publicCode } }, meaning.httpStatus);

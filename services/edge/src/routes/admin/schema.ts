@@ -51,7 +51,7 @@ const WHOLE_CAPS = { path: ['cost_cap_usd'], message: 'is required with cost_cap
 export const createAccountSchema = z.strictObject({ name: z.string().min(1).max(100), ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
 export const setAccountSchema = z.strictObject({ name: z.string().min(1).max(100).optional(), ...settings, tier: settings.tier.optional() }).refine(hasWholeCaps, WHOLE_CAPS);
 export const providerKeySchema = z.strictObject({ account_id: z.string(), provider: z.string(), secret: z.string().min(1), zdr: z.boolean().optional(), base_url: z.string().max(2_048).optional() });
-export const createKeySchema = z.strictObject({ account_id: z.string(), name: z.string(), expires_in: z.number().int().min(1).max(315_360_000).optional(), scopes: z.array(z.string()).optional() });
+export const createKeySchema = z.strictObject({ account_id: z.string(), name: z.string(), expires_in: z.number().int().min(1).max(315_360_000).optional(), scopes: z.array(z.string()).min(1, 'must not be empty; leave it out for all but admin').optional() });
 
 type Settings = z.infer<typeof setAccountSchema>;
 

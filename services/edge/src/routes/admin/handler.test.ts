@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { Secret } from '@signalbox/runtime/secret';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdminApp } from './handler.js';
+
+const TOKEN = 'an admin token';
+let server: Server;
+let asked: string[];
+beforeEach(async () => {
+  asked = [];
+  const neighbour = {
+    unary: (method: string): Promise<object> => {
+      asked.push(method);
+      return Promise.resolve({ account: null, key: null, found: false, problem: 'refused by the neighbour' });
+    },
+  } as unknown as RpcClient;
+  server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, plugins: neighbour, adminToken: new Secret(TOKEN), isServed: () => true }));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+});
+
+async function call(method: string, path: string, body?: string, headers: Readonly<Record<string, string>> = { authorization: `Bearer ${TOKEN}` }): Promise<{ readonly status: number; readonly message: string }> {
+  const { port } = server.address() as AddressInfo;
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { 'content-type': 'application/json', ...headers }, ...(body === undefined ? {} : { body }) });
+  const { error } = (await answer.json()) as { readonly error: { readonly message: string } };
+  return { status: answer.status, message: error.message };
+}
+
+describe('the operator’s door', () => {
+  test.each([[{}], [{ authorization: 'Bearer ' }], [{ authorization: TOKEN }], [{ authorization: `Bearer ${TOKEN} ` + 'x' }], [{ cookie: `signalbox=${TOKEN}` }]])('is shut for %j, whatever is asked', async (headers) => {
+    for (const [method, path] of [['GET', '/admin/accounts'], ['POST', '/admin/keys'], ['GET', '/nothing'], ['GET', '/admin/accounts/%00']] as const) expect((await call(method, path, undefined, headers)).status).toBe(401);
+    expect(asked).toEqual([]);
+  });
+
+  test.each([
+    ['an empty list of scopes', 'POST', '/admin/keys', '{"account_id":"acct_1","name":"n","scopes":[]}', 400, /^scopes: /],
+    ['a NUL in a body', 'POST', '/admin/accounts', '{"name":"a\\u0000","tier":"team"}', 400, /NUL/],
+    ['half a surrogate pair in a body', 'PATCH', '/admin/accounts/acct_1', '{"baseline_model":"\\ud800"}', 400, /surrogate/],
+    ['a NUL in a path', 'GET', '/admin/accounts/%00', undefined, 400, /NUL/],
+    ['a NUL in a query', 'GET', '/admin/ledger?account=%00', undefined, 400, /NUL/],
+    ['a path that cannot be decoded', 'GET', '/admin/accounts/%E0%A4%A', undefined, 400, /percent-encode/],
+    ['a body that is too large', 'POST', '/admin/accounts', JSON.stringify({ name: 'a'.repeat(1_100_000) }), 413, /too large/],
+    ['a body that is no JSON', 'POST', '/admin/accounts', '{', 400, /not JSON/],
+  ])('tells the operator of %s, and asks nobody', async (_what, method, path, body, status, message) => {
+    expect(await call(method, path, body)).toEqual({ status, message: expect.stringMatching(message) });
+    expect(asked).toEqual([]);
+  });
+
+  test('leaves a document that holds a NUL to plugins', async () => {
+    expect(await call('POST', '/admin/sources', '{"corpus":"books","text":"a\\u0000b"}')).toEqual({ status: 400, message: 'refused by the neighbour' });
+    expect(asked).toEqual(['AddSource']);
+  });
+});
