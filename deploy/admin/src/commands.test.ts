@@ -16,19 +16,21 @@ describe('words become one call', () => {
 
   test.each([
     ['account show acct_1', 'GET', '/admin/accounts/acct_1', undefined],
-    ['account list', 'GET', '/admin/accounts', undefined],
     ['account suspend acct_1', 'POST', '/admin/accounts/acct_1/suspend', undefined],
     ['account resume acct_1', 'POST', '/admin/accounts/acct_1/resume', undefined],
     ['account set acct_1 --hard-cap=false --store-answers=false --rpm none', 'PATCH', '/admin/accounts/acct_1', { hard_cap: false, store_answers: false, requests_per_minute: null }],
     ['account set a/../b --rpm 1', 'PATCH', '/admin/accounts/a%2F..%2Fb', { requests_per_minute: 1 }],
     ['account set acct_1 --cost-cap-usd 5 --cost-cap-period day --cost-cap-usd 9 --cost-cap-period total', 'PATCH', '/admin/accounts/acct_1', { cost_caps: [{ cap_usd: '5', period: 'day' }, { cap_usd: '9', period: 'total' }] }],
     ['key create --account acct_1 --name N --expires-in 60 --scopes inference,keys', 'POST', '/admin/keys', { account_id: 'acct_1', name: 'N', expires_in: 60, scopes: ['inference', 'keys'] }],
-    ['key list --account acct_1', 'GET', '/admin/keys?account=acct_1', undefined],
     ['key revoke key_1', 'DELETE', '/admin/keys/key_1', undefined],
     ['key revoke key_1 --compromised', 'DELETE', '/admin/keys/key_1?compromised=true', undefined],
   ])('%s', (text, method, path, body) => {
     expect(parse(text).call).toEqual({ method, path, ...(body === undefined ? {} : { body }) });
   });
+});
+
+test.each([['account list', '/admin/accounts', 'accounts'], ['key list --account acct_1', '/admin/keys?account=acct_1', 'keys'], ['byok list', '/admin/byok', 'provider_keys'], ['ledger --account acct_1', '/admin/ledger?account=acct_1', 'rows']])('%s is read to its end', (text, path, paged) => {
+  expect(parse(text).call).toEqual({ method: 'GET', path, paged });
 });
 
 test.each([

@@ -7,13 +7,15 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+export type PagedMember = 'rows' | 'accounts' | 'keys' | 'provider_keys';
+
 export interface AdminCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path and query. */
   readonly path: string;
   readonly body?: Readonly<Record<string, unknown>>;
-  /** Pages by `next` are gathered into one document. */
-  readonly paged?: 'ledger';
+  /** Member of the answer that comes in pages, which are gathered into one document. */
+  readonly paged?: PagedMember;
   /** The answer is text as it comes, not a JSON document. */
   readonly isText?: boolean;
   /** A provider's report to be read and put into the body as `days`. */
@@ -59,33 +61,33 @@ function withCaps(body: Readonly<Record<string, unknown>>): Readonly<Record<stri
   if (!Array.isArray(amounts) || !Array.isArray(periods) || amounts.length !== periods.length || amounts.includes(null)) throw new UsageError('Each of several --cost-cap-usd needs a --cost-cap-period.');
   return { ...rest, cost_caps: amounts.map((cap: unknown, index) => ({ cap_usd: cap, period: periods[index] as unknown })) };
 }
-const plain = (method: AdminCall['method'], path: string): Command => ({ flags: {}, required: [], takesId: false, build: () => ({ method, path }) });
+const plain = (method: AdminCall['method'], path: string, paged?: PagedMember): Command => ({ flags: {}, required: [], takesId: false, build: () => ({ method, path, ...(paged === undefined ? {} : { paged }) }) });
 const one = (method: AdminCall['method'], path: (id: string) => string): Command => ({ flags: {}, required: [], takesId: true, build: (_values, id) => ({ method, path: path(encodeURIComponent(id)) }) });
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   'account create': { flags: SETTINGS, required: ['name', 'tier'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/accounts', body: withCaps(body) }) },
   'account set': { flags: SETTINGS, required: [], takesId: true, build: (body, id) => ({ method: 'PATCH', path: `/admin/accounts/${encodeURIComponent(id)}`, body: withCaps(body) }) },
   'account show': one('GET', (id) => `/admin/accounts/${id}`),
-  'account list': plain('GET', '/admin/accounts'),
+  'account list': plain('GET', '/admin/accounts', 'accounts'),
   'account suspend': one('POST', (id) => `/admin/accounts/${id}/suspend`),
   'account resume': one('POST', (id) => `/admin/accounts/${id}/resume`),
   'key create': {
     flags: { account: ['text', 'account_id'], name: ['text', 'name'], 'expires-in': ['count', 'expires_in'], scopes: ['list', 'scopes'] },
     required: ['account', 'name'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/keys', body }),
   },
-  'key list': { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/keys${query(values)}` }) },
+  'key list': { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/keys${query(values)}`, paged: 'keys' }) },
   'key revoke': { flags: { compromised: ['switch', 'compromised'] }, required: [], takesId: true, build: (values, id) => ({ method: 'DELETE', path: `/admin/keys/${encodeURIComponent(id)}${query(values)}` }) },
   'byok set': {
     flags: { account: ['text', 'account_id'], provider: ['text', 'provider'], 'secret-stdin': ['switch', 'secret'], zdr: ['switch', 'zdr'], 'base-url': ['text', 'base_url'] },
     required: ['account', 'provider', 'secret-stdin'], takesId: false,
     build: ({ secret: _secret, ...body }) => ({ method: 'PUT', path: '/admin/byok', body, bodyFromStdin: 'secret' }),
   },
-  'byok list': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/byok${query(values)}` }) },
+  'byok list': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/byok${query(values)}`, paged: 'provider_keys' }) },
   'byok remove': { flags: { ...ACCOUNT, provider: ['text', 'provider'] }, required: ['account', 'provider'], takesId: false, build: (values) => ({ method: 'DELETE', path: `/admin/byok${query(values)}` }) },
   quota: { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/quota${query(values)}` }) },
   ledger: {
     flags: { ...ACCOUNT, from: ['time', 'from_ms'], to: ['time', 'to_ms'], after: ['big', 'after'] },
-    required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger${query(values)}`, paged: 'ledger' }),
+    required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger${query(values)}`, paged: 'rows' }),
   },
   'ledger verify': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger/verify${query(values)}` }) },
   'ledger cost': {

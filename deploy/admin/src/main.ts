@@ -3,11 +3,10 @@ import { readFileSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
 import { join } from 'node:path';
 import { parseCommand, USAGE, UsageError, type AdminCall } from './commands.js';
+import { gatherPages } from './pages.js';
+import { harmless, readable } from './readable.js';
 import { parseReport } from './report.js';
 import { whatIfTable } from './what-if-table.js';
-
-/** Pages of a ledger followed at most; beyond, `next` says where to go on. */
-const PAGES_MAX = 200;
 
 class Refusal extends Error {
   override readonly name = 'Refusal';
@@ -68,22 +67,11 @@ async function gather(base: string, token: string, call: AdminCall): Promise<str
   const document = call.document === undefined ? {} : { text: readReport(call.document) };
   const first = await ask(base, token, call.body === undefined ? call : { ...call, body: { ...call.body, ...report, ...document } });
   if (call.paged === undefined) return first;
-  const pages = JSON.parse(first) as { rows: unknown[]; next: number | null };
-  for (let page = 1; pages.next !== null && page < PAGES_MAX; page += 1) {
+  return gatherPages(first, call.paged, (after) => {
     const url = new URL(call.path, base);
-    url.searchParams.set('after', String(pages.next));
-    const more = JSON.parse(await ask(base, token, { ...call, path: url.pathname + url.search })) as { rows: unknown[]; next: number | null };
-    pages.rows = pages.rows.concat(more.rows);
-    pages.next = more.next;
-  }
-  return JSON.stringify(pages);
-}
-
-/** One line a member, nested ones indented. */
-function readable(value: unknown, indent = ''): string {
-  if (Array.isArray(value)) return value.length === 0 ? ' none' : value.map((entry: unknown) => (typeof entry === 'object' ? `\n${indent}-${readable(entry, `${indent}  `)}` : `\n${indent}- ${String(entry)}`)).join('');
-  if (typeof value === 'object' && value !== null) return Object.entries(value).map(([name, member]) => `\n${indent}${name}:${readable(member, `${indent}  `)}`).join('');
-  return value === null ? ' -' : ` ${String(value)}`;
+    url.searchParams.set('after', after);
+    return ask(base, token, { ...call, path: url.pathname + url.search });
+  });
 }
 
 try {
@@ -91,7 +79,7 @@ try {
   const call = await withStdin(parsed);
   const base = process.env['ADMIN_URL'] ?? `http://127.0.0.1:${process.env['ADMIN_PORT'] ?? '8081'}`;
   const text = await gather(base, tokenOf(process.env), call);
-  process.stdout.write(call.isText === true ? text : json ? `${text}\n` : call.shown === 'what-if' ? whatIfTable(JSON.parse(text) as Parameters<typeof whatIfTable>[0]) : `${readable(JSON.parse(text)).trimStart()}\n`);
+  process.stdout.write(call.isText === true ? text : json ? `${harmless(text)}\n` : call.shown === 'what-if' ? whatIfTable(JSON.parse(text) as Parameters<typeof whatIfTable>[0]) : `${readable(JSON.parse(text)).trimStart()}\n`);
 } catch (error) {
   if (error instanceof UsageError) process.stderr.write(`${error.message}\n${USAGE}`);
   else process.stderr.write(`${error instanceof Refusal ? error.message : 'The command failed.'}\n`);

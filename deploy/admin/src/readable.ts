@@ -1,0 +1,22 @@
+/** Answers for people. Names in them are chosen by clients: nothing in them may steer a terminal. */
+
+/** What moves the cursor, breaks a line or turns the direction of writing. */
+const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+
+const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** JSON text that means the same; its control characters below U+0020 are escaped already. */
+export function harmless(json: string): string {
+  return json.replace(/[\x7f-\x9f\u2028\u2029]|\p{Bidi_Control}/gu, escaped);
+}
+
+function textOf(value: unknown): string {
+  return String(value).replace(STEERING, escaped);
+}
+
+/** One line a member, nested ones indented. */
+export function readable(value: unknown, indent = ''): string {
+  if (Array.isArray(value)) return value.length === 0 ? ' none' : value.map((entry: unknown) => (typeof entry === 'object' ? `\n${indent}-${readable(entry, `${indent}  `)}` : `\n${indent}- ${textOf(entry)}`)).join('');
+  if (typeof value === 'object' && value !== null) return Object.entries(value).map(([name, member]) => `\n${indent}${name}:${readable(member, `${indent}  `)}`).join('');
+  return value === null ? ' -' : ` ${textOf(value)}`;
+}
