@@ -58,7 +58,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
       const bus = await connectBus();
       await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
       const store = createPostgresStore(database.db);
-      const announcer = createBusAnnouncer(bus);
+      const announcer = createBusAnnouncer(bus, clock);
       const ids = createIdSource(clock, randomBytes);
       const secrets = createSecretMaker(config.KEY_PEPPER, randomBytes);
       const accounts = createAccounts({ store, announcer, clock, ids, secrets, variant: config.CONTRACT_VARIANT });
