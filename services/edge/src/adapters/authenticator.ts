@@ -94,6 +94,8 @@ export interface Authenticator {
   digest(key: string): { readonly digest: Buffer; readonly pepperId: string };
   /** True for a key that is cached and may be used as far as is known: answering it costs no look-up. */
   isWarm(key: string): boolean;
+  /** As `isWarm`, for the token of a session. */
+  isWarmSession(token: string): boolean;
   /** Keys that are cached, however old; for tests and metrics. */
   size(): number;
   /** Since the start: presented keys answered from the cache, those that had to wait for accounts, and those that cannot be keys. */
@@ -218,6 +220,12 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
 
   const answerOf = ({ judgement, expiresAtMs }: Entry): Authentication => (expiresAtMs <= clock.nowMs() ? EXPIRED : judgement);
 
+  const sessionName = (token: string): string => SESSION + sessionDigest(pepperText, token).toString('hex');
+  const isWarmName = (name: string): boolean => {
+    const entry = cache.peek(name);
+    return entry !== undefined && answerOf(entry).kind === 'caller';
+  };
+
   const presentedOf = (key: string): string => hash('sha256', key, 'base64');
 
   /** Undefined for what cannot be a key. */
@@ -269,24 +277,24 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       return entry.then(answer);
     },
     authenticateSession: (token, requestId) => {
-      const entry = entryOf(SESSION + sessionDigest(pepperText, token).toString('hex'), requestId);
+      const entry = entryOf(sessionName(token), requestId);
       const answer = (found: Entry): Authentication => (found.caller !== undefined && found.expiresAtMs <= clock.nowMs() ? INVALID : found.judgement);
       return entry instanceof Promise ? entry.then(answer) : answer(entry);
     },
     sessionEndSeconds: (token) => {
-      const entry = cache.peek(SESSION + sessionDigest(pepperText, token).toString('hex'));
+      const entry = cache.peek(sessionName(token));
       return entry === undefined || entry.expiresAtMs === Infinity ? undefined : Math.floor(entry.expiresAtMs / 1_000);
     },
     forgetSession: (token) => {
       outdateRunning();
-      cache.delete(SESSION + sessionDigest(pepperText, token).toString('hex'));
+      cache.delete(sessionName(token));
     },
     digest: (key) => ({ digest: createHmac('sha256', pepperText).update(key).digest(), pepperId }),
     isWarm: (key) => {
       const digest = digestOf(key, presentedOf(key));
-      const entry = digest === undefined ? undefined : cache.peek(digest);
-      return entry !== undefined && answerOf(entry).kind === 'caller';
+      return digest !== undefined && isWarmName(digest);
     },
+    isWarmSession: (token) => isWarmName(sessionName(token)),
     size: () => cache.size,
     counts: () => counts,
   };

@@ -143,12 +143,13 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       const address = request.socket.remoteAddress ?? '';
       const waitMs = failedAuthentications.waitMs(address);
       const authorization = readAuthorization(request.rawHeaders);
-      // Many clients may share the address of a proxy: a flood there costs the good keys that are known nothing.
-      if (waitMs > 0 && !(authorization.kind === 'ok' && authenticator.isWarm(authorization.key))) {
+      const token = authorization.kind === 'missing' ? readSessionCookie(request.headers.cookie, request.headers.host) : undefined;
+      // Many clients may share the address of a proxy: a flood there costs the good keys and sessions that are known nothing.
+      const isWarm = (): boolean => (authorization.kind === 'ok' ? authenticator.isWarm(authorization.key) : token !== undefined && isSessionToken(token) && authenticator.isWarmSession(token));
+      if (waitMs > 0 && !isWarm()) {
         fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: waitMs }));
         return undefined;
       }
-      const token = authorization.kind === 'missing' ? readSessionCookie(request.headers.cookie, request.headers.host) : undefined;
       if (token !== undefined) return enterBySession(token, request, response, requestId, address);
       if (authorization.kind !== 'ok') {
         failedAuthentications.note(address);

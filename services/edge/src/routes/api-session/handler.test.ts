@@ -83,6 +83,13 @@ describe('/api/session', () => {
     const { cookie } = await signIn();
     expect((await call('GET', '/api/session', { cookie, authorization: `Bearer ${key}` })).status).toBe(status);
   });
+  test('failed authentications of the same address end no session that is in use', async () => {
+    const { cookie } = await signIn();
+    expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
+    for (let i = 0; i < 102; i += 1) await call('GET', '/api/session');
+    expect((await call('GET', '/api/session', { cookie: `signalbox=${'A'.repeat(43)}` })).status).toBe(429);
+    expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
+  });
   test('a cookie that is no token, or stands twice, is no session', async () => {
     const { cookie } = await signIn();
     for (const wrong of ['signalbox=x', `${cookie}; ${cookie}`, '__Host-signalbox=x']) expect((await call('GET', '/api/session', { cookie: wrong })).status).toBe(401);
