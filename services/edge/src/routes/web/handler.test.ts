@@ -46,6 +46,10 @@ describe('the dashboard’s files', () => {
     expect(policy).toContain("frame-ancestors 'none'");
     expect(policy).not.toContain('unsafe');
   });
+  test.each(['/dashboard/index.html', '/dashboard/index%2ehtml', '/dashboard/x%2f..%2findex.html'])('%s is no way to the page without its policy', async (path) => {
+    const answer = await get(path);
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/dashboard']);
+  });
   test('hashed files are kept for ever, and come compressed to those who take it', async () => {
     const plain = await get('/dashboard/assets/app-abc.js', { 'accept-encoding': 'identity' });
     expect([plain.status, plain.headers.get('cache-control'), plain.headers.get('content-encoding'), await plain.text()]).toEqual([200, 'public, max-age=31536000, immutable', null, 'let plain;']);

@@ -2,7 +2,7 @@
 import type { RandomBytes } from '@signalbox/kernel/clock';
 import express, { Router, type NextFunction, type Request, type Response } from 'express';
 import { readFile } from 'node:fs/promises';
-import { extname, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 
 /** Where the dashboard is, below the site. Its build names the same path. */
 export const DASHBOARD_PATH = '/dashboard';
@@ -42,6 +42,11 @@ export function createWebRouter({ folder, randomBytes }: WebOptions): Router {
     for (const name of ['content-encoding', 'content-type', 'vary']) response.removeHeader(name);
     // Past every route below: a file that is not there must not be answered with a page.
     next('router');
+  });
+  // The file of the page is a form to be filled: as it lies there it has neither nonce nor policy.
+  router.use((request: Request, response: Response, next: NextFunction) => {
+    if (basename(decodeURIComponent(request.path)) === 'index.html') response.redirect(302, DASHBOARD_PATH);
+    else next();
   });
   router.use(express.static(folder, { index: false, maxAge: 3_600_000, redirect: false }));
   router.get('/{*path}', async (request: Request, response: Response, next: NextFunction) => {
