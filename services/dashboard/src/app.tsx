@@ -1,11 +1,11 @@
 /** The frame around the pages, and who may see them. */
-import { ActionIcon, AppShell, Badge, Box, Burger, Center, Group, Loader, NavLink, ScrollArea, Stack, Text, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { ActionIcon, Alert, AppShell, Badge, Box, Burger, Center, Group, Loader, NavLink, ScrollArea, Stack, Text, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, type ReactElement } from 'react';
-import { call, noteSession } from './lib/api.js';
+import { useEffect, useState, type ReactElement } from 'react';
+import { signOut } from './lib/api.js';
 import { hrefOf, navigate, useRoute } from './lib/route.js';
-import { SESSION_KEY, useSession } from './lib/use-api.js';
+import { endSession, useSession } from './lib/use-api.js';
 import type { Session } from './lib/types.js';
 import { ApiReference } from './pages/api-reference.tsx';
 import { Keys } from './pages/keys.tsx';
@@ -72,15 +72,20 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const route = useRoute();
   const client = useQueryClient();
+  const [problem, setProblem] = useState<string>();
   const { entry, body } = pageOf(route);
   useEffect(() => {
     document.title = `${entry?.label ?? 'Not found'} · Signalbox`;
   }, [entry]);
-  const signOut = async (): Promise<void> => {
-    await call('/api/session', { method: 'DELETE' }).catch(() => undefined);
-    noteSession(undefined);
-    client.setQueryData(SESSION_KEY, null);
-    client.removeQueries({ predicate: ({ queryKey: [first] }) => first !== SESSION_KEY[0] });
+  const leave = async (): Promise<void> => {
+    setProblem(undefined);
+    try {
+      await signOut();
+    } catch (error) {
+      setProblem(`You are still signed in. ${error instanceof Error ? error.message : 'That did not work.'}`);
+      return;
+    }
+    endSession(client);
     navigate('/');
   };
 
@@ -109,7 +114,7 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
             </Badge>
             <Colors />
             <Tooltip label="Sign out">
-              <ActionIcon variant="subtle" color="gray" size="lg" onClick={() => void signOut()} aria-label="Sign out">
+              <ActionIcon variant="subtle" color="gray" size="lg" onClick={() => void leave()} aria-label="Sign out">
                 <Icon name="out" />
               </ActionIcon>
             </Tooltip>
@@ -139,6 +144,11 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
         <Box maw={1180} mx="auto">
+          {problem === undefined ? null : (
+            <Alert color="red" variant="light" role="alert" mb="md">
+              {problem}
+            </Alert>
+          )}
           {body}
         </Box>
       </AppShell.Main>

@@ -96,6 +96,15 @@ export async function signIn(key: string): Promise<Session> {
   }
 }
 
+/** Rejects while the session may still live: its cookie must not be left behind a sign-in page. */
+export async function signOut(): Promise<void> {
+  try {
+    await call('/api/session', { method: 'DELETE' });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 401) throw error;
+  }
+}
+
 /** `?a=1&b=2` of what is set; empty when nothing is. */
 export function queryText(values: Readonly<Record<string, string | number | null | undefined>>): string {
   const query = new URLSearchParams();

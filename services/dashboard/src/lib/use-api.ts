@@ -39,13 +39,18 @@ export function useSession(): UseQueryResult<Session | null> {
   });
 }
 
-/** A 401 of any call means that the session has ended: the sign-in page is shown. */
+/** Shows the sign-in page, and keeps nothing of what was read: who signs in next may be of another account. */
+export function endSession(client: QueryClient): void {
+  noteSession(undefined);
+  client.setQueryData(SESSION_KEY, null);
+  client.removeQueries({ predicate: ({ queryKey: [first] }) => first !== SESSION_KEY[0] });
+}
+
+/** A 401 of any call means that the session has ended. */
 function useEnded(): (error: unknown) => void {
   const client = useQueryClient();
   return (error) => {
-    if (!(error instanceof ApiError) || error.status !== 401) return;
-    noteSession(undefined);
-    client.setQueryData(SESSION_KEY, null);
+    if (error instanceof ApiError && error.status === 401) endSession(client);
   };
 }
 
