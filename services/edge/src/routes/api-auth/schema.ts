@@ -73,9 +73,10 @@ function capsOf(given: GivenCaps): CostCapSetting[] {
 
 const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters');
 
-export const createSchema = z.object({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
-export const updateSchema = z.object({ name: name.optional(), disabled: z.boolean().optional(), limits: limits.nullable().optional() });
-export const rotateSchema = z.object({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
+/** Strict: whoever misspells a restriction would get a key without it, and be told that all is well. */
+export const createSchema = z.strictObject({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
+export const updateSchema = z.strictObject({ name: name.optional(), disabled: z.boolean().optional(), limits: limits.nullable().optional() });
+export const rotateSchema = z.strictObject({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
 
 const seconds = (text: string | undefined): number | null => (text === undefined ? null : Number(text));
 

@@ -123,15 +123,15 @@ export const ApiKey = z
   })
   .meta({ id: 'ApiKey' });
 export const ApiKeyRequest = z
-  .object({
+  .strictObject({
     name: z.string().min(1).max(100),
     expires_in: z.int().min(1).max(315_360_000).nullish().meta({ description: 'Seconds from now; absent = never.' }),
     scopes: z.array(z.string()).nullish().meta({ description: 'Of: inference, models:read, keys, usage:read; absent = those of the key that asks.' }),
     limits: z.looseObject({ requests_per_minute: z.int().nullish(), cost_cap_usd: z.number().nullish(), cost_cap_period: z.string().nullish(), allowed_models: z.array(z.string()).nullish() }).nullish(),
   })
   .meta({ id: 'ApiKeyRequest' });
-export const ApiKeyChange = z.object({ name: z.string().optional(), disabled: z.boolean().optional(), limits: z.looseObject({}).nullable().optional() }).meta({ id: 'ApiKeyChange' });
-export const ApiKeyRotation = z.object({ grace_seconds: z.int().min(0).max(2_592_000).default(0) }).meta({ id: 'ApiKeyRotation' });
+export const ApiKeyChange = z.strictObject({ name: z.string().optional(), disabled: z.boolean().optional(), limits: z.looseObject({}).nullable().optional() }).meta({ id: 'ApiKeyChange' });
+export const ApiKeyRotation = z.strictObject({ grace_seconds: z.int().min(0).max(2_592_000).default(0) }).meta({ id: 'ApiKeyRotation' });
 export const ApiKeyDeleted = z.object({ id: z.string(), object: z.literal('api_key'), deleted: z.literal(true), status: z.literal('revoked'), revoked_at: time('When it was revoked') }).meta({ id: 'ApiKeyDeleted' });
 
 export const Session = z
