@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { exactUsd, formatUsd, shareOf, sumUsd } from './money.js';
+import { exactUsd, formatUsd, shareOf, spentUsd, sumUsd } from './money.js';
 
 describe('amounts', () => {
   test.each<[number | bigint | null, string]>([
@@ -8,6 +8,10 @@ describe('amounts', () => {
   test('sums are exact where floating point is not', () => {
     expect(sumUsd([0.1, 0.2])).toBe(300_000_000n);
     expect(sumUsd(Array.from({ length: 1_000 }, () => 0.000000001))).toBe(1_000n);
+  });
+  test('what ran on own keys at providers is not spent, and corrections are', () => {
+    const day = { cost_usd: 3, charge_usd: 0 };
+    expect(sumUsd([day, { cost_usd: 2, charge_usd: 1.5 }, undefined].map(spentUsd))).toBe(1_500_000_000n);
   });
   test('a ledger shows every decimal that is not a trailing zero', () => {
     expect([exactUsd(0.00001455), exactUsd(2), exactUsd(-1.5), exactUsd(0.123456789)]).toEqual(['$0.00001455', '$2.00', '−$1.50', '$0.123456789']);

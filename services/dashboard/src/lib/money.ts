@@ -11,6 +11,11 @@ export function sumUsd(amounts: readonly number[]): bigint {
   return amounts.reduce((sum, amount) => sum + toNano(amount), 0n);
 }
 
+/** What the account was charged, corrections included: less than the cost where requests ran on its own keys at providers. 0 for a day without any. */
+export function spentUsd(row: { readonly charge_usd: number } | undefined): number {
+  return row?.charge_usd ?? 0;
+}
+
 /** `$1,234.50`; small amounts keep what tells them apart: `$0.0000146`. */
 export function formatUsd(amount: number | bigint | null | undefined): string {
   if (amount === null || amount === undefined) return '–';

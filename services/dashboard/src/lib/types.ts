@@ -34,7 +34,7 @@ export interface UsageRow {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
   readonly cost_usd: number;
-  readonly charge_usd?: number;
+  readonly charge_usd: number;
   readonly savings_usd: number;
   readonly latency_ms_p50: number | null;
   readonly latency_ms_p95: number | null;

@@ -2,7 +2,7 @@
 import { Box, Group, SegmentedControl, Select, SimpleGrid, Skeleton, Stack, Table, Text } from '@mantine/core';
 import { useMemo, useState, type ReactElement } from 'react';
 import { formatCounted, formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
-import { formatUsd, sumUsd } from '../lib/money.js';
+import { formatUsd, spentUsd, sumUsd } from '../lib/money.js';
 import { useApi, useNames } from '../lib/use-api.js';
 import { queryText } from '../lib/api.js';
 import type { KeyRecord, Limits, Page, RequestRow, UsageRow } from '../lib/types.js';
@@ -150,7 +150,7 @@ export function Overview(): ReactElement {
     const names = utcDays(Date.parse(from), nowMs);
     return {
       times: names.map((name) => Date.parse(name) / 1_000),
-      cost: names.map((name) => found.get(name)?.cost_usd ?? 0),
+      spent: names.map((name) => spentUsd(found.get(name))),
       savings: names.map((name) => Math.max(0, found.get(name)?.savings_usd ?? 0)),
       read: names.map((name) => found.get(name)?.prompt_tokens ?? 0),
       written: names.map((name) => found.get(name)?.completion_tokens ?? 0),
@@ -164,6 +164,7 @@ export function Overview(): ReactElement {
   const durations = useMemo(() => (latest.data?.data ?? []).map((row) => row.latency_ms), [latest.data]);
 
   const rows = days.data?.data ?? [];
+  const spent = sumUsd(rows.map(spentUsd));
   const cost = sumUsd(rows.map((row) => row.cost_usd));
   const savings = sumUsd(rows.map((row) => row.savings_usd));
   const requests = rows.reduce((sum, row) => sum + row.requests, 0);
@@ -188,7 +189,7 @@ export function Overview(): ReactElement {
           <Failure error={days.error} again={() => void days.refetch()} />
         ) : (
           <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="md">
-            <Figure label="Spent" value={shown(formatUsd(cost))} hint={`on ${formatCounted(requests, 'request')}`} />
+            <Figure label="Spent" value={shown(formatUsd(spent))} hint={`on ${formatCounted(requests, 'request')}`} />
             <Figure label="Saved by routing" value={shown(formatUsd(savings))} hint={saved} />
             <Figure label="Tokens" value={shown(formatShort(read + written))} hint={`${formatShort(read)} read, ${formatShort(written)} written`} />
             <Figure label="Latency" value={latest.isPending ? undefined : formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${formatCounted(durations.length, 'request')}`} />
@@ -206,12 +207,12 @@ export function Overview(): ReactElement {
             <Loaded query={days} height={220}>
               {() => (
                 <Chart
-                  description={`Spent ${formatUsd(cost)} and saved ${formatUsd(savings)} over ${formatCounted(byDay.times.length, 'day')}.`}
+                  description={`Spent ${formatUsd(spent)} and saved ${formatUsd(savings)} over ${formatCounted(byDay.times.length, 'day')}.`}
                   times={byDay.times}
                   isDaily
                   format={usdAxis}
                   series={[
-                    { label: 'Spent', values: byDay.cost, color: 1, kind: 'bars' },
+                    { label: 'Spent', values: byDay.spent, color: 1, kind: 'bars' },
                     { label: 'Saved', values: byDay.savings, color: 2 },
                   ]}
                 />
