@@ -61,7 +61,7 @@ const pick = (environment: Environment, names: readonly string[]): Record<string
 export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   const secrets = openDataDir(dataDir, environment);
-  const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split') });
+  const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: environment['LOG_LEVEL'] || 'warn' }) });
   const keepers: ProcessKeeper[] = [];
   const closers: (() => Promise<void>)[] = [];
   const stopAll = async (): Promise<void> => {

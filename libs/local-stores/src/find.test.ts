@@ -1,4 +1,8 @@
 import { expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { findStores } from './find.js';
 
 test('uses given stores as they are and names no secret in its summary', async () => {
@@ -8,4 +12,27 @@ test('uses given stores as they are and names no secret in its summary', async (
   expect(() => found.natsUrl).toThrow(/NATS_URL/);
   await found.stop();
   await found.stop();
+});
+
+test('starts no store in a folder whose stores a living process has, and names the process', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'signalbox-find-'));
+  const owner = spawn('sleep', ['60']);
+  try {
+    // What the system tells of its birth; empty where it does not.
+    let birth = '';
+    try {
+      birth = readFileSync(`/proc/${owner.pid ?? 0}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ')[19] ?? '';
+    } catch {
+      // No /proc here.
+    }
+    writeFileSync(join(dataDir, 'owner.json'), JSON.stringify({ pid: owner.pid, birth }));
+    await expect(findStores({ dataDir })).rejects.toThrow(`in use by process ${owner.pid ?? 0}`);
+    expect(readdirSync(dataDir)).toEqual(['owner.json']);
+    // Stores that are elsewhere are nobody's concern here.
+    const found = await findStores({ dataDir, databaseUrl: 'postgres://u@127.0.0.1:1/x', redisUrl: 'redis://127.0.0.1:2', natsUrl: 'nats://127.0.0.1:3' });
+    await found.stop();
+  } finally {
+    owner.kill();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
 });

@@ -1,5 +1,5 @@
 /** Finds or starts the three stores, in the order: given URLs, containers, local binaries, downloaded packages, embedded Postgres. */
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLog, type Log } from '@signalbox/runtime/log';
@@ -7,6 +7,7 @@ import { findExecutable, StoreError } from './child.js';
 import { dockerAnswers, startContainer } from './containers.js';
 import { unpackDebianPackage } from './debian.js';
 import { startNats } from './nats.js';
+import { claimFolder, releaseFolder } from './owner.js';
 import { embeddedPostgres, localPostgres, unpackedPostgres, type PostgresBinaries } from './postgres-binaries.js';
 import { startPostgres } from './postgres.js';
 import { startRedis } from './redis.js';
@@ -102,7 +103,7 @@ function waysOf(store: StoreName, place: Place): readonly (() => Promise<Started
   ];
 }
 
-/** Never rejects for a store that cannot be had: it is in `missing`. */
+/** Never rejects for a store that cannot be had: it is in `missing`. Rejects with StoreError when a living process has its stores in `dataDir`. */
 export async function findStores(options: FindStoresOptions = {}): Promise<FoundStores> {
   const { wanted = STORE_NAMES, log = silentLog } = options;
   const folder = options.dataDir ?? mkdtempSync(join(tmpdir(), 'signalbox-stores-'));
@@ -116,7 +117,14 @@ export async function findStores(options: FindStoresOptions = {}): Promise<Found
     log,
   };
   const givenUrls: Readonly<Record<StoreName, string | undefined>> = { postgres: options.databaseUrl, redis: options.redisUrl, nats: options.natsUrl };
-  const hasDocker = !place.isKept && wanted.some((store) => (givenUrls[store] ?? '') === '') && dockerAnswers();
+  const isStarting = wanted.some((store) => (givenUrls[store] ?? '') === '');
+  // Two servers that write the same files ruin them, and Redis and NATS let a second one in.
+  const isClaimed = place.isKept && isStarting;
+  if (isClaimed) {
+    mkdirSync(folder, { recursive: true, mode: 0o755 });
+    claimFolder(folder);
+  }
+  const hasDocker = !place.isKept && isStarting && dockerAnswers();
 
   const find = async (store: StoreName): Promise<Started | undefined> => {
     const given = givenUrls[store];
@@ -159,6 +167,7 @@ export async function findStores(options: FindStoresOptions = {}): Promise<Found
     stop: () => {
       stopped ??= (async () => {
         await Promise.allSettled(present.map(([, started]) => started.stop?.()));
+        if (isClaimed) releaseFolder(folder);
         if (!place.isKept) rmSync(folder, { recursive: true, force: true });
       })();
       return stopped;
