@@ -54,6 +54,8 @@ export function createRoutingMetrics(metrics: Metrics): RoutingMetrics {
   const decisions = metrics.counter('signalbox_routing_decisions_total', 'Decisions by result.', ['result']);
   const duration = metrics.histogram('signalbox_routing_decision_seconds', 'Time a decision took.', DECISION_BUCKETS_SECONDS);
   const reloads = metrics.counter('signalbox_routing_catalog_reloads_total', 'Catalog loads by result.', ['result']);
+  // An increase is seen from a zero only: the alert is to hear of the first one.
+  for (const result of ['loaded', 'refused']) reloads.labels({ result });
   const unrecorded = metrics.counter('signalbox_routing_decisions_unrecorded_total', 'Decisions left unrecorded because too many were recorded of late.', []);
   return {
     unrecorded: () => unrecorded.inc({}),
