@@ -122,6 +122,12 @@ test('every variable that is set is one that the service reads, and both ways to
   }
 });
 
+test('the key that seals provider credentials can be turned round: accounts is given the earlier one too', () => {
+  expect(compose.services['accounts']?.environment).toMatchObject({ SECRETS_KEYS_OLD: '${SECRETS_KEYS_OLD:-}' });
+  const accounts = workloads.find(({ metadata }) => metadata.name === 'accounts') as KubeObject;
+  expect(containerOf(accounts).env).toContainEqual({ name: 'SECRETS_KEYS_OLD', valueFrom: { secretKeyRef: { name: 'signalbox-accounts', key: 'SECRETS_KEYS_OLD', optional: true } } });
+});
+
 test('every service is told where each neighbour is that its settings name', () => {
   for (const [name, { command, environment = {} }] of ours) {
     const neighbours = [...knownVariables(serviceOf(command))].filter((variable) => variable.endsWith('_ADDRS'));
