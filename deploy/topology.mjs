@@ -13,17 +13,17 @@ const GRACE_SECONDS = 75;
 
 const at = (name) => `${name}:${GRPC}`;
 
-/** Providers with a worker: name of the deployment, its service, the provider's id, and variables that hold its credential. */
+/** Providers with a worker: name of the deployment, its service, the provider's id, and variables that hold its credential and its address. */
 const WORKERS = [
   ['worker-sim', 'worker-sim', 'simulator', []],
-  ['worker-openai', 'worker-openai', 'openai', ['OPENAI_API_KEY']],
-  ['worker-anthropic', 'worker-anthropic', 'anthropic', ['ANTHROPIC_API_KEY']],
-  ['worker-google', 'worker-google', 'google-ai-studio', ['GEMINI_API_KEY']],
-  ['worker-bedrock', 'worker-bedrock', 'amazon-bedrock', ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION']],
-  ['worker-azure', 'worker-azure', 'azure-openai', ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME']],
-  ['worker-cohere', 'worker-cohere', 'cohere', ['COHERE_API_KEY']],
-  ['worker-ollama', 'worker-ollama', 'ollama', ['OLLAMA_BASE_URL']],
-  ...[['groq', 'GROQ'], ['mistral', 'MISTRAL'], ['deepseek', 'DEEPSEEK'], ['together', 'TOGETHER'], ['fireworks', 'FIREWORKS'], ['openrouter', 'OPENROUTER']].map(([id, prefix]) => [`worker-${id}`, 'worker-openai-compatible', id, [`${prefix}_API_KEY`]]),
+  ['worker-openai', 'worker-openai', 'openai', ['OPENAI_API_KEY', 'OPENAI_BASE_URL']],
+  ['worker-anthropic', 'worker-anthropic', 'anthropic', ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL']],
+  ['worker-google', 'worker-google', 'google-ai-studio', ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GEMINI_BASE_URL']],
+  ['worker-bedrock', 'worker-bedrock', 'amazon-bedrock', ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'AWS_REGION', 'BEDROCK_BASE_URL']],
+  ['worker-azure', 'worker-azure', 'azure-openai', ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME', 'AZURE_BASE_URL', 'AZURE_API_VERSION', 'AZURE_DEPLOYMENTS']],
+  ['worker-cohere', 'worker-cohere', 'cohere', ['COHERE_API_KEY', 'CO_API_KEY', 'COHERE_BASE_URL']],
+  ['worker-ollama', 'worker-ollama', 'ollama', ['OLLAMA_BASE_URL', 'OLLAMA_NUM_CTX', 'OLLAMA_KEEP_ALIVE']],
+  ...[['groq', 'GROQ'], ['mistral', 'MISTRAL'], ['deepseek', 'DEEPSEEK'], ['together', 'TOGETHER'], ['fireworks', 'FIREWORKS'], ['openrouter', 'OPENROUTER']].map(([id, prefix]) => [`worker-${id}`, 'worker-openai-compatible', id, [`${prefix}_API_KEY`, `${prefix}_BASE_URL`]]),
 ];
 /** Those whose provider has an image model in the shipped catalog. */
 const IMAGE_WORKERS = WORKERS.filter(([, , provider]) => ['simulator', 'openai'].includes(provider));

@@ -128,6 +128,25 @@ test('the key that seals provider credentials can be turned round: accounts is g
   expect(containerOf(accounts).env).toContainEqual({ name: 'SECRETS_KEYS_OLD', valueFrom: { secretKeyRef: { name: 'signalbox-accounts', key: 'SECRETS_KEYS_OLD', optional: true } } });
 });
 
+test('every worker is given all that may name its credential and its address, as docs/configuration.md has them', () => {
+  // Of providers that are not in the table there, the paragraph before it and the sections of their workers.
+  const more: Readonly<Record<string, readonly string[]>> = {
+    'worker-openai': ['OPENAI_API_KEY', 'OPENAI_BASE_URL'],
+    'worker-cohere': ['COHERE_API_KEY', 'CO_API_KEY', 'COHERE_BASE_URL'],
+    'worker-google': ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GEMINI_BASE_URL'],
+    'worker-azure': ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME', 'AZURE_BASE_URL', 'AZURE_API_VERSION', 'AZURE_DEPLOYMENTS'],
+    'worker-bedrock': ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'AWS_REGION', 'BEDROCK_BASE_URL'],
+    'worker-ollama': ['OLLAMA_BASE_URL', 'OLLAMA_NUM_CTX', 'OLLAMA_KEEP_ALIVE'],
+  };
+  const rows = [...read('docs/configuration.md').matchAll(/^\| ([a-z-]+) \| (`[A-Z_]+_(?:API_KEY|TOKEN)`.*) \| (`[A-Z_]+_BASE_URL`) \|/gm)];
+  const wanted = { ...more, ...Object.fromEntries(rows.map(([, provider = '', ...cells]) => [`worker-${provider}`, cells.flatMap((cell) => cell.match(/[A-Z_]{4,}/g) ?? [])])) };
+  for (const [name, { environment = {} }] of ours) {
+    if (!name.startsWith('worker-') || name === 'worker-sim') continue;
+    expect(wanted[name]?.length).toBeGreaterThan(1);
+    expect({ name, lacks: wanted[name]?.filter((variable) => !(variable in environment)) }).toEqual({ name, lacks: [] });
+  }
+});
+
 test('every service is told where each neighbour is that its settings name', () => {
   for (const [name, { command, environment = {} }] of ours) {
     const neighbours = [...knownVariables(serviceOf(command))].filter((variable) => variable.endsWith('_ADDRS'));
