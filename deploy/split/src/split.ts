@@ -8,8 +8,8 @@ import { openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
 import { findOllama, offeredModels } from '@signalbox/standalone/find-ollama';
 import { findVllmModels, offeredByVllm } from '@signalbox/standalone/find-vllm';
 import { makeFirstKey } from '@signalbox/standalone/first-key';
-import { pluginSettings } from '@signalbox/standalone/plugin-settings';
 import { recoverLeftDirectories } from '@signalbox/standalone/recover';
+import { serviceSettings } from '@signalbox/standalone/service-settings';
 import { beginLateWorkers } from '@signalbox/standalone/late-workers';
 import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from '@signalbox/standalone/wanted-workers';
 import { join, resolve } from 'node:path';
@@ -45,12 +45,12 @@ function layerOf(role: string): number {
 }
 
 const SERVICES_DIR = fileURLToPath(new URL('../../../services', import.meta.url));
-const STOP_GRACE_MS = 35_000;
+/** Over what a service waits for running streams. */
+const STOP_SPARE_MS = 5_000;
+const DRAIN_MS = 30_000;
 
 /** What each service may see of the caller's environment beside what is set for it. */
-const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'REDIS_TIMEOUT_MS', 'QUOTA_DEADLINE_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
-/** Of accounts. */
-const ACCOUNTS_SETTINGS = ['CONTRACT_VARIANT', 'SECRETS_KEYS_OLD', 'FETCH_ALLOW'];
+const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
 
 /** Port 0 means any free one; it stays the same when the edge dies and starts again. */
 const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? String(await quietPort()) : wanted);
@@ -64,11 +64,12 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
   const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: environment['LOG_LEVEL'] || 'warn' }) });
   const keepers: ProcessKeeper[] = [];
   const closers: (() => Promise<void>)[] = [];
+  const stopGraceMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0) + STOP_SPARE_MS;
   const stopAll = async (): Promise<void> => {
     for (const close of closers) await close();
     // Doors to clients first, then the neighbours they need while they drain.
     for (const role of [...new Set(keepers.map((keeper) => layerOf(keeper.state().role)))].sort()) {
-      await Promise.all(keepers.filter((keeper) => layerOf(keeper.state().role) === role).map((keeper) => keeper.stop(STOP_GRACE_MS)));
+      await Promise.all(keepers.filter((keeper) => layerOf(keeper.state().role) === role).map((keeper) => keeper.stop(stopGraceMs)));
     }
     await stores.stop();
   };
@@ -134,9 +135,9 @@ async function startAll(
   };
 
   // Billing asks accounts for terms when it makes a bill: not at its start.
-  const accounts = await start('accounts', 'accounts', { SECRETS_KEY: secrets.secretsKey, ...pick(environment, ACCOUNTS_SETTINGS) });
-  const billing = await start('billing', 'billing', { ACCOUNTS_ADDRS: accounts, ...pick(environment, ['CONTRACT_VARIANT', 'RECONCILE_SECONDS']) });
-  const quota = await start('quota', 'quota', { QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
+  const accounts = await start('accounts', 'accounts', { SECRETS_KEY: secrets.secretsKey, ...serviceSettings('accounts', environment) });
+  const billing = await start('billing', 'billing', { ACCOUNTS_ADDRS: accounts, ...serviceSettings('billing', environment) });
+  const quota = await start('quota', 'quota', { ...serviceSettings('quota', environment), QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
 
   const walDir = environment['WAL_DIR'] || join(dataDir, 'split-wal');
   const workerSettings = { ACCOUNTS_ADDRS: accounts, QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
@@ -160,16 +161,16 @@ async function startAll(
 
   const providers = [...new Set(workers.map((worker) => worker.split('=')[0] ?? ''))].join(',');
   const offered = [offeredModels(ollama), offeredByVllm(vllm)].filter((list) => list !== '').join(',');
-  const routing = await start('routing', 'routing', { PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), OFFERED_MODELS: offered, ...pick(environment, ['SIMULATOR', 'ZDR_AGREEMENTS', 'CATALOG_DIR', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION']) });
-  const sandbox = await start('sandbox', 'sandbox', pick(environment, ['SANDBOX_CONCURRENCY']));
-  const plugins = await start('plugins', 'plugins', { ...pluginSettings(environment), SANDBOX_ADDRS: sandbox, PROVIDERS: providers, WORKERS: workers.join(',') });
+  const routing = await start('routing', 'routing', { PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), OFFERED_MODELS: offered, ...serviceSettings('routing', environment) });
+  const sandbox = await start('sandbox', 'sandbox', serviceSettings('sandbox', environment));
+  const plugins = await start('plugins', 'plugins', { ...serviceSettings('plugins', environment), SANDBOX_ADDRS: sandbox, PROVIDERS: providers, WORKERS: workers.join(',') });
   const host = environment['HOST'] || '127.0.0.1';
   await start(
     'edge',
     'edge',
     {
       DASHBOARD_DIR: environment['DASHBOARD_DIR'] || DASHBOARD_DIR,
-      ...pick(environment, ['CONTRACT_VARIANT', 'BODY_BYTES_MAX', 'ACCESS_LOG_PER_MILLE', 'IN_FLIGHT_MAX', 'PLUGINS_DEADLINE_MS']),
+      ...serviceSettings('edge', environment),
       EDGE_REPLICAS: String(replicas.get('edge') ?? 1),
       HOST: host,
       ADMIN_TOKEN: secrets.adminToken,

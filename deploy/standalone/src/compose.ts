@@ -47,16 +47,13 @@ import { findOllama, offeredModels, type FoundOllama } from './find-ollama.js';
 import { findVllmModels, offeredByVllm } from './find-vllm.js';
 import { makeFirstKey } from './first-key.js';
 import { openMetricsDoor, type MetricsDoor } from './metrics-door.js';
-import { pluginSettings } from './plugin-settings.js';
 import { recoverLeftDirectories } from './recover.js';
+import { serviceSettings } from './service-settings.js';
 import { beginLateWorkers } from './late-workers.js';
 import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from './wanted-workers.js';
 
 /** Where the build leaves the dashboard. */
 const DASHBOARD_DIR = fileURLToPath(new URL('../../../services/dashboard/dist/site', import.meta.url));
-
-/** Settings of routing that an operator may give. */
-const ROUTING_SETTINGS = ['ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'];
 
 export interface Standalone {
   readonly baseUrl: string;
@@ -116,25 +113,25 @@ export async function startStandalone(environment: Environment, opening: Promise
     store = await opening;
     const metricsPort = portSetting(environment, 'METRICS_PORT');
     if (metricsPort !== undefined) metricsDoor = await openMetricsDoor({ host: '127.0.0.1', port: metricsPort, services: running });
-    const stores = { ...common, DATABASE_URL: store.databaseUrl, SECRETS_KEYS_OLD: environment['SECRETS_KEYS_OLD'], FETCH_ALLOW: environment['FETCH_ALLOW'], MIGRATE_ON_START: environment['MIGRATE_ON_START'] };
+    const stores = { ...common, DATABASE_URL: store.databaseUrl };
     const walDir = environment['WAL_DIR'] || `${dataDir}/wal`;
 
     let tellWorkers: (workers: ReadonlyMap<string, readonly string[]>) => void = () => undefined;
     const workersKnown = new Promise<ReadonlyMap<string, readonly string[]>>((known) => {
       tellWorkers = known;
     });
-    const startingAccounts = start(composeAccounts(loadAccountsConfig({ ...stores, ...present(environment, ['CONTRACT_VARIANT', 'CLAIM_LEASE_SECONDS', 'SESSION_IDLE_SECONDS', 'SESSION_ABSOLUTE_SECONDS']) }), surroundings('accounts'), { bus }));
-    const startingPlugins = start(composeSandbox(loadSandboxConfig({ ...common, ...present(environment, ['SANDBOX_CONCURRENCY']) }), surroundings('sandbox'))).then(({ address }) =>
-      start(composePlugins(loadPluginsConfig({ ...stores, ...pluginSettings(environment), SANDBOX_ADDRS: address }), surroundings('plugins'), { workers: workersKnown })),
+    const startingAccounts = start(composeAccounts(loadAccountsConfig({ ...stores, ...serviceSettings('accounts', environment) }), surroundings('accounts'), { bus }));
+    const startingPlugins = start(composeSandbox(loadSandboxConfig({ ...common, ...serviceSettings('sandbox', environment) }), surroundings('sandbox'))).then(({ address }) =>
+      start(composePlugins(loadPluginsConfig({ ...stores, ...serviceSettings('plugins', environment), SANDBOX_ADDRS: address }), surroundings('plugins'), { workers: workersKnown })),
     );
     startingPlugins.catch(() => undefined);
     const accountsAddress = startingAccounts.then(({ address }) => address);
     accountsAddress.catch(() => undefined);
     const [accounts, billing] = await Promise.all([
       startingAccounts,
-      start(composeBilling(loadBillingConfig({ ...stores, ...present(environment, ['CONTRACT_VARIANT', 'RECONCILE_SECONDS', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX']) }), surroundings('billing'), { bus, accountsAddress })),
+      start(composeBilling(loadBillingConfig({ ...stores, ...serviceSettings('billing', environment) }), surroundings('billing'), { bus, accountsAddress })),
     ]);
-    const quota = await start(composeQuota(loadQuotaConfig({ ...common, QUOTA_STORE: 'memory', BILLING_ADDRS: billing.address }), surroundings('quota'), { bus, isAlone: true }));
+    const quota = await start(composeQuota(loadQuotaConfig({ ...common, ...serviceSettings('quota', environment), QUOTA_STORE: 'memory', BILLING_ADDRS: billing.address }), surroundings('quota'), { bus, isAlone: true }));
 
     // Before any worker: whatever an earlier process left open is in the ledger, whose totals fill the empty counters.
     await recoverLeftDirectories({ walDir, quotaAddress: quota.address, billingAddress: billing.address, bus, log: createLog({ service: 'recovery', level }) });
@@ -147,13 +144,14 @@ export async function startStandalone(environment: Environment, opening: Promise
     const late = new Map<string, { readonly worker: WantedWorker; readonly port: number }>(await Promise.all(possibleWorkers(environment, wanted).map(async (worker) => [worker.provider, { worker, port: await quietPort() }] as const)));
     const providers = workers.map(([provider]) => provider).join(',');
     const offered = [offeredModels(ollama), offeredByVllm(await findingVllm)].filter((list) => list !== '').join(',');
-    const routing = await start(composeRouting(loadRoutingConfig({ ...common, PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), SIMULATOR: environment['SIMULATOR'], CATALOG_DIR: environment['CATALOG_DIR'], OFFERED_MODELS: offered, SNAPSHOT_DIR: `${dataDir}/catalogs`, ...present(environment, ROUTING_SETTINGS) }), surroundings('routing'), { bus }));
+    const routing = await start(composeRouting(loadRoutingConfig({ ...common, PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), OFFERED_MODELS: offered, SNAPSHOT_DIR: `${dataDir}/catalogs`, ...serviceSettings('routing', environment) }), surroundings('routing'), { bus }));
 
     const plugins = await startingPlugins;
 
     const edgeConfig = loadEdgeConfig({
       ...common,
-      ...present(environment, ['PORT', 'HOST', 'ADMIN_PORT', 'CONTRACT_VARIANT', 'BODY_BYTES_MAX', 'ACCESS_LOG_PER_MILLE', 'QUOTA_DEADLINE_MS', 'PLUGINS_DEADLINE_MS']),
+      ...present(environment, ['PORT', 'HOST', 'ADMIN_PORT']),
+      ...serviceSettings('edge', environment),
       DASHBOARD_DIR: environment['DASHBOARD_DIR'] || DASHBOARD_DIR,
       ADMIN_TOKEN: secrets.adminToken,
       ACCOUNTS_ADDRS: accounts.address,

@@ -1,0 +1,18 @@
+/** What the operator's environment says to each service. Addresses, ports and secrets are set by who starts them. */
+import { PLUGIN_SETTINGS } from '@signalbox/plugins/config';
+import type { Environment } from './wanted-workers.js';
+
+const SETTINGS = {
+  accounts: ['CONTRACT_VARIANT', 'SECRETS_KEYS_OLD', 'FETCH_ALLOW', 'SESSION_IDLE_SECONDS', 'SESSION_ABSOLUTE_SECONDS', 'CLAIM_LEASE_SECONDS', 'DATABASE_POOL_MAX', 'MIGRATE_ON_START', 'STATEMENT_TIMEOUT_MS'],
+  billing: ['CONTRACT_VARIANT', 'RECONCILE_SECONDS', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX', 'DATABASE_POOL_MAX', 'MIGRATE_ON_START', 'DATABASE_TIMEOUT_MS'],
+  edge: ['CONTRACT_VARIANT', 'BODY_BYTES_MAX', 'IN_FLIGHT_MAX', 'HEARTBEAT_MS', 'QUOTA_DEADLINE_MS', 'PLUGINS_DEADLINE_MS', 'DRAIN_MS', 'ACCESS_LOG_PER_MILLE'],
+  plugins: [...PLUGIN_SETTINGS, 'DATABASE_POOL_MAX', 'MIGRATE_ON_START', 'STATEMENT_TIMEOUT_MS'],
+  quota: ['REDIS_TIMEOUT_MS'],
+  routing: ['SIMULATOR', 'CATALOG_DIR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'],
+  sandbox: ['SANDBOX_CONCURRENCY'],
+} as const;
+
+/** Settings of that service that are set; those of no other are among them. */
+export function serviceSettings(service: keyof typeof SETTINGS, environment: Environment): Readonly<Record<string, string>> {
+  return Object.fromEntries(SETTINGS[service].flatMap((name): (readonly [string, string])[] => ((environment[name] ?? '') === '' ? [] : [[name, environment[name] ?? '']])));
+}
