@@ -50,6 +50,18 @@ test('keeps nothing of a migration run that fails', async () => {
   expect(rows[0]?.count).toBe(0n);
 });
 
+test('says what is wrong with the address that was given, and nothing of what it holds', async () => {
+  const said = async (address: URL): Promise<string> => {
+    const database = openDatabase<Schema>({ url: new Secret(address.href), poolMax: 1, log: silentLog, statementTimeoutMs: 2_000 });
+    opened.push(database);
+    return database.ping().then(() => 'nothing', (error: unknown) => (error instanceof Error ? error.message : ''));
+  };
+  const changed = (change: Partial<URL>): URL => Object.assign(new URL(url), change);
+  expect(await said(changed({ password: 'hidden' }))).toBe('store_unavailable: The database at DATABASE_URL refused (wrong user or password, 28P01).');
+  expect(await said(changed({ pathname: '/nowhere' }))).toBe('store_unavailable: The database at DATABASE_URL refused (no such database, 3D000).');
+  expect(await said(changed({ port: '1' }))).toBe('store_unavailable: The database at DATABASE_URL did not answer (ECONNREFUSED).');
+});
+
 test('reads 64-bit numbers exactly, as bigint', async () => {
   const row = await open().db.selectFrom('money').selectAll().where('id', '=', 1n).executeTakeFirstOrThrow();
   expect(row.amount).toBe(9_223_372_036_854_775_807n);

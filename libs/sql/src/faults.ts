@@ -10,6 +10,15 @@ const READ_ONLY = '25006';
 /** The server ended an idle transaction of ours. */
 const IDLE_ENDED = '25P03';
 
+/** Those that somebody meets who starts a service for the first time. */
+const REASONS: Readonly<Record<string, string>> = { '28P01': 'wrong user or password, ', '28000': 'this user may not connect, ', '3D000': 'no such database, ', '53300': 'too many connections, ' };
+
+/** Of the socket, such as ` (ECONNREFUSED)`; empty when there is none. */
+function systemCodeOf(error: unknown): string {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' && /^E[A-Z_]{2,20}$/.test(code) ? ` (${code})` : '';
+}
+
 /** SQLSTATE of a statement's error, such as `23505`; undefined when it is none. */
 export function sqlStateOf(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
@@ -27,10 +36,10 @@ export function toStoreFault(error: unknown): Fault | undefined {
   const state = sqlStateOf(error);
   if (state === undefined) {
     // No SQLSTATE: the socket, the pool or the driver's own timer. The message may name the host, so it stays in the cause.
-    return new Fault('store_unavailable', 'The database did not answer.', { cause: error });
+    return new Fault('store_unavailable', `The database at DATABASE_URL did not answer${systemCodeOf(error)}.`, { cause: error });
   }
   if (STORE_CLASSES.has(state.slice(0, 2)) || state === READ_ONLY || state === IDLE_ENDED || state === '28P01' || state === '28000' || state === '3D000') {
-    return new Fault('store_unavailable', `The database refused (${state}).`, { cause: error });
+    return new Fault('store_unavailable', `The database at DATABASE_URL refused (${REASONS[state] ?? ''}${state}).`, { cause: error });
   }
   return undefined;
 }
