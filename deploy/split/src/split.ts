@@ -3,6 +3,7 @@ import { connectJetStreamBus } from '@signalbox/bus/jetstream';
 import { findStores, type FoundStores } from '@signalbox/local-stores/find';
 import { quietPort } from '@signalbox/local-stores/ports';
 import { systemClock } from '@signalbox/runtime/clock';
+import { logLevelOf } from '@signalbox/runtime/config';
 import { createLog } from '@signalbox/runtime/log';
 import { openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
 import { findOllama, offeredModels } from '@signalbox/standalone/find-ollama';
@@ -61,7 +62,7 @@ const pick = (environment: Environment, names: readonly string[]): Record<string
 export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   const secrets = openDataDir(dataDir, environment);
-  const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: environment['LOG_LEVEL'] || 'warn' }) });
+  const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: logLevelOf(environment, 'warn') }) });
   const keepers: ProcessKeeper[] = [];
   const closers: (() => Promise<void>)[] = [];
   const stopGraceMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0) + STOP_SPARE_MS;
@@ -157,7 +158,7 @@ async function startAll(
   );
   const late = new Map<string, { readonly worker: WantedWorker; readonly grpcPorts: readonly number[] }>(await Promise.all(possibleWorkers(environment, wanted).map(async (worker) => [worker.provider, { worker, grpcPorts: await portsOf(`worker-${worker.provider}`) }] as const)));
 
-  await recover(walDir, quota, billing, stores.natsUrl, environment['LOG_LEVEL'] || 'warn');
+  await recover(walDir, quota, billing, stores.natsUrl, logLevelOf(environment, 'warn'));
 
   const providers = [...new Set(workers.map((worker) => worker.split('=')[0] ?? ''))].join(',');
   const offered = [offeredModels(ollama), offeredByVllm(vllm)].filter((list) => list !== '').join(',');
@@ -186,7 +187,7 @@ async function startAll(
       ADMIN_PORT: replica === 0 ? await edgePort(environment['ADMIN_PORT'] || '8081') : String(await quietPort()),
     }),
   );
-  const log = createLog({ service: 'late-workers', level: environment['LOG_LEVEL'] || 'warn' });
+  const log = createLog({ service: 'late-workers', level: logLevelOf(environment, 'warn') });
   const bus = await connectJetStreamBus({ url: stores.natsUrl, clock: systemClock, log, name: 'late-workers' });
   onStop(() => bus.close());
   onStop(

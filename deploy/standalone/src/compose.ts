@@ -16,6 +16,7 @@ import { loadQuotaConfig } from '@signalbox/quota/config';
 import { composeRouting } from '@signalbox/routing/compose';
 import { loadRoutingConfig } from '@signalbox/routing/config';
 import { systemClock } from '@signalbox/runtime/clock';
+import { logLevelOf } from '@signalbox/runtime/config';
 import { quietPort } from '@signalbox/local-stores/ports';
 import type { ProcessDoors, Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createLog } from '@signalbox/runtime/log';
@@ -76,7 +77,7 @@ interface Started {
 /** Starts everything on the store that is being opened; whatever was started is stopped again when a part of it cannot start. */
 export async function startStandalone(environment: Environment, opening: Promise<EmbeddedStore>): Promise<Standalone> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
-  const level = environment['LOG_LEVEL'] || 'warn';
+  const level = logLevelOf(environment, 'warn');
   const secrets = openDataDir(dataDir, environment);
   const tracing = await openTracing(loadTracingConfig(environment), { clock: systemClock, log: createLog({ service: 'tracing', level }) });
   const bus = createMemoryBus({ clock: systemClock });

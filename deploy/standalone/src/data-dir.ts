@@ -1,6 +1,7 @@
 /** What `npm start` keeps between runs: secrets made at the first start, readable by their owner only. */
 import { randomBytes } from '@signalbox/runtime/random';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { ConfigError } from '@signalbox/runtime/config';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface KeptSecrets {
@@ -20,9 +21,19 @@ function keep(directory: string, name: string): string {
   return secret;
 }
 
+/** Makes the folder when it is missing. Throws ConfigError where it cannot be written. */
+export function makeDataDir(directory: string): void {
+  try {
+    // Traversable, since the embedded Postgres may run as another user; every secret in it is mode 0600.
+    mkdirSync(directory, { recursive: true, mode: 0o755 });
+    accessSync(directory, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new ConfigError(`DATA_DIR: ${directory} is not a folder that can be written (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'}).`, { cause: error });
+  }
+}
+
 export function openDataDir(directory: string, environment: Readonly<Record<string, string | undefined>>): KeptSecrets {
-  // Traversable, since the embedded Postgres may run as another user; every secret in it is mode 0600.
-  mkdirSync(directory, { recursive: true, mode: 0o755 });
+  makeDataDir(directory);
   return {
     keyPepper: environment['KEY_PEPPER'] || keep(directory, 'key-pepper'),
     secretsKey: environment['SECRETS_KEY'] || keep(directory, 'secrets-key'),

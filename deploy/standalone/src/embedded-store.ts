@@ -1,5 +1,6 @@
 /** The database of the all-in-one: the given one, else a private Postgres in the data folder. */
 import { startPostgres } from '@signalbox/local-stores/postgres';
+import { logLevelOf } from '@signalbox/runtime/config';
 import { createLog } from '@signalbox/runtime/log';
 import { resolve } from 'node:path';
 
@@ -16,7 +17,7 @@ export interface EmbeddedStore {
 export async function openEmbeddedStore(environment: Readonly<Record<string, string | undefined>>): Promise<EmbeddedStore> {
   const given = environment['DATABASE_URL'] ?? '';
   if (given !== '') return { databaseUrl: given, stop: () => Promise.resolve() };
-  const log = createLog({ service: 'postgres', level: environment['LOG_LEVEL'] || 'warn' });
+  const log = createLog({ service: 'postgres', level: logLevelOf(environment, 'warn') });
   const postgres = await startPostgres({ dataDir: `${resolve(environment['DATA_DIR'] || '.data')}/postgres`, log, niceness: NICENESS });
   return { databaseUrl: postgres.url, stop: () => postgres.stop() };
 }

@@ -1,6 +1,7 @@
 /** `npm start`. Prints one `ready` line on stdout; everything else goes to stderr. */
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { tuneProcess } from '@signalbox/runtime/process';
+import { makeDataDir } from './data-dir.js';
 import { openEmbeddedStore } from './embedded-store.js';
 
 const BODY = '{"model":"auto","messages":[{"role":"user","content":"Hello!"}]}';
@@ -10,7 +11,7 @@ if (existsSync('.env')) process.loadEnvFile('.env');
 tuneProcess();
 
 try {
-  mkdirSync(process.env['DATA_DIR'] || '.data', { recursive: true, mode: 0o755 });
+  makeDataDir(process.env['DATA_DIR'] || '.data');
   const opening = openEmbeddedStore(process.env);
   // Its failure is reported where it is awaited.
   opening.catch(() => undefined);

@@ -27,4 +27,11 @@ export const wholeNumberField = (minimum: number, maximum: number, fallback: num
 
 export const secretField = () => z.string().min(1, 'must not be empty').transform((value) => new Secret(value));
 
-export const logLevelField = () => z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info');
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export const logLevelField = (fallback: (typeof LOG_LEVELS)[number] = 'info') => z.enum(LOG_LEVELS).default(fallback);
+
+/** LOG_LEVEL alone, for what is logged before a service has its settings. Throws ConfigError. */
+export function logLevelOf(environment: Environment, fallback: (typeof LOG_LEVELS)[number]): string {
+  return loadConfig(z.object({ LOG_LEVEL: logLevelField(fallback) }), environment).LOG_LEVEL;
+}

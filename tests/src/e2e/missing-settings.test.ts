@@ -1,4 +1,7 @@
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 
@@ -24,6 +27,19 @@ describe('missing settings', () => {
     expect(code).toBe(1);
     expect(complaint).toContain(variable);
     expect(complaint).not.toMatch(/\n\s+at /);
+  }, 30_000);
+
+  test.each([
+    ['deploy/standalone', { LOG_LEVEL: 'loud', DATA_DIR: '.' }, 'LOG_LEVEL'],
+    ['deploy/standalone', { DATA_DIR: process.execPath }, 'DATA_DIR'],
+    ['deploy/split', { LOG_LEVEL: 'loud', DATA_DIR: '.' }, 'LOG_LEVEL'],
+    ['deploy/split', { DATA_DIR: process.execPath }, 'DATA_DIR'],
+  ])('%s refuses %j in a line that begins with what is wrong', async (program, environment, variable) => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'));
+    const { code, complaint } = await run(`${program}/dist/main.js`, { ...environment, DATA_DIR: resolve(folder, environment.DATA_DIR) });
+    rmSync(folder, { recursive: true, force: true });
+    expect(code).toBe(1);
+    expect(complaint.trim().split('\n')).toEqual([expect.stringContaining(`could not start: ${variable}: `)]);
   }, 30_000);
 
   test('the launcher refuses an unknown argument in one line', async () => {
