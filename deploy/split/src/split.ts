@@ -59,8 +59,20 @@ const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? St
 const present = (environment: Environment): Record<string, string> => Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''));
 const pick = (environment: Environment, names: readonly string[]): Record<string, string> => present(Object.fromEntries(names.map((name) => [name, environment[name]])));
 
+const ROLES = ['accounts', 'billing', 'quota', 'routing', 'sandbox', 'plugins', 'edge'];
+
+/** Throws an Error for a person when replicas are asked for of what does not run here. */
+function refuseUnknownRoles(replicas: ReadonlyMap<string, number>, environment: Environment): void {
+  // Whether there is an Ollama is not known yet.
+  const wanted = wantedWorkers(environment, true);
+  const known = [...ROLES, ...[...wanted, ...possibleWorkers(environment, wanted)].map(({ provider }) => `worker-${provider}`)];
+  const unknown = [...replicas.keys()].filter((role) => !known.includes(role));
+  if (unknown.length > 0) throw new Error(`--replicas: there is no ${unknown.join(', ')} here. Roles: ${[...ROLES, 'worker-<provider>'].join(', ')}.`);
+}
+
 export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
+  refuseUnknownRoles(replicas, environment);
   const secrets = openDataDir(dataDir, environment);
   const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: logLevelOf(environment, 'warn') }) });
   const keepers: ProcessKeeper[] = [];

@@ -42,6 +42,14 @@ describe('missing settings', () => {
     expect(complaint.trim().split('\n')).toEqual([expect.stringContaining(`could not start: ${variable}: `)]);
   }, 30_000);
 
+  test.each(['edg=2', 'worker-sim=2', 'worker-nobody=2'])('the launcher refuses replicas of a role that it does not run: %s', async (replicas) => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'));
+    const { code, complaint } = await run('deploy/split/dist/main.js', { DATA_DIR: folder }, ['--replicas', replicas]);
+    rmSync(folder, { recursive: true, force: true });
+    expect(code).toBe(1);
+    expect(complaint.trim().split('\n')).toEqual([expect.stringContaining(`there is no ${replicas.split('=')[0] ?? ''} here`)]);
+  }, 30_000);
+
   test('the launcher refuses an unknown argument in one line', async () => {
     const { code, complaint } = await run('deploy/split/dist/main.js', {}, ['--nonsense']);
     expect(code).toBe(1);
