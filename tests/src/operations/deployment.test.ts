@@ -312,6 +312,22 @@ test('cluster: the network allows the edges of the drawing, and no others', () =
   }
 });
 
+test('production: stores outside the cluster are reached by whom the base lets reach those inside, and by no others', () => {
+  interface Policy {
+    readonly podSelector: { readonly matchExpressions: readonly { readonly operator: string; readonly values: readonly string[] }[] };
+    readonly egress: readonly { readonly ports: readonly { readonly port: number }[] }[];
+  }
+  const outside = objectsOf(read('k8s/overlays/prod/egress.yaml')).map(({ spec }) => spec as unknown as Policy);
+  const inside = base.filter(({ kind }) => kind === 'NetworkPolicy');
+  for (const port of [5432, 6379, 4222]) {
+    const selected = outside.filter(({ egress }) => egress.some(({ ports }) => ports.some((each) => each.port === port))).flatMap(({ podSelector }) => podSelector.matchExpressions);
+    const reaching = inside.filter(({ spec }) => spec.egress?.some(({ ports }) => ports.some((each) => each.port === port))).map(({ metadata }) => metadata.name);
+    expect(selected).toHaveLength(1);
+    const allowed = inside.map(({ metadata }) => metadata.name).filter((name) => selected.every(({ operator, values }) => values.includes(name) === (operator === 'In')));
+    expect({ port, allowed }).toEqual({ port, allowed: reaching });
+  }
+});
+
 test('overlays build, when kubectl is here: one namespace each, all secrets of production by reference', () => {
   if (spawnSync('kubectl', ['version', '--client'], { timeout: 10_000 }).status !== 0) {
     // eslint-disable-next-line no-console -- said loudly: nothing was covered
