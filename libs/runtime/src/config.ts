@@ -14,7 +14,7 @@ export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shap
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(present);
   if (!parsed.success) {
-    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('\n'));
+    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${String(issue.path[0]) in present ? issue.message : 'is required, and is not set'}`).join('\n'));
   }
   return Object.freeze(parsed.data);
 }
