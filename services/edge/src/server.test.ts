@@ -163,8 +163,14 @@ describe('answers', () => {
     door.neighbours.calls[0]?.play(events.failed('PROVIDER_ERROR'));
     const text = await response.text();
     expect(text.startsWith(': keep-alive\n\n')).toBe(true);
-    expect(text).toContain('"finish_reason":"error"');
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+    // Nothing was given and nothing is charged, whatever the headers estimated.
+    expect(JSON.parse((text.split('\n\n').at(-3) ?? '').slice('data: '.length))).toMatchObject({
+      error: { code: 'all_models_unavailable' },
+      choices: [{ finish_reason: 'error' }],
+      usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+      x_router: { provider: 'a', cost_usd: 0, savings_usd: 0, routed_from: 'auto' },
+    });
   });
 });
 

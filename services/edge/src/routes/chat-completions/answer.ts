@@ -150,7 +150,7 @@ export class HttpAnswer implements Answer {
     const own = errorOfRefusal(refusal, clock.nowMs());
     const error = isUncounted(refusal) ? gate.noteInvalid(caller, own) : own;
     if (this.wire === undefined) gate.fail(response, requestId, error, caller, this.refusalMetadata(refusal));
-    else this.end(this.wire.error(this.take(), forVariant(error, caller.variant), settlement === undefined ? undefined : this.endOf(settlement)));
+    else this.end(this.wire.error(this.take(), forVariant(error, caller.variant), settlement === undefined ? this.endOfNothing(refusal) : this.endOf(settlement)));
   }
 
   abandon(): void {
@@ -227,6 +227,13 @@ export class HttpAnswer implements Answer {
     const figures = { costNanoUsd: BigInt(end.costNanoUsd), savingsNanoUsd: BigInt(end.savingsNanoUsd), attempts: this.attemptsAreTold ? undefined : settlement.attempts.length, healed };
     this.options.recorder?.end(figures.costNanoUsd, routerTrailers(figures));
     return { ...figures, usage: usageOf(settlement), provider, routerMetadata: this.metadataOf(settlement) };
+  }
+
+  /** Of attempts that all failed: their client got nothing and pays nothing, whatever the headers guessed. Undefined = what it costs is not known. */
+  private endOfNothing(refusal: Refusal): StreamEnd | undefined {
+    const last = refusal.kind === 'attempts' ? refusal.attempts.at(-1) : undefined;
+    if (refusal.kind !== 'attempts' || last === undefined) return undefined;
+    return { provider: last.provider, costNanoUsd: 0n, savingsNanoUsd: 0n, attempts: this.attemptsAreTold ? undefined : refusal.attempts.length, usage: { tokens: NO_TOKENS, cachedKnown: false, reasoningKnown: false }, routerMetadata: this.refusalMetadata(refusal) };
   }
 
   private priceVersion(provider: string, model: string): string | null {
