@@ -151,6 +151,9 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     },
   });
   app.use('/api/auth', enter, needsScope('keys'), createApiAuthRouter(control, repeats));
+  app.all('/api/auth', allow(['GET', 'POST']));
+  app.all('/api/auth/:id', allow(['GET', 'PATCH', 'DELETE']));
+  app.all('/api/auth/:id/rotate', allow(['POST']));
   app.use('/api/providers', enter, needsScope('keys'), createApiProvidersRouter(control, (provider) => providers.has(provider)));
   app.all('/api/providers', allow(['GET']));
   app.all('/api/providers/:provider', allow(['GET', 'PUT', 'DELETE']));
