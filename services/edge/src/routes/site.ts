@@ -56,16 +56,6 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   const app = express();
   const callers = new WeakMap<Request, { readonly caller: Caller; readonly requestId: string }>();
   const requestIds = new WeakMap<Request, string>();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', 'simple');
-  app.set('case sensitive routing', true);
-  app.use(helmet());
-  app.use((request: Request, _response: Response, next: () => void) => {
-    if (!isReadableUrl(request.url)) throw new ApiErrorException(apiError('invalid_value', { message: 'The address cannot be read: percent-encode it as UTF-8, without NUL characters.' }));
-    next();
-  });
-
   const requestIdOf = (request: Request): string => {
     const known = requestIds.get(request);
     if (known !== undefined) return known;
@@ -73,6 +63,17 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     requestIds.set(request, made);
     return made;
   };
+
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', 'simple');
+  app.set('case sensitive routing', true);
+  app.use(helmet());
+  app.use((request: Request, response: Response, next: () => void) => {
+    response.setHeader('x-request-id', requestIdOf(request));
+    if (!isReadableUrl(request.url)) throw new ApiErrorException(apiError('invalid_value', { message: 'The address cannot be read: percent-encode it as UTF-8, without NUL characters.' }));
+    next();
+  });
 
   const entered = (request: Request): { readonly caller: Caller; readonly requestId: string } => {
     const found = callers.get(request);
@@ -86,7 +87,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       const caller = await gate.enter(request, response, requestId);
       if (caller === undefined || !(await gate.admitControl(caller, response, requestId))) return;
       callers.set(request, { caller, requestId });
-      const headers: HeaderList = ['x-request-id', requestId];
+      const headers: HeaderList = [];
       gate.addHeaders(headers, caller.account.id);
       for (let i = 0; i + 1 < headers.length; i += 2) response.setHeader(headers[i] ?? '', headers[i + 1] ?? '');
       next();

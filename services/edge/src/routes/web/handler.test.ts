@@ -28,6 +28,11 @@ describe('the dashboard’s files', () => {
     const answer = await get('/');
     expect([answer.status, answer.headers.get('location')]).toEqual([302, '/dashboard']);
   });
+  test('every answer without a caller has an id of its own too', async () => {
+    const ids = await Promise.all(['/', '/dashboard', '/dashboard/assets/app-abc.js', '/openapi.json', '/nothing'].map(async (path) => (await get(path)).headers.get('x-request-id')));
+    for (const id of ids) expect(id).toMatch(/^req_[0-9A-Z]{26}$/);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
   test('every page is the same file under a nonce of its own, and is never kept', async () => {
     const pages = await Promise.all(['/dashboard', '/dashboard/requests/chatcmpl-1', '/dashboard/'].map((path) => get(path)));
     const nonces = pages.map((page) => /'nonce-([^']+)'/.exec(page.headers.get('content-security-policy') ?? '')?.[1] ?? '');
