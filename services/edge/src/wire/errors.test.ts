@@ -55,6 +55,27 @@ describe('errors', () => {
     expect(admissionToApiError(admission({ decision: 'BLOCKED_BY_LIVE', retryAfterMs: 60_000 }), 0)).toMatchObject({ status: 402, headers: { 'Retry-After': '5' }, metadata: { limit_source: 'in_flight' } });
   });
 
+  test.each([
+    ['COST_CAPPED', 402, 'cost_cap_exceeded', { limit_usd: 5_000_000_000n }],
+    ['TRIAL_EXHAUSTED', 402, 'trial_credit_exhausted', { limit_usd: 5_000_000_000n }],
+    ['ALLOTMENT_EXHAUSTED', 429, 'insufficient_quota', {}],
+  ] as const)('live requests in the way of %s: %i %s, to be tried again shortly', (blockedAs, status, code, figures) => {
+    const error = admissionToApiError(admission({ decision: 'BLOCKED_BY_LIVE', blockedAs, retryAfterMs: 1_000, resetsAtMs: '100000' }), 0);
+    expect(error).toMatchObject({ status, code, metadata: { limit_source: 'in_flight', resets_at: 100 } });
+    expect(error.metadata).toEqual({ limit_source: 'in_flight', resets_at: 100, ...(status === 402 ? { spend_usd: 4_999_999_999n, reserved_usd: 0n } : {}), ...figures });
+    expect(error.headers).toEqual({ 'Retry-After': '1', 'retry-after-ms': '1000' });
+    expect(forVariant(error, 'B')).toMatchObject({ status: 429, code: 'insufficient_quota', headers: { 'Retry-After': '1' } });
+  });
+
+  test.each([
+    ['TRIAL_EXHAUSTED', '5000000000', 'The trial credit is used up.'],
+    ['TRIAL_EXHAUSTED', '1000000000', 'Of the trial credit of $5.00, $1.00 is spent, and what is left is less than this request may cost.'],
+    ['ALLOTMENT_EXHAUSTED', '5000000000', 'The token allotment of this period is used up.'],
+    ['ALLOTMENT_EXHAUSTED', '1000000000', 'The token allotment of this period is 5000000000; 1000000000 are used, and what is left is less than this request may use.'],
+  ] as const)('%s with %s of 5000000000 spent says what is left', (decision, spendNanoUsd, message) => {
+    expect(admissionToApiError(admission({ decision, spendNanoUsd }), 0).message.startsWith(message)).toBe(true);
+  });
+
   test('an allotment that is used up waits for its reset', () => {
     expect(admissionToApiError(admission({ decision: 'ALLOTMENT_EXHAUSTED', resetsAtMs: '100000' }), 0)).toMatchObject({ status: 429, type: 'insufficient_quota', headers: { 'Retry-After': '100', 'x-should-retry': 'false' } });
   });

@@ -4,13 +4,14 @@ import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Failed__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
 import { formatUsd } from '@signalbox/kernel/money';
-import { apiError, type ApiError } from './errors.js';
+import { API_ERRORS, apiError, retryHeaders, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
 
 /** Wait told when no provider gave a hint (contract, section 7). */
 const ALL_FAILED_RETRY_AFTER_MS = 5_000;
 /** Characters of a client's model id that are repeated in a message. */
 const ECHO_MAX = 128;
+const MAY_FIT = 'A shorter prompt or a smaller max_tokens may fit.';
 
 function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]: JsonValue } {
   return {
@@ -27,7 +28,21 @@ function capMessage({ limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd }
   const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
   const figures = `The cost cap of this ${limitSource === 'key' ? 'key' : 'account'} is $${shortUsd(limit)}; $${shortUsd(spent)} is spent`;
   if (spent + held >= limit) return `${figures}.`;
-  return `${figures}, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.`;
+  return `${figures}, and what is left is less than this request may cost. ${MAY_FIT}`;
+}
+
+/** As above, of the trial credit. */
+function trialMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output): string {
+  const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
+  if (spent + held >= limit) return API_ERRORS.trial_credit_exhausted.message;
+  return `Of the trial credit of $${shortUsd(limit)}, $${shortUsd(spent)} is spent, and what is left is less than this request may cost. ${MAY_FIT}`;
+}
+
+/** As above, of an allotment, whose amounts are tokens. */
+function allotmentMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output): string {
+  const [limit, used, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
+  if (used + held >= limit) return 'The token allotment of this period is used up.';
+  return `The token allotment of this period is ${limit}; ${used} are used, and what is left is less than this request may use. ${MAY_FIT}`;
 }
 
 /** At least two decimals, no zeros behind them. */
@@ -50,17 +65,13 @@ export function admissionToApiError(admission: AdmitResponse__Output, nowMs: num
     case 'COST_CAPPED':
       return apiError('cost_cap_exceeded', { message: capMessage(admission), metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
     case 'TRIAL_EXHAUSTED':
-      return apiError('trial_credit_exhausted', { metadata: { ...capMetadata(admission), limit_source: 'account' } });
+      return apiError('trial_credit_exhausted', { message: trialMessage(admission), metadata: { ...capMetadata(admission), limit_source: 'account' } });
     case 'BLOCKED_BY_LIVE':
-      return apiError('cost_cap_exceeded', {
-        message: 'Requests that are still running hold the rest of a cost cap. Retry shortly.',
-        retryAfterMs: Math.min(5_000, Math.max(1_000, admission.retryAfterMs)),
-        metadata: { ...capMetadata(admission), limit_source: 'in_flight' },
-      });
+      return blockedToApiError(admission);
     case 'ALLOTMENT_EXHAUSTED': {
       const waitMs = resetMs ?? (admission.retryAfterMs > 0 ? admission.retryAfterMs : undefined);
       return apiError('insufficient_quota', {
-        message: 'The token allotment of this period is used up.',
+        message: allotmentMessage(admission),
         metadata: { limit_source: 'account', resets_at: resetsAtSeconds(admission) },
         ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }),
       });
@@ -68,6 +79,20 @@ export function admissionToApiError(admission: AdmitResponse__Output, nowMs: num
     case 'ADMITTED':
     case 'DECISION_UNSPECIFIED':
       assert(false, 'Only a refused admission becomes an error.');
+  }
+}
+
+/** Only requests that still run stand in the way: the status and code of the limit itself, but soon to be tried again. */
+function blockedToApiError(admission: AdmitResponse__Output): ApiError {
+  const retryAfterMs = Math.min(5_000, Math.max(1_000, admission.retryAfterMs));
+  const message = (what: string): string => `Requests that are still running hold the rest of ${what}. Retry shortly.`;
+  switch (admission.blockedAs) {
+    case 'ALLOTMENT_EXHAUSTED':
+      return { ...apiError('insufficient_quota', { message: message('the token allotment'), metadata: { limit_source: 'in_flight', resets_at: resetsAtSeconds(admission) } }), headers: retryHeaders(retryAfterMs) };
+    case 'TRIAL_EXHAUSTED':
+      return apiError('trial_credit_exhausted', { message: message('the trial credit'), retryAfterMs, metadata: { ...capMetadata(admission), limit_source: 'in_flight' } });
+    default:
+      return apiError('cost_cap_exceeded', { message: message('a cost cap'), retryAfterMs, metadata: { ...capMetadata(admission), limit_source: 'in_flight' } });
   }
 }
 

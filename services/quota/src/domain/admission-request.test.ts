@@ -55,3 +55,20 @@ test('an allotment of tokens over own credentials binds beside the hard one, and
   const { answers } = await used({ ...LIMITS, hardCap: true, byokTokens: '10000' }, ['own', 'own', 'managed', 'managed', 'managed']);
   expect(answers.map(({ decision }) => decision)).toEqual([ADMITTED, REFUSED, ADMITTED, ADMITTED, REFUSED]);
 });
+
+test.each<[string, Partial<Limits__Output>, string]>([
+  ['a hard allotment', { hardCap: true }, 'ALLOTMENT_EXHAUSTED'],
+  ['the trial credit', { trialCreditNanoUsd: '20000' }, 'TRIAL_EXHAUSTED'],
+  ['a cost cap', { caps: [{ scope: 'account', period: 'MONTH', capNanoUsd: '20000' }] }, 'COST_CAPPED'],
+])('live requests that hold the rest of %s block under its name', async (_name, limits, blockedAs) => {
+  const store = createMemoryStore({ clock: createFakeClock() });
+  await store.applyTotals('acct_1', { seq: 1n, totals: [], requestIds: [] }, store.latestEpoch());
+  const answers: AdmitResponse[] = [];
+  for (const requestId of ['r0', 'r1']) {
+    const admission = readAdmission({ ...REQUEST, requestId, amountNanoUsd: '15000', minAmountNanoUsd: '15000', tokens: '15000', minTokens: '15000', limits: { ...LIMITS, ...limits } }, undefined);
+    const verdict = await store.admit('acct_1', admission.command);
+    if (typeof verdict === 'string') throw new Error(`expected a verdict, not ${verdict}`);
+    answers.push(writeVerdict(admission, verdict));
+  }
+  expect(answers.map(({ decision, blockedAs: as }) => [decision, as])).toEqual([[ADMITTED, undefined], ['BLOCKED_BY_LIVE', blockedAs]]);
+});

@@ -95,6 +95,7 @@ export function writeVerdict({ command, walls, includedTokens }: Admission, verd
     response.limitNanoUsd = String(named.wall.limit);
     const endMs = periodEndMs(named.wall.period, nowMs, rules);
     if (endMs !== undefined) response.resetsAtMs = String(endMs);
+    if (decision === 'BLOCKED_BY_LIVE') response.blockedAs = named.refusal;
     if (decision === 'ALLOTMENT_EXHAUSTED' && endMs !== undefined) response.retryAfterMs = Math.min(endMs - nowMs, 2 ** 32 - 1);
   }
   return response;

@@ -199,6 +199,7 @@ export function writeAdmitResponse(w: Writer, m: AdmitResponse): void {
   if (m.roomNanoUsd !== undefined && m.roomNanoUsd !== null) { w.uint32(136); w.int64(m.roomNanoUsd); }
   if (m.roomTokens !== undefined && m.roomTokens !== null) { w.uint32(144); w.int64(m.roomTokens); }
   if (m.epoch !== undefined && m.epoch !== '') { w.uint32(154); w.string(m.epoch); }
+  if (m.blockedAs !== undefined && m.blockedAs !== null) { w.uint32(160); w.uint32(numberOfDecision(m.blockedAs)); }
 }
 export function readAdmitResponse(r: Reader, end: number): AdmitResponseOut {
   let v1: DecisionName = 'DECISION_UNSPECIFIED';
@@ -220,6 +221,7 @@ export function readAdmitResponse(r: Reader, end: number): AdmitResponseOut {
   let v17: string | undefined;
   let v18: string | undefined;
   let v19: string = '';
+  let v20: DecisionName | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -242,11 +244,12 @@ export function readAdmitResponse(r: Reader, end: number): AdmitResponseOut {
       case 136: v17 = r.int64(); break;
       case 144: v18 = r.int64(); break;
       case 154: v19 = r.string(end); break;
+      case 160: v20 = nameOfDecision(r.uint32()); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { decision: v1, retryAfterMs: v2, limitRequests: v3, remainingRequests: v4, resetRequestsMs: v5, limitTokens: v6, remainingTokens: v7, resetTokensMs: v8, limitSource: v9, limitNanoUsd: v10, spendNanoUsd: v11, reservedNanoUsd: v12, resetsAtMs: v13, periods: v14, heldNanoUsd: v15, heldTokens: v16, roomNanoUsd: v17, roomTokens: v18, epoch: v19 } as AdmitResponseOut;
+  return { decision: v1, retryAfterMs: v2, limitRequests: v3, remainingRequests: v4, resetRequestsMs: v5, limitTokens: v6, remainingTokens: v7, resetTokensMs: v8, limitSource: v9, limitNanoUsd: v10, spendNanoUsd: v11, reservedNanoUsd: v12, resetsAtMs: v13, periods: v14, heldNanoUsd: v15, heldTokens: v16, roomNanoUsd: v17, roomTokens: v18, epoch: v19, blockedAs: v20 } as AdmitResponseOut;
 }
 export function copyAdmitResponse(m: AdmitResponse): AdmitResponseOut {
   const v1 = m.decision !== undefined && m.decision !== null ? copyDecision(m.decision) : 'DECISION_UNSPECIFIED';
@@ -268,7 +271,8 @@ export function copyAdmitResponse(m: AdmitResponse): AdmitResponseOut {
   const v17 = m.roomNanoUsd !== undefined && m.roomNanoUsd !== null ? copyInt64(m.roomNanoUsd) : undefined;
   const v18 = m.roomTokens !== undefined && m.roomTokens !== null ? copyInt64(m.roomTokens) : undefined;
   const v19 = m.epoch !== undefined && m.epoch !== null ? m.epoch : '';
-  return { decision: v1, retryAfterMs: v2, limitRequests: v3, remainingRequests: v4, resetRequestsMs: v5, limitTokens: v6, remainingTokens: v7, resetTokensMs: v8, limitSource: v9, limitNanoUsd: v10, spendNanoUsd: v11, reservedNanoUsd: v12, resetsAtMs: v13, periods: v14, heldNanoUsd: v15, heldTokens: v16, roomNanoUsd: v17, roomTokens: v18, epoch: v19 } as AdmitResponseOut;
+  const v20 = m.blockedAs !== undefined && m.blockedAs !== null ? copyDecision(m.blockedAs) : undefined;
+  return { decision: v1, retryAfterMs: v2, limitRequests: v3, remainingRequests: v4, resetRequestsMs: v5, limitTokens: v6, remainingTokens: v7, resetTokensMs: v8, limitSource: v9, limitNanoUsd: v10, spendNanoUsd: v11, reservedNanoUsd: v12, resetsAtMs: v13, periods: v14, heldNanoUsd: v15, heldTokens: v16, roomNanoUsd: v17, roomTokens: v18, epoch: v19, blockedAs: v20 } as AdmitResponseOut;
 }
 
 export function writeReleaseRequest(w: Writer, m: ReleaseRequest): void {

@@ -25,6 +25,7 @@ export interface AdmitResponse {
   'roomNanoUsd'?: (number | string | Long);
   'roomTokens'?: (number | string | Long);
   'epoch'?: (string);
+  'blockedAs'?: (_signalbox_quota_v1_Decision);
   '_limitRequests'?: "limitRequests";
   '_remainingRequests'?: "remainingRequests";
   '_resetRequestsMs'?: "resetRequestsMs";
@@ -34,6 +35,7 @@ export interface AdmitResponse {
   '_resetsAtMs'?: "resetsAtMs";
   '_roomNanoUsd'?: "roomNanoUsd";
   '_roomTokens'?: "roomTokens";
+  '_blockedAs'?: "blockedAs";
 }
 
 export interface AdmitResponse__Output {
@@ -56,6 +58,7 @@ export interface AdmitResponse__Output {
   'roomNanoUsd'?: (string);
   'roomTokens'?: (string);
   'epoch': (string);
+  'blockedAs'?: (_signalbox_quota_v1_Decision__Output);
   '_limitRequests'?: "limitRequests";
   '_remainingRequests'?: "remainingRequests";
   '_resetRequestsMs'?: "resetRequestsMs";
@@ -65,4 +68,5 @@ export interface AdmitResponse__Output {
   '_resetsAtMs'?: "resetsAtMs";
   '_roomNanoUsd'?: "roomNanoUsd";
   '_roomTokens'?: "roomTokens";
+  '_blockedAs'?: "blockedAs";
 }
