@@ -75,21 +75,22 @@ type Found = { readonly kind: 'at'; readonly at: number } | { readonly kind: 'un
 function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): Found {
   const start = /[^ \t\r\n\uFEFF]/.exec(text);
   if (start === null) return { kind: 'unknown', from: 0 };
-  let at = Math.max(from, start.index);
+  let head = start.index;
   if (text.startsWith(THINK, start.index)) {
     const end = text.indexOf(THINK_END, start.index);
     if (end < 0) return { kind: 'unknown', from: 0 };
-    at = Math.max(at, end + THINK_END.length);
+    head = end + THINK_END.length;
   } else if (!isEnd && THINK.startsWith(text.slice(start.index))) return { kind: 'unknown', from: 0 };
   const leads = (position: number): boolean => FENCE_ONLY.test(text.slice(0, position));
+  // A scalar stands at the head or nowhere: a number within prose is none, wherever a stream is split.
   if (kind === 'any') {
-    const lead = LEAD.exec(text.slice(at))?.[0].length ?? 0;
-    const scalar = beginsScalar(text.slice(at + lead, at + lead + SCALAR_CHARS), isEnd);
+    const at = head + (LEAD.exec(text.slice(head))?.[0].length ?? 0);
+    const scalar = beginsScalar(text.slice(at, at + SCALAR_CHARS), isEnd);
     if (scalar === undefined) return { kind: 'unknown', from };
-    if (scalar) return { kind: 'at', at: at + lead };
+    if (scalar) return { kind: 'at', at };
   }
   const brackets = new RegExp(OPENS[kind]);
-  brackets.lastIndex = at;
+  brackets.lastIndex = Math.max(from, head);
   for (let bracket = brackets.exec(text); bracket !== null; bracket = brackets.exec(text)) {
     const position = bracket.index;
     const opens = opensValue(text, position);
