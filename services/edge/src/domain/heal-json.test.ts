@@ -32,6 +32,10 @@ const CASES: readonly (readonly [string, string, string, readonly HealStep[]])[]
   ['loses comments', '{"a":1, // one\n "b":2}', '{"a":1, \n "b":2}', ['syntax']],
   ['gets missing commas', '{"a":1 "b":2}', '{"a":1, "b":2}', ['syntax']],
   ['gets inner quotes escaped', '{"a":"say "hi" now","b":1}', '{"a":"say \\"hi\\" now","b":1}', ['syntax']],
+  ['keeps what stands behind a bracket in a string of single quotes', "{'a': 'x} y', 'b': [']']}", '{"a": "x} y", "b": ["]"]}', ['syntax']],
+  ['keeps what stands behind a bracket in a string of backticks', '{"a": `x} y`, "b": 2}', '{"a": "x} y", "b": 2}', ['syntax']],
+  ['keeps what stands behind a bracket in a comment', '{a: 1, /* } */ b: 2, // }\n c: 3}', '{"a": 1,  "b": 2, \n "c": 3}', ['syntax']],
+  ['takes no slashes of a URL for a comment', "{'a': http://x/y}\nor {so}", '{"a": "http://x/y"}', ['prose', 'syntax']],
   ['gets line breaks escaped', '{"a":"x\ny"}', '{"a":"x\\ny"}', ['syntax']],
 ];
 
@@ -168,6 +172,15 @@ describe('proof by fuzzing', () => {
       if (healed.isJson) expect(JSON.parse(healed.text)).toBeInstanceOf(Object);
       else expect(healed.text).toBe(text);
     }), { numRuns: 500 });
+  });
+
+  test('strings in single quotes keep each character, brackets too, or nothing is called healed', () => {
+    const words = fc.string({ unit: fc.constantFrom(...'ab {}[]é') });
+    fc.assert(fc.property(fc.dictionary(fc.string({ unit: fc.constantFrom(...'abc'), minLength: 1 }), words, { minKeys: 1 }), prose, (value, behind) => {
+      const text = `{${Object.entries(value).map(([key, word]) => `'${key}': '${word}'`).join(', ')}}`;
+      const healed = healJson(`${text} ${behind}`, 'object', false);
+      if (healed.isJson) expect(JSON.parse(healed.text)).toEqual({ ...value });
+    }), { numRuns: 300 });
   });
 
   test('a stream says the same wherever it is split', () => {

@@ -109,18 +109,47 @@ function isBalanced(text: string): boolean {
   return open === 0;
 }
 
-/** Where brackets and double-quoted strings say that the value ends; undefined = they do not. */
+/** Quotes that a string may stand in, by the one that opens it. */
+const QUOTES: ReadonlyMap<string, string> = new Map([['"', '"'], ["'", "'"], ['`', '`'], ['“', '”'], ['‘', '’']]);
+/** Behind the quote that ends a string, where it is not the double one. */
+const BEHIND_STRING = /[ \t\r\n]*(?:[,:}\]]|$)/y;
+
+/** The last character of the comment that begins at `at`, or `at` where none does. Two slashes within a word, as in a URL, begin none. */
+function endOfComment(text: string, at: number): number {
+  const next = text[at + 1];
+  if ((next !== '/' && next !== '*') || /[\w:.\-/]/.test(text[at - 1] ?? '')) return at;
+  const end = next === '/' ? text.indexOf('\n', at + 2) : text.indexOf('*/', at + 2);
+  return end < 0 ? text.length : next === '/' ? end : end + 1;
+}
+
+/** Where brackets, strings and comments say that the value ends; undefined = they do not. */
 function looseEnd(text: string): number | undefined {
   let depth = 0;
-  let isString = false;
+  /** That ends the open string, or empty. */
+  let quote = '';
+  /** The last character that was no blank: other quotes than the double one begin a string only where a value or key may. */
+  let before = '';
   for (let at = 0; at < text.length; at += 1) {
-    const character = text[at];
-    if (isString) {
+    const character = text[at] ?? '';
+    if (quote !== '') {
       if (character === '\\') at += 1;
-      else if (character === '"') isString = false;
-    } else if (character === '"') isString = true;
-    else if (character === '{' || character === '[') depth += 1;
+      else if (character === quote) {
+        BEHIND_STRING.lastIndex = at + 1;
+        if (quote === '"' || BEHIND_STRING.test(text)) quote = '';
+      }
+      continue;
+    }
+    if (character === '"' || '{[,:'.includes(before)) quote = QUOTES.get(character) ?? '';
+    if (character === '{' || character === '[') depth += 1;
     else if ((character === '}' || character === ']') && (depth -= 1) <= 0) return at + 1;
+    else if (character === '/') {
+      const end = endOfComment(text, at);
+      if (end > at) {
+        at = end;
+        continue;
+      }
+    }
+    if (!' \t\r\n'.includes(character)) before = character;
   }
   return undefined;
 }
