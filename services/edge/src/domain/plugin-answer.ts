@@ -6,8 +6,8 @@ export interface PluginTraces {
   readonly stages: readonly PipelineStage[];
   readonly citations: readonly Citation__Output[];
   readonly files: readonly FileRead__Output[];
-  /** Told of the decision of admission. */
-  readonly onAdmission?: (isAdmitted: boolean) => void;
+  /** The request is refused for what the client asked or has left: the plugins ran for nothing. */
+  readonly onWaste?: () => void;
 }
 
 interface Choice {
@@ -51,7 +51,7 @@ const parsed = (choices: Uint8Array): readonly Choice[] => JSON.parse(Buffer.fro
 
 /** Passes everything on to `inner`. Chunks are read only when there is something to annotate. */
 export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer {
-  const { stages, citations, files, onAdmission } = traces;
+  const { stages, citations, files, onWaste } = traces;
   const annotates = citations.length > 0 || files.length > 0;
   /** Text so far, by choice; needed to place citations. */
   const texts = new Map<number, string>();
@@ -92,10 +92,13 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
       });
       inner.body({ ...body, choices: Buffer.from(JSON.stringify(choices)) }, withPipeline(settlement));
     },
-    refuse: (refusal, settlement) => inner.refuse(refusal, settlement),
+    refuse: (refusal, settlement) => {
+      if (refusal.kind === 'routing' || refusal.kind === 'unbounded-parts') onWaste?.();
+      inner.refuse(refusal, settlement);
+    },
     decided: (plan) => inner.decided(plan),
     admitted: (admission) => {
-      onAdmission?.(admission.decision === 'ADMITTED');
+      if (admission.decision !== 'ADMITTED') onWaste?.();
       inner.admitted(admission);
     },
     abandon: () => inner.abandon(),

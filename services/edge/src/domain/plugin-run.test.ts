@@ -81,6 +81,21 @@ describe('refusals', () => {
   });
 });
 
+test('an account whose plugins run for requests that no model can serve is slowed down too', async () => {
+  const { run, fake, answer, prepared } = story({ ...nothing, stages: [stage] });
+  fake.plan = { ...planWith([]), refusal: 'MODEL_NOT_FOUND' };
+  for (let i = 0; i < 3; i += 1) await run();
+  expect(prepared).toHaveLength(2);
+  expect(answer.refusal).toMatchObject({ kind: 'plugins-flooded' });
+});
+
+test('an account is not slowed down for a fault of ours', async () => {
+  const { run, fake, prepared } = story({ ...nothing, stages: [stage] });
+  fake.routing.decide = () => Promise.reject(new Fault('peer_unavailable', 'down'));
+  for (let i = 0; i < 4; i += 1) await run();
+  expect(prepared).toHaveLength(4);
+});
+
 test('an account whose files cannot be read is slowed down too', async () => {
   const { run, answer, prepared } = story({ ...nothing, problem: { kind: 'invalid', plugin: 'web-search', param: 'messages', message: 'no' } });
   for (let i = 0; i < 3; i += 1) await run();

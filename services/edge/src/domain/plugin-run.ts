@@ -21,7 +21,7 @@ export interface PluginNeighbours {
   readonly plugins?: PluginsPort | undefined;
   /** The request with other messages (JSON text). */
   readonly withMessages?: ((request: ChatRequest, messages: Buffer) => ChatRequest) | undefined;
-  /** Watches accounts whose plugins ran for requests that admission then refused. */
+  /** Watches accounts whose plugins ran for requests that were then refused. */
   readonly wastedRuns?: FloodGuard | undefined;
   readonly clock: Clock;
 }
@@ -66,6 +66,7 @@ export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): 
   }
   const clash = prepared.tools.length === 0 ? undefined : toolProblem(request, prepared.tools);
   if (clash !== undefined) {
+    wastedRuns?.note(caller.account.id);
     answer.refuse({ kind: 'plugin-problem', problem: clash });
     return undefined;
   }
@@ -76,7 +77,7 @@ export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): 
       ...turn,
       request: withTheirTools(prepared.messages.length === 0 ? request : withMessages(request, Buffer.from(prepared.messages)), prepared.tools),
       ...(prepared.tools.length === 0 ? {} : { tools: serverTools(plugins, turn, prepared) }),
-      answer: createPluginAnswer(answer, { stages, citations: prepared.citations, files: prepared.files, onAdmission: (isAdmitted) => void (isAdmitted || wastedRuns?.note(caller.account.id)) }),
+      answer: createPluginAnswer(answer, { stages, citations: prepared.citations, files: prepared.files, onWaste: () => wastedRuns?.note(caller.account.id) }),
       silentSinceMs: startedMs,
       ...(feeNanoUsd > 0n ? { feeNanoUsd } : {}),
     },
