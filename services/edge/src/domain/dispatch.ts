@@ -3,7 +3,7 @@ import type { Body__Output, DispatchEvent__Output, DispatchRequest, End__Output,
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { Answer, AttemptReport, ClientListener, Route, Settlement } from './answer.js';
-import { healChoices, StreamHealing, type HealedAnswer, type HealedChunk, type HealingTerms, type SchemaCheck } from './healing.js';
+import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
 /** A reader that takes nothing for this long is cut (FAILURES, slow reader). */
@@ -83,7 +83,6 @@ const finishChunk = (reason: string): Buffer => Buffer.from(`[{"index":0,"delta"
 
 /** 200 that is not what was asked for. */
 const NOT_HEALED: Failed__Output = { ...failureOf('GARBAGE', true), status: 200 };
-const HEALING_FAILED: readonly string[] = ['failed'];
 
 const COMPLETE: AttemptResult = { kind: 'complete' };
 

@@ -24,6 +24,8 @@ export interface HealedAnswer {
 }
 
 const PLUGIN = 'json-healing';
+/** What is told of an answer that is not the JSON that was asked for. */
+export const HEALING_FAILED: readonly string[] = ['failed'];
 const ORDER: readonly HealStep[] = ['bom', 'fence', 'prose', 'syntax', 'closed'];
 
 type Json = Record<string, unknown>;

@@ -44,6 +44,8 @@ export class RoundAnswer implements Answer {
   end: RoundEnd | undefined;
   private readonly calls = new Map<number, GatheredCall>();
   private content = '';
+  /** Words of this round reached the client. */
+  hasShownWords = false;
   private readonly thoughts: Json = {};
   private readonly details: unknown[] = [];
 
@@ -52,6 +54,8 @@ export class RoundAnswer implements Answer {
     private readonly ours: ReadonlySet<string>,
     private readonly shown: Shown,
     private readonly nowMs: () => number,
+    /** The answer is to be JSON, and is healed: what a model says beside a call of ours is no part of it. */
+    private readonly isHealed: boolean,
   ) {}
 
   attend(listener: ClientListener): void {
@@ -138,6 +142,8 @@ export class RoundAnswer implements Answer {
       const place = this.takeCall(call, at);
       return place === undefined ? [] : [{ ...call, index: place }];
     });
+    if (this.isHealed && this.ourCalls().length > 0 && !this.hasClientCalls()) delete rest['content'];
+    this.hasShownWords ||= textOf(rest['content']) !== '';
     const says = Object.values(rest).some((value) => value !== null && value !== '' && value !== undefined);
     if (!says && theirs.length === 0) return undefined;
     const shownRole = this.shown.hasRole || role === undefined ? {} : { role };

@@ -164,6 +164,20 @@ describe('streams', () => {
     expect(fake.outcomes).toEqual(['a#1 DELIVERED followed', 'a#2 DELIVERED']);
   });
 
+  test('of JSON nothing is streamed but JSON: what the model says beside a call of ours stays with the model', async () => {
+    const json = { stream: true, needs: { ...requestWith().needs, responseFormat: 'json_object' } };
+    const beside = (text: string) => [events.role(), events.text(text), ...streaming(ours()).slice(1)];
+    const ending = [events.role(), events.text('{"a":42}'), events.finish(), events.end()];
+    const { answer, sent, run } = story({ request: json, rounds: [(call) => call.play(...beside('I will compute it.')), (call) => call.play(...ending)] });
+    expect((await run()).result).toBe('answered');
+    const wordsOf = (raw: readonly string[]): string => raw.flatMap((text) => (JSON.parse(text) as { delta?: { content?: string } }[]).map(({ delta }) => delta?.content ?? '')).join('');
+    expect([wordsOf(answer.raw), answer.settlement?.healed]).toEqual(['{"a":42}', []]);
+    expect(sent(1, 'messages')).toMatchObject([{}, { role: 'assistant', content: 'I will compute it.' }, { role: 'tool' }]);
+    const twice = story({ request: json, rounds: [(call) => call.play(...beside('{"a":0}')), (call) => call.play(...ending)] });
+    expect((await twice.run()).result).toBe('answered');
+    expect([wordsOf(twice.answer.raw), twice.answer.settlement?.healed]).toEqual(['{"a":0}{"a":42}', ['failed']]);
+  });
+
   test("calls of the client's tools are streamed with places of their own", async () => {
     const { answer, run } = story({ request: { stream: true }, tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...streaming(ours(), theirs))] });
     expect((await run()).result).toBe('answered');

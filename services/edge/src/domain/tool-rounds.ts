@@ -6,6 +6,7 @@ import { toFault, type Fault } from '@signalbox/kernel/fault';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
+import { HEALING_FAILED, healingTermsOf } from './healing.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
 import { continuedRequest } from './tool-request.js';
 import { written } from './tellings.js';
@@ -107,11 +108,15 @@ class Rounds {
   /** What they did spend, and a round has paid for. */
   private paidNanoUsd = 0n;
   private imagesLeft = IMAGES_MAX;
+  private readonly isHealed: boolean;
+  /** JSON was asked for, and words of a round before the last have reached the client. */
+  private isJsonSpoiled = false;
   private heartbeat: Timer | undefined;
   private tending: Timer | undefined;
 
   constructor(private readonly options: RoundsOptions) {
     const { clock, turn } = options;
+    this.isHealed = healingTermsOf(turn.request) !== undefined;
     this.shown = { hasContent: false, hasRole: false, clientCalls: 0, route: undefined, lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   }
 
@@ -136,7 +141,7 @@ class Rounds {
     let feeNanoUsd = turn.feeNanoUsd ?? 0n;
     let latest: RoundAnswer | undefined;
     for (let round = 1; ; round += 1) {
-      const gathering = new RoundAnswer(answer, tools.names, this.shown, () => clock.monotonicMs());
+      const gathering = new RoundAnswer(answer, tools.names, this.shown, () => clock.monotonicMs(), this.isHealed);
       const conducted = await dispatch({ ...turn, request, answer: gathering }, this.startOf(round, request), feeNanoUsd);
       // Only rounds after the first ask for room.
       if (conducted === 'no-room') return this.stopForCap(latest);
@@ -154,6 +159,7 @@ class Rounds {
       const calls = gathering.ourCalls();
       const isCalling = calls.length > 0 && !gathering.hasClientCalls() && !this.isStopped(end);
       if (!isCalling || round > tools.roundsMax) return this.give(gathering, end, calls.length > 0);
+      this.isJsonSpoiled ||= this.isHealed && gathering.hasShownWords;
       this.tend();
       const left = new AbortController();
       answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone: () => left.abort() });
@@ -282,7 +288,8 @@ class Rounds {
 
   /** The figures of all rounds. `ends` holds the last one's already. */
   private settled(settlement: Settlement): Settlement {
-    return { ...settlement, end: summed(this.ends.slice(0, -1), settlement.end), attempts: this.before, ...(this.stages.length === 0 ? {} : { pipeline: this.stages }) };
+    const healed = this.isJsonSpoiled ? { healed: HEALING_FAILED } : {};
+    return { ...settlement, end: summed(this.ends.slice(0, -1), settlement.end), attempts: this.before, ...healed, ...(this.stages.length === 0 ? {} : { pipeline: this.stages }) };
   }
 
   /** The last round's answer, without calls that the client knows nothing of. */
