@@ -22,6 +22,7 @@ import { createPostgresIndex, type PluginsSchema } from './adapters/postgres-ind
 import { createSandboxClient } from './adapters/sandbox-client.js';
 import { createRemoteBackend } from './adapters/search-backends.js';
 import type { PluginsConfig } from './config.js';
+import { createFairLine } from './domain/fair-line.js';
 import { createRegistry } from './domain/registry.js';
 import { createRunner } from './domain/run.js';
 import { createPluginsMetrics } from './metrics.js';
@@ -34,6 +35,9 @@ const STOP_GRACE_MS = 5_000;
 const SANDBOX_DEADLINE_MS = 30_000;
 /** Of calls that name none. */
 const WORKER_DEADLINE_MS = 5_000;
+/** PDFs by URL that are fetched or wait to be read, each of PDF_BYTES_MAX at most, and those of one account that may wait for their turn. */
+const PDF_FETCHES_MAX = 6;
+const PDF_FETCHES_WAITING_MAX = 20;
 
 export interface PluginsOptions {
   /** Addresses of workers with the operator's credential, by provider, once they are known: given when all services share one process, in the place of WORKERS and PROVIDERS. */
@@ -79,6 +83,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
         pdf: {
           read: createPdfProcess({ clock, timeoutMs: config.PDF_TIMEOUT_MS, memoryMib: config.PDF_MEMORY_MIB, processesMax: config.PDF_PROCESSES_MAX }),
           fetch: createFetchPdf(fetchFile, config.PDF_BYTES_MAX),
+          fetches: createFairLine({ placesMax: PDF_FETCHES_MAX, waitingOfAccountMax: PDF_FETCHES_WAITING_MAX }),
           cache: createPdfCache(),
           bytesMax: config.PDF_BYTES_MAX,
           timeoutMs: config.PDF_TIMEOUT_MS,

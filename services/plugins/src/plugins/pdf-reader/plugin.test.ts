@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { Conversation } from '@signalbox/plugin-kit/conversation';
 import { createPdfCache } from '../../adapters/pdf-files.js';
-import type { PdfProblem, PdfText } from '../../domain/ports.js';
+import { createFairLine } from '../../domain/fair-line.js';
+import type { FetchPdf, PdfProblem, PdfText } from '../../domain/ports.js';
 import { createPdfReader } from './plugin.js';
 
 const PDF = Buffer.from('%PDF-1.4 something');
@@ -14,7 +15,7 @@ function world(answer: PdfText | { readonly problem: PdfProblem } = TEXT) {
   const plugin = createPdfReader({
     read: () => Promise.resolve((reads += 1) > 0 ? answer : answer),
     fetch: (url) => Promise.resolve(url.endsWith('.pdf') ? { bytes: PDF } : { problem: 'The URL does not lead to a public address.' }),
-    cache: createPdfCache(), bytesMax: 1_000, timeoutMs: 1_000,
+    fetches: createFairLine({ placesMax: 2, waitingOfAccountMax: 3 }), cache: createPdfCache(), bytesMax: 1_000, timeoutMs: 1_000,
   });
   const run = async (file: object, over: { readonly accountId?: string; readonly zdr?: boolean; readonly options?: typeof OPTIONS } = {}) => {
     const conversation = new Conversation([{ role: 'user', content: [{ type: 'text', text: 'Read this' }, { type: 'file', file }] }]);
@@ -59,6 +60,37 @@ describe('a file', () => {
   test('a reader that is away is our fault: the run fails, the request is not refused', async () => {
     await expect(world({ problem: 'unavailable' }).run({ file_data: DATA })).rejects.toMatchObject({ name: 'PluginFailure', reason: 'reader_unavailable' });
   });
+});
+
+test('of all files by URL only a few are in memory at once, from the fetch until they are read', async () => {
+  let held = 0;
+  let most = 0;
+  const turns: (() => void)[] = [];
+  const fetch: FetchPdf = () => {
+    most = Math.max(most, (held += 1));
+    return Promise.resolve({ bytes: PDF });
+  };
+  const plugin = createPdfReader({
+    fetch, fetches: createFairLine({ placesMax: 2, waitingOfAccountMax: 3 }), cache: createPdfCache(), bytesMax: 1_000, timeoutMs: 1_000,
+    read: () => new Promise((resolve) => turns.push(() => {
+      held -= 1;
+      resolve(TEXT);
+    })),
+  });
+  const ask = (files: number) => {
+    const content = Array.from({ length: files }, (_, at) => ({ type: 'file', file: { file_data: `https://x.example/${String(at)}.pdf` } }));
+    return plugin.prepare?.({ requestId: 'r', user: '', accountId: 'a', options: OPTIONS, policy: { zdr: true, denyTraining: false }, conversation: new Conversation([{ role: 'user', content }]), signal: new AbortController().signal });
+  };
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const first = ask(5);
+  await settled();
+  await expect(ask(1)).rejects.toMatchObject({ name: 'PluginFailure', reason: 'reader_unavailable' });
+  for (let at = 0; at < 5; at += 1) {
+    turns.shift()?.();
+    await settled();
+  }
+  expect((await first)?.detail).toMatchObject({ files: 5 });
+  expect(most).toBe(2);
 });
 
 test('a text is kept for the account that sent it, by content and pages, and not at all under zero data retention', async () => {

@@ -2,6 +2,7 @@
 import type { PlacedPart } from '@signalbox/plugin-kit/conversation';
 import { PluginFailure, PluginRefusal, type Plugin } from '@signalbox/plugin-kit/plugin';
 import { createHash } from 'node:crypto';
+import type { FairLine } from '../../domain/fair-line.js';
 import type { FetchPdf, PdfCache, PdfProblem, PdfText, ReadPdf } from '../../domain/ports.js';
 import { MANIFEST, type PdfReaderOptions } from './manifest.js';
 
@@ -25,6 +26,8 @@ const SENTENCES: Record<Exclude<PdfProblem, 'unavailable'>, string> = {
 export interface PdfReaderNeeds {
   readonly read: ReadPdf;
   readonly fetch: FetchPdf;
+  /** Files that are fetched are in memory until they are read: so many at once, of all requests. */
+  readonly fetches: FairLine;
   readonly cache: PdfCache;
   readonly bytesMax: number;
   /** Longest a file may take to read, in milliseconds. */
@@ -70,7 +73,7 @@ function render(name: string, { pageCount, pages, isCut }: PdfText): string {
   return `<file name="${name}" pages="${pageCount}">\n${texts.join('\n\n')}\n</file>`;
 }
 
-export function createPdfReader({ read, fetch, cache, bytesMax, timeoutMs }: PdfReaderNeeds): Plugin<PdfReaderOptions> {
+export function createPdfReader({ read, fetch, fetches, cache, bytesMax, timeoutMs }: PdfReaderNeeds): Plugin<PdfReaderOptions> {
   const bytesOf = async ({ source, param }: Wanted, signal: AbortSignal): Promise<Buffer> => {
     if ('url' in source) {
       const fetched = await fetch(source.url, signal);
@@ -81,6 +84,17 @@ export function createPdfReader({ read, fetch, cache, bytesMax, timeoutMs }: Pdf
     return Buffer.from(source.base64, 'base64');
   };
 
+  /** `work` for a file that has to be fetched first waits for its turn. */
+  const inTurn = async <Result>({ source }: Wanted, accountId: string, signal: AbortSignal, work: () => Promise<Result>): Promise<Result> => {
+    if (!('url' in source)) return work();
+    if (!(await fetches.enter(accountId, signal))) throw new PluginFailure('reader_unavailable');
+    try {
+      return await work();
+    } finally {
+      fetches.leave(accountId);
+    }
+  };
+
   return {
     manifest: { ...MANIFEST, timeoutMs: timeoutMs + SPARE_MS },
     // Read here, kept only in this process's memory, and under zero data retention not at all.
@@ -89,7 +103,7 @@ export function createPdfReader({ read, fetch, cache, bytesMax, timeoutMs }: Pdf
       const wanted = conversation.parts('file').flatMap((placed) => wantedOf(placed) ?? []);
       if (wanted.length > FILES_MAX) throw new PluginRefusal('messages', `At most ${FILES_MAX} PDF files are read for one request.`);
       const results = await Promise.all(
-        wanted.map(async (one) => {
+        wanted.map((one) => inTurn(one, accountId, signal, async () => {
           const bytes = await bytesOf(one, signal);
           if (bytes.length > bytesMax) throw new PluginRefusal(`${one.param}.file_data`, SENTENCES['too-large']);
           if (!bytes.subarray(0, SIGNATURE_WITHIN).includes(SIGNATURE)) throw new PluginRefusal(`${one.param}.file_data`, SENTENCES['not-pdf']);
@@ -103,7 +117,7 @@ export function createPdfReader({ read, fetch, cache, bytesMax, timeoutMs }: Pdf
           }
           if (known === undefined && !policy.zdr) cache.set(key, text);
           return { ...one, hash, text, isCached: known !== undefined };
-        }),
+        })),
       );
       const pages = results.flatMap(({ text }) => text.pages);
       const scanned = pages.filter(({ isScanned }) => isScanned).length;
