@@ -23,6 +23,11 @@ export function textOf(content: unknown): string {
   return content.flatMap((part: unknown) => (isObject(part) && typeof part['text'] === 'string' ? [part['text']] : [])).join('\n');
 }
 
+/** The first characters of a text. One that the cut would split is left out: half of it is no text, and providers refuse a request that holds such a half. */
+export function firstChars(text: string, max: number): string {
+  return text.length <= max ? text : text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '');
+}
+
 export class Conversation {
   private readonly messages: Message[];
   private readonly blocks: string[] = [];

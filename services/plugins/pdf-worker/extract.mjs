@@ -43,7 +43,7 @@ async function read() {
       if (typeof item.str === 'string') text += item.str;
       if (item.hasEOL === true) text += '\n';
       if (chars + text.length > maxChars) {
-        text = text.slice(0, maxChars - chars);
+        text = text.slice(0, maxChars - chars).replace(/[\uD800-\uDBFF]$/, '');
         isCut = true;
         break;
       }

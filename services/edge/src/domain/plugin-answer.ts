@@ -1,5 +1,6 @@
 /** The answer of a request with plugins: annotations go into it, and what ran goes with its figures. */
 import type { Citation__Output, FileRead__Output } from '@signalbox/contracts/plugins';
+import { firstChars } from '@signalbox/plugin-kit/conversation';
 import type { Answer, PipelineStage, Settlement } from './answer.js';
 
 export interface PluginTraces {
@@ -42,7 +43,7 @@ export function annotationsOf(text: string, { citations, files }: Pick<PluginTra
   const cited = citations.flatMap(({ marker, url, title, content }): UrlCitation[] => {
     const found = [...placesOf(text, marker), ...placesOf(text, url)].sort(([a], [b]) => a - b).slice(0, PLACES_MAX);
     const places = found.length === 0 ? [[0, 0] as const] : found;
-    return places.map(([start, end]) => ({ type: 'url_citation', url_citation: { url, title, content: content.slice(0, CONTENT_CHARS_MAX), start_index: start, end_index: end } }));
+    return places.map(([start, end]) => ({ type: 'url_citation', url_citation: { url, title, content: firstChars(content, CONTENT_CHARS_MAX), start_index: start, end_index: end } }));
   });
   return [...cited, ...files.map(({ hash, name }): FileAnnotation => ({ type: 'file', file: { hash, name } }))];
 }

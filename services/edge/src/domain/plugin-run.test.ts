@@ -189,5 +189,6 @@ test('annotations come before the end of a stream, once, at their places in the 
 test('a source is annotated where its mark or URL stands, and at 0 to 0 where the answer does not name it', () => {
   const sources = [{ marker: '[1]', url: 'https://a.example/', title: 'A', content: 'a' }, { marker: '[2]', url: 'https://b.example/', title: 'B', content: 'b' }];
   const places = annotationsOf('see https://a.example/ and [1]', { citations: sources, files: [{ hash: 'h', name: 'f.pdf' }] }).map((one) => (one.type === 'file' ? one.file.name : [one.url_citation.title, one.url_citation.start_index, one.url_citation.end_index]));
+  expect(annotationsOf('', { citations: [{ ...sources[0], content: `${'a'.repeat(499)}😀` } as never], files: [] })).toMatchObject([{ url_citation: { content: 'a'.repeat(499) } }]);
   expect(places).toEqual([['A', 4, 22], ['A', 27, 30], ['B', 0, 0], 'f.pdf']);
 });

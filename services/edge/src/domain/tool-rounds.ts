@@ -4,6 +4,7 @@ import type { End__Output, Outcome } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
+import { firstChars } from '@signalbox/plugin-kit/conversation';
 import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import { HEALING_FAILED, healingTermsOf } from './healing.js';
@@ -218,7 +219,7 @@ class Rounds {
         const outcome = given[index];
         if (outcome === undefined) continue;
         this.imagesLeft += terms.imagesMax - outcome.images.length;
-        outcomes[at] = { ...outcome, content: outcome.content.slice(0, SPENDING_CONTENT_CHARS_MAX) };
+        outcomes[at] = { ...outcome, content: firstChars(outcome.content, SPENDING_CONTENT_CHARS_MAX) };
       }
       // A call that was given up may have been paid for all the same.
       if (!byok && !signal.aborted) this.unpaidNanoUsd = feesOf(given);

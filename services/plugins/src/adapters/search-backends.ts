@@ -1,4 +1,5 @@
 /** Search services that the operator may put in the place of the built-in index. */
+import { firstChars } from '@signalbox/plugin-kit/conversation';
 import { PluginFailure } from '@signalbox/plugin-kit/plugin';
 import type { Secret } from '@signalbox/runtime/secret';
 import { request } from '@signalbox/runtime/http-client';
@@ -38,7 +39,7 @@ function resultsOf(list: unknown, content: readonly string[]): readonly SearchRe
 /** The words of a query that bound it to domains, for services that know no other way. */
 function withDomains({ text, includeDomains, excludeDomains }: SearchQuestion): string {
   const only = includeDomains.map((domain) => `site:${domain}`).join(' OR ');
-  return [text.slice(0, QUERY_CHARS_MAX), only, ...excludeDomains.map((domain) => `-site:${domain}`)].filter((part) => part !== '').join(' ');
+  return [firstChars(text, QUERY_CHARS_MAX), only, ...excludeDomains.map((domain) => `-site:${domain}`)].filter((part) => part !== '').join(' ');
 }
 
 async function ask(url: string, { signal, ...options }: { readonly method: 'GET' | 'POST'; readonly headers: Readonly<Record<string, string>>; readonly body?: string; readonly signal: AbortSignal }): Promise<Json> {
@@ -90,7 +91,7 @@ export function createRemoteBackend({ name, url, key }: RemoteBackendOptions): S
         return resultsOf(isObject(web) ? web['results'] : undefined, ['description', 'extra_snippets']);
       }
       case 'tavily': {
-        const body = JSON.stringify({ query: text.slice(0, QUERY_CHARS_MAX), max_results: limit, ...(includeDomains.length === 0 ? {} : { include_domains: includeDomains }), ...(excludeDomains.length === 0 ? {} : { exclude_domains: excludeDomains }) });
+        const body = JSON.stringify({ query: firstChars(text, QUERY_CHARS_MAX), max_results: limit, ...(includeDomains.length === 0 ? {} : { include_domains: includeDomains }), ...(excludeDomains.length === 0 ? {} : { exclude_domains: excludeDomains }) });
         return resultsOf((await ask(url ?? URLS.tavily, { method: 'POST', headers: { ...accept, 'content-type': 'application/json', authorization: `Bearer ${key?.unwrap() ?? ''}` }, body, signal }))['results'], ['content']);
       }
     }

@@ -1,6 +1,6 @@
 /** Runs the plugins of a request: checks first, then one after another, each in its time. */
 import type { Clock } from '@signalbox/kernel/clock';
-import { Conversation } from '@signalbox/plugin-kit/conversation';
+import { Conversation, firstChars } from '@signalbox/plugin-kit/conversation';
 import type { OptionSpecs, OptionValues } from '@signalbox/plugin-kit/manifest';
 import { readOptions } from '@signalbox/plugin-kit/options';
 import { PluginFailure, PluginRefusal, type AnyPlugin, type CitedSource, type DataPolicy, type OwnCredential, type Prepared, type StageDetail, type ToolDefinition, type ToolImage } from '@signalbox/plugin-kit/plugin';
@@ -202,7 +202,7 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
       try {
         const result = await inTime(timeoutMs, signal, (own) => plugin.runTool?.({ requestId, accountId, options, policy, name: call.name, arguments: given, byok, ownCredentials, signal: own }) ?? Promise.reject(new PluginFailure('internal')));
         const fee = result.isFailed ? 0n : registry.feeNanoUsd(id) + (result.costNanoUsd ?? 0n);
-        return { content: result.content.slice(0, TOOL_CONTENT_CHARS_MAX), images: result.isFailed ? [] : (result.images ?? []), stage: stageOf(id, id, startedMs, result.isFailed ? 'failed' : 'completed', fee, result.detail ?? {}) };
+        return { content: firstChars(result.content, TOOL_CONTENT_CHARS_MAX), images: result.isFailed ? [] : (result.images ?? []), stage: stageOf(id, id, startedMs, result.isFailed ? 'failed' : 'completed', fee, result.detail ?? {}) };
       } catch (error) {
         const reason = reasonOf(error);
         return { content: `Error: the tool could not be run (${reason}).`, images: [], stage: stageOf(id, id, startedMs, 'failed', 0n, { reason }) };

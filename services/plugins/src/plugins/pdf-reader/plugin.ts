@@ -1,5 +1,5 @@
 /** pdf-reader: file parts that are PDFs become text with page marks, before routing. */
-import type { PlacedPart } from '@signalbox/plugin-kit/conversation';
+import { firstChars, type PlacedPart } from '@signalbox/plugin-kit/conversation';
 import { PluginFailure, PluginRefusal, type Plugin } from '@signalbox/plugin-kit/plugin';
 import { createHash } from 'node:crypto';
 import type { FairLine } from '../../domain/fair-line.js';
@@ -46,7 +46,7 @@ function nameOf(filename: unknown, url: string | undefined): string {
   const last = url !== undefined && URL.canParse(url) ? (new URL(url).pathname.split('/').at(-1) ?? '') : '';
   const name = typeof filename === 'string' && filename !== '' ? filename : last;
   // Into an attribute of our own mark: nothing that could end it.
-  return (name === '' ? 'document.pdf' : name).replace(/[\p{Cc}"<>&]/gu, ' ').trim().slice(0, NAME_CHARS_MAX);
+  return firstChars((name === '' ? 'document.pdf' : name).replace(/[\p{Cc}"<>&]/gu, ' ').trim(), NAME_CHARS_MAX);
 }
 
 /** The parts that are PDFs by what is said of them, or may be; others are left for models that read files. */

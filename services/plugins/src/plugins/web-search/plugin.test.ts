@@ -33,6 +33,19 @@ test("domains hold whatever the backend answers; the client's own words replace 
   await expect(run(fixed, {}, ' ')).rejects.toMatchObject({ reason: 'no_question' });
 });
 
+test('a long text is cut between characters, never within one', async () => {
+  const asked: string[] = [];
+  const { prepared, messages } = await run({
+    name: 'long',
+    search: ({ text }) => {
+      asked.push(text);
+      return Promise.resolve([{ url: 'https://a.example/', title: 'A', content: `${'a'.repeat(1_999)}😀 and more` }]);
+    },
+  }, {}, `${'b'.repeat(399)}😀?`);
+  expect([asked, prepared?.citations?.map(({ content }) => content)]).toEqual([['b'.repeat(399)], ['a'.repeat(1_999)]]);
+  expect(JSON.stringify(messages)).not.toMatch(/\\ud[89a-f]/);
+});
+
 test.each([['none', false, false], ['no-training', false, true], ['zdr', true, true]] as const)('a backend that guarantees %s', (guarantee, zdr, deny) => {
   const { allows } = createWebSearch({ backend: fixed, guarantee });
   expect([allows({ zdr: true, denyTraining: false }, OPTIONS), allows({ zdr: false, denyTraining: true }, OPTIONS), allows({ zdr: false, denyTraining: false }, OPTIONS)]).toEqual([zdr, deny, true]);

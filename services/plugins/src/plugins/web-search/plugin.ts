@@ -1,4 +1,5 @@
 /** web-search: results of one search as a system block, cited by number. */
+import { firstChars } from '@signalbox/plugin-kit/conversation';
 import { PluginFailure, type Plugin } from '@signalbox/plugin-kit/plugin';
 import { domainOf, hostOf, isInDomain } from '../../domain/passages.js';
 import type { SearchBackend } from '../../domain/ports.js';
@@ -19,7 +20,7 @@ export function createWebSearch({ backend, guarantee }: { readonly backend: Sear
     // Who keeps nothing cannot train on it either.
     allows: ({ zdr, denyTraining }) => (!zdr || guarantee === 'zdr') && (!denyTraining || guarantee !== 'none'),
     prepare: async ({ conversation, options, signal }) => {
-      const text = oneLine(conversation.lastUserText()).slice(0, QUERY_CHARS_MAX);
+      const text = firstChars(oneLine(conversation.lastUserText()), QUERY_CHARS_MAX);
       if (text === '') throw new PluginFailure('no_question');
       const includeDomains = options.include_domains.map(domainOf);
       const excludeDomains = options.exclude_domains.map(domainOf);
@@ -31,7 +32,7 @@ export function createWebSearch({ backend, guarantee }: { readonly backend: Sear
           return (includeDomains.length === 0 || includeDomains.some((domain) => isInDomain(host, domain))) && !excludeDomains.some((domain) => isInDomain(host, domain));
         })
         .slice(0, options.max_results)
-        .map(({ url, title, content }, index) => ({ url, title: oneLine(title), content: content.trim().slice(0, RESULT_CHARS_MAX), marker: `[${index + 1}]` }));
+        .map(({ url, title, content }, index) => ({ url, title: oneLine(title), content: firstChars(content.trim(), RESULT_CHARS_MAX), marker: `[${index + 1}]` }));
       const block = [options.search_prompt === '' ? INSTRUCTION : options.search_prompt, ...results.map(({ marker, title, url, content }) => `${marker} ${title}\n${url}\n${content}`)].join('\n\n');
       return {
         apply: (changed) => {
