@@ -41,9 +41,9 @@ export class Conversation {
     });
   }
 
-  /** Text of the last message of a user; empty when there is none. */
+  /** Text of the last message of a user, to look things up by; empty when there is none. NUL characters, which no store takes, are blanks. */
   lastUserText(): string {
-    return textOf(this.messages.findLast((message) => message.role === 'user')?.content);
+    return textOf(this.messages.findLast((message) => message.role === 'user')?.content).replaceAll('\0', ' ');
   }
 
   /** Parts of that type in messages of users, in order. */

@@ -20,6 +20,11 @@ test.each([
   expect(factsOf(text).map(({ topic }) => topic)).toEqual(topics);
 });
 
+test('what is looked up and kept has no NUL character, which no store takes', () => {
+  const text = new Conversation([{ role: 'user', content: 'I live\0 in Oslo.' }]).lastUserText();
+  expect(factsOf(text)).toEqual([{ topic: 'home', text: 'I live in Oslo.' }]);
+});
+
 test('a long text without end is bounded in time and facts', () => {
   expect(factsOf('I like tea number 1. '.repeat(50_000)).length).toBeLessThanOrEqual(20);
   expect(factsOf(Array.from({ length: 500 }, (_, index) => `I like tea ${index}.`).join(' ')).length).toBe(20);
