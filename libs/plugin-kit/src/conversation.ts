@@ -31,6 +31,8 @@ export function firstChars(text: string, max: number): string {
 export class Conversation {
   private readonly messages: Message[];
   private readonly blocks: string[] = [];
+  /** Parts that stand in the place of a client's own. */
+  private readonly replacements = new Set<unknown>();
   private isChanged = false;
 
   /** `messages` is the JSON array that edge has validated. Throws on anything else. */
@@ -41,9 +43,10 @@ export class Conversation {
     });
   }
 
-  /** Text of the last message of a user, to look things up by; empty when there is none. NUL characters, which no store takes, are blanks. */
+  /** What the user wrote in the last of its messages, to look things up by: without texts of files that were put there since, empty when there is none. NUL characters, which no store takes, are blanks. */
   lastUserText(): string {
-    return textOf(this.messages.findLast((message) => message.role === 'user')?.content).replaceAll('\0', ' ');
+    const content = this.messages.findLast((message) => message.role === 'user')?.content;
+    return textOf(Array.isArray(content) ? content.filter((part) => !this.replacements.has(part)) : content).replaceAll('\0', ' ');
   }
 
   /** Parts of that type in messages of users, in order. */
@@ -61,6 +64,7 @@ export class Conversation {
     if (found === undefined || !Array.isArray(found.content)) return;
     const content = [...(found.content as readonly unknown[])];
     content[part] = value;
+    this.replacements.add(value);
     this.messages[message] = { ...found, content };
     this.isChanged = true;
   }

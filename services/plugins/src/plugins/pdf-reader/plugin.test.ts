@@ -34,6 +34,12 @@ describe('a file', () => {
     expect(prepared).toMatchObject({ files: [{ name: 'a b .pdf' }], detail: { files: 1, pages: 2, scanned_pages: 1 } });
   });
 
+  test('is no part of what is searched for then: the question alone is', async () => {
+    const conversation = new Conversation([{ role: 'user', content: [{ type: 'file', file: { file_data: DATA } }, { type: 'text', text: 'Who wrote it?' }] }]);
+    conversation.replacePart({ message: 0, part: 0, value: {} }, { type: 'text', text: '<file>Alpha</file>' });
+    expect([conversation.lastUserText(), JSON.stringify(conversation.changed())]).toEqual(['Who wrote it?', expect.stringContaining('Alpha')]);
+  });
+
   test('by URL goes through the guarded fetch; what that refuses is told with its place', async () => {
     const { run } = world();
     expect((await run({ file_data: 'https://x.example/report.pdf' })).prepared?.files).toMatchObject([{ name: 'report.pdf' }]);
