@@ -72,8 +72,8 @@ describe('the checker', () => {
   test('starts its thread when it is first asked, and ends it after a minute of silence', async () => {
     const { clock, threads, checker } = fakeChecker();
     expect(threads).toEqual([]);
-    const first = checker.check('{}', '1');
-    const second = checker.check('{}', '2');
+    const first = checker.check('a', '{}', '1');
+    const second = checker.check('a', '{}', '2');
     threads[0]?.answer(3, false);
     threads[0]?.answer(2, true);
     expect(await Promise.all([first, second])).toEqual([true, false]);
@@ -83,32 +83,50 @@ describe('the checker', () => {
 
   test('a schema that hangs the thread is dropped with it and not asked again; others are', async () => {
     const { clock, threads, checker } = fakeChecker();
-    const hostile = checker.check('{"pattern":"(a+)+$"}', '"x"');
-    const behind = checker.check('{}', '1');
+    const hostile = checker.check('a', '{"pattern":"(a+)+$"}', '"x"');
+    const behind = checker.check('b', '{"b":1}', '1');
     clock.advance(1_000);
-    expect(await Promise.all([hostile, behind])).toEqual([undefined, undefined]);
+    expect(await hostile).toBeUndefined();
     expect(threads[0]?.isEnded).toBe(true);
-    expect(await checker.check('{"pattern":"(a+)+$"}', '"x"')).toBeUndefined();
-    expect(threads.length).toBe(1);
-    const fine = checker.check('{}', '1');
+    // What stood behind it is no worse for it.
+    threads[1]?.answer(threads[1].asked.at(-1) ?? 0, false);
+    expect(await behind).toBe(false);
+    expect(await checker.check('a', '{"pattern":"(a+)+$"}', '"x"')).toBeUndefined();
+    expect(threads.length).toBe(2);
+    const fine = checker.check('a', '{}', '1');
     threads[1]?.answer(threads[1].asked.at(-1) ?? 0, true);
     expect(await fine).toBe(true);
     await checker.stop();
     expect(clock.pendingTimers()).toBe(0);
   });
 
+  test('an account that hangs the thread again and again is not asked for until the minute is over; others are', async () => {
+    const { clock, threads, checker } = fakeChecker();
+    const hostile = Array.from({ length: 5 }, (_, at) => checker.check('a', `{"hostile":${String(at)}}`, '"x"'));
+    const other = checker.check('b', '{}', '1');
+    for (let at = 0; at < 3; at += 1) clock.advance(1_000);
+    expect(await Promise.all(hostile)).toEqual(hostile.map(() => undefined));
+    threads.at(-1)?.answer(threads.at(-1)?.asked.at(-1) ?? 0, true);
+    expect([await other, await checker.check('a', '{}', '1'), threads.length]).toEqual([true, undefined, 4]);
+    clock.advance(60_000);
+    const later = checker.check('a', '{}', '1');
+    threads.at(-1)?.answer(threads.at(-1)?.asked.at(-1) ?? 0, true);
+    expect(await later).toBe(true);
+    await checker.stop();
+  });
+
   test('a slow start is waited for, and blamed on no schema', async () => {
     const { clock, threads, checker } = fakeChecker({ isSlow: true });
-    const first = checker.check('{}', '1');
+    const first = checker.check('a', '{}', '1');
     clock.advance(4_999);
     threads[0]?.answer(1, true);
     threads[0]?.answer(2, true);
     expect(await first).toBe(true);
     const other = fakeChecker({ isSlow: true });
-    const never = other.checker.check('{}', '1');
+    const never = other.checker.check('a', '{}', '1');
     other.clock.advance(5_000);
     expect(await never).toBeUndefined();
-    const again = other.checker.check('{}', '1');
+    const again = other.checker.check('a', '{}', '1');
     other.threads[1]?.answer(3, true);
     other.threads[1]?.answer(4, false);
     expect(await again).toBe(false);
@@ -117,10 +135,10 @@ describe('the checker', () => {
 
   test('a thread that dies, and a stop, leave nobody waiting', async () => {
     const { clock, threads, checker } = fakeChecker();
-    const first = checker.check('{}', '1');
+    const first = checker.check('a', '{}', '1');
     threads[0]?.exit();
     expect(await first).toBeUndefined();
-    const second = checker.check('{"a":1}', '1');
+    const second = checker.check('a', '{"a":1}', '1');
     await checker.stop();
     expect(await second).toBeUndefined();
     expect(clock.pendingTimers()).toBe(0);

@@ -1,6 +1,7 @@
 /** Asks the thread of schemas; starts it when it is needed, ends it when it hangs or has long been idle. */
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { createFloodGuard } from '../domain/flood.js';
 import type { SchemaCheck } from '../domain/healing.js';
 
 /** A schema is compiled in a few milliseconds; a pattern that backtracks for ever is not waited for. */
@@ -13,6 +14,10 @@ const WAITING_MAX = 256;
 const TEXT_CHARS_MAX = 1_048_576;
 /** A schema that hung the thread is not asked again; the oldest is forgotten. */
 const HOSTILE_MAX = 100;
+/** An account whose schemas hung the thread more often within a minute is not asked for until the minute is over: all accounts share the thread. */
+const HANGS_PER_MINUTE_MAX = 2;
+/** How often what stood behind a schema that hung the thread is asked again. */
+const ASKED_AGAIN_MAX = 4;
 const HEAP_MB_MAX = 64;
 const GREETING = 'true';
 
@@ -42,14 +47,19 @@ function startThread(): SchemaThread {
   };
 }
 
-interface Waiting {
+interface Question {
+  readonly accountId: string;
   readonly schema: string;
+  readonly text: string;
+  /** How often it stood behind one that hung the thread. */
+  readonly held: number;
   readonly resolve: (verdict: boolean | undefined) => void;
 }
 
 export function createSchemaChecker({ clock, start = startThread }: { readonly clock: Clock; readonly start?: () => SchemaThread }): SchemaChecker {
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, Question>();
   const hostile = new Set<string>();
+  const hangs = createFloodGuard(clock, HANGS_PER_MINUTE_MAX, 60_000);
   let thread: SchemaThread | undefined;
   let deadline: Timer | undefined;
   let idle: Timer | undefined;
@@ -69,13 +79,23 @@ export function createSchemaChecker({ clock, start = startThread }: { readonly c
     return gone?.end() ?? Promise.resolve();
   };
 
-  /** The thread answers in turn: what is first in line is what it hangs at. */
+  /** The thread answers in turn: what is first in line is what it hangs at. What stands behind it is asked of another thread. */
   const hang = (): void => {
     const first = waiting.values().next().value;
-    if (first !== undefined && first.schema !== GREETING) hostile.add(first.schema);
+    const again: Question[] = [];
+    if (first !== undefined && first.schema !== GREETING) {
+      hostile.add(first.schema);
+      hangs.note(first.accountId);
+      for (const [id, question] of waiting) {
+        if (question.schema === first.schema || question.held >= ASKED_AGAIN_MAX || hangs.waitMs(question.accountId) > 0) continue;
+        waiting.delete(id);
+        again.push({ ...question, held: question.held + 1 });
+      }
+    }
     const oldest = hostile.size > HOSTILE_MAX ? hostile.values().next().value : undefined;
     if (oldest !== undefined) hostile.delete(oldest);
     void drop();
+    for (const question of again) ask(running(), question);
   };
 
   const watch = (): void => {
@@ -102,21 +122,21 @@ export function createSchemaChecker({ clock, start = startThread }: { readonly c
       if (thread === started) hang();
     });
     // First in line, so that no client's schema is blamed for a slow start.
-    ask(started, GREETING, 'null', () => undefined);
+    ask(started, { accountId: '', schema: GREETING, text: 'null', held: 0, resolve: () => undefined });
     return started;
   };
 
-  const ask = (asked: SchemaThread, schema: string, text: string, resolve: Waiting['resolve']): void => {
+  const ask = (asked: SchemaThread, question: Question): void => {
     const id = (lastId += 1);
-    waiting.set(id, { schema, resolve });
-    asked.post({ id, schema, text });
+    waiting.set(id, question);
+    asked.post({ id, schema: question.schema, text: question.text });
     if (waiting.size === 1) watch();
   };
 
   return {
-    check: (schema, text) => {
-      if (hostile.has(schema) || waiting.size >= WAITING_MAX || text.length > TEXT_CHARS_MAX) return Promise.resolve(undefined);
-      return new Promise((resolve) => ask(running(), schema, text, resolve));
+    check: (accountId, schema, text) => {
+      if (hostile.has(schema) || hangs.waitMs(accountId) > 0 || waiting.size >= WAITING_MAX || text.length > TEXT_CHARS_MAX) return Promise.resolve(undefined);
+      return new Promise((resolve) => ask(running(), { accountId, schema, text, held: 0, resolve }));
     },
     stop: async () => {
       await drop();

@@ -311,7 +311,7 @@ class Attempt implements AttemptListener, ClientListener {
   private async fitsSchema({ terms, checkSchema }: Healing, { texts }: HealedAnswer): Promise<boolean> {
     const { schema } = terms;
     if (schema === undefined) return true;
-    const verdicts = await Promise.all(texts.map((text) => checkSchema(schema, text)));
+    const verdicts = await Promise.all(texts.map((text) => checkSchema(this.options.request.accountId ?? '', schema, text)));
     return verdicts.every((verdict) => verdict !== false);
   }
 

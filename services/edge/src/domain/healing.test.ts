@@ -27,7 +27,7 @@ interface Told {
 
 async function told(scripts: Readonly<Record<string, Script | undefined>>, request: Partial<ChatRequest>, fits: (text: string) => boolean | undefined = () => true, unhealedAnswers?: FloodGuard): Promise<Told> {
   const neighbours = createFakeNeighbours(planWith(Object.keys(scripts).map((provider) => plannedAt(provider))));
-  neighbours.checkSchema = (_schema, text) => Promise.resolve(fits(text));
+  neighbours.checkSchema = (_accountId, _schema, text) => Promise.resolve(fits(text));
   for (const [provider, script] of Object.entries(scripts)) if (script !== undefined) neighbours.scripts.set(provider, script);
   const answer = createRecordedAnswer();
   const conducted = await conduct(unhealedAnswers === undefined ? neighbours : { ...neighbours, unhealedAnswers }, { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith(request), answer });

@@ -2,8 +2,8 @@
 import type { ChatRequest } from './chat-request.js';
 import { healJson, JsonHealer, type HealStep, type JsonKind } from './heal-json.js';
 
-/** Says of `text`, which is JSON, whether it fits `schema`, JSON text too. Never rejects; undefined = it could not be told in time. */
-export type SchemaCheck = (schema: string, text: string) => Promise<boolean | undefined>;
+/** Says of `text`, which is JSON, whether it fits `schema`, JSON text too, of that account. Never rejects; undefined = it could not be told in time. */
+export type SchemaCheck = (accountId: string, schema: string, text: string) => Promise<boolean | undefined>;
 
 /** What the client asked its answer to be. */
 export interface HealingTerms {
