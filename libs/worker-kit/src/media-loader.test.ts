@@ -13,7 +13,7 @@ const never: FetchFile = () => Promise.reject(new Error('fetched'));
 
 describe('media loader', () => {
   test('a request without addresses is put together at once', () => {
-    expect(String(createMediaLoader(never).compose(() => draft(0), TYPES, String))).toBe('[]');
+    expect(String(createMediaLoader(never).compose('a', () => draft(0), TYPES, String))).toBe('[]');
   });
 
   test('files are fetched as the wire takes them, and handed over in base64', async () => {
@@ -22,17 +22,17 @@ describe('media loader', () => {
       asked.push([url, limits.mediaTypes]);
       return Promise.resolve(found);
     });
-    expect(JSON.parse(String(await loader.compose(() => draft(2), TYPES, String)))).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, { mediaType: 'image/png', base64: 'cG5n' }]));
+    expect(JSON.parse(String(await loader.compose('a', () => draft(2), TYPES, String)))).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, { mediaType: 'image/png', base64: 'cG5n' }]));
     expect(asked).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, ['image/png']]));
   });
 
   test('an address that is refused names its part, and nothing of our network', async () => {
     const loader = createMediaLoader((url) => Promise.resolve(url.endsWith('1') ? { ok: false, refusal: refusal('unresolved') } : found));
-    expect(await loader.compose(() => draft(2), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
+    expect(await loader.compose('a', () => draft(2), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
   });
 
   test('too many addresses are refused before any is followed', async () => {
-    expect(await createMediaLoader(never).compose(() => draft(17), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
+    expect(await createMediaLoader(never).compose('a', () => draft(17), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
   });
 
   test('what cannot be said on the wire is an answer, and a bug is not', () => {
@@ -43,14 +43,14 @@ describe('media loader', () => {
     const broken = (): never => {
       throw new Error('bug');
     };
-    expect(loader.compose(unsendable, TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicMessage: 'No.' });
-    expect(() => loader.compose(broken, TYPES, String)).toThrow('bug');
+    expect(loader.compose('a', unsendable, TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicMessage: 'No.' });
+    expect(() => loader.compose('a', broken, TYPES, String)).toThrow('bug');
   });
 
   test('of all requests together only so many files are under way', async () => {
     const answers: ((file: Fetched) => void)[] = [];
     const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
-    const composing = [loader.compose(() => draft(6), TYPES, String), loader.compose(() => draft(6), TYPES, String)];
+    const composing = ['a', 'b'].map((accountId) => loader.compose(accountId, () => draft(6), TYPES, String));
     const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     await settled();
     expect(answers).toHaveLength(8);
@@ -59,5 +59,33 @@ describe('media loader', () => {
       await settled();
     }
     expect((await Promise.all(composing)).map((body) => (JSON.parse(String(body)) as unknown[]).length)).toEqual([6, 6]);
+  });
+
+  test('slow addresses of one account keep no other waiting', async () => {
+    const answers: ((file: Fetched) => void)[] = [];
+    const asked: string[] = [];
+    const loader = createMediaLoader((url) => new Promise((resolve) => {
+      asked.push(url);
+      answers.push(resolve);
+    }));
+    const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    const slow = Array.from({ length: 4 }, () => loader.compose('slow', () => draft(16), TYPES, String));
+    const other = loader.compose('other', () => ({ ...draft(1), media: [{ ...reference(0), url: 'https://other.test/' }] }), TYPES, String);
+    await settled();
+    expect([answers.length, asked.at(-1)]).toEqual([7, 'https://other.test/']);
+    answers.at(-1)?.(found);
+    expect(String(await other)).toContain('cG5n');
+    // With every place taken, whoever has the fewest is next.
+    const others = ['b', 'c', 'd'].map((accountId) => loader.compose(accountId, () => ({ ...draft(1), media: [{ ...reference(0), url: `https://${accountId}.test/` }] }), TYPES, String));
+    await settled();
+    answers[0]?.(found);
+    await settled();
+    expect(asked.slice(-3)).toEqual(['https://b.test/', 'https://c.test/', 'https://d.test/']);
+    for (let at = 1; at < 68; at += 1) {
+      await settled();
+      answers[at]?.(found);
+    }
+    expect((await Promise.all([...slow, ...others])).every((body) => String(body).includes('cG5n'))).toBe(true);
+    expect(answers).toHaveLength(4 * 16 + 4);
   });
 });

@@ -20,7 +20,7 @@ export type MediaTypes = Readonly<Record<MediaKind, readonly string[]>>;
 
 export interface MediaLoader {
   /** What `send` makes of the body, or why the request cannot be sent. A promise only where something has to be fetched; `draft` may throw Unsendable. */
-  compose<Sent>(draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent): Sent | Failure | Promise<Sent | Failure>;
+  compose<Sent>(accountId: string, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent): Sent | Failure | Promise<Sent | Failure>;
 }
 
 const FILE_BYTES_MAX = 8_388_608;
@@ -29,6 +29,8 @@ const FILES_MAX = 16;
 const FETCH_MS = 10_000;
 /** Of all requests together: what is being fetched is held in memory. */
 const FETCHES_MAX = 8;
+/** Of one account: slow addresses of one client keep no other waiting. */
+const FETCHES_OF_ACCOUNT_MAX = 6;
 const NOTHING: FetchedMedia = new Map();
 
 function failureOf(error: unknown): Failure {
@@ -37,45 +39,60 @@ function failureOf(error: unknown): Failure {
 }
 
 export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
-  const waiting: (() => void)[] = [];
-  let fetching = 0;
+  /** In the order of arrival. */
+  const waiting = new Set<{ readonly accountId: string; readonly go: () => void }>();
+  /** Fetches under way by account, those alone that have any. */
+  const fetching = new Map<string, number>();
+  let total = 0;
 
-  const turn = (): Promise<void> => {
-    if (fetching < FETCHES_MAX) {
-      fetching += 1;
+  const fetchesOf = (accountId: string): number => fetching.get(accountId) ?? 0;
+  const count = (accountId: string, by: 1 | -1): void => {
+    const now = fetchesOf(accountId) + by;
+    total += by;
+    if (now === 0) fetching.delete(accountId);
+    else fetching.set(accountId, now);
+  };
+  const turn = (accountId: string): Promise<void> => {
+    if (total < FETCHES_MAX && fetchesOf(accountId) < FETCHES_OF_ACCOUNT_MAX) {
+      count(accountId, 1);
       return Promise.resolve();
     }
-    return new Promise((resolve) => waiting.push(resolve));
+    return new Promise((resolve) => waiting.add({ accountId, go: resolve }));
   };
-  const leave = (): void => {
-    const next = waiting.shift();
-    if (next === undefined) fetching -= 1;
-    else next();
+  /** The next is the first in line of the account with the fewest under way. */
+  const leave = (accountId: string): void => {
+    count(accountId, -1);
+    let next: { readonly accountId: string; readonly go: () => void } | undefined;
+    for (const one of waiting) if (next === undefined || fetchesOf(one.accountId) < fetchesOf(next.accountId)) next = one;
+    if (next === undefined || fetchesOf(next.accountId) >= FETCHES_OF_ACCOUNT_MAX) return;
+    waiting.delete(next);
+    count(next.accountId, 1);
+    next.go();
   };
 
-  const load = async ({ url, kind, param }: MediaReference, mediaTypes: MediaTypes): Promise<Media> => {
-    await turn();
+  const load = async (accountId: string, { url, kind, param }: MediaReference, mediaTypes: MediaTypes): Promise<Media> => {
+    await turn(accountId);
     try {
       const file = await fetchFile(url, { bytesMax: FILE_BYTES_MAX, timeoutMs: FETCH_MS, mediaTypes: mediaTypes[kind] });
       if (!file.ok) throw badInput(param, `The URL ${file.refusal.sentence}`);
       return { mediaType: file.mediaType, base64: file.bytes.toString('base64') };
     } finally {
-      leave();
+      leave(accountId);
     }
   };
 
-  const loadAll = async ({ media }: Draft, mediaTypes: MediaTypes): Promise<FetchedMedia> => {
+  const loadAll = async (accountId: string, { media }: Draft, mediaTypes: MediaTypes): Promise<FetchedMedia> => {
     const tooMany = media[FILES_MAX];
     if (tooMany !== undefined) throw badInput(tooMany.param, `At most ${String(FILES_MAX)} files are fetched for one request.`);
-    return new Map(await Promise.all(media.map(async (reference) => [reference.url, await load(reference, mediaTypes)] as const)));
+    return new Map(await Promise.all(media.map(async (reference) => [reference.url, await load(accountId, reference, mediaTypes)] as const)));
   };
 
   return {
-    compose: (make, mediaTypes, send) => {
+    compose: (accountId, make, mediaTypes, send) => {
       try {
         const draft = make();
         if (draft.media.length === 0) return send(draft.body(NOTHING));
-        return loadAll(draft, mediaTypes)
+        return loadAll(accountId, draft, mediaTypes)
           .then((fetched) => send(draft.body(fetched)))
           .catch(failureOf);
       } catch (error) {

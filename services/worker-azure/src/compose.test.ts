@@ -129,7 +129,7 @@ describe('settings', () => {
 
   test('the resource names both of its hosts', async () => {
     const { BASE_URL: baseUrl } = loadWorkerAzureConfig({ ...NO_NEIGHBOURS, AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'acme-eu' });
-    const adapter = createAzureAdapter({ baseUrl, apiVersion: undefined, deployments: new Map(), media: { compose: (_draft, _types, send) => send(Buffer.from('{}')) } });
+    const adapter = createAzureAdapter({ baseUrl, apiVersion: undefined, deployments: new Map(), media: { compose: (_accountId, _draft, _types, send) => send(Buffer.from('{}')) } });
     const request = { requestId: 'chatcmpl-x', stream: true, fields: [], maxTokensParam: '', temperatureMax: 0, model: '' };
     const compose = async (over: object) => adapter.compose({ ...request, ...over } as never, undefined);
     expect(adapter.origin).toBe('https://acme-eu.openai.azure.com');

@@ -80,7 +80,7 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
     provider: 'amazon-bedrock',
     origin: url.origin,
     compose: async (request, secret) => {
-      const body = await media.compose(() => draftConverse(request), FETCHED_TYPES, (bytes) => bytes);
+      const body = await media.compose(request.accountId, () => draftConverse(request), FETCHED_TYPES, (bytes) => bytes);
       return Buffer.isBuffer(body) ? send(request, secret, body) : body;
     },
     createTransducer: (request) => createConverseTransducer(readingOf(request)),

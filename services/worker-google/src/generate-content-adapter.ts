@@ -41,7 +41,7 @@ export function createGenerateContentAdapter({ provider, baseUrl, auth, withCall
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret) => media.compose(() => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body })),
+    compose: (request, secret) => media.compose(request.accountId, () => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body })),
     createTransducer: (request) => createGenerateContentTransducer(seedOf(request.requestId)),
     readAnswer: (body, request) => readGenerateContentAnswer(body, seedOf(request.requestId)),
     classifyRefusal: classifyGoogleRefusal,
