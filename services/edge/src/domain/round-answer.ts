@@ -11,6 +11,8 @@ const isObject = (value: unknown): value is Json => typeof value === 'object' &&
 const listOf = (value: unknown): readonly Json[] => (Array.isArray(value) ? (value as readonly unknown[]).filter(isObject) : []);
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
+const extraContent = (extra: unknown): Json => (extra === undefined || extra === null ? {} : { extra_content: extra });
+
 /** Fields of thoughts, which a model is given back with its own calls. */
 const THOUGHTS = ['reasoning', 'reasoning_content'] as const;
 
@@ -36,6 +38,8 @@ interface GatheredCall {
   id: string;
   name: string;
   arguments: string;
+  /** What its provider wants back with it, such as a signature of its thoughts. */
+  extra: unknown;
   /** Undefined: a tool of ours. */
   readonly place: number | undefined;
 }
@@ -48,6 +52,7 @@ export class RoundAnswer implements Answer {
   hasShownWords = false;
   private readonly thoughts: Json = {};
   private readonly details: unknown[] = [];
+  private extra: unknown;
 
   constructor(
     private readonly inner: Answer,
@@ -126,9 +131,9 @@ export class RoundAnswer implements Answer {
 
   /** The model's own message of this round, for the next one: JSON text. */
   message(): string {
-    const calls = this.ourCalls().map(({ id, name, arguments: text }) => ({ id, type: 'function', function: { name, arguments: text } }));
+    const calls = [...this.calls.values()].filter(({ place }) => place === undefined).map(({ id, name, arguments: text, extra }) => ({ id, type: 'function', function: { name, arguments: text }, ...extraContent(extra) }));
     const details = this.details.length === 0 ? {} : { reasoning_details: this.details };
-    return JSON.stringify({ role: 'assistant', content: this.content === '' ? null : this.content, ...this.thoughts, ...details, tool_calls: calls });
+    return JSON.stringify({ role: 'assistant', content: this.content === '' ? null : this.content, ...this.thoughts, ...details, ...extraContent(this.extra), tool_calls: calls });
   }
 
   /** Gathers a delta; what of it the client is to see, undefined when nothing. */
@@ -157,15 +162,17 @@ export class RoundAnswer implements Answer {
     if (known === undefined) {
       const name = textOf(called['name']);
       const place = this.ours.has(name) ? undefined : this.shown.clientCalls++;
-      this.calls.set(at, (known = { id: textOf(call['id']), name, arguments: '', place }));
+      this.calls.set(at, (known = { id: textOf(call['id']), name, arguments: '', extra: undefined, place }));
     }
     known.arguments += textOf(called['arguments']);
+    known.extra ??= call['extra_content'];
     return known.place;
   }
 
   private takeThoughts(said: Json): void {
     for (const name of THOUGHTS) if (typeof said[name] === 'string') this.thoughts[name] = textOf(this.thoughts[name]) + said[name];
     if (Array.isArray(said['reasoning_details'])) this.details.push(...(said['reasoning_details'] as readonly unknown[]));
+    this.extra = said['extra_content'] ?? this.extra;
   }
 
   private show(route: Route, choice: Json): void {

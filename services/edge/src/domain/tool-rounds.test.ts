@@ -91,6 +91,19 @@ describe('rounds', () => {
     expect(fake.outcomes).toEqual(['a#1 DELIVERED followed', 'a#2 DELIVERED']);
   });
 
+  test('a call goes back to its model with the signature that came with it, streamed or not', async () => {
+    const signed = (text: string) => ({ extra_content: { google: { thought_signature: text } } });
+    const whole = { index: 0, message: { role: 'assistant', content: 'hm', ...signed('m'), tool_calls: [{ ...wire(ours()), ...signed('c') }] }, logprobs: null, finish_reason: 'tool_calls' };
+    const body = { event: 'body' as const, body: { choices: Buffer.from(JSON.stringify([whole])), systemFingerprint: '', serviceTier: '' } };
+    const { id, name, arguments: text } = ours();
+    const pieces = [events.role(), chunkOf({ content: 'hm', ...signed('m') }), chunkOf({ tool_calls: [{ index: 0, id, type: 'function', function: { name, arguments: '' }, ...signed('c') }] }), chunkOf({ tool_calls: [{ index: 0, function: { arguments: text } }] }), chunkOf({}, 'tool_calls')];
+    for (const [stream, played] of [[false, [body]], [true, pieces]] as const) {
+      const { sent, run } = story({ request: { stream }, rounds: [(call) => call.play(...played, events.end({ finishReason: 'tool_calls' })), (call) => call.play(...(stream ? [events.text('42'), events.finish(), events.end()] : saying()))] });
+      expect((await run()).result).toBe('answered');
+      expect(sent(1, 'messages')).toMatchObject([{}, { role: 'assistant', content: 'hm', ...signed('m'), tool_calls: [{ ...wire(ours()), ...signed('c') }] }, { role: 'tool' }]);
+    }
+  });
+
   test('a request whose model calls nothing is one attempt like any other', async () => {
     const { fake, answer, run } = story({ rounds: [(call) => call.play(...saying())] });
     expect((await run()).result).toBe('answered');
