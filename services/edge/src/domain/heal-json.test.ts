@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { healJson, JsonHealer, type HealedText, type HealStep, type JsonKind } from './heal-json.js';
+import { healJson, JsonHealer, repairBudget, type HealedText, type HealStep, type JsonKind } from './heal-json.js';
 
 /** The text as a stream of pieces; what cannot be healed is compared as it came. */
 function streamed(pieces: readonly string[], kind: JsonKind, isCut: boolean): HealedText {
-  const healer = new JsonHealer(kind);
+  const healer = new JsonHealer(kind, repairBudget());
   const given = pieces.map((piece) => healer.push(piece)).join('');
   const last = healer.finish(isCut);
   return { ...last, text: given + last.text };
@@ -88,6 +88,12 @@ describe('an answer', () => {
     expect(healJson(text, 'object', true).steps).toContain('closed');
   });
 
+  test('that is broken and cut off behind a long run of blanks is read in no time', () => {
+    const blanks = ' \n'.repeat(150_000);
+    for (const text of [`{'a':1${blanks}`, `{'a':'${blanks}`]) expect(healJson(text, 'object', true)).toMatchObject({ text, isJson: false });
+    expect(healJson(`{'a':[1${FENCE}\n`, 'object', true)).toEqual({ text: '{"a":[1]}', steps: ['fence', 'syntax', 'closed'], isJson: true });
+  });
+
   test('of a schema without a root may be a scalar', () => {
     for (const text of ['42', '"x"', 'true', ' null ', '-1.5e3']) expect(streamed([...text], 'any', false)).toEqual({ text, steps: [], isJson: true });
     expect(healJson(`${FENCE}json\n"x"\n${FENCE}`, 'any', false)).toEqual({ text: '"x"', steps: ['fence'], isJson: true });
@@ -106,9 +112,18 @@ describe('an answer', () => {
   });
 });
 
+test('only so much of an answer is repaired, in how many texts it may come', () => {
+  const text = (chars: number): string => `{'a':'${'x'.repeat(chars - 8)}'}`;
+  expect([healJson(text(32_768), 'object', false).isJson, healJson(text(32_769), 'object', false)]).toEqual([true, { text: text(32_769), steps: [], isJson: false }]);
+  const budget = repairBudget();
+  expect([20_000, 20_000, 10_000].map((chars) => healJson(text(chars), 'object', false, budget).isJson)).toEqual([true, false, true]);
+  // What needs no repair is as long as it likes.
+  expect(healJson(`Here: {"a":"${'x'.repeat(400_000)}",} Bye.`, 'object', false)).toMatchObject({ steps: ['prose', 'syntax'], isJson: true });
+});
+
 describe('a stream', () => {
   test('gives on what is certain at once, and holds back only what is not', () => {
-    const healer = new JsonHealer('object');
+    const healer = new JsonHealer('object', repairBudget());
     expect(healer.push('Sure:\n')).toBe('');
     expect(healer.push('{"ci')).toBe('{');
     expect(healer.push('ty": "Os')).toBe('"city": "Os');
@@ -125,7 +140,7 @@ describe('a stream', () => {
   });
 
   test('without a value passes on once there is too much of it to hold', () => {
-    const healer = new JsonHealer('object');
+    const healer = new JsonHealer('object', repairBudget());
     const prose = 'word '.repeat(14_000);
     expect(healer.push(prose)).toBe(prose);
     expect(healer.push('{"a":1}')).toBe('{"a":1}');

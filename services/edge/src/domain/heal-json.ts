@@ -23,8 +23,15 @@ export interface Healed {
 
 /** Characters of prose that are looked through for a value; then the text passes as it is. */
 const PREFIX_CHARS_MAX = 65_536;
-/** Repair reads the text on the event loop: 256 K characters take it about 20 ms. */
-const REPAIR_CHARS_MAX = 262_144;
+/** Repair reads texts on the event loop, and its time grows with more than the square of their length where a hostile one has it begin again at every quote: 32 K characters take it 80 ms at worst, 256 K half a minute. */
+const REPAIR_CHARS_MAX = 32_768;
+
+/** What may still be repaired of one answer, whose texts may be many: choices, and arguments of calls. */
+export interface RepairBudget {
+  charsLeft: number;
+}
+
+export const repairBudget = (): RepairBudget => ({ charsLeft: REPAIR_CHARS_MAX });
 const STEPS: readonly HealStep[] = ['bom', 'fence', 'prose', 'syntax', 'closed'];
 
 const THINK = '<think>';
@@ -154,6 +161,12 @@ function looseEnd(text: string): number | undefined {
   return undefined;
 }
 
+/** Without the fence at its end. No pattern does this in time: one would begin again at every blank of a long run. */
+function withoutFence(text: string): string {
+  const bare = text.trimEnd();
+  return bare.endsWith('```') ? bare.slice(0, -3).trimEnd() : text;
+}
+
 function isRoot(value: unknown, kind: JsonKind): boolean {
   return kind === 'any' || (kind === 'array' ? Array.isArray(value) : typeof value === 'object' && value !== null && !Array.isArray(value));
 }
@@ -167,8 +180,9 @@ export function isJsonOf(text: string, kind: JsonKind): boolean {
   }
 }
 
-function repaired(text: string): string | undefined {
-  if (text.length > REPAIR_CHARS_MAX) return undefined;
+function repaired(text: string, budget: RepairBudget): string | undefined {
+  if (text.length > budget.charsLeft) return undefined;
+  budget.charsLeft -= text.length;
   try {
     return jsonrepair(text);
   } catch {
@@ -188,7 +202,10 @@ export class JsonHealer {
   private readonly scanner = new JsonScanner();
   private hasGiven = false;
 
-  constructor(private readonly kind: JsonKind) {}
+  constructor(
+    private readonly kind: JsonKind,
+    private readonly budget: RepairBudget,
+  ) {}
 
   /** Text that is certain by now. */
   push(text: string): string {
@@ -273,10 +290,10 @@ export class JsonHealer {
     const { source, given } = scanner;
     const end = looseEnd(source);
     const isOpen = end === undefined && isCut;
-    const body = isOpen ? source.replace(/\s*```\s*$/, '') : source.slice(0, end ?? source.lastIndexOf(source.startsWith('{') ? '}' : ']') + 1);
+    const body = isOpen ? withoutFence(source) : source.slice(0, end ?? source.lastIndexOf(source.startsWith('{') ? '}' : ']') + 1);
     // Only at its limit may a text be closed: where strings hide the end, brackets must be even.
     const isWhole = isOpen || end !== undefined || (isBalanced(body) && !/^\s*[,:]/.test(source.slice(body.length)));
-    const mended = scanner.isStuck && isWhole && body !== '' ? repaired(body) : undefined;
+    const mended = scanner.isStuck && isWhole && body !== '' ? repaired(body, this.budget) : undefined;
     if (mended === undefined || !mended.startsWith(given) || !isJsonOf(mended, kind)) {
       const raw = text + scanner.held();
       return { text: this.hasGiven || SPACES.test(lead) ? raw : lead + raw, steps: [], isJson: false };
@@ -301,9 +318,9 @@ export interface HealedText {
 }
 
 /** A whole text. One that cannot be healed comes back as it is. */
-export function healJson(text: string, kind: JsonKind, isCut: boolean): HealedText {
+export function healJson(text: string, kind: JsonKind, isCut: boolean, budget = repairBudget()): HealedText {
   if (isJsonOf(text, kind)) return { text, steps: [], isJson: true };
-  const healer = new JsonHealer(kind);
+  const healer = new JsonHealer(kind, budget);
   const first = healer.push(text);
   const last = healer.finish(isCut);
   return last.isJson ? { ...last, text: first + last.text } : { text, steps: [], isJson: false };

@@ -1,6 +1,6 @@
 /** Healing of one answer: whole or streamed, its texts and the arguments of its tool calls. */
 import type { ChatRequest } from './chat-request.js';
-import { healJson, JsonHealer, type HealStep, type JsonKind } from './heal-json.js';
+import { healJson, JsonHealer, repairBudget, type HealStep, type JsonKind, type RepairBudget } from './heal-json.js';
 
 /** Says of `text`, which is JSON, whether it fits `schema`, JSON text too, of that account. Never rejects; undefined = it could not be told in time. */
 export type SchemaCheck = (accountId: string, schema: string, text: string) => Promise<boolean | undefined>;
@@ -85,13 +85,13 @@ function needsText(message: Json, finishReason: string): boolean {
   return !hasCalls && !isRefusal && finishReason !== 'content_filter' && finishReason !== 'tool_calls' && finishReason !== 'function_call';
 }
 
-function healCalls(calls: unknown, isCut: boolean, found: Findings): boolean {
+function healCalls(calls: unknown, isCut: boolean, found: Findings, budget: RepairBudget): boolean {
   let isChanged = false;
   for (const call of Array.isArray(calls) ? (calls as readonly unknown[]) : []) {
     const called = isObject(call) ? call['function'] : undefined;
     const text = isObject(called) ? called['arguments'] : undefined;
     if (!isObject(called) || typeof text !== 'string' || text === '') continue;
-    const healed = healJson(text, 'object', isCut);
+    const healed = healJson(text, 'object', isCut, budget);
     found.call(healed.steps);
     if (healed.text === text) continue;
     called['arguments'] = healed.text;
@@ -104,6 +104,7 @@ function healCalls(calls: unknown, isCut: boolean, found: Findings): boolean {
 export function healChoices(choices: Buffer, { kind, schema }: HealingTerms): HealedAnswer & { readonly choices: Buffer } {
   const list = JSON.parse(choices.toString('utf8')) as readonly Json[];
   const found = new Findings(schema !== undefined);
+  const budget = repairBudget();
   let isChanged = false;
   for (const choice of list) {
     const message = choice['message'];
@@ -112,14 +113,14 @@ export function healChoices(choices: Buffer, { kind, schema }: HealingTerms): He
     const isCut = finishReason === 'length';
     const content = typeof message['content'] === 'string' ? message['content'] : '';
     if (content !== '' ? finishReason !== 'content_filter' : needsText(message, finishReason)) {
-      const healed = healJson(content, kind, isCut);
+      const healed = healJson(content, kind, isCut, budget);
       found.text(healed.text, healed.steps, healed.isJson, finishReason);
       if (healed.text !== content) {
         message['content'] = healed.text;
         isChanged = true;
       }
     }
-    isChanged = healCalls(message['tool_calls'], isCut, found) || isChanged;
+    isChanged = healCalls(message['tool_calls'], isCut, found, budget) || isChanged;
   }
   return { ...found.told(), choices: isChanged ? Buffer.from(JSON.stringify(list)) : choices };
 }
@@ -149,6 +150,7 @@ interface OpenChoice {
 export class StreamHealing {
   private readonly choices = new Map<number, OpenChoice>();
   private readonly found: Findings;
+  private readonly budget = repairBudget();
 
   constructor(private readonly terms: HealingTerms) {
     this.found = new Findings(terms.schema !== undefined);
@@ -185,7 +187,7 @@ export class StreamHealing {
     }
     if (typeof delta['refusal'] === 'string' && delta['refusal'] !== '') choice.hasRefusal = true;
     if (Array.isArray(delta['tool_calls'])) {
-      const calls = (delta['tool_calls'] as readonly unknown[]).map((call) => pushCall(choice, call)).filter((call) => call !== undefined);
+      const calls = (delta['tool_calls'] as readonly unknown[]).map((call) => pushCall(choice, call, this.budget)).filter((call) => call !== undefined);
       if (calls.length > 0) told['tool_calls'] = calls;
       else delete told['tool_calls'];
     }
@@ -197,7 +199,7 @@ export class StreamHealing {
   }
 
   private pushText(choice: OpenChoice, text: string): string {
-    const open = (choice.content ??= { healer: new JsonHealer(this.terms.kind), text: '' });
+    const open = (choice.content ??= { healer: new JsonHealer(this.terms.kind, this.budget), text: '' });
     const given = open.healer.push(text);
     if (this.terms.schema !== undefined) open.text += given;
     return given;
@@ -226,12 +228,12 @@ export class StreamHealing {
 }
 
 /** The piece of a tool call with the arguments that are certain; undefined = nothing of it is. */
-function pushCall(choice: OpenChoice, call: unknown): unknown {
+function pushCall(choice: OpenChoice, call: unknown, budget: RepairBudget): unknown {
   const called = isObject(call) ? call['function'] : undefined;
   if (!isObject(call) || !isObject(called) || typeof called['arguments'] !== 'string' || called['arguments'] === '') return call;
   const position = Number(call['index'] ?? 0);
   let healer = choice.calls.get(position);
-  if (healer === undefined) choice.calls.set(position, (healer = new JsonHealer('object')));
+  if (healer === undefined) choice.calls.set(position, (healer = new JsonHealer('object', budget)));
   const given = healer.push(called['arguments']);
   if (given === '' && call['id'] === undefined && called['name'] === undefined) return undefined;
   return { ...call, function: { ...called, arguments: given } };
