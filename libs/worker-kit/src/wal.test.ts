@@ -325,6 +325,21 @@ test.each([false, true])('the word of edge still counts after the worker conclud
   await journal.close();
 });
 
+test('the word of edge is written down after the worker concluded the same: the ledger counts it more', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  await journal.end('r1', 1, end);
+  await w.clock.advanceAsync(32_000);
+  for (let times = 0; times < 2; times += 1) {
+    void journal.outcome('r1', 1, 'DELIVERED', true);
+    await w.clock.advanceAsync(2_000);
+  }
+  expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED false', 'r1 DELIVERED true']);
+  expect(journal.state()).toMatchObject({ lastSeq: 4, ledgerSeq: 4 });
+  await journal.close();
+});
+
 test('what edge tells of a dead process is kept until billing knows its successor', async () => {
   const w = await world();
   const journal = await w.open();

@@ -170,9 +170,9 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
       }
     } else if (attempt.told === undefined) this.writeOutcome(attempt, told);
     else if (byEdge && !attempt.told.byEdge) {
+      // Written also where it says the same: that edge gave it itself keeps a later attempt from taking its place.
       this.concluded.delete(key);
-      if (attempt.told.outcome === outcome) attempt.told = told;
-      else this.writeOutcome(attempt, told);
+      this.writeOutcome(attempt, told);
     }
     return attempt.telling;
   }
