@@ -298,6 +298,20 @@ describe('attempts', () => {
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
+  test('the worker of an answer kept in reserve hears that edge lives while another is tried, and is told what became of it', async () => {
+    let fail: () => void = () => undefined;
+    const stalls: Script = (call) => void (fail = () => fails('TIMEOUT_IDLE')(call));
+    const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: stalls }, { request: { needs: { responseFormat: 'json_object' } } });
+    const running = run();
+    await neighbours.clock.advanceAsync(25_000);
+    expect(neighbours.tended).toEqual(['a#1', 'a#1', 'a#1']);
+    fail();
+    expect((await running).result).toBe('answered');
+    expect(answer.said).toEqual(['body 0:no JSON!stop']);
+    await neighbours.clock.advanceAsync(60_000);
+    expect([neighbours.tended.length, neighbours.outcomes]).toEqual([3, ['a#1 DELIVERED', 'b#2 SUPERSEDED']]);
+  });
+
   test('a client gone between two attempts is charged nothing', async () => {
     const { neighbours, answer, run } = story({
       a: (call) => {

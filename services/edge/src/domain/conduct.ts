@@ -19,7 +19,7 @@ import { ownCredentialsOf } from './own-credentials.js';
 import { observeAnswer, preparePlugins, withFee, type PluginNeighbours } from './plugin-run.js';
 import type { Caller, QuotaPort, RoutingPort, WorkersPort } from './ports.js';
 import { overheadTokensMax } from './prompt-overheads.js';
-import { written } from './tellings.js';
+import { tending, written } from './tellings.js';
 import type { ServerTools, Turn } from './turn.js';
 import { conductRounds, type Conducted, type RoundStart } from './tool-rounds.js';
 import type { WaitingRoom } from './waiting-room.js';
@@ -293,8 +293,19 @@ function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, question: Admi
   });
 }
 
-/** Tries the plan in order until one attempt answers. Nothing is tried again once content reached the client. `start`: of one round of several, whose answered attempts are told of by whoever conducts the rounds. */
+/** Tries the plan. While another answer is tried for one that is kept in reserve, its worker hears that edge lives: it would end the hold, and charge it, after 30 s. */
 async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start?: RoundStart): Promise<Conducted> {
+  const { workers, clock } = neighbours;
+  let stopTending: (() => void) | undefined;
+  try {
+    return await tryPlan(neighbours, turn, plan, admitted, start, (provider, attempt) => (stopTending = tending(clock, () => workers.tend(provider, turn.requestId, attempt))));
+  } finally {
+    stopTending?.();
+  }
+}
+
+/** Tries the plan in order until one attempt answers. Nothing is tried again once content reached the client. `start`: of one round of several, whose answered attempts are told of by whoever conducts the rounds. `onReserve` hears of at most one attempt. */
+async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start: RoundStart | undefined, onReserve: (provider: string, attempt: number) => void): Promise<Conducted> {
   const { workers, quota, clock, heartbeatMs, checkSchema, retries } = neighbours;
   const { requestId, caller, answer, request } = turn;
   const accountId = caller.account.id;
@@ -379,7 +390,10 @@ async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResp
           attempts.splice(reports.length, 0, planned);
           attempts.splice(ATTEMPTS_MAX);
         }
-        if (result.reserve !== undefined) reserve = { number, report: { provider, model, failed: undefined, byok: planned.byok }, give: result.reserve };
+        if (result.reserve !== undefined) {
+          reserve = { number, report: { provider, model, failed: undefined, byok: planned.byok }, give: result.reserve };
+          onReserve(provider, number);
+        }
         break;
     }
     if (!(report.failed?.retryable ?? false)) break;

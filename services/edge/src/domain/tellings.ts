@@ -1,8 +1,21 @@
-/** Waiting until workers have written down that an attempt is not charged, before its client is told so. */
-import type { Clock } from '@signalbox/kernel/clock';
+/** What workers are told beside outcomes: that edge lives; and waiting until they have written down that an attempt is not charged, before its client is told so. */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
 
 /** A client waits no longer for its error: a worker that is away is told again later. */
 const WAIT_MS_MAX = 2_000;
+/** 10 s: workers wait for 30 before they take edge for dead, and free the hold. */
+export const TEND_MS = 10_000;
+
+/** Calls `tend` now and every ten seconds, until what it answers is called. */
+export function tending(clock: Clock, tend: () => void): () => void {
+  let timer: Timer | undefined;
+  const again = (): void => {
+    tend();
+    timer = clock.setTimer(TEND_MS, again);
+  };
+  again();
+  return () => timer?.cancel();
+}
 
 /**
  * Resolves when each telling has resolved, at most two seconds later; never rejects. Until then a kill of edge and worker

@@ -10,7 +10,7 @@ import type { ChatRequest } from './chat-request.js';
 import { HEALING_FAILED, healingTermsOf } from './healing.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
 import { continuedRequest } from './tool-request.js';
-import { written } from './tellings.js';
+import { TEND_MS, written } from './tellings.js';
 import type { ServerTools, SpendingTerms, ToolCall, ToolImage, ToolOutcome, Turn } from './turn.js';
 
 /** Calls of one round that are run; the others are told that there were too many. */
@@ -61,9 +61,6 @@ export interface RoundsOptions {
   /** Says of an attempt that answered a round that its outcome will be told later. */
   readonly tend: (provider: string, attempt: number) => void;
 }
-
-/** 10 s: workers wait for 30 before they take edge for dead, and free the hold. */
-const TEND_MS = 10_000;
 
 /** An attempt that answered a round. */
 interface Answered {
