@@ -263,6 +263,17 @@ describe('streams', () => {
     expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '20000' } });
     expect(fake.outcomes).toEqual(['a#2 DISCARDED followed', 'a#1 DELIVERED']);
   });
+
+  test('a round whose worker is lost after words is charged, at a cost that nobody can tell: none is told', async () => {
+    const lost = (call: PlayedCall): void => {
+      call.listener.onEvent(events.text('It is '));
+      call.listener.onEnd(new Fault('link_lost', 'test'));
+    };
+    const { fake, answer, run } = story({ request: { stream: true }, rounds: [(call) => call.play(events.text('Let me see. '), ...streaming(ours()).slice(1)), lost] });
+    expect((await run()).result).toBe('cut');
+    expect([answer.said.at(-1), answer.settlement]).toEqual(['cut DISCONNECTED', undefined]);
+    expect(fake.outcomes.sort()).toEqual(['a#1 DELIVERED followed', 'a#2 DELIVERED']);
+  });
 });
 
 describe('limits', () => {

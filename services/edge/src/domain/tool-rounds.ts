@@ -366,7 +366,8 @@ class Rounds {
     this.pay();
     this.showImages(end.route);
     const { settlement } = end;
-    answer.cut(end.route, end.failed, settlement === undefined ? this.lastSettlement() : { ...settlement, end: summed(this.ends, settlement.end), attempts: this.before, pipeline: this.stages });
+    // A worker that was lost says no cost of it: the sum of the rounds before is less than what is charged, and is not told.
+    answer.cut(end.route, end.failed, settlement === undefined ? undefined : { ...settlement, end: summed(this.ends, settlement.end), attempts: this.before, pipeline: this.stages });
     return { attempts: this.before, result: 'cut' };
   }
 
