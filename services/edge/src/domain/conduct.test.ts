@@ -336,6 +336,14 @@ describe('amounts', () => {
     expect(neighbours.asked[0]).toMatchObject({ amountNanoUsd: '1316000', minAmountNanoUsd: '992000', tokens: '516', counter: 'CHAT' });
   });
 
+  test('tells the worker the tokens of a hold, also of one that does not grow: after a loss of the counters nobody else knows', async () => {
+    const { neighbours, run } = story({ a: answersWith('x') }, { request: { maxTokens: 100 }, caller: callerWith({ account: { includedTokens: '1000', hardCap: true } }) });
+    neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '1316000', heldTokens: '516', roomTokens: '1000' })];
+    await run();
+    expect(neighbours.calls[0]?.request).toMatchObject({ heldNanoUsd: '1316000', heldTokens: '516' });
+    expect(neighbours.calls[0]?.request.heldOutputTokens).toBeUndefined();
+  });
+
   test.each<[string, Parameters<typeof requestWith>[0]]>([
     ['a JSON Schema', { needs: { responseFormat: 'json_schema' } }],
     ['tools that earlier turns called', { calledToolBytes: 60 }],

@@ -473,12 +473,12 @@ function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideRespo
   dispatched.maxTokens = terms.maxTokens;
   dispatched.shortened = terms.isShortened;
   dispatched.gather = hold.isTranched && !request.stream;
+  // The hold is one for all rounds: it holds what those before are charged. After a loss of quota's store the worker tells it.
+  const earlier = start?.earlierNanoUsd ?? 0n;
+  dispatched.heldNanoUsd = String(BigInt(admission.heldNanoUsd) + earlier);
+  if (admission.heldTokens !== '0') dispatched.heldTokens = String(BigInt(admission.heldTokens) + BigInt(start?.earlierTokens ?? 0));
   if (terms.heldOutputTokens > 0) {
     dispatched.heldOutputTokens = terms.heldOutputTokens;
-    // The hold is one for all rounds: what it grows to holds what the rounds before are charged.
-    const earlier = start?.earlierNanoUsd ?? 0n;
-    dispatched.heldNanoUsd = String(BigInt(admission.heldNanoUsd) + earlier);
-    dispatched.heldTokens = String(BigInt(admission.heldTokens) + BigInt(start?.earlierTokens ?? 0));
     dispatched.wholeNanoUsd = String(terms.wholeNanoUsd + earlier);
     dispatched.outputPriceMax = terms.outputPriceMax.toString();
   }

@@ -289,6 +289,16 @@ describe('limits', () => {
     expect(fake.extended[0]?.[1]).toBeGreaterThan(15n);
   });
 
+  test('the worker of a later round is told the whole hold, of an answer that does not grow too', async () => {
+    const { fake, turn, run } = story({ request: { maxTokens: 100 }, rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
+    turn.caller = capped;
+    fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
+    expect((await run()).result).toBe('answered');
+    const [, second] = fake.calls;
+    expect(second?.request.heldOutputTokens).toBeUndefined();
+    expect([BigInt(String(second?.request.heldNanoUsd)), BigInt(String(second?.request.heldTokens))]).toEqual(fake.extended[0]);
+  });
+
   test('quota that is away between two rounds is a fault of ours, never a cost cap: it costs nothing', async () => {
     const { fake, answer, turn, run } = story({ rounds: [(call) => call.play(...calling(ours()))] });
     turn.caller = capped;
