@@ -361,7 +361,11 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       earlier: all(),
       decisionId: plan.decisionId,
       healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() && (neighbours.unhealedAnswers?.waitMs(accountId) ?? 0) === 0 },
-      onJournaled: supersede,
+      onJournaled: () => {
+        supersede();
+        // Should this edge die now, the round is concluded as soon as those before, which end the hold that it draws on.
+        if (start !== undefined) workers.tend(provider, requestId, number);
+      },
     });
     const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined, byok: planned.byok, round: start?.round };
     switch (result.kind) {
