@@ -1,0 +1,145 @@
+/** Room for a request: one atomic admission of all it may come to, and a hold that grows with its rounds. */
+import type { AdmitRequest, AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import { toFault } from '@signalbox/kernel/fault';
+import { holdFor, promptTokensMax, type Hold, type HoldQuestion } from './amounts.js';
+import type { Answer } from './answer.js';
+import { isHard, isLimited, limitsOf } from './limits.js';
+import type { Neighbours } from './neighbours.js';
+import type { Caller, QuotaPort } from './ports.js';
+import { overheadTokensMax } from './prompt-overheads.js';
+import type { RoundStart } from './tool-rounds.js';
+import type { Turn } from './turn.js';
+
+/** At most three providers are tried for one request. */
+export const ATTEMPTS_MAX = 3;
+/** How long only live holds may keep a request waiting (contract, section 8). */
+const LIVE_HOLDS_WAIT_MS = 2_000;
+
+export interface Admitted {
+  readonly admission: AdmitResponse__Output;
+  readonly question: HoldQuestion;
+  readonly hold: Hold;
+}
+
+/** All attempts of a plan run on the account's own credentials, or none: who pays never changes on the way. */
+export function isOwn(plan: DecideResponse__Output): boolean {
+  return plan.attempts[0]?.byok ?? false;
+}
+
+/** True when a limit watches what the request uses: on the account's own credential nothing but its allotments of tokens. */
+function isWatched(caller: Caller, byok: boolean): boolean {
+  const limits = limitsOf(caller);
+  return byok ? limits.byokTokens !== undefined || isHard(limits) : isLimited(limits);
+}
+
+/** No limit can be kept for parts whose tokens nothing bounds (BILLING, section 4). */
+export function partsAreBounded({ caller, request, answer }: Turn, byok: boolean): boolean {
+  if (!request.hasUnboundedParts || !isWatched(caller, byok)) return true;
+  answer.refuse({ kind: 'unbounded-parts' });
+  return false;
+}
+
+/** One atomic admission; undefined when the answer has been given. */
+export async function admit(neighbours: Neighbours, { requestId, caller, request, answer }: Turn, plan: DecideResponse__Output): Promise<Admitted | undefined> {
+  const limits = limitsOf(caller);
+  const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
+  const byok = isOwn(plan);
+  const asked: HoldQuestion = {
+    attempts,
+    promptTokensMax: promptTokensMax(request.promptBytes, request.messageCount) + overheadTokensMax(attempts, request),
+    maxTokens: request.maxTokens,
+    choices: request.choices,
+    isLimited: isWatched(caller, byok),
+    isFree: byok,
+  };
+  const hold = holdFor(asked);
+  const question: AdmitRequest = {
+    requestId,
+    accountId: caller.account.id,
+    keyId: caller.key.id,
+    counter: 'CHAT',
+    limits,
+    amountNanoUsd: hold.amountNanoUsd.toString(),
+    minAmountNanoUsd: hold.minAmountNanoUsd.toString(),
+    tokens: hold.tokens.toString(),
+    minTokens: hold.minTokens.toString(),
+    byok,
+  };
+  let admission = await neighbours.quota.admit(question);
+  if (admission.decision === 'BLOCKED_BY_LIVE') admission = await admitOnceFree(neighbours, question, admission, answer);
+  answer.admitted(admission);
+  if (admission.decision !== 'ADMITTED') {
+    answer.refuse({ kind: 'admission', admission });
+    return undefined;
+  }
+  // After admission, since a refusal by limits is the caller's and comes first.
+  if (plan.attempts.length === 0 || answer.isGone()) {
+    neighbours.quota.release(caller.account.id, requestId);
+    if (!answer.isGone()) answer.refuse({ kind: 'attempts', attempts: [], retryAfterMs: plan.retryAfterMs });
+    return undefined;
+  }
+  return { admission, question: asked, hold };
+}
+
+/** Where only live holds stand in the way, quota is asked again as they end, for up to two seconds. */
+function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, question: AdmitRequest, blocked: AdmitResponse__Output, answer: Answer): Promise<AdmitResponse__Output> {
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    let isTimeUp = false;
+    /** Only one question is on its way: the answer of a second could be a hold that nobody knows of. */
+    let isAsking = false;
+    let latest = blocked;
+    const over = (admission: AdmitResponse__Output): boolean => {
+      isOver = true;
+      giveUp.cancel();
+      resolve(admission);
+      return true;
+    };
+    const ask = async (): Promise<boolean> => {
+      if (isOver || answer.isGone()) return isOver || over(latest);
+      if (isAsking) return false;
+      isAsking = true;
+      try {
+        latest = await quota.admit(question);
+        return latest.decision !== 'BLOCKED_BY_LIVE' || isTimeUp ? over(latest) : isOver;
+      } catch (error) {
+        isOver = true;
+        giveUp.cancel();
+        reject(toFault(error));
+        return true;
+      } finally {
+        isAsking = false;
+      }
+    };
+    const leave = waitingRoom.enter(question.accountId ?? '', ask);
+    const giveUp = clock.setTimer(LIVE_HOLDS_WAIT_MS, () => {
+      // A last look, so that nobody is refused over room that was freed a moment ago.
+      isTimeUp = true;
+      leave();
+      void ask();
+    });
+  });
+}
+
+/** The hold covers the rounds before and the next one; undefined when the account's limits leave no room for it. */
+export async function growHold(quota: QuotaPort, { requestId, caller }: Turn, { attempts }: DecideResponse__Output, { admission, question }: Admitted, start: RoundStart): Promise<Admitted | undefined> {
+  const asked: HoldQuestion = { ...question, attempts: attempts.slice(0, ATTEMPTS_MAX), promptTokensMax: question.promptTokensMax + promptTokensMax(start.addedBytes, start.addedMessages) };
+  const hold = holdFor(asked);
+  if (!question.isLimited) return { admission, question: asked, hold };
+  const left = (room: string | undefined, used: bigint): bigint | undefined => (room === undefined ? undefined : BigInt(room) > used ? BigInt(room) - used : 0n);
+  const roomNanoUsd = left(admission.roomNanoUsd, start.earlierNanoUsd);
+  const roomTokens = left(admission.roomTokens, BigInt(start.earlierTokens));
+  const within = (wanted: bigint, room: bigint | undefined): bigint => (room !== undefined && room < wanted ? room : wanted);
+  const wanted = { nanoUsd: within(hold.amountNanoUsd, roomNanoUsd), tokens: within(hold.tokens, roomTokens) };
+  const least = { nanoUsd: hold.minAmountNanoUsd > 0n ? hold.minAmountNanoUsd : hold.amountNanoUsd, tokens: hold.minTokens > 0n ? hold.minTokens : hold.tokens };
+  if (wanted.nanoUsd < least.nanoUsd || wanted.tokens < least.tokens) return undefined;
+  for (const { nanoUsd, tokens } of [wanted, least]) {
+    if (!(await quota.extend(caller.account.id, requestId, start.earlierNanoUsd + nanoUsd, BigInt(start.earlierTokens) + tokens, admission.epoch))) continue;
+    const held: AdmitResponse__Output = { ...admission, heldNanoUsd: String(nanoUsd), heldTokens: String(tokens) };
+    if (roomNanoUsd !== undefined) held.roomNanoUsd = String(roomNanoUsd);
+    if (roomTokens !== undefined) held.roomTokens = String(roomTokens);
+    return { admission: held, question: asked, hold };
+  }
+  return undefined;
+}
