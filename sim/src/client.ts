@@ -1,6 +1,9 @@
 /** A client of one request: what it was told, byte for byte, and when it left. */
-import type { Failed__Output } from '@signalbox/contracts/worker';
-import type { Answer, ClientListener, Refusal, Settlement } from '@signalbox/edge/proof';
+import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
+import type { Answer, Caller, ClientListener, Refusal, Settlement } from '@signalbox/edge/proof';
+import type { Life } from './life.js';
+import type { Traffic } from './traffic.js';
+import { attemptOf } from './words.js';
 
 export type ClientState = 'waiting' | 'streaming' | 'answered' | 'cut' | 'refused' | 'left' | 'reset';
 
@@ -8,6 +11,8 @@ export class SimClient implements Answer {
   state: ClientState = 'waiting';
   /** Chunks received. */
   chunks = 0;
+  /** Attempts of which it got words. */
+  readonly given = new Set<number>();
   /** Cost as the header, the body or the last chunk says it. */
   costTold: string | undefined;
   /** What the limits of its account did to a whole answer, as it was told. */
@@ -16,15 +21,32 @@ export class SimClient implements Answer {
   cutBy = '';
   refusal: Refusal | undefined;
   admission: string | undefined;
+  /** What its Idempotency-Key was found to be; undefined = it has none. */
+  entry: string | undefined;
   private listener: ClientListener | undefined;
 
   constructor(
-    readonly requestId: string,
-    readonly accountId: string,
-    readonly keyId: string,
+    readonly traffic: Traffic,
+    /** As it was when it asked. */
+    readonly caller: Caller,
     /** Told when an answer is over, whole or cut. */
     private readonly onAnswered: (client: SimClient) => void = () => undefined,
+    /** It asks whether all is well again. */
+    readonly isProbe = false,
+    private readonly edge?: Life,
   ) {}
+
+  get requestId(): string {
+    return this.traffic.requestId;
+  }
+
+  get accountId(): string {
+    return this.caller.account.id;
+  }
+
+  get isEdgeDead(): boolean {
+    return this.edge?.isDead === true;
+  }
 
   get isOver(): boolean {
     return this.state !== 'waiting' && this.state !== 'streaming';
@@ -39,13 +61,15 @@ export class SimClient implements Answer {
     // Says nothing.
   }
 
-  chunk(): void {
+  chunk(_route: unknown, choices: Uint8Array): void {
     if (this.isOver) return;
     this.state = 'streaming';
     this.chunks += 1;
+    this.read(choices);
   }
 
-  finish(_route: unknown, _choices: unknown, settlement: Settlement): void {
+  finish(_route: unknown, choices: Uint8Array, settlement: Settlement): void {
+    this.read(choices);
     this.end('answered', settlement);
   }
 
@@ -54,14 +78,16 @@ export class SimClient implements Answer {
     this.end('cut', settlement);
   }
 
-  body(_body: unknown, settlement: Settlement): void {
+  body({ choices }: Body__Output, settlement: Settlement): void {
+    this.read(choices);
     this.end('answered', settlement);
   }
 
-  refuse(refusal: Refusal): void {
+  refuse(refusal: Refusal, settlement?: Settlement): void {
     if (this.isOver) return;
     this.refusal = refusal;
-    this.state = 'refused';
+    if (this.chunks > 0) this.end('cut', settlement);
+    else this.state = 'refused';
   }
 
   decided(): void {
@@ -70,6 +96,12 @@ export class SimClient implements Answer {
 
   admitted({ decision }: { readonly decision: string }): void {
     this.admission = decision;
+  }
+
+  /** Only an open one is conducted. */
+  repeat(entry: string): void {
+    this.entry = entry;
+    if (entry !== 'open' && !this.isOver) this.state = 'refused';
   }
 
   abandon(): void {
@@ -98,6 +130,12 @@ export class SimClient implements Answer {
   /** Its edge died. */
   reset(): void {
     if (!this.isOver) this.state = 'reset';
+  }
+
+  /** Providers write each attempt in a letter of its own. */
+  private read(choices: Uint8Array): void {
+    if (this.isOver) return;
+    for (const letter of Buffer.from(choices).toString('latin1').match(/([A-Z])\1*/g) ?? []) this.given.add(attemptOf(letter));
   }
 
   private end(state: ClientState, settlement: Settlement | undefined): void {

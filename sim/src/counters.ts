@@ -11,17 +11,18 @@ import type { Scheduler } from './scheduler.js';
 const TIMEOUT_MS = 50;
 
 /** Broken variants of the store, for the mutation run. */
-export const COUNTER_MUTANTS = ['counters', 'check-then-spend', 'no-rebuild', 'grow-unlooked', 'growth-kept'] as const;
+export const COUNTER_MUTANTS = ['counters', 'check-then-spend', 'no-rebuild', 'grow-unlooked', 'growth-kept', 'tokens-unlooked'] as const;
 export type CounterMutant = (typeof COUNTER_MUTANTS)[number];
 
 export interface CounterEvents {
   /** A hold is written down, or grew in the life of its admission: `amount` is what limits let it have. */
-  held(accountId: string, requestId: string, amount: bigint): void;
-  decided(accountId: string, requestId: string, decision: string, spend: bigint): void;
+  held(accountId: string, requestId: string, amount: bigint, tokens: bigint): void;
+  /** `spend`: of the wall that refused, in what it counts. */
+  decided(accountId: string, requestId: string, decision: string, spend: bigint, inTokens: boolean): void;
   /** The limits of its admission, in the life of its admission, left a hold no room to grow. */
   refused(requestId: string): void;
   /** What a request is charged was written down. */
-  finished(requestId: string, charge: bigint): void;
+  finished(requestId: string, charge: bigint, tokens: bigint): void;
 }
 
 /** A counter that is only ever added to: what a store does that has no ids. */
@@ -119,17 +120,17 @@ export class SimCounters {
 
   private async admit(accountId: string, command: AdmitCommand): ReturnType<QuotaStore['admit']> {
     const { mutant, store } = this;
-    const asked = mutant === 'check-then-spend' || mutant === 'counters' ? { ...command, amount: 0n, minAmount: 0n } : command;
+    const asked = mutant === 'check-then-spend' || mutant === 'counters' ? { ...command, amount: 0n, minAmount: 0n } : mutant === 'tokens-unlooked' ? { ...command, walls: command.walls.filter(({ meter }) => meter === 'charge') } : command;
     const isKnown = this.accounts.get(accountId)?.holds.has(command.requestId) === true;
     let answer = await store.admit(accountId, asked);
     if (typeof answer === 'string') return answer;
     if (mutant === 'check-then-spend') answer = this.checkOnly(accountId, command, answer);
     if (mutant === 'counters') answer = this.count(accountId, command, answer);
-    this.events.decided(accountId, command.requestId, answer.decision, answer.wall?.spend ?? 0n);
+    this.events.decided(accountId, command.requestId, answer.decision, answer.wall?.spend ?? 0n, answer.wall !== undefined && command.walls[answer.wall.index]?.meter !== 'charge');
     // A late question about what a worker wrote down anew after a loss admits nothing.
     if (answer.decision === 'admitted' && (!isKnown || this.admittedIn.get(command.requestId) === this.epoch)) {
       this.admittedIn.set(command.requestId, this.epoch);
-      this.events.held(accountId, command.requestId, answer.held);
+      this.events.held(accountId, command.requestId, answer.held, answer.heldTokens);
     }
     return answer;
   }
@@ -142,8 +143,8 @@ export class SimCounters {
     const isGranted = await this.store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
     if (isGranted && toAmount > before) this.grown.set(requestId, (this.grown.get(requestId) ?? 0n) + toAmount - before);
     // In another life than its admission's no limit was looked at: neither word counts.
-    if (toAmount === 0n || hold === undefined || this.admittedIn.get(requestId) !== this.epoch) return isGranted;
-    if (isGranted) this.events.held(accountId, requestId, toAmount);
+    if ((toAmount === 0n && toTokens === 0n) || hold === undefined || this.admittedIn.get(requestId) !== this.epoch) return isGranted;
+    if (isGranted) this.events.held(accountId, requestId, toAmount, toTokens);
     else this.events.refused(requestId);
     return isGranted;
   }
@@ -183,7 +184,7 @@ export class SimCounters {
       const naive = this.naiveOf(accountId);
       naive.used += command.charge - (naive.held.get(command.requestId) ?? 0n);
     }
-    this.events.finished(command.requestId, command.charge);
+    this.events.finished(command.requestId, command.charge, command.tokens);
     return this.ending(accountId, [command.requestId], () => this.store.finish(accountId, command));
   }
 

@@ -8,6 +8,9 @@ export const TRANSITIONS = [
   'outcome: delivered', 'outcome: superseded', 'outcome: discarded', 'outcome: concluded by the worker',
   'growth: granted', 'growth: refused', 'growth: unanswered', 'stopped by a cap', 'ended: quota away',
   'settled', 'settled at 0', 'settled on being asked', 'adjusted', 'failed over',
+  'new → 429 for tokens', 'terms: changed', 'terms: another tier', 'on trial credit', 'own: charged nothing',
+  'rounds: charged together', 'rounds: no room for another', 'rounds: discarded', 'rounds: cut', 'fee: charged', 'fee: not charged',
+  'reserve: given after all', 'reserve: bettered', 'repeat: open', 'repeat: running', 'repeat: done', 'repeat: run again',
   'client: answered', 'client: cut', 'client: refused', 'client: left', 'client: reset',
 ] as const;
 export type Transition = (typeof TRANSITIONS)[number];

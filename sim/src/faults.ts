@@ -31,6 +31,10 @@ const FAULTS: Readonly<Record<string, Strike>> = {
     world.killBilling();
     return NOTHING;
   },
+  'kill accounts': (world) => {
+    world.killAccounts();
+    return NOTHING;
+  },
   'freeze a process': (world, random) => {
     const life = random.pick(world.lives());
     life.freeze();

@@ -6,6 +6,7 @@ import {
 } from '@signalbox/billing/proof';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Life } from './life.js';
+import type { Amounts } from './limits.js';
 import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
 
@@ -41,6 +42,8 @@ export class SimLedger {
   lostReply = 0;
   /** Called after each commit. */
   onCommit: () => void = () => undefined;
+  /** States by the rows that they were read from, which are never changed. */
+  private readonly states = new WeakMap<readonly StoredRow[], RequestState>();
   private tables = emptyTables();
   private backup = emptyTables();
 
@@ -80,13 +83,43 @@ export class SimLedger {
   }
 
   requestOf(requestId: string): RequestState | undefined {
-    return requestsOf(this.tables.stored.get(requestId) ?? []).get(requestId);
+    const rows = this.tables.stored.get(requestId);
+    if (rows === undefined) return undefined;
+    let state = this.states.get(rows);
+    if (state === undefined && (state = requestsOf(rows).get(requestId)) !== undefined) this.states.set(rows, state);
+    return state;
   }
 
   /** Attempts that the latest row about the request's charge counts. */
   chargedAttempts(requestId: string): readonly number[] {
     const latest = this.tables.stored.get(requestId)?.findLast(({ kind }) => kind === 'charge' || kind === 'adjustment');
     return latest === undefined || latest.kind === 'attempt' ? [] : latest.detail.charged;
+  }
+
+  /** What the account is charged, and its tokens of both kinds. */
+  spentBy(accountId: string): Amounts {
+    const { chargeNanoUsd = 0n, tokens = 0n, byokTokens = 0n } = this.totalOf(accountId) ?? {};
+    return { charge: chargeNanoUsd, tokens: tokens + byokTokens };
+  }
+
+  /** What attempts of requests without a charge row cost: another round of theirs may be booked when these are not known. */
+  unchargedBy(accountId: string): Amounts {
+    let charge = 0n;
+    let tokens = 0n;
+    for (const [requestId, rows] of this.tables.stored) {
+      if (rows[0]?.accountId !== accountId || this.bookedFor(requestId) !== undefined) continue;
+      for (const row of rows) {
+        charge += row.amountNanoUsd;
+        tokens += row.tokens + row.byokTokens;
+      }
+    }
+    return { charge, tokens };
+  }
+
+  /** Of a request likewise; undefined while it has no charge row. */
+  bookedFor(requestId: string): Amounts | undefined {
+    const booked = this.requestOf(requestId)?.booked;
+    return booked === undefined ? undefined : { charge: booked.chargeNanoUsd, tokens: BigInt(booked.tokens + booked.byokTokens) };
   }
 
   writers(): ReadonlyMap<string, Writer> {
@@ -151,6 +184,11 @@ export class SimLedger {
       // The invariants are checked on the rows themselves.
       ledger: () => Promise.resolve([]),
     };
+  }
+
+  /** Asks as a process of billing does. */
+  read<Answer>(life: Life, work: () => Answer): Promise<Answer> {
+    return this.ask(life, work);
   }
 
   private store(rows: readonly StoredRow[]): void {

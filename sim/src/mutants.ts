@@ -10,6 +10,13 @@ export const MUTANTS = {
   'grow-unlooked': 'quota lets a hold grow without looking at the limits of its admission',
   'grow-in-another-life': 'a worker takes growth for granted that was given in another life of the counters than the hold was admitted in',
   'growth-kept': 'what a hold grew by stays counted when the hold ends',
+  'tokens-unlooked': 'quota does not look at limits in tokens',
+  'rounds-superseded': 'each round of a request takes the place of those before',
+  'rounds-unheld': 'edge takes room for another round for granted',
+  'fees-forgotten': 'workers are given cards without the fees of plugins',
+  'reserve-forgotten': 'an answer in reserve that is given after all is told as superseded',
+  'own-charged': 'workers write down what runs on own credentials as what runs on ours',
+  'keys-forgotten': 'accounts forgets each claim of an Idempotency-Key at once',
   'away-is-refused': 'a worker takes a quota that does not answer for one that refuses',
 } as const;
 export type Mutant = keyof typeof MUTANTS;

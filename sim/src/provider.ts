@@ -6,6 +6,7 @@ import type { Upstream, UpstreamCall, UpstreamListener } from '@signalbox/worker
 import type { Life } from './life.js';
 import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
+import { letterOf, wordsOf } from './words.js';
 
 /** `whole`: as asked; the others break in one way each. */
 export type Conduct = 'whole' | 'refuse' | 'unconnected' | 'silent' | 'cut' | 'stall' | 'early-cut';
@@ -32,6 +33,10 @@ export interface BillLine {
   readonly chunkTokens: number;
   /** A final figure was sent. */
   isTold: boolean;
+  /** It calls tools. */
+  isCall: boolean;
+  /** It was sent to its end. */
+  isWhole: boolean;
 }
 
 interface Script {
@@ -42,6 +47,23 @@ interface Script {
   readonly bytesPerToken: number;
   readonly pauseMs: number;
   readonly breakAfterChunks: number;
+  /** Tools that it calls; it may say something first. */
+  readonly calls: readonly string[];
+  readonly saysFirst: boolean;
+  /** Of an answer that is to be JSON: whether it is. */
+  readonly isJson: boolean;
+}
+
+type Length = Pick<Script, 'outputTokens' | 'chunkTokens' | 'bytesPerToken' | 'pauseMs' | 'breakAfterChunks'>;
+
+/** What it is asked. */
+interface Ask {
+  readonly stream: boolean;
+  readonly maxTokens: number | undefined;
+  readonly promptBytes: number;
+  /** Tools that it may call. */
+  readonly tools: readonly string[];
+  readonly wantsJson: boolean;
 }
 
 /** Holds begin with so many tokens; what may be longer grows (BILLING, section 4). */
@@ -53,6 +75,7 @@ const REFUSALS = [429, 500, 503, 400] as const;
 const sse = (value: unknown): Buffer => Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
 const DONE = Buffer.from('data: [DONE]\n\n');
 const chunkOf = (delta: object, finishReason: string | null): Buffer => sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] });
+const finishOf = ({ generated, asked, isCall }: BillLine): string => (generated === asked ? 'length' : isCall ? 'tool_calls' : 'stop');
 const usageOf = (prompt: number, completion: number): object => ({ prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion });
 
 export class SimProvider {
@@ -96,42 +119,56 @@ export class SimProvider {
 
   private arrive(id: string, body: Uint8Array, call: Call): void {
     if (call.isOver) return;
-    const { stream = false, max_tokens: asked, prompt_bytes: promptBytes = 0 } = readAsk(body);
+    const ask = readAsk(body);
+    const { stream, maxTokens: asked, promptBytes } = ask;
     const { random } = this;
-    const script = this.scriptOf(asked, stream);
+    const script = this.scriptOf(ask);
     if (script.conduct === 'unconnected') {
       call.tell((listener) => listener.onError('connect'));
       return;
     }
     if (this.bill.has(id)) this.doubles.push(id);
     const promptTokens = random.int(1, Math.max(1, promptBytes));
-    const line: BillLine = { id, provider: this.name, conduct: script.conduct, usage: script.usage, promptTokens, generated: 0, sentBytes: 0, cost: this.costOf(NO_TOKENS), asked, chunkTokens: script.chunkTokens, isTold: false };
+    const line: BillLine = { id, provider: this.name, conduct: script.conduct, usage: script.usage, promptTokens, generated: 0, sentBytes: 0, cost: this.costOf(NO_TOKENS), asked, chunkTokens: script.chunkTokens, isTold: false, isCall: false, isWhole: false };
     this.bill.set(id, line);
     this.reached.add(id.slice(0, id.indexOf('/')));
-    this.scheduler.say(() => `${this.name} gets ${id}: ${script.conduct}, usage ${script.usage}, ${script.outputTokens} of ${asked ?? '∞'} tokens`);
+    this.scheduler.say(() => `${this.name} gets ${id}: ${script.conduct}, usage ${script.usage}, ${script.outputTokens} of ${asked ?? '∞'} tokens${script.calls.length === 0 ? '' : `, calls ${script.calls.join(' and ')}`}`);
     call.begin(line, script, stream);
   }
 
-  private scriptOf(asked: number | undefined, isStream: boolean): Script {
+  private scriptOf({ stream: isStream, maxTokens: asked, tools, wantsJson }: Ask): Script {
     const { random, isCalm } = this;
     const conduct = isCalm || random.chance(0.62) ? 'whole' : random.pick<Conduct>(['refuse', 'refuse', 'unconnected', 'silent', 'cut', 'cut', 'stall', 'early-cut']);
     const usage = random.chance(0.7) ? 'told' : random.pick<UsageConduct>(['missing', 'missing', 'twice', 'absurd', 'zero']);
-    if (this.isLong && isStream && asked !== undefined && asked > TRANCHE_TOKENS) return { conduct, usage, ...this.longAnswer(asked) };
-    const outputTokens = Math.min(random.int(1, 400), asked ?? MODEL_OUTPUT_MAX);
-    return { conduct, usage, outputTokens, chunkTokens: Math.max(1, Math.ceil(outputTokens / random.int(1, 5))), bytesPerToken: random.int(2, 7), pauseMs: random.int(1, 400), breakAfterChunks: random.int(1, 3) };
+    const calls = tools.length > 0 && random.chance(0.8) ? Array.from({ length: random.int(1, 2) }, () => random.pick(tools)) : [];
+    const says = { calls, saysFirst: calls.length > 0 && random.chance(0.5), isJson: wantsJson && random.chance(0.45) };
+    if (this.isLong && isStream && asked !== undefined && asked > TRANCHE_TOKENS) return { conduct, usage, ...says, ...this.longAnswer(asked) };
+    // What calls tools has room for it.
+    const outputTokens = Math.min(random.int(1, 400), calls.length > 0 ? Math.max(1, (asked ?? MODEL_OUTPUT_MAX) - 1) : (asked ?? MODEL_OUTPUT_MAX));
+    return { conduct, usage, ...says, outputTokens, chunkTokens: Math.max(1, Math.ceil(outputTokens / random.int(1, 5))), bytesPerToken: random.int(2, 7), pauseMs: random.int(1, 400), breakAfterChunks: random.int(1, 3) };
   }
 
   /** Of ordinary text: three bytes a token or more, most of it in small chunks. */
-  private longAnswer(asked: number): Omit<Script, 'conduct' | 'usage'> {
+  private longAnswer(asked: number): Length {
     const { random } = this;
     const outputTokens = Math.min(random.int(600, 4_500), asked);
     return { outputTokens, chunkTokens: random.chance(0.85) ? random.int(30, 64) : random.int(65, 200), bytesPerToken: random.int(3, 7), pauseMs: random.int(5, 120), breakAfterChunks: random.int(1, 40) };
   }
 }
 
-function readAsk(body: Uint8Array): { readonly stream?: boolean; readonly max_tokens?: number; readonly prompt_bytes?: number } {
-  const parsed = JSON.parse(Buffer.from(body).toString('utf8')) as { stream?: boolean; max_tokens?: number; messages?: readonly { content: string }[] };
-  return { ...parsed, prompt_bytes: parsed.messages?.[0]?.content.length ?? 0 };
+interface WireBody {
+  readonly stream?: boolean;
+  readonly max_tokens?: number;
+  readonly messages?: readonly { readonly content: string | null }[];
+  readonly tools?: readonly { readonly function: { readonly name: string } }[];
+  readonly tool_choice?: unknown;
+  readonly response_format?: object;
+}
+
+function readAsk(body: Uint8Array): Ask {
+  const { stream = false, max_tokens: maxTokens, messages: [first, ...others] = [], tools = [], tool_choice: choice, response_format: format } = JSON.parse(Buffer.from(body).toString('utf8')) as WireBody;
+  const promptBytes = (first?.content?.length ?? 0) + others.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+  return { stream, maxTokens, promptBytes, tools: choice === 'none' ? [] : tools.map((tool) => tool.function.name), wantsJson: format !== undefined };
 }
 
 class Call implements UpstreamCall {
@@ -232,17 +269,32 @@ class Call implements UpstreamCall {
       return;
     }
     this.add(line, tokens);
-    const text = 'x'.repeat(tokens * script.bytesPerToken);
+    const text = this.words(line, script, tokens, made);
     line.sentBytes += text.length;
-    this.tell((listener) => listener.onData(chunkOf({ content: text }, null)));
+    const [call] = script.calls;
+    const said = script.saysFirst ? 1 : 0;
+    if (call === undefined || made < said) this.tell((listener) => listener.onData(chunkOf({ content: text }, null)));
+    else {
+      line.isCall = true;
+      const named = made === said ? { id: 'call_0', type: 'function' } : {};
+      this.tell((listener) => listener.onData(chunkOf({ tool_calls: [{ index: 0, ...named, function: { ...(made === said ? { name: call } : {}), arguments: text } }] }, null)));
+    }
     this.scheduler.at(script.pauseMs, () => this.generate(line, script, made + 1));
+  }
+
+  private words(line: BillLine, { bytesPerToken, isJson, outputTokens }: Script, tokens: number, made: number): string {
+    const attempt = Number(line.id.slice(line.id.indexOf('/') + 1));
+    return wordsOf(letterOf(attempt), tokens * bytesPerToken, isJson ? { isFirst: made === 0, isLast: line.generated >= outputTokens } : undefined);
   }
 
   private finish(line: BillLine, script: Script): void {
     this.isOver = true;
+    line.isWhole = true;
     const told = this.told(line, script);
     this.tell((listener) => {
-      listener.onData(chunkOf({}, line.generated === line.asked ? 'length' : 'stop'));
+      const [, second] = script.calls;
+      if (line.isCall && second !== undefined) listener.onData(chunkOf({ tool_calls: [{ index: 1, id: 'call_1', type: 'function', function: { name: second, arguments: '{}' } }] }, null));
+      listener.onData(chunkOf({}, finishOf(line)));
       for (const usage of told) listener.onData(sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage }));
       listener.onData(DONE);
       listener.onEnd();
@@ -257,10 +309,14 @@ class Call implements UpstreamCall {
       this.tell((listener) => listener.onError('disconnected'));
       return;
     }
-    const text = 'x'.repeat(script.outputTokens * script.bytesPerToken);
+    const text = this.words(line, script, script.outputTokens, 0);
     line.sentBytes += text.length;
+    line.isCall = script.calls.length > 0;
+    line.isWhole = true;
+    const calls = script.calls.map((name, at) => ({ id: `call_${at}`, type: 'function', function: { name, arguments: at === 0 && !script.saysFirst ? text : '{}' } }));
+    const message = { role: 'assistant', content: line.isCall && !script.saysFirst ? null : text, ...(line.isCall ? { tool_calls: calls } : {}) };
     const usage = this.told(line, script).at(-1);
-    const body = { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }], ...(usage === undefined ? {} : { usage }) };
+    const body = { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message, finish_reason: finishOf(line) }], ...(usage === undefined ? {} : { usage }) };
     this.tell((listener) => {
       listener.onData(Buffer.from(JSON.stringify(body)));
       listener.onEnd();

@@ -4,7 +4,7 @@ import type { Coverage } from './coverage.js';
 import { plan, planGrowth } from './faults.js';
 import type { Mutant } from './mutants.js';
 import { Random } from './random.js';
-import { longTrafficOf, trafficOf } from './traffic.js';
+import { CHANGEABLE, longTrafficOf, trafficOf } from './traffic.js';
 import { World } from './world.js';
 
 export interface Run {
@@ -27,14 +27,22 @@ const LATE_SHARE = 0.05;
 /** In some runs several answers of one account grow at once. */
 const LONG_SHARE = 0.4;
 const LONG_SPREAD_MS = 2_500;
+/** In some runs the terms of accounts change while their requests are under way. */
+const CHANGE_SHARE = 0.35;
+/** In some runs a request is sent several times under one Idempotency-Key. */
+const KEY_SHARE = 0.3;
+/** In a few so late that a charge of 0 is final by then, and in fewer that what nobody knows counts as lost. */
+const LATE_KEY_SHARE = 0.1;
+const LOST_KEY_SHARE = 0.015;
 /** Numbers of the requests of either kind. */
 const PROBES_FROM = 1_000;
 const LONG_FROM = 500;
+const KEYED_FROM = 700;
 /** Processes come back, and what was announced to nobody is asked for. */
 const SETTLE_MS = 40_000;
 const LOOK_MS = 5_000;
-/** Two windows of the bus for message ids, and some. */
-const REST_MS = 600_000;
+/** Rounds that nobody tells of are concluded after ten minutes. */
+const REST_MS = 720_000;
 
 /** Never rejects for a violation; `trace` hears what happens. The same seed and mutant give the same run. */
 export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: string) => void): Promise<Run> {
@@ -42,10 +50,10 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   const world = new World(random, mutant, trace);
   const { scheduler } = world;
   world.ledger.onCommit = () => checkCaps(world);
-  world.onHeld = (accountId) => checkHeld(world, accountId);
+  world.onHeld = (requestId, grown) => checkHeld(world, requestId, grown);
   world.onAnswered = (client) => checkEnd(world, client);
   plan(world, random, LOAD_MS);
-  const requests = random.int(8, 14);
+  const requests = random.int(7, 12);
   for (let i = 0; i < requests; i += 1) {
     const traffic = trafficOf(i, random);
     // Several at once now and then: caps are broken by those who come together.
@@ -60,6 +68,13 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
       scheduler.at(beginMs + random.next() * LONG_SPREAD_MS, () => world.ask(traffic));
     }
   }
+  if (random.chance(CHANGE_SHARE)) {
+    for (let i = random.int(1, 4); i > 0; i -= 1) {
+      const index = random.pick(CHANGEABLE);
+      scheduler.at(random.next() * LOAD_MS, () => world.change(index, random));
+    }
+  }
+  const lastAskMs = random.chance(KEY_SHARE) ? planKeyed(world, random) : 0;
   const isLate = random.chance(LATE_SHARE);
   const healMs = isLate ? HEAL_LATE_MS : HEAL_MS;
   if (isLate) scheduler.at(random.next() * LOAD_MS, () => world.freezeEdges());
@@ -70,20 +85,37 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   world.isCalm = true;
   // After the faults the gateway serves: one plain request for each account opens whatever is still closed.
   for (const account of world.callers.keys()) {
-    const traffic = { ...trafficOf(PROBES_FROM + account, random), account, leavesAfterMs: undefined, slowAfterMs: undefined };
-    scheduler.at(0, () => world.ask(traffic));
+    const traffic = { ...trafficOf(PROBES_FROM + account, random), account, leavesAfterMs: undefined, slowAfterMs: undefined, plugins: undefined };
+    scheduler.at(0, () => world.ask(traffic, true));
   }
-  for (let atMs = probeMs + LOOK_MS; atMs <= probeMs + REST_MS; atMs += LOOK_MS) {
+  const restMs = Math.max(probeMs, lastAskMs) + REST_MS;
+  for (let atMs = probeMs + LOOK_MS; atMs <= restMs; atMs += LOOK_MS) {
     await scheduler.runUntil(atMs);
-    if (isAtRest(world)) break;
+    if (atMs > lastAskMs && isAtRest(world)) break;
     scheduler.say(() => `RESTLESS ${restlessness(world) ?? ""}`);
   }
   const restless = restlessness(world);
   if (restless !== undefined) world.violate(`no rest: ${restless}`);
-  for (const probe of world.clients.slice(-world.callers.length)) if (probe.refusal?.kind === 'fault') world.violate(`${probe.requestId} got a ${probe.refusal.fault.code} after all faults had ended`);
+  for (const probe of world.clients.filter(({ isProbe }) => isProbe)) if (probe.refusal?.kind === 'fault') world.violate(`${probe.requestId} got a ${probe.refusal.fault.code} after all faults had ended`);
   checkBooks(world);
   observe(world);
   const faults = [...world.coverage.faults.values()].reduce((a, b) => a + b, 0);
   if (scheduler.steps < STEPS_MIN || faults < FAULTS_MIN) world.violate(`too short: ${scheduler.steps} steps, ${faults} faults`);
   return { seed, steps: scheduler.steps, faults, violations: world.violations, coverage: world.coverage };
+}
+
+/** One request, and repeats of it; answers when the last is sent. */
+function planKeyed(world: World, random: Random): number {
+  const first = { ...trafficOf(KEYED_FROM, random), key: 'key 1' };
+  const firstMs = 200 + random.next() * LOAD_MS;
+  world.scheduler.at(firstMs, () => world.ask(first));
+  const waits = [() => random.int(1, 400), () => random.int(400, 5_000), () => random.int(5_000, 40_000)];
+  const laters = Array.from({ length: random.int(1, 3) }, () => random.pick(waits)());
+  if (random.chance(LATE_KEY_SHARE)) laters.push(random.int(100_000, 200_000));
+  if (random.chance(LOST_KEY_SHARE)) laters.push(random.int(960_000, 1_000_000));
+  for (const [index, laterMs] of laters.entries()) {
+    const { requestId, edge, leavesAfterMs } = trafficOf(KEYED_FROM + 1 + index, random);
+    world.scheduler.at(firstMs + laterMs, () => world.ask({ ...first, requestId, edge, leavesAfterMs }));
+  }
+  return firstMs + Math.max(...laters);
 }

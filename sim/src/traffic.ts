@@ -19,22 +19,46 @@ export interface Traffic {
   readonly leavesAfterMs: number | undefined;
   readonly slowAfterMs: number | undefined;
   readonly slowForMs: number;
+  /** Plugins whose tools the model may call. */
+  readonly plugins: PluginTerms | undefined;
+  /** It asks for JSON. */
+  readonly wantsJson: boolean;
+  /** Its Idempotency-Key. */
+  readonly key?: string;
+}
+
+/** What plugins of one request do and cost, in nano-USD. */
+export interface PluginTerms {
+  /** Before the model is asked. */
+  readonly feeNanoUsd: number;
+  /** For a call of the tool that spends; what is held for it is up to twice as much. */
+  readonly toolFeeNanoUsd: number;
+  readonly toolFeeNanoUsdMax: number;
+  readonly roundsMax: number;
 }
 
 export function trafficOf(number: number, random: Random): Traffic {
   const first = random.int(0, 1);
+  const plugins = random.chance(0.25) ? pluginsOf(random) : undefined;
   return {
     requestId: `chatcmpl-${String(number).padStart(10, '0')}`,
     edge: random.int(0, 1),
-    account: random.pick([0, 0, 0, 1, 1, 2]),
+    account: random.pick([0, 0, 0, 1, 1, 2, OWN_ACCOUNT, OWN_ACCOUNT, CHANGING_ACCOUNT, CHANGING_ACCOUNT]),
     stream: random.chance(0.65),
-    maxTokens: random.chance(0.25) ? undefined : random.int(16, 900),
+    maxTokens: random.chance(0.25) ? undefined : random.int(16, plugins === undefined ? 900 : 300),
     promptBytes: random.int(20, 900),
     route: [first, 1 - first, first].slice(0, random.pick([1, 2, 3, 3])),
     leavesAfterMs: random.chance(0.18) ? random.int(1, 2_500) : undefined,
     slowAfterMs: random.chance(0.08) ? random.int(1, 400) : undefined,
     slowForMs: random.chance(0.2) ? 90_000 : random.int(10, 3_000),
+    plugins,
+    wantsJson: random.chance(0.2),
   };
+}
+
+function pluginsOf(random: Random): PluginTerms {
+  const toolFeeNanoUsd = random.int(1, 3_000_000);
+  return { feeNanoUsd: random.chance(0.5) ? random.int(1, 600_000) : 0, toolFeeNanoUsd, toolFeeNanoUsdMax: random.int(toolFeeNanoUsd, 2 * toolFeeNanoUsd), roundsMax: random.int(1, 3) };
 }
 
 /** Streams and gathered answers of one account near its cap, which outgrow their first holds. */
@@ -71,16 +95,45 @@ const messageOf = (card: PriceCard): PriceCard__Output => ({
 
 /** The account whose answers are long. */
 export const LONG_ACCOUNT = 3;
+/** Its credentials at the providers are its own. */
+export const OWN_ACCOUNT = 4;
+/** On trial credit or on a paid tier, which changes while its requests are under way. */
+export const CHANGING_ACCOUNT = 5;
+export const ACCOUNTS = [0, 1, 2, LONG_ACCOUNT, OWN_ACCOUNT, CHANGING_ACCOUNT] as const;
+/** Those whose terms may change. */
+export const CHANGEABLE = [0, OWN_ACCOUNT, CHANGING_ACCOUNT, CHANGING_ACCOUNT] as const;
 
-/** Account 0 has a cap, account 1 another and a key with one, account 2 none, account 3 one of a few tranches. */
+type Terms = Pick<Caller['account'], 'tier' | 'hardCap' | 'providerKeys' | 'includedTokens' | 'trialCreditNanoUsd' | 'byokTokens' | 'requestsPerMinute' | 'burstPerSecond'>;
+
+const PAID: Terms = { tier: 'business', hardCap: false, providerKeys: [] };
+
+export const handleAt = (provider: string): string => `own_${provider}`;
+
+/** Limits in tokens: a hard allotment, and one over own credentials. */
+function termsOf(index: number, random: Random): Terms {
+  const allotment = (): Pick<Terms, 'hardCap' | 'includedTokens'> => ({ hardCap: random.chance(0.7), includedTokens: String(random.int(1_500, 12_000)) });
+  if (index === OWN_ACCOUNT) {
+    const providerKeys = ['alpha', 'beta'].map((provider) => ({ handle: handleAt(provider), accountId: `acct_${index}`, provider, last4: '', zdr: false, baseUrl: '', createdAt: '1' }));
+    return { ...PAID, providerKeys, ...(random.chance(0.5) ? allotment() : {}), ...(random.chance(0.7) ? { byokTokens: String(random.int(1_500, 12_000)) } : {}) };
+  }
+  if (index !== CHANGING_ACCOUNT) return PAID;
+  const rates = { requestsPerMinute: 100_000, burstPerSecond: 10_000 };
+  return { ...PAID, ...rates, ...(random.chance(0.5) ? allotment() : {}), ...(random.chance(0.6) ? { tier: 'free', trialCreditNanoUsd: String(random.int(1_000_000, 25_000_000)) } : {}) };
+}
+
+/**
+ * Account 0 has a cap, account 1 another and a key with one, account 2 none, account 3 one of a few tranches; account 4
+ * has one that nothing it does may meet, and some tokens; account 5 trial credit or a cap, and tokens.
+ */
 export function callerOf(index: number, random: Random): Caller {
+  const terms = termsOf(index, random);
   const cap = (): string => String(index === LONG_ACCOUNT ? random.int(8_000_000, 60_000_000) : random.int(1_000_000, 25_000_000));
-  const costCaps = index === 2 ? [] : [{ period: 'total', capNanoUsd: cap() }];
+  const costCaps = index === 2 || terms.trialCreditNanoUsd !== undefined ? [] : [{ period: 'total', capNanoUsd: cap() }];
   return {
     variant: 'A',
     account: {
-      id: `acct_${index}`, name: 'simulated', tier: 'business', variant: '', suspended: false, hardCap: false, costCaps, baselineModel: '', policyBaselineModel: '', storeAnswers: false, allowModels: [], denyModels: [], allowProviders: [],
-      denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: '1', policyCostCaps: [], policyHardCap: false, providerKeys: [],
+      id: `acct_${index}`, name: 'simulated', variant: '', suspended: false, costCaps, baselineModel: '', policyBaselineModel: '', storeAnswers: false, allowModels: [], denyModels: [], allowProviders: [],
+      denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: '1', policyCostCaps: [], policyHardCap: false, ...terms,
     },
     key: {
       id: `key_${index}`, accountId: `acct_${index}`, name: 'simulated', prefix: 'sbx_live_abcd', status: 'active', scopes: ['inference'], createdAt: '1',
@@ -89,7 +142,7 @@ export function callerOf(index: number, random: Random): Caller {
   };
 }
 
-export function planOf({ route, promptBytes }: Traffic, providers: readonly { readonly name: string; readonly prices: readonly PriceStep[] }[]): DecideResponse__Output {
+export function planOf({ route, promptBytes }: Traffic, { account }: Caller, providers: readonly { readonly name: string; readonly prices: readonly PriceStep[] }[]): DecideResponse__Output {
   const attempts = route.flatMap((position): PlannedAttempt__Output[] => {
     const { name: provider = '', prices = [] } = providers[position] ?? {};
     const card = cardFor(prices, promptTokensOf(promptBytes));
@@ -98,7 +151,7 @@ export function planOf({ route, promptBytes }: Traffic, providers: readonly { re
     return [
       {
         endpointId: `${provider}/m`, provider, model: 'maker/m', providerModelId: 'm', wireProtocol: 'openai-chat', card: messageOf(card), maxTokensParam: 'max_tokens', maxOutputTokens: 8_192,
-        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, byok: false, needsUserId: false, steps,
+        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, byok: account.providerKeys.length > 0, needsUserId: false, steps,
       },
     ];
   });
@@ -107,12 +160,13 @@ export function planOf({ route, promptBytes }: Traffic, providers: readonly { re
 
 const promptTokensOf = (promptBytes: number): number => Math.ceil(promptBytes / 4);
 
-export function requestOf({ stream, maxTokens, promptBytes }: Traffic): ChatRequest {
+export function requestOf({ stream, maxTokens, promptBytes, plugins, wantsJson }: Traffic): ChatRequest {
+  const format = wantsJson ? [{ name: 'response_format', value: Buffer.from('{"type":"json_object"}') }] : [];
   return {
     model: 'auto', models: [], stream, includeUsage: false, maxTokens, choices: 1,
-    fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'p'.repeat(promptBytes) }])) }],
-    needs: {}, messageCount: 1, imageCount: 0, calledToolBytes: 0, promptBytes, promptTokens: promptTokensOf(promptBytes), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
-    preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: [], pluginOptions: {}, sessionId: undefined, user: undefined, ignoredParams: [],
+    fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'p'.repeat(promptBytes) }])) }, ...format],
+    needs: wantsJson ? { responseFormat: 'json_object' } : {}, messageCount: 1, imageCount: 0, calledToolBytes: 0, promptBytes, promptTokens: promptTokensOf(promptBytes), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
+    preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: plugins === undefined ? [] : ['web-search'], pluginOptions: {}, sessionId: undefined, user: undefined, ignoredParams: [],
     conversationKey: 'c',
     promptText: '',
   };

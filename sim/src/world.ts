@@ -4,8 +4,8 @@ import type { WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
-import type { DispatchRequest__Output, OutcomeRequest__Output, DispatchEvent } from '@signalbox/contracts/worker';
-import { createQuotaClient, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours } from '@signalbox/edge/proof';
+import type { DispatchRequest__Output, OutcomeRequest__Output, DispatchEvent, TendRequest__Output } from '@signalbox/contracts/worker';
+import { createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours, type Repeats, type Turn } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
 import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals, readWriters, writeLost } from '@signalbox/quota/proof';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
@@ -15,6 +15,7 @@ import { Secret } from '@signalbox/runtime/secret';
 import { createOpenAiChatAdapter } from '@signalbox/worker-kit/openai-chat-adapter';
 import { createCredentialPool, createDispatcher, createObservations, createWorkerMetrics, extendingAt, openJournal, type Dispatcher, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
 import { SimBus } from './bus.js';
+import { claimHandlers, conductOnce, getRequest, newClaimStore } from './claims.js';
 import { SimClient } from './client.js';
 import { COUNTER_MUTANTS, SimCounters } from './counters.js';
 import { Coverage } from './coverage.js';
@@ -22,14 +23,17 @@ import { SimDisk } from './disk.js';
 import { GrowthRecord } from './growth.js';
 import { SimLedger } from './ledger.js';
 import { Life } from './life.js';
+import { METERS, NOTHING, type Amounts, type Meter } from './limits.js';
+import { forgettingReserve, supersedingRounds, withoutFees, withoutRoom } from './mutant-edge.js';
 import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
-import { cutAtBus, writeLate } from './mutant-journal.js';
+import { asOurs, cutAtBus, writeLate } from './mutant-journal.js';
 import type { Mutant } from './mutants.js';
 import { Network, type Door } from './network.js';
+import { SimPlugins } from './plugins.js';
 import { SimProvider } from './provider.js';
 import type { Random } from './random.js';
 import { Scheduler } from './scheduler.js';
-import { callerOf, LONG_ACCOUNT, planOf, pricesOf, requestOf, type Traffic } from './traffic.js';
+import { ACCOUNTS, callerOf, handleAt, planOf, pricesOf, requestOf, type Traffic } from './traffic.js';
 
 const PROVIDERS = ['alpha', 'beta'] as const;
 /** As quota's and edge's composition have them. */
@@ -49,6 +53,7 @@ const billingMetrics = createBillingMetrics(false);
 const quotaMetrics = createQuotaMetrics(false);
 const workerMetrics = createWorkerMetrics(createMetrics({ service: 'worker', withProcessMetrics: false }));
 const SECRET = new Secret('sk-simulated');
+const OWN_SECRET = new Secret('sk-own');
 
 interface Worker {
   readonly provider: SimProvider;
@@ -61,6 +66,7 @@ interface Worker {
 interface Edge {
   life: Life;
   neighbours: Neighbours;
+  repeats: Repeats;
   readonly clients: Set<SimClient>;
 }
 
@@ -68,6 +74,7 @@ interface Edge {
 export interface SeenRefusal {
   readonly accountId: string;
   readonly spend: bigint;
+  readonly meter: Meter;
   readonly before: number;
 }
 
@@ -81,23 +88,31 @@ export class World {
   readonly bus: SimBus;
   readonly ledger: SimLedger;
   readonly counters: SimCounters;
+  readonly plugins: SimPlugins;
   readonly clients: SimClient[] = [];
-  readonly callers: readonly Caller[];
+  /** As they are now. */
+  readonly callers: Caller[];
+  /** By account: as it was before, and now. */
+  readonly terms = new Map<string, Caller[]>();
   readonly workers: readonly Worker[];
   /** Most that was ever held, by request. */
-  readonly held = new Map<string, bigint>();
+  readonly held = new Map<string, Amounts>();
   /** What the counters were told that a request is charged, or a ledger that was restored had. */
-  readonly finished = new Map<string, bigint>();
+  readonly finished = new Map<string, Amounts>();
   /** Requests whose worker died while they were under way: charged at most what was delivered until then. */
   readonly orphaned = new Set<string>();
+  /** Requests that were taken for given up, since their edge was silent, and then given after all: their holds had ended. */
+  readonly revived = new Set<string>();
   readonly growth: GrowthRecord;
-  onHeld: (accountId: string) => void = () => undefined;
+  onHeld: (requestId: string, grown: readonly Meter[]) => void = () => undefined;
   onAnswered: (client: SimClient) => void = () => undefined;
   readonly refusals: SeenRefusal[] = [];
   /** By account: what was under way when the counters were lost, which no hold stands for afterwards. */
-  readonly forgotten = new Map<string, bigint>();
+  readonly forgotten = new Map<string, Amounts>();
   private readonly quotas: readonly Door[] = [{ life: undefined, handlers: undefined }, { life: undefined, handlers: undefined }];
   private readonly billing: Door = { life: undefined, handlers: undefined };
+  private readonly accounts: Door = { life: undefined, handlers: undefined };
+  private claimStore = newClaimStore();
   private readonly edges: readonly Edge[];
 
   constructor(
@@ -114,24 +129,28 @@ export class World {
       scheduler,
       random,
       {
-        held: (accountId, requestId, amount) => {
-          if (amount > (this.held.get(requestId) ?? 0n)) this.held.set(requestId, amount);
-          this.onHeld(accountId);
+        held: (_accountId, requestId, charge, tokens) => {
+          const before = this.held.get(requestId) ?? NOTHING;
+          this.held.set(requestId, { charge: charge > before.charge ? charge : before.charge, tokens: tokens > before.tokens ? tokens : before.tokens });
+          this.onHeld(requestId, METERS.filter((meter) => (meter === 'charge' ? charge : tokens) > before[meter]));
         },
         refused: (requestId) => this.growth.sawRefusal(requestId),
-        finished: (requestId, charge) => void this.finished.set(requestId, charge),
-        decided: (accountId, _requestId, decision, spend) => this.decided(accountId, decision, spend),
+        finished: (requestId, charge, tokens) => void this.finished.set(requestId, { charge, tokens }),
+        decided: (accountId, _requestId, decision, spend, inTokens) => this.decided(accountId, decision, spend, inTokens ? 'tokens' : 'charge'),
       },
       COUNTER_MUTANTS.find((name) => name === mutant),
     );
+    this.plugins = new SimPlugins(random);
     this.growth = new GrowthRecord(scheduler, this.coverage);
-    this.callers = [0, 1, 2, LONG_ACCOUNT].map((index) => callerOf(index, random));
+    this.callers = ACCOUNTS.map((index) => callerOf(index, random));
+    for (const caller of this.callers) this.terms.set(caller.account.id, [caller]);
     this.workers = PROVIDERS.map((name, index): Worker => {
       const provider = new SimProvider(name, pricesOf(name, random), scheduler, random);
       return { provider, disk: new SimDisk(name, () => this.killWorker(index)), door: { life: undefined, handlers: undefined }, journal: undefined, dispatcher: undefined };
     });
     this.edges = [0, 1].map((index) => this.makeEdge(index));
     this.startBilling();
+    this.startAccounts();
     for (const index of this.quotas.keys()) this.startQuota(index);
     for (const index of this.workers.keys()) this.startWorker(index);
   }
@@ -142,7 +161,7 @@ export class World {
   }
 
   lives(): readonly Life[] {
-    return [...this.edges.map(({ life }) => life), ...[...this.quotas, this.billing, ...this.workers.map(({ door }) => door)].flatMap(({ life }) => (life === undefined ? [] : [life]))].filter((life) => !life.isDead);
+    return [...this.edges.map(({ life }) => life), ...[...this.quotas, this.billing, this.accounts, ...this.workers.map(({ door }) => door)].flatMap(({ life }) => (life === undefined ? [] : [life]))].filter((life) => !life.isDead);
   }
 
   /** Answers of providers outgrow their first holds, where they may. */
@@ -154,23 +173,40 @@ export class World {
     return this.workerAt(index).disk;
   }
 
+  /** An account's tier and limits change; what was admitted before goes on as it was. */
+  change(index: number, random: Random): void {
+    const before = this.callers[index];
+    if (before === undefined) return;
+    const after = callerOf(index, random);
+    this.callers[index] = after;
+    this.terms.get(before.account.id)?.push(after);
+    this.coverage.took(before.account.tier === after.account.tier ? 'terms: changed' : 'terms: another tier');
+    this.scheduler.say(() => `TERMS ${JSON.stringify(after.account)}`);
+  }
+
   /** One request of a client, from now on. */
-  ask(traffic: Traffic): void {
+  ask(traffic: Traffic, isProbe = false): void {
     const edge = this.edges[traffic.edge];
     const caller = this.callers[traffic.account];
     if (edge === undefined || caller === undefined) throw new RangeError('traffic names an edge and an account');
-    const client = new SimClient(traffic.requestId, caller.account.id, caller.key.id, (answered) => this.onAnswered(answered));
+    const { life, neighbours, repeats } = edge;
+    const client = new SimClient(traffic, caller, (answered) => this.onAnswered(answered), isProbe, life);
     this.clients.push(client);
     this.scheduler.say(() => `client asks edge ${traffic.edge}: ${JSON.stringify(traffic)}`);
-    const { life, neighbours } = edge;
     if (life.isDead) {
       client.reset();
       return;
     }
     edge.clients.add(client);
-    const plan = planOf(traffic, this.workers.map(({ provider }) => provider));
-    const own: Neighbours = { ...neighbours, routing: { decide: (): Promise<DecideResponse__Output> => Promise.resolve(plan) } };
-    life.run(() => void conduct(own, { requestId: traffic.requestId, caller, request: requestOf(traffic), answer: client }).catch((error: unknown) => this.bug(error)));
+    const plan = planOf(traffic, caller, this.workers.map(({ provider }) => provider));
+    const own: Neighbours = {
+      ...neighbours,
+      routing: { decide: (): Promise<DecideResponse__Output> => Promise.resolve(plan) },
+      plugins: traffic.plugins === undefined ? undefined : this.plugins.portFor(life, traffic.requestId, traffic.plugins),
+    };
+    const turn: Turn = { requestId: traffic.requestId, caller, request: requestOf(traffic), answer: client };
+    const { key } = traffic;
+    life.run(() => void (key === undefined ? conduct(own, turn) : conductOnce(own, repeats, turn, key, client)).catch((error: unknown) => this.bug(error)));
     if (traffic.leavesAfterMs !== undefined) this.scheduler.at(traffic.leavesAfterMs, () => life.run(() => client.leave()));
     if (traffic.slowAfterMs !== undefined) {
       this.scheduler.at(traffic.slowAfterMs, () => life.run(() => client.slow()));
@@ -230,16 +266,30 @@ export class World {
     this.later(() => this.startBilling());
   }
 
+  killAccounts(): void {
+    if (this.accounts.life?.isDead !== false) return;
+    this.accounts.life.kill();
+    this.later(() => this.startAccounts());
+  }
+
   /** The ledger goes back to a backup; nobody tells the counters, which know more than it does. */
   restoreLedger(): void {
-    const before = this.callers.map(({ account }) => this.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n);
+    const known = (accountId: string): Amounts => {
+      const [spent, uncharged] = [this.ledger.spentBy(accountId), this.ledger.unchargedBy(accountId)];
+      return { charge: spent.charge + uncharged.charge, tokens: spent.tokens + uncharged.tokens };
+    };
+    const before = this.callers.map(({ account }) => known(account.id));
     for (const { requestId } of this.clients) {
-      const charge = this.ledger.requestOf(requestId)?.booked?.chargeNanoUsd;
-      if (charge !== undefined) this.finished.set(requestId, charge);
+      const booked = this.ledger.bookedFor(requestId);
+      if (booked !== undefined) this.finished.set(requestId, booked);
     }
     this.ledger.restore();
     // Until the logs have been sent again the ledger tells less than was spent.
-    for (const [index, { account }] of this.callers.entries()) this.forget(account.id, (before[index] ?? 0n) - (this.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n));
+    for (const [index, { account }] of this.callers.entries()) {
+      const { charge, tokens } = before[index] ?? NOTHING;
+      const after = known(account.id);
+      this.forget(account.id, { charge: charge - after.charge, tokens: tokens - after.tokens });
+    }
   }
 
   /** All faults end; what is down comes back by itself. */
@@ -264,25 +314,32 @@ export class World {
     this.violate(`a bug: ${error instanceof Error ? (error.stack ?? error.message) : 'unknown'}`);
   }
 
-  private forget(accountId: string, amount: bigint): void {
-    if (amount > 0n) this.forgotten.set(accountId, (this.forgotten.get(accountId) ?? 0n) + amount);
+  private forget(accountId: string, lost: Amounts): void {
+    const before = this.forgotten.get(accountId) ?? NOTHING;
+    const grown = (meter: Meter): bigint => before[meter] + (lost[meter] > 0n ? lost[meter] : 0n);
+    this.forgotten.set(accountId, { charge: grown('charge'), tokens: grown('tokens') });
   }
 
   /** How this run's workers ask for more. They never take more for granted than limits were found to leave. */
   private extending(extendHold: ExtendHold): ExtendHold {
     const watched = this.growth.watch(extendHold);
     const asking = this.mutant === 'grow-in-another-life' ? inAnyLife(watched) : this.mutant === 'away-is-refused' ? refusedWhenAway(watched) : watched;
-    return async (accountId, requestId, toNanoUsd, ...rest) => {
-      const isGranted = await asking(accountId, requestId, toNanoUsd, ...rest);
-      const held = this.held.get(requestId) ?? 0n;
-      if (isGranted && toNanoUsd > held) this.violate(`I4: ${requestId} grew to ${toNanoUsd}, its limits gave ${held}`);
+    return async (accountId, requestId, toNanoUsd, toTokens, ...rest) => {
+      const isGranted = await asking(accountId, requestId, toNanoUsd, toTokens, ...rest);
+      const { charge, tokens } = this.held.get(requestId) ?? NOTHING;
+      if (isGranted && (toNanoUsd > charge || toTokens > tokens)) this.violate(`I4: ${requestId} grew to ${toNanoUsd} and ${toTokens} tokens, its limits gave ${charge} and ${tokens}`);
       return isGranted;
     };
   }
 
-  private decided(accountId: string, decision: string, spend: bigint): void {
+  private decided(accountId: string, decision: string, spend: bigint, meter: Meter): void {
     this.coverage.took(decision === 'admitted' ? 'new → reserved' : decision === 'blocked' ? 'new → blocked by live holds' : 'new → 402');
-    if (decision === 'wall' && this.isCalm) this.refusals.push({ accountId, spend, before: this.clients.length });
+    if (decision === 'wall' && meter === 'tokens') this.coverage.took('new → 429 for tokens');
+    if (decision === 'wall' && this.isCalm) this.refusals.push({ accountId, spend, meter, before: this.clients.length });
+  }
+
+  private isGivenUp(requestId: string, attempt: number): boolean {
+    return this.finished.get(requestId)?.charge === 0n || this.ledger.requestOf(requestId)?.facts.outcomes.some((told) => told.attempt === attempt && told.outcome === 'DISCARDED' && !told.toldByEdge) === true;
   }
 
   private workerAt(index: number): Worker {
@@ -303,12 +360,42 @@ export class World {
     return { ...this.edgeParts(index), clients: new Set() };
   }
 
-  private edgeParts(index: number): { readonly life: Life; readonly neighbours: Neighbours } {
+  private edgeParts(index: number): { readonly life: Life; readonly neighbours: Neighbours; readonly repeats: Repeats } {
     const life = this.newLife(`edge ${index}`);
     const quota = createQuotaClient(this.network.client({ from: life, area: 'quota', doors: this.quotas, deadlineMs: ADMIT_DEADLINE_MS }), ADMIT_DEADLINE_MS);
     const clients = new Map(this.workers.map(({ provider, door }) => [provider.name, this.network.client({ from: life, area: 'worker', doors: [door], deadlineMs: ATTEMPT_DEADLINE_MS })]));
     const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')) };
-    return { life, neighbours: { routing, quota, workers: createWorkerClients(clients, life.clock, ATTEMPT_DEADLINE_MS), waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock) } };
+    const claims = createClaimsClient(this.network.client({ from: life, area: 'accounts', doors: [this.accounts], deadlineMs: NEIGHBOUR_DEADLINE_MS }));
+    const ledger = createLedgerClient(this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: NEIGHBOUR_DEADLINE_MS }));
+    const repeats = createRepeats({ claims, ledger, clock: life.clock, onTakenOver: () => undefined });
+    const neighbours: Neighbours = { routing, quota, workers: createWorkerClients(clients, life.clock, ATTEMPT_DEADLINE_MS), waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock), withMessages: (request) => request, wastedRuns: createFloodGuard(life.clock, 10, 60_000), unhealedAnswers: createFloodGuard(life.clock, 10, 60_000) };
+    return { life, repeats, neighbours: this.broken(neighbours) };
+  }
+
+  private broken(neighbours: Neighbours): Neighbours {
+    switch (this.mutant) {
+      case 'rounds-superseded':
+        return supersedingRounds(neighbours);
+      case 'rounds-unheld':
+        return withoutRoom(neighbours);
+      case 'fees-forgotten':
+        return withoutFees(neighbours);
+      case 'reserve-forgotten':
+        return forgettingReserve(neighbours);
+      default:
+        return neighbours;
+    }
+  }
+
+  private startAccounts(): void {
+    const life = this.newLife('accounts');
+    const { unary, ...rest } = claimHandlers(this.claimStore, life);
+    const claim = unary['ClaimRequest'];
+    const forgetting: typeof claim = (request, call) => {
+      this.claimStore = newClaimStore();
+      return claimHandlers(this.claimStore, life).unary['ClaimRequest']?.(request, call);
+    };
+    Object.assign(this.accounts, { life, handlers: { ...rest, unary: { ...unary, ...(this.mutant === 'keys-forgotten' ? { ClaimRequest: forgetting } : {}) } } });
   }
 
   private startQuota(index: number): void {
@@ -350,7 +437,9 @@ export class World {
     const { clock } = life;
     const consumer = createConsumer({ store, clock, log: silentLog, metrics: billingMetrics, announce: (subject, payload) => bus.announce(subject, payload) });
     void bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 64, batchWaitMs: 20 }, consumer);
-    Object.assign(this.billing, { life, handlers: createBillingHandlers({ store, clock, announce: (subject, payload) => bus.announce(subject, payload) }) });
+    const handlers = createBillingHandlers({ store, clock, announce: (subject, payload) => bus.announce(subject, payload) });
+    Object.assign(handlers.unary, { GetRequest: getRequest(this.ledger, life) });
+    Object.assign(this.billing, { life, handlers });
   }
 
   private startWorker(index: number): void {
@@ -368,9 +457,12 @@ export class World {
       (journal) => {
         if (life.isDead) return;
         worker.journal = journal;
-        const book = this.mutant === 'no-write-ahead' ? writeLate(journal) : journal;
+        const book = this.mutant === 'no-write-ahead' ? writeLate(journal) : this.mutant === 'own-charged' ? asOurs(journal) : journal;
+        const adapter = createOpenAiChatAdapter({ provider: provider.name, baseUrl: `http://${provider.name}.invalid/v1` });
+        const own = { pool: createCredentialPool([OWN_SECRET], clock), adapter, isAtOwnAddress: false };
         const dispatcher = createDispatcher({
-          adapter: createOpenAiChatAdapter({ provider: provider.name, baseUrl: `http://${provider.name}.invalid/v1` }),
+          adapter,
+          ownCredentials: { resolve: (_accountId, handle) => (handle === handleAt(provider.name) ? own : undefined) },
           upstream: provider.upstreamFor(life),
           credentials: createCredentialPool([SECRET], clock),
           journal: book,
@@ -383,9 +475,14 @@ export class World {
         worker.dispatcher = dispatcher;
         door.handlers = {
           unary: {
-            Outcome: async ({ requestId, attempt, outcome }: OutcomeRequest__Output) => {
+            Outcome: async ({ requestId, attempt, outcome, followed }: OutcomeRequest__Output) => {
               if (outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
-              await book.outcome(requestId, attempt, outcome, true);
+              if (outcome === 'DELIVERED' && this.isGivenUp(requestId, attempt)) this.revived.add(requestId);
+              await book.outcome(requestId, attempt, outcome, true, followed);
+              return {};
+            },
+            Tend: ({ requestId, attempt }: TendRequest__Output) => {
+              book.tend(requestId, attempt);
               return {};
             },
           },

@@ -4,6 +4,7 @@
  * of the request, and only what the ledger knows to have cost nothing is run again.
  */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { Conducted } from './tool-rounds.js';
 
 export interface ClaimRef {
   readonly accountId: string;
@@ -24,6 +25,29 @@ export type ClaimEnding =
   | { readonly kind: 'ended'; readonly costNanoUsd: bigint | undefined; readonly answer: Buffer | undefined }
   /** What it cost is for the ledger to say. */
   | { readonly kind: 'abandoned' };
+
+/** What the client of a request was told. */
+export interface Recorded {
+  /** Undefined until it is known. */
+  readonly costNanoUsd: bigint | undefined;
+  /** It was refused because of a bug of ours, maybe after it had been dispatched. */
+  readonly isDoubtful: boolean;
+  /** As it is kept for a repeat; undefined = it is not. */
+  answer(isFramed: boolean): Buffer | undefined;
+}
+
+/** What becomes of the claim of a request that has been conducted. */
+export function endingOf(result: Conducted['result'], recorded: Recorded, isFramed: boolean): ClaimEnding {
+  switch (result) {
+    case 'answered':
+    case 'cut':
+      return { kind: 'ended', costNanoUsd: recorded.costNanoUsd, answer: recorded.answer(isFramed) };
+    case 'gone':
+      return { kind: 'abandoned' };
+    case 'refused':
+      return { kind: recorded.isDoubtful ? 'abandoned' : 'freed' };
+  }
+}
 
 /** Each call throws a Fault while claims cannot be read or written. */
 export interface ClaimsPort {

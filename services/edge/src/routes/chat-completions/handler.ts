@@ -5,8 +5,8 @@ import type { IdSource } from '@signalbox/kernel/ids';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
-import { conduct, type Conducted, type Neighbours } from '../../domain/conduct.js';
-import type { ClaimEnding } from '../../domain/repeats.js';
+import { conduct, type Neighbours } from '../../domain/conduct.js';
+import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
 import type { RunningRequests } from '../../domain/running-requests.js';
 import type { EdgeMetrics } from '../../metrics.js';
 import { apiError, faultToApiError } from '../../wire/errors.js';
@@ -39,19 +39,6 @@ const SESSION_ID_MAX = 256;
 /** A header that is empty says nothing. */
 function sessionOf(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' && header !== '' ? header : undefined;
-}
-
-/** What becomes of the claim of a request that has been conducted. */
-function endingOf(result: Conducted['result'], recorder: AnswerRecorder, isFramed: boolean): ClaimEnding {
-  switch (result) {
-    case 'answered':
-    case 'cut':
-      return { kind: 'ended', costNanoUsd: recorder.costNanoUsd, answer: recorder.answer(isFramed) };
-    case 'gone':
-      return { kind: 'abandoned' };
-    case 'refused':
-      return { kind: recorder.isDoubtful ? 'abandoned' : 'freed' };
-  }
 }
 
 /** The order of checks decides which error wins (contract, section 1). */

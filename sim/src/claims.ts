@@ -1,0 +1,55 @@
+/** Requests with an Idempotency-Key: the claims of accounts, and what the ledger tells of a request. */
+import { createAccountsMetrics, createClaims, createHandlers, createMemoryClaimStore, type ClaimStore } from '@signalbox/accounts/proof';
+import type { GetRequestRequest__Output } from '@signalbox/contracts/billing';
+import { conduct, endingOf, type Neighbours, type Repeats, type Turn } from '@signalbox/edge/proof';
+import { toFault } from '@signalbox/kernel/fault';
+import type { Handlers } from '@signalbox/rpc/call';
+import { createMetrics } from '@signalbox/runtime/metrics';
+import type { SimClient } from './client.js';
+import type { SimLedger } from './ledger.js';
+import type { Life } from './life.js';
+
+/** As accounts has it by default. */
+const LEASE_MS = 60_000;
+const metrics = createAccountsMetrics(createMetrics({ service: 'accounts', withProcessMetrics: false }));
+
+/** What belongs to none of them is never asked for here. */
+const absent = undefined as never;
+
+export const newClaimStore = createMemoryClaimStore;
+
+export function claimHandlers(store: ClaimStore, { clock }: Life): Handlers {
+  const claims = createClaims({ store, clock, envelope: absent, leaseMs: LEASE_MS });
+  return createHandlers({ claims, metrics, accounts: absent, keys: absent, providerKeys: absent, sessions: absent });
+}
+
+/** As billing reads it from its tables. */
+export function getRequest(ledger: SimLedger, life: Life): (request: GetRequestRequest__Output) => Promise<object> {
+  return async ({ requestId }) => {
+    const booked = await ledger.read(life, () => ledger.requestOf(requestId)?.booked);
+    if (booked === undefined) return { found: false };
+    const attempts = ledger.requestOf(requestId)?.facts.attempts.map(({ byok, costNanoUsd }) => ({ byok, costNanoUsd: String(costNanoUsd) })) ?? [];
+    return { found: true, request: { costNanoUsd: String(booked.chargeNanoUsd), chargeNanoUsd: String(booked.chargeNanoUsd) }, attempts };
+  };
+}
+
+/** A request under a key, from its claim to its end. */
+export async function conductOnce(neighbours: Neighbours, repeats: Repeats, turn: Turn, key: string, client: SimClient): Promise<void> {
+  const ref = { accountId: turn.caller.account.id, keyDigest: Buffer.from(key), requestId: turn.requestId };
+  let entry;
+  try {
+    entry = await repeats.enter(ref, Buffer.from('body'), true);
+  } catch (error) {
+    client.refuse({ kind: 'fault', fault: toFault(error) });
+    return;
+  }
+  if (entry.kind !== 'open') {
+    client.repeat(entry.kind);
+    return;
+  }
+  client.repeat('open');
+  const { result } = await conduct(neighbours, turn);
+  const costNanoUsd = client.costTold === undefined ? undefined : BigInt(client.costTold);
+  const isDoubtful = client.refusal?.kind === 'fault' && client.refusal.fault.code === 'internal_error';
+  await entry.claim.end(endingOf(result, { costNanoUsd, isDoubtful, answer: () => undefined }, turn.request.stream));
+}

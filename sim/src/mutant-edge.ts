@@ -1,0 +1,44 @@
+/** Mutants of edge: what it tells quota and workers is changed on the way. */
+import type { Neighbours } from '@signalbox/edge/proof';
+import type { DispatchRequest } from '@signalbox/contracts/worker';
+
+type Dispatch = Neighbours['workers']['dispatch'];
+
+function dispatching(neighbours: Neighbours, change: (request: DispatchRequest) => DispatchRequest): Neighbours {
+  const dispatch: Dispatch = (provider, request, listener) => neighbours.workers.dispatch(provider, change(request), listener);
+  return { ...neighbours, workers: { ...neighbours.workers, dispatch } };
+}
+
+/** Each round takes the place of those before. */
+export function supersedingRounds(neighbours: Neighbours): Neighbours {
+  return dispatching(neighbours, (request) => (request.rounds === true ? { ...request, retryOf: Array.from({ length: (request.attempt ?? 1) - 1 }, (_, index) => index + 1) } : request));
+}
+
+/** Cards without the fees of plugins. */
+export function withoutFees(neighbours: Neighbours): Neighbours {
+  const feeOf = (id = ''): bigint => BigInt(/\+plugins\.(\d+)$/.exec(id)?.[1] ?? 0);
+  const plain = <Card extends { readonly id?: string; readonly requestNanoUsd?: unknown }>(card: Card): Card => ({ ...card, requestNanoUsd: String(BigInt(String(card.requestNanoUsd ?? 0)) - feeOf(card.id)) });
+  return dispatching(neighbours, (request) => ({
+    ...request,
+    ...(request.card ? { card: plain(request.card) } : {}),
+    ...(request.steps === undefined ? {} : { steps: request.steps.map((step) => (step.card ? { ...step, card: plain(step.card) } : step)) }),
+  }));
+}
+
+/** Room for another round is taken for granted. */
+export function withoutRoom(neighbours: Neighbours): Neighbours {
+  return { ...neighbours, quota: { ...neighbours.quota, extend: () => Promise.resolve(true) } };
+}
+
+/** What is given after something else was tried is told as superseded by that. */
+export function forgettingReserve(neighbours: Neighbours): Neighbours {
+  const latest = new Map<string, number>();
+  const { workers } = dispatching(neighbours, (request) => {
+    if (request.rounds !== true) latest.set(request.requestId ?? '', request.attempt ?? 0);
+    return request;
+  });
+  return {
+    ...neighbours,
+    workers: { ...workers, tellOutcome: (provider, accountId, requestId, attempt, outcome, isFollowed) => workers.tellOutcome(provider, accountId, requestId, attempt, outcome === 'DELIVERED' && attempt < (latest.get(requestId) ?? 0) ? 'SUPERSEDED' : outcome, isFollowed) },
+  };
+}
