@@ -2,6 +2,7 @@
 import type { AttemptEnded__Output, OutcomeTold__Output } from '@signalbox/contracts/events';
 import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome, type LedgerEntry } from '@signalbox/billing/proof';
 import { reservationCost } from '@signalbox/kernel/money';
+import { fold, NO_FACTS } from '@signalbox/ledger-core/fold';
 import { brokenLink } from '@signalbox/ledger-core/hash-chain';
 import { endedCodec, FRAME, outcomeCodec, readFrames } from '@signalbox/worker-kit/proof';
 import { SimLedger } from './ledger.js';
@@ -218,12 +219,15 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
   const charged = world.ledger.chargedAttempts(requestId);
   givenIsCharged(books, client, charged);
   feesAreCharged(books, client, rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)));
-  const cost = sum(rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)).map(({ amountNanoUsd }) => amountNanoUsd));
+  const costOf = (attempts: readonly number[]): bigint => sum(rows.filter((row) => row.kind === 'attempt' && attempts.includes(row.attempt)).map(({ amountNanoUsd }) => amountNanoUsd));
+  const cost = costOf(charged);
+  // No row says so where a late round of no tokens changes nothing that is charged.
+  const isLateRound = !isOurs && BigInt(costTold ?? 0) === costOf(fold(world.ledger.requestOf(requestId)?.facts ?? NO_FACTS)?.chargedAttempts ?? []);
   // What own credentials cost is told, and charged by the provider.
   const isReserve = cost === 0n && client.traffic.wantsJson && [...client.given].every((attempt) => isNeverTold(world, client, attempt));
   // Rounds that only called tools are free for a worker that knows of no answer after them.
   const isRound = client.traffic.plugins !== undefined && rows.some((row) => row.kind === 'attempt' && bill.get(`${requestId}/${row.attempt}`)?.isCall === true && isNeverTold(world, client, row.attempt));
-  if (costTold !== undefined && BigInt(costTold) !== cost && !isReserve && !isRound) world.violate(`I7: ${requestId} was told ${costTold} and its attempts cost ${cost}`);
+  if (costTold !== undefined && BigInt(costTold) !== cost && !isReserve && !isRound && !isLateRound) world.violate(`I7: ${requestId} was told ${costTold} and its attempts cost ${cost}`);
   if (net !== (isOurs ? cost : 0n)) world.violate(`I3: ${requestId} is charged ${net} and its attempts cost ${cost}`);
   const counted = rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt));
   const tokens = sum(counted.map((row) => row.tokens + row.byokTokens));

@@ -39,6 +39,6 @@ export function forgettingReserve(neighbours: Neighbours): Neighbours {
   });
   return {
     ...neighbours,
-    workers: { ...workers, tellOutcome: (provider, accountId, requestId, attempt, outcome, isFollowed) => workers.tellOutcome(provider, accountId, requestId, attempt, outcome === 'DELIVERED' && attempt < (latest.get(requestId) ?? 0) ? 'SUPERSEDED' : outcome, isFollowed) },
+    workers: { ...workers, tellOutcome: (provider, accountId, requestId, attempt, outcome, terms) => workers.tellOutcome(provider, accountId, requestId, attempt, outcome === 'DELIVERED' && attempt < (latest.get(requestId) ?? 0) ? 'SUPERSEDED' : outcome, terms) },
   };
 }

@@ -475,10 +475,10 @@ export class World {
         worker.dispatcher = dispatcher;
         door.handlers = {
           unary: {
-            Outcome: async ({ requestId, attempt, outcome, followed }: OutcomeRequest__Output) => {
+            Outcome: async ({ requestId, attempt, outcome, followed, reserve }: OutcomeRequest__Output) => {
               if (outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
               if (outcome === 'DELIVERED' && this.isGivenUp(requestId, attempt)) this.revived.add(requestId);
-              await book.outcome(requestId, attempt, outcome, true, followed);
+              await book.outcome(requestId, attempt, outcome, true, { isFollowed: followed, isReserve: reserve });
               return {};
             },
             Tend: ({ requestId, attempt }: TendRequest__Output) => {

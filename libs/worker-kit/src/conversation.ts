@@ -115,8 +115,8 @@ export class Conversation implements AttemptSinks {
   }
 
   onProgress(outputBytes: number, nowMs: number): void {
-    // A checkpoint says what was delivered: of a body that is still being gathered, nothing.
-    if (this.gatherer !== undefined) return;
+    // A checkpoint says what was delivered: of a body that is still being gathered, or of calls that edge keeps to itself, nothing.
+    if (this.gatherer !== undefined || (this.options.request.rounds && !this.hasShown)) return;
     if (this.isLeft || (outputBytes - this.checkpointBytes < CHECKPOINT_BYTES && nowMs - this.checkpointAt < CHECKPOINT_MS)) return;
     this.checkpointAt = nowMs;
     this.checkpointBytes = outputBytes;

@@ -434,6 +434,16 @@ describe('dispatch', () => {
       expect(extended.length).toBeGreaterThan(1);
     });
 
+    test('the shortest of holds gives some answer before it stops', async () => {
+      grants = [false];
+      provider.enqueue({ chunks: Array.from({ length: 100 }, () => text('abc ')), hang: true });
+      const events = await run(held({ heldOutputTokens: 64, heldTokens: '140' }));
+      const deltas = deltasOf(events);
+      expect(deltas.reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0)).toBeGreaterThanOrEqual(32 * 3);
+      expect(deltas.at(-1)?.finish_reason).toBe('length');
+      expect(Number(ends[0]?.tokens.outputText)).toBeLessThanOrEqual(64);
+    });
+
     test('an estimate of ours is never above the hold, however long its last chunk', async () => {
       grants = [false];
       provider.enqueue({ chunks: [...hundreds(9), text('incomprehensibilities '.repeat(300))], hang: true });
@@ -567,6 +577,16 @@ describe('dispatch', () => {
       checkpoints = [];
       await run(requestOf({ maxTokens: 9_000, clientStream: false, gather: true }));
       expect(checkpoints).toEqual([]);
+    });
+
+    test('nor does one of a round that gave its client nothing but calls', async () => {
+      const call = (args: string) => chunk([{ index: 0, delta: { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'code_exec', arguments: args } }] }, finish_reason: null }]);
+      const round = (said: string) => ({ chunks: [text(said), call(`"${'x'.repeat(8_192)}`), call('y"'), chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }]), sse('[DONE]')] });
+      provider.enqueue(round(''), round('Let me see.'));
+      await run(requestOf({ maxTokens: 9_000, rounds: true }));
+      expect(checkpoints).toEqual([]);
+      await run(requestOf({ maxTokens: 9_000, rounds: true }));
+      expect(checkpoints).not.toEqual([]);
     });
 
     test('a stream that breaks gives no body, so that another attempt may answer', async () => {

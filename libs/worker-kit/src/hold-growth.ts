@@ -8,8 +8,8 @@ import { outputTokensMax } from './charge.js';
 const TRANCHE_TOKENS = 1_024;
 /** More is asked for when so many are left: a quarter of a tranche. */
 const ASK_LEFT_TOKENS = TRANCHE_TOKENS / 4;
-/** A stream whose hold does not grow stops so many tokens before the hold's end: the provider goes on until it hears of it. */
-export const STOP_LEFT_TOKENS = 64;
+/** A stream whose hold does not grow stops so many tokens before the hold's end, and no earlier than half-way: the provider goes on until it hears of it. */
+const STOP_LEFT_TOKENS = 64;
 /** After a refusal half as much is asked for once so many tokens have come: there may be room for less, and others may have ended. */
 const ASK_AGAIN_TOKENS = 64;
 const STEP_TOKENS_MIN = 64;
@@ -66,6 +66,11 @@ export class HoldGrowth {
     return Math.min(this.covered, this.whole);
   }
 
+  /** Output tokens after which nothing more is taken unless the hold grows. Above 0: a prompt is charged with some answer to it. */
+  private get stopAt(): number {
+    return this.covered - Math.min(STOP_LEFT_TOKENS, Math.floor(this.covered / 2));
+  }
+
   /** `listener` is called each time an extension was answered. */
   attend(listener: () => void): void {
     this.onAnswer = listener;
@@ -76,8 +81,7 @@ export class HoldGrowth {
     // The provider was told where to end. One that goes on regardless is stopped once its tokens cannot be so few.
     if (this.covered >= this.whole) return outputBytes > this.whole * LONGEST_BYTES_PER_TOKEN + LONG_TOKENS_BYTES ? 'stop' : 'go';
     const used = Math.ceil(outputBytes / BYTES_PER_TOKEN_MIN);
-    const stopAt = this.covered - STOP_LEFT_TOKENS;
-    const isAtStop = used >= stopAt;
+    const isAtStop = used >= this.stopAt;
     const isDue = used >= this.covered - ASK_LEFT_TOKENS && used >= this.refusedAt + (isAtStop ? 1 : ASK_AGAIN_TOKENS);
     if (isDue && !this.isAsking && this.again === undefined) void this.ask(used);
     if (!isAtStop) return 'go';
@@ -106,7 +110,7 @@ export class HoldGrowth {
     this.isAsking = true;
     let isGranted = await this.askOnce(used);
     // At the end of the hold whatever there is room for is better than to stop.
-    while (!isGranted && !this.isAway && !this.isOver && used >= this.covered - STOP_LEFT_TOKENS && this.step > STEP_TOKENS_MIN) {
+    while (!isGranted && !this.isAway && !this.isOver && used >= this.stopAt && this.step > STEP_TOKENS_MIN) {
       this.step /= 2;
       isGranted = await this.askOnce(used);
     }

@@ -67,6 +67,14 @@ export interface AttemptEnd {
   readonly endedAtMs: number;
 }
 
+/** What edge says with an outcome. */
+export interface OutcomeTerms {
+  /** A later round of the request ends its hold. */
+  readonly isFollowed?: boolean;
+  /** Another attempt was to take its place: that it was given is known from edge alone. */
+  readonly isReserve?: boolean;
+}
+
 export interface JournalState {
   readonly writer: string;
   /** Newest sequence written. */
@@ -83,8 +91,8 @@ export interface Journal {
   checkpoint(requestId: string, attempt: number, tokens: TokenCounts): void;
   /** Resolves when written: only then may the last byte go to edge. */
   end(requestId: string, attempt: number, end: AttemptEnd): Promise<void>;
-  /** What became of an ended attempt. The first one counts; unknown attempts are ignored. An outcome that arrives before `end` is kept until then. `isFollowed`: a later round of the request ends its hold. Resolves when it is in the log; undefined: a kill now would lose nothing. Rejects with a Fault when it cannot be written. */
-  outcome(requestId: string, attempt: number, outcome: Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>, toldByEdge: boolean, isFollowed?: boolean): Promise<void> | undefined;
+  /** What became of an ended attempt. The first one counts; unknown attempts are ignored. An outcome that arrives before `end` is kept until then. Resolves when it is in the log; undefined: a kill now would lose nothing. Rejects with a Fault when it cannot be written. */
+  outcome(requestId: string, attempt: number, outcome: Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>, toldByEdge: boolean, terms?: OutcomeTerms): Promise<void> | undefined;
   /** Edge lives and will tell the outcome of an ended attempt: without another word it is concluded in 30 s. Unknown attempts are ignored. */
   tend(requestId: string, attempt: number): void;
   state(): JournalState;

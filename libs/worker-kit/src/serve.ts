@@ -137,7 +137,7 @@ export function serveWorker(options: WorkerOptions): Service {
           unary: {
             Outcome: async (request: OutcomeRequest__Output) => {
               if (request.outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
-              await book.outcome(request.requestId, request.attempt, request.outcome, true, request.followed);
+              await book.outcome(request.requestId, request.attempt, request.outcome, true, { isFollowed: request.followed, isReserve: request.reserve });
               return {};
             },
             GenerateImages: (request: GenerateImagesRequest__Output, { signal }: CallInfo) => makeImages(request, signal),

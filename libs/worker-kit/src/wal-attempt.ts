@@ -1,4 +1,5 @@
 /** What the log knows of one attempt between its start and its last outcome. */
+import type { Fault } from '@signalbox/kernel/fault';
 import type { AttemptEvent } from './wal-events.js';
 import type { EarlierRounds, ToldOutcome } from './journal.js';
 
@@ -8,6 +9,8 @@ export interface Told {
   readonly byEdge: boolean;
   /** A later round of the request ends its hold. */
   readonly isFollowed?: boolean;
+  /** Another attempt was to take its place. */
+  readonly isReserve?: boolean;
 }
 
 export interface Held {
@@ -39,6 +42,8 @@ export class LiveAttempt {
   told: Told | undefined;
   /** Settles when what was told is in the log; undefined while a kill would lose nothing. */
   telling: Promise<void> | undefined;
+  /** Settles `telling`, while nothing is on the way to the log that does. */
+  settleTelling: ((fault?: Fault) => void) | undefined;
 
   constructor(
     readonly event: AttemptEvent,

@@ -107,8 +107,8 @@ test('rounds of one request end its hold together: the last with the sum, those 
   // Longer than an ordinary attempt is waited for.
   await w.clock.advanceAsync(60_000);
   expect(outcomesIn(w.usage)).toEqual([]);
-  void journal.outcome('r1', 1, 'DELIVERED', true, true);
-  void journal.outcome('r1', 2, 'DELIVERED', true, false);
+  void journal.outcome('r1', 1, 'DELIVERED', true, { isFollowed: true });
+  void journal.outcome('r1', 2, 'DELIVERED', true);
   await w.clock.advanceAsync(3_000);
   expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED true', 'r1 DELIVERED true']);
   expect(w.finished).toMatchObject([{ requestId: 'r1', chargeNanoUsd: '14', tokens: '14' }]);
@@ -374,6 +374,40 @@ test('edge is not told that its word was heard before a kill cannot lose it', as
   // Whoever reads the log after a kill concludes it by himself.
   expect(journal.outcome('foreseen', 1, 'DELIVERED', true)).toBeUndefined();
   await journal.close();
+});
+
+test('that an answer kept in reserve was given is known from edge alone: its word is heard once it is written', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  await journal.end('r1', 1, end);
+  const before = readFileSync(listSegments(w.directory).at(-1)?.path ?? '').length;
+  const telling = journal.outcome('r1', 1, 'DELIVERED', true, { isReserve: true });
+  expect(telling).toBeInstanceOf(Promise);
+  await telling;
+  expect(readFileSync(listSegments(w.directory).at(-1)?.path ?? '').length).toBeGreaterThan(before);
+  await journal.close();
+});
+
+test.each([
+  ['that an attempt is not charged', false, 'DISCARDED' as const], ['that a round of calls was answered', true, 'DELIVERED' as const],
+])('%s is heard by the successor of a dead process once billing knows it', async (_case, callsOnly, outcome) => {
+  const w = await world();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  await journal.end('r1', 1, { ...end, callsOnly });
+  await journal.close();
+  w.connection.isBillingUp = false;
+  const successor = await w.open();
+  let isHeard = false;
+  void successor.outcome('r1', 1, outcome, true)?.then(() => (isHeard = true));
+  await w.clock.advanceAsync(1_000);
+  // A kill now would lose it.
+  expect(isHeard).toBe(false);
+  w.connection.isBillingUp = true;
+  await w.clock.advanceAsync(8_000);
+  expect([isHeard, outcomesIn(w.usage)]).toEqual([true, [`r1 ${outcome} true`]]);
+  await successor.close();
 });
 
 test('an outcome that came before the end survives a kill between both', async () => {

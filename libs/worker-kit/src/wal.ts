@@ -13,7 +13,7 @@ import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/toke
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { afterTurn } from '@signalbox/runtime/turn';
-import type { AttemptEnd, AttemptStart, Journal, JournalState, ToldOutcome } from './journal.js';
+import type { AttemptEnd, AttemptStart, Journal, JournalState, OutcomeTerms, ToldOutcome } from './journal.js';
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
 import { attemptKey, LiveAttempt, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
@@ -155,17 +155,19 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     return this.writeEnd(attempt);
   }
 
-  outcome(requestId: string, attemptNumber: number, outcome: ToldOutcome, byEdge: boolean, isFollowed = false): Promise<void> | undefined {
+  outcome(requestId: string, attemptNumber: number, outcome: ToldOutcome, byEdge: boolean, { isFollowed = false, isReserve = false }: OutcomeTerms = {}): Promise<void> | undefined {
     const key = attemptKey(requestId, attemptNumber);
     const attempt = this.open.get(key) ?? this.concluded.get(key);
     if (attempt === undefined) {
       if (byEdge && outcome !== 'DELIVERED') this.foretell(key);
       return undefined;
     }
-    const told: Told = { outcome, byEdge, isFollowed };
+    const told: Told = { outcome, byEdge, isFollowed, isReserve };
     if (attempt.endedAtMs === undefined || !this.isKnown) {
       if (attempt.early === undefined || (byEdge && !attempt.early.byEdge)) {
         attempt.early = told;
+        // It stands in memory alone: whoever must not lose it waits, and tells it again.
+        if (byEdge && attempt.telling === undefined && !this.isForeseen(attempt, told)) this.promiseTelling(attempt);
         if (attempt.isStarted) this.keepEarly(attempt);
       }
     } else if (attempt.told === undefined) this.writeOutcome(attempt, told);
@@ -229,6 +231,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
 
   notStarted(attempt: LiveAttempt): void {
     this.open.delete(attempt.key);
+    attempt.settleTelling?.();
   }
 
   ended(attempt: LiveAttempt): void {
@@ -302,15 +305,29 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   }
 
   private writeOutcome(attempt: LiveAttempt, told: Told): void {
-    // What recovery would conclude anyway is not lost with the process.
-    const isForeseen = attempt.told === undefined && !attempt.event.callsOnly && told.outcome === concludedOutcome(attempt.event);
+    const isForeseen = attempt.told === undefined && attempt.settleTelling === undefined && this.isForeseen(attempt, told);
     attempt.told = told;
     if (isForeseen) this.commit.addLazily(new OutcomeEntry(this, attempt, told));
     else this.keepTelling(attempt, (settle) => this.commit.add(new OutcomeEntry(this, attempt, told, settle)));
   }
 
+  /** True for what recovery would conclude anyway: it is not lost with the process. */
+  private isForeseen({ event }: LiveAttempt, { outcome, isReserve }: Told): boolean {
+    return isReserve !== true && !event.callsOnly && outcome === concludedOutcome(event);
+  }
+
   private keepTelling(attempt: LiveAttempt, write: (settle: (fault?: Fault) => void) => void): void {
-    attempt.telling = new Promise((resolve, reject) => write((fault) => (fault === undefined ? resolve() : reject(fault))));
+    if (attempt.settleTelling === undefined) this.promiseTelling(attempt);
+    const settle = attempt.settleTelling;
+    attempt.settleTelling = undefined;
+    write((fault) => settle?.(fault));
+  }
+
+  private promiseTelling(attempt: LiveAttempt): void {
+    if (attempt.settleTelling !== undefined) return;
+    attempt.telling = new Promise((resolve, reject) => {
+      attempt.settleTelling = (fault) => (fault === undefined ? resolve() : reject(fault));
+    });
     // Whoever told it waits for it; nobody else does.
     attempt.telling.catch(() => undefined);
   }

@@ -42,9 +42,9 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
         { onMessage: (event) => listener.onEvent(event), onEnd: (fault) => listener.onEnd(fault) },
         { deadlineMs: attemptDeadlineMs, requestId: request.requestId ?? '' },
       ),
-    tellOutcome: (provider, accountId, requestId, attempt, outcome, isFollowed = false) => {
+    tellOutcome: (provider, accountId, requestId, attempt, outcome, { isFollowed = false, isReserve = false } = {}) => {
       const client = clients.get(provider);
-      return client === undefined ? NOBODY_THERE : tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed }, clock.monotonicMs());
+      return client === undefined ? NOBODY_THERE : tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, clock.monotonicMs());
     },
     tend: (provider, requestId, attempt) => {
       // A worker that does not know the call waits longer by itself.

@@ -52,15 +52,22 @@ export interface AttemptListener {
   onEnd(fault: Fault | undefined): void;
 }
 
+/** What is said with an outcome. */
+export interface OutcomeTerms {
+  /** A later round of the request ends its hold. */
+  readonly isFollowed?: boolean;
+  /** Another attempt was tried to take its place. */
+  readonly isReserve?: boolean;
+}
+
 export interface WorkersPort {
   /** Undefined when no worker serves that provider. */
   dispatch(provider: string, request: DispatchRequest, listener: AttemptListener): AttemptCall | undefined;
   /**
-   * Tells what became of an attempt; retried in the background for a while. `isFollowed`: a later round of the request ends
-   * its hold. Resolves when the worker has written down what it would not conclude by itself, or was told in vain for the
-   * last time; never rejects.
+   * Tells what became of an attempt; retried in the background for a while. Resolves when the worker has written down what
+   * it would not conclude by itself, or was told in vain for the last time; never rejects.
    */
-  tellOutcome(provider: string, accountId: string, requestId: string, attempt: number, outcome: Outcome, isFollowed?: boolean): Promise<void>;
+  tellOutcome(provider: string, accountId: string, requestId: string, attempt: number, outcome: Outcome, terms?: OutcomeTerms): Promise<void>;
   /** Tells a worker that an answered round's outcome will be told later; to be repeated every 10 s. Never retried. */
   tend(provider: string, requestId: string, attempt: number): void;
 }

@@ -483,6 +483,7 @@ export function writeOutcomeRequest(w: Writer, m: OutcomeRequest): void {
   if (m.accountId !== undefined && m.accountId !== '') { w.uint32(26); w.string(m.accountId); }
   if (m.outcome !== undefined && m.outcome !== 'OUTCOME_UNSPECIFIED' && m.outcome !== 0) { w.uint32(32); w.uint32(numberOfOutcome(m.outcome)); }
   if (m.followed === true) { w.uint32(40); w.bool(m.followed); }
+  if (m.reserve === true) { w.uint32(48); w.bool(m.reserve); }
 }
 export function readOutcomeRequest(r: Reader, end: number): OutcomeRequestOut {
   let v1: string = '';
@@ -490,6 +491,7 @@ export function readOutcomeRequest(r: Reader, end: number): OutcomeRequestOut {
   let v3: string = '';
   let v4: OutcomeName = 'OUTCOME_UNSPECIFIED';
   let v5: boolean = false;
+  let v6: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -498,11 +500,12 @@ export function readOutcomeRequest(r: Reader, end: number): OutcomeRequestOut {
       case 26: v3 = r.string(end); break;
       case 32: v4 = nameOfOutcome(r.uint32()); break;
       case 40: v5 = r.bool(); break;
+      case 48: v6 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, attempt: v2, accountId: v3, outcome: v4, followed: v5 } as OutcomeRequestOut;
+  return { requestId: v1, attempt: v2, accountId: v3, outcome: v4, followed: v5, reserve: v6 } as OutcomeRequestOut;
 }
 export function copyOutcomeRequest(m: OutcomeRequest): OutcomeRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -510,7 +513,8 @@ export function copyOutcomeRequest(m: OutcomeRequest): OutcomeRequestOut {
   const v3 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v4 = m.outcome !== undefined && m.outcome !== null ? copyOutcome(m.outcome) : 'OUTCOME_UNSPECIFIED';
   const v5 = m.followed !== undefined && m.followed !== null ? m.followed : false;
-  return { requestId: v1, attempt: v2, accountId: v3, outcome: v4, followed: v5 } as OutcomeRequestOut;
+  const v6 = m.reserve !== undefined && m.reserve !== null ? m.reserve : false;
+  return { requestId: v1, attempt: v2, accountId: v3, outcome: v4, followed: v5, reserve: v6 } as OutcomeRequestOut;
 }
 
 export function writeTendRequest(w: Writer, m: TendRequest): void {

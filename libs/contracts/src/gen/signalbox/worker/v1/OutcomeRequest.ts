@@ -9,6 +9,7 @@ export interface OutcomeRequest {
   'accountId'?: (string);
   'outcome'?: (_signalbox_worker_v1_Outcome);
   'followed'?: (boolean);
+  'reserve'?: (boolean);
 }
 
 export interface OutcomeRequest__Output {
@@ -17,4 +18,5 @@ export interface OutcomeRequest__Output {
   'accountId': (string);
   'outcome': (_signalbox_worker_v1_Outcome__Output);
   'followed': (boolean);
+  'reserve': (boolean);
 }
