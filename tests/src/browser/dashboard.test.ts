@@ -167,6 +167,8 @@ suite('the dashboard', () => {
     await page.getByRole('textbox', { name: 'A day' }).fill('40');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Saved.', { exact: false }).waitFor();
+    // What the account did not set stays unset.
+    expect(await api('/api/policy')).toMatchObject({ cost_caps: [{ cap_usd: 40, period: 'day' }], baseline_model: null, hard_cap: false, store_answers: null });
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByText('of $40.00 spent', { exact: false }).waitFor();
     await screenshot(page, 'overview-cap');

@@ -104,10 +104,16 @@ export function describeOperator(world: () => World): void {
         return jsonOf(got);
       };
       const own = { mode: 'economy', lambda: 0.5, baseline_model: 'openai/gpt-4o-mini', allow_models: ['simulator/fast'], deny_models: ['simulator/smart'], allow_providers: ['simulator'], deny_providers: ['openai'], cost_caps: [{ cap_usd: 2, period: 'day' }], hard_cap: false, store_answers: false };
-      expect(await policy(own)).toEqual({ ...own, hard_cap: true });
-      expect(await policy()).toEqual({ ...own, hard_cap: true });
-      const bare = { mode: null, lambda: null, baseline_model: 'openai/gpt-4o', allow_models: [], deny_models: [], allow_providers: [], deny_providers: [], cost_caps: [], hard_cap: true, store_answers: true };
+      const all = { ...own, effective: { baseline_model: 'openai/gpt-4o-mini', hard_cap: true, store_answers: false } };
+      expect(await policy(own)).toEqual(all);
+      expect(await policy()).toEqual(all);
+      const bare = { mode: null, lambda: null, baseline_model: null, allow_models: [], deny_models: [], allow_providers: [], deny_providers: [], cost_caps: [], hard_cap: false, store_answers: null, effective: { baseline_model: 'openai/gpt-4o', hard_cap: true, store_answers: true } };
       expect(await policy({})).toEqual(bare);
+      // What was read and is sent back makes nothing of the operator's the account's own.
+      expect(await policy(bare)).toEqual(bare);
+      await world().admin('PATCH', `/admin/accounts/${account.id}`, { hard_cap: false, store_answers: false });
+      expect(await policy()).toMatchObject({ effective: { baseline_model: 'openai/gpt-4o', hard_cap: false, store_answers: false } });
+      await world().admin('PATCH', `/admin/accounts/${account.id}`, { hard_cap: true, store_answers: true });
       expect(jsonOf(await world().admin('GET', `/admin/accounts/${account.id}`))['account']).toMatchObject({ baseline_model: 'openai/gpt-4o', store_answers: true });
       const wrong = await send(world().gateway.baseUrl, { method: 'PUT', path: '/api/policy', key: account.key, body: { mode: 'cheap' } });
       expect([wrong.status, (jsonOf(wrong) as { error: { param: string } }).error.param]).toEqual([400, 'mode']);

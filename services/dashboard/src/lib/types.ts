@@ -154,6 +154,8 @@ export interface Policy {
   readonly deny_providers: readonly string[];
   readonly cost_caps: readonly { readonly cap_usd: number; readonly period: CapPeriod }[];
   readonly hard_cap: boolean;
+  /** What holds, the operator's included. */
+  readonly effective: { readonly baseline_model: string | null; readonly hard_cap: boolean };
 }
 
 export interface ProviderKey {

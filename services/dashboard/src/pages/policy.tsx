@@ -29,12 +29,16 @@ function Form({ policy }: { readonly policy: Policy }): ReactElement {
     set({ cost_caps: value === '' ? others : [...others, { cap_usd: Number(value), period }] });
   };
   const mode = draft.mode ?? 'balanced';
+  // What holds where the account says nothing; not told while it does say something.
+  const baselineElse = policy.baseline_model === null ? (policy.effective.baseline_model ?? 'The ablest that a request allows') : 'The operator’s, else the ablest that a request allows';
+  const isHardByOperator = !policy.hard_cap && policy.effective.hard_cap;
 
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate({ path: '/api/policy', method: 'PUT', body: draft }, { onSuccess: setDraft });
+        const { effective: _effective, ...own } = draft;
+        save.mutate({ path: '/api/policy', method: 'PUT', body: own }, { onSuccess: setDraft });
       }}
     >
       <Stack gap="md">
@@ -44,7 +48,7 @@ function Form({ policy }: { readonly policy: Policy }): ReactElement {
             <Text size="sm" c="dimmed">
               {WORDS[mode]}
             </Text>
-            <Select label="Baseline model" description="Savings are told against it." placeholder="The ablest that a request allows" data={names} value={draft.baseline_model} onChange={(value) => set({ baseline_model: value })} searchable clearable />
+            <Select label="Baseline model" description="Savings are told against it." placeholder={baselineElse} data={names} value={draft.baseline_model} onChange={(value) => set({ baseline_model: value })} searchable clearable />
           </Stack>
         </Panel>
         <Panel title="What may be used">
@@ -62,7 +66,7 @@ function Form({ policy }: { readonly policy: Policy }): ReactElement {
                 <NumberInput key={period} label={label} placeholder="No cap" min={0} decimalScale={6} hideControls value={capOf(period)} onChange={(value) => setCap(period, value)} />
               ))}
             </SimpleGrid>
-            <Switch label="Stop at the allotment instead of paying for overage" checked={draft.hard_cap} onChange={(event) => set({ hard_cap: event.currentTarget.checked })} />
+            <Switch label="Stop at the allotment instead of paying for overage" checked={draft.hard_cap || isHardByOperator} disabled={isHardByOperator} {...(isHardByOperator ? { description: 'Set by the operator.' } : {})} onChange={(event) => set({ hard_cap: event.currentTarget.checked })} />
             <Text size="xs" c="dimmed">
               A cap holds to the cent: what running requests may still cost is reserved first. Caps of the operator hold beside these.
             </Text>

@@ -20,23 +20,30 @@ const policySchema = z.strictObject({
   cost_caps: costCaps.nullish(),
   hard_cap: z.boolean().nullish(),
   store_answers: z.boolean().nullish(),
+  /** Told, never taken: whoever changes what was read and sends it back sends this too. */
+  effective: z.unknown().optional(),
 });
 
 const FIELDS = ['routing_mode', 'cost_weight', 'policy_baseline_model', 'allow_models', 'deny_models', 'allow_providers', 'deny_providers', 'policy_cost_caps', 'policy_hard_cap', 'policy_store_answers'];
 
-/** `hard_cap`, `baseline_model` and `store_answers` are what holds: with the operator's where the account says nothing. */
+/** The account's own words, so that sending them back changes nothing; `effective` is what holds, the operator's included. */
 function policyBody(account: Account__Output): object {
   return {
     mode: account.routingMode === '' ? null : account.routingMode,
     lambda: account.costWeight ?? null,
-    baseline_model: account.policyBaselineModel || account.baselineModel || null,
+    baseline_model: account.policyBaselineModel || null,
     allow_models: account.allowModels,
     deny_models: account.denyModels,
     allow_providers: account.allowProviders,
     deny_providers: account.denyProviders,
     cost_caps: capBodies(account.policyCostCaps),
-    hard_cap: account.hardCap || account.policyHardCap,
-    store_answers: account.policyStoreAnswers ?? account.storeAnswers,
+    hard_cap: account.policyHardCap,
+    store_answers: account.policyStoreAnswers ?? null,
+    effective: {
+      baseline_model: account.policyBaselineModel || account.baselineModel || null,
+      hard_cap: account.hardCap || account.policyHardCap,
+      store_answers: account.policyStoreAnswers ?? account.storeAnswers,
+    },
   };
 }
 

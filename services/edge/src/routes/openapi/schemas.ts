@@ -216,7 +216,9 @@ export const FeedbackRequest = z.object({ request_id: z.string().max(200), score
 export const Policy = z
   .looseObject({
     mode: z.string().nullish(), lambda: z.number().nullish(), baseline_model: z.string().nullish(), allow_models: z.array(z.string()), deny_models: z.array(z.string()), allow_providers: z.array(z.string()), deny_providers: z.array(z.string()),
-    cost_caps: z.array(z.looseObject({ period: z.enum(['day', 'week', 'month', 'total']) })), hard_cap: z.boolean(),
+    cost_caps: z.array(z.looseObject({ period: z.enum(['day', 'week', 'month', 'total']) })), hard_cap: z.boolean().meta({ description: 'The account’s own; the operator’s holds beside it.' }),
+    store_answers: z.boolean().nullish().meta({ description: 'The account’s own word; null = the operator’s holds.' }),
+    effective: z.object({ baseline_model: z.string().nullable(), hard_cap: z.boolean(), store_answers: z.boolean() }).optional().meta({ readOnly: true, description: 'What holds, the operator’s included. Ignored in a request.' }),
   })
   .meta({ id: 'Policy' });
 
