@@ -24,8 +24,9 @@ async function world() {
   const keys = createKeys(options);
   const made = await accounts.create(WANTED, 'first', []);
   if ('problem' in made || made.first === undefined) throw new Error('not made');
-  const stateOf = async (secret: string) => (await keys.authenticate(createHmac('sha256', PEPPER).update(secret).digest(), options.secrets.pepperId))?.status;
-  return { clock, told, accounts, keys, account: made.account, first: made.first, stateOf };
+  const seenBy = (secret: string) => keys.authenticate(createHmac('sha256', PEPPER).update(secret).digest(), options.secrets.pepperId);
+  const stateOf = async (secret: string) => (await seenBy(secret))?.status;
+  return { clock, told, accounts, keys, account: made.account, first: made.first, seenBy, stateOf };
 }
 const ask = (accountId: string, actorKeyId: string) => ({ accountId, name: 'ci', expiresInSeconds: null, scopes: [] as string[], limits: NO_LIMITS, actorKeyId });
 
@@ -69,6 +70,13 @@ describe('keys', () => {
     expect([await stateOf(first.secret), await stateOf(rotated.secret)]).toEqual(['rotating', 'rotating']);
     clock.advance(60_000);
     expect([await stateOf(first.secret), await stateOf(rotated.secret)]).toEqual(['revoked', 'active']);
+  });
+  test('lets a rotated-out secret run and read in its grace, and manage nothing', async () => {
+    const { keys, account, first, seenBy } = await world();
+    const rotated = await keys.rotate(account.id, first.key.id, 60, first.key.id);
+    if (rotated === undefined || 'problem' in rotated) throw new Error('not rotated');
+    expect((await seenBy(first.secret))?.key.scopes).toEqual(['inference', 'models:read', 'usage:read']);
+    expect((await seenBy(rotated.secret))?.key.scopes).toEqual(first.key.scopes);
   });
   test('expires a key at its second', async () => {
     const { keys, account, clock, stateOf } = await world();
