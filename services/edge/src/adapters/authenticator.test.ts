@@ -6,6 +6,7 @@ import { makeApiKey } from '@signalbox/kernel/api-key';
 import { Secret } from '@signalbox/runtime/secret';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { randomBytes } from 'node:crypto';
+import { sessionDigest } from '../domain/session-token.js';
 import { createFakeAccounts, PEPPER, type FakeAccounts } from '../testing/accounts.js';
 import { accountWith, keyWith } from '../testing/callers.js';
 import { createAuthenticator, type Authentication, type Authenticator } from './authenticator.js';
@@ -23,13 +24,13 @@ interface Bench {
   invalidate(event: KeyInvalidated): Promise<void>;
 }
 
-async function bench(): Promise<Bench> {
+async function bench(keysMax?: number): Promise<Bench> {
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });
   const accounts = createFakeAccounts();
   const key = makeApiKey(randomBytes);
   accounts.add(key, { key: keyWith(), account: accountWith() });
-  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A' });
+  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A', ...(keysMax === undefined ? {} : { keysMax }) });
   await authenticator.start();
   const told = (found: Authentication): string => (found.kind === 'refused' ? found.state : found.kind);
   return {
@@ -204,6 +205,19 @@ describe('while accounts is away', () => {
     expect(await ask()).toBe('caller');
     expect(accounts.lookUps).toBe(3);
   });
+});
+
+test('however many sessions a key signs in, no more is kept than what is cached, and an invalidation finds all of that', async () => {
+  const { ask, accounts, authenticator, key, invalidate } = await bench(10);
+  await ask();
+  for (let i = 0; i < 100; i += 1) {
+    const [token, { digest }] = [`token ${i}`, authenticator.digest(key)];
+    accounts.sessions.set(sessionDigest(PEPPER, token).toString('hex'), digest.toString('hex'));
+    expect(await authenticator.authenticateSession(token)).toMatchObject({ kind: 'caller' });
+  }
+  expect([authenticator.size(), authenticator.indexed()]).toEqual([10, 20]);
+  await invalidate({ keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' });
+  expect([authenticator.size(), authenticator.indexed()]).toEqual([0, 0]);
 });
 
 test('only a cached key that may be used is warm', async () => {

@@ -29,7 +29,6 @@ const RECHECK_BLIND_MS = 900;
 /** How long a warm key works while accounts is away. */
 const STALE_MS_MAX = 600_000;
 const RETRY_AWAY_MS = 500;
-const INDEX_MAX = 2 * CACHE_KEYS_MAX;
 const LOOKUPS_AT_ONCE_MAX = 1_024;
 const LOOKUP_DEADLINE_MS = 1_500;
 
@@ -77,6 +76,8 @@ export interface AuthenticatorOptions {
   readonly variant: Variant;
   /** The key is refused from now on, and what runs with it is to end. */
   readonly onCompromised?: (keyId: string) => void;
+  /** Keys and sessions remembered at most. */
+  readonly keysMax?: number;
 }
 
 export interface Authenticator {
@@ -98,18 +99,34 @@ export interface Authenticator {
   isWarmSession(token: string): boolean;
   /** Keys that are cached, however old; for tests and metrics. */
   size(): number;
+  /** What cached keys are found by, once by key and once by account; for tests. */
+  indexed(): number;
   /** Since the start: presented keys answered from the cache, those that had to wait for accounts, and those that cannot be keys. */
   counts(): { readonly cached: number; readonly lookedUp: number; readonly malformed: number };
 }
 
-export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined }: AuthenticatorOptions): Authenticator {
-  const cache = new LRUCache<string, Entry>({ max: CACHE_KEYS_MAX });
-  // Apart from the keys that exist, so that a flood of wrong ones never drives those out.
-  const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
+export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined, keysMax = CACHE_KEYS_MAX }: AuthenticatorOptions): Authenticator {
   const digestsOfKey = new Map<string, Set<string>>();
   const digestsOfAccount = new Map<string, Set<string>>();
+  const unindex = (map: Map<string, Set<string>>, id: string | undefined, digest: string): void => {
+    if (id === undefined) return;
+    const set = map.get(id);
+    set?.delete(digest);
+    if (set?.size === 0) map.delete(id);
+  };
+  const cache = new LRUCache<string, Entry>({
+    max: keysMax,
+    // A digest is of one key and one account for ever: setting it anew changes nothing here.
+    dispose: ({ caller }, digest, reason) => {
+      if (reason === 'set') return;
+      unindex(digestsOfKey, caller?.key.id, digest);
+      unindex(digestsOfAccount, caller?.account.id, digest);
+    },
+  });
+  // Apart from the keys that exist, so that a flood of wrong ones never drives those out.
+  const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
   // From the SHA-256 of a presented key to its digest: the keyed digest costs more than all the rest of a warm look-up.
-  const digests = new LRUCache<string, string>({ max: CACHE_KEYS_MAX });
+  const digests = new LRUCache<string, string>({ max: keysMax });
   const running = new Map<string, Promise<Entry>>();
   const pepperText = pepper.unwrap();
   const pepperId = hash('sha256', pepperText, 'hex').slice(0, 8);
@@ -124,8 +141,6 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   const forget = (): void => {
     cache.clear();
     unknown.clear();
-    digestsOfKey.clear();
-    digestsOfAccount.clear();
   };
 
   /** What was asked before this moment may be answered with what no longer holds: nobody else may wait for it. */
@@ -136,16 +151,12 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
 
   const index = (map: Map<string, Set<string>>, id: string, digest: string): void => {
     const set = map.get(id);
-    if (set === undefined) {
-      // The index outlives evicted keys. Without it invalidations would miss: forget all, and look up anew.
-      if (map.size >= INDEX_MAX) forget();
-      map.set(id, new Set([digest]));
-    } else set.add(digest);
+    if (set === undefined) map.set(id, new Set([digest]));
+    else set.add(digest);
   };
 
   const drop = (map: Map<string, Set<string>>, id: string): void => {
-    for (const digest of map.get(id) ?? []) cache.delete(digest);
-    map.delete(id);
+    for (const digest of [...(map.get(id) ?? [])]) cache.delete(digest);
   };
 
   /** What accounts says, and when it ends whatever the key says. */
@@ -296,6 +307,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     },
     isWarmSession: (token) => isWarmName(sessionName(token)),
     size: () => cache.size,
+    indexed: () => [digestsOfKey, digestsOfAccount].reduce((sum, map) => [...map.values()].reduce((all, set) => all + set.size, sum), 0),
     counts: () => counts,
   };
 }
