@@ -8,8 +8,10 @@ export function createMemorySessionStore(): SessionStore {
     insert: async (session, keptMax) => {
       for (const [name, { expiresAt }] of sessions) if (expiresAt <= session.createdAt) sessions.delete(name);
       const older = [...sessions.entries()].filter(([, { keyDigest }]) => hex(keyDigest) === hex(session.keyDigest)).sort(([, one], [, other]) => other.createdAt - one.createdAt);
-      for (const [name] of older.slice(keptMax - 1)) sessions.delete(name);
+      const gone = older.slice(keptMax - 1);
+      for (const [name] of gone) sessions.delete(name);
       sessions.set(hex(session.digest), session);
+      return gone.length > 0;
     },
     find: async (digest) => sessions.get(hex(digest)),
     touch: async (digest, usedAt) => {

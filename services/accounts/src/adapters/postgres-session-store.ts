@@ -22,8 +22,9 @@ export function createPostgresSessionStore(db: Kysely<AccountsSchema>): SessionS
         await sql`delete from accounts.session where expires_at <= ${session.createdAt}`.execute(transaction);
         await sql`insert into accounts.session (digest, key_digest, created_at, last_used_at, expires_at)
           values (${Buffer.from(session.digest)}, ${Buffer.from(session.keyDigest)}, ${session.createdAt}, ${session.lastUsedAt}, ${session.expiresAt})`.execute(transaction);
-        await sql`delete from accounts.session where digest in (
-          select digest from accounts.session where key_digest = ${Buffer.from(session.keyDigest)} order by (digest = ${Buffer.from(session.digest)}) desc, created_at desc, digest offset ${keptMax})`.execute(transaction);
+        const { rows } = await sql`delete from accounts.session where digest in (
+          select digest from accounts.session where key_digest = ${Buffer.from(session.keyDigest)} order by (digest = ${Buffer.from(session.digest)}) desc, created_at desc, digest offset ${keptMax}) returning digest`.execute(transaction);
+        return rows.length > 0;
       }),
     find: async (digest) => {
       const { rows } = await sql<SessionRow>`select * from accounts.session where digest = ${Buffer.from(digest)}`.execute(db);

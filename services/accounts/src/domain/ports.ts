@@ -57,8 +57,8 @@ export interface SessionRecord {
 
 /** Rejects with a Fault `store_unavailable` while it is away. */
 export interface SessionStore {
-  /** Of the sessions made with the same secret the oldest beyond `keptMax` go; so do all that expired before `createdAt`. */
-  insert(session: SessionRecord, keptMax: number): Promise<void>;
+  /** Of the sessions made with the same secret the oldest beyond `keptMax` go, and so do all that expired before `createdAt`. True when any went that had not expired. */
+  insert(session: SessionRecord, keptMax: number): Promise<boolean>;
   find(digest: Uint8Array): Promise<SessionRecord | undefined>;
   /** Later of what is kept and what is told. */
   touch(digest: Uint8Array, usedAt: number): Promise<void>;

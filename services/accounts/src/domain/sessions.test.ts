@@ -32,7 +32,7 @@ async function world() {
   const keys = createKeys({ store, announcer, clock, ids: createIdSource(clock, randomBytes), secrets });
   const sessions = createSessions({ store: createMemorySessionStore(), keys, announcer, clock, idleSeconds: IDLE_SECONDS, absoluteSeconds: ABSOLUTE_SECONDS });
   const digest = createHmac('sha256', PEPPER).update('a token').digest();
-  const create = () => sessions.create(digest, made.digest, secrets.pepperId);
+  const create = (named = digest) => sessions.create(named, made.digest, secrets.pepperId);
   return { clock, told, keys, sessions, digest, create, secrets };
 }
 
@@ -63,6 +63,18 @@ describe('sessions', () => {
     expect(await sessions.create(Buffer.alloc(3), Buffer.alloc(32), secrets.pepperId)).toBeUndefined();
     await keys.revoke('acct_1', 'key_1');
     expect(await create()).toBeUndefined();
+  });
+  test('give way beyond fifty of a secret, and edge is told', async () => {
+    const { clock, told, sessions, digest, create } = await world();
+    await create();
+    for (let i = 1; i < 50; i += 1) {
+      clock.advance(1_000);
+      await create(createHmac('sha256', PEPPER).update(`token ${i}`).digest());
+    }
+    expect([await sessions.use(digest), told]).toEqual([expect.anything(), []]);
+    clock.advance(1_000);
+    await create(createHmac('sha256', PEPPER).update('one more').digest());
+    expect([await sessions.use(digest), told]).toEqual([undefined, ['key_1 session_ended']]);
   });
   test('are ended once, and edge is told by the key', async () => {
     const { told, sessions, digest, create, secrets } = await world();

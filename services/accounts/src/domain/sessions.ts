@@ -36,7 +36,8 @@ export function createSessions({ store, keys, announcer, clock, idleSeconds, abs
       if (found === undefined || (found.status !== 'active' && found.status !== 'rotating') || found.account.suspended) return undefined;
       const createdAt = nowSeconds();
       const session: SessionRecord = { digest, keyDigest, createdAt, lastUsedAt: createdAt, expiresAt: createdAt + absoluteSeconds };
-      await store.insert(session, SESSIONS_OF_SECRET_MAX);
+      // Those that gave way end at every edge too.
+      if (await store.insert(session, SESSIONS_OF_SECRET_MAX)) announcer.invalidated({ keyId: found.key.id, accountId: found.account.id, reason: 'session_ended' });
       return session;
     },
     use: async (digest) => {
