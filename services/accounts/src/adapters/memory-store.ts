@@ -41,7 +41,12 @@ export function createMemoryStore(): AccountStore {
     findAccount: async (id) => accounts.get(id),
     listAccounts: async ({ limit, afterId }) => newestFirst([...accounts.values()], limit, afterId),
     updateAccount: async (id, edit) => change(accounts, id, edit),
-    insertKey: async (key, secret) => putKey(key, secret),
+    insertKey: async (key, secret, keysMax) => {
+      const lives = [...keys.values()].filter(({ accountId, revokedAt, expiresAt }) => accountId === key.accountId && revokedAt === null && (expiresAt === null || expiresAt > key.createdAt));
+      if (lives.length >= keysMax) return false;
+      putKey(key, secret);
+      return true;
+    },
     findKey: async (id) => keys.get(id),
     findSecret: async (digest) => {
       const secret = secrets.get(hex(digest));

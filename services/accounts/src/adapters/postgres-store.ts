@@ -61,7 +61,15 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
         if (after !== before) await sql`update accounts.account set settings = ${accountSettings(after)}::jsonb where id = ${id}`.execute(transaction);
         return after;
       }),
-    insertKey: (key, secret) => inTransaction((transaction) => insertKeyRows(transaction, key, secret)),
+    insertKey: (key, secret, keysMax) =>
+      inTransaction(async (transaction) => {
+        // Under the account's lock: keys made at once are counted one after the other.
+        await sql`select id from accounts.account where id = ${key.accountId} for update`.execute(transaction);
+        const { rows } = await sql<{ readonly lives: boolean }>`select true as lives from accounts.api_key where account_id = ${key.accountId} and revoked_at is null and (expires_at is null or expires_at > ${key.createdAt}) limit ${keysMax}`.execute(transaction);
+        if (rows.length >= keysMax) return false;
+        await insertKeyRows(transaction, key, secret);
+        return true;
+      }),
     findKey: async (id) => {
       const { rows } = await sql<KeyRow>`select * from accounts.api_key where id = ${id}`.execute(db);
       return rows[0] === undefined ? undefined : keyFromRow(rows[0]);

@@ -54,6 +54,20 @@ describe.each(stores)('account store in %s', (_name, open) => {
     expect((await store.listAccounts({ limit: 1 }))[0]).toEqual({ ...account, suspended: true });
   });
 
+  test('makes no more keys of an account than it may have, those that have ended apart, however many ask at once', async () => {
+    const store = await open();
+    const account: AccountRecord = { ...ACCOUNT, id: `acct_${randomUUID()}` };
+    await store.insertAccount(account);
+    const insert = (expiresAt: number | null, createdAt = 5): Promise<boolean> => {
+      const key = newKeyRecord({ id: `key_${randomUUID()}`, accountId: account.id, name: 'k', prefix: 'p', scopes: [], createdAt, expiresAt, limits: NO_LIMITS });
+      return store.insertKey(key, { digest: Buffer.from(randomUUID()), pepperId: 'x', keyId: key.id, validUntil: null }, 2);
+    };
+    expect((await Promise.all([insert(null), insert(10), insert(null)])).filter(Boolean)).toHaveLength(2);
+    expect(await insert(null)).toBe(false);
+    for (const { id, expiresAt } of await store.listKeys(account.id, { limit: 5 })) if (expiresAt === null) await store.updateKey(id, (key) => ({ ...key, revokedAt: 6 }));
+    expect([await insert(null, 10), await insert(null, 10), await insert(null, 10)]).toEqual([true, true, false]);
+  });
+
   test('keeps one credential for each provider of an account, page by page, and what is sealed', async () => {
     const store = await open();
     const account = { ...ACCOUNT, id: `acct_${randomUUID()}` };

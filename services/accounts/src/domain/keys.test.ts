@@ -78,6 +78,14 @@ describe('keys', () => {
     expect((await seenBy(first.secret))?.key.scopes).toEqual(['inference', 'models:read', 'usage:read']);
     expect((await seenBy(rotated.secret))?.key.scopes).toEqual(first.key.scopes);
   });
+  test('makes a thousand for an account, and another when one has ended', async () => {
+    const { keys, account, first } = await world();
+    for (let i = 1; i < 1_000; i += 1) expect(await keys.create(ask(account.id, first.key.id))).toHaveProperty('secret');
+    const refusal = { problem: expect.stringContaining('at most 1000 keys') };
+    expect([await keys.create(ask(account.id, first.key.id)), await keys.create(ask(account.id, ''))]).toEqual([refusal, refusal]);
+    await keys.revoke(account.id, first.key.id);
+    expect(await keys.create(ask(account.id, ''))).toHaveProperty('secret');
+  });
   test('expires a key at its second', async () => {
     const { keys, account, clock, stateOf } = await world();
     const made = await keys.create({ ...ask(account.id, ''), expiresInSeconds: 5n });

@@ -4,7 +4,7 @@ import type { IdSource } from '@signalbox/kernel/ids';
 import { sameDigest, type SecretMaker } from './secrets.js';
 import type { AccountStore, Announcer } from './ports.js';
 import { KEY_STATUSES, keyStatus, OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyLimitsRecord, type KeyRecord, type KeyStatus, type ProviderKeyRecord } from './records.js';
-import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, handedProblem, isLimited, isLooser, limitsProblem, nameProblem, scopesProblem } from './rules.js';
+import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, handedProblem, isLimited, isLooser, KEYS_MAX, limitsProblem, nameProblem, scopesProblem } from './rules.js';
 
 /** Ninety days in seconds. */
 const REVOKED_LISTED_SECONDS = 7_776_000;
@@ -121,8 +121,8 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       if (looser !== undefined) return { problem: looser };
       const made = secrets.make();
       const key = newKeyRecord({ id: ids('key'), accountId, name, prefix: made.prefix, scopes, createdAt, expiresAt, limits });
-      await store.insertKey(key, { digest: made.digest, pepperId: secrets.pepperId, keyId: key.id, validUntil: null });
-      return { seen: seen(key), secret: made.secret };
+      const isMade = await store.insertKey(key, { digest: made.digest, pepperId: secrets.pepperId, keyId: key.id, validUntil: null }, KEYS_MAX);
+      return isMade ? { seen: seen(key), secret: made.secret } : { problem: `An account has at most ${KEYS_MAX} keys that are neither revoked nor expired.` };
     },
 
     get: async (accountId, keyId) => {

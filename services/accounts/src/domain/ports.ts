@@ -16,7 +16,8 @@ export interface AccountStore {
   listAccounts(page: Page): Promise<readonly AccountRecord[]>;
   /** Reads, changes and writes one row under its lock. Undefined when there is none. `change` may answer the same record to leave it. */
   updateAccount(id: string, change: (account: AccountRecord) => AccountRecord): Promise<AccountRecord | undefined>;
-  insertKey(key: KeyRecord, secret: SecretRecord): Promise<void>;
+  /** False, and nothing is written, where the account has `keysMax` keys that are neither revoked nor expired at the new one's creation. */
+  insertKey(key: KeyRecord, secret: SecretRecord, keysMax: number): Promise<boolean>;
   findKey(id: string): Promise<KeyRecord | undefined>;
   findSecret(digest: Uint8Array): Promise<{ readonly secret: SecretRecord; readonly key: KeyRecord; readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] } | undefined>;
   listKeys(accountId: string, page: Page): Promise<readonly KeyRecord[]>;

@@ -8,6 +8,8 @@ const NAME_LENGTH_MAX = 100;
 export const EXPIRES_IN_SECONDS_MAX = 315_360_000;
 /** Thirty days: a rotation that never ends is no rotation. */
 export const GRACE_SECONDS_MAX = 2_592_000;
+/** Of one account, those that have ended apart. */
+export const KEYS_MAX = 1_000;
 const LIST_LENGTH_MAX = 200;
 const RATE_MAX = 10_000_000;
 /** Of predicted quality for a US dollar; above it only the price counts. */
