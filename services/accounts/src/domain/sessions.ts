@@ -5,6 +5,8 @@ import type { Announcer, SessionRecord, SessionStore } from './ports.js';
 
 /** Of one secret; the oldest give way, so that signing in for ever fills no table. */
 const SESSIONS_OF_SECRET_MAX = 50;
+/** Edge asks anew after this long at the latest, and tells of no use before: RECHECK_LIVE_MS there. */
+const USE_UNTOLD_SECONDS = 60;
 /** SHA-256. */
 const DIGEST_BYTES = 32;
 
@@ -43,7 +45,7 @@ export function createSessions({ store, keys, announcer, clock, idleSeconds, abs
     use: async (digest) => {
       const session = await store.find(digest);
       const now = nowSeconds();
-      if (session === undefined || session.expiresAt <= now || session.lastUsedAt + idleSeconds <= now) return undefined;
+      if (session === undefined || session.expiresAt <= now || session.lastUsedAt + USE_UNTOLD_SECONDS + idleSeconds <= now) return undefined;
       if (session.lastUsedAt < now) await store.touch(digest, now);
       return session;
     },
