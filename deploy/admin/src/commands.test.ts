@@ -29,6 +29,11 @@ describe('words become one call', () => {
   });
 });
 
+test('a ledger read to a date has that day too, and one read to an instant ends there', () => {
+  expect(parse('ledger --account acct_1 --from 2026-11-22 --to 2026-11-22').call.path).toBe(`/admin/ledger?account=acct_1&from_ms=${Date.UTC(2026, 10, 22)}&to_ms=${Date.UTC(2026, 10, 23)}`);
+  for (const to of ['2026-11-22T00:00:00Z', String(Date.UTC(2026, 10, 22) / 1_000)]) expect(parse(`ledger --account acct_1 --to ${to}`).call.path).toBe(`/admin/ledger?account=acct_1&to_ms=${Date.UTC(2026, 10, 22)}`);
+});
+
 test.each([['account list', '/admin/accounts', 'accounts'], ['key list --account acct_1', '/admin/keys?account=acct_1', 'keys'], ['byok list', '/admin/byok', 'provider_keys'], ['ledger --account acct_1', '/admin/ledger?account=acct_1', 'rows']])('%s is read to its end', (text, path, paged) => {
   expect(parse(text).call).toEqual({ method: 'GET', path, paged });
 });

@@ -31,6 +31,7 @@ export interface AdminCall {
 type FlagKind = 'text' | 'usd' | 'count' | 'big' | 'switch' | 'list' | 'time';
 /** Takes a setting off, so that the tier's own term holds again. */
 const NONE = 'none';
+const DAY_MS = 86_400_000;
 const REMOVABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'included-tokens', 'byok-tokens', 'overage-usd-per-million', 'rpm', 'burst', 'trial-credit-usd', 'baseline-model', 'variant']);
 /** Flags that may stand several times: pairs of them are one cap each. */
 const REPEATABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'cost-cap-period']);
@@ -155,8 +156,9 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
     return kind === 'count' ? Number(text) : text;
   }
   if (kind === 'time') {
-    // Unix seconds, or a date as in ISO 8601.
-    const ms = /^\d{1,11}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
+    // Unix seconds, or a date or time as in ISO 8601; a date as `to` means the whole day, as in the public interface.
+    const begins = /^\d{1,11}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
+    const ms = flag === 'to' && /^\d{4}-\d\d-\d\d$/.test(text) ? begins + DAY_MS : begins;
     if (!Number.isFinite(ms)) throw new UsageError(`--${flag} must be Unix seconds or an ISO 8601 time.`);
     return String(ms);
   }
