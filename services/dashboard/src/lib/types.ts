@@ -15,6 +15,11 @@ export interface Session {
 
 export type CapPeriod = 'day' | 'week' | 'month' | 'total';
 
+export interface Cap {
+  readonly cap_usd: number;
+  readonly period: CapPeriod;
+}
+
 export interface Limits {
   readonly requests_per_minute: number | null;
   readonly burst_per_second: number | null;
@@ -93,7 +98,7 @@ export interface KeyRecord {
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
   readonly revoked_at: number | null;
-  readonly limits: { readonly requests_per_minute: number | null; readonly cost_cap_usd: number | null; readonly cost_cap_period: CapPeriod | null; readonly allowed_models: readonly string[] | null };
+  readonly limits: { readonly requests_per_minute: number | null; readonly cost_cap_usd: number | null; readonly cost_cap_period: CapPeriod | null; readonly cost_caps?: readonly Cap[]; readonly allowed_models: readonly string[] | null };
 }
 
 export interface Pricing {
@@ -152,7 +157,7 @@ export interface Policy {
   readonly deny_models: readonly string[];
   readonly allow_providers: readonly string[];
   readonly deny_providers: readonly string[];
-  readonly cost_caps: readonly { readonly cap_usd: number; readonly period: CapPeriod }[];
+  readonly cost_caps: readonly Cap[];
   readonly hard_cap: boolean;
   /** What holds, the operator's included. */
   readonly effective: { readonly baseline_model: string | null; readonly hard_cap: boolean };

@@ -1,8 +1,8 @@
 /** The account's API keys: made, shown once, revoked. */
 import { ActionIcon, Alert, Badge, Button, Checkbox, Code, CopyButton, Group, Modal, NumberInput, Select, SimpleGrid, Stack, Table, Text, TextInput, Tooltip, VisuallyHidden } from '@mantine/core';
 import { useState, type FormEvent, type ReactElement } from 'react';
+import { capLines } from '../lib/caps.js';
 import { formatDate, formatTime } from '../lib/format.js';
-import { formatUsd } from '../lib/money.js';
 import { useApi, useChange, useSession } from '../lib/use-api.js';
 import type { CapPeriod, KeyRecord, Page } from '../lib/types.js';
 import { Icon } from '../parts/icon.tsx';
@@ -92,7 +92,7 @@ function NewKey({ onClose }: { readonly onClose: () => void }): ReactElement {
         </Checkbox.Group>
         <Select label="Expires" data={EXPIRIES} value={expiry} onChange={(value) => setExpiry(value ?? '')} allowDeselect={false} />
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <NumberInput label="Cost cap (US$)" placeholder="None" min={0} decimalScale={6} value={cap} onChange={setCap} hideControls />
+          <NumberInput label="Cost cap (US$)" placeholder="None" min={0} decimalScale={9} value={cap} onChange={setCap} hideControls />
           <Select label="for" data={[...PERIODS]} value={period} onChange={(value) => setPeriod((value ?? 'month') as CapPeriod)} allowDeselect={false} />
         </SimpleGrid>
         <NumberInput label="Requests per minute" placeholder="The account’s" min={1} allowDecimal={false} value={rate} onChange={setRate} hideControls />
@@ -189,7 +189,7 @@ export function Keys(): ReactElement {
                           <Table.Td>
                             <Text size="xs">{record.scopes.join(', ')}</Text>
                           </Table.Td>
-                          <Table.Td>{record.limits.cost_cap_usd === null ? '–' : `${formatUsd(record.limits.cost_cap_usd)} ${PERIODS.find(({ value }) => value === record.limits.cost_cap_period)?.label ?? ''}`}</Table.Td>
+                          <Table.Td style={{ whiteSpace: 'pre-line' }}>{capLines(record.limits).join('\n') || '–'}</Table.Td>
                           <Table.Td>{formatDate(record.created_at)}</Table.Td>
                           <Table.Td>{formatTime(record.last_used_at)}</Table.Td>
                           <Table.Td>{record.expires_at === null ? 'never' : formatDate(record.expires_at)}</Table.Td>

@@ -63,7 +63,7 @@ function Form({ policy }: { readonly policy: Policy }): ReactElement {
           <Stack>
             <SimpleGrid cols={{ base: 2, sm: 4 }}>
               {PERIODS.map(([period, label]) => (
-                <NumberInput key={period} label={label} placeholder="No cap" min={0} decimalScale={6} hideControls value={capOf(period)} onChange={(value) => setCap(period, value)} />
+                <NumberInput key={period} label={label} placeholder="No cap" min={0} decimalScale={9} hideControls value={capOf(period)} onChange={(value) => setCap(period, value)} />
               ))}
             </SimpleGrid>
             <Switch label="Stop at the allotment instead of paying for overage" checked={draft.hard_cap || isHardByOperator} disabled={isHardByOperator} {...(isHardByOperator ? { description: 'Set by the operator.' } : {})} onChange={(event) => set({ hard_cap: event.currentTarget.checked })} />

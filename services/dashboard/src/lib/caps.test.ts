@@ -1,0 +1,8 @@
+import { expect, test } from '@jest/globals';
+import { capLines } from './caps.js';
+
+test('every cap of a key is told, one, several or none', () => {
+  const none = { requests_per_minute: null, cost_cap_usd: null, cost_cap_period: null, allowed_models: null };
+  const one = { ...none, cost_cap_usd: 5, cost_cap_period: 'day' } as const;
+  expect([none, one, { ...one, cost_caps: [{ cap_usd: 5, period: 'day' as const }, { cap_usd: 0.000000001, period: 'total' as const }] }].map(capLines)).toEqual([[], ['$5.00 a day'], ['$5.00 a day', '$0.000000001 in all']]);
+});
