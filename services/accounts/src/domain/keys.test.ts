@@ -78,6 +78,12 @@ describe('keys', () => {
     expect((await seenBy(first.secret))?.key.scopes).toEqual(['inference', 'models:read', 'usage:read']);
     expect((await seenBy(rotated.secret))?.key.scopes).toEqual(first.key.scopes);
   });
+  test('takes no name that nobody can see', async () => {
+    const { keys, account, first } = await world();
+    const refusal = { problem: expect.stringMatching(/^name must /) };
+    for (const name of ['', ' ', '\t \u00a0', 'a'.repeat(101)]) expect([await keys.create({ ...ask(account.id, ''), name }), await keys.update(account.id, first.key.id, { name }, '')]).toEqual([refusal, refusal]);
+    expect(await keys.create({ ...ask(account.id, ''), name: ' a ' })).toHaveProperty('secret');
+  });
   test('makes a thousand for an account, and another when one has ended', async () => {
     const { keys, account, first } = await world();
     for (let i = 1; i < 1_000; i += 1) expect(await keys.create(ask(account.id, first.key.id))).toHaveProperty('secret');

@@ -17,10 +17,14 @@ const COST_WEIGHT_MAX = 1_000_000;
 const NAME_OF_MODEL_MAX = 200;
 const TOKENS_MAX = 9_000_000_000_000_000n;
 
-/** Problem of a name, or undefined. 1 to 100 characters. */
-export function nameProblem(name: string): string | undefined {
+function lengthProblem(name: string): string | undefined {
   const length = [...name].length;
   return length >= 1 && length <= NAME_LENGTH_MAX ? undefined : `name must have 1 to ${NAME_LENGTH_MAX} characters.`;
+}
+
+/** Problem of a key's name, or undefined. 1 to 100 characters, not blanks alone: nobody could tell it from others. */
+export function nameProblem(name: string): string | undefined {
+  return lengthProblem(name) ?? (name.trim() === '' ? 'name must not be blank.' : undefined);
 }
 
 export function scopesProblem(scopes: readonly string[]): string | undefined {
@@ -94,7 +98,8 @@ export function accountProblem(account: AccountRecord): string | undefined {
   if (account.costWeight !== null && !(account.costWeight >= 0 && account.costWeight <= COST_WEIGHT_MAX)) return `lambda must be from 0 to ${COST_WEIGHT_MAX}.`;
   if (Math.max(account.baselineModel.length, account.policyBaselineModel.length) > NAME_OF_MODEL_MAX) return `baseline_model must have at most ${NAME_OF_MODEL_MAX} characters.`;
   return (
-    nameProblem(account.name) ??
+    // An account that has a blank name can still be changed, suspended above all.
+    lengthProblem(account.name) ??
     rateProblem('requests_per_minute', account.requestsPerMinute) ??
     rateProblem('burst_per_second', account.burstPerSecond) ??
     amountProblem('overage_usd_per_million', account.overageNanoUsdPerMillion) ??
