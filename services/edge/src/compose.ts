@@ -21,6 +21,7 @@ import { createClaimsClient, createLedgerClient } from './adapters/claims-client
 import { createQuotaClient } from './adapters/quota-client.js';
 import { createRoutingClient } from './adapters/routing-client.js';
 import { createSchemaChecker } from './adapters/schema-checker.js';
+import { watchAccounts } from './adapters/watched-accounts.js';
 import { createWorkerClients } from './adapters/worker-clients.js';
 import type { EdgeConfig } from './config.js';
 import { createFloodGuard } from './domain/flood.js';
@@ -121,10 +122,11 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       metrics: edgeMetrics,
       tracer,
     });
-    const site = createSite({ gate, repeats, accounts, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });
+    const watched = watchAccounts(accounts, authenticator);
+    const site = createSite({ gate, repeats, accounts: watched, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });
     publicServer = createPublicServer({ chat, site, gate, makeId, clock, inFlight: () => edgeMetrics.inFlight(), inFlightMax: config.IN_FLIGHT_MAX, isOpen: () => isOpen, isHealthy: () => heapWatch.isHealthy() });
     const { createServer } = await import('node:http');
-    adminServer = createServer(createAdminApp({ accounts, quota, billing, routing, plugins, adminToken: config.ADMIN_TOKEN, isServed: (provider) => config.WORKERS.has(provider) }));
+    adminServer = createServer(createAdminApp({ accounts: watched, quota, billing, routing, plugins, adminToken: config.ADMIN_TOKEN, isServed: (provider) => config.WORKERS.has(provider) }));
     metricsPort = await health.start();
     await Promise.all([listen(publicServer, config.HOST, config.PORT, 'PORT'), listen(adminServer, '127.0.0.1', config.ADMIN_PORT, 'ADMIN_PORT')]);
     heapWatch.start();

@@ -89,6 +89,8 @@ export interface Authenticator {
   authenticateSession(token: string, requestId?: string): Authentication | Promise<Authentication>;
   /** When a cached session ends however it is used, in Unix seconds; undefined when it is not cached. */
   sessionEndSeconds(token: string): number | undefined;
+  /** Drops what is cached of a key, or of a whole account where `keyId` is empty. */
+  invalidate(changed: { readonly keyId: string; readonly accountId: string; readonly isCompromised: boolean }): void;
   /** Drops a session that has just been ended here; other replicas learn it by event. */
   forgetSession(token: string): void;
   /** HMAC-SHA-256 of a key or token under the pepper, and the pepper's id: how accounts knows it. */
@@ -243,17 +245,23 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   const digestOf = (key: string, presented: string): string | undefined =>
     digests.get(presented) ?? (isWellFormedApiKey(key) ? createHmac('sha256', pepperText).update(key).digest('hex') : undefined);
 
+  const invalidate: Authenticator['invalidate'] = ({ keyId, accountId, isCompromised }) => {
+    outdateRunning();
+    if (keyId === '') drop(digestsOfAccount, accountId);
+    else drop(digestsOfKey, keyId);
+    if (isCompromised && keyId !== '') onCompromised(keyId);
+  };
+
   return {
+    invalidate,
     start: async () => {
       subscription = await bus.listen('keys.v1.revoked', ({ payload }) => {
-        outdateRunning();
         try {
-          const event = codec.decode(payload);
-          if (event.keyId === '') drop(digestsOfAccount, event.accountId);
-          else drop(digestsOfKey, event.keyId);
-          if (event.reason === 'compromised' && event.keyId !== '') onCompromised(event.keyId);
+          const { keyId, accountId, reason } = codec.decode(payload);
+          invalidate({ keyId, accountId, isCompromised: reason === 'compromised' });
         } catch {
           // Something was invalidated, but not readably what: recheck everything.
+          outdateRunning();
           forget();
         }
       });

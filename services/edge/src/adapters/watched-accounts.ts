@@ -1,0 +1,35 @@
+/**
+ * Accounts, watched for changes that this edge asks for: it knows of them at once, also where the event is lost or late
+ * because accounts has no connection to the bus.
+ */
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { Authenticator } from './authenticator.js';
+
+/** Of a key, or of an account where no key is named, as in the messages of accounts. */
+interface Changed {
+  readonly ref?: { readonly keyId?: string };
+  readonly account?: { readonly id?: string };
+  readonly accountId?: string;
+  readonly compromised?: boolean;
+}
+
+const CHANGES: ReadonlySet<string> = new Set(['UpdateKey', 'RevokeKey', 'RotateKey', 'SetAccount', 'SetProviderKey', 'RemoveProviderKey']);
+
+export function watchAccounts(accounts: RpcClient, authenticator: Pick<Authenticator, 'invalidate'>): RpcClient {
+  return {
+    ...accounts,
+    unary: async (method, request, options) => {
+      if (!CHANGES.has(method)) return accounts.unary(method, request, options);
+      let isAnswered = false;
+      try {
+        const answer = await accounts.unary<typeof request, never>(method, request, options);
+        isAnswered = true;
+        return answer;
+      } finally {
+        // After a failure too: the change may have been made.
+        const { ref, account, accountId, compromised }: Changed = request;
+        authenticator.invalidate({ keyId: ref?.keyId ?? '', accountId: account?.id ?? accountId ?? '', isCompromised: isAnswered && compromised === true });
+      }
+    },
+  };
+}
