@@ -52,6 +52,8 @@ export interface CallOptions {
   readonly requestId?: string;
   readonly traceparent?: string;
   readonly signal?: AbortSignal;
+  /** The `peer` of another call of this client: the replica that served it is asked, or nobody. Absent = any. */
+  readonly peer?: object | undefined;
 }
 
 export interface StreamListener<Message> {
@@ -67,6 +69,8 @@ export interface StreamCall {
   /** No credit is given back while paused: the server's source pauses in turn (256 KB). Messages already here still arrive. */
   pause(): void;
   resume(): void;
+  /** Who serves it, for calls that are about it; undefined before it was sent, and where there is one peer only. */
+  peer?(): object | undefined;
 }
 
 /** One neighbour, over whichever door the client was made for. */

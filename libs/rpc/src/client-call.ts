@@ -24,6 +24,10 @@ export class ClientCall implements Due {
   carrier: CallCarrier | undefined = undefined;
   /** Number of the call on its link; the link's own. */
   linkId = 0;
+  /** Who it was sent to last; the carrier's own. */
+  peer: object | undefined = undefined;
+  /** Where alone it may go; undefined = anywhere. */
+  readonly onlyPeer: object | undefined;
   readonly requestId: string;
   readonly deadlineAtMs: number;
   previousDue: Due | undefined = undefined;
@@ -45,6 +49,7 @@ export class ClientCall implements Due {
     deadlineMs: number,
   ) {
     this.requestId = options?.requestId ?? '';
+    this.onlyPeer = options?.peer;
     this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
     deadlines.watch(this);
     this.signal = options?.signal;

@@ -152,6 +152,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
           call.isPaused = false;
           call.carrier?.resume(call);
         },
+        peer: () => call.peer,
       };
     },
     isConnected: () => peerHere() !== undefined || carrier.isConnected(),

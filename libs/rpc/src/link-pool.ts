@@ -1,4 +1,7 @@
-/** The links to one neighbour: keeps `links` of them up for each address and spreads calls over those. */
+/**
+ * The links to one neighbour: keeps `links` of them up for each address and spreads calls over those. A call that is about
+ * another goes where that went: by the same link, or by one to the same address when that was renewed.
+ */
 import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
@@ -36,8 +39,8 @@ export class LinkPool implements CallCarrier {
   private readonly links = new Set<LinkClient>();
   private readonly waiting = new Map<ClientCall, Timer>();
   private next = 0;
-  /** The link that took the latest call. */
-  private gathering: LinkClient | undefined;
+  /** Whose link took the latest call. */
+  private gathering: Slot | undefined;
   private linksLost = 0;
   private isStarted = false;
   private isClosed = false;
@@ -65,17 +68,21 @@ export class LinkPool implements CallCarrier {
     }
     this.begin();
     // Calls of one turn share a batch; the next turn goes to the next link.
-    if (this.gathering?.isGathering() === true) {
-      this.gathering.start(call);
+    const only = call.onlyPeer === undefined ? undefined : this.slots.find((slot) => slot === call.onlyPeer);
+    const wanted = only ?? this.gathering;
+    if (wanted?.link !== undefined && (only === undefined ? wanted.link.isGathering() : wanted.link.hasRoom())) {
+      this.send(call, wanted, wanted.link);
       return;
     }
     let isAnyReady = false;
     for (let i = 0; i < this.slots.length; i += 1) {
       this.next = (this.next + 1) % this.slots.length;
-      const link = this.slots[this.next]?.link;
+      const slot = this.slots[this.next];
+      if (slot === undefined || (only !== undefined && slot.address !== only.address)) continue;
+      const { link } = slot;
       if (link?.hasRoom() === true) {
-        this.gathering = link;
-        link.start(call);
+        if (only === undefined) this.gathering = slot;
+        this.send(call, slot, link);
         return;
       }
       isAnyReady ||= link?.state === 'ready';
@@ -103,6 +110,11 @@ export class LinkPool implements CallCarrier {
     for (const slot of this.slots) slot.timer?.cancel();
     for (const call of [...this.waiting.keys()]) call.fail(new Fault('peer_unavailable', 'the client is closed'));
     for (const link of [...this.links]) link.close();
+  }
+
+  private send(call: ClientCall, slot: Slot, link: LinkClient): void {
+    call.peer = slot;
+    link.start(call);
   }
 
   private begin(): void {

@@ -79,6 +79,44 @@ describe('the Link', () => {
     expect([...seen].sort()).toEqual(['a', 'b']);
   });
 
+  test('a call about another goes to the replica that served that, also when its links are new, and to no other while it is away', async () => {
+    const told: string[] = [];
+    const serveWorker = (name: string, port = 0): ReturnType<typeof serve> =>
+      serve('worker', {
+        unary: { Outcome: () => (told.push(name), {}) },
+        stream: {
+          Dispatch: (_request, _call, emit) => {
+            emit.write({ body: { choices: Buffer.from(name) } });
+            return Promise.resolve();
+          },
+        },
+      }, port);
+    const a = await serveWorker('a');
+    const b = await serveWorker('b');
+    const client = dial('worker', [a.port, b.port]);
+    const ask = (): Promise<{ readonly name: string; readonly peer: object | undefined }> =>
+      new Promise((resolve, reject) => {
+        let name = '';
+        const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (event) => (name = String(event.body?.choices)), onEnd: (fault) => (fault === undefined ? resolve({ name, peer: call.peer?.() }) : reject(fault)) });
+      });
+    const asked: string[] = [];
+    while (asked.length < 20 || new Set(asked).size < 2) {
+      const { name, peer } = await ask();
+      asked.push(name);
+      await client.unary('Outcome', {}, { peer });
+    }
+    expect(told).toEqual(asked);
+
+    let served = await ask();
+    while (served.name !== 'a') served = await ask();
+    await a.server.stop(0);
+    told.length = 0;
+    await expect(client.unary('Outcome', {}, { peer: served.peer })).rejects.toMatchObject({ code: 'peer_unavailable' });
+    await serveWorker('a again', a.port);
+    while (told.length === 0) await client.unary('Outcome', {}, { peer: served.peer }).catch(() => undefined);
+    expect(told).toEqual(['a again']);
+  });
+
   test('refuses calls as peer_unavailable when nobody listens', async () => {
     const { server, port } = await serve('quota', { unary: { Admit: () => ({}) } });
     await server.stop(0);

@@ -41,7 +41,8 @@ export class PlainClient implements CallCarrier {
 
   start(call: ClientCall): void {
     call.carrier = this;
-    const client = this.pick();
+    const client = this.clients.find((one) => one === call.onlyPeer) ?? this.pick();
+    call.peer = client;
     if (client === undefined) {
       call.settle(new Fault('peer_unavailable', 'no address of the peer'));
       return;

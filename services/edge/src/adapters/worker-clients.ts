@@ -1,6 +1,6 @@
 import type { DispatchEvent__Output, DispatchRequest, OutcomeRequest, TendRequest } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
-import type { RpcClient } from '@signalbox/rpc/call';
+import type { RpcClient, StreamCall } from '@signalbox/rpc/call';
 import type { WorkersPort } from '../domain/ports.js';
 
 const OUTCOME_DEADLINE_MS = 2_000;
@@ -9,17 +9,34 @@ const OUTCOME_RETRIES_MS = 60_000;
 /** At first, while a client may be waiting for it; then a quarter of what has passed. */
 const OUTCOME_RETRY_MS = 250;
 const OUTCOMES_WAITING_MAX = 10_000;
+/** Attempts of which it is known which replica has them, told or not: more than are ever under way. */
+const PEERS_MAX = 100_000;
 const NOBODY_THERE = Promise.resolve();
 
-/** One client for each provider. */
+const nameOf = (requestId: string, attempt: number): string => `${requestId}#${String(attempt)}`;
+
+/** One client for each provider. What is told of an attempt goes to the replica that has it: another knows nothing of it. */
 export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clock: Clock, attemptDeadlineMs: number): WorkersPort {
+  /** Replicas by attempt; an attempt of which nothing is ever told leaves with the older half. */
+  let peers = new Map<string, object>();
+  let olderPeers = new Map<string, object>();
+  const peerOf = (name: string): object | undefined => peers.get(name) ?? olderPeers.get(name);
+  const remember = (name: string, peer: object | undefined): void => {
+    if (peer === undefined) return;
+    if (peers.size >= PEERS_MAX / 2) [olderPeers, peers] = [peers, new Map()];
+    peers.set(name, peer);
+  };
+  const forget = (name: string): void => {
+    peers.delete(name);
+    olderPeers.delete(name);
+  };
   let waiting = 0;
-  const tell = (client: RpcClient, request: OutcomeRequest, sinceMs: number): Promise<void> =>
-    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: OUTCOME_DEADLINE_MS, requestId: request.requestId ?? '' }).then(
+  const tell = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> =>
+    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: OUTCOME_DEADLINE_MS, requestId: request.requestId ?? '', peer }).then(
       () => undefined,
-      () => tellAgain(client, request, sinceMs),
+      () => tellAgain(client, request, peer, sinceMs),
     );
-  const tellAgain = (client: RpcClient, request: OutcomeRequest, sinceMs: number): Promise<void> | undefined => {
+  const tellAgain = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> | undefined => {
     const passedMs = clock.monotonicMs() - sinceMs;
     if (passedMs >= OUTCOME_RETRIES_MS || waiting >= OUTCOMES_WAITING_MAX) return undefined;
     waiting += 1;
@@ -28,27 +45,51 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
         Math.max(OUTCOME_RETRY_MS, passedMs / 4),
         () => {
           waiting -= 1;
-          void tell(client, request, sinceMs).then(resolve);
+          void tell(client, request, peer, sinceMs).then(resolve);
         },
         { unref: true },
       );
     });
   };
   return {
-    dispatch: (provider, request, listener) =>
-      clients.get(provider)?.stream<DispatchRequest, DispatchEvent__Output>(
+    dispatch: (provider, request, listener) => {
+      const { requestId = '', attempt = 0 } = request;
+      const name = nameOf(requestId, attempt);
+      let call: StreamCall | undefined;
+      let known: object | undefined;
+      const learn = (): void => {
+        const peer = call?.peer?.();
+        if (peer !== known) remember(name, (known = peer));
+      };
+      call = clients.get(provider)?.stream<DispatchRequest, DispatchEvent__Output>(
         'Dispatch',
         request,
-        { onMessage: (event) => listener.onEvent(event), onEnd: (fault) => listener.onEnd(fault) },
-        { deadlineMs: attemptDeadlineMs, requestId: request.requestId ?? '' },
-      ),
+        {
+          onMessage: (event) => {
+            learn();
+            listener.onEvent(event);
+          },
+          onEnd: (fault) => {
+            learn();
+            listener.onEnd(fault);
+          },
+        },
+        { deadlineMs: attemptDeadlineMs, requestId },
+      );
+      learn();
+      return call;
+    },
     tellOutcome: (provider, accountId, requestId, attempt, outcome, { isFollowed = false, isReserve = false } = {}) => {
       const client = clients.get(provider);
-      return client === undefined ? NOBODY_THERE : tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, clock.monotonicMs());
+      if (client === undefined) return NOBODY_THERE;
+      const name = nameOf(requestId, attempt);
+      const peer = peerOf(name);
+      forget(name);
+      return tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, peer, clock.monotonicMs());
     },
     tend: (provider, requestId, attempt) => {
       // A worker that does not know the call waits longer by itself.
-      clients.get(provider)?.unary<TendRequest, object>('Tend', { requestId, attempt }, { deadlineMs: OUTCOME_DEADLINE_MS, requestId }).catch(() => undefined);
+      clients.get(provider)?.unary<TendRequest, object>('Tend', { requestId, attempt }, { deadlineMs: OUTCOME_DEADLINE_MS, requestId, peer: peerOf(nameOf(requestId, attempt)) }).catch(() => undefined);
     },
   };
 }
