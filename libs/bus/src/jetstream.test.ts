@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from '@jest/globals';
+import { getEventListeners } from 'node:events';
+import { afterAll, expect, jest, test } from '@jest/globals';
 import { startNats } from '@signalbox/local-stores/nats';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
@@ -54,6 +55,29 @@ test('makes the streams and the consumer again on a server that lost its state',
   while (!seen.includes('after')) await new Promise<void>((resolve) => setImmediate(resolve));
   await bus.close();
   await second.stop();
+}, 60_000);
+
+test('a consumer that waits for many batches leaves nothing behind of those that came', async () => {
+  const bus = await connectJetStreamBus({ url: await testNatsUrl(), clock: systemClock, log: silentLog, name: 'waits' });
+  const signals = new Set<EventTarget>();
+  const add = EventTarget.prototype.addEventListener;
+  const watched = jest.spyOn(EventTarget.prototype, 'addEventListener').mockImplementation(function (this: EventTarget, ...given: Parameters<typeof add>) {
+    if (this instanceof AbortSignal) signals.add(this);
+    add.apply(this, given);
+  });
+  let batches = 0;
+  let left = 0;
+  const subscription = await bus.consume({ durable: 'waits', subject: 'usage.v1.>', batchMessagesMax: 2, batchWaitMs: 40 }, (messages) => {
+    batches += 1;
+    left = Math.max(left, ...[...signals].map((signal) => getEventListeners(signal, 'abort').length));
+    return Promise.resolve(messages.map(() => 'done'));
+  });
+  for (let sent = 0; sent < 20 || batches < 8; sent += 1) await bus.publish('usage.v1.w', Buffer.from('x'));
+  await subscription.stop();
+  watched.mockRestore();
+  await bus.close();
+  expect(signals.size).toBeGreaterThan(0);
+  expect(left).toBe(0);
 }, 60_000);
 
 test('rejects with a fault when nobody answers', async () => {

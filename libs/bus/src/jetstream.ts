@@ -367,11 +367,14 @@ class JetStreamBus implements Bus {
 
   #pause(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.#clock.setTimer(ms, resolve);
-      signal.addEventListener('abort', () => {
+      const end = (): void => {
         timer.cancel();
+        // The signal lives as long as the consumer.
+        signal.removeEventListener('abort', end);
         resolve();
-      }, { once: true });
+      };
+      const timer = this.#clock.setTimer(ms, end);
+      signal.addEventListener('abort', end);
     });
   }
 
