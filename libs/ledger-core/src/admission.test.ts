@@ -42,6 +42,17 @@ describe('where a request counts', () => {
   });
 });
 
+test('a rate is forgotten when all that counted has fallen out, not before', () => {
+  const state = newAccountState();
+  const ask = (requestId: string, keyId: string, nowMs: number): string => verdict(state, command(requestId, { keyId, keyRequestsPerMinute: 1, burstPerSecond: 50 }), nowMs).decision;
+  for (let i = 0; i < 20; i += 1) expect(ask(`a${String(i)}`, `key_${String(i)}`, NOON + i)).toBe('admitted');
+  sweep(state, NOON + 59_000);
+  expect([ask('b', 'key_0', NOON + 59_000), state.windows.size > 20]).toEqual(['rate', true]);
+  sweep(state, NOON + 200_000);
+  expect(state.windows.size).toBe(0);
+  expect([ask('c', 'key_0', NOON + 200_000), ask('d', 'key_0', NOON + 200_000)]).toEqual(['admitted', 'rate']);
+});
+
 test('a hard allotment counts tokens over own credentials with all others, from the hold to the ledger, and theirs counts them alone', () => {
   const state = newAccountState();
   const hard: Wall = { scope: 'account', period: 'plan', meter: 'routed', limit: 20n };

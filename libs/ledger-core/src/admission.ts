@@ -555,7 +555,13 @@ function isOpen(bucket: Readonly<Bucket>): boolean {
   return bucket.heldCharge !== 0n || bucket.heldTokens !== 0n || bucket.heldByok !== 0n || bucket.finishedCharge !== 0n || bucket.finishedTokens !== 0n || bucket.finishedByok !== 0n;
 }
 
-/** Ends leases that ran out and forgets periods long gone. Answers the requests whose holds it freed. Safe at any time. */
+/** Everything that was counted in it has fallen out: one that is made anew is the same. */
+function isOver({ head, counts }: RateWindow, nowMs: number): boolean {
+  const { widthMs, slots } = counts.length === MINUTE_WINDOW.slots ? MINUTE_WINDOW : SECOND_WINDOW;
+  return nowMs > (head + slots) * widthMs;
+}
+
+/** Ends leases that ran out, forgets periods long gone and rates of keys that do not call any more. Answers the requests whose holds it freed. Safe at any time. */
 export function sweep(state: AccountState, nowMs: number): string[] {
   const gone = sweepLeases(state, nowMs);
   const old = periodsAt(Math.max(0, nowMs - BUCKET_MEMORY_MS), { anchorDay: 0 });
@@ -566,6 +572,7 @@ export function sweep(state: AccountState, nowMs: number): string[] {
     if (!isOpen(bucket)) state.buckets.delete(name);
   }
   if (state.buckets.size < before) state.tallies.clear();
+  for (const [name, window] of state.windows) if (isOver(window, nowMs)) state.windows.delete(name);
   return gone;
 }
 
