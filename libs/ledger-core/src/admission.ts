@@ -17,6 +17,8 @@ export const LEASE_MS = 30_000;
 export const ENDED_GENERATION_MS = 600_000;
 /** Ended leases are looked for at most this often. */
 export const SWEEP_INTERVAL_MS = 1_000;
+/** Periods long gone and rates at rest are looked for at most this often: that look goes through all that is known of the account. */
+export const FORGET_INTERVAL_MS = 3_600_000;
 /** What a caller blocked by live holds should wait. */
 const BLOCKED_RETRY_MS = 1_000;
 /** After an admission was blocked by live holds, those that end are worth a notice for so long: callers wait 2 s at most. */
@@ -79,6 +81,8 @@ export interface AccountState extends Buckets {
   readonly ended: Map<number, IdSet>;
   /** Next look for ended leases; undefined = nothing can end. */
   nextSweepMs: number | undefined;
+  /** Next look for what may be forgotten. */
+  nextForgetMs: number;
   /** Account's own charge walls as last seen, for `show`. */
   accountWalls: readonly Wall[];
   /** Until then somebody may wait for live holds to end. */
@@ -163,7 +167,7 @@ export interface TotalsCommand {
 }
 
 export function newAccountState(): AccountState {
-  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new LiveMap(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, accountWalls: [], blockedUntilMs: 0 };
+  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new LiveMap(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, nextForgetMs: 0, accountWalls: [], blockedUntilMs: 0 };
 }
 
 /** Amounts are doubles in Redis Lua: throws a Fault `bad_message` outside of 0 to 9e15. */
@@ -564,6 +568,8 @@ function isOver({ head, counts }: RateWindow, nowMs: number): boolean {
 /** Ends leases that ran out, forgets periods long gone and rates of keys that do not call any more. Answers the requests whose holds it freed. Safe at any time. */
 export function sweep(state: AccountState, nowMs: number): string[] {
   const gone = sweepLeases(state, nowMs);
+  if (nowMs < state.nextForgetMs) return gone;
+  state.nextForgetMs = nowMs + FORGET_INTERVAL_MS;
   const old = periodsAt(Math.max(0, nowMs - BUCKET_MEMORY_MS), { anchorDay: 0 });
   const before = state.buckets.size;
   for (const [name, bucket] of state.buckets) {

@@ -12,7 +12,7 @@ import { silentLog } from '@signalbox/runtime/log';
 import { ownRedis, stopTestStores, testRedisUrl } from '@signalbox/testkit/stores';
 import { Redis } from 'ioredis';
 import { parse } from 'yaml';
-import type { AdmitAnswer, AdmitCommand, AdmitVerdict, Wall } from '@signalbox/ledger-core/admission';
+import { BUCKET_MEMORY_MS, FORGET_INTERVAL_MS, type AdmitAnswer, type AdmitCommand, type AdmitVerdict, type Wall } from '@signalbox/ledger-core/admission';
 import { createMemoryStore } from './memory-store.js';
 import { createRedisStore } from './redis-store.js';
 import type { QuotaStore } from '../domain/ports.js';
@@ -321,6 +321,24 @@ describe.each(['memory', 'redis', 'redis as deployed'])('the %s store', (kind) =
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('blocked');
     await store.finish(account, { requestId: 'a', charge: 0n, tokens: 10n, byok: true, keyId: 'key_1', periods: undefined });
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('wall');
+  });
+
+  test('forgets days long gone, and looks for them at most once an hour', async () => {
+    const account = fresh();
+    const { periods } = verdict(await store.admit(account, command('a')));
+    await store.release(account, 'a');
+    const has = async (): Promise<boolean> => (await store.show(account)).buckets.has(`account|day:${periods.day}`);
+    await store.sweep(account);
+    expect(await has()).toBe(true);
+    skew += BUCKET_MEMORY_MS + 2 * 86_400_000;
+    await store.sweep(account);
+    expect(await has()).toBe(false);
+    await store.applyTotals(account, { seq: 1n, totals: [{ scope: 'account', periodId: `day:${periods.day}`, charge: 1n, tokens: 1n, byok: 0n }], requestIds: [] }, '');
+    await store.sweep(account);
+    expect(await has()).toBe(true);
+    skew += FORGET_INTERVAL_MS;
+    await store.sweep(account);
+    expect(await has()).toBe(false);
   });
 });
 
