@@ -15,6 +15,7 @@ import { createMetrics } from '@signalbox/runtime/metrics';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAuthenticator } from './adapters/authenticator.js';
+import { bodyRoomBytes } from './adapters/body.js';
 import { createHeapWatch } from './adapters/heap-watch.js';
 import { createPluginsClient } from './adapters/plugins-client.js';
 import { createClaimsClient, createLedgerClient } from './adapters/claims-client.js';
@@ -24,6 +25,7 @@ import { createSchemaChecker } from './adapters/schema-checker.js';
 import { watchAccounts } from './adapters/watched-accounts.js';
 import { createWorkerClients } from './adapters/worker-clients.js';
 import type { EdgeConfig } from './config.js';
+import { createBodyRoom } from './domain/body-room.js';
 import { createFloodGuard } from './domain/flood.js';
 import { createLocalAdmission } from './domain/local-admission.js';
 import { createRunningRequests } from './domain/running-requests.js';
@@ -119,6 +121,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,
+      bodies: createBodyRoom(bodyRoomBytes(config.BODY_BYTES_MAX)),
       metrics: edgeMetrics,
       tracer,
     });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { accountWith, keyWith, plannedAt, planWith } from './testing/callers.js';
 import { BODY_BYTES_MAX, readRaw, startDoor, type Door } from './testing/door.js';
-import { admissionOf, events, type Script } from './testing/neighbours.js';
+import { admissionOf, events, type PlayedCall, type Script } from './testing/neighbours.js';
 
 const hello = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
 const answers: Script = (call) => call.play(events.head(), events.body('ok'), events.end());
@@ -351,6 +351,23 @@ describe('connections', () => {
     for (const [body, type] of [['{'], ['{}'], ['x', 'text/plain'], ['x'.repeat(BODY_BYTES_MAX + 10)], [JSON.stringify(hello)]] as const) statuses.push(await ask(body, type));
     agent.destroy();
     expect([statuses, sockets.size]).toEqual([[400, 400, 415, 413, 200], 1]);
+  });
+
+  test('large bodies of one account in work leave room, for others and for small ones, and give it back with their answer', async () => {
+    const held: PlayedCall[] = [];
+    door.neighbours.scripts.set('a', (call) => void held.push(call));
+    const large = { ...hello, messages: [{ role: 'user', content: 'x'.repeat(0.9 * BODY_BYTES_MAX) }] };
+    const first = [door.chat(large), door.chat(large)];
+    await until(() => held.length === 2);
+    const refused = await door.chat(large);
+    expect([await errorOf(refused), refused.headers.get('retry-after')]).toEqual([[503, 'server_error', 'overloaded'], '1']);
+    first.push(door.chat(hello));
+    await until(() => held.length === 3);
+    for (const call of held) answers(call);
+    expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    await until(() => door.metrics.inFlight() === 0);
+    door.neighbours.scripts.set('a', answers);
+    expect((await door.chat(large)).status).toBe(200);
   });
 
   test('a client that leaves in the middle of its body leaves nothing behind', async () => {

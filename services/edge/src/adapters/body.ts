@@ -1,18 +1,21 @@
 /** Reads a request's body within its bounds. */
 import { together } from '@signalbox/runtime/turn';
 import type { IncomingMessage } from 'node:http';
+import { totalmem } from 'node:os';
 
-export type BodyRead = { readonly kind: 'ok'; readonly body: Buffer } | { readonly kind: 'too-large' } | { readonly kind: 'aborted' };
+export type BodyRead = { readonly kind: 'ok'; readonly body: Buffer } | { readonly kind: 'too-large' } | { readonly kind: 'no-room' } | { readonly kind: 'aborted' };
 
 const TOO_LARGE: BodyRead = { kind: 'too-large' };
+const NO_ROOM: BodyRead = { kind: 'no-room' };
 const ABORTED: BodyRead = { kind: 'aborted' };
 const NOTHING = Buffer.alloc(0);
 
 /**
  * Never rejects. Above `bytesMax` it stops keeping what arrives and answers at once; node:http throws the rest away
- * once the answer has left, within the server's request timeout, so that the client gets to read its 413.
+ * once the answer has left, within the server's request timeout, so that the client gets to read its 413. `take`, told of
+ * the bytes that come, may refuse to have them kept: the rest is then read and thrown away.
  */
-export function readBody(request: IncomingMessage, bytesMax: number): BodyRead | Promise<BodyRead> {
+export function readBody(request: IncomingMessage, bytesMax: number, take: (bytes: number) => boolean = () => true): BodyRead | Promise<BodyRead> {
   // The client may have left while its key was looked up: no event would follow.
   if (request.destroyed) return ABORTED;
   const announced = Number(request.headers['content-length'] ?? 0);
@@ -20,23 +23,31 @@ export function readBody(request: IncomingMessage, bytesMax: number): BodyRead |
   // Nearly every body came with its headers.
   if (request.complete) {
     const body = (request.read() as Buffer | null) ?? NOTHING;
-    return body.length > bytesMax ? TOO_LARGE : { kind: 'ok', body };
+    if (body.length > bytesMax) return TOO_LARGE;
+    return take(body.length) ? { kind: 'ok', body } : NO_ROOM;
   }
   return new Promise((resolve) => {
     let first: Buffer | undefined;
     let rest: Buffer[] | undefined;
     let bytes = 0;
     let isWhole = false;
+    let isRefused = false;
     // A promise resolves once, and what is emitted after the end changes nothing: no listener needs to be taken off.
     const onCut = (): void => {
       if (!isWhole) resolve(ABORTED);
     };
     request.on('data', (part: Buffer) => {
+      if (isRefused) return;
       bytes += part.length;
       if (bytes > bytesMax) {
         first = rest = undefined;
         request.pause();
         resolve(TOO_LARGE);
+      } else if (!take(part.length)) {
+        // What still comes is thrown away here, so that the connection serves the next try.
+        isRefused = true;
+        first = rest = undefined;
+        resolve(NO_ROOM);
       } else if (first === undefined) first = part;
       else (rest ??= [first]).push(part);
     });
@@ -50,6 +61,14 @@ export function readBody(request: IncomingMessage, bytesMax: number): BodyRead |
     request.on('error', onCut);
     request.on('close', onCut);
   });
+}
+
+/** 1 GiB: some 3,500 prompts of 300 kB at once. */
+const ROOM_BYTES_MAX = 1_024 * 1_024 * 1_024;
+
+/** What bodies in work may come to: half of the memory that this process may have, and room for two that are as large as they may be. */
+export function bodyRoomBytes(bodyBytesMax: number): number {
+  return Math.max(2 * bodyBytesMax, Math.min(ROOM_BYTES_MAX, Math.floor(Math.min(totalmem(), process.constrainedMemory() || Infinity) / 2)));
 }
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;

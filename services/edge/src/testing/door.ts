@@ -12,6 +12,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { createAuthenticator } from '../adapters/authenticator.js';
+import { createBodyRoom } from '../domain/body-room.js';
 import { createRepeats, type Booked } from '../domain/repeats.js';
 import { createEdgeMetrics, type EdgeMetrics } from '../metrics.js';
 import { createChatHandler } from '../routes/chat-completions/handler.js';
@@ -25,6 +26,7 @@ import { accountWith, keyWith, plannedAt, planWith } from './callers.js';
 import { createFakeNeighbours, type FakeNeighbours } from './neighbours.js';
 
 export const BODY_BYTES_MAX = 1_024 * 1_024;
+export const BODY_ROOM_BYTES = 4 * BODY_BYTES_MAX;
 
 export interface Door {
   readonly url: string;
@@ -68,7 +70,7 @@ export async function startDoor({ dashboardDir }: { readonly dashboardDir?: stri
     repeats: createRepeats({ claims, ledger: { bookedOf: (_accountId, requestId) => Promise.resolve(booked.get(requestId)) }, clock, onTakenOver: (_accountId, requestId) => void takenOver.push(requestId) }),
     gate, clock, pepper: new Secret(PEPPER),
   });
-  const chat = createChatHandler({ running: createRunningRequests(), repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, metrics });
+  const chat = createChatHandler({ running: createRunningRequests(), repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), metrics });
   const routes: Door['routes'] = new Map();
   const routing: RpcClient = {
     ...accounts,

@@ -5,6 +5,7 @@ import type { IdSource } from '@signalbox/kernel/ids';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
+import type { BodyPlace, BodyRoom } from '../../domain/body-room.js';
 import { conduct, type Neighbours } from '../../domain/conduct.js';
 import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
 import type { RunningRequests } from '../../domain/running-requests.js';
@@ -23,6 +24,7 @@ export interface ChatHandlerOptions {
   readonly makeId: IdSource;
   readonly clock: Clock;
   readonly bodyBytesMax: number;
+  readonly bodies: BodyRoom;
   readonly metrics: EdgeMetrics;
   readonly repeats: RepeatGate;
   /** Absent: nothing is traced. */
@@ -42,11 +44,12 @@ function sessionOf(header: string | string[] | undefined): string | undefined {
 }
 
 /** The order of checks decides which error wins (contract, section 1). */
-export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, metrics, repeats, running, tracer }: ChatHandlerOptions): ChatHandler {
+export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, bodies, metrics, repeats, running, tracer }: ChatHandlerOptions): ChatHandler {
   return async (request, response) => {
     const requestId = makeId('request');
     const startedMs = clock.monotonicMs();
     let leave: () => void = () => undefined;
+    let place: BodyPlace | undefined;
     metrics.chatStarted();
     const span = tracer === undefined ? undefined : beginChatSpan(tracer, requestId, request);
     try {
@@ -58,11 +61,16 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
         return;
       }
-      const reading = readBody(request, bodyBytesMax);
+      place = bodies.enter(caller.account.id);
+      const reading = readBody(request, bodyBytesMax, place.take);
       const read = reading instanceof Promise ? await reading : reading;
       if (read.kind === 'aborted') return;
       if (read.kind === 'too-large') {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('payload_too_large', { message: `The body is larger than ${bodyBytesMax} bytes.` })), caller);
+        return;
+      }
+      if (read.kind === 'no-room') {
+        gate.fail(response, requestId, apiError('overloaded', { retryAfterMs: 1_000 }), caller);
         return;
       }
       const parsed = readChatRequest(read.body, caller.variant);
@@ -104,6 +112,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
     } finally {
       if (span !== undefined) endChatSpan(span, response);
       leave();
+      place?.leave();
       metrics.chatEnded(response.headersSent ? response.statusCode : CLIENT_LEFT, clock.monotonicMs() - startedMs);
     }
   };

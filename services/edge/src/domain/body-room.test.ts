@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals';
+import { createBodyRoom } from './body-room.js';
+
+const KIB = 1_024;
+
+test('one account has at most half of the room, all together at most the whole, and what is left serves again', () => {
+  const room = createBodyRoom(1_000 * KIB);
+  const places = ['acct_1', 'acct_1', 'acct_2', 'acct_3'].map((accountId) => room.enter(accountId));
+  expect(places.map((place) => place.take(300 * KIB))).toEqual([true, false, true, true]);
+  expect(places[2]?.take(200 * KIB)).toBe(false);
+  expect(room.enter('acct_4').take(101 * KIB)).toBe(false);
+  expect(room.enter('acct_4').take(100 * KIB)).toBe(true);
+  for (const place of places) place.leave();
+  for (const place of places) place.leave();
+  expect(['acct_1', 'acct_2'].map((accountId) => room.enter(accountId).take(450 * KIB))).toEqual([true, true]);
+});
+
+test('a body counts as it comes, whole once it is no small one any more, and a crowd of small ones is not counted', () => {
+  const room = createBodyRoom(200 * KIB);
+  expect(Array.from({ length: 100 }, () => room.enter('acct_1').take(64 * KIB)).every(Boolean)).toBe(true);
+  const slow = room.enter('acct_1');
+  expect([slow.take(64 * KIB), slow.take(36 * KIB), slow.take(1)]).toEqual([true, true, false]);
+});
