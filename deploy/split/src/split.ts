@@ -6,6 +6,7 @@ import { systemClock } from '@signalbox/runtime/clock';
 import { logLevelOf } from '@signalbox/runtime/config';
 import { createLog } from '@signalbox/runtime/log';
 import { openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
+import { claimLogs, waitForEarlierStart } from '@signalbox/standalone/earlier-start';
 import { findOllama, offeredModels } from '@signalbox/standalone/find-ollama';
 import { findVllmModels, offeredByVllm } from '@signalbox/standalone/find-vllm';
 import { makeFirstKey } from '@signalbox/standalone/first-key';
@@ -49,6 +50,8 @@ const SERVICES_DIR = fileURLToPath(new URL('../../../services', import.meta.url)
 /** Over what a service waits for running streams. */
 const STOP_SPARE_MS = 5_000;
 const DRAIN_MS = 30_000;
+/** Over that, the longest a worker waits for the usage of clients that left, and time to end. */
+const LEFT_BEHIND_MS = 45_000;
 
 /** What each service may see of the caller's environment beside what is set for it. */
 const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
@@ -58,6 +61,8 @@ const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? St
 
 const present = (environment: Environment): Record<string, string> => Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''));
 const pick = (environment: Environment, names: readonly string[]): Record<string, string> => present(Object.fromEntries(names.map((name) => [name, environment[name]])));
+
+const walDirOf = (environment: Environment, dataDir: string): string => environment['WAL_DIR'] || join(dataDir, 'split-wal');
 
 const ROLES = ['accounts', 'billing', 'quota', 'routing', 'sandbox', 'plugins', 'edge'];
 
@@ -74,10 +79,21 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   refuseUnknownRoles(replicas, environment);
   const secrets = openDataDir(dataDir, environment);
-  const stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: logLevelOf(environment, 'warn') }) });
+  const drainMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0);
+  const walDir = walDirOf(environment, dataDir);
+  const releaseLogs = claimLogs(walDir);
+  let stores: FoundStores;
+  try {
+    // Before the stores: Postgres of the earlier start serves those that still finish.
+    await waitForEarlierStart({ walDir, clock: systemClock, limitMs: drainMs + LEFT_BEHIND_MS, tell: (line) => process.stderr.write(`${line}\n`), signal });
+    stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: logLevelOf(environment, 'warn') }) });
+  } catch (error) {
+    releaseLogs();
+    throw error;
+  }
   const keepers: ProcessKeeper[] = [];
   const closers: (() => Promise<void>)[] = [];
-  const stopGraceMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0) + STOP_SPARE_MS;
+  const stopGraceMs = drainMs + STOP_SPARE_MS;
   const stopAll = async (): Promise<void> => {
     for (const close of closers) await close();
     // Doors to clients first, then the neighbours they need while they drain.
@@ -85,6 +101,7 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
       await Promise.all(keepers.filter((keeper) => layerOf(keeper.state().role) === role).map((keeper) => keeper.stop(stopGraceMs)));
     }
     await stores.stop();
+    releaseLogs();
   };
   let stopped: Promise<void> | undefined;
   const stop = (): Promise<void> => (stopped ??= stopAll());
@@ -152,7 +169,7 @@ async function startAll(
   const billing = await start('billing', 'billing', { ACCOUNTS_ADDRS: accounts, ...serviceSettings('billing', environment) });
   const quota = await start('quota', 'quota', { ...serviceSettings('quota', environment), QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
 
-  const walDir = environment['WAL_DIR'] || join(dataDir, 'split-wal');
+  const walDir = walDirOf(environment, dataDir);
   const workerSettings = { ACCOUNTS_ADDRS: accounts, QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
   const workers: string[] = [];
   const [ollama, vllm] = await Promise.all([findOllama(environment), findVllmModels(environment)]);

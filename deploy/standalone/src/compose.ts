@@ -43,6 +43,7 @@ import { loadWorkerSimConfig } from '@signalbox/worker-sim/config';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openDataDir } from './data-dir.js';
+import { claimLogs } from './earlier-start.js';
 import type { EmbeddedStore } from './embedded-store.js';
 import { findOllama, offeredModels, type FoundOllama } from './find-ollama.js';
 import { findVllmModels, offeredByVllm } from './find-vllm.js';
@@ -86,6 +87,7 @@ export async function startStandalone(environment: Environment, opening: Promise
   let stopped: Promise<void> | undefined;
   let stopLate: (() => Promise<void>) | undefined;
   let metricsDoor: MetricsDoor | undefined;
+  let releaseLogs: (() => void) | undefined;
 
   const stopAll = async (): Promise<void> => {
     await stopLate?.();
@@ -93,6 +95,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     for (const service of [...running].reverse()) await service.stop();
     await bus.close();
     await store?.stop();
+    releaseLogs?.();
     await tracing?.stop();
   };
   const stop = (): Promise<void> => (stopped ??= stopAll());
@@ -116,6 +119,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     if (metricsPort !== undefined) metricsDoor = await openMetricsDoor({ host: '127.0.0.1', port: metricsPort, services: running });
     const stores = { ...common, DATABASE_URL: store.databaseUrl };
     const walDir = environment['WAL_DIR'] || `${dataDir}/wal`;
+    releaseLogs = claimLogs(walDir);
 
     let tellWorkers: (workers: ReadonlyMap<string, readonly string[]>) => void = () => undefined;
     const workersKnown = new Promise<ReadonlyMap<string, readonly string[]>>((known) => {

@@ -67,10 +67,20 @@ function statOf(pid: number): { readonly state: string; readonly startTime: stri
   }
 }
 
+/** The living process, other than this one, that holds the directory. */
+export function holderOf(directory: string): number | undefined {
+  let holder: string;
+  try {
+    holder = readFileSync(join(directory, LOCK), 'utf8');
+  } catch {
+    return undefined;
+  }
+  return isHolderAlive(holder) ? Number(holder.split(' ')[0]) : undefined;
+}
+
 /** True while a living process, this one included, holds the directory. */
 export function isDirectoryInUse(directory: string): boolean {
-  const path = join(directory, LOCK);
-  return heldHere.has(directory) || (existsSync(path) && isHolderAlive(readFileSync(path, 'utf8')));
+  return heldHere.has(directory) || holderOf(directory) !== undefined;
 }
 
 /**
@@ -79,7 +89,7 @@ export function isDirectoryInUse(directory: string): boolean {
  */
 export function lockDirectory(directory: string): () => void {
   const path = join(directory, LOCK);
-  const refuse = (holder: string): Fault => new Fault('store_unavailable', `The write-ahead log in ${directory} is in use by process ${holder.split(' ')[0] ?? ''}. Give each worker its own WAL_DIR.`);
+  const refuse = (holder: string): Fault => new Fault('store_unavailable', `The write-ahead log in ${directory} is in use by process ${holder.split(' ')[0] ?? ''}. Wait until it has ended, or give each worker its own WAL_DIR.`);
   if (heldHere.has(directory)) throw refuse(String(process.pid));
   const mine = `${path}.${process.pid}`;
   writeFileSync(mine, `${process.pid} ${statOf(process.pid).startTime}`, { mode: 0o600 });

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openJournal, type JournalOptions, type OpenJournal } from './wal.js';
-import { isDirectoryInUse, readIdentity } from './wal-directory.js';
+import { holderOf, isDirectoryInUse, readIdentity } from './wal-directory.js';
 
 /** Directories with a writer's identity, at most two levels below the root. */
 function writerDirectories(root: string): readonly string[] {
@@ -13,11 +13,17 @@ function writerDirectories(root: string): readonly string[] {
     if (depth === 0) return;
     for (const name of readdirSync(directory)) {
       const path = join(directory, name);
-      if (statSync(path).isDirectory()) walk(path, depth - 1);
+      // A lock may be given back meanwhile.
+      if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) walk(path, depth - 1);
     }
   };
   walk(root, 2);
   return found;
+}
+
+/** Living processes, other than this one, that hold a log below the root. */
+export function walHolders(walRoot: string): readonly number[] {
+  return [...new Set(writerDirectories(walRoot).map(holderOf))].filter((pid) => pid !== undefined);
 }
 
 /**
