@@ -83,5 +83,15 @@ test('a consumer that waits for many batches leaves nothing behind of those that
 test('rejects with a fault when nobody answers', async () => {
   const server = await startNats();
   await server.stop();
-  await expect(connectJetStreamBus({ url: server.url, clock: systemClock, log: silentLog, name: 'nobody' })).rejects.toThrow(/store_unavailable/);
+  await expect(connectJetStreamBus({ url: server.url, clock: systemClock, log: silentLog, name: 'nobody' })).rejects.toThrow(`store_unavailable: NATS at NATS_URL (${new URL(server.url).host}) did not let us in (CONNECTION_REFUSED).`);
+});
+
+test('says that a server has no JetStream, and names the setting and no password', async () => {
+  const server = await startNats({ jetstream: false });
+  await expect(connectJetStreamBus({ url: server.url.replace('//', '//someone:hidden@'), clock: systemClock, log: silentLog, name: 'plain' })).rejects.toThrow(`NATS at NATS_URL (${new URL(server.url).host}) gives us no JetStream`);
+  await server.stop();
+});
+
+test.each(['hello', 'localhost:4222', 'redis://u:hidden@127.0.0.1:6379', 'nats://u:hidden@h:1,'])('%s is no address of NATS, and is not repeated', async (url) => {
+  await expect(connectJetStreamBus({ url, clock: systemClock, log: silentLog, name: 'mistyped' })).rejects.toThrow(/^NATS_URL: must be nats:\/\/host:port, several with commas$/);
 });

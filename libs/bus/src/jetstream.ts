@@ -1,6 +1,7 @@
 /** The bus over NATS JetStream. The only file that knows the `nats` package; server 2.9 is enough. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
+import { ConfigError } from '@signalbox/runtime/config';
 import type { Log } from '@signalbox/runtime/log';
 import { AckPolicy, connect, DeliverPolicy, DiscardPolicy, Events, headers, nanos, RetentionPolicy, StorageType, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, type NatsConnection, type StreamConfig } from 'nats';
 import type { Bus, BusMessage, ConsumeOptions, Subscription, Verdict } from './bus.js';
@@ -51,9 +52,10 @@ const RETRY_MS = 500;
  * needs no right to make one. Answers come to inboxes below `_INBOX.<user>`, which no other user may read.
  */
 export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 }: JetStreamOptions): Promise<Bus> {
+  const hosts = hostsOf(url);
   const settings: ConnectionOptions = {
     // Without the password: the client takes the first digits after a colon for the port, also those a password begins with.
-    servers: url.split(',').map((server) => new URL(server.trim()).host),
+    servers: [...hosts],
     name,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
@@ -68,16 +70,33 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
   try {
     connection = await connect(settings);
   } catch (error) {
-    throw new Fault('store_unavailable', 'NATS cannot be reached.', { cause: error });
+    throw new Fault('store_unavailable', `NATS at NATS_URL (${hosts.join(', ')}) did not let us in (${codeOf(error)}).`, { cause: error });
   }
   try {
     manager = await connection.jetstreamManager();
   } catch (error) {
     await connection.close();
-    throw new Fault('store_unavailable', 'JetStream is not available.', { cause: error });
+    throw new Fault('store_unavailable', `NATS at NATS_URL (${hosts.join(', ')}) gives us no JetStream (${codeOf(error)}): start it with --jetstream, and allow this user $JS.API.INFO.`, { cause: error });
   }
   return new JetStreamBus(connection, manager, clock, log, replicas);
 }
+
+/** `host:port` of each server. Throws ConfigError, without the text, since it may hold a password. */
+function hostsOf(url: string): readonly string[] {
+  return url.split(',').map((server) => {
+    let parsed: URL | undefined;
+    try {
+      parsed = new URL(server.trim());
+    } catch {
+      // Told below.
+    }
+    if (parsed === undefined || parsed.host === '' || !/^(nats|tls):$/.test(parsed.protocol)) throw new ConfigError('NATS_URL: must be nats://host:port, several with commas');
+    return parsed.host;
+  });
+}
+
+/** Of the client's error, such as CONNECTION_REFUSED; it names no secret. */
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
 
 function identityOf(url: string): Pick<ConnectionOptions, 'user' | 'pass' | 'inboxPrefix'> {
   const first = new URL((url.split(',')[0] ?? url).trim());

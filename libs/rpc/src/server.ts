@@ -5,7 +5,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Log } from '@signalbox/runtime/log';
-import { ConfigError } from '@signalbox/runtime/config';
+import { ConfigError, doorError } from '@signalbox/runtime/config';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Handlers } from './call.js';
@@ -128,7 +128,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
       new Promise((resolve, reject) => {
         server.bindAsync(`${options.host}:${String(options.port)}`, serverCredentials(tls), (error, port) => {
           if (error !== null) {
-            reject(error);
+            reject(doorError(error, { host: options.host, port: options.port, variable: 'GRPC_PORT' }));
             return;
           }
           address = `${options.host}:${String(port)}`;

@@ -9,6 +9,15 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
+/** Why a door could not be opened, naming the setting that is to be changed: `variable` has the port, HOST the address. */
+export function doorError(error: Error, { host, port, variable }: { readonly host: string; readonly port: number; readonly variable: string }): ConfigError {
+  // gRPC tells the system's code in its message only.
+  const code = /\bE[A-Z]{3,20}\b/.exec('code' in error ? String(error.code) : error.message)?.[0] ?? 'unknown';
+  const isAddress = code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI' || code === 'EINVAL';
+  const line = code === 'EADDRINUSE' ? `${variable}: port ${port} on ${host} is taken by another process.` : isAddress ? `HOST: ${host} is no address of this machine (${code}).` : `${variable}: cannot listen on ${host}:${port} (${code}).`;
+  return new ConfigError(line, { cause: error });
+}
+
 /** Parses `environment` by the schema and freezes the result. Empty variables count as absent. Throws ConfigError. */
 export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, environment: Environment): Readonly<z.infer<z.ZodObject<Shape>>> {
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));

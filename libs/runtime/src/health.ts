@@ -1,5 +1,6 @@
 /** `/livez`, `/readyz` and `/metrics` of a service, on its own port. */
 import { createServer, type Server } from 'node:http';
+import { doorError } from './config.js';
 import type { Metrics } from './metrics.js';
 
 export interface HealthServer {
@@ -33,9 +34,10 @@ export function createHealthServer({ host, port, metrics, ready }: HealthOptions
   return {
     start: () =>
       new Promise((resolve, reject) => {
-        server.once('error', reject);
+        const refuse = (error: Error): void => reject(doorError(error, { host, port, variable: 'METRICS_PORT' }));
+        server.once('error', refuse);
         server.listen(port, host, () => {
-          server.off('error', reject);
+          server.off('error', refuse);
           const address = server.address();
           resolve(typeof address === 'object' && address !== null ? address.port : port);
         });

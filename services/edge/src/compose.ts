@@ -8,7 +8,7 @@ import type { Timer } from '@signalbox/kernel/clock';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { createRpcObserver } from '@signalbox/rpc/metrics';
-import { ConfigError } from '@signalbox/runtime/config';
+import { ConfigError, doorError } from '@signalbox/runtime/config';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
@@ -161,7 +161,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
 
 function listen(server: Server, host: string, port: number, variable: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(new ConfigError(error.code === 'EADDRINUSE' ? `${variable}: port ${port} on ${host} is taken by another process.` : `${variable}: cannot listen on ${host}:${port} (${error.code ?? 'unknown'}).`)));
+    server.once('error', (error) => reject(doorError(error, { host, port, variable })));
     server.listen(port, host, resolve);
   });
 }

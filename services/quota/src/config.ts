@@ -2,6 +2,15 @@
 import { ConfigError, loadConfig, logLevelField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
+function isRedisUrl(text: string): boolean {
+  try {
+    const { protocol, host } = new URL(text);
+    return host !== '' && (protocol === 'redis:' || protocol === 'rediss:');
+  } catch {
+    return false;
+  }
+}
+
 const schema = z.object({
   /** Address the doors listen on. */
   HOST: z.string().default('127.0.0.1'),
@@ -13,7 +22,7 @@ const schema = z.object({
   /** `memory` serves one replica only and forgets at exit. */
   QUOTA_STORE: z.enum(['redis', 'memory']).default('redis'),
   /** Such as redis://127.0.0.1:6379; required for the Redis store. May hold a password: never logged. */
-  REDIS_URL: z.string().optional(),
+  REDIS_URL: z.string().refine(isRedisUrl, 'must be redis://host:port, or rediss://host:port').optional(),
   /** Longest wait for Redis: 50 ms bound what a frozen one costs a request; more on a host that is short of CPU. */
   REDIS_TIMEOUT_MS: wholeNumberField(10, 10_000, 50),
   /** host:port of billing, separated by commas; empty = no ledger, totals start at zero. */

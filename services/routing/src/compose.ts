@@ -105,7 +105,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       bus = connected;
       await listen(connected);
     } catch (error) {
-      log.warn('The event bus does not answer; statistics wait.', { error: error instanceof Error ? error.name : 'unknown' });
+      log.warn('The event bus does not answer; statistics wait.', { reason: error instanceof Error ? error.message : 'unknown' });
       if (!isStopped) retry = clock.setTimer(BUS_RETRY_MS, () => void connectBus(), { unref: true });
     }
   };

@@ -83,7 +83,12 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   // Not by the client's own time-out: that would take a pause of this process for one of Redis.
   const silence = createSilence({ clock, patienceMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS, probe: () => redis.ping() });
 
-  redis.on('error', () => log.debug('Redis is away.'));
+  /** The system's or Redis's own word for what was wrong last, such as ECONNREFUSED or WRONGPASS. */
+  let trouble = 'no answer';
+  redis.on('error', (error: Error) => {
+    trouble = /\b[A-Z]{5,20}\b/.exec('code' in error ? String(error.code) : error.message)?.[0] ?? trouble;
+    log.debug('Redis is away.');
+  });
   redis.on('close', () => {
     run = '';
     silence.reset();
@@ -180,7 +185,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   return {
     start: async () => {
       await new Promise<void>((resolve, reject) => {
-        redis.connect().then(resolve, () => reject(new Fault('quota_unavailable', 'Redis does not answer at REDIS_URL.')));
+        redis.connect().then(resolve, () => reject(new Fault('quota_unavailable', `Redis at REDIS_URL did not let us in (${trouble}).`)));
       });
       if (run === '') await greet();
     },
