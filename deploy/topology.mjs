@@ -436,7 +436,8 @@ const storeUsers = () => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { nam
 // ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const HEAD = '# Written by deploy/topology.mjs: change the table there, then run it.\n';
-const options = { lineWidth: 0, aliasDuplicateObjects: false };
+// Words that YAML 1.1 reads as booleans are quoted: readers of it are still about.
+const options = { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' };
 const yamlOf = (documents) => documents.map((document) => stringify(document, options)).join('---\n');
 const files = {
   '../docker-compose.yml': HEAD + stringify(composeFile(), options),

@@ -78,6 +78,11 @@ test('the files are what their table makes', () => {
   expect(spawnSync(process.execPath, [join(ROOT, 'deploy/topology.mjs'), '--check'], { encoding: 'utf8' })).toMatchObject({ status: 0 });
 });
 
+test.each(['docker-compose.yml', 'k8s/base/services.yaml'])('%s says the same to a reader of YAML 1.1, to whom a bare off is a boolean', (file) => {
+  const as = (version: '1.1' | '1.2'): readonly unknown[] => parseAllDocuments(read(file), { version }).map((document) => document.toJS() as unknown);
+  expect(as('1.1')).toEqual(as('1.2'));
+});
+
 test('every service of the repository is deployed by compose and by Kubernetes, and nothing else is', () => {
   expect([...new Set(ours.map(([, { command }]) => serviceOf(command)))].sort()).toEqual(services);
   expect([...new Set(workloads.map((workload) => serviceOf(containerOf(workload).args)))].sort()).toEqual(services);
