@@ -23,12 +23,25 @@ const WORKERS = [
   ['worker-azure', 'worker-azure', 'azure-openai', ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME', 'AZURE_BASE_URL', 'AZURE_API_VERSION', 'AZURE_DEPLOYMENTS']],
   ['worker-cohere', 'worker-cohere', 'cohere', ['COHERE_API_KEY', 'CO_API_KEY', 'COHERE_BASE_URL']],
   ['worker-ollama', 'worker-ollama', 'ollama', ['OLLAMA_BASE_URL', 'OLLAMA_NUM_CTX', 'OLLAMA_KEEP_ALIVE']],
-  ...[['groq', 'GROQ'], ['mistral', 'MISTRAL'], ['deepseek', 'DEEPSEEK'], ['together', 'TOGETHER'], ['fireworks', 'FIREWORKS'], ['openrouter', 'OPENROUTER']].map(([id, prefix]) => [`worker-${id}`, 'worker-openai-compatible', id, [`${prefix}_API_KEY`, `${prefix}_BASE_URL`]]),
+  ['worker-google-vertex', 'worker-google', 'google-vertex', ['VERTEX_ACCESS_TOKEN', 'GOOGLE_APPLICATION_CREDENTIALS', 'VERTEX_BASE_URL', 'GOOGLE_VERTEX_PROJECT', 'GOOGLE_VERTEX_LOCATION']],
+  ['worker-minimax', 'worker-anthropic', 'minimax', ['MINIMAX_API_KEY', 'MINIMAX_BASE_URL']],
+  ...Object.entries({
+    alibaba: ['DASHSCOPE_API_KEY', 'DASHSCOPE_BASE_URL'],
+    deepinfra: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN', 'DEEPINFRA_BASE_URL'],
+    zai: ['ZAI_API_KEY', 'ZHIPU_API_KEY', 'ZAI_BASE_URL'],
+    ...Object.fromEntries(['baseten', 'cerebras', 'deepseek', 'fireworks', 'groq', 'meta', 'mistral', 'moonshot', 'nebius', 'novita', 'openrouter', 'perplexity', 'together', 'vllm', 'xai', 'xiaomi'].map((id) => [id, [`${id.toUpperCase()}_API_KEY`, `${id.toUpperCase()}_BASE_URL`]])),
+  }).map(([id, variables]) => [`worker-${id}`, 'worker-openai-compatible', id, variables]),
 ];
 /** Those whose provider has an image model in the shipped catalog. */
 const IMAGE_WORKERS = WORKERS.filter(([, , provider]) => ['simulator', 'openai'].includes(provider));
 /** Services that read PROVIDER. */
 const SHARED_WORKERS = new Set(['worker-anthropic', 'worker-google', 'worker-openai-compatible']);
+
+/** Those whose server is the operator's own, beside the containers as like as not. */
+const NEAR_WORKERS = new Set(['worker-ollama', 'worker-vllm']);
+/** A credential that is a file: where it is mounted, with the name it has in the secret. */
+const KEY_FILE = { variable: 'GOOGLE_APPLICATION_CREDENTIALS', directory: '/credentials', name: 'service-account.json' };
+const hasKeyFile = ({ credentials }) => credentials.includes(KEY_FILE.variable);
 
 const workerRow = ([name, service, provider, credentials]) => ({
   name,
@@ -36,6 +49,7 @@ const workerRow = ([name, service, provider, credentials]) => ({
   provider,
   env: { ...(SHARED_WORKERS.has(service) ? { PROVIDER: provider } : {}), WAL_DIR: '/wal', ACCOUNTS_ADDRS: at('accounts'), QUOTA_ADDRS: at('quota'), BILLING_ADDRS: at('billing') },
   secrets: { NATS_URL: 'workers' },
+  settings: ['FETCH_ALLOW'],
   credentials,
   calls: ['accounts', 'quota', 'billing'],
   stores: ['nats'],
@@ -54,7 +68,7 @@ const sendsTraces = ({ name }) => name !== 'sandbox';
 
 /** `secrets`: variable → secret that holds it. `calls`: rpc neighbours. `stores`: what else it connects to. */
 const SERVICES = [
-  { name: 'accounts', env: {}, settings: ['CONTRACT_VARIANT'], credentials: ['SECRETS_KEYS_OLD'], secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'accounts' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
+  { name: 'accounts', env: {}, settings: ['CONTRACT_VARIANT', 'FETCH_ALLOW'], credentials: ['SECRETS_KEYS_OLD'], secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'accounts' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
   { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'billing' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
   { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, secrets: { REDIS_URL: 'quota', NATS_URL: 'quota' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
   { name: 'routing', env: { SNAPSHOT_DIR: '/catalogs' }, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'], secrets: { NATS_URL: 'routing' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
@@ -62,7 +76,7 @@ const SERVICES = [
   {
     name: 'plugins',
     env: { SANDBOX_ADDRS: at('sandbox'), WORKERS: IMAGE_WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(',') },
-    settings: ['PROVIDERS', 'ZDR_AGREEMENTS', 'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_GUARANTEE', 'MEMORY_ZDR'],
+    settings: ['PROVIDERS', 'ZDR_AGREEMENTS', 'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_GUARANTEE', 'MEMORY_ZDR', 'FETCH_ALLOW'],
     credentials: ['WEB_SEARCH_KEY'],
     secrets: { DATABASE_URL: 'plugins' },
     calls: ['sandbox', ...IMAGE_WORKERS.map(([name]) => name)],
@@ -187,6 +201,8 @@ function composeService(row) {
       ...Object.fromEntries(settings.map((setting) => [setting, `\${${setting}:-${SETTING_DEFAULTS[setting] ?? ''}}`])),
       ...Object.fromEntries(Object.entries(secrets).map(([variable, secret]) => [variable, SECRET_VALUES[secret][variable]])),
       ...Object.fromEntries(credentials.map((variable) => [variable, `\${${variable}:-}`])),
+      // The file of that name on the host is mounted here.
+      ...(hasKeyFile(row) ? { [KEY_FILE.variable]: `\${${KEY_FILE.variable}:+${KEY_FILE.directory}/${KEY_FILE.name}}` } : {}),
     },
     depends_on: {
       ...Object.fromEntries([...stores, ...calls.filter((other) => !other.startsWith('worker-'))].map((other) => [other, { condition: 'service_healthy' }])),
@@ -197,7 +213,8 @@ function composeService(row) {
     tmpfs: ['/tmp'],
     cap_drop: ['ALL'],
     security_opt: ['no-new-privileges:true'],
-    ...(isWorker ? { volumes: [`wal-${name.slice('worker-'.length)}:/wal`] } : name === 'routing' ? { volumes: ['catalogs:/catalogs'] } : {}),
+    ...(NEAR_WORKERS.has(name) ? { extra_hosts: ['host.docker.internal:host-gateway'] } : {}),
+    ...(isWorker ? { volumes: [`wal-${name.slice('worker-'.length)}:/wal`, ...(hasKeyFile(row) ? [`\${${KEY_FILE.variable}:-/dev/null}:${KEY_FILE.directory}/${KEY_FILE.name}:ro`] : [])] } : name === 'routing' ? { volumes: ['catalogs:/catalogs'] } : {}),
     restart: 'unless-stopped',
     stop_grace_period: `${GRACE_SECONDS}s`,
     mem_limit: `${row.memoryMi}m`,
@@ -279,7 +296,7 @@ const STORES = {
 
 function composeFile() {
   const services = { ...STORES, ...Object.fromEntries([...MIGRATIONS.map((row) => [row.name, composeMigration(row)]), ...SERVICES.map((row) => [row.name, composeService(row)])]) };
-  const volumes = Object.values(services).flatMap(({ volumes: list = [] }) => list.map((volume) => volume.split(':')[0]).filter((source) => !source.startsWith('.')));
+  const volumes = Object.values(services).flatMap(({ volumes: list = [] }) => list.map((volume) => volume.split(':')[0]).filter((source) => /^[a-z]/.test(source)));
   return { name: 'signalbox', services, volumes: Object.fromEntries(volumes.map((volume) => [volume, {}])), networks: { default: {}, sandbox: { internal: true } } };
 }
 
@@ -325,11 +342,11 @@ function podTemplate(row) {
           lifecycle: { preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } } },
           resources: { requests: { cpu: '100m', memory: `${Math.round(memoryMi / 2)}Mi` }, limits: { memory: `${memoryMi}Mi` } },
           securityContext: CONTAINER_SECURITY,
-          volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, { name: 'tls', mountPath: TLS_DIR, readOnly: true }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }]), ...(name === 'routing' ? [{ name: 'catalogs', mountPath: '/catalogs' }] : [])],
+          volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, { name: 'tls', mountPath: TLS_DIR, readOnly: true }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }]), ...(hasKeyFile(row) ? [{ name: 'credentials', mountPath: KEY_FILE.directory, readOnly: true }] : []), ...(name === 'routing' ? [{ name: 'catalogs', mountPath: '/catalogs' }] : [])],
         },
       ],
       // Written by cert-manager in production; the service reads it again while it runs.
-      volumes: [{ name: 'tmp', emptyDir: {} }, { name: 'tls', secret: { secretName: tlsSecret(name), optional: true, defaultMode: 0o440 } }, ...(name === 'routing' ? [{ name: 'catalogs', emptyDir: { sizeLimit: '256Mi' } }] : [])],
+      volumes: [{ name: 'tmp', emptyDir: {} }, { name: 'tls', secret: { secretName: tlsSecret(name), optional: true, defaultMode: 0o440 } }, ...(hasKeyFile(row) ? [{ name: 'credentials', secret: { secretName: `signalbox-${name}`, optional: true, defaultMode: 0o440, items: [{ key: KEY_FILE.name, path: KEY_FILE.name }] } }] : []), ...(name === 'routing' ? [{ name: 'catalogs', emptyDir: { sizeLimit: '256Mi' } }] : [])],
     },
   };
 }

@@ -11,6 +11,7 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
 interface ComposeService {
   readonly image: string;
+  readonly profiles?: readonly string[];
   readonly build?: { readonly dockerfile: string };
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
@@ -139,6 +140,7 @@ test('every worker is given all that may name its credential and its address, as
     'worker-openai': ['OPENAI_API_KEY', 'OPENAI_BASE_URL'],
     'worker-cohere': ['COHERE_API_KEY', 'CO_API_KEY', 'COHERE_BASE_URL'],
     'worker-google': ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GEMINI_BASE_URL'],
+    'worker-google-vertex': ['VERTEX_ACCESS_TOKEN', 'GOOGLE_APPLICATION_CREDENTIALS', 'VERTEX_BASE_URL', 'GOOGLE_VERTEX_PROJECT', 'GOOGLE_VERTEX_LOCATION'],
     'worker-azure': ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME', 'AZURE_BASE_URL', 'AZURE_API_VERSION', 'AZURE_DEPLOYMENTS'],
     'worker-bedrock': ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'AWS_REGION', 'BEDROCK_BASE_URL'],
     'worker-ollama': ['OLLAMA_BASE_URL', 'OLLAMA_NUM_CTX', 'OLLAMA_KEEP_ALIVE'],
@@ -150,6 +152,22 @@ test('every worker is given all that may name its credential and its address, as
     expect(wanted[name]?.length).toBeGreaterThan(1);
     expect({ name, lacks: wanted[name]?.filter((variable) => !(variable in environment)) }).toEqual({ name, lacks: [] });
   }
+});
+
+test('every provider of the catalog can be run: a worker of its own, which none but the simulator is without being asked for', () => {
+  const { providers } = JSON.parse(read('services/routing/catalog/providers.json')) as { readonly providers: readonly { readonly id: string }[] };
+  const ids = [...new Set([...providers.map(({ id }) => id), 'simulator'])].sort();
+  const told = compose.services['edge']?.environment?.['WORKERS']?.split(',').map((pair) => pair.split('=')) ?? [];
+  expect(told.map(([id]) => id).sort()).toEqual(ids);
+  for (const [id = '', address = ''] of told) {
+    const [name = ''] = address.split(':');
+    expect({ name, profiles: compose.services[name]?.profiles }).toEqual({ name, profiles: id === 'simulator' ? undefined : [id] });
+      expect(workloads.find(({ metadata }) => metadata.name === name)?.spec.replicas).toBe(id === 'simulator' ? 1 : 0);
+    }
+});
+
+test('every worker, accounts and plugins are told what beside the public internet may be fetched', () => {
+  for (const [name, { environment = {} }] of ours) expect({ name, has: 'FETCH_ALLOW' in environment }).toEqual({ name, has: name.startsWith('worker-') || name === 'accounts' || name === 'plugins' });
 });
 
 test('every service is told where each neighbour is that its settings name', () => {
@@ -167,11 +185,11 @@ test('every setting that pods take from the config map is in it', () => {
 
 test('the settings of the compose file are complete: the code of each service loads them', () => {
   // What a person must give for it; the other providers start without a credential and serve accounts' own.
-  const given: Readonly<Record<string, string>> = { AZURE_RESOURCE_NAME: 'example' };
+  const given: Readonly<Record<string, string>> = { AZURE_RESOURCE_NAME: 'example', META_BASE_URL: 'https://meta.example/v1', GOOGLE_VERTEX_PROJECT: 'example' };
   const settings = ours.map(([name, { command, environment = {} }]) => ({
     name,
     service: serviceOf(command),
-    environment: Object.fromEntries(Object.entries(environment).map(([variable, value]) => [variable, value.replace(/\$\{([A-Z_]+):(\?|-)([^}]*)\}/g, (_, asked: string, kind: string, fallback: string) => (kind === '?' ? 'x'.repeat(64) : (given[asked] ?? fallback)))])),
+    environment: Object.fromEntries(Object.entries(environment).map(([variable, value]) => [variable, value.replace(/\$\{([A-Z_]+):([?+-])([^}]*)\}/g, (_, asked: string, kind: string, fallback: string) => (kind === '?' ? 'x'.repeat(64) : kind === '+' ? '' : (given[asked] ?? fallback)))])),
   }));
   // By the built code, in a process of its own, as the image does.
   const script = `
@@ -231,6 +249,11 @@ test('compose: whatever is named exists, services are locked in, and only loopba
       expect(condition).toBe(migrations.some(([run]) => run === other) ? 'service_completed_successfully' : 'service_healthy');
     }
     for (const volume of service.volumes ?? []) {
+      // What the host has, or nothing.
+      if (volume.startsWith('${')) {
+        expect(volume).toMatch(/^\$\{[A-Z_]+:-\/dev\/null\}:\/credentials\/[a-z.-]+:ro$/);
+        continue;
+      }
       const source = volume.split(':')[0] ?? '';
       if (source.startsWith('.')) expect({ source, exists: existsSync(join(ROOT, source)) }).toEqual({ source, exists: true });
       else expect(Object.keys(compose.volumes)).toContain(source);
@@ -242,7 +265,7 @@ test('compose: whatever is named exists, services are locked in, and only loopba
       expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'], build: { dockerfile: 'deploy/docker/Dockerfile' } });
       if (service.command?.[1] === 'migrate') continue;
       expect(parseInt(service.stop_grace_period ?? '0', 10)).toBeGreaterThan(60);
-      if (name.startsWith('worker-')) expect(service.volumes).toEqual([`wal-${name.slice(7)}:/wal`]);
+      if (name.startsWith('worker-')) expect(service.volumes?.filter((volume) => !volume.includes(':/credentials/'))).toEqual([`wal-${name.slice(7)}:/wal`]);
     }
   }
   const dockerfile = read('deploy/docker/Dockerfile');
