@@ -89,8 +89,9 @@ describe('an answer', () => {
   });
 
   test('that is broken and cut off behind a long run of blanks is read in no time', () => {
-    const blanks = ' \n'.repeat(150_000);
-    for (const text of [`{'a':1${blanks}`, `{'a':'${blanks}`]) expect(healJson(text, 'object', true)).toMatchObject({ text, isJson: false });
+    const blanks = ' \n'.repeat(60_000);
+    expect(healJson(`{'a':1${blanks}`, 'object', true)).toEqual({ text: '{"a":1}', steps: ['syntax', 'closed'], isJson: true });
+    expect(JSON.parse(healJson(`{'a':'${blanks}`, 'object', true).text)).toEqual({ a: blanks });
     expect(healJson(`{'a':[1${FENCE}\n`, 'object', true)).toEqual({ text: '{"a":[1]}', steps: ['fence', 'syntax', 'closed'], isJson: true });
   });
 
@@ -114,9 +115,9 @@ describe('an answer', () => {
 
 test('only so much of an answer is repaired, in how many texts it may come', () => {
   const text = (chars: number): string => `{'a':'${'x'.repeat(chars - 8)}'}`;
-  expect([healJson(text(32_768), 'object', false).isJson, healJson(text(32_769), 'object', false)]).toEqual([true, { text: text(32_769), steps: [], isJson: false }]);
+  expect([healJson(text(262_144), 'object', false).isJson, healJson(text(262_145), 'object', false)]).toEqual([true, { text: text(262_145), steps: [], isJson: false }]);
   const budget = repairBudget();
-  expect([20_000, 20_000, 10_000].map((chars) => healJson(text(chars), 'object', false, budget).isJson)).toEqual([true, false, true]);
+  expect([160_000, 160_000, 80_000].map((chars) => healJson(text(chars), 'object', false, budget).isJson)).toEqual([true, false, true]);
   // What needs no repair is as long as it likes.
   expect(healJson(`Here: {"a":"${'x'.repeat(400_000)}",} Bye.`, 'object', false)).toMatchObject({ steps: ['prose', 'syntax'], isJson: true });
 });

@@ -3,8 +3,8 @@
  * the same result. Prose, fences and a thinking block around the value are dropped; strict JSON passes as it comes;
  * from the first mistake on the rest waits for the end, and is repaired with all that came before it.
  */
-import { jsonrepair } from 'jsonrepair';
 import { JsonScanner } from './json-scanner.js';
+import { repairJson, type Repaired } from './repair-json.js';
 
 /** Root that is wanted. `any`: a schema that does not say. */
 export type JsonKind = 'object' | 'array' | 'any';
@@ -23,8 +23,8 @@ export interface Healed {
 
 /** Characters of prose that are looked through for a value; then the text passes as it is. */
 const PREFIX_CHARS_MAX = 65_536;
-/** Repair reads texts on the event loop, and its time grows with more than the square of their length where a hostile one has it begin again at every quote: 32 K characters take it 80 ms at worst, 256 K half a minute. */
-const REPAIR_CHARS_MAX = 32_768;
+/** Repair reads texts on the event loop, once: so many characters take it a tenth of a second at worst. */
+const REPAIR_CHARS_MAX = 262_144;
 
 /** What may still be repaired of one answer, whose texts may be many: choices, and arguments of calls. */
 export interface RepairBudget {
@@ -109,58 +109,6 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
   return { kind: 'unknown', from: text.length };
 }
 
-/** As many brackets close as open, strings not looked at. */
-function isBalanced(text: string): boolean {
-  let open = 0;
-  for (const bracket of text.match(/[[\]{}]/g) ?? []) open += bracket === '{' || bracket === '[' ? 1 : -1;
-  return open === 0;
-}
-
-/** Quotes that a string may stand in, by the one that opens it. */
-const QUOTES: ReadonlyMap<string, string> = new Map([['"', '"'], ["'", "'"], ['`', '`'], ['“', '”'], ['‘', '’']]);
-/** Behind the quote that ends a string, where it is not the double one. */
-const BEHIND_STRING = /[ \t\r\n]*(?:[,:}\]]|$)/y;
-
-/** The last character of the comment that begins at `at`, or `at` where none does. Two slashes within a word, as in a URL, begin none. */
-function endOfComment(text: string, at: number): number {
-  const next = text[at + 1];
-  if ((next !== '/' && next !== '*') || /[\w:.\-/]/.test(text[at - 1] ?? '')) return at;
-  const end = next === '/' ? text.indexOf('\n', at + 2) : text.indexOf('*/', at + 2);
-  return end < 0 ? text.length : next === '/' ? end : end + 1;
-}
-
-/** Where brackets, strings and comments say that the value ends; undefined = they do not. */
-function looseEnd(text: string): number | undefined {
-  let depth = 0;
-  /** That ends the open string, or empty. */
-  let quote = '';
-  /** The last character that was no blank: other quotes than the double one begin a string only where a value or key may. */
-  let before = '';
-  for (let at = 0; at < text.length; at += 1) {
-    const character = text[at] ?? '';
-    if (quote !== '') {
-      if (character === '\\') at += 1;
-      else if (character === quote) {
-        BEHIND_STRING.lastIndex = at + 1;
-        if (quote === '"' || BEHIND_STRING.test(text)) quote = '';
-      }
-      continue;
-    }
-    if (character === '"' || '{[,:'.includes(before)) quote = QUOTES.get(character) ?? '';
-    if (character === '{' || character === '[') depth += 1;
-    else if ((character === '}' || character === ']') && (depth -= 1) <= 0) return at + 1;
-    else if (character === '/') {
-      const end = endOfComment(text, at);
-      if (end > at) {
-        at = end;
-        continue;
-      }
-    }
-    if (!' \t\r\n'.includes(character)) before = character;
-  }
-  return undefined;
-}
-
 /** Without the fence at its end. No pattern does this in time: one would begin again at every blank of a long run. */
 function withoutFence(text: string): string {
   const bare = text.trimEnd();
@@ -177,16 +125,6 @@ export function isJsonOf(text: string, kind: JsonKind): boolean {
     return isRoot(JSON.parse(text), kind);
   } catch {
     return false;
-  }
-}
-
-function repaired(text: string, budget: RepairBudget): string | undefined {
-  if (text.length > budget.charsLeft) return undefined;
-  budget.charsLeft -= text.length;
-  try {
-    return jsonrepair(text);
-  } catch {
-    return undefined;
   }
 }
 
@@ -288,22 +226,23 @@ export class JsonHealer {
   private mended(text: string, isCut: boolean): Healed {
     const { scanner, kind, lead } = this;
     const { source, given } = scanner;
-    const end = looseEnd(source);
-    const isOpen = end === undefined && isCut;
-    const body = isOpen ? withoutFence(source) : source.slice(0, end ?? source.lastIndexOf(source.startsWith('{') ? '}' : ']') + 1);
-    // Only at its limit may a text be closed: where strings hide the end, brackets must be even.
-    const isWhole = isOpen || end !== undefined || (isBalanced(body) && !/^\s*[,:]/.test(source.slice(body.length)));
-    const mended = scanner.isStuck && isWhole && body !== '' ? repaired(body, this.budget) : undefined;
-    if (mended === undefined || !mended.startsWith(given) || !isJsonOf(mended, kind)) {
+    const mended = scanner.isStuck ? this.repaired(isCut ? withoutFence(source) : source, isCut) : undefined;
+    if (mended === undefined || !mended.text.startsWith(given) || !isJsonOf(mended.text, kind)) {
       const raw = text + scanner.held();
       return { text: this.hasGiven || SPACES.test(lead) ? raw : lead + raw, steps: [], isJson: false };
     }
     this.steps.add('syntax');
-    if (isOpen) this.steps.add('closed');
-    const rest = source.slice(body.length);
+    if (mended.isClosed) this.steps.add('closed');
+    const rest = source.slice(mended.end);
     if (rest.includes('```')) this.steps.add('fence');
     if (/\S/.test(rest.replace(/```/g, ''))) this.steps.add('prose');
-    return { text: text + mended.slice(given.length), steps: this.told(), isJson: true };
+    return { text: text + mended.text.slice(given.length), steps: this.told(), isJson: true };
+  }
+
+  private repaired(source: string, isCut: boolean): Repaired | undefined {
+    if (source.length > this.budget.charsLeft || !/^[{[]/.test(source)) return undefined;
+    this.budget.charsLeft -= source.length;
+    return repairJson(source, isCut);
   }
 
   private told(): readonly HealStep[] {

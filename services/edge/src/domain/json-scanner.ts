@@ -154,9 +154,9 @@ export class JsonScanner {
       case 'string-ended':
         return this.behindString(code);
       case 'number':
-        return isNumberPart(code) || this.endOfToken();
+        return isNumberPart(code) || this.endOfToken(code);
       case 'word':
-        return isLetter(code) || this.endOfToken();
+        return isLetter(code) || this.endOfToken(code);
       case 'after':
         return this.behindValue(code);
       case 'colon':
@@ -283,8 +283,10 @@ export class JsonScanner {
     this.state = state;
   }
 
-  private endOfToken(): boolean {
-    if (!this.endToken()) this.state = 'stuck';
+  private endOfToken(code: number): boolean {
+    // 0x1F, 12%, 1_000: not even their first digits are certain.
+    const isPart = this.stack.length > 0 && !isSpace(code) && code !== COMMA && code !== this.closer();
+    if (isPart || !this.endToken()) this.state = 'stuck';
     else if (this.stack.length === 0) this.finish(this.at);
     return false;
   }

@@ -1,0 +1,366 @@
+/**
+ * Repairs the mistakes of syntax that models make in JSON: quotes, escapes, commas, comments, literals. It reads the
+ * text once, so that its time grows with the length alone. No word of a value is dropped, and what could have been
+ * meant in two ways is not repaired: a wrong value is worse than none.
+ */
+
+export interface Repaired {
+  /** What was right already stands as it came, blank space and all. */
+  readonly text: string;
+  /** Where the value ends in the source. */
+  readonly end: number;
+  /** The source ended within the value. */
+  readonly isClosed: boolean;
+}
+
+/** Deeper nesting is left to itself. */
+const DEPTH_MAX = 1_000;
+/** Quotes that may end a string, by the one that opens it. */
+const QUOTES: ReadonlyMap<string, string> = new Map([['"', '"'], ["'", "'"], ['`', '`'], ['“', '”"'], ['”', '”"'], ['‘', "’'"], ['’', "’'"]]);
+const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+/** What is left of an escape where the text was cut off. */
+const ESCAPE_CUT = /\\(?:u[\da-fA-F]{0,3})?$/y;
+/** Escapes of other languages than JSON, and what they stand for; any other backslash is one that the model meant. */
+const FOREIGN_ESCAPE = /\\(?:(['`])|\r?\n)/y;
+const SPACE = /\s/;
+const DIGIT = /\d/;
+const LETTER = /\p{L}/u;
+const LITERALS: ReadonlyMap<string, string> = new Map([['true', 'true'], ['false', 'false'], ['null', 'null'], ['True', 'true'], ['False', 'false'], ['None', 'null'], ['undefined', 'null'], ['NaN', 'null']]);
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+/** As other languages write numbers: a plus, no digit before or behind the point, digits in groups. */
+const LOOSE_NUMBER = /^([+-]?)(\d+(?:_\d+)*)?(?:\.(\d*))?([eE][+-]?\d+)?$/;
+const HEX_NUMBER = /^([+-]?)(0[xX][\da-fA-F]{1,16})$/;
+const TOKEN = /[^\s,\]}{["'`:/#]+/y;
+const BARE = /[^,\]}{["`\n]+/y;
+const BARE_KEY = /[^:,{}[\]"'`“”\n]+/y;
+const COMMENT_BEHIND = /\s(?:\/\/|\/\*|#)/;
+/** A key as it stands ahead, or the text's end within it. */
+const KEY_AHEAD = /(?:"(?:[^"\\\n]|\\.){0,256}(?:"\s*(?::|$)|$)|'[^'\n]{0,256}(?:'\s*(?::|$)|$)|`[^`\n]{0,256}(?:`\s*(?::|$)|$)|[“”][^“”\n]{0,256}(?:[“”]\s*(?::|$)|$)|[‘’][^‘’\n]{0,256}(?:[‘’]\s*(?::|$)|$)|[\p{L}\d_$][\p{L}\d_$-]{0,256}\s*(?::|$))/uy;
+/** A key without quotes, its colon and the beginning of a value. */
+const BARE_MEMBER_AHEAD = /[\p{L}\d_$][\p{L}\d_$-]{0,256}[ \t]*:\s*["'`“‘{[\d-]/uy;
+const VALUE_AHEAD = /["'`“‘{[\d+-]|\.\d|(?:true|false|null|True|False|None|undefined|NaN)(?![\p{L}\d_])/uy;
+
+class Unclear extends Error {}
+
+function matches(pattern: RegExp, text: string, at: number): boolean {
+  pattern.lastIndex = at;
+  return pattern.test(text);
+}
+
+class Reader {
+  out = '';
+  at = 0;
+  isClosed = false;
+  private depth = 0;
+  /** The member that is being read has a key without quotes. */
+  private isBareKey = false;
+
+  constructor(
+    private readonly text: string,
+    private readonly isCut: boolean,
+  ) {}
+
+  container(): void {
+    const isObject = this.text[this.at] === '{';
+    const close = isObject ? '}' : ']';
+    if ((this.depth += 1) > DEPTH_MAX) throw new Unclear();
+    this.out += isObject ? '{' : '[';
+    this.at += 1;
+    for (let isFirst = true; ; isFirst = false) {
+      const gap = this.gap();
+      let behind = '';
+      const hasComma = this.text[this.at] === ',';
+      // An element may be missing between two commas, a member not.
+      while (this.text[this.at] === ',' && (isObject || (behind === '' && !isFirst))) {
+        this.at += 1;
+        behind += this.gap() + (isObject ? '' : ' ');
+      }
+      if (!isObject) behind = behind.slice(0, -1);
+      const next = this.text[this.at];
+      if (next === close) {
+        this.at += 1;
+        this.out += gap + behind + close;
+        break;
+      }
+      const { out } = this;
+      if (next === ',' || next === '}' || next === ']') throw new Unclear();
+      if (next !== undefined) {
+        this.out += isFirst ? gap + behind : hasComma ? `${gap},${behind}` : `,${gap}`;
+        if (isObject ? this.member() : this.value(false)) continue;
+      }
+      this.endOfText();
+      this.out = out + close;
+      break;
+    }
+    this.depth -= 1;
+  }
+
+  private endOfText(): void {
+    if (!this.isCut) throw new Unclear();
+    this.isClosed = true;
+  }
+
+  /** Blank space, without the comments in it. */
+  private gap(): string {
+    const { text } = this;
+    let gap = '';
+    for (;;) {
+      const character = text[this.at] ?? '';
+      const next = text[this.at + 1];
+      if (character === '#' || (character === '/' && next === '/')) this.skipTo(text.indexOf('\n', this.at));
+      else if (character === '/' && next === '*') {
+        const end = text.indexOf('*/', this.at + 2);
+        this.skipTo(end < 0 ? end : end + 2);
+      } else if (SPACE.test(character)) {
+        gap += ' \t\r\n'.includes(character) ? character : ' ';
+        this.at += 1;
+      } else return gap;
+    }
+  }
+
+  private skipTo(end: number): void {
+    this.at = end < 0 ? this.text.length : end;
+  }
+
+  private skipBlank(from: number): number {
+    let at = from;
+    while (SPACE.test(this.text[at] ?? '')) at += 1;
+    return at;
+  }
+
+  /** False: the text ended before its value. */
+  private member(): boolean {
+    const key = this.key();
+    if (key === undefined) return false;
+    const gap = this.gap();
+    if (this.at >= this.text.length) return false;
+    if (this.text[this.at] !== ':') throw new Unclear();
+    this.at += 1;
+    this.out += `${key}${gap}:${this.gap()}`;
+    return this.at < this.text.length && this.value(true);
+  }
+
+  private key(): string | undefined {
+    const { text } = this;
+    const ends = QUOTES.get(text[this.at] ?? '');
+    this.isBareKey = ends === undefined;
+    if (ends === undefined) {
+      BARE_KEY.lastIndex = this.at;
+      const name = BARE_KEY.exec(text)?.[0] ?? '';
+      this.at += name.length;
+      if (this.at >= text.length) return undefined;
+      if (text[this.at] === '"' && !name.includes(' ')) this.at += 1;
+      if (name.trim() === '') throw new Unclear();
+      return JSON.stringify(name.trim());
+    }
+    let key = '';
+    for (this.at += 1; this.at < text.length; ) {
+      const character = text[this.at] ?? '';
+      if (ends.includes(character) && !(character !== '"' && this.isApostrophe(this.at))) {
+        this.at += 1;
+        return `"${key}"`;
+      }
+      key += this.character(character);
+    }
+    return undefined;
+  }
+
+  private isApostrophe(at: number): boolean {
+    return LETTER.test(this.text[at - 1] ?? '') && LETTER.test(this.text[at + 1] ?? '');
+  }
+
+  /** One character or escape of a string, as JSON has it. */
+  private character(character: string): string {
+    const { text, at } = this;
+    this.at += 1;
+    if (character === '"') return '\\"';
+    if (character < ' ') return JSON.stringify(character).slice(1, -1);
+    if (character !== '\\') return character;
+    if (matches(ESCAPE, text, at)) {
+      this.at = ESCAPE.lastIndex;
+      return text.slice(at, this.at);
+    }
+    if (this.isCut && matches(ESCAPE_CUT, text, at)) {
+      this.at = text.length;
+      return '';
+    }
+    FOREIGN_ESCAPE.lastIndex = at;
+    const foreign = FOREIGN_ESCAPE.exec(text);
+    if (foreign === null) return '\\\\';
+    this.at = FOREIGN_ESCAPE.lastIndex;
+    return foreign[1] ?? '\\n';
+  }
+
+  /** False: the text ended before it. */
+  private value(isMember: boolean): boolean {
+    const { text } = this;
+    const first = text[this.at] ?? '';
+    if (first === '{' || first === '[') this.container();
+    else if (QUOTES.has(first)) {
+      this.out += '"';
+      this.string(isMember);
+      // "one" + "two"
+      for (let next = this.skipBlank(this.at); text[next] === '+'; next = this.skipBlank(this.at)) {
+        this.at = this.skipBlank(next + 1);
+        if (!QUOTES.has(text[this.at] ?? '')) throw new Unclear();
+        this.string(isMember);
+      }
+      this.out += '"';
+    } else return this.bare(isMember);
+    return true;
+  }
+
+  /** The inside of a string, whose end is where a value may end: other quotes were meant as such. */
+  private string(isMember: boolean): void {
+    const { text } = this;
+    const opening = text[this.at] ?? '';
+    const ends = QUOTES.get(opening) ?? '';
+    if (opening === text[this.at + 1] && opening === text[this.at + 2]) throw new Unclear();
+    let value = '';
+    let curly = 0;
+    let square = 0;
+    /** Inner quotes that are no sign of inches and no apostrophe: they come in pairs, or one of them was the end. */
+    let inner = 0;
+    let escaped = 0;
+    /** The comma behind which only blanks came so far. */
+    let comma: { readonly at: number; readonly value: string } | undefined;
+    for (this.at += 1; this.at < text.length; ) {
+      const { at } = this;
+      const character = text[at] ?? '';
+      if (ends.includes(character)) {
+        const isEnd = this.isEnd(at, isMember, isMember ? curly : square);
+        if (isEnd === true) {
+          if (inner % 2 !== 0 && escaped % 2 === 0) throw new Unclear();
+          this.at += 1;
+          this.out += value;
+          return;
+        }
+        if (isEnd === undefined) throw new Unclear();
+        // A key begins here: the quote that ends the value was forgotten.
+        if (comma !== undefined && isMember && matches(KEY_AHEAD, text, at)) {
+          if (inner % 2 !== 0 || comma.value.endsWith('\\"')) throw new Unclear();
+          this.at = comma.at;
+          this.out += comma.value;
+          return;
+        }
+        if (!DIGIT.test(text[at - 1] ?? '') && !(character !== '"' && this.isApostrophe(at))) inner += 1;
+      }
+      if (character === ',') comma = { at, value };
+      else if (comma !== undefined && !SPACE.test(character)) comma = undefined;
+      if (character === '\\' && text[at + 1] === '"') escaped += 1;
+      if (character === '{') curly += 1;
+      else if (character === '}') curly -= 1;
+      else if (character === '[') square += 1;
+      else if (character === ']') square -= 1;
+      value += this.character(character);
+    }
+    this.endOfText();
+    this.out += value;
+  }
+
+  /** Whether the quote at `at` ends a string in which so many brackets of the container's kind are open; undefined = it ends a key. */
+  private isEnd(at: number, isMember: boolean, open: number): boolean | undefined {
+    const { text } = this;
+    const next = this.skipBlank(at + 1);
+    const character = text[next];
+    if (character === undefined) return true;
+    const isComment = (place: number): boolean => text[place] === '/' && (text[place + 1] === '/' || text[place + 1] === '*');
+    const isClose = (place: number): boolean => text[place] === (isMember ? '}' : ']');
+    if (character === ':') return undefined;
+    if (isComment(next)) return true;
+    if (isClose(next)) {
+      if (open <= 0) return true;
+      const behind = text[this.skipBlank(next + 1)];
+      return behind === undefined || ',}]'.includes(behind);
+    }
+    if (character === '+') return QUOTES.has(text[this.skipBlank(next + 1)] ?? '');
+    if (character === ',') {
+      const ahead = this.skipBlank(next + 1);
+      return ahead >= text.length || isClose(ahead) || isComment(ahead) || text[ahead] === '#' || matches(isMember ? KEY_AHEAD : VALUE_AHEAD, text, ahead);
+    }
+    // The comma is missing.
+    if (isMember) return this.isMemberAhead(next);
+    return next > at + 1 && (QUOTES.has(character) ? !',]'.includes(text[this.skipBlank(next + 1)] ?? ',') : matches(VALUE_AHEAD, text, next));
+  }
+
+  /** A number, a word or a string without quotes. */
+  private bare(isMember: boolean): boolean {
+    const { text, at } = this;
+    TOKEN.lastIndex = at;
+    const token = TOKEN.exec(text)?.[0] ?? '';
+    const literal = this.literal(token, isMember);
+    if (literal !== undefined && this.isEndOfToken(at + token.length, isMember)) {
+      this.out += literal;
+      this.at += token.length;
+      return true;
+    }
+    BARE.lastIndex = at;
+    const all = BARE.exec(text)?.[0] ?? '';
+    const comment = all.search(COMMENT_BEHIND);
+    const bare = (comment < 0 ? all : all.slice(0, comment)).trim();
+    this.at += comment < 0 ? all.length : comment;
+    if (this.at >= text.length) {
+      const whole = [...LITERALS.keys()].find((word) => word.startsWith(bare));
+      if (whole === undefined && /^[-+.\d]/.test(bare)) return false;
+      this.out += whole === undefined ? JSON.stringify(bare) : (LITERALS.get(whole) ?? '');
+      this.endOfText();
+      return true;
+    }
+    const next = text[this.at] ?? '';
+    if (next === '"') {
+      // A string whose first quote is missing.
+      const behind = text[this.skipBlank(this.at + 1)] ?? ',';
+      if (!',}]'.includes(behind) || comment >= 0 || bare.includes('\\') || this.isBareKey) throw new Unclear();
+      this.at += 1;
+    } else if ('{[`'.includes(next)) throw new Unclear();
+    const isUnclear = bare === '' || /^(?:\.\.\.|…|\\|[-+]?Infinity)|['’”]$/.test(bare) || /:(?:\s|$)/.test(bare) || bare.split('(').length !== bare.split(')').length;
+    if (isUnclear) throw new Unclear();
+    this.out += JSON.stringify(bare);
+    return true;
+  }
+
+  /** The token as JSON has it; undefined = it is a string. */
+  private literal(token: string, isMember: boolean): string | undefined {
+    const word = LITERALS.get(token);
+    if (word !== undefined || NUMBER.test(token)) return word ?? token;
+    const hex = HEX_NUMBER.exec(token);
+    if (hex !== null) return `${hex[1] === '-' ? '-' : ''}${String(BigInt(hex[2] ?? ''))}`;
+    const loose = LOOSE_NUMBER.exec(token);
+    if (loose === null) return undefined;
+    const [, sign = '', whole = '', fraction = '', exponent = ''] = loose;
+    if (whole === '' && fraction === '') return undefined;
+    if (/^0\d/.test(whole)) {
+      // A code that is no number, or what stands behind a comma of thousands.
+      if (!isMember) throw new Unclear();
+      return JSON.stringify(token);
+    }
+    return `${sign === '-' ? '-' : ''}${whole === '' ? '0' : whole.replaceAll('_', '')}${fraction === '' ? '' : `.${fraction}`}${exponent}`;
+  }
+
+  private isEndOfToken(end: number, isMember: boolean): boolean {
+    const { text } = this;
+    const next = this.skipBlank(end);
+    const character = text[next];
+    if (character === undefined || ',]}{["'.includes(character) || text.slice(end, next).includes('\n')) return true;
+    if (character === '/' || character === '#') return true;
+    if (next === end) return false;
+    return isMember ? this.isMemberAhead(next) : matches(VALUE_AHEAD, text, next);
+  }
+
+  /** Where no comma says so. */
+  private isMemberAhead(at: number): boolean {
+    return matches(QUOTES.has(this.text[at] ?? '') ? KEY_AHEAD : BARE_MEMBER_AHEAD, this.text, at);
+  }
+}
+
+/** `source` begins with a bracket. `isCut`: what is open at its end may be closed. Undefined = it cannot be told what was meant. */
+export function repairJson(source: string, isCut: boolean): Repaired | undefined {
+  const reader = new Reader(source, isCut);
+  try {
+    reader.container();
+  } catch (error) {
+    if (error instanceof Unclear) return undefined;
+    throw error;
+  }
+  return { text: reader.out, end: reader.at, isClosed: reader.isClosed };
+}
