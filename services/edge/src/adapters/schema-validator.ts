@@ -6,7 +6,8 @@ import { LRUCache } from 'lru-cache';
 
 const SCHEMA_CHARS_MAX = 131_072;
 const SCHEMAS_KEPT_MAX = 200;
-const OPTIONS = { strict: false, allErrors: false, validateFormats: false, logger: false, addUsedSchema: false, meta: true } as const;
+/** Only what JSON itself holds is a property: every object of JavaScript has a `toString`. */
+const OPTIONS = { strict: false, ownProperties: true, allErrors: false, validateFormats: false, logger: false, addUsedSchema: false, meta: true } as const;
 
 export type SchemaValidator = (schema: string, text: string) => boolean | undefined;
 
@@ -16,11 +17,13 @@ export function createSchemaValidator(): SchemaValidator {
   const compile = (schema: string): ValidateFunction | undefined => {
     if (schema.length > SCHEMA_CHARS_MAX) return undefined;
     try {
-      const parsed = JSON.parse(schema) as Record<string, unknown>;
+      // `$async` is no keyword of JSON Schema, but one of the compiler's: it would answer with a promise.
+      const parsed = JSON.parse(schema, (name, value: unknown) => (name === '$async' && typeof value !== 'object' ? undefined : value)) as Record<string, unknown>;
       const draft = typeof parsed['$schema'] === 'string' ? parsed['$schema'] : '';
       // References are followed within the schema alone: there is no loader.
       const ajv = draft.includes('2020-12') || draft === '' ? new Ajv2020(OPTIONS) : draft.includes('2019-09') ? new Ajv2019(OPTIONS) : new Ajv(OPTIONS);
-      return ajv.compile(parsed);
+      const validate = ajv.compile(parsed);
+      return '$async' in validate ? undefined : validate;
     } catch {
       return undefined;
     }
