@@ -141,7 +141,10 @@ export function readPlugins(plugins: unknown, pluginOptions: unknown): PluginWis
 }
 
 function checkHealing(wish: unknown): void {
-  const enabled = isObject(wish) ? own(wish, 'enabled') : undefined;
+  if (!isObject(wish)) return;
+  const unknown = Object.keys(wish).find((name) => name !== 'enabled');
+  if (unknown !== undefined) throw wrongValue(`plugin_options.json-healing.${unknown.slice(0, 64)}`, "no option but 'enabled'");
+  const enabled = own(wish, 'enabled');
   if (!isAbsent(enabled)) asBoolean(enabled, 'plugin_options.json-healing.enabled');
 }
 

@@ -82,6 +82,13 @@ describe('chat request', () => {
     expect(requestOf({ plugins: ['web-search', { id: 'web-search', max_results: 3 }], provider: { max_price: { prompt: 0.15 } } })).toMatchObject({ pluginIds: ['web-search'], pluginOptions: { 'web-search': { max_results: 3 } }, provider: { maxPricePrompt: '150000000' } });
   });
 
+  test('an option of healing that is none is refused and named', () => {
+    const off = { 'json-healing': { enabled: false } };
+    expect(requestOf({ plugin_options: off }).pluginOptions).toEqual(off);
+    expect(read({ plugin_options: { 'json-healing': { enabld: false } } })).toMatchObject({ kind: 'invalid', error: { code: 'invalid_value', param: 'plugin_options.json-healing.enabld' } });
+    expect(read({ plugin_options: { 'json-healing': { enabled: 'no' } } })).toMatchObject({ kind: 'invalid', error: { code: 'invalid_type' } });
+  });
+
   test('variant B ignores and names what only variant A has, but honours privacy', () => {
     expect(requestOf({ plugins: ['nope'], min_quantization: 'x', zdr: true, data_collection: 'deny' }, 'B')).toMatchObject({ pluginIds: [], minQuantization: '', zdr: true, dataCollection: 'deny', ignoredParams: ['plugins', 'min_quantization'] });
   });
