@@ -74,7 +74,11 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
     dispatch: async (next, start, feeNanoUsd) => {
       const ordered = planOf(start, feeNanoUsd);
       const room = start.round === 1 ? admitted : await growHold(quota, next, ordered, admitted, start);
-      return room === undefined ? 'no-room' : dispatchPlan(neighbours, next, ordered, room, start);
+      if (room === undefined) return 'no-room';
+      const conducted = await dispatchPlan(neighbours, next, ordered, room, start);
+      // What it is charged at are the cards of its last round.
+      if (turn.explain === true && conducted.result !== 'refused') turn.answer.decided(ordered);
+      return conducted;
     },
   });
 }

@@ -71,7 +71,7 @@ function story({ request = {}, tools, roundsMax = 8, rounds, runTool, providers 
     const field = fake.calls[at]?.request.fields?.find((one) => one.name === name);
     return field === undefined ? undefined : (JSON.parse(Buffer.from(field.value as Uint8Array).toString('utf8')) as unknown);
   };
-  return { fake, answer, ran, sent, turn, run: () => conduct(neighbours, turn) };
+  return { fake, answer, ran, sent, turn, neighbours, run: () => conduct(neighbours, turn) };
 }
 
 describe('rounds', () => {
@@ -101,6 +101,20 @@ describe('rounds', () => {
       const { sent, run } = story({ request: { stream }, rounds: [(call) => call.play(...played, events.end({ finishReason: 'tool_calls' })), (call) => call.play(...(stream ? [events.text('42'), events.finish(), events.end()] : saying()))] });
       expect((await run()).result).toBe('answered');
       expect(sent(1, 'messages')).toMatchObject([{}, { role: 'assistant', content: 'hm', ...signed('m'), tool_calls: [{ ...wire(ours()), ...signed('c') }] }, { role: 'tool' }]);
+    }
+  });
+
+  test('the card that is told is the one of the last round, fees of its programs and all', async () => {
+    for (const stream of [false, true]) {
+      const told: string[] = [];
+      const { answer, turn, neighbours } = story({
+        request: { stream },
+        rounds: [(call) => call.play(...(stream ? streaming(ours()) : calling(ours()))), (call) => call.play(...(stream ? [events.text('42'), events.finish(), events.end()] : saying()))],
+        runTool: () => Promise.resolve({ content: '{}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '7', detail: Buffer.alloc(0) }, images: [] }),
+      });
+      const decided = (plan: { readonly attempts: readonly { readonly card?: { readonly id: string } | null }[] }): void => void told.push(plan.attempts[0]?.card?.id ?? '');
+      await conduct(neighbours, { ...turn, explain: true, answer: Object.assign(answer, { decided }) });
+      expect(told).toEqual(['card_1', 'card_1', 'card_1+plugins.7']);
     }
   });
 
