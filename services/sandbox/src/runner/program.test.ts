@@ -10,6 +10,9 @@ describe('a program', () => {
   test.each([
     ['1 + 1', { status: 'COMPLETED', result: '2', output: '' }],
     ["console.log('a', { b: [1n, null, undefined] }, new Set([1])); 'end'", { status: 'COMPLETED', output: 'a {"b":["1n",null,null]} {"Set":[1]}\n', result: 'end' }],
+    ["console.log('a\\0b', 1); 'c\\0d'", { status: 'COMPLETED', output: 'a\0b 1\n', result: 'c\0d' }],
+    ["JSON.stringify = () => '1'; console.log('a\\0b'); throw new Error('e\\0f')", { status: 'THREW', output: 'a\0b\n', error: 'Error: e\0f (line 1)' }],
+    ["console.log('x'.repeat(60) + '\\ud83d')", { status: 'COMPLETED', output: `${'x'.repeat(60)}\ud83d\n` }],
     ['const x = 5', { status: 'COMPLETED', result: '' }],
     ['async function f() { await null; return 7 } f()', { status: 'COMPLETED', result: '7' }],
     ['const x = await Promise.resolve(5); console.log(x)', { status: 'COMPLETED', output: '5\n', result: '' }],

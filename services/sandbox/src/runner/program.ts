@@ -76,12 +76,27 @@ class Output {
   }
 }
 
+/** Made before the program runs, so that nothing of the program runs in it. */
+const QUOTE = '(function () { const { stringify } = JSON; return (text) => stringify(text); })()';
+
+/** The text of a string. It leaves the interpreter as one that ends at a NUL, and in which half a surrogate pair is three characters: such a text leaves in quotes. */
+function copied(context: QuickJSContext, quote: QuickJSHandle, handle: QuickJSHandle, length: number): string {
+  const text = context.getString(handle);
+  if (text.length === length) return text;
+  const quoted = context.callFunction(quote, context.undefined, handle);
+  if (quoted.error === undefined) return JSON.parse(quoted.value.consume((value) => context.getString(value))) as string;
+  // No time or memory is left for it.
+  quoted.error.dispose();
+  return text;
+}
+
 /** Text of a handle that is a string, no longer than need be. Undefined: it is none. */
-function stringOf(context: QuickJSContext, handle: QuickJSHandle, charsMax: number): string | undefined {
+function stringOf(context: QuickJSContext, quote: QuickJSHandle, handle: QuickJSHandle, charsMax: number): string | undefined {
   if (context.typeof(handle) !== 'string') return undefined;
-  const length = context.getProp(handle, 'length').consume((told) => context.getNumber(told));
+  const lengthOf = (text: QuickJSHandle): number => context.getProp(text, 'length').consume((told) => context.getNumber(told));
+  const length = lengthOf(handle);
   // What is longer is not copied out of the program's memory as a whole.
-  if (length <= charsMax) return context.getString(handle);
+  if (length <= charsMax) return copied(context, quote, handle, length);
   const cut = context.evalCode('(text, end) => text.substring(0, end)', FILE);
   if (cut.error !== undefined) {
     cut.error.dispose();
@@ -94,7 +109,7 @@ function stringOf(context: QuickJSContext, handle: QuickJSHandle, charsMax: numb
     result.error.dispose();
     return '';
   }
-  return result.value.consume((short) => (context.typeof(short) === 'string' && context.getProp(short, 'length').consume((told) => context.getNumber(told)) <= charsMax ? context.getString(short) : ''));
+  return result.value.consume((short) => (context.typeof(short) === 'string' && lengthOf(short) <= charsMax ? copied(context, quote, short, lengthOf(short)) : ''));
 }
 
 interface Thrown {
@@ -104,9 +119,9 @@ interface Thrown {
 }
 
 /** What was thrown, without running anything of the program. */
-function thrownOf(context: QuickJSContext, handle: QuickJSHandle): Thrown {
-  const property = (name: string): string => context.getProp(handle, name).consume((value) => stringOf(context, value, ERROR_CHARS_MAX) ?? '');
-  if (context.typeof(handle) !== 'object') return { name: 'Error', message: `Thrown: ${stringOf(context, handle, ERROR_CHARS_MAX) ?? String(context.dump(handle))}`, place: '' };
+function thrownOf(context: QuickJSContext, quote: QuickJSHandle, handle: QuickJSHandle): Thrown {
+  const property = (name: string): string => context.getProp(handle, name).consume((value) => stringOf(context, quote, value, ERROR_CHARS_MAX) ?? '');
+  if (context.typeof(handle) !== 'object') return { name: 'Error', message: `Thrown: ${stringOf(context, quote, handle, ERROR_CHARS_MAX) ?? String(context.dump(handle))}`, place: '' };
   try {
     return { name: property('name') || 'Error', message: property('message'), place: /program\.js:(\d+)/.exec(property('stack'))?.[1] ?? '' };
   } catch {
@@ -116,6 +131,7 @@ function thrownOf(context: QuickJSContext, handle: QuickJSHandle): Thrown {
 
 class Program {
   private readonly output: Output;
+  private readonly quote: QuickJSHandle;
   private deadlineMs = Infinity;
   private isLate = false;
 
@@ -127,6 +143,7 @@ class Program {
     private readonly nowMs: () => number,
   ) {
     this.output = new Output(limits.outputBytes);
+    this.quote = context.unwrapResult(context.evalCode(QUOTE, 'quote.js'));
     runtime.setMemoryLimit(limits.memoryBytes);
     runtime.setMaxStackSize(STACK_BYTES);
     runtime.setInterruptHandler(() => this.output.isFull || this.checkTime());
@@ -135,24 +152,24 @@ class Program {
   run(code: string): ProgramEnd {
     const { context } = this;
     const print = context.newFunction('print', (line) => {
-      this.output.add(stringOf(context, line, this.limits.outputBytes + 1) ?? '');
+      this.output.add(stringOf(context, this.quote, line, this.limits.outputBytes + 1) ?? '');
     });
     const prelude = context.unwrapResult(context.evalCode(PRELUDE, 'prelude.js'));
     const textOf = context.unwrapResult(context.callFunction(prelude, context.undefined, print));
     this.deadlineMs = this.nowMs() + this.limits.timeoutMs;
     let isModule = false;
     let evaluated = context.evalCode(code, FILE, { type: 'global' });
-    if (evaluated.error !== undefined && /\bawait\b/.test(code) && thrownOf(context, evaluated.error).name === 'SyntaxError') {
+    if (evaluated.error !== undefined && /\bawait\b/.test(code) && thrownOf(context, this.quote, evaluated.error).name === 'SyntaxError') {
       // Only modules may wait at their top; they have no last value.
       evaluated.error.dispose();
       isModule = true;
       evaluated = context.evalCode(code, FILE, { type: 'module' });
     }
-    if (evaluated.error !== undefined) return this.failed(thrownOf(context, evaluated.error));
+    if (evaluated.error !== undefined) return this.failed(thrownOf(context, this.quote, evaluated.error));
     const jobs = this.runJobs();
     if (jobs !== undefined) return jobs;
     const state = context.getPromiseState(evaluated.value);
-    if (state.type === 'rejected') return this.failed(thrownOf(context, state.error));
+    if (state.type === 'rejected') return this.failed(thrownOf(context, this.quote, state.error));
     const value = state.type === 'fulfilled' ? state.value : undefined;
     const result = value === undefined ? '[A promise that nothing settles]' : isModule ? '' : this.show(textOf, value);
     if (typeof result !== 'string') return this.failed(result);
@@ -164,7 +181,7 @@ class Program {
   private runJobs(): ProgramEnd | undefined {
     for (;;) {
       const done = this.runtime.executePendingJobs(JOBS_AT_ONCE);
-      if (done.error !== undefined) return this.failed(thrownOf(this.context, done.error));
+      if (done.error !== undefined) return this.failed(thrownOf(this.context, this.quote, done.error));
       if (this.output.isFull || this.checkTime()) return this.failed({ name: '', message: '', place: '' });
       if (done.value === 0) return undefined;
     }
@@ -175,8 +192,8 @@ class Program {
     const { context } = this;
     if (context.typeof(value) === 'undefined') return '';
     const shown = context.callFunction(textOf, context.undefined, value);
-    if (shown.error !== undefined) return thrownOf(context, shown.error);
-    return stringOf(context, shown.value, this.limits.outputBytes + 1) ?? '';
+    if (shown.error !== undefined) return thrownOf(context, this.quote, shown.error);
+    return stringOf(context, this.quote, shown.value, this.limits.outputBytes + 1) ?? '';
   }
 
   private checkTime(): boolean {
