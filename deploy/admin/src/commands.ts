@@ -173,6 +173,7 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
   const pair = rest.slice(0, 2).join(' ');
   const name = Object.hasOwn(COMMANDS, pair) ? pair : (rest[0] ?? '');
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (rest.length === 0) throw new UsageError('A command is missing.');
   if (command === undefined) throw new UsageError('Unknown command.');
   const values: Record<string, unknown> = {};
   const given = new Set<string>();

@@ -74,12 +74,19 @@ async function gather(base: string, token: string, call: AdminCall): Promise<str
   });
 }
 
-try {
+async function run(): Promise<void> {
   const { call: parsed, json } = parseCommand(process.argv.slice(2));
   const call = await withStdin(parsed);
   const base = process.env['ADMIN_URL'] ?? `http://127.0.0.1:${process.env['ADMIN_PORT'] ?? '8081'}`;
   const text = await gather(base, tokenOf(process.env), call);
   process.stdout.write(call.isText === true ? text : json ? `${harmless(text)}\n` : call.shown === 'what-if' ? whatIfTable(JSON.parse(text) as Parameters<typeof whatIfTable>[0]) : `${readable(JSON.parse(text)).trimStart()}\n`);
+}
+
+const HELP = new Set(['--help', '-h', 'help']);
+
+try {
+  if (HELP.has(process.argv[2] ?? '')) process.stdout.write(USAGE);
+  else await run();
 } catch (error) {
   if (error instanceof UsageError) process.stderr.write(`${error.message}\n${USAGE}`);
   else process.stderr.write(`${error instanceof Refusal ? error.message : 'The command failed.'}\n`);

@@ -2,7 +2,7 @@
 import { randomBytes } from '@signalbox/runtime/random';
 import { ConfigError } from '@signalbox/runtime/config';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 
 export interface KeptSecrets {
   readonly keyPepper: string;
@@ -21,11 +21,18 @@ function keep(directory: string, name: string): string {
   return secret;
 }
 
+/** The folder and those above it, one by one: where the system refuses to make any, as below /proc, Node's own way never ends. */
+function makeFolders(directory: string): void {
+  if (existsSync(directory)) return;
+  makeFolders(dirname(directory));
+  // Traversable, since the embedded Postgres may run as another user; every secret in it is mode 0600.
+  if (!existsSync(directory)) mkdirSync(directory, { mode: 0o755 });
+}
+
 /** Makes the folder when it is missing. Throws ConfigError where it cannot be written. */
 export function makeDataDir(directory: string): void {
   try {
-    // Traversable, since the embedded Postgres may run as another user; every secret in it is mode 0600.
-    mkdirSync(directory, { recursive: true, mode: 0o755 });
+    makeFolders(resolve(directory));
     accessSync(directory, constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new ConfigError(`DATA_DIR: ${directory} is not a folder that can be written (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'}).`, { cause: error });

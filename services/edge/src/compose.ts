@@ -126,7 +126,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       tracer,
     });
     const watched = watchAccounts(accounts, authenticator);
-    const site = createSite({ gate, repeats, accounts: watched, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });
+    const site = createSite({ gate, repeats, accounts: watched, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });
     publicServer = createPublicServer({ chat, site, gate, makeId, clock, inFlight: () => edgeMetrics.inFlight(), inFlightMax: config.IN_FLIGHT_MAX, isOpen: () => isOpen, isHealthy: () => heapWatch.isHealthy() });
     const { createServer } = await import('node:http');
     adminServer = createServer(createAdminApp({ accounts: watched, quota, billing, routing, plugins, adminToken: config.ADMIN_TOKEN, isServed: (provider) => config.WORKERS.has(provider) }));

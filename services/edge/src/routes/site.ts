@@ -47,12 +47,14 @@ export interface SiteOptions {
   readonly authenticator: Authenticator;
   readonly pepper: Secret;
   readonly clock: Clock;
+  /** Absent: periods are the calendar's. */
+  readonly periodSeconds?: number | undefined;
   readonly randomBytes: RandomBytes;
   /** Folder of the built dashboard; undefined = none is served. */
   readonly dashboardDir: string | undefined;
 }
 
-export function createSite({ gate, repeats, accounts, routing, billing, providers, plugins, quota, authenticator, pepper, clock, randomBytes, dashboardDir, makeId }: SiteOptions): Express {
+export function createSite({ gate, repeats, accounts, routing, billing, providers, plugins, quota, authenticator, pepper, clock, periodSeconds, randomBytes, dashboardDir, makeId }: SiteOptions): Express {
   const app = express();
   const callers = new WeakMap<Request, { readonly caller: Caller; readonly requestId: string }>();
   const requestIds = new WeakMap<Request, string>();
@@ -193,7 +195,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     }),
   );
   app.get('/api/limits', enter, needsScope('usage:read'), async (request: Request, response: Response) => {
-    response.status(200).type('application/json').set('cache-control', 'no-store').send(await answerLimits(quota, clock, entered(request).caller));
+    response.status(200).type('application/json').set('cache-control', 'no-store').send(await answerLimits(quota, clock, periodSeconds, entered(request).caller));
   });
   app.all('/api/limits', allow(['GET']));
   app.get('/openapi.json', createOpenApiRoute());

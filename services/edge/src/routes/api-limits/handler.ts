@@ -14,8 +14,8 @@ const KINDS: Readonly<Record<string, PeriodKind>> = { DAY: 'day', WEEK: 'week', 
 const seconds = (ms: number | undefined): number | null => (ms === undefined ? null : Math.floor(ms / 1_000));
 const toBigint = (text: string | number | { toString(): string } | undefined): bigint => (text === undefined ? 0n : BigInt(text.toString()));
 
-/** JSON text of the answer. Throws a Fault `quota_unavailable`. */
-export async function answerLimits(quota: RpcClient, clock: Clock, caller: Caller): Promise<string> {
+/** JSON text of the answer; `periodSeconds` is the length of plans and months where it is not the calendar's. Throws a Fault `quota_unavailable`. */
+export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds: number | undefined, caller: Caller): Promise<string> {
   const { account, key } = caller;
   const limits = limitsOf(caller);
   let shown: ShowResponse__Output;
@@ -25,7 +25,7 @@ export async function answerLimits(quota: RpcClient, clock: Clock, caller: Calle
     throw new Fault('quota_unavailable', 'limits could not be read', { cause: error });
   }
   const nowMs = clock.nowMs();
-  const rules = { anchorDay: limits.billingAnchorDay ?? 0 };
+  const rules = { anchorDay: limits.billingAnchorDay ?? 0, periodSeconds };
   const periods = periodsAt(nowMs, rules);
   const bucket = (scope: string, kind: PeriodKind): BucketState__Output | undefined => shown.buckets.find((one) => one.scope === scope && one.periodId === qualifiedPeriodId(kind, periods));
   const spentOf = (found: BucketState__Output | undefined): bigint => toBigint(found?.settledNanoUsd) + toBigint(found?.finishedNanoUsd);

@@ -1,0 +1,20 @@
+import { expect, test } from '@jest/globals';
+import { periodEndMs, periodsAt, qualifiedPeriodId } from '@signalbox/ledger-core/periods';
+import { callerWith } from '../../testing/callers.js';
+import { answerLimits } from './handler.js';
+
+const NOW_MS = 1_795_200_000_123;
+const clock = { nowMs: () => NOW_MS, monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) };
+const caller = callerWith({ account: { tier: 'team', includedTokens: '1000', costCaps: [{ capNanoUsd: '2000000000', period: 'month' }] } });
+
+test.each([['a calendar month', undefined], ['an operator’s own length', 40]])('tells what is spent in the period that is counted: %s', async (_case, periodSeconds) => {
+  const rules = { anchorDay: 0, periodSeconds };
+  const periods = periodsAt(NOW_MS, rules);
+  const bucket = { scope: 'account', settledNanoUsd: '0', finishedNanoUsd: '0', reservedNanoUsd: '0', tokens: '0', reservedTokens: '0' };
+  const quota = {
+    unary: () => Promise.resolve({ settledNanoUsd: '500000000', reservedNanoUsd: '0', buckets: [{ ...bucket, periodId: qualifiedPeriodId('month', periods), settledNanoUsd: '500000000' }, { ...bucket, periodId: qualifiedPeriodId('plan', periods), tokens: '70' }] }),
+  } as unknown as Parameters<typeof answerLimits>[0];
+  const told = JSON.parse(await answerLimits(quota, clock, periodSeconds, caller)) as object;
+  const endSeconds = (kind: 'month' | 'plan'): number => Math.floor(Number(periodEndMs(kind, NOW_MS, rules)) / 1_000);
+  expect(told).toMatchObject({ caps: [{ period: 'month', limit_usd: 2, spent_usd: 0.5, resets_at: endSeconds('month') }], tokens: { included: 1000, used: 70, resets_at: endSeconds('plan') } });
+});
