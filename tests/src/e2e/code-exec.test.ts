@@ -67,7 +67,8 @@ test('a sum is computed by a program, and its two rounds and its fee are in the 
       `${edge} > quota Admit > billing Totals`,
       `${edge} > quota Heartbeat`,
       `${edge} > worker-sim fast`,
-      `${edge} > worker-sim Tend`,
+      // As each of the two rounds begins, and while the tool runs between them.
+      ...Array.from({ length: 3 }, () => `${edge} > worker-sim Tend`),
       `${edge} > plugins RunTool`,
       `${edge} > plugins RunTool > sandbox Run`,
       `${edge} > worker-sim fast`,
