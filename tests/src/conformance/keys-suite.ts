@@ -100,12 +100,12 @@ export function describeKeys(world: () => World): void {
       expect(next).not.toBe(secret);
       expect([(await models(secret)).status, (await models(next)).status]).toEqual([200, 200]);
       const refused = await eventually('the old secret manages no keys', async () => {
-        const got = await send(world().gateway.baseUrl, { method: 'GET', path: '/api/auth', key: secret });
+        const got = await send(world().gateway.baseUrl, { method: 'PATCH', path: `/api/auth/${id}`, key: secret, body: { name: 'turned' } });
         return got.status === 200 ? undefined : got;
       });
       expect([refused.status, errorOf(refused).code]).toEqual(world().variant === 'A' ? [403, 'insufficient_scope'] : [401, 'invalid_api_key']);
       expect((await send(world().gateway.baseUrl, { path: `/api/auth/${id}/rotate`, key: secret, body: { grace_seconds: 600 } })).status).toBe(refused.status);
-      expect((await send(world().gateway.baseUrl, { method: 'GET', path: '/api/auth', key: next })).status).toBe(200);
+      for (const key of [secret, next]) expect((await send(world().gateway.baseUrl, { method: 'GET', path: '/api/auth', key })).status).toBe(200);
       const again = keyOf(await auth({ method: 'POST', id, path: '/rotate', body: { grace_seconds: 0 } })).key ?? '';
       expect((await models(again)).status).toBe(200);
       await eventually('the secret without grace is refused', async () => ((await models(next)).status === 401 ? true : undefined));

@@ -75,7 +75,7 @@ describe('keys', () => {
     const { keys, account, first, seenBy } = await world();
     const rotated = await keys.rotate(account.id, first.key.id, 60, first.key.id);
     if (rotated === undefined || 'problem' in rotated) throw new Error('not rotated');
-    expect((await seenBy(first.secret))?.key.scopes).toEqual(['inference', 'models:read', 'usage:read']);
+    expect((await seenBy(first.secret))?.key.scopes).toEqual(['inference', 'models:read', 'keys:read', 'usage:read']);
     expect((await seenBy(rotated.secret))?.key.scopes).toEqual(first.key.scopes);
   });
   test('takes no name that nobody can see', async () => {

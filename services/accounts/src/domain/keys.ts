@@ -12,8 +12,8 @@ const LIST_MAX = 100;
 const LIST_CHUNK = 200;
 /** The code of the refusal, as for a request with that key. */
 const REFUSED_ACTORS = { revoked: 'api_key_revoked', expired: 'api_key_expired', disabled: 'invalid_api_key' } as const;
-/** What a rotated-out secret does without in its grace: with them it could make itself others that do not end. */
-const MANAGING_SCOPES: readonly string[] = ['keys', 'admin'];
+/** What a rotated-out secret has in its grace instead of these scopes: it reads, but makes no secret that would outlive it. */
+const SCOPES_IN_GRACE: Readonly<Record<string, readonly string[]>> = { keys: ['keys:read'], admin: [] };
 export const NO_LIMITS: KeyLimitsRecord = { requestsPerMinute: null, costCaps: [], allowedModels: [] };
 
 export interface SeenKey {
@@ -97,7 +97,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       if (validUntil === null) return { ...seen(found.key), account, providerKeys };
       // A rotated-out secret: it ends with its grace, and whoever caches the answer must see that end.
       if (validUntil <= nowSeconds()) return { key: { ...found.key, revokedAt: found.key.revokedAt ?? validUntil }, status: 'revoked', account, providerKeys };
-      const scopes = found.key.scopes.filter((scope) => !MANAGING_SCOPES.includes(scope));
+      const scopes = found.key.scopes.flatMap((scope) => SCOPES_IN_GRACE[scope] ?? [scope]);
       const key = { ...found.key, scopes, expiresAt: Math.min(found.key.expiresAt ?? validUntil, validUntil) };
       return { ...seen(key), account, providerKeys };
     },
