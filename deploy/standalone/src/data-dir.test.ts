@@ -16,7 +16,7 @@ test('folders above it are made, and one that is there is taken as it is', () =>
 test('a folder that cannot be made is told with its setting', () => {
   const root = mkdtempSync(join(tmpdir(), 'signalbox-data-dir-'));
   writeFileSync(join(root, 'file'), '');
-  expect(() => makeDataDir(join(root, 'file', 'data'))).toThrow(/^DATA_DIR: /);
+  for (const name of ['file', join('file', 'data')]) expect(() => makeDataDir(join(root, name))).toThrow(/^DATA_DIR: /);
   // Where the system makes no folders at all, and asking for all at once never ends.
   if (existsSync('/proc/self')) expect(() => makeDataDir('/proc/signalbox/data')).toThrow(/^DATA_DIR: /);
   rmSync(root, { recursive: true, force: true });

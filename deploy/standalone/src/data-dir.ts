@@ -1,7 +1,7 @@
 /** What `npm start` keeps between runs: secrets made at the first start, readable by their owner only. */
 import { randomBytes } from '@signalbox/runtime/random';
 import { ConfigError } from '@signalbox/runtime/config';
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, opendirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 
 export interface KeptSecrets {
@@ -33,6 +33,8 @@ function makeFolders(directory: string): void {
 export function makeDataDir(directory: string): void {
   try {
     makeFolders(resolve(directory));
+    // Of a file it says that it is none.
+    opendirSync(directory).closeSync();
     accessSync(directory, constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new ConfigError(`DATA_DIR: ${directory} is not a folder that can be written (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'}).`, { cause: error });
