@@ -216,18 +216,16 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
     running += row.amountNanoUsd;
     if (running < 0n) world.violate(`I12: ${requestId} is charged ${running}`);
   }
-  const charged = world.ledger.chargedAttempts(requestId);
+  // No row says so where a late round over own credentials, of no tokens, changes nothing that is charged.
+  const charged = isOurs ? world.ledger.chargedAttempts(requestId) : (fold(world.ledger.requestOf(requestId)?.facts ?? NO_FACTS)?.chargedAttempts ?? []);
   givenIsCharged(books, client, charged);
   feesAreCharged(books, client, rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)));
-  const costOf = (attempts: readonly number[]): bigint => sum(rows.filter((row) => row.kind === 'attempt' && attempts.includes(row.attempt)).map(({ amountNanoUsd }) => amountNanoUsd));
-  const cost = costOf(charged);
-  // No row says so where a late round of no tokens changes nothing that is charged.
-  const isLateRound = !isOurs && BigInt(costTold ?? 0) === costOf(fold(world.ledger.requestOf(requestId)?.facts ?? NO_FACTS)?.chargedAttempts ?? []);
+  const cost = sum(rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)).map(({ amountNanoUsd }) => amountNanoUsd));
   // What own credentials cost is told, and charged by the provider.
   const isReserve = cost === 0n && client.traffic.wantsJson && [...client.given].every((attempt) => isNeverTold(world, client, attempt));
   // Rounds that only called tools are free for a worker that knows of no answer after them.
   const isRound = client.traffic.plugins !== undefined && rows.some((row) => row.kind === 'attempt' && bill.get(`${requestId}/${row.attempt}`)?.isCall === true && isNeverTold(world, client, row.attempt));
-  if (costTold !== undefined && BigInt(costTold) !== cost && !isReserve && !isRound && !isLateRound) world.violate(`I7: ${requestId} was told ${costTold} and its attempts cost ${cost}`);
+  if (costTold !== undefined && BigInt(costTold) !== cost && !isReserve && !isRound) world.violate(`I7: ${requestId} was told ${costTold} and its attempts cost ${cost}`);
   if (net !== (isOurs ? cost : 0n)) world.violate(`I3: ${requestId} is charged ${net} and its attempts cost ${cost}`);
   const counted = rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt));
   const tokens = sum(counted.map((row) => row.tokens + row.byokTokens));
