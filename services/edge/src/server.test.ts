@@ -89,7 +89,7 @@ describe('answers', () => {
       request.on('error', reject);
       request.end(JSON.stringify({ ...hello, stream: true }));
     });
-    expect(headers).toMatchObject({ 'x-router-provider': 'a', 'x-router-decision-id': 'dec_1', trailer: 'X-Router-Cost, X-Router-Savings, X-Router-Attempts' });
+    expect(headers).toMatchObject({ 'x-router-provider': 'a', 'x-router-decision-id': 'dec_1', trailer: 'X-Router-Cost, X-Router-Savings, X-Router-Provider, X-Router-Attempts' });
     expect(headers['x-router-attempts']).toBeUndefined();
     expect(trailers).toMatchObject({ 'x-router-attempts': '2', 'x-router-cost': '0.000020000' });
   });
@@ -152,6 +152,24 @@ describe('answers', () => {
     expect(String(first)).toMatch(/^HTTP\/1\.1 100/);
     socket.write(body);
     expect(await readRaw(socket)).toMatch(/HTTP\/1\.1 200/);
+  });
+
+  test('naming the model and the provider that answered, when another was tried as a comment went out', async () => {
+    door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { model: 'maker/other' })]);
+    door.neighbours.scripts.set('a', () => undefined);
+    door.neighbours.scripts.set('b', (call) => call.play(events.head({ systemFingerprint: 'fp_b', serviceTier: 'flex' }), events.text('hi'), events.finish(), events.end()));
+    const body = JSON.stringify({ ...hello, stream: true });
+    const pending = readRaw(door.raw(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`));
+    await until(() => door.neighbours.calls.length === 1);
+    door.neighbours.clock.advance(10_000);
+    door.neighbours.calls[0]?.play(events.failed('PROVIDER_ERROR'));
+    const text = await pending;
+    // Headers say who was being tried.
+    expect(text).toMatch(/^X-Router-Provider: a\r$/im);
+    expect(text.slice(text.indexOf('[DONE]'))).toMatch(/^X-Router-Provider: b\r$/im);
+    const chunks = [...text.matchAll(/^data: (\{.*\})$/gm)].map(([, json = '']) => JSON.parse(json) as { x_router?: { provider: string } });
+    expect(chunks.map((chunk) => ({ ...chunk, x_router: undefined }))).toEqual(chunks.map(() => expect.objectContaining({ model: 'maker/other', system_fingerprint: 'fp_b', service_tier: 'flex' })));
+    expect(chunks.at(-1)?.x_router?.provider).toBe('b');
   });
 
   test('with the error chunk when a provider fails after a comment was sent', async () => {

@@ -1,7 +1,7 @@
 /** Neighbours in memory that behave: a plan, an admission, workers that play a script. */
 import type { AdmitRequest, AdmitResponse__Output, Decision } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
-import type { DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
+import type { DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import type { Neighbours } from '../domain/conduct.js';
@@ -25,7 +25,7 @@ export const finishOf = (index = 0): string => `[{"index":${index},"delta":{},"l
 
 export const events = {
   started: (): DispatchEvent__Output => ({ event: 'started', started: {} }),
-  head: (): DispatchEvent__Output => ({ event: 'head', head: { systemFingerprint: '', serviceTier: '' } }),
+  head: (over: Partial<Head__Output> = {}): DispatchEvent__Output => ({ event: 'head', head: { systemFingerprint: '', serviceTier: '', ...over } }),
   role: (): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from('[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'), content: false, finish: false } }),
   text: (text: string, index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(deltaOf(text, index)), content: true, finish: false } }),
   finish: (index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(finishOf(index)), content: false, finish: true } }),

@@ -41,19 +41,20 @@ function formatHealed(healed: readonly string[]): string {
 }
 
 export interface RouterTrailerFigures {
+  readonly provider: string;
   readonly costNanoUsd: bigint;
   readonly savingsNanoUsd: bigint;
-  /** Undefined = the headers told them. */
+  /** Undefined = the headers told them, and which provider answers. */
   readonly attempts?: number | undefined;
   readonly healed?: readonly string[] | undefined;
 }
 
 /** Trailers of a stream: the exact figures, under the names of the headers. */
-export function routerTrailers({ costNanoUsd, savingsNanoUsd, attempts, healed }: RouterTrailerFigures): Record<string, string> {
+export function routerTrailers({ provider, costNanoUsd, savingsNanoUsd, attempts, healed }: RouterTrailerFigures): Record<string, string> {
   return {
     'X-Router-Cost': formatUsd(costNanoUsd),
     'X-Router-Savings': formatSavings(savingsNanoUsd),
-    ...(attempts === undefined ? {} : { 'X-Router-Attempts': String(attempts) }),
+    ...(attempts === undefined ? {} : { 'X-Router-Provider': provider, 'X-Router-Attempts': String(attempts) }),
     ...(healed === undefined ? {} : { 'X-Router-Healed': formatHealed(healed) }),
   };
 }
@@ -63,7 +64,7 @@ export const STREAM_HEADERS: readonly string[] = ['Content-Type', 'text/event-st
 
 /** Of streams over HTTP/1.1: announces the trailers, with what is known at the end alone. */
 export function trailerHeader({ attempts, healed }: { readonly attempts: boolean; readonly healed: boolean }): readonly string[] {
-  return ['Trailer', `X-Router-Cost, X-Router-Savings${attempts ? ', X-Router-Attempts' : ''}${healed ? ', X-Router-Healed' : ''}`];
+  return ['Trailer', `X-Router-Cost, X-Router-Savings${attempts ? ', X-Router-Provider, X-Router-Attempts' : ''}${healed ? ', X-Router-Healed' : ''}`];
 }
 
 const IGNORED_NAME = /^[A-Za-z0-9_.-]{1,64}$/;

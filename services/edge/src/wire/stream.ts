@@ -24,7 +24,9 @@ export interface StreamWireOptions {
   readonly routedFrom: string;
   readonly includeUsage: boolean;
   readonly variant: Variant;
+  /** Empty or absent: the provider sent none. */
   readonly systemFingerprint?: string | undefined;
+  readonly serviceTier?: string | undefined;
   readonly framing: Framing;
 }
 
@@ -34,7 +36,7 @@ export interface StreamEnd {
   readonly provider: string;
   readonly costNanoUsd: bigint;
   readonly savingsNanoUsd: bigint;
-  /** For the trailers; undefined = the headers told them. */
+  /** For the trailers; undefined = the headers told them, and which provider answers. */
   readonly attempts?: number | undefined;
   /** Undefined = healing did not apply. */
   readonly healed?: readonly string[] | undefined;
@@ -54,9 +56,10 @@ export interface StreamWire {
 
 /** Renders the events of one stream; what all chunks share is encoded once. */
 export function createStreamWire(options: StreamWireOptions): StreamWire {
-  const { id, created, model, routedFrom, includeUsage, variant, systemFingerprint = '', framing } = options;
+  const { id, created, model, routedFrom, includeUsage, variant, systemFingerprint = '', serviceTier = '', framing } = options;
   const fingerprint = systemFingerprint === '' ? '' : `,"system_fingerprint":${JSON.stringify(systemFingerprint)}`;
-  const envelope = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)}${fingerprint}`;
+  const tier = serviceTier === '' ? '' : `,"service_tier":${JSON.stringify(serviceTier)}`;
+  const envelope = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)}${tier}${fingerprint}`;
   const prefix = Buffer.from(`${envelope},"choices":`);
   const suffix = Buffer.from(includeUsage ? ',"usage":null}\n\n' : '}\n\n');
 

@@ -1,7 +1,7 @@
 /** The HTTP side of one chat completion: headers, body or stream, trailers, hang-up. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
-import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
+import type { Body__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
@@ -42,6 +42,8 @@ export class HttpAnswer implements Answer {
   private readonly createdSeconds: number;
   private listener: ClientListener | undefined;
   private wire: StreamWire | undefined;
+  /** A chunk was given: all others name its model. Until then another attempt may answer, whatever the headers say. */
+  private hasChunk = false;
   /** Choices of this event-loop turn: they leave as one write when it ends. */
   private waiting: Uint8Array[] = [];
   /** Kept where the client asked to see it. */
@@ -91,6 +93,7 @@ export class HttpAnswer implements Answer {
 
   chunk(route: Route, choices: Uint8Array): void {
     this.open(route, route.attempts);
+    this.hasChunk = true;
     if (this.waiting.push(choices) === 1) process.nextTick(flush, this);
   }
 
@@ -149,8 +152,9 @@ export class HttpAnswer implements Answer {
     const { gate, clock, response, requestId, caller } = this.options;
     const own = errorOfRefusal(refusal, clock.nowMs());
     const error = isUncounted(refusal) ? gate.noteInvalid(caller, own) : own;
+    const last = refusal.kind === 'attempts' ? refusal.attempts.at(-1) : undefined;
     if (this.wire === undefined) gate.fail(response, requestId, error, caller, this.refusalMetadata(refusal));
-    else this.end(this.wire.error(this.take(), forVariant(error, caller.variant), settlement === undefined ? this.endOfNothing(refusal) : this.endOf(settlement)));
+    else this.end((this.hasChunk || last === undefined ? this.wire : this.wireOf(last.model)).error(this.take(), forVariant(error, caller.variant), settlement === undefined ? this.endOfNothing(refusal) : this.endOf(settlement)));
   }
 
   abandon(): void {
@@ -161,22 +165,32 @@ export class HttpAnswer implements Answer {
 
   /** The stream's wire; the first call sends the headers, with the number of attempts where it is known that no other follows. */
   private open(route: Route, attempts?: number): StreamWire {
-    if (this.wire !== undefined) return this.wire;
+    if (this.wire === undefined) this.sendHead(route, attempts);
+    else if (this.hasChunk) return this.wire;
+    this.wire = this.wireOf(route.model, route.head);
+    return this.wire;
+  }
+
+  private wireOf(model: string, head?: Head__Output): StreamWire {
     const { response, request, requestId, caller } = this.options;
-    const isChunked = response.req.httpVersion !== '1.0';
-    this.wire = createStreamWire({
+    return createStreamWire({
       id: requestId,
       created: this.createdSeconds,
-      model: route.model,
+      model,
       routedFrom: request.model,
       includeUsage: request.includeUsage,
       variant: caller.variant,
-      systemFingerprint: route.head?.systemFingerprint,
-      framing: isChunked ? CHUNKED : UNFRAMED,
+      systemFingerprint: head?.systemFingerprint,
+      serviceTier: head?.serviceTier,
+      framing: response.req.httpVersion === '1.0' ? UNFRAMED : CHUNKED,
     });
+  }
+
+  private sendHead(route: Route, attempts: number | undefined): void {
+    const { response, request } = this.options;
     const headers: HeaderList = [...STREAM_HEADERS];
     // HTTP/1.0, which old proxies speak, has neither chunks nor trailers, and node:http throws on announcing them.
-    if (isChunked) headers.push(...trailerHeader({ attempts: attempts === undefined, healed: healingTermsOf(request) !== undefined }));
+    if (response.req.httpVersion !== '1.0') headers.push(...trailerHeader({ attempts: attempts === undefined, healed: healingTermsOf(request) !== undefined }));
     this.attemptsAreTold = attempts !== undefined;
     this.addCommonHeaders(headers);
     addRouterHeaders(headers, { provider: route.provider, ...route.estimate(), basis: 'estimate', attempts, decisionId: route.decisionId, ignoredParams: request.ignoredParams });
@@ -184,7 +198,6 @@ export class HttpAnswer implements Answer {
     response.writeHead(200, headers);
     // The head announces chunks; from here on the wire frames them.
     response.chunkedEncoding = false;
-    return this.wire;
   }
 
   private addCommonHeaders(headers: HeaderList): void {
@@ -224,9 +237,9 @@ export class HttpAnswer implements Answer {
 
   private endOf(settlement: Settlement): StreamEnd {
     const { provider, end, healed } = settlement;
-    const figures = { costNanoUsd: BigInt(end.costNanoUsd), savingsNanoUsd: BigInt(end.savingsNanoUsd), attempts: this.attemptsAreTold ? undefined : settlement.attempts.length, healed };
+    const figures = { provider, costNanoUsd: BigInt(end.costNanoUsd), savingsNanoUsd: BigInt(end.savingsNanoUsd), attempts: this.attemptsAreTold ? undefined : settlement.attempts.length, healed };
     this.options.recorder?.end(figures.costNanoUsd, routerTrailers(figures));
-    return { ...figures, usage: usageOf(settlement), provider, routerMetadata: this.metadataOf(settlement) };
+    return { ...figures, usage: usageOf(settlement), routerMetadata: this.metadataOf(settlement) };
   }
 
   /** Of attempts that all failed: their client got nothing and pays nothing, whatever the headers guessed. Undefined = what it costs is not known. */
