@@ -145,6 +145,17 @@ describe('openai-chat request and answer', () => {
     expect(JSON.parse(body.toString())).toEqual({ model: 'm"1', stream: false, max_completion_tokens: 5, messages: [{ role: 'system', content: 'x' }], temperature: 1.5, random_seed: 7 });
   });
 
+  test.each<[string | null, object]>([
+    ['', { reasoning_content: 'so' }],
+    ['', { content: null, images: [] }],
+    [null, { content: null, refusal: 'No.' }],
+    [null, { content: null, function_call: { name: 'f', arguments: '{}' } }],
+    [null, { content: null, tool_calls: [{ id: 'c', function: { name: 'f', arguments: '{}' } }] }],
+  ])('content is %j where the message says %j', (content, message) => {
+    const result = readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ message, finish_reason: 'length' }] })), 's');
+    expect(result.ok && JSON.parse(Buffer.from(result.answer.choices).toString())).toMatchObject([{ message: { content } }]);
+  });
+
   test('content is null beside tool calls and arguments are text', () => {
     const result = readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ message: { content: '', tool_calls: [{ function: { name: 'f', arguments: { a: 1 } } }] }, finish_reason: 'stop' }] })), 's');
     expect(result.ok && JSON.parse(Buffer.from(result.answer.choices).toString())).toEqual([{ index: 0, message: { role: 'assistant', content: null, refusal: null, tool_calls: [{ id: 'call_s0', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }] }, logprobs: null, finish_reason: 'tool_calls' }]);

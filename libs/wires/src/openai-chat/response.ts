@@ -34,11 +34,17 @@ function readToolCalls(raw: unknown, seed: string): object[] {
   return calls;
 }
 
+/** Beside these and tool calls, content may be null; else it is a string, as in streams: a null could not be sent back. */
+const INSTEAD_OF_CONTENT = ['refusal', 'function_call', 'audio'] as const;
+
 function readChoice(raw: JsonObject, position: number, seed: string): ReadChoice {
   const message = isObject(raw['message']) ? raw['message'] : {};
   const { content, reasoning } = readContent(message['content']);
   const toolCalls = readToolCalls(message['tool_calls'], seed);
-  const fields = { content: toolCalls.length > 0 ? (content === '' ? null : (content ?? null)) : (content ?? null), refusal: null, ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...keptFields(message) };
+  const kept = keptFields(message);
+  const isSaidElsewhere = toolCalls.length > 0 || INSTEAD_OF_CONTENT.some((name) => kept[name] !== undefined);
+  const told = toolCalls.length > 0 && content === '' ? null : (content ?? (isSaidElsewhere ? null : ''));
+  const fields = { content: told, refusal: null, ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...kept };
   const finishReason = mapFinishReason(typeof raw['finish_reason'] === 'string' ? raw['finish_reason'] : 'stop', toolCalls.length > 0);
   return {
     canonical: {
