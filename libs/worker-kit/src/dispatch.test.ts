@@ -5,6 +5,8 @@ import { silentLog } from '@signalbox/runtime/log';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
+import { createAllowList } from '@signalbox/net-guard/allow-list';
+import { createDialer } from '@signalbox/net-guard/dialer';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { failure, type Failure } from '@signalbox/wires/canonical';
@@ -12,7 +14,7 @@ import { systemClock } from '@signalbox/runtime/clock';
 import { sse, startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { createCredentialPool } from './credentials.js';
-import { createDispatcher, type Dispatcher } from './dispatch.js';
+import { createDispatcher, type Dispatcher, type DispatchOptions } from './dispatch.js';
 import { createEndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, AttemptStart, Journal } from './journal.js';
 import { createWorkerMetrics } from './metrics.js';
@@ -44,7 +46,7 @@ describe('dispatch', () => {
   let clock: FakeClock;
   let upstream: Upstream;
   let dispatcher: Dispatcher;
-  let createOn: (time: Clock) => Dispatcher;
+  let createOn: (time: Clock, over?: Partial<DispatchOptions>) => Dispatcher;
   let log: string[];
   let starts: AttemptStart[];
   let ends: AttemptEnd[];
@@ -79,7 +81,7 @@ describe('dispatch', () => {
     const ordinary = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
     const adapter: ProviderAdapter = { ...ordinary, compose: (request, secret) => (request.providerModelId === 'unsendable' ? UNSENDABLE : ordinary.compose(request, secret)) };
     upstream = createUpstream(adapter.origin);
-    createOn = (time) => createDispatcher({
+    createOn = (time, over) => createDispatcher({
       adapter, upstream, journal, clock: time, log: silentLog,
       credentials: createCredentialPool(secrets.map((secret) => new Secret(secret)), time),
       breakers: createEndpointBreakers({ clock, origin: 'call_1', onProbe: () => undefined }),
@@ -91,6 +93,7 @@ describe('dispatch', () => {
       },
       observations: { observe: (attempt) => void observed.push(attempt), observeProbe: () => undefined, start: () => undefined, stop: () => undefined },
       metrics: createWorkerMetrics(createMetrics({ service: 'worker-fake', withProcessMetrics: false })),
+      ...over,
     });
     dispatcher = createOn(systemClock);
   });
@@ -125,6 +128,42 @@ describe('dispatch', () => {
     expect(provider.requests[0]?.headers['x-request-id']).toBe('chatcmpl-01JD8Z6T9M3W5R7V2K4X6B8N0Q/1');
     expect(provider.requests[0]?.headers.authorization).toBe('Bearer sk-secret-one');
     expect(JSON.parse(provider.requests[0]?.body ?? '')).toMatchObject({ model: 'fake-1', stream: true, stream_options: { include_usage: true } });
+  });
+
+  describe('usage that is hard to believe', () => {
+    const absurd = { prompt_tokens: 5_000, completion_tokens: 2, total_tokens: 5_002 };
+    const answer = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: absurd }), sse('[DONE]')] };
+    let lines: object[];
+    let watched: Partial<DispatchOptions>;
+    let alarmed: number;
+    beforeEach(() => {
+      lines = [];
+      alarmed = 0;
+      const metrics = createWorkerMetrics(createMetrics({ service: 'worker-fake', withProcessMetrics: false }));
+      watched = { log: { ...silentLog, warn: (line, fields = {}) => void lines.push({ line, ...fields }) }, metrics: { ...metrics, suspect: () => void (alarmed += 1) } };
+    });
+
+    test('is booked, flagged and counted each time, and told of once a minute', async () => {
+      dispatcher = createOn(clock, watched);
+      for (let attempt = 1; attempt <= 20; attempt += 1) {
+        provider.enqueue(answer);
+        await run(requestOf({ attempt }));
+      }
+      expect(ends.map(({ source, flags }) => [source, ...flags])).toEqual(Array<string[]>(20).fill(['PROVIDER', 'suspect']));
+      expect(alarmed).toBe(20);
+      expect(lines).toEqual([expect.objectContaining({ line: 'Usage figures are hard to believe.', provider: 'fake', model: 'fake-1', source: 'PROVIDER', booked_prompt: 5_000, own_prompt: 10, booked_output: 2 })]);
+    });
+
+    test('of an address of an account’s own alarms nobody else', async () => {
+      const own = createUpstream('http://127.0.0.1:1', createDialer({ allow: createAllowList([new URL(provider.origin).host]) }));
+      const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
+      dispatcher = createOn(clock, { ...watched, upstream: own, ownCredentials: { resolve: () => ({ adapter, pool: createCredentialPool([new Secret('sk-own')], clock), isAtOwnAddress: true }) } });
+      provider.enqueue(answer);
+      await run(requestOf({ byok: true, byokHandle: 'cred_1' }));
+      await own.close();
+      expect(ends.map(({ flags }) => flags)).toEqual([['suspect']]);
+      expect([alarmed, lines]).toEqual([0, []]);
+    });
   });
 
   describe('of prices with steps', () => {

@@ -4,7 +4,7 @@ import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { cardFor, completionTokens, type PriceStep } from '@signalbox/kernel/tokens';
+import { cardFor, completionTokens, promptTokens, type PriceStep } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
@@ -19,6 +19,7 @@ import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import type { ProviderAdapter } from './provider.js';
+import { rareWarning } from './rare-warning.js';
 import { endedAttributes, nameSpan } from './span.js';
 import type { Upstream } from './upstream.js';
 
@@ -138,6 +139,8 @@ function finishReasonOf(ending: Ending, attempt: Attempt): string {
 
 export function createDispatcher(options: DispatchOptions): Dispatcher {
   const { upstream, journal, observations, metrics, clock } = options;
+  const warnSuspect = rareWarning(options.log, clock, 'Usage figures are hard to believe.');
+  const warnUnasked = rareWarning(options.log, clock, 'A credential of an account could not be asked for.');
   let inFlight = 0;
   let draining = 0;
   const idleWaiters = new Set<() => void>();
@@ -167,7 +170,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     try {
       return byokHandle === '' ? undefined : await options.ownCredentials?.resolve(accountId, byokHandle, requestId);
     } catch (error) {
-      options.log.warn('A credential of an account could not be asked for.', { provider: options.adapter.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
+      warnUnasked({ provider: options.adapter.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
       return undefined;
     }
   };
@@ -305,9 +308,13 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.ttftMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
     metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);
-    if (charge.flags.includes('suspect')) {
+    // What an account's own address tells is flagged in its ledger, and no alarm of the operator's.
+    if (charge.flags.includes('suspect') && own?.isAtOwnAddress !== true) {
       metrics.suspect();
-      options.log.warn('Usage figures are hard to believe.', { provider: adapter.provider, request_id: request.requestId, told_output: completionTokens(charge.tokens), own_output: Math.ceil(seen.outputBytes / BYTES_PER_TOKEN) });
+      warnSuspect({
+        provider: adapter.provider, model: request.providerModelId, request_id: request.requestId, source: charge.source, booked_prompt: promptTokens(charge.tokens), own_prompt: seen.promptTokens,
+        booked_output: completionTokens(charge.tokens), own_output: Math.ceil(seen.outputBytes / BYTES_PER_TOKEN),
+      });
     }
     // An attempt that the caller gave up says nothing about the endpoint; nor does what an account's own credential or address fails at.
     const tells = own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;

@@ -7,6 +7,7 @@ import type { CredentialPool } from './credentials.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
+import { rareWarning } from './rare-warning.js';
 import type { Upstream, UpstreamCall } from './upstream.js';
 
 /** Providers take up to a minute for one picture of the dearest kind. */
@@ -34,6 +35,7 @@ type Exchanged = { readonly kind: 'whole'; readonly status: number; readonly hea
 const failedMessage = (reason: Failure): Failed => ({ class: reason.class, status: reason.status, retryAfterMs: reason.retryAfterMs, publicMessage: reason.publicMessage, publicParam: reason.publicParam, retryable: reason.retryable });
 
 export function createImageMaker({ adapter: operators, upstream, credentials: shared, ownCredentials, metrics, clock, log }: ImageMakerOptions): MakeImages {
+  const warnUnasked = rareWarning(log, clock, 'A credential of an account could not be asked for.');
   const exchange = (request: UpstreamRequest, requestId: string, signal: AbortSignal): Promise<Exchanged> =>
     new Promise((resolve) => {
       let status = 0;
@@ -79,7 +81,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
     try {
       return byokHandle === '' ? undefined : await ownCredentials?.resolve(accountId, byokHandle);
     } catch (error) {
-      log.warn('A credential of an account could not be asked for.', { provider: operators.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
+      warnUnasked({ provider: operators.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
       return undefined;
     }
   };
