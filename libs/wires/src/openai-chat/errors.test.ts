@@ -43,6 +43,11 @@ describe('refusals as hosts write them', () => {
     ['openrouter: moderation', 403, { error: { code: 403, message: 'Your input was flagged by moderation', metadata: { reasons: ['violence'] } } }, 'CONTENT_POLICY'],
     ['openrouter: host down', 502, { error: { code: 502, message: 'Provider returned error' } }, 'PROVIDER_ERROR'],
     ['perplexity: a page', 401, '<html>401 Authorization Required</html>', 'CREDENTIAL'],
+    ['xai: length', 400, { code: 'Client specified an invalid argument', error: "This model's maximum prompt length is 131072 but the request contains 136973 tokens." }, 'CONTEXT_LENGTH'],
+    ['moonshot: length', 400, { error: { message: 'Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)', type: 'invalid_request_error' } }, 'CONTEXT_LENGTH'],
+    ['together: length, of the tokens that may be generated too', 400, { error: { message: 'Input validation error: `inputs` tokens + `max_new_tokens` must be <= 40960. Given: 38984 `inputs` tokens and 2048 `max_new_tokens`', type: 'invalid_request_error', param: 'max_tokens', code: null } }, 'CONTEXT_LENGTH'],
+    ['llama.cpp: length', 400, { error: { code: 400, message: 'the request exceeds the available context size, try increasing it', type: 'exceed_context_size_error' } }, 'CONTEXT_LENGTH'],
+    ['fireworks: suspended', 412, { error: { object: 'error', type: 'invalid_request_error', code: 'PRECONDITION_FAILED', message: 'Account acme-inc is suspended, possibly due to reaching the monthly spending limit or failure to pay past invoices.' } }, 'CREDENTIAL'],
     ['vllm: length', 400, { object: 'error', message: "This model's maximum context length is 4096 tokens", type: 'BadRequestError', param: null, code: 400 }, 'CONTEXT_LENGTH'],
     ['google: key', 400, [{ error: { code: 400, message: 'API key not valid. Please pass a valid API key.', status: 'INVALID_ARGUMENT' } }], 'CREDENTIAL'],
     ['openai: hard limit', 400, { error: { message: 'Billing hard limit has been reached', type: 'invalid_request_error', param: null, code: 'billing_hard_limit_reached' } }, 'CREDENTIAL'],
@@ -69,6 +74,17 @@ describe('refusals as hosts write them', () => {
     const failure = refusal(status, body);
     expect([failure.class, failure.status]).toEqual([expected, status]);
     if (!['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY'].includes(expected)) expect(failure.publicMessage).toBe('');
+  });
+
+  test.each<[string, unknown, boolean]>([
+    ['groq: a call that the model wrote wrongly', { error: { message: 'tool call validation failed: parameters for tool f did not match schema', type: 'invalid_request_error', code: 'tool_use_failed', failed_generation: 'secret' } }, true],
+    ['groq: no JSON', { error: { message: "Failed to generate JSON. Please adjust your prompt. See 'failed_generation' for more details.", type: 'invalid_request_error', code: 'json_validate_failed' } }, true],
+    ['openai: not with this model', { error: { message: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.", type: 'invalid_request_error', param: 'temperature', code: 'unsupported_value' } }, true],
+    ['vllm: started without tools', { object: 'error', message: 'Tool choice "auto" is not supported by this server', type: 'BadRequestError', param: null, code: 400 }, true],
+    ['a mistake of the client\'s', { error: { message: 'Invalid schema for response_format', type: 'invalid_request_error', code: 'invalid_json_schema' } }, false],
+    ['a client that says a code', { error: { message: "Invalid value: 'tool_use_failed'.", type: 'invalid_request_error', code: 'invalid_value' } }, false],
+  ])('%s: elsewhere it may be taken', (_name, body, isRetryable) => {
+    expect(refusal(400, body)).toMatchObject({ class: 'BAD_REQUEST', retryable: isRetryable });
   });
 
   test.each<[string, unknown, FailureClass]>([

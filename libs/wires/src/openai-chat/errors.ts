@@ -11,7 +11,8 @@ export interface Refusal {
 
 const BODY_BYTES_MAX = 65_536;
 const PUBLIC_MESSAGE_CHARS_MAX = 300;
-const CONTEXT = /context[ _](?:length|window)|maximum context|too many (?:input )?tokens|prompt is too long|input is too long|exceeds max length|range of input length|reduce the length/i;
+/** xAI says `maximum prompt length`, Moonshot `model token limit`, llama.cpp `context size`, Together names `max_new_tokens`. */
+const CONTEXT = /context[ _](?:length|window|size)|maximum (?:context|prompt length)|model token limit|max length exceeded|tokens \+ `?max_new_tokens|too many (?:input )?tokens|prompt is too long|input is too long|exceeds max length|range of input length|reduce the length/i;
 const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content/i;
 const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|billing_(?:hard_limit|not_active)|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
 const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|invalid)|api_key_invalid/i;
@@ -23,6 +24,10 @@ const TOO_DEAR = /^This request requires more credits, or fewer max_tokens\. You
 const OF_A_MODEL = /(?:\b|_)model(?!s?\.\w)|deployment/i;
 const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
 const OVERLOAD = /overloaded|unavailable|server[ _]error|capacity|timeout/i;
+/** One model's or host's lack, not a mistake of the client's. */
+const LACK = /(?:not|n't) support(?:ed)?\b|unsupported_(?:parameter|value)\b/i;
+/** Groq's codes for an answer that its model wrote wrongly: not a call of the tools, or not the JSON, that it was asked for. */
+const MISWRITTEN = /\b(?:tool_use_failed|json_validate_failed|output_parse_failed)\b/;
 const NO_MODEL = /model[ _]not[ _](?:found|exist)|deploymentnotfound|does not exist|unknown model/i;
 
 const PUBLIC_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
@@ -91,7 +96,8 @@ export function classifyFacts(status: number, facts: ErrorFacts | undefined): Fa
   const text = facts?.text ?? '';
   if (status === 403 && facts !== undefined) return classifyForbidden(facts);
   if (status === 402 && facts !== undefined && TOO_DEAR.test(facts.message)) return 'NOT_FOUND';
-  if (status === 401 || status === 402 || status === 403) return 'CREDENTIAL';
+  // 412: Fireworks of an account that is suspended, by its name; no request of ours has conditions.
+  if (status === 401 || status === 402 || status === 403 || status === 412) return 'CREDENTIAL';
   if (status === 429) return NO_CREDIT.test(text) ? 'CREDENTIAL' : 'RATE_LIMITED';
   if (status === 404 || status === 405 || status === 410) return 'NOT_FOUND';
   // 408, 409, 425: try again; 498: Groq's capacity code; 3xx: redirects are never followed.
@@ -120,7 +126,9 @@ export function failureOf(failureClass: FailureClass, status: number, retryAfter
 }
 
 function build(failureClass: FailureClass, status: number, retryAfterMs: number, facts: ErrorFacts | undefined): Failure {
-  return failureOf(failureClass, status, retryAfterMs, facts?.message ?? '', facts?.param ?? '');
+  const told = failureOf(failureClass, status, retryAfterMs, facts?.message ?? '', facts?.param ?? '');
+  const isOfOne = failureClass === 'BAD_REQUEST' && facts !== undefined && (LACK.test(facts.text) || MISWRITTEN.test(facts.code));
+  return isOfOne ? { ...told, retryable: true } : told;
 }
 
 /** Whole milliseconds within 0…RETRY_AFTER_MS_MAX; 0 for what is no number. */
