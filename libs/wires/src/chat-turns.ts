@@ -27,6 +27,7 @@ export interface MediaPart {
 export type UserPart = TextPart | MediaPart;
 
 export interface TurnCall {
+  /** Of no other call of the conversation, unless it is empty. */
   readonly id: string;
   readonly name: string;
   /** JSON text as the model wrote it; may be empty or malformed. */
@@ -38,8 +39,8 @@ export interface TurnCall {
 export type Turn =
   | { readonly role: 'system'; readonly text: string; readonly isCacheEnd: boolean }
   | { readonly role: 'user'; readonly parts: readonly UserPart[] }
-  | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly TurnCall[]; readonly message: JsonObject }
-  | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly text: string };
+  | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly TurnCall[]; readonly message: JsonObject; readonly isCacheEnd: boolean }
+  | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly text: string; readonly isCacheEnd: boolean };
 
 const NO_EXTRA: JsonObject = {};
 
@@ -48,6 +49,7 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 export const extraOf = (holder: JsonObject): JsonObject => (isObject(holder['extra_content']) ? holder['extra_content'] : NO_EXTRA);
 
 const hasCacheControl = (part: JsonObject): boolean => isObject(part['cache_control']);
+const endsInCache = (content: unknown): boolean => listOf(content).some((part) => isObject(part) && hasCacheControl(part));
 
 /** Text of a string or of text (and refusal) parts, joined. */
 export function plainText(content: unknown): string {
@@ -103,27 +105,63 @@ function callsOf(message: JsonObject, position: number): readonly TurnCall[] {
   return [...calls, { id: `call_fn_${String(position)}`, name: textOf(older['name']), arguments: textOf(older['arguments']), extra: NO_EXTRA }];
 }
 
+interface CallRegister {
+  /** Calls of one turn, under ids that no earlier call has. */
+  enter(calls: readonly TurnCall[]): readonly TurnCall[];
+  /** The call that a result answers, by the id that the client knows it under; empty = the last one. */
+  answered(id: string): TurnCall | undefined;
+}
+
+/** Some models number the calls of each answer anew, and hosts that hold ids to be unique refuse the second of a name. */
+function createCallRegister(): CallRegister {
+  const taken = new Set<string>();
+  /** Calls by the client's id, of the turn that used it last; those before the last go with their answer. */
+  const waiting = new Map<string, TurnCall[]>();
+  let last: TurnCall | undefined;
+  const ownId = (id: string): string => {
+    let own = id;
+    for (let copy = 2; taken.has(own); copy += 1) own = `${id}_${String(copy)}`;
+    return own;
+  };
+  return {
+    enter: (calls) => {
+      for (const { id } of calls) waiting.delete(id);
+      return calls.map((told) => {
+        const call = { ...told, id: told.id === '' ? '' : ownId(told.id) };
+        taken.add(call.id);
+        const same = waiting.get(told.id);
+        if (same === undefined) waiting.set(told.id, [call]);
+        else same.push(call);
+        last = call;
+        return call;
+      });
+    },
+    answered: (id) => {
+      if (id === '') return last;
+      const calls = waiting.get(id) ?? [];
+      return calls.length > 1 ? calls.shift() : calls[0];
+    },
+  };
+}
+
 /** Throws Unsendable on media that are not what they say. */
 export function readTurns(messages: unknown): readonly Turn[] {
-  const names = new Map<string, string>();
-  let lastId = '';
+  const register = createCallRegister();
   return listOf(messages).flatMap((message, index): Turn[] => {
     if (!isObject(message)) return [];
     switch (message['role']) {
       case 'system':
       case 'developer':
-        return [{ role: 'system', text: plainText(message['content']), isCacheEnd: listOf(message['content']).some((part) => isObject(part) && hasCacheControl(part)) }];
+        return [{ role: 'system', text: plainText(message['content']), isCacheEnd: endsInCache(message['content']) }];
       case 'user':
         return [{ role: 'user', parts: userParts(message['content'], `messages.[${String(index)}].content`) }];
-      case 'assistant': {
-        const calls = callsOf(message, index);
-        for (const call of calls) names.set((lastId = call.id), call.name);
-        return [{ role: 'assistant', text: plainText(message['content']) || textOf(message['refusal']), calls, message }];
-      }
+      case 'assistant':
+        return [{ role: 'assistant', text: plainText(message['content']) || textOf(message['refusal']), calls: register.enter(callsOf(message, index)), message, isCacheEnd: endsInCache(message['content']) }];
       case 'tool':
       case 'function': {
-        const callId = textOf(message['tool_call_id']) || lastId;
-        return [{ role: 'tool', callId, name: names.get(callId) ?? textOf(message['name']), text: plainText(message['content']) }];
+        const told = textOf(message['tool_call_id']);
+        const call = register.answered(told);
+        return [{ role: 'tool', callId: call?.id ?? told, name: call?.name ?? textOf(message['name']), text: plainText(message['content']), isCacheEnd: endsInCache(message['content']) }];
       }
       default:
         return [];

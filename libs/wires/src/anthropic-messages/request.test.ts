@@ -112,6 +112,31 @@ describe('turns', () => {
     expect(draftMessages(input, ANTHROPIC).body(new Map()).toString()).toContain('"input":{"n":12345678901234567890}');
   });
 
+  test('ids that come again are told apart, with their results: the wire refuses the second of a name', () => {
+    const messages = [
+      ...HELLO,
+      { role: 'assistant', content: null, tool_calls: [call('call_0', 'f', '{}'), call('call_0', 'g', '{}')] },
+      { role: 'tool', tool_call_id: 'call_0', content: 'of f' },
+      { role: 'tool', tool_call_id: 'call_0', content: 'of g' },
+      { role: 'assistant', content: null, tool_calls: [call('call_0', 'h', '{}'), call('call_1', 'f', '{}')] },
+      { role: 'tool', tool_call_id: 'call_1', content: 'of f again' },
+      { role: 'tool', tool_call_id: 'call_0', content: 'of h' },
+    ];
+    expect(turns(messages)).toMatchObject([
+      {},
+      { content: [{ id: 'call_0', name: 'f' }, { id: 'call_0_2', name: 'g' }] },
+      { content: [{ tool_use_id: 'call_0', content: 'of f' }, { tool_use_id: 'call_0_2', content: 'of g' }] },
+      { content: [{ id: 'call_0_3', name: 'h' }, { id: 'call_1', name: 'f' }] },
+      { content: [{ tool_use_id: 'call_1', content: 'of f again' }, { tool_use_id: 'call_0_3', content: 'of h' }] },
+    ]);
+  });
+
+  test('white space ends no prefill, whatever stands behind it', () => {
+    for (const behind of [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: ' ' }]) {
+      expect(turns([...HELLO, { role: 'assistant', content: 'Yes, \n' }, behind])).toMatchObject([{}, { role: 'assistant', content: [{ type: 'text', text: 'Yes,' }] }]);
+    }
+  });
+
   test.each([
     ['[1]', { arguments: '[1]' }],
     ['{broken', { arguments: '{broken' }],
@@ -147,6 +172,15 @@ describe('turns', () => {
     expect(sent).toMatchObject({ system: [{ type: 'text', text: 'S' }] });
     expect(JSON.stringify(sent).match(/"cache_control":\{"type":"ephemeral"\}/g)).toHaveLength(4);
     expect(JSON.stringify(sent['system'])).not.toContain('cache_control');
+  });
+
+  test('marks of the prompt cache are kept in answers and results, where a loop of tools has them', () => {
+    const content = (text: string): object => ({ content: [{ type: 'text', text, cache_control: { type: 'ephemeral' } }] });
+    expect(turns([...HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '{}')], ...content('Let me see.') }, { role: 'tool', tool_call_id: 'a', ...content('4') }])).toMatchObject([
+      {},
+      { content: [{ type: 'text', cache_control: { type: 'ephemeral' } }, { type: 'tool_use' }] },
+      { content: [{ type: 'tool_result', content: '4', cache_control: { type: 'ephemeral' } }] },
+    ]);
   });
 });
 

@@ -72,11 +72,11 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, takesUrls
 
 function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string, format: ThoughtFormat): Block[] {
   const calls = turn.calls.map((call) => ({ type: 'tool_use', id: idOf(call.id), name: call.name, input: argumentsObject(call.arguments) }));
-  return [...thinkingBlocks(turn.message, format).map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text), ...calls.map((said) => ({ said, isCacheEnd: false }))];
+  return [...thinkingBlocks(turn.message, format).map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text, turn.isCacheEnd), ...calls.map((said) => ({ said, isCacheEnd: false }))];
 }
 
-function resultBlock(id: string, text: string): Block {
-  return { said: { type: 'tool_result', tool_use_id: id, ...(text === '' ? {} : { content: text }) }, isCacheEnd: false };
+function resultBlock(id: string, { text, isCacheEnd }: Turn & { readonly role: 'tool' }): Block {
+  return { said: { type: 'tool_result', tool_use_id: id, ...(text === '' ? {} : { content: text }) }, isCacheEnd };
 }
 
 export interface HostTerms {
@@ -99,7 +99,7 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, { takesUrls, though
   };
   for (const turn of turns) {
     if (turn.role === 'tool') {
-      messageOf('user').blocks.splice(results, 0, resultBlock(idOf(turn.callId), turn.text));
+      messageOf('user').blocks.splice(results, 0, resultBlock(idOf(turn.callId), turn));
       results += 1;
       continue;
     }
@@ -117,15 +117,19 @@ function createMarker(blocks: readonly Block[]): (block: Block) => JsonObject {
 }
 
 /** A prefill that ends in white space is refused there. */
-function trimPrefill(turns: readonly Turn[]): readonly Turn[] {
-  const last = turns.at(-1);
-  return last?.role === 'assistant' && last.calls.length === 0 ? [...turns.slice(0, -1), { ...last, text: last.text.trimEnd() }] : turns;
+function trimPrefill(messages: readonly Message[]): void {
+  const last = messages.at(-1);
+  const block = last?.role === 'assistant' ? last.blocks.pop() : undefined;
+  if (block === undefined) return;
+  const { text } = block.said;
+  last?.blocks.push(typeof text === 'string' ? { ...block, said: { ...block.said, text: text.trimEnd() } } : block);
 }
 
 /** Throws Unsendable. `fetched` holds what `isSentAsUrl` says no to. Words of the system alone become the user's: there must be someone to answer. */
 export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, host: HostTerms): Conversation {
   let system = turns.flatMap((turn) => (turn.role === 'system' ? textBlocks(turn.text, turn.isCacheEnd) : []));
-  let messages = join(trimPrefill(turns), fetched, host);
+  let messages = join(turns, fetched, host);
+  trimPrefill(messages);
   if (messages.length === 0 && system.length > 0) {
     messages = [{ role: 'user', blocks: system.slice(-1) }];
     system = system.slice(0, -1);

@@ -92,6 +92,22 @@ describe('turns', () => {
     expect(JSON.stringify(messagesOf(messages))).not.toContain('cachePoint');
   });
 
+  test('a cache point stands behind the result that ends in one, not in it', () => {
+    const messages = [...HI, { role: 'assistant', content: null, tool_calls: [call('call_1')] }, { role: 'tool', tool_call_id: 'call_1', content: [{ type: 'text', text: '4', cache_control: { type: 'ephemeral' } }] }];
+    expect((body({ messages, tools: TOOLS }, { providerModelId: CLAUDE })['messages'] as { content: unknown }[])[2]?.content).toEqual([{ toolResult: { toolUseId: 'call_1', content: [{ text: '4' }] } }, { cachePoint: { type: 'default' } }]);
+  });
+
+  test('ids that come again are told apart', () => {
+    const round = (answer: string) => [{ role: 'assistant', content: null, tool_calls: [call('0')] }, { role: 'tool', tool_call_id: '0', content: answer }];
+    expect(body({ messages: [...HI, ...round('1'), ...round('2')], tools: TOOLS })['messages']).toMatchObject([
+      {},
+      { content: [{ toolUse: { toolUseId: '0' } }] },
+      { content: [{ toolResult: { toolUseId: '0', content: [{ text: '1' }] } }] },
+      { content: [{ toolUse: { toolUseId: '0_2' } }] },
+      { content: [{ toolResult: { toolUseId: '0_2', content: [{ text: '2' }] } }] },
+    ]);
+  });
+
   test('nothing but blanks is the client’s mistake', () => {
     expect(() => text({ messages: [{ role: 'user', content: ' ' }] })).toThrow(Unsendable);
   });

@@ -50,14 +50,14 @@ interface Renderer {
 
 const IN_WORDS: Renderer = {
   call: ({ name, arguments: args }) => textBlocks(`[I called the tool ${name} with ${args.trim() === '' ? '{}' : args}]`),
-  result: ({ name, text }) => textBlocks(`[The tool ${name} answered: ${text}]`),
+  result: ({ name, text, isCacheEnd }) => textBlocks(`[The tool ${name} answered: ${text}]`, isCacheEnd),
 };
 
 function asTools(): Renderer {
   const idOf = createCallIds(CALL_ID_CHARS_MAX);
   return {
     call: ({ id, name, arguments: args }) => [plain({ toolUse: { toolUseId: idOf(id), name, input: argumentsObject(args) } })],
-    result: ({ callId, text }) => [plain({ toolResult: { toolUseId: idOf(callId), content: textBlocks(text).map(({ json }) => json) } })],
+    result: ({ callId, text, isCacheEnd }) => [{ json: { toolResult: { toolUseId: idOf(callId), content: textBlocks(text).map(({ json }) => json) } }, isCacheEnd }],
   };
 }
 
@@ -87,7 +87,7 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools, takesTh
   for (const turn of turns) {
     if (turn.role === 'user') say('user', userBlocks(turn.parts, fetched, nameOf));
     else if (turn.role === 'tool') say('user', renderer.result(turn), true);
-    else if (turn.role === 'assistant') say('assistant', [...(takesThought && (hasTools || turn.calls.length === 0) ? thoughtBlocks(turn.message).map(plain) : []), ...textBlocks(turn.text), ...turn.calls.flatMap((call) => renderer.call(call))]);
+    else if (turn.role === 'assistant') say('assistant', [...(takesThought && (hasTools || turn.calls.length === 0) ? thoughtBlocks(turn.message).map(plain) : []), ...textBlocks(turn.text, turn.isCacheEnd), ...turn.calls.flatMap((call) => renderer.call(call))]);
   }
   return messages;
 }
@@ -99,15 +99,18 @@ function withWords({ role, blocks }: Message): Message {
 }
 
 /** A prefill that ends in white space is refused there. */
-function trimPrefill(turns: readonly Turn[]): readonly Turn[] {
-  const last = turns.at(-1);
-  return last?.role === 'assistant' && last.calls.length === 0 ? [...turns.slice(0, -1), { ...last, text: last.text.trimEnd() }] : turns;
+function trimPrefill(messages: readonly Message[]): void {
+  const last = messages.at(-1);
+  const block = last?.role === 'assistant' ? last.blocks.pop() : undefined;
+  if (block === undefined) return;
+  last?.blocks.push('text' in block.json && typeof block.json.text === 'string' ? { ...block, json: { text: block.json.text.trimEnd() } } : block);
 }
 
 /** Throws Unsendable. Words of the system alone become the user's: there must be someone to answer. */
 export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, options: ConversationOptions): Conversation {
   let system = turns.flatMap((turn) => (turn.role === 'system' ? textBlocks(turn.text, turn.isCacheEnd) : []));
-  let messages = join(trimPrefill(turns), fetched, options).map(withWords);
+  let messages = join(turns, fetched, options).map(withWords);
+  trimPrefill(messages);
   if (messages.length === 0) {
     messages = [{ role: 'user', blocks: system.slice(-1) }];
     system = system.slice(0, -1);
