@@ -218,6 +218,7 @@ describe('errors', () => {
     [400, { error: { code: 400, message: "Invalid value at 'generation_config.thinking_config.thinking_level', \"billing account invalid_api_key\"", status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', false],
     [400, { error: { code: 400, message: 'The input token count (1048600) exceeds the maximum number of tokens allowed (1048576).', status: 'INVALID_ARGUMENT' } }, 'CONTEXT_LENGTH', true],
     [400, { error: { code: 400, message: 'The prompt could not be submitted: it violates our Responsible AI practices.', status: 'INVALID_ARGUMENT' } }, 'CONTENT_POLICY', false],
+    [400, { error: { code: 400, message: 'Requests ending with a model turn are not supported.', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],
     [400, { error: { code: 400, message: 'Multiple candidates is not enabled for this model', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],
     [400, { error: { code: 400, message: 'Invalid value at generation_config.top_p.', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', false],
     [404, { error: { code: 404, message: 'models/x is not found for API version v1beta.', status: 'NOT_FOUND' } }, 'NOT_FOUND', true],

@@ -66,6 +66,41 @@ describe('messages', () => {
     expect(parts.map((part) => part.thoughtSignature)).toEqual([signature, undefined]);
   });
 
+  test('results stand right behind their calls, alone, and neighbouring turns of the model are one', () => {
+    const body = compose({
+      messages: [
+        ...HI,
+        { role: 'assistant', content: 'Let me see.' },
+        { role: 'assistant', content: null, tool_calls: [call('c1', 'f', '{}'), call('c2', 'g', '{}')] },
+        { role: 'tool', tool_call_id: 'c1', content: 'one' },
+        { role: 'user', content: 'Hurry.' },
+        { role: 'tool', tool_call_id: 'c2', content: 'two' },
+        { role: 'assistant', content: 'So' },
+        { role: 'assistant', content: ' it is.' },
+        ...HI,
+      ],
+    }, { model: 'gemini-2.5-flash', withCallIds: false });
+    expect(body['contents']).toEqual([
+      { role: 'user', parts: [{ text: 'Hi' }] },
+      { role: 'model', parts: [{ text: 'Let me see.' }, { functionCall: { name: 'f', args: {} } }, { functionCall: { name: 'g', args: {} } }] },
+      { role: 'user', parts: [{ functionResponse: { name: 'f', response: { output: 'one' } } }, { functionResponse: { name: 'g', response: { output: 'two' } } }] },
+      { role: 'user', parts: [{ text: 'Hurry.' }] },
+      { role: 'model', parts: [{ text: 'So' }, { text: ' it is.' }] },
+      { role: 'user', parts: [{ text: 'Hi' }] },
+    ]);
+  });
+
+  test('turns and parts that say nothing are left out', () => {
+    const messages = [{ role: 'system', content: '' }, { role: 'user', content: [{ type: 'text', text: '' }, { type: 'text', text: 'a' }] }, { role: 'assistant', content: '' }, { role: 'user', content: '' }];
+    expect(compose({ messages })).toEqual({ contents: [{ role: 'user', parts: [{ text: 'a' }] }] });
+    expect(() => draft({ messages: [{ role: 'system', content: '' }, { role: 'user', content: '' }] }).body(new Map())).toThrow(expect.objectContaining({ failure: expect.objectContaining({ class: 'BAD_REQUEST', publicParam: 'messages', retryable: false }) }));
+  });
+
+  test('a conversation that begins with calls has someone to make them for', () => {
+    const body = compose({ messages: [{ role: 'assistant', content: null, tool_calls: [call('c1', 'f', '{}')] }, { role: 'tool', tool_call_id: 'c1', content: '4' }] });
+    expect(body['contents']).toMatchObject([{ role: 'user', parts: [{ text: 'Continue.' }] }, { role: 'model' }, { role: 'user' }]);
+  });
+
   test('Vertex matches results by name alone', () => {
     const body = compose({ messages: [...HI, { role: 'assistant', tool_calls: [call('c1', 'f', '{}')] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }] }, { withCallIds: false });
     expect(JSON.stringify(body)).not.toContain('c1');
@@ -166,6 +201,14 @@ describe('schema', () => {
     ['nullable types', { type: ['string', 'null'] }, { type: 'STRING', nullable: true }],
     ['anyOf with null', { anyOf: [{ type: 'string' }, { type: 'null' }] }, { type: 'STRING', nullable: true }],
     ['anyOf', { anyOf: [{ type: 'string' }, { type: 'integer' }] }, { anyOf: [{ type: 'STRING' }, { type: 'INTEGER' }] }],
+    [
+      'anyOf with words of its own, which Vertex takes in its members alone',
+      { title: 'Weight', description: 'In kg.', default: null, anyOf: [{ type: 'number', description: 'Exact.' }, { type: 'string' }, { type: 'null' }] },
+      { anyOf: [{ type: 'NUMBER', title: 'Weight', nullable: true, description: 'In kg. Exact.' }, { type: 'STRING', title: 'Weight', nullable: true, description: 'In kg.' }] },
+    ],
+    ['anyOf of one, and null', { description: 'd', anyOf: [{ type: 'string', maxLength: 3 }, { type: 'null' }] }, { type: 'STRING', maxLength: 3, nullable: true, description: 'd' }],
+    ['anyOf in anyOf', { anyOf: [{ anyOf: [{ type: 'string' }, { type: 'integer' }] }, { type: 'boolean' }, { type: 'null' }] }, { anyOf: [{ type: 'STRING', nullable: true }, { type: 'INTEGER', nullable: true }, { type: 'BOOLEAN', nullable: true }] }],
+    ['anyOf beside the type that all have', { type: 'string', anyOf: [{ type: 'string', minLength: 1 }, { type: 'string', format: 'date-time' }] }, { anyOf: [{ type: 'STRING', minLength: 1 }, { type: 'STRING', format: 'date-time' }] }],
     ['enum and const of strings', { type: 'array', items: { type: 'string', const: 'a' } }, { type: 'ARRAY', items: { type: 'STRING', enum: ['a'] } }],
     ['references', { type: 'object', properties: { p: { $ref: '#/$defs/P', description: 'd' } }, $defs: { P: { type: 'number', minimum: 0 } } }, { type: 'OBJECT', properties: { p: { type: 'NUMBER', minimum: 0, description: 'd' } } }],
     ['formats it does not know are left out', { type: 'string', format: 'uuid' }, { type: 'STRING' }],
@@ -175,6 +218,8 @@ describe('schema', () => {
   });
 
   test.each([
+    ['anyOf beside a bound of all', { anyOf: [{ type: 'string' }, { type: 'integer' }], minLength: 2 }],
+    ['anyOf beside another type', { type: 'array', items: { type: 'string' }, anyOf: [{ type: 'string' }, { type: 'integer' }] }],
     ['recursion', { $ref: '#/$defs/N', $defs: { N: { type: 'object', properties: { next: { $ref: '#/$defs/N' } } } } }],
     ['oneOf', { oneOf: [{ type: 'string' }] }],
     ['several types', { type: ['string', 'integer'] }],

@@ -1,12 +1,13 @@
 /** The body of generateContent and streamGenerateContent. */
-import { failure, isObject, type JsonObject } from '../canonical.js';
+import { isObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool, type ToolChoice } from '../chat-request.js';
-import { extraOf, mediaReferences, type Turn, type TurnCall, type UserPart } from '../chat-turns.js';
+import { mediaReferences } from '../chat-turns.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { RawJson, rawObject, writeJson } from '../raw-json.js';
-import { Unsendable } from '../unsendable.js';
+import { writeJson } from '../raw-json.js';
+import { badInput } from '../unsendable.js';
 import { toOpenApiSchema } from './schema.js';
 import { thinkingOf } from './thinking.js';
+import { renderTurns } from './turns.js';
 
 export interface GenerateContentOptions {
   /** Send the ids of calls with their results; Vertex matches them by name and order alone. */
@@ -20,82 +21,11 @@ export interface GenerateContentDraft {
   body(fetched: FetchedMedia): Buffer;
 }
 
-/** Google's documented stand-in where a client did not send a signature back; without one a call in the history is refused. */
-const NO_SIGNATURE = 'skip_thought_signature_validator';
 const INT32_BITS = 32;
 
 /** Major version of a Gemini model; 0 for others. */
 export function geminiMajor(model: string): number {
   return Number(/^(?:models\/)?gemini-(\d+)/.exec(model)?.[1] ?? 0);
-}
-
-function signatureOf(extra: JsonObject): string {
-  const google = extra['google'];
-  const signature = isObject(google) ? google['thought_signature'] : undefined;
-  return typeof signature === 'string' ? signature : '';
-}
-
-/** Both sides want objects; what is none goes in as a member. */
-const objectOf = (text: string, member: string): RawJson | JsonObject => (text.trim() === '' ? {} : (rawObject(text) ?? { [member]: jsonValue(text) }));
-
-function jsonValue(text: string): unknown {
-  try {
-    JSON.parse(text);
-    return new RawJson(text);
-  } catch {
-    return text;
-  }
-}
-
-function userPart(part: UserPart, fetched: FetchedMedia): object {
-  if (part.type === 'text') return { text: part.text };
-  const media = part.source.kind === 'inline' ? part.source : fetched.get(part.source.url);
-  if (media === undefined) throw new Unsendable(failure('BAD_REQUEST'));
-  return { inlineData: { mimeType: media.mediaType, data: media.base64 } };
-}
-
-function callPart(call: TurnCall, signature: string, { withCallIds }: GenerateContentOptions): object {
-  return { functionCall: { ...(withCallIds ? { id: call.id } : {}), name: call.name, args: objectOf(call.arguments, 'value') }, ...(signature === '' ? {} : { thoughtSignature: signature }) };
-}
-
-function modelParts(turn: Turn & { readonly role: 'assistant' }, needsSignature: boolean, options: GenerateContentOptions): readonly object[] {
-  const ofMessage = signatureOf(extraOf(turn.message));
-  const text = turn.text === '' && ofMessage === '' ? [] : [{ text: turn.text, ...(ofMessage === '' ? {} : { thoughtSignature: ofMessage }) }];
-  // Of parallel calls only the first is signed.
-  const calls = turn.calls.map((call, position) => callPart(call, signatureOf(call.extra) || (needsSignature && position === 0 ? NO_SIGNATURE : ''), options));
-  const parts = [...text, ...calls];
-  return parts.length === 0 ? [{ text: '' }] : parts;
-}
-
-/** Results that follow one another become one turn, in the order of the calls they answer. */
-function resultsContent(turns: readonly (Turn & { readonly role: 'tool' })[], calls: readonly TurnCall[], { withCallIds }: GenerateContentOptions): object {
-  const order = new Map(calls.map((call, position) => [call.id, position]));
-  const sorted = [...turns].sort((left, right) => (order.get(left.callId) ?? 0) - (order.get(right.callId) ?? 0));
-  return { role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: turn.name, response: objectOf(turn.text, 'output') } })) };
-}
-
-function contentsOf(turns: readonly Turn[], needsSignature: boolean, options: GenerateContentOptions, fetched: FetchedMedia): readonly object[] {
-  const contents: object[] = [];
-  let calls: readonly TurnCall[] = [];
-  let results: (Turn & { readonly role: 'tool' })[] = [];
-  const closeResults = (): void => {
-    if (results.length > 0) contents.push(resultsContent(results, calls, options));
-    results = [];
-  };
-  for (const turn of turns) {
-    if (turn.role === 'tool') {
-      results.push(turn);
-      continue;
-    }
-    closeResults();
-    if (turn.role === 'user') contents.push({ role: 'user', parts: turn.parts.map((part) => userPart(part, fetched)) });
-    else if (turn.role === 'assistant') {
-      calls = turn.calls;
-      contents.push({ role: 'model', parts: modelParts(turn, needsSignature, options) });
-    }
-  }
-  closeResults();
-  return contents;
 }
 
 function declaration({ name, description, parameters }: Tool): object {
@@ -154,13 +84,15 @@ function generationConfig(chat: Chat, input: ChatInput): object {
 export function draftGenerateContent(input: ChatInput, options: GenerateContentOptions): GenerateContentDraft {
   const chat = readChat(input);
   const major = geminiMajor(input.providerModelId);
-  const system = chat.turns.flatMap((turn) => (turn.role === 'system' ? [turn.text] : []));
+  // Text of nothing is refused.
+  const system = chat.turns.flatMap((turn) => (turn.role === 'system' && turn.text !== '' ? [turn.text] : []));
   const instruction = hasJsonMode(chat, major) ? '' : jsonInstruction(chat.format);
   const spoken = instruction === '' ? system : [...system, instruction];
   return {
     media: mediaReferences(chat.turns),
     body: (fetched) => {
-      const contents = contentsOf(chat.turns, major >= 3, options, fetched);
+      const contents = renderTurns(chat.turns, fetched, { ...options, needsSignature: major >= 3 });
+      if (contents.length === 0 && spoken.length === 0) throw badInput('messages', 'There is nothing to answer.');
       const config = generationConfig(chat, input);
       const parts = spoken.map((text) => ({ text }));
       return Buffer.from(

@@ -6,6 +6,8 @@ const TYPES: Readonly<Record<string, string>> = { string: 'STRING', number: 'NUM
 const ANNOTATIONS: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', '$defs', 'definitions', 'examples', 'default', 'deprecated', 'readOnly', 'writeOnly']);
 const COPIED: ReadonlySet<string> = new Set(['title', 'description', 'minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties', 'minimum', 'maximum', 'pattern', 'required', 'propertyOrdering']);
 const FORMATS: Readonly<Record<string, readonly string[]>> = { STRING: ['date-time'], NUMBER: ['float', 'double'], INTEGER: ['int32', 'int64'] };
+/** Mean the same of a union and of each of its members. */
+const BESIDE_UNIONS: ReadonlySet<string> = new Set(['title', 'description', 'nullable']);
 /** References inside one another; deeper is taken for a cycle. */
 const REFERENCES_MAX = 32;
 
@@ -36,14 +38,24 @@ function typeOf(schema: JsonObject): { readonly type: string; readonly isNullabl
   return typeof name === 'string' && Object.hasOwn(TYPES, name) ? { type: TYPES[name] ?? '', isNullable } : undefined;
 }
 
-function convertAnyOf(value: unknown, place: Place): JsonObject | undefined {
+/** Schemas of which one must be met, null apart; undefined when one of them cannot be said. */
+function convertAnyOf(value: unknown, place: Place): { readonly members: readonly JsonObject[]; readonly isNullable: boolean } | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
   const isNull = (item: unknown): boolean => isObject(item) && item['type'] === 'null';
   const rest = (value as readonly unknown[]).filter((item) => !isNull(item));
-  const nullable = rest.length < value.length ? { nullable: true } : {};
-  const converted = rest.map((item) => convert(item, place));
-  if (converted.length === 0 || converted.some((item) => item === undefined)) return undefined;
-  return converted.length === 1 ? { ...converted[0], ...nullable } : { anyOf: converted, ...nullable };
+  const converted = rest.map((item) => convert(item, place)).filter((item) => item !== undefined);
+  if (converted.length === 0 || converted.length < rest.length) return undefined;
+  const isUnion = (item: JsonObject): item is { readonly anyOf: readonly JsonObject[] } => Array.isArray(item['anyOf']);
+  return { members: converted.flatMap((item) => (isUnion(item) ? item.anyOf : [item])), isNullable: rest.length < value.length };
+}
+
+/** Vertex refuses whatever stands beside `anyOf`: what is said of all of them is said of each. */
+function unionOf(members: readonly JsonObject[], { description, ...about }: JsonObject): JsonObject {
+  const told = members.map((member) => {
+    const words = [description, member['description']].filter((text) => typeof text === 'string' && text !== '');
+    return { ...about, ...member, ...(words.length === 0 ? {} : { description: words.join(' ') }) };
+  });
+  return told.length === 1 ? (told[0] ?? {}) : { anyOf: told };
 }
 
 function convertProperties(value: unknown, place: Place): JsonObject | undefined {
@@ -63,6 +75,7 @@ function convert(schema: unknown, place: Place): JsonObject | undefined {
   const kind = typeOf(schema);
   if (kind === undefined) return undefined;
   const out: Record<string, unknown> = { ...(kind.type === '' ? {} : { type: kind.type }), ...(kind.isNullable ? { nullable: true } : {}) };
+  let union: ReturnType<typeof convertAnyOf>;
   for (const [keyword, value] of Object.entries(schema)) {
     if (keyword === 'type' || keyword === 'nullable' || ANNOTATIONS.has(keyword)) continue;
     if (COPIED.has(keyword)) out[keyword] = value;
@@ -84,15 +97,20 @@ function convert(schema: unknown, place: Place): JsonObject | undefined {
       if (items === undefined) return undefined;
       out['items'] = items;
     } else if (keyword === 'anyOf') {
-      const anyOf = convertAnyOf(value, place);
-      if (anyOf === undefined) return undefined;
-      Object.assign(out, anyOf);
+      union = convertAnyOf(value, place);
+      if (union === undefined) return undefined;
+      if (union.isNullable) out['nullable'] = true;
     } else return undefined;
+  }
+  if (union !== undefined) {
+    const { type, ...about } = out;
+    const isSaidOfEach = union.members.every((member) => type === undefined || member['type'] === type) && Object.keys(about).every((name) => BESIDE_UNIONS.has(name));
+    return isSaidOfEach ? unionOf(union.members, about) : undefined;
   }
   // Google refuses objects without properties and lists without items.
   if (out['type'] === 'OBJECT' && Object.keys(isObject(out['properties']) ? out['properties'] : {}).length === 0) return undefined;
   if (out['type'] === 'ARRAY' && out['items'] === undefined) return undefined;
-  return out['type'] === undefined && out['anyOf'] === undefined ? undefined : out;
+  return out['type'] === undefined ? undefined : out;
 }
 
 /** undefined when the subset cannot say the same. */
