@@ -1,18 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
 import { Secret } from '@signalbox/runtime/secret';
 import { createFakeClock } from '@signalbox/testkit/clock';
-import { createCredentialPool, type CredentialPool } from './credentials.js';
+import { createCredentialPool, type CredentialPool, type TakenCredential } from './credentials.js';
 
 const taken = (pool: CredentialPool, model = 'm'): string => {
   const found = pool.take(model);
   return found.ok ? (found.credential.secret?.unwrap() ?? 'none') : `${found.isResting ? 'resting' : 'benched'} ${String(found.retryAfterMs)}`;
 };
+const takeOne = (pool: CredentialPool): TakenCredential => {
+  const found = pool.take('m');
+  if (!found.ok) throw new Error('There is no credential.');
+  return found.credential;
+};
 function poolOf(...keys: readonly string[]) {
   const clock = createFakeClock();
   const pool = createCredentialPool(keys.map((key) => new Secret(key)), clock);
-  const first = pool.take('m');
-  if (!first.ok) throw new Error('There is no credential.');
-  return { clock, pool, first: first.credential };
+  return { clock, pool, first: takeOne(pool) };
 }
 
 describe('a pool of credentials', () => {
@@ -29,6 +32,14 @@ describe('a pool of credentials', () => {
     expect([taken(pool), taken(pool)].sort()).toEqual(['a', 'b']);
   });
 
+  test('lets one rest as long as the longest of several limits, also of calls that end later', () => {
+    const { clock, pool, first } = poolOf('a');
+    pool.rest(first, 'm', 60_000);
+    clock.advance(100);
+    pool.rest(first, 'm', 1_000);
+    expect(taken(pool)).toBe('resting 59900');
+  });
+
   test('says when the first of them may be asked again', () => {
     const { clock, pool, first } = poolOf('a');
     pool.rest(first, 'm', 7_000);
@@ -42,11 +53,10 @@ describe('a pool of credentials', () => {
     const { clock, pool, first } = poolOf('a', 'b');
     pool.rest(first, 'm', 7_000);
     expect([pool.hasOther(first, 'm'), pool.waitMs('m')]).toEqual([true, 0]);
-    const second = pool.take('m');
-    if (!second.ok) throw new Error('There is no other.');
-    pool.refused(second.credential);
-    expect([pool.hasOther(first, 'm'), pool.hasOther(second.credential, 'm'), pool.waitMs('m')]).toEqual([false, false, 7_000]);
-    expect([pool.hasOther(second.credential, 'other'), pool.waitMs('other')]).toEqual([true, 0]);
+    const second = takeOne(pool);
+    pool.refused(second);
+    expect([pool.hasOther(first, 'm'), pool.hasOther(second, 'm'), pool.waitMs('m')]).toEqual([false, false, 7_000]);
+    expect([pool.hasOther(second, 'other'), pool.waitMs('other')]).toEqual([true, 0]);
     clock.advance(7_000);
     expect(pool.waitMs('m')).toBe(0);
     expect(createCredentialPool([], clock).waitMs('m')).toBe(0);
@@ -62,8 +72,22 @@ describe('a pool of credentials', () => {
       clock.advance(ms);
       expect(taken(pool)).toBe('a');
     }
-    pool.succeeded(first);
+    pool.succeeded(takeOne(pool));
     pool.refused(first);
     expect(taken(pool)).toBe('benched 30000');
+  });
+
+  test('stays benched when an answer ends well that was under way as it was refused', () => {
+    const { clock, pool, first } = poolOf('a');
+    clock.advance(10);
+    pool.refused(takeOne(pool));
+    clock.advance(10);
+    pool.succeeded(first);
+    expect(taken(pool)).toBe('benched 29990');
+    clock.advance(29_990);
+    const again = takeOne(pool);
+    pool.succeeded(first);
+    pool.refused(again);
+    expect(taken(pool)).toBe('benched 60000');
   });
 });

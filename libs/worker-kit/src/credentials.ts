@@ -13,8 +13,14 @@ export interface Credential {
   readonly position: number;
 }
 
+/** Of one call. */
+export interface TakenCredential extends Credential {
+  /** Monotonic. */
+  readonly takenAtMs: number;
+}
+
 export type Taken =
-  | { readonly ok: true; readonly credential: Credential }
+  | { readonly ok: true; readonly credential: TakenCredential }
   /** `isResting`: all that are not benched wait out a 429. */
   | { readonly ok: false; readonly isResting: boolean; readonly retryAfterMs: number };
 
@@ -30,8 +36,9 @@ export interface CredentialPool {
   take(model: string): Taken;
   /** The provider refused it (401, 402, 403): benched for 30 s, doubling to 10 min. */
   refused(credential: Credential): void;
-  succeeded(credential: Credential): void;
-  /** 429 with a hint: not for that model until then. */
+  /** It was taken: a bench is over. What was under way when the bench began says nothing of it. */
+  succeeded(credential: TakenCredential): void;
+  /** 429 with a hint: not for that model until then. A later shorter hint, of a call under way, cuts none. */
   rest(credential: Credential, model: string, forMs: number): void;
   /** Milliseconds until any of them may be asked for that model; 0 = now, or never. */
   waitMs(model: string): number;
@@ -42,13 +49,14 @@ export interface CredentialPool {
 
 interface Entry extends Credential {
   benchMs: number;
+  benchedAt: number;
   benchedUntil: number;
   readonly resting: Map<string, number>;
 }
 
 /** `secrets` may hold one undefined for a provider without credentials; empty = every take fails. */
 export function createCredentialPool(secrets: readonly (Secret | undefined)[], clock: Clock): CredentialPool {
-  const entries: Entry[] = secrets.map((secret, position) => ({ secret, position, benchMs: 0, benchedUntil: 0, resting: new Map() }));
+  const entries: Entry[] = secrets.map((secret, position) => ({ secret, position, benchMs: 0, benchedAt: 0, benchedUntil: 0, resting: new Map() }));
   let next = 0;
   const freeAt = ({ benchedUntil, resting }: Entry, model: string): number => Math.max(benchedUntil, resting.get(model) ?? 0);
   return {
@@ -61,7 +69,7 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
         if (entry === undefined) continue;
         if (freeAt(entry, model) <= now) {
           next = (entry.position + 1) % entries.length;
-          return { ok: true, credential: entry };
+          return { ok: true, credential: { secret: entry.secret, position: entry.position, takenAtMs: now } };
         }
         if (entry.benchedUntil <= now) isResting = true;
         soonest = Math.min(soonest, freeAt(entry, model));
@@ -75,19 +83,21 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
       // Requests that were under way when the bench began say nothing new.
       if (entry.benchedUntil > now) return;
       entry.benchMs = entry.benchMs === 0 ? BENCH_MS_MIN : Math.min(BENCH_MS_MAX, entry.benchMs * 2);
+      entry.benchedAt = now;
       entry.benchedUntil = now + entry.benchMs;
     },
-    succeeded: ({ position }) => {
+    succeeded: ({ position, takenAtMs }) => {
       const entry = entries[position];
-      if (entry === undefined || entry.benchMs === 0) return;
+      if (entry === undefined || entry.benchMs === 0 || takenAtMs <= entry.benchedAt) return;
       entry.benchMs = 0;
       entry.benchedUntil = 0;
     },
     rest: ({ position }, model, forMs) => {
       const resting = entries[position]?.resting;
       if (resting === undefined || forMs <= 0) return;
+      const until = Math.max(resting.get(model) ?? 0, clock.monotonicMs() + forMs);
       resting.delete(model);
-      resting.set(model, clock.monotonicMs() + forMs);
+      resting.set(model, until);
       const oldest = resting.size > RESTING_MODELS_MAX ? resting.keys().next().value : undefined;
       if (oldest !== undefined) resting.delete(oldest);
     },

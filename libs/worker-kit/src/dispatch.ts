@@ -11,7 +11,7 @@ import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
 import { BYTES_PER_TOKEN, cardsAt, chargeOf, outputTokensMax, type Cards, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
-import type { Credential, CredentialPool } from './credentials.js';
+import type { CredentialPool, TakenCredential } from './credentials.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, Journal } from './journal.js';
@@ -176,7 +176,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   };
 
   /** Undefined for what says nothing about the credential. */
-  const learn = (ending: Ending, credentials: CredentialPool, credential: Credential, model: string, isOwn: boolean): PoolState | undefined => {
+  const learn = (ending: Ending, credentials: CredentialPool, credential: TakenCredential, model: string, isOwn: boolean): PoolState | undefined => {
     if (ending.kind === 'answer' || ending.kind === 'stream') credentials.succeeded(credential);
     if (!isFailed(ending) || (ending.failure.class !== 'CREDENTIAL' && ending.failure.class !== 'RATE_LIMITED')) return undefined;
     const otherCredential = credentials.hasOther(credential, model);
