@@ -1,4 +1,7 @@
-/** Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or for as long as no credential is free for it. */
+/**
+ * Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or for as long as no
+ * credential is free for it. What it met then is tried by one call; a rate limit's wait is over with the wait.
+ */
 import type { BreakerState } from './catalog.js';
 
 const IN_A_ROW = 5;
@@ -13,6 +16,8 @@ const CALLS_MAX = 256;
 export interface Breaker {
   /** `retryAfterMs`: until a credential is free; 0 = one is, or nobody knows. All instants on one steady clock. */
   record(isSuccess: boolean, retryAfterMs: number, nowMs: number): void;
+  /** A rate limit, and no credential is free for `forMs`. Nobody is asked until then, so it counts as no failure, but of a probe. */
+  rest(forMs: number, nowMs: number): void;
   state(nowMs: number): BreakerState;
   /** Milliseconds until it may be tried, 0 = now. */
   waitMs(nowMs: number): number;
@@ -64,6 +69,8 @@ export function createBreaker(): Breaker {
   let failuresInARow = 0;
   /** 0 = closed. Moves only forward while open. */
   let openUntilMs = 0;
+  /** When the last rate limit's wait is over. */
+  let restUntilMs = -Infinity;
   /** One plan holds the endpoint to see whether it is well again. */
   let probing = false;
   const calls = createRecentCalls();
@@ -71,29 +78,34 @@ export function createBreaker(): Breaker {
   const open = (untilMs: number): void => {
     openUntilMs = Math.max(openUntilMs, untilMs);
   };
-  return {
-    record: (isSuccess, retryAfterMs, nowMs) => {
-      calls.add(isSuccess, nowMs);
-      if (isSuccess) {
-        failuresInARow = 0;
-        // While it is open without a probe, a success is the late answer of an older call and closes nothing.
-        if (probing || nowMs >= openUntilMs) {
-          if (openUntilMs > 0) calls.clear();
-          openUntilMs = 0;
-        }
-        probing = false;
-        return;
+  const isHalfOpen = (nowMs: number): boolean => openUntilMs > 0 && (probing || nowMs >= openUntilMs);
+  const record = (isSuccess: boolean, retryAfterMs: number, nowMs: number): void => {
+    calls.add(isSuccess, nowMs);
+    if (isSuccess) {
+      failuresInARow = 0;
+      // While it is open without a probe, a success is the late answer of an older call and closes nothing.
+      if (probing || nowMs >= openUntilMs) {
+        if (openUntilMs > 0) calls.clear();
+        openUntilMs = 0;
       }
-      failuresInARow += 1;
-      if (retryAfterMs > 0) open(nowMs + Math.min(retryAfterMs, RETRY_AFTER_MAX_MS));
-      const isHalfOpen = openUntilMs > 0 && (probing || nowMs >= openUntilMs);
-      if (isHalfOpen || failuresInARow >= IN_A_ROW || (calls.count() >= CALLS_MIN && calls.failures() * 2 > calls.count())) open(nowMs + OPEN_MS);
       probing = false;
+      return;
+    }
+    failuresInARow += 1;
+    if (retryAfterMs > 0) open(nowMs + Math.min(retryAfterMs, RETRY_AFTER_MAX_MS));
+    if (isHalfOpen(nowMs) || failuresInARow >= IN_A_ROW || (calls.count() >= CALLS_MIN && calls.failures() * 2 > calls.count())) open(nowMs + OPEN_MS);
+    probing = false;
+  };
+  return {
+    record,
+    rest: (forMs, nowMs) => {
+      if (isHalfOpen(nowMs)) record(false, forMs, nowMs);
+      else restUntilMs = Math.max(restUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
     },
-    state: (nowMs) => (openUntilMs === 0 ? 'closed' : nowMs < openUntilMs ? 'open' : 'half-open'),
-    waitMs: (nowMs) => Math.max(0, openUntilMs - nowMs),
+    state: (nowMs) => (nowMs < restUntilMs ? 'open' : openUntilMs === 0 ? 'closed' : nowMs < openUntilMs ? 'open' : 'half-open'),
+    waitMs: (nowMs) => Math.max(0, openUntilMs - nowMs, restUntilMs - nowMs),
     noteProbe: (nowMs) => {
-      if (openUntilMs === 0 || nowMs < openUntilMs) return;
+      if (openUntilMs === 0 || nowMs < openUntilMs || nowMs < restUntilMs) return;
       probing = true;
       openUntilMs = nowMs + OPEN_MS;
     },

@@ -319,7 +319,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     // An attempt that the caller gave up says nothing about the endpoint; nor does what an account's own credential or address fails at.
     const tells = own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;
     if (ending.kind !== 'abandoned' && tells) {
-      breakers?.record(request.endpointId, reason?.class);
+      breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0);
       observations.observe({
         endpointId: request.endpointId,
         ok: reason === undefined,

@@ -55,6 +55,19 @@ describe('breakers of replicas', () => {
     expect(a.states()).toEqual({ closed: 1, 'half-open': 0, open: 0 });
   });
 
+  test('one that hears of rate limits waits as long as all credentials do, and then asks without a try', () => {
+    const a = replica('a');
+    const limited = { ...attempt(undefined), ok: false, failure: 'RATE_LIMITED' as const, retryAfterMs: 2_000 };
+    a.hear(news('b', ...Array.from({ length: 9 }, () => limited)));
+    for (let n = 0; n < 9; n += 1) a.record('e1', 'RATE_LIMITED', true);
+    expect(a.admit('e1')).toBe(2_000);
+    clock.advance(2_000);
+    expect([a.admit('e1'), a.admit('e1')]).toEqual([0, 0]);
+    expect(probes).toEqual([]);
+    a.hear(news('b', ...Array.from({ length: 5 }, () => ({ ...limited, retryAfterMs: 0 }))));
+    expect(a.admit('e1')).toBe(30_000);
+  });
+
   test.each<[string, News]>([
     ['its own news, which comes back to it', failures('a', 9)],
     ['news without an origin, of before there were any', failures('', 9)],

@@ -28,8 +28,8 @@ const REPLICAS_MAX = 256;
 export interface EndpointBreakers {
   /** Milliseconds until the endpoint may be asked; 0 = now. Of an endpoint that is half open, one call passes. */
   admit(endpointId: string): number;
-  /** How an admitted attempt ended; undefined = well. */
-  record(endpointId: string, failure: string | undefined): void;
+  /** How an admitted attempt ended; undefined = well. `isResting`: no credential is free for it now, and none is taken. */
+  record(endpointId: string, failure: string | undefined, isResting: boolean): void;
   /** What a replica told. Its own messages, which come back to it, say nothing. */
   hear(news: Pick<AttemptsObserved__Output, 'origin' | 'attempts' | 'probedEndpointIds'>): void;
   /** Endpoints by the state of their breaker. */
@@ -54,7 +54,8 @@ export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreak
   /** When each other replica was heard last; the one heard longest ago first. */
   const heardAtMs = new Map<string, number>();
 
-  const count = (endpointId: string, failure: string | undefined): void => {
+  /** `restMs`: a rate limit, for as long; undefined = nobody knows, or another credential is free. */
+  const count = (endpointId: string, failure: string | undefined, restMs: number | undefined): void => {
     const isWell = failure === undefined || REQUEST_FAULTS.has(failure);
     let breaker = breakers.get(endpointId);
     if (breaker === undefined) {
@@ -62,8 +63,8 @@ export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreak
       const first = breakers.size > ENDPOINTS_MAX ? breakers.keys().next().value : undefined;
       if (first !== undefined) breakers.delete(first);
     }
-    // Hints of a 429 are for the credential, which rests.
-    breaker.record(isWell, 0, clock.monotonicMs());
+    if (failure === 'RATE_LIMITED' && restMs !== undefined) breaker.rest(restMs, clock.monotonicMs());
+    else breaker.record(isWell, 0, clock.monotonicMs());
   };
 
   /** Breakers of replicas open together, so each waits for those before it. */
@@ -91,11 +92,12 @@ export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreak
       onProbe(endpointId);
       return 0;
     },
-    record: count,
+    // Own credentials wait by themselves.
+    record: (endpointId, failure, isResting) => count(endpointId, failure, isResting ? 0 : undefined),
     hear: (news) => {
       if (news.origin === '' || news.origin === origin) return;
       noteReplica(news.origin);
-      for (const { endpointId, ok, failure, forBreakers } of news.attempts) if (forBreakers) count(endpointId, ok ? undefined : failure);
+      for (const { endpointId, ok, failure, retryAfterMs, forBreakers } of news.attempts) if (forBreakers) count(endpointId, ok ? undefined : failure, retryAfterMs > 0 ? retryAfterMs : undefined);
       for (const endpointId of news.probedEndpointIds) breakers.get(endpointId)?.hearProbe(clock.monotonicMs());
     },
     states: () => {

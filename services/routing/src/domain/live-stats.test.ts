@@ -80,10 +80,27 @@ describe('a breaker', () => {
     expect(breaker.state(59_999)).toBe('open');
     expect(breaker.state(60_000)).toBe('half-open');
   });
+
+  test('a rate limit with a wait is over with the wait: it counts as no failure, and nobody has to try first', () => {
+    const breaker = createBreaker();
+    for (let i = 0; i < 20; i += 1) breaker.rest(1_000, i);
+    breaker.rest(500, 30);
+    expect([breaker.state(1_018), breaker.waitMs(1_018)]).toEqual(['open', 1]);
+    expect(breaker.state(1_019)).toBe('closed');
+  });
+
+  test('a probe that meets a rate limit leaves it open', () => {
+    const breaker = createBreaker();
+    for (let i = 0; i < 5; i += 1) breaker.record(false, 0, 0);
+    breaker.noteProbe(30_000);
+    breaker.rest(1_000, 31_000);
+    expect(breaker.state(60_999)).toBe('open');
+    expect(breaker.state(61_000)).toBe('half-open');
+  });
 });
 
 describe('live statistics', () => {
-  const observation = (changes: Partial<Observation> = {}): Observation => ({ endpointId: 'a', isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, ...changes });
+  const observation = (changes: Partial<Observation> = {}): Observation => ({ endpointId: 'a', isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, isRateLimit: false, ...changes });
 
   test('tell latency, speed and success, ignore unknown endpoints, and are at most a second old', () => {
     let nowMs = 0;
@@ -116,6 +133,20 @@ describe('live statistics', () => {
     live.observe(observation());
     expect(state()).toBe('closed');
   });
+
+  test('an endpoint whose credentials wait out a rate limit is offered to all a second after the wait, however many met it', () => {
+    const clock = createFakeClock();
+    const live = createLiveStats(clock, (id) => [id]);
+    const state = (): string | undefined => live.view().get('a')?.breaker;
+    for (let i = 0; i < 20; i += 1) live.observe(observation({ isSuccess: false, isRateLimit: true, retryAfterMs: 2_000 }));
+    expect(state()).toBe('open');
+    clock.advance(3_000);
+    expect(state()).toBe('closed');
+    // Without a wait nothing else keeps requests away.
+    for (let i = 0; i < 5; i += 1) live.observe(observation({ isSuccess: false, isRateLimit: true }));
+    clock.advance(30_999);
+    expect(state()).toBe('open');
+  });
 });
 
 describe('outliers in live statistics', () => {
@@ -126,7 +157,7 @@ describe('outliers in live statistics', () => {
     clock = createFakeClock();
     live = createLiveStats(clock, (id) => (all.includes(id) ? all : id === 'own' ? all : undefined));
   });
-  const observe = (endpointId: string, changes: Partial<Observation> = {}): void => live.observe({ endpointId, isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, ...changes });
+  const observe = (endpointId: string, changes: Partial<Observation> = {}): void => live.observe({ endpointId, isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, isRateLimit: false, ...changes });
   /** Half of the calls fail, which opens no breaker. */
   const observeBad = (endpointId: string): void => {
     for (let i = 0; i < 20; i += 1) observe(endpointId, { isSuccess: i % 2 === 0 });

@@ -27,6 +27,8 @@ export interface Observation {
   readonly outputTokens: number;
   /** Until a credential is free for it; 0 = one is, or nobody knows. */
   readonly retryAfterMs: number;
+  /** A rate limit: with a wait it says nothing of how well the endpoint is. */
+  readonly isRateLimit: boolean;
 }
 
 interface Tracked {
@@ -111,7 +113,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
   };
 
   return {
-    observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs }) => {
+    observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs, isRateLimit }) => {
       let entry = tracked.get(endpointId);
       if (entry === undefined) {
         if (peersOf(endpointId) === undefined) return;
@@ -120,7 +122,8 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
       }
       const nowMs = clock.monotonicMs();
       const before = entry.breaker.state(nowMs);
-      entry.breaker.record(isSuccess, retryAfterMs, nowMs);
+      if (isRateLimit && retryAfterMs > 0) entry.breaker.rest(retryAfterMs, nowMs);
+      else entry.breaker.record(isSuccess, retryAfterMs, nowMs);
       if (entry.breaker.state(nowMs) !== before) isStale = true;
       unjudged.add(endpointId);
       (isSuccess ? entry.successes : entry.failures).add(1, nowMs);
