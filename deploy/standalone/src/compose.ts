@@ -75,8 +75,11 @@ interface Started {
   readonly address: string;
 }
 
-/** Starts everything on the store that is being opened; whatever was started is stopped again when a part of it cannot start. */
-export async function startStandalone(environment: Environment, opening: Promise<EmbeddedStore>): Promise<Standalone> {
+/**
+ * Starts everything on the store that is being opened; whatever was started is stopped again when a part of it cannot start.
+ * `signal` aborted: the call rejects, unless clients may have been answered already.
+ */
+export async function startStandalone(environment: Environment, opening: Promise<EmbeddedStore>, signal?: AbortSignal): Promise<Standalone> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   const level = logLevelOf(environment, 'warn');
   const secrets = openDataDir(dataDir, environment);
@@ -104,17 +107,23 @@ export async function startStandalone(environment: Environment, opening: Promise
   const surroundings = (service: string): Surroundings => ({ clock: systemClock, randomBytes, log: createLog({ service, level }), withProcessMetrics: service === 'edge', doors, tracer: tracing?.tracer(service) });
   const common = { HOST: '127.0.0.1', LOG_LEVEL: level, BILLING_PERIOD_SECONDS: environment['BILLING_PERIOD_SECONDS'], KEY_PEPPER: secrets.keyPepper, SECRETS_KEY: secrets.secretsKey };
   /** Services stop in reverse: one that comes late is put before those that need it while they drain. */
-  const start = async (service: Service, before?: Service): Promise<Started> => {
+  const start = (service: Service, before?: Service): Promise<Started> => {
     running.splice(before === undefined ? running.length : running.indexOf(before), 0, service);
-    await service.start();
-    return { service, address: `127.0.0.1:${service.ports()['grpc'] ?? 0}` };
+    const started = service.start().then(() => ({ service, address: `127.0.0.1:${service.ports()['grpc'] ?? 0}` }));
+    // It may fail once another's mistake has ended the start, when nobody waits for it any more.
+    started.catch(() => undefined);
+    return started;
   };
 
+  // Without its store everything that is starting fails at once.
+  const giveUp = (): void => void opening.then((opened) => opened.stop()).catch(() => undefined);
+  signal?.addEventListener('abort', giveUp);
   // Asked while the store opens.
   const findingOllama = findOllama(environment);
   const findingVllm = findVllmModels(environment);
   try {
     store = await opening;
+    signal?.throwIfAborted();
     const metricsPort = portSetting(environment, 'METRICS_PORT');
     if (metricsPort !== undefined) metricsDoor = await openMetricsDoor({ host: '127.0.0.1', port: metricsPort, services: running });
     const stores = { ...common, DATABASE_URL: store.databaseUrl };
@@ -170,6 +179,8 @@ export async function startStandalone(environment: Environment, opening: Promise
       const found = late.get(provider);
       if (found !== undefined) await start(compose(found.worker, found.port), routing.service);
     });
+    signal?.throwIfAborted();
+    signal?.removeEventListener('abort', giveUp);
     const edge = await start(composeEdge(edgeConfig, surroundings('edge'), { bus }));
     const firstKey = await makeFirstKey(accounts.address);
     const { http = 0, admin = 0 } = edge.service.ports();

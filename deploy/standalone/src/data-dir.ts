@@ -22,24 +22,26 @@ function keep(directory: string, name: string): string {
 }
 
 /** The folder and those above it, one by one: where the system refuses to make any, as below /proc, Node's own way never ends. */
-function makeFolders(directory: string): void {
+function makeFolders(directory: string, mode: number): void {
   if (existsSync(directory)) return;
-  makeFolders(dirname(directory));
-  // Traversable, since the embedded Postgres may run as another user; every secret in it is mode 0600.
-  if (!existsSync(directory)) mkdirSync(directory, { mode: 0o755 });
+  makeFolders(dirname(directory), mode);
+  if (!existsSync(directory)) mkdirSync(directory, { mode });
 }
 
-/** Makes the folder when it is missing. Throws ConfigError where it cannot be written. */
-export function makeDataDir(directory: string): void {
+/** Makes the folder that the setting `variable` names when it is missing. Throws ConfigError where it cannot be written. */
+export function makeFolder(directory: string, variable: string, mode: number): void {
   try {
-    makeFolders(resolve(directory));
+    makeFolders(resolve(directory), mode);
     // Of a file it says that it is none.
     opendirSync(directory).closeSync();
     accessSync(directory, constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new ConfigError(`DATA_DIR: ${directory} is not a folder that can be written (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'}).`, { cause: error });
+    throw new ConfigError(`${variable}: ${directory} is not a folder that can be written (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'}).`, { cause: error });
   }
 }
+
+/** As makeFolder. Traversable, since the embedded Postgres may run as another user; every secret in it is mode 0600. */
+export const makeDataDir = (directory: string): void => makeFolder(directory, 'DATA_DIR', 0o755);
 
 export function openDataDir(directory: string, environment: Readonly<Record<string, string | undefined>>): KeptSecrets {
   makeDataDir(directory);

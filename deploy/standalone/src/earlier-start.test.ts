@@ -75,3 +75,12 @@ test('a second start is refused at once, and told whose the logs are', async () 
   await begin();
   expect(told).toEqual([]);
 });
+
+test('logs that cannot be written are told with their setting', () => {
+  const root = mkdtempSync(join(tmpdir(), 'signalbox-logs-'));
+  writeFileSync(join(root, 'file'), '');
+  expect(() => claimLogs(join(root, 'file', 'wal'))).toThrow(/^WAL_DIR: /);
+  // As for DATA_DIR: asked for all at once, these never come.
+  if (existsSync('/proc/self')) expect(() => claimLogs('/proc/signalbox/wal')).toThrow(/^WAL_DIR: /);
+  rmSync(root, { recursive: true, force: true });
+});

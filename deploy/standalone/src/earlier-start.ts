@@ -2,7 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { claimFolder, releaseFolder } from '@signalbox/local-stores/owner';
 import { walHolders } from '@signalbox/worker-kit/wal-recover';
-import { mkdirSync } from 'node:fs';
+import { makeFolder } from './data-dir.js';
 
 const LOOK_EVERY_MS = 200;
 
@@ -16,9 +16,9 @@ export interface EarlierStartOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Takes the logs for this process; answers what gives them back. Throws StoreError, naming its number, when a living process has them. */
+/** Takes the logs for this process; answers what gives them back. Throws StoreError, naming its number, when a living process has them, ConfigError where they cannot be written. */
 export function claimLogs(walDir: string): () => void {
-  mkdirSync(walDir, { recursive: true, mode: 0o700 });
+  makeFolder(walDir, 'WAL_DIR', 0o700);
   claimFolder(walDir);
   return () => releaseFolder(walDir);
 }

@@ -1,8 +1,9 @@
 /** `npm start`. Prints one `ready` line on stdout; everything else goes to stderr. */
 import { existsSync } from 'node:fs';
 import { tuneProcess } from '@signalbox/runtime/process';
+import type { Standalone } from './compose.js';
 import { makeDataDir } from './data-dir.js';
-import { openEmbeddedStore } from './embedded-store.js';
+import { openEmbeddedStore, type EmbeddedStore } from './embedded-store.js';
 
 const BODY = '{"model":"auto","messages":[{"role":"user","content":"Hello!"}]}';
 
@@ -10,29 +11,42 @@ if (existsSync('.env')) process.loadEnvFile('.env');
 
 tuneProcess();
 
+const starting = new AbortController();
+let opening: Promise<EmbeddedStore> | undefined;
+let standalone: Standalone | undefined;
+const endWith = (stopped: Promise<void>): void => {
+  stopped.then(
+    () => process.exit(0),
+    () => process.exit(1),
+  );
+};
+const stop = (): void => {
+  if (starting.signal.aborted) return;
+  // Before it is ready what starts gives up, and ends below.
+  starting.abort();
+  if (standalone !== undefined) endWith(standalone.stop());
+};
+process.on('SIGINT', stop);
+process.on('SIGTERM', stop);
+
 try {
   makeDataDir(process.env['DATA_DIR'] || '.data');
-  const opening = openEmbeddedStore(process.env);
+  opening = openEmbeddedStore(process.env);
   // Its failure is reported where it is awaited.
   opening.catch(() => undefined);
   const { startStandalone } = await import('./compose.js');
-  const standalone = await startStandalone(process.env, opening);
-  let stopping = false;
-  const stop = (): void => {
-    if (stopping) return;
-    stopping = true;
-    standalone.stop().then(
-      () => process.exit(0),
-      () => process.exit(1),
-    );
-  };
-  process.on('SIGINT', stop);
-  process.on('SIGTERM', stop);
-  const { baseUrl, adminUrl, metricsUrl, firstKey } = standalone;
-  const bearer = firstKey ?? '$SIGNALBOX_API_KEY';
-  const curl = `curl ${baseUrl}/v1/chat/completions -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${BODY}'`;
-  process.stdout.write(`ready ${baseUrl} admin ${adminUrl}${firstKey === undefined ? '' : ` key ${firstKey}`}${metricsUrl === undefined ? '' : ` metrics ${metricsUrl}`} try: ${curl}\n`);
+  standalone = await startStandalone(process.env, opening, starting.signal);
+  if (starting.signal.aborted) endWith(standalone.stop());
+  else {
+    const { baseUrl, adminUrl, metricsUrl, firstKey } = standalone;
+    const bearer = firstKey ?? '$SIGNALBOX_API_KEY';
+    const curl = `curl ${baseUrl}/v1/chat/completions -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${BODY}'`;
+    process.stdout.write(`ready ${baseUrl} admin ${adminUrl}${firstKey === undefined ? '' : ` key ${firstKey}`}${metricsUrl === undefined ? '' : ` metrics ${metricsUrl}`} try: ${curl}\n`);
+  }
 } catch (error) {
+  // Postgres outlives its parent: one that came up, or still does, is stopped before.
+  await opening?.then((store) => store.stop()).catch(() => undefined);
+  if (starting.signal.aborted) process.exit(0);
   process.stderr.write(`signalbox could not start: ${error instanceof Error ? error.message : 'unknown cause'}\n`);
   process.exit(1);
 }
