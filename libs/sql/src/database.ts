@@ -60,10 +60,12 @@ export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, sc
     types: exactTypes(),
     ...(schema === undefined ? {} : { options: `-c search_path=${schema}` }),
   });
-  // An idle connection that breaks would end the process without a listener.
-  pool.on('error', () => log.warn('An idle database connection broke.'));
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: faultingPool(pool) }) });
   let closed: Promise<void> | undefined;
+  // An idle connection that breaks would end the process without a listener. One that is being closed may meet a server that stops too.
+  pool.on('error', () => {
+    if (closed === undefined) log.warn('An idle database connection broke.');
+  });
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: faultingPool(pool) }) });
   return {
     db,
     transactPrepared: (work) => transactPrepared(pool, pipelined, work),
