@@ -50,7 +50,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     },
   });
   const holder = createCatalogHolder(source, clock);
-  const quality = createQualityHolder(createQualityFile(config.QUALITY_FILE), config.QUALITY_CANARY_FILE === '' ? undefined : { source: createQualityFile(config.QUALITY_CANARY_FILE), share: config.QUALITY_CANARY_SHARE });
+  const quality = createQualityHolder(createQualityFile(config.QUALITY_FILE, 'QUALITY_FILE'), config.QUALITY_CANARY_FILE === '' ? undefined : { source: createQualityFile(config.QUALITY_CANARY_FILE, 'QUALITY_CANARY_FILE'), share: config.QUALITY_CANARY_SHARE });
   const live = createLiveStats(clock, createPeers(holder));
   const metrics = createMetrics({ service: 'routing', withProcessMetrics });
   const routingMetrics = createRoutingMetrics(metrics);
@@ -114,7 +114,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     name: 'routing',
     start: async () => {
       const { problems } = await holder.reload();
-      if (problems.length > 0) throw new ConfigError(`The catalog has mistakes:\n${problems.join('\n')}`);
+      if (problems.length > 0) throw new ConfigError(`${config.CATALOG_DIR === '' ? 'The shipped catalog' : `CATALOG_DIR: the catalog in ${config.CATALOG_DIR}`} has mistakes:\n${problems.join('\n')}`);
       const refused = await quality.reload();
       if (refused.length > 0) throw new ConfigError(refused.join('\n'));
       if (neighbours.bus !== undefined) await listen(neighbours.bus);

@@ -55,7 +55,7 @@ function snapshotOf(providers: readonly string[]): Promise<Snapshot> {
 async function readSnapshot(providers: readonly string[]): Promise<Snapshot> {
   const { loaded } = await createCatalogFiles({ directory: '', withSimulator: false, terms: { managedProviders: new Set(providers), byokProviders: new Set(), zdrAgreements: new Set(), offeredModels: new Map() } }).read('2026-11-21');
   if (loaded === undefined) throw new Error('no catalog');
-  const quality = createQualityHolder(createQualityFile(SHIPPED));
+  const quality = createQualityHolder(createQualityFile(SHIPPED, 'QUALITY_FILE'));
   expect(await quality.reload()).toEqual([]);
   return { catalog: loaded.catalog, live: new Map(), quality: quality.for(loaded.catalog) };
 }
@@ -187,7 +187,7 @@ describe('exploration', () => {
 
 describe('an artefact on trial', () => {
   async function shipped(): Promise<QualityArtefact> {
-    const read = await createQualityFile(SHIPPED).read();
+    const read = await createQualityFile(SHIPPED, 'QUALITY_FILE').read();
     if (read.kind === 'refused') throw new Error(read.problem);
     return read.artefact;
   }

@@ -19,14 +19,14 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'quality-'));
   path = join(directory, 'quality.bin');
   await copyFile(SHIPPED, path);
-  holder = createQualityHolder(createQualityFile(path));
+  holder = createQualityHolder(createQualityFile(path, 'QUALITY_FILE'));
 });
 
 afterEach(() => rm(directory, { recursive: true }));
 
 describe('the quality artefact', () => {
   test('that ships is sound and within 8 MB', async () => {
-    expect(await createQualityHolder(createQualityFile('')).reload()).toEqual([]);
+    expect(await createQualityHolder(createQualityFile('', 'QUALITY_FILE')).reload()).toEqual([]);
     expect((await readFile(SHIPPED)).length).toBeLessThanOrEqual(8_000_000);
   });
 

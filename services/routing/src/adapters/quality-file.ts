@@ -6,16 +6,17 @@ import type { QualitySource } from '../domain/ports.js';
 
 const SHIPPED_FILE = fileURLToPath(new URL('../../quality/quality.bin', import.meta.url));
 
-/** `path` empty = the shipped artefact. */
-export function createQualityFile(path: string): QualitySource {
+/** `path` empty = the shipped artefact; `variable` is the setting that names it, and begins what is wrong with another. */
+export function createQualityFile(path: string, variable: string): QualitySource {
   const from = path === '' ? SHIPPED_FILE : path;
+  const said = path === '' ? 'The shipped quality artefact' : `${variable}: ${path}`;
   return {
     read: async () => {
       let bytes: Buffer;
       try {
         bytes = await readAtMost(from, ARTEFACT_BYTES_MAX + 1);
       } catch {
-        return { kind: 'refused', problem: 'The quality artefact cannot be read.' };
+        return { kind: 'refused', problem: `${said} cannot be read.` };
       }
       return parseArtefact(bytes);
     },
