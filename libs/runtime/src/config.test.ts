@@ -1,6 +1,8 @@
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { addressesField, loadConfig } from './config.js';
 import { createHealthServer } from './health.js';
 import { createMetrics } from './metrics.js';
 
@@ -18,4 +20,18 @@ test('a port that is taken is told by its setting', async () => {
 test('an address that is not of this machine is told as HOST', async () => {
   // Documentation's own network (RFC 5737): nobody has it.
   await expect(doorAt('192.0.2.1', 0).start()).rejects.toThrow('HOST: 192.0.2.1 is no address of this machine (EADDRNOTAVAIL).');
+});
+
+const neighbours = (fallback: string | undefined, text: string | undefined) => loadConfig(z.object({ BILLING_ADDRS: addressesField(fallback) }), { BILLING_ADDRS: text }).BILLING_ADDRS;
+
+test.each(['billing', 'billing:', 'billing:grpc', 'http://billing:9100', 'a:1,b', 'billing:123456'])('a neighbour at %s is refused by its setting, not waited for', (text) => {
+  for (const fallback of [undefined, '', '127.0.0.1:9104']) expect(() => neighbours(fallback, text)).toThrow('BILLING_ADDRS: expected host:port, several separated by commas');
+});
+
+test('neighbours are listed; whether there must be one is said by the fallback', () => {
+  expect(neighbours(undefined, 'billing:9100, [::1]:9100,')).toEqual(['billing:9100', '[::1]:9100']);
+  expect(neighbours('', undefined)).toEqual([]);
+  expect(neighbours('127.0.0.1:9104', undefined)).toEqual(['127.0.0.1:9104']);
+  expect(() => neighbours(undefined, undefined)).toThrow('BILLING_ADDRS: is required, and is not set');
+  expect(() => neighbours(undefined, ',')).toThrow('BILLING_ADDRS: expected host:port');
 });

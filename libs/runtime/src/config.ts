@@ -34,6 +34,14 @@ export const portField = (fallback: number) => z.coerce.number().int().min(0).ma
 /** Whole number from text, within bounds. */
 export const wholeNumberField = (minimum: number, maximum: number, fallback: number) => z.coerce.number().int().min(minimum).max(maximum).default(fallback);
 
+/** `host:port`, or `[address]:port`, several separated by commas. Required without a fallback; an empty one may stay empty. */
+export const addressesField = (fallback?: string) => {
+  const text = fallback === undefined ? z.string() : z.string().default(fallback);
+  return text
+    .transform((list) => list.split(',').map((part) => part.trim()).filter((part) => part !== ''))
+    .refine((list) => (list.length > 0 || fallback === '') && list.every((address) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-f:]+\]:\d{1,5}$/i.test(address)), 'expected host:port, several separated by commas');
+};
+
 export const secretField = () => z.string().min(1, 'must not be empty').transform((value) => new Secret(value));
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;

@@ -1,14 +1,8 @@
 /** Settings that every worker has. */
 import { allowListField } from '@signalbox/net-guard/allow-list-field';
-import { ConfigError, loadConfig, logLevelField, portField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, ConfigError, loadConfig, logLevelField, portField, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
 import { z } from 'zod';
-
-const addressesField = (fallback: string) =>
-  z
-    .string()
-    .default(fallback)
-    .transform((text) => text.split(',').map((address) => address.trim()).filter((address) => address !== ''));
 
 const schema = z.object({
   /** Address to listen on. Beyond loopback the RPC door needs certificates (RPC_TLS_DIR). */

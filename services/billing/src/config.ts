@@ -1,5 +1,5 @@
 /** Settings of billing. */
-import { loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const schema = z.object({
@@ -19,7 +19,7 @@ const schema = z.object({
   /** Milliseconds; 8 s leaves room for two tries before the bus delivers again (30 s). */
   DATABASE_TIMEOUT_MS: wholeNumberField(100, 30_000, 8_000),
   /** Comma-separated `host:port` of accounts, whose terms make bills; empty = periods stay open and bills are not made. */
-  ACCOUNTS_ADDRS: z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== '')),
+  ACCOUNTS_ADDRS: addressesField(''),
   /** Which contract's terms hold for accounts that name none. */
   CONTRACT_VARIANT: z.enum(['A', 'B']).default('A'),
   /** Length of a period in seconds, for tests; absent = calendar months. */

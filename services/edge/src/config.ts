@@ -1,13 +1,6 @@
 /** Settings of edge. */
-import { loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
-
-/** Comma-separated `host:port` list. */
-const addressesField = () =>
-  z
-    .string()
-    .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''))
-    .refine((list) => list.length > 0 && list.every((address) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-f:]+\]:\d{1,5}$/i.test(address)), 'expected host:port, several separated by commas');
 
 /** `provider=host:port` list; a provider may stand several times (replicas). */
 const workersField = () =>

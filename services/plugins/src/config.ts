@@ -1,6 +1,6 @@
 /** Settings of plugins. */
 import { parseUsd } from '@signalbox/kernel/money';
-import { loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_024 * 1_024;
@@ -85,7 +85,7 @@ const schema = z
     /** Documents read at once. */
     PDF_PROCESSES_MAX: wholeNumberField(1, 16, 2),
     /** host:port of sandbox, separated by commas; empty = code-exec is not installed. */
-    SANDBOX_ADDRS: listField(),
+    SANDBOX_ADDRS: addressesField(''),
     /** Workers of providers, `provider=host:port` separated by commas: those with an image model make images. */
     WORKERS: z.string().default('').transform(workersOf),
     /** Providers with the operator's credential, separated by commas: of the others no image model is installed. */

@@ -1,5 +1,5 @@
 /** Settings of quota. */
-import { ConfigError, loadConfig, logLevelField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, ConfigError, loadConfig, logLevelField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 function isRedisUrl(text: string): boolean {
@@ -26,7 +26,7 @@ const schema = z.object({
   /** Longest wait for Redis: 50 ms bound what a frozen one costs a request; more on a host that is short of CPU. */
   REDIS_TIMEOUT_MS: wholeNumberField(10, 10_000, 50),
   /** host:port of billing, separated by commas; empty = no ledger, totals start at zero. */
-  BILLING_ADDRS: z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== '')),
+  BILLING_ADDRS: addressesField(''),
   /** Where the ledger's totals are announced; needed unless a bus is handed in. */
   NATS_URL: z.string().optional(),
   /** Length of month and plan periods, for tests; absent = calendar months. */
