@@ -4,15 +4,20 @@
 export function createCallIds(charsMax = Infinity): (id: string) => string {
   const told = new Map<string, string>();
   const taken = new Set<string>();
+  /** The copy that was tried last, by what ids have in common: each is tried once, however many there are. */
+  const copies = new Map<string, number>();
   return (id) => {
     let own = told.get(id);
     if (own === undefined) {
       const base = id.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, charsMax) || 'call';
       own = base;
-      for (let copy = 1; taken.has(own); copy += 1) {
+      let copy = copies.get(base) ?? 0;
+      while (taken.has(own)) {
+        copy += 1;
         const suffix = `_${String(copy)}`;
         own = `${base.slice(0, charsMax - suffix.length)}${suffix}`;
       }
+      copies.set(base, copy);
       taken.add(own);
       told.set(id, own);
     }

@@ -118,9 +118,16 @@ function createCallRegister(): CallRegister {
   /** Calls by the client's id, of the turn that used it last; those before the last go with their answer. */
   const waiting = new Map<string, TurnCall[]>();
   let last: TurnCall | undefined;
+  /** The copy that was tried last, by id: each is tried once, however often an id comes again. */
+  const copies = new Map<string, number>();
   const ownId = (id: string): string => {
     let own = id;
-    for (let copy = 2; taken.has(own); copy += 1) own = `${id}_${String(copy)}`;
+    let copy = copies.get(id) ?? 1;
+    while (taken.has(own)) {
+      copy += 1;
+      own = `${id}_${String(copy)}`;
+    }
+    copies.set(id, copy);
     return own;
   };
   return {
