@@ -1,6 +1,7 @@
 /** A client's messages as wires other than OpenAI's read them. Edge has checked their shape; the older function form becomes tool calls. */
 import { isObject, type JsonObject } from './canonical.js';
 import { readMediaSource, type MediaKind, type MediaReference, type MediaSource } from './media.js';
+import { createUniqueNames } from './unique-names.js';
 import { notTakenHere } from './unsendable.js';
 
 export interface TextPart {
@@ -114,28 +115,15 @@ interface CallRegister {
 
 /** Some models number the calls of each answer anew, and hosts that hold ids to be unique refuse the second of a name. */
 function createCallRegister(): CallRegister {
-  const taken = new Set<string>();
+  const ownId = createUniqueNames(2, (id, copy) => `${id}_${String(copy)}`);
   /** Calls by the client's id, of the turn that used it last; those before the last go with their answer. */
   const waiting = new Map<string, TurnCall[]>();
   let last: TurnCall | undefined;
-  /** The copy that was tried last, by id: each is tried once, however often an id comes again. */
-  const copies = new Map<string, number>();
-  const ownId = (id: string): string => {
-    let own = id;
-    let copy = copies.get(id) ?? 1;
-    while (taken.has(own)) {
-      copy += 1;
-      own = `${id}_${String(copy)}`;
-    }
-    copies.set(id, copy);
-    return own;
-  };
   return {
     enter: (calls) => {
       for (const { id } of calls) waiting.delete(id);
       return calls.map((told) => {
         const call = { ...told, id: told.id === '' ? '' : ownId(told.id) };
-        taken.add(call.id);
         const same = waiting.get(told.id);
         if (same === undefined) waiting.set(told.id, [call]);
         else same.push(call);

@@ -1,6 +1,7 @@
 /** Images and files as Converse has them: bytes, a format word, and names of a narrow kind. */
 import type { MediaPart } from '../chat-turns.js';
 import type { FetchedMedia, Media } from '../media.js';
+import { createUniqueNames } from '../unique-names.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 
 const IMAGE_FORMATS: Readonly<Record<string, string>> = { 'image/png': 'png', 'image/jpeg': 'jpeg', 'image/gif': 'gif', 'image/webp': 'webp' };
@@ -22,14 +23,8 @@ export const FETCHED_TYPES = { image: Object.keys(IMAGE_FORMATS), audio: [], fil
 
 /** Letters, digits, single blanks, hyphens, parentheses and brackets; each name once in a request. */
 export function createFileNames(): (name: string) => string {
-  const taken = new Set<string>();
-  return (name) => {
-    const base = name.replace(/\.[A-Za-z0-9]{1,5}$/, '').replace(/[^A-Za-z0-9 ()[\]-]+/g, ' ').replace(/ +/g, ' ').trim().slice(0, NAME_CHARS_MAX).trim() || 'file';
-    let own = base;
-    for (let copy = 2; taken.has(own); copy += 1) own = `${base} (${String(copy)})`;
-    taken.add(own);
-    return own;
-  };
+  const unique = createUniqueNames(2, (base, copy) => `${base} (${String(copy)})`);
+  return (name) => unique(name.replace(/\.[A-Za-z0-9]{1,5}$/, '').replace(/[^A-Za-z0-9 ()[\]-]+/g, ' ').replace(/ +/g, ' ').trim().slice(0, NAME_CHARS_MAX).trim() || 'file');
 }
 
 function imageBlock({ param }: MediaPart, { mediaType, base64 }: Media): object {

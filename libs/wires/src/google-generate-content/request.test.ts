@@ -227,6 +227,7 @@ describe('schema', () => {
     ['objects without properties', { type: 'object', properties: { a: { type: 'object' } } }],
     ['lists without items', { type: 'array' }],
     ['patterns of names', { type: 'object', properties: { a: { type: 'string' } }, patternProperties: {} }],
+    ['definitions that each refer to two others, thirty deep', { $ref: '#/$defs/d0', $defs: Object.fromEntries(Array.from({ length: 31 }, (_, i) => [`d${String(i)}`, i === 30 ? { type: 'string' } : { type: 'object', properties: { a: { $ref: `#/$defs/d${String(i + 1)}` }, b: { $ref: `#/$defs/d${String(i + 1)}` } } }])) }],
     ['a reference that leads nowhere', { $ref: '#/$defs/None' }],
     ['a prototype\'s name as a reference', { $ref: '#/constructor' }],
   ])('%s cannot be said', (_what, schema) => {

@@ -10,10 +10,14 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = { STRING: ['date-ti
 const BESIDE_UNIONS: ReadonlySet<string> = new Set(['title', 'description', 'nullable']);
 /** References inside one another; deeper is taken for a cycle. */
 const REFERENCES_MAX = 32;
+/** Schemas in one another, each as often as it is referred to: a few definitions that refer to two others each come to billions. */
+const SCHEMAS_MAX = 10_000;
 
 interface Place {
   readonly root: JsonObject;
   readonly references: number;
+  /** Of the whole: how many more schemas may be converted. */
+  readonly budget: { schemas: number };
 }
 
 function resolveReference(reference: unknown, root: JsonObject): JsonObject | undefined {
@@ -43,8 +47,13 @@ function convertAnyOf(value: unknown, place: Place): { readonly members: readonl
   if (!Array.isArray(value) || value.length === 0) return undefined;
   const isNull = (item: unknown): boolean => isObject(item) && item['type'] === 'null';
   const rest = (value as readonly unknown[]).filter((item) => !isNull(item));
-  const converted = rest.map((item) => convert(item, place)).filter((item) => item !== undefined);
-  if (converted.length === 0 || converted.length < rest.length) return undefined;
+  const converted: JsonObject[] = [];
+  for (const item of rest) {
+    const member = convert(item, place);
+    if (member === undefined) return undefined;
+    converted.push(member);
+  }
+  if (converted.length === 0) return undefined;
   const isUnion = (item: JsonObject): item is { readonly anyOf: readonly JsonObject[] } => Array.isArray(item['anyOf']);
   return { members: converted.flatMap((item) => (isUnion(item) ? item.anyOf : [item])), isNullable: rest.length < value.length };
 }
@@ -60,12 +69,18 @@ function unionOf(members: readonly JsonObject[], { description, ...about }: Json
 
 function convertProperties(value: unknown, place: Place): JsonObject | undefined {
   if (!isObject(value)) return undefined;
-  const converted = Object.entries(value).map(([name, item]) => [name, convert(item, place)] as const);
-  return converted.some(([, item]) => item === undefined) ? undefined : Object.fromEntries(converted);
+  const converted: [string, JsonObject][] = [];
+  for (const [name, item] of Object.entries(value)) {
+    const property = convert(item, place);
+    if (property === undefined) return undefined;
+    converted.push([name, property]);
+  }
+  return Object.fromEntries(converted);
 }
 
 function convert(schema: unknown, place: Place): JsonObject | undefined {
-  if (!isObject(schema)) return undefined;
+  place.budget.schemas -= 1;
+  if (!isObject(schema) || place.budget.schemas < 0) return undefined;
   if (schema['$ref'] !== undefined) {
     const target = place.references < REFERENCES_MAX ? resolveReference(schema['$ref'], place.root) : undefined;
     if (target === undefined) return undefined;
@@ -115,5 +130,5 @@ function convert(schema: unknown, place: Place): JsonObject | undefined {
 
 /** undefined when the subset cannot say the same. */
 export function toOpenApiSchema(schema: JsonObject): JsonObject | undefined {
-  return convert(schema, { root: schema, references: 0 });
+  return convert(schema, { root: schema, references: 0, budget: { schemas: SCHEMAS_MAX } });
 }

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { createFileNames } from './bedrock-converse/media.js';
 import { createCallIds } from './call-ids.js';
 import { readTurns } from './chat-turns.js';
 
@@ -18,6 +19,11 @@ test('an id that comes again in every call is a new one each time', () => {
   const calls = range.map(() => ({ id: 'call_0', type: 'function', function: { name: 'f', arguments: '{}' } }));
   const [turn] = readTurns([{ role: 'assistant', tool_calls: calls }]);
   expect(turn?.role === 'assistant' ? new Set(turn.calls.map(({ id }) => id)).size : 0).toBe(CALLS);
+});
+
+test('files of one name are told apart', () => {
+  const nameOf = createFileNames();
+  expect(new Set(range.map(() => nameOf('a.pdf'))).size).toBe(CALLS);
 });
 
 test('a copy takes no id that another call has', () => {
