@@ -18,7 +18,7 @@ const HEADING_CHARS_MAX = 100;
 /** "CHAPTER I", "Chapter 12. A Title", "BOOK THE FIRST", "LETTER 4", "ACT II", "Preface". */
 const NAMED_HEADING = /^(?:(?:chapter|book|letter|part|volume|canto|stave|act|scene|section|sonnet)\s+(?:[IVXLCDM]+|\d+|(?:the\s+)?(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|one|two|three|four|five|six|seven|eight|nine|ten))\b[^\n]*|(?:prologue|epilogue|preface|introduction|conclusion)\.?)$/i;
 /** "I.", "IV. A TITLE". */
-const ROMAN_HEADING = /^[IVXLC]{1,8}\.(?:[ \t]+[^\n]+)?$/;
+const ROMAN_HEADING = /^[IVXLC]{1,8}\.(?:[ \t][^\n]+)?$/;
 const isHeadingLine = (line: string): boolean => line.length <= HEADING_CHARS_MAX && (NAMED_HEADING.test(line) || ROMAN_HEADING.test(line));
 
 function field(head: string, name: string): string {
@@ -26,7 +26,7 @@ function field(head: string, name: string): string {
 }
 
 function idOf(head: string): string {
-  return /\[?(?:eBook|Etext|E-text)\s*#?\s*(\d{1,7})\]?/i.exec(head)?.[1] ?? '';
+  return /(?:eBook|Etext|E-text)[\s#]{0,8}(\d{1,7})/i.exec(head)?.[1] ?? '';
 }
 
 /** Never throws: a text without marks is a book of one chapter without a title. */

@@ -62,7 +62,7 @@ export function passagesOf(text: string, heading = ''): readonly { readonly head
   };
   // Zero bytes are no text to Postgres.
   for (const paragraph of text.replace(/\0/g, '').replace(/\r\n?/g, '\n').split(/\n[ \t]*\n+/)) {
-    for (const piece of pieces(paragraph.replace(/[ \t]*\n[ \t]*/g, ' ').trim())) {
+    for (const piece of pieces(paragraph.split('\n').map((line) => line.trim()).join(' ').trim())) {
       if (piece === '') continue;
       if (body !== '' && body.length + piece.length > PASSAGE_CHARS) close();
       body = body === '' ? piece : `${body}\n\n${piece}`;

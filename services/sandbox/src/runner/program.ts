@@ -67,8 +67,11 @@ class Output {
     const left = this.bytesMax - this.bytes;
     if (text.length <= left && Buffer.byteLength(text) <= left) return text;
     this.isFull = true;
+    const bytes = Buffer.from(text.slice(0, left));
     // A character that the cut would split is left out.
-    return Buffer.from(text.slice(0, left)).subarray(0, left).toString('utf8').replace(/\uFFFD+$/, '');
+    let end = Math.min(left, bytes.length);
+    while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+    return bytes.subarray(0, end).toString('utf8');
   }
 
   text(): string {
