@@ -24,8 +24,8 @@ export type UnaryHandler<Request, Response> = (request: Request, call: CallInfo)
 /** Where a streaming handler puts its messages. */
 export interface Emitter<Message> {
   /**
-   * Queues a message. False when the receiver has no credit left: stop reading the source and wait for `drained`.
-   * Writing on regardless is allowed up to 256 KB beyond the credit, then throws a Fault `overloaded`.
+   * Queues a message of at most 64 MB. False when the receiver has no credit left: stop reading the source and wait for
+   * `drained`. Messages written on regardless may come to 256 KB, the last of them beyond it; then throws a Fault `overloaded`.
    */
   write(message: Message): boolean;
   /** Resolves when there is credit again; rejects with a Fault when the call is over. */

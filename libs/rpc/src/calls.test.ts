@@ -179,6 +179,25 @@ describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (
     expect(messages[0]?.chunk?.choices.equals(big)).toBe(true);
   });
 
+  test.each([false, true])('carries a large message and those that follow it at once, to a client that pauses: %j', async (isPaused) => {
+    const sizes = [10, 5_000_000, 10, 50_000, 10];
+    let wrote: () => void = () => undefined;
+    const isWritten = new Promise<void>((resolve) => (wrote = resolve));
+    const { client } = await connect(door, 'worker', dispatching((_request, _call, emit) => {
+      for (const size of sizes) emit.write(chunk(Buffer.alloc(size)));
+      wrote();
+      return Promise.resolve();
+    }));
+    const received: number[] = [];
+    const fault = await new Promise<Fault | undefined>((resolve) => {
+      const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (message) => received.push(message.chunk?.choices.length ?? 0), onEnd: resolve });
+      if (!isPaused) return;
+      call.pause();
+      void isWritten.then(() => call.resume());
+    });
+    expect([fault, received]).toEqual([undefined, sizes]);
+  });
+
   test('holds the server back while the client pauses', async () => {
     let written = 0;
     let stalled: () => void = () => undefined;

@@ -55,6 +55,16 @@ export class CreditedSender {
   }
 }
 
+/**
+ * Payload bytes that a handler has written since it was told to wait, with `bytes` more. A message begun with credit goes
+ * out whole, however large; what comes on top of it is bounded. Throws a Fault `overloaded` when 256 KB were written so before.
+ */
+export function overrunWith(before: number, bytes: number, hasCredit: boolean): number {
+  if (hasCredit) return 0;
+  if (before > CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
+  return before + bytes;
+}
+
 /** Sends a payload behind `first`, in parts where it is large. */
 export function sendAll(sender: CreditedSender, first: LinkItem, lastKind: number, payload: Buffer): void {
   if (payload.length > PART_BYTES) {

@@ -7,6 +7,7 @@ import type { AnyStreamHandler, Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { detailToFault, faultToDetail } from './fault-status.js';
+import { overrunWith } from './flow.js';
 import { CREDIT_BYTES, LIVE_CALLS_MAX } from './link-item.js';
 import { LiveCalls } from './live-calls.js';
 import { ServedCall } from './served-call.js';
@@ -55,6 +56,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
   private isOver = false;
   private isPaused: boolean;
   private pausedBytes = 0;
+  private overrunBytes = 0;
   private fault: Fault | undefined;
   private waiters: { resolve: () => void; reject: (fault: Fault) => void }[] | undefined;
 
@@ -128,7 +130,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
     const copy = this.served.method.responseCopy(message);
     if (this.isPaused) {
       const bytes = bodyBytes(copy);
-      if (this.pausedBytes > CREDIT_BYTES && this.pausedBytes + bytes > 2 * CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
+      this.overrunBytes = overrunWith(this.overrunBytes, bytes, this.pausedBytes < CREDIT_BYTES);
       this.pausedBytes += bytes;
     }
     if (this.outgoing === undefined) this.outgoing = [copy];

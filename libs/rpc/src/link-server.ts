@@ -6,9 +6,9 @@ import type { Tracer } from '@signalbox/runtime/span';
 import type { Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
 import { faultToDetail } from './fault-status.js';
-import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
+import { CreditedReceiver, CreditedSender, overrunWith, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
-import { CREDIT_BYTES, ITEM, LinkItem, LIVE_CALLS_MAX, MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
+import { ITEM, LinkItem, LIVE_CALLS_MAX, MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
 import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
 import { ServedCall } from './served-call.js';
@@ -41,6 +41,7 @@ class LinkCall extends ServedCall implements Emitter<object> {
   isRunning = false;
   /** Request bytes received and not yet complete. */
   heldBytes = 0;
+  private overrunBytes = 0;
   private waiters: { resolve: () => void; reject: (fault: Fault) => void }[] | undefined = undefined;
   private overFault: Fault | undefined = undefined;
 
@@ -61,7 +62,7 @@ class LinkCall extends ServedCall implements Emitter<object> {
     if (this.isOver) throw this.overFault ?? new Fault('cancelled', 'the call is over');
     const payload = this.served.method.responseSerialize(message);
     if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
-    if (this.sender.pendingBytes > 0 && this.sender.pendingBytes + payload.length > CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
+    this.overrunBytes = overrunWith(this.overrunBytes, payload.length, this.sender.isOpen());
     sendAll(this.sender, new LinkItem(this.id, ITEM.message), ITEM.message, payload);
     return this.isWritable();
   }

@@ -7,6 +7,7 @@ import type { Tracer } from '@signalbox/runtime/span';
 import type { AnyStreamHandler, AnyUnaryHandler, Emitter } from './call.js';
 import type { Method } from './channel.js';
 import { faultToStatus } from './fault-status.js';
+import { overrunWith } from './flow.js';
 import { CREDIT_BYTES, MESSAGE_BYTES_MAX } from './link-item.js';
 import { ServedCall } from './served-call.js';
 import { spanOf } from './served-methods.js';
@@ -99,6 +100,7 @@ export function plainStream(handler: AnyStreamHandler, method: Method, options: 
   return (call) => {
     let isOver = false;
     let pendingBytes = 0;
+    let overrunBytes = 0;
     let waiters: { resolve: () => void; reject: (fault: Fault) => void }[] = [];
     const finish = (fault: Fault | undefined): void => {
       if (isOver) return;
@@ -116,7 +118,7 @@ export function plainStream(handler: AnyStreamHandler, method: Method, options: 
         if (isOver) throw new Fault('cancelled', 'the call is over');
         const payload = method.responseSerialize(message);
         if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
-        if (pendingBytes > CREDIT_BYTES && pendingBytes + payload.length > 2 * CREDIT_BYTES) throw new Fault('overloaded', 'a stream was written far beyond its credit');
+        overrunBytes = overrunWith(overrunBytes, payload.length, pendingBytes < CREDIT_BYTES);
         pendingBytes += payload.length;
         call.write(payload, () => {
           pendingBytes -= payload.length;

@@ -1,10 +1,11 @@
 /** Answers in pieces: what stands in each event, and how the events are framed. */
 import { describe, expect, test } from '@jest/globals';
+import { sse } from '@signalbox/testkit/fake-provider';
 import { TIME_TOOL, WEATHER_TOOL } from './completions-suite.js';
-import { contentOf, header, nanoOf, streamOf, type ChunkBody, type Got } from './http.js';
+import { completionOf, contentOf, header, nanoOf, streamOf, type ChunkBody, type Got } from './http.js';
 import { exchange, parseAnswer, requestText } from './raw-socket.js';
 import { problems } from './schemas.js';
-import { GREETING, streamed, TIME_CALL, USAGE, WEATHER_CALL } from './upstreams.js';
+import { completion, GREETING, streamed, TIME_CALL, USAGE, WEATHER_CALL } from './upstreams.js';
 import { HELLO, PINNED, type World } from './world.js';
 
 export function describeStreams(world: () => World): void {
@@ -90,6 +91,18 @@ export function describeStreams(world: () => World): void {
       const { chunks } = await stream({ model: 'mistralai/codestral-2508' });
       expect(contentOf(chunks)).toBe('a few words');
       expect(chunks.at(-1)?.usage?.completion_tokens).toBeGreaterThan(0);
+    });
+
+    test('carries pictures of megabytes, in a stream and in a whole answer', async () => {
+      const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'iVBORw0KGgo'.repeat(150_000)}` } }];
+      const [piece = '', ...rest] = streamed('a cat').chunks ?? [];
+      const drawn = sse({ choices: [{ index: 0, delta: { images }, finish_reason: null }] });
+      world().upstreams.single.enqueue({ chunks: [piece, drawn, drawn, ...rest] }, { body: { ...(completion('a cat').body as object), choices: [{ index: 0, message: { role: 'assistant', content: 'a cat', images }, finish_reason: 'stop' }] } });
+      const { got, chunks } = await stream({ model: 'mistralai/codestral-2508' });
+      expect(chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => (delta as { images?: unknown }).images ?? []))).toEqual([...images, ...images]);
+      expect(nanoOf(got.trailers['x-router-cost'] ?? '')).toBeGreaterThan(0n);
+      const whole = await world().chat({ model: 'mistralai/codestral-2508', messages: HELLO });
+      expect([whole.status, (completionOf(whole).choices[0]?.message as { images?: unknown } | undefined)?.images]).toEqual([200, images]);
     });
 
     test('delivers each piece when it comes, not at the end', async () => {
