@@ -1,6 +1,9 @@
 /** What a wire other than OpenAI's says of one choice, and the OpenAI shapes it is told in. */
 import type { FinishReason, JsonObject } from './canonical.js';
 
+/** Beside one of these, or tool calls, a message's content may be null; else it is a string, as in streams: a null could not be sent back. */
+export const INSTEAD_OF_CONTENT = ['refusal', 'function_call', 'audio'] as const;
+
 export interface CallParts {
   /** Empty = the provider gave none: one is made. */
   readonly id: string;

@@ -1,8 +1,11 @@
 /** Puts the canonical chunks of a stream together as the whole answer that a client without a stream gets. */
 import { isObject, type JsonObject } from './canonical.js';
+import { INSTEAD_OF_CONTENT } from './choice-parts.js';
 
 const JOINED_TEXTS = ['content', 'refusal', 'reasoning', 'reasoning_content'] as const;
 const JOINED_LISTS = ['reasoning_details', 'images', 'annotations'] as const;
+/** Of the object `audio`. */
+const JOINED_AUDIO: ReadonlySet<string> = new Set(['data', 'transcript']);
 
 interface GatheredCall {
   index: number;
@@ -14,7 +17,7 @@ interface GatheredCall {
 interface GatheredChoice {
   readonly message: Record<string, unknown>;
   readonly calls: Map<number, GatheredCall>;
-  logprobs: Record<string, unknown[]> | undefined;
+  logprobs: Record<string, unknown[] | null> | undefined;
   finishReason: unknown;
 }
 
@@ -33,6 +36,12 @@ function addCall(choice: GatheredChoice, raw: unknown): void {
   call.args += textOf(called['arguments']);
 }
 
+function joinedAudio(before: unknown, delta: JsonObject): JsonObject {
+  const audio: Record<string, unknown> = isObject(before) ? { ...before } : {};
+  for (const [name, value] of Object.entries(delta)) audio[name] = JOINED_AUDIO.has(name) ? textOf(audio[name]) + textOf(value) : value;
+  return audio;
+}
+
 function addDelta(choice: GatheredChoice, delta: JsonObject): void {
   const { message } = choice;
   for (const [name, value] of Object.entries(delta)) {
@@ -44,22 +53,27 @@ function addDelta(choice: GatheredChoice, delta: JsonObject): void {
     else if (name === 'function_call' && isObject(value)) {
       const before = isObject(message[name]) ? message[name] : {};
       message[name] = { name: textOf(before['name']) + textOf(value['name']), arguments: textOf(before['arguments']) + textOf(value['arguments']) };
-    } else if (name !== 'role') message[name] = value;
+    } else if (name === 'audio' && isObject(value)) message[name] = joinedAudio(message[name], value);
+    else if (name !== 'role') message[name] = value;
   }
 }
 
 function addLogprobs(choice: GatheredChoice, logprobs: unknown): void {
   if (!isObject(logprobs)) return;
   const known = (choice.logprobs ??= {});
-  for (const [name, items] of Object.entries(logprobs)) if (Array.isArray(items)) known[name] = [...(known[name] ?? []), ...(items as readonly unknown[])];
+  for (const [name, items] of Object.entries(logprobs)) {
+    if (Array.isArray(items)) (known[name] ??= []).push(...(items as readonly unknown[]));
+    else if (items === null) known[name] ??= null;
+  }
 }
 
 function wholeChoice(index: number, { message, calls, logprobs, finishReason }: GatheredChoice): object {
   const { content = '', refusal = null, ...more } = message;
   const toolCalls = [...calls.values()].sort((a, b) => a.index - b.index).map(({ told, name, args }) => ({ ...told, function: { name, arguments: args } }));
+  const isSaidElsewhere = toolCalls.length > 0 || INSTEAD_OF_CONTENT.some((name) => message[name] !== undefined && message[name] !== '');
   return {
     index,
-    message: { role: 'assistant', content: toolCalls.length > 0 && content === '' ? null : content, refusal, ...more, ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }) },
+    message: { role: 'assistant', content: isSaidElsewhere && content === '' ? null : content, refusal, ...more, ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }) },
     logprobs: logprobs ?? null,
     finish_reason: finishReason,
   };

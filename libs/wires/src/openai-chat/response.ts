@@ -1,6 +1,7 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
 import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { readSafely } from '../canonical-answer.js';
+import { INSTEAD_OF_CONTENT } from '../choice-parts.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
 import { argumentsText, keptFields, readContent, textBytes, thoughtBytes } from './message.js';
@@ -33,9 +34,6 @@ function readToolCalls(raw: unknown, seed: string): object[] {
   }
   return calls;
 }
-
-/** Beside these and tool calls, content may be null; else it is a string, as in streams: a null could not be sent back. */
-const INSTEAD_OF_CONTENT = ['refusal', 'function_call', 'audio'] as const;
 
 function readChoice(raw: JsonObject, position: number, seed: string): ReadChoice {
   const message = isObject(raw['message']) ? raw['message'] : {};
