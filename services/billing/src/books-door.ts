@@ -89,7 +89,7 @@ export function createBooksHandlers({ books, keeper, clock, periodSeconds, onRec
         attempts: found.attempts.map((attempt) => ({
           ...attempt, costNanoUsd: String(attempt.costNanoUsd), savingsNanoUsd: String(attempt.savingsNanoUsd), flags: [...attempt.flags], startedAtMs: String(attempt.startedAtMs), endedAtMs: String(attempt.endedAtMs),
         })),
-        adjustments: found.adjustments.map((row) => ({ ...row, seq: String(row.seq), amountNanoUsd: String(row.amountNanoUsd), atMs: String(row.atMs), flags: [...row.flags] })),
+        adjustments: found.adjustments.map((row) => ({ ...row, seq: String(row.seq), amountNanoUsd: String(row.amountNanoUsd), tokens: String(row.tokens), byokTokens: String(row.byokTokens), atMs: String(row.atMs), flags: [...row.flags] })),
       };
     },
     Statement: async ({ accountId, period }: StatementRequest__Output): Promise<StatementResponse> => {

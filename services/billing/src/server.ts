@@ -96,7 +96,7 @@ export function createHandlers({ store, clock, books = {}, announce }: LedgerDoo
         const rows = await store.ledger({ accountId: request.accountId, fromMs: BigInt(request.fromMs), toMs: BigInt(request.toMs), after: BigInt(request.after), limit });
         const last = rows.at(-1);
         return {
-          rows: rows.map((row) => ({ ...row, seq: String(row.seq), amountNanoUsd: String(row.amountNanoUsd), atMs: String(row.atMs), flags: [...row.flags] })),
+          rows: rows.map((row) => ({ ...row, seq: String(row.seq), amountNanoUsd: String(row.amountNanoUsd), tokens: String(row.tokens), byokTokens: String(row.byokTokens), atMs: String(row.atMs), flags: [...row.flags] })),
           ...(rows.length === limit && last !== undefined ? { next: String(last.seq) } : {}),
         };
       },

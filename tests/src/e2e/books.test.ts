@@ -54,6 +54,7 @@ test('what was charged is the same sum in usage, requests, statements and the le
     return Promise.all(periods.filter(({ model_spend_usd: spend }) => spend > 0).map(async ({ period }) => (await (await get(`/api/statements/${period}`)).json()) as Bill));
   };
   const tokens = usage.reduce((sum, row) => sum + row.prompt_tokens + row.completion_tokens, 0);
+  expect(rows.filter(({ kind }) => kind === 'charge').reduce((sum, row) => sum + row.tokens, 0)).toBe(tokens);
   const check = (bills: readonly Bill[]): void => {
     expect(bills.reduce((sum, bill) => sum + nanoOf(bill.model_spend_usd), 0)).toBe(charged);
     expect(bills.reduce((sum, bill) => sum + bill.used_tokens, 0)).toBe(tokens);

@@ -1,4 +1,5 @@
 /** What the operator's door says of money, and the comparison that must hold at rest. */
+import { hash } from 'node:crypto';
 import { expect } from '@jest/globals';
 import type { SeenAnswer } from './client.js';
 import { until } from './client.js';
@@ -8,10 +9,27 @@ export interface PrintedRow {
   readonly seq: number;
   readonly kind: 'attempt' | 'charge' | 'adjustment';
   readonly request_id: string;
+  readonly attempt: number;
   readonly amount_nano_usd: string;
+  readonly tokens: number;
+  readonly byok_tokens: number;
+  readonly source: string;
+  readonly flags: readonly string[];
+  readonly provider: string;
+  readonly period: string;
+  readonly at: number;
+  readonly card_id: string;
   readonly prev_hash: string;
   readonly hash: string;
   readonly applies_to?: 'charge' | 'cost';
+}
+
+/** The hash of a row by what is printed of it, as docs/billing.md tells. */
+function hashOf(accountId: string, row: PrintedRow): string {
+  const covered = [
+    accountId, String(row.seq), row.kind, row.request_id, row.attempt, row.amount_nano_usd, String(row.tokens), String(row.byok_tokens), row.source, row.flags, row.provider, row.period, String(row.at), row.applies_to ?? '', row.card_id,
+  ];
+  return hash('sha256', `${row.prev_hash}\n${JSON.stringify(covered)}`, 'hex');
 }
 
 /** One call of the admin door; throws on anything but 2xx. */
@@ -85,6 +103,7 @@ export async function expectBalancedBooks(gateway: Gateway, accountId: string, a
   expect(rows.map(({ seq }) => seq)).toEqual(rows.map((_, index) => index + 1));
   expect(rows.slice(1).map(({ prev_hash }) => prev_hash)).toEqual(rows.slice(0, -1).map(({ hash }) => hash));
   expect(rows[0]?.prev_hash).toMatch(/^0{64}$/);
+  expect(rows.filter((row) => hashOf(accountId, row) !== row.hash)).toEqual([]);
   const charges = new Map<string, string[]>();
   for (const row of rows) if (row.kind === 'charge') charges.set(row.request_id, [...(charges.get(row.request_id) ?? []), row.amount_nano_usd]);
   expect([...charges].filter(([, amounts]) => amounts.length !== 1)).toEqual([]);

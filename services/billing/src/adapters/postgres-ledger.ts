@@ -27,6 +27,9 @@ interface LedgerRow {
   readonly prev_hash: string;
   readonly hash: string;
   readonly applies_to: string;
+  readonly tokens: bigint;
+  readonly byok_tokens: bigint;
+  readonly card_id: string;
 }
 
 /** Whether a charge or adjustment row counts the attempt of row `e`. */
@@ -94,18 +97,18 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
       const { rows } = await sql<LedgerRow>`with e as (
           select * from ledger_entries where account_id = ${accountId} and seq >= ${after}::bigint and at_ms >= ${fromMs}::bigint and (${toMs}::bigint = 0 or at_ms < ${toMs}::bigint) order by seq limit ${most + 1}),
         r as (
-          select seq, kind, request_id, attempt, amount_nano_usd, source, flags, provider, period, at_ms, applies_to, hash,
+          select seq, kind, request_id, attempt, amount_nano_usd, source, flags, provider, period, at_ms, applies_to, tokens, byok_tokens, card_id, hash,
             coalesce((select coalesce(p.charge_hash, p.hash) from ledger_entries p where p.account_id = e.account_id and p.seq < e.seq order by p.seq desc limit 1), ${CHAIN_START}) as prev_hash,
             case when applies_to = 'cost' then false when kind <> 'attempt' then amount_nano_usd <> 0 when (e.detail::jsonb ->> 'byok')::boolean then false else coalesce(
               (select ${isCharged('a')} from ledger_entries a where a.kind = 'adjustment' and a.request_id = e.request_id and a.applies_to = 'charge' order by a.seq desc limit 1),
               (select ${isCharged('c')} from ledger_entries c where c.kind = 'charge' and c.request_id = e.request_id), charge_hash is not null) end as charged
           from e
           union all
-          select seq + 1, 'charge', request_id, attempt, amount_nano_usd, source, '{}', provider, period, at_ms, applies_to, charge_hash, hash, amount_nano_usd <> 0 from e where charge_hash is not null)
+          select seq + 1, 'charge', request_id, attempt, amount_nano_usd, source, '{}', provider, period, at_ms, applies_to, tokens, byok_tokens, card_id, charge_hash, hash, amount_nano_usd <> 0 from e where charge_hash is not null)
         select * from r where seq > ${after}::bigint order by seq limit ${most}`.execute(db);
       return rows.map((row): LedgerRowView => ({
         seq: row.seq, kind: row.kind, requestId: row.request_id, attempt: row.attempt, amountNanoUsd: row.amount_nano_usd, source: row.source, charged: row.charged, flags: row.flags,
-        provider: row.provider, period: row.period, atMs: row.at_ms, prevHash: row.prev_hash, hash: row.hash, appliesTo: row.applies_to,
+        provider: row.provider, period: row.period, atMs: row.at_ms, prevHash: row.prev_hash, hash: row.hash, appliesTo: row.applies_to, tokens: row.tokens, byokTokens: row.byok_tokens, cardId: row.card_id,
       }));
     },
   };

@@ -28,6 +28,8 @@ interface EntryRow {
   readonly seq: bigint;
   readonly at_ms: bigint;
   readonly amount_nano_usd: bigint;
+  readonly tokens: bigint;
+  readonly byok_tokens: bigint;
   readonly attempt: number;
   readonly kind: 'attempt' | 'charge' | 'adjustment';
   readonly request_id: string;
@@ -54,7 +56,7 @@ function attemptView(row: EntryRow, charged: boolean): AttemptView {
 
 const adjustmentView = (row: EntryRow): LedgerRowView => ({
   seq: row.seq, kind: row.kind, requestId: row.request_id, attempt: row.attempt, amountNanoUsd: row.amount_nano_usd, source: row.source, charged: row.amount_nano_usd !== 0n, flags: row.flags, provider: row.provider, period: row.period,
-  atMs: row.at_ms, prevHash: '', hash: row.hash, appliesTo: row.applies_to,
+  atMs: row.at_ms, prevHash: '', hash: row.hash, appliesTo: row.applies_to, tokens: row.tokens, byokTokens: row.byok_tokens, cardId: row.card_id,
 });
 
 /** A request from its rows, which ascend by sequence; undefined while it has no charge row. */

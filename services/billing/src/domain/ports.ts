@@ -67,6 +67,11 @@ export interface LedgerRowView {
   readonly prevHash: string;
   readonly hash: string;
   readonly appliesTo: string;
+  /** Over the operator's credentials; of an adjustment the difference, as of `byokTokens`. */
+  readonly tokens: bigint;
+  /** Over the account's own. */
+  readonly byokTokens: bigint;
+  readonly cardId: string;
 }
 
 /** The store of record. Every method rejects with a Fault `store_unavailable` when it is away. */

@@ -406,6 +406,9 @@ export function writeLedgerRow(w: Writer, m: LedgerRow): void {
   if (m.prevHash !== undefined && m.prevHash !== '') { w.uint32(98); w.string(m.prevHash); }
   if (m.hash !== undefined && m.hash !== '') { w.uint32(106); w.string(m.hash); }
   if (m.appliesTo !== undefined && m.appliesTo !== '') { w.uint32(114); w.string(m.appliesTo); }
+  if (m.tokens !== undefined && !isZero(m.tokens)) { w.uint32(120); w.int64(m.tokens); }
+  if (m.byokTokens !== undefined && !isZero(m.byokTokens)) { w.uint32(128); w.int64(m.byokTokens); }
+  if (m.cardId !== undefined && m.cardId !== '') { w.uint32(138); w.string(m.cardId); }
 }
 export function readLedgerRow(r: Reader, end: number): LedgerRowOut {
   let v1: string = '0';
@@ -422,6 +425,9 @@ export function readLedgerRow(r: Reader, end: number): LedgerRowOut {
   let v12: string = '';
   let v13: string = '';
   let v14: string = '';
+  let v15: string = '0';
+  let v16: string = '0';
+  let v17: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -439,11 +445,14 @@ export function readLedgerRow(r: Reader, end: number): LedgerRowOut {
       case 98: v12 = r.string(end); break;
       case 106: v13 = r.string(end); break;
       case 114: v14 = r.string(end); break;
+      case 120: v15 = r.int64(); break;
+      case 128: v16 = r.int64(); break;
+      case 138: v17 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { seq: v1, kind: v2, requestId: v3, attempt: v4, amountNanoUsd: v5, source: v6, charged: v7, flags: v8, provider: v9, period: v10, atMs: v11, prevHash: v12, hash: v13, appliesTo: v14 } as LedgerRowOut;
+  return { seq: v1, kind: v2, requestId: v3, attempt: v4, amountNanoUsd: v5, source: v6, charged: v7, flags: v8, provider: v9, period: v10, atMs: v11, prevHash: v12, hash: v13, appliesTo: v14, tokens: v15, byokTokens: v16, cardId: v17 } as LedgerRowOut;
 }
 export function copyLedgerRow(m: LedgerRow): LedgerRowOut {
   const v1 = m.seq !== undefined && m.seq !== null ? copyInt64(m.seq) : '0';
@@ -460,7 +469,10 @@ export function copyLedgerRow(m: LedgerRow): LedgerRowOut {
   const v12 = m.prevHash !== undefined && m.prevHash !== null ? m.prevHash : '';
   const v13 = m.hash !== undefined && m.hash !== null ? m.hash : '';
   const v14 = m.appliesTo !== undefined && m.appliesTo !== null ? m.appliesTo : '';
-  return { seq: v1, kind: v2, requestId: v3, attempt: v4, amountNanoUsd: v5, source: v6, charged: v7, flags: v8, provider: v9, period: v10, atMs: v11, prevHash: v12, hash: v13, appliesTo: v14 } as LedgerRowOut;
+  const v15 = m.tokens !== undefined && m.tokens !== null ? copyInt64(m.tokens) : '0';
+  const v16 = m.byokTokens !== undefined && m.byokTokens !== null ? copyInt64(m.byokTokens) : '0';
+  const v17 = m.cardId !== undefined && m.cardId !== null ? m.cardId : '';
+  return { seq: v1, kind: v2, requestId: v3, attempt: v4, amountNanoUsd: v5, source: v6, charged: v7, flags: v8, provider: v9, period: v10, atMs: v11, prevHash: v12, hash: v13, appliesTo: v14, tokens: v15, byokTokens: v16, cardId: v17 } as LedgerRowOut;
 }
 
 export function writeLedgerResponse(w: Writer, m: LedgerResponse): void {

@@ -170,6 +170,7 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
     const rows = page.rows.map((row) => ({
       seq: Number(row.seq), kind: row.kind, request_id: row.requestId, attempt: row.attempt, amount_nano_usd: row.amountNanoUsd, source: row.source, charged: row.charged, flags: row.flags,
       provider: row.provider, period: row.period, at: Number(row.atMs), prev_hash: row.prevHash, hash: row.hash, applies_to: row.appliesTo === '' ? undefined : row.appliesTo,
+      tokens: Number(row.tokens), byok_tokens: Number(row.byokTokens), card_id: row.cardId,
     }));
     send(response, { account_id: accountId, rows, next: page.next === undefined ? null : Number(page.next) });
   });

@@ -18,6 +18,9 @@ export interface LedgerRow {
   'prevHash'?: (string);
   'hash'?: (string);
   'appliesTo'?: (string);
+  'tokens'?: (number | string | Long);
+  'byokTokens'?: (number | string | Long);
+  'cardId'?: (string);
 }
 
 export interface LedgerRow__Output {
@@ -35,4 +38,7 @@ export interface LedgerRow__Output {
   'prevHash': (string);
   'hash': (string);
   'appliesTo': (string);
+  'tokens': (string);
+  'byokTokens': (string);
+  'cardId': (string);
 }
