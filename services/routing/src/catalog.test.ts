@@ -34,6 +34,12 @@ describe('the shipped catalog', () => {
     }
   });
 
+  test('Perplexity’s answers carry the fee of the search that each of them does', async () => {
+    const catalog = await load(['perplexity']);
+    const feeOf = (id: string): bigint | undefined => catalog.endpoints.find((endpoint) => endpoint.id === `perplexity:perplexity/${id}`)?.prices[0]?.card.requestNanoUsd;
+    expect(['sonar', 'sonar-pro', 'sonar-reasoning-pro'].map(feeOf)).toEqual([5_000_000n, 6_000_000n, 6_000_000n]);
+  });
+
   test.each([
     ['ollama', 'all it may hold', [], 8],
     ['ollama', 'what it says it holds, in its own names', ['ollama/gpt-oss:20b', 'ollama/llama3.1:8b', 'ollama/no-such-model'], 2],
