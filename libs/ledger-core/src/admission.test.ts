@@ -42,6 +42,25 @@ describe('where a request counts', () => {
   });
 });
 
+test('what limits can be read of stays: days for a week, weeks and months for forty days, open ones as long as they are', () => {
+  const state = newAccountState();
+  const daily: Wall[] = [{ scope: 'key', period: 'day', meter: 'charge', limit: 15n }];
+  verdict(state, command('open', { walls: daily }), NOON);
+  heartbeat(state, 'open', 0n, 0n, NOON);
+  for (let day = 1; day <= 120; day += 1) {
+    const nowMs = NOON + day * DAY_MS;
+    verdict(state, command(`r${day}`), nowMs);
+    release(state, `r${day}`, nowMs);
+    sweep(state, nowMs);
+  }
+  const namesOf = (kind: string): string[] => [...state.buckets.keys()].filter((name) => name.startsWith(`key_1|${kind}:`));
+  expect(['day', 'week', 'month'].map((kind) => namesOf(kind).length)).toEqual([9, 7, 3]);
+  // Today, seven days before, and the day of the request that still runs: its hold grows by the limits of that day.
+  expect(namesOf('day')[0]).toBe('key_1|day:2026-11-21');
+  expect(heartbeat(state, 'open', 15n, 0n, NOON + 120 * DAY_MS)).toBe(true);
+  expect(heartbeat(state, 'open', 16n, 0n, NOON + 120 * DAY_MS)).toBe(false);
+});
+
 test('a rate is forgotten when all that counted has fallen out, not before', () => {
   const state = newAccountState();
   const ask = (requestId: string, keyId: string, nowMs: number): string => verdict(state, command(requestId, { keyId, keyRequestsPerMinute: 1, burstPerSecond: 50 }), nowMs).decision;

@@ -23,8 +23,10 @@ export const FORGET_INTERVAL_MS = 3_600_000;
 const BLOCKED_RETRY_MS = 1_000;
 /** After an admission was blocked by live holds, those that end are worth a notice for so long: callers wait 2 s at most. */
 export const BLOCKED_NOTICE_MS = 2_500;
-/** Settled periods that ended before this long ago are forgotten; the ledger keeps them. */
+/** Settled weeks and months that ended before this long ago are forgotten; the ledger keeps them. */
 export const BUCKET_MEMORY_MS = 40 * 86_400_000;
+/** As much for days, which are most of all buckets. A clock that went ahead by less and back again finds today still counted. */
+export const DAY_MEMORY_MS = 7 * 86_400_000;
 
 export type Counter = 'chat' | 'control';
 /** Names of the rate windows. */
@@ -570,7 +572,8 @@ export function sweep(state: AccountState, nowMs: number): string[] {
   const gone = sweepLeases(state, nowMs);
   if (nowMs < state.nextForgetMs) return gone;
   state.nextForgetMs = nowMs + FORGET_INTERVAL_MS;
-  const old = periodsAt(Math.max(0, nowMs - BUCKET_MEMORY_MS), { anchorDay: 0 });
+  const oldAt = (memoryMs: number): Periods => periodsAt(Math.max(0, nowMs - memoryMs), { anchorDay: 0 });
+  const old = { ...oldAt(BUCKET_MEMORY_MS), day: oldAt(DAY_MEMORY_MS).day };
   const before = state.buckets.size;
   for (const [name, bucket] of state.buckets) {
     const [kind, id] = name.slice(name.indexOf('|') + 1).split(':');

@@ -109,6 +109,17 @@ test('two replicas that get the same messages at once book each fact once', asyn
   }
 });
 
+test('names totals of days for ten days, of weeks and months for seventy, and of all time always', async () => {
+  const { rows } = await sql<{ at: bigint }>`select max(updated_at_ms) as at from totals where account_id = 'a5-0'`.execute(database.db);
+  const kindsAfter = async (days: number): Promise<string> => {
+    const { totals } = await store.totals('a5-0', [], Number(rows[0]?.at) + days * 86_400_000);
+    return [...new Set(totals.map(({ periodId }) => periodId.split(':')[0]))].sort().join(' ');
+  };
+  expect(await kindsAfter(9)).toBe('day month plan total week');
+  expect(await kindsAfter(10)).toBe('month plan total week');
+  expect(await kindsAfter(70)).toBe('total');
+});
+
 test('pages through the ledger without losing or repeating a row, wherever the cut is', async () => {
   const whole = await ledgerOf('a5-0');
   for (const limit of [1, 2, 3, 5]) {

@@ -10,6 +10,8 @@ import { commitBatch, type KnownPeriods } from './postgres-commit.js';
 const RECENT_ROWS = 2_000;
 /** 70 days: the longest period with an end (a month) and its predecessor. */
 const RECENT_PERIODS_MS = 70 * 86_400_000;
+/** Days that quota may still count by, and two more for clocks: it forgets others, which are most of what is kept. */
+const RECENT_DAYS_MS = 10 * 86_400_000;
 const LEDGER_LIMIT = 1_000;
 
 interface LedgerRow {
@@ -86,7 +88,7 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
       // Requests first: what is named here is in the totals that are read after it.
       const requestIds = await chargedRequests(accountId, asked);
       const { rows } = await sql<{ seq: bigint; scope: string | null; period_id: string; charge_nano_usd: bigint; tokens: bigint; byok_tokens: bigint }>`select h.seq, t.scope, t.period_id, t.charge_nano_usd, t.tokens, t.byok_tokens
-        from account_heads h left join totals t on t.account_id = h.account_id and (t.period_id = 'total' or t.updated_at_ms > ${nowMs - RECENT_PERIODS_MS}::bigint) where h.account_id = ${accountId}`.execute(db);
+        from account_heads h left join totals t on t.account_id = h.account_id and (t.period_id = 'total' or t.updated_at_ms > case when t.period_id like 'day:%' then ${nowMs - RECENT_DAYS_MS}::bigint else ${nowMs - RECENT_PERIODS_MS}::bigint end) where h.account_id = ${accountId}`.execute(db);
       const totals = rows.flatMap((row) => (row.scope === null ? [] : [{ scope: row.scope, periodId: row.period_id, chargeNanoUsd: row.charge_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens }]));
       return { accountId, ledgerSeq: rows[0]?.seq ?? 0n, previousSeq: 0n, totals, requestIds };
     },

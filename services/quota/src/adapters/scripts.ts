@@ -7,7 +7,7 @@
  * of terms; the terms follow, which is what some of the requests have in common, then request by request the number of its terms and what is its own.
  * A script reads a field at most once, works on what it read, and writes in the end (`done`), what is removed first: a Redis that is full lets the rest follow.
  */
-import { BLOCKED_NOTICE_MS, BUCKET_MEMORY_MS, FORGET_INTERVAL_MS, LEASE_MS } from '@signalbox/ledger-core/admission';
+import { BLOCKED_NOTICE_MS, BUCKET_MEMORY_MS, DAY_MEMORY_MS, FORGET_INTERVAL_MS, LEASE_MS } from '@signalbox/ledger-core/admission';
 import { PRELUDE } from './script-prelude.js';
 
 const ADMIT = `
@@ -339,6 +339,7 @@ if due and now<tonumber(due) then done() return gone end
 put(Q,'f',int(now+${FORGET_INTERVAL_MS}))
 done()
 local old=ids(max(0,now-${BUCKET_MEMORY_MS}),0,0)
+old[1]=ids(max(0,now-${DAY_MEMORY_MS}),0,0)[1]
 local at={day=1,week=2,month=3,plan=4}
 local list=call('HGETALL',KEYS[1])
 for i=1,#list,2 do
