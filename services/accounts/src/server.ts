@@ -78,7 +78,7 @@ export function createHandlers({ accounts, keys, providerKeys, claims, sessions,
         const chosen = SETTABLE.filter((name) => names.includes(name));
         const unknown = names.find((name) => !chosen.some((known) => known === name));
         if (unknown !== undefined) return { found: true, problem: 'fields must name settings of an account.' };
-        const outcome = await accounts.set(wanted.id, (current) => ({ ...current, ...Object.fromEntries(chosen.map((name) => [name, wanted[name]])) }));
+        const outcome = await accounts.set(wanted.id, (current) => ({ ...current, ...Object.fromEntries(chosen.map((name) => [name, wanted[name]])) }), chosen);
         if (outcome === undefined) return { found: false };
         return 'problem' in outcome ? { found: true, problem: outcome.problem } : { found: true, account: accountMessage(outcome) };
       },

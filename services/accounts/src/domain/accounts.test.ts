@@ -40,6 +40,22 @@ test('of several credits it keeps the largest, and nobody sets it', async () => 
   expect(await keptAfter('A', { keptCreditNanoUsd: FIVE, tier: 'team' }, { name: 'two' })).toEqual([null, null]);
 });
 
+test('an upgrade ends a trial credit of the account’s own as a limit, unless the same change names one', async () => {
+  const clock = createFakeClock();
+  const accounts = createAccounts({ store: createMemoryStore(), announcer: { invalidated: () => undefined }, clock, ids: createIdSource(clock, randomBytes), secrets: createSecretMaker(new Secret('a pepper of enough length'), randomBytes), variant: 'A' });
+  const after = async (made: Partial<AccountRecord>, change: Partial<AccountRecord>): Promise<readonly (bigint | null)[]> => {
+    const first = await accounts.create({ ...WANTED, ...made }, '', []);
+    if ('problem' in first) throw new Error(first.problem);
+    const account = await accounts.set(first.account.id, (current) => ({ ...current, ...change }), Object.keys(change) as (keyof AccountRecord)[]);
+    if (account === undefined || 'problem' in account) throw new Error('not set');
+    return [account.trialCreditNanoUsd, account.keptCreditNanoUsd];
+  };
+  expect(await after({ trialCreditNanoUsd: 10n }, { tier: 'team' })).toEqual([null, 10n]);
+  expect(await after({ trialCreditNanoUsd: 10n }, { tier: 'team', trialCreditNanoUsd: 10n })).toEqual([10n, 10n]);
+  expect(await after({ trialCreditNanoUsd: 10n }, { name: 'two' })).toEqual([10n, 10n]);
+  expect(await after({ trialCreditNanoUsd: 10n, tier: 'team' }, { tier: 'business' })).toEqual([10n, 10n]);
+});
+
 test('the deployment\'s contract counts where the account names none', async () => {
   expect(await keptAfter('B', {}, { tier: 'pro' })).toEqual([null, null]);
   expect(await keptAfter('B', { variant: 'A' }, { variant: '', tier: 'pro' })).toEqual([null, FIVE]);

@@ -2,7 +2,7 @@
 import { assert } from '@signalbox/kernel/assert';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
-import { isTier, tierTerms, type Variant } from '@signalbox/kernel/tiers';
+import { isTier, tierTerms, type TierTerms, type Variant } from '@signalbox/kernel/tiers';
 import type { SecretMaker } from './secrets.js';
 import type { AccountStore, Announcer } from './ports.js';
 import { OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyRecord } from './records.js';
@@ -24,8 +24,11 @@ export type Refused = { readonly problem: string };
 export interface Accounts {
   /** Makes an account, and its first key when `keyName` is not empty: the secret is answered only here. */
   create(wanted: AccountRecord, keyName: string, keyScopes: readonly string[]): Promise<{ readonly account: AccountRecord; readonly first?: { readonly key: KeyRecord; readonly secret: string } } | Refused>;
-  /** Undefined = no such account. Id, time of creation and the largest trial credit stay. */
-  set(id: string, change: (account: AccountRecord) => AccountRecord): Promise<AccountRecord | Refused | undefined>;
+  /**
+   * Undefined = no such account. Id, time of creation and the largest trial credit stay. A change from a tier with a trial
+   * credit to one without ends the account's own as a limit, unless it is among `named`, the settings that the change names.
+   */
+  set(id: string, change: (account: AccountRecord) => AccountRecord, named?: readonly (keyof AccountRecord)[]): Promise<AccountRecord | Refused | undefined>;
   find(id: string): Promise<AccountRecord | undefined>;
   /** Newest first. */
   list(limit: number, after: string): Promise<{ readonly accounts: readonly AccountRecord[]; readonly hasMore: boolean }>;
@@ -34,10 +37,14 @@ export interface Accounts {
 const PAGE_MAX = 1_000;
 
 export function createAccounts({ store, announcer, clock, ids, secrets, variant }: AccountsOptions): Accounts {
-  /** What was promised free stays free: the larger of the credit of these terms and what earlier ones had. */
-  function keptCredit({ tier, variant: own, trialCreditNanoUsd, keptCreditNanoUsd }: AccountRecord): bigint | null {
+  function termsOf({ tier, variant: own }: AccountRecord): TierTerms {
     assert(isTier(tier), 'A stored account has a known tier.');
-    const credit = trialCreditNanoUsd ?? tierTerms(own === 'A' || own === 'B' ? own : variant, tier).trialCreditNanoUsd;
+    return tierTerms(own === 'A' || own === 'B' ? own : variant, tier);
+  }
+  /** What was promised free stays free: the larger of the credit of these terms and what earlier ones had. */
+  function keptCredit(account: AccountRecord): bigint | null {
+    const { trialCreditNanoUsd, keptCreditNanoUsd } = account;
+    const credit = trialCreditNanoUsd ?? termsOf(account).trialCreditNanoUsd;
     return credit === null || (keptCreditNanoUsd !== null && keptCreditNanoUsd > credit) ? keptCreditNanoUsd : credit;
   }
 
@@ -57,11 +64,15 @@ export function createAccounts({ store, announcer, clock, ids, secrets, variant 
       await store.insertAccount(account, { key, secret: { digest: made.digest, pepperId: secrets.pepperId, keyId: key.id, validUntil: null } });
       return { account, first: { key, secret: made.secret } };
     },
-    set: async (id, change) => {
+    set: async (id, change, named = []) => {
       let problem: string | undefined;
       let wasSuspended = false;
       const account = await store.updateAccount(id, (current) => {
-        const next = { ...change(current), id: current.id, createdAt: current.createdAt, keptCreditNanoUsd: keptCredit(current) };
+        const wanted = change(current);
+        const leavesTrial = termsOf(current).trialCreditNanoUsd !== null && isTier(wanted.tier) && termsOf(wanted).trialCreditNanoUsd === null;
+        // A customer who begins to pay has left the trial: what is left of the credit pays on, and refuses nothing.
+        const trialCreditNanoUsd = leavesTrial && !named.includes('trialCreditNanoUsd') ? null : wanted.trialCreditNanoUsd;
+        const next = { ...wanted, trialCreditNanoUsd, id: current.id, createdAt: current.createdAt, keptCreditNanoUsd: keptCredit(current) };
         problem = accountProblem(next);
         wasSuspended = current.suspended;
         return problem === undefined ? next : current;
