@@ -22,7 +22,7 @@ const PENALTIES = ['presence_penalty', 'frequency_penalty', 'logit_bias'];
 
 export const PRESETS = {
   // Thinking has a switch and a budget in tokens, no effort.
-  alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'budget', dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
+  alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'budget', takesCacheMarks: true, dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
   baseten: { baseUrl: 'https://inference.baseten.co/v1', credentials: ['BASETEN_API_KEY'], baseUrlVariable: 'BASETEN_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to each of these.
   cerebras: { baseUrl: 'https://api.cerebras.ai/v1', credentials: ['CEREBRAS_API_KEY'], baseUrlVariable: 'CEREBRAS_BASE_URL', quirks: { ...OPEN_HOST, dropFields: [...PENALTIES, ...PLATFORM] } },
@@ -58,7 +58,7 @@ export const PRESETS = {
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
   // Its data policy is that of whoever it picks; routing keeps requests with privacy wishes away from it.
-  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
+  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, takesCacheMarks: true, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
   // A search engine's answer machine: no tools, no sampling beyond temperature and top_p, usage unasked.
   perplexity: {
     baseUrl: 'https://api.perplexity.ai',

@@ -50,6 +50,13 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi' } }] }] },
       { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'document_url', document_url: 'data:application/pdf;base64,JVBERi', document_name: 'a.pdf' }] }] },
     ],
+    [
+      'marks of a cache, for a host that has none to mark',
+      {},
+      { messages: [{ role: 'system', content: 'x', cache_control: { type: 'ephemeral' } }, { role: 'user', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }], tools: [{ ...tool('a'), cache_control: { type: 'ephemeral' } }, { type: 'function', function: { name: 'b', parameters: { properties: { cache_control: {} } } } }] },
+      { messages: [{ role: 'system', content: 'x' }, { role: 'user', content: [{ type: 'text', text: 'x' }] }], tools: [tool('a'), { type: 'function', function: { name: 'b', parameters: { properties: { cache_control: {} } } } }] },
+    ],
+    ['marks of a cache, for a host that reads them', { takesCacheMarks: true, developerAsSystem: true }, { messages: [{ role: 'developer', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }] }, { messages: [{ role: 'system', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }] }],
     ['effort none on a switch', { thinking: 'switch' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     ['effort high on a switch', { thinking: 'switch' }, { reasoning_effort: 'high' }, { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
     ['effort none as a budget', { thinking: 'budget' }, { reasoning_effort: 'none' }, { enable_thinking: false }],

@@ -32,6 +32,8 @@ export interface ChatQuirks {
   readonly thinking: 'effort' | 'switch' | 'budget';
   /** Stop sequences the host takes; more are cut off. */
   readonly stopMax: number;
+  /** The host reads `cache_control`. Strict ones refuse it, the others cache by themselves: it is left out. */
+  readonly takesCacheMarks: boolean;
   /** A client's address is not passed on: the host would follow it from inside the operator's network, or follows none. Images are sent inline. */
   readonly inlinesImages: boolean;
 }
@@ -51,6 +53,7 @@ export const NO_QUIRKS: ChatQuirks = {
   shortToolCallIds: false,
   thinking: 'effort',
   stopMax: STOP_MAX,
+  takesCacheMarks: false,
   inlinesImages: false,
 };
 
@@ -89,8 +92,11 @@ function picked(source: JsonObject, names: readonly string[]): JsonObject {
 /** What clients send back of a model's thought and of a provider's own state. */
 const THOUGHT_FIELDS = ['reasoning', 'reasoning_content', 'reasoning_details', 'extra_content'] as const;
 const THOUGHT_MARKS = ['"reasoning', '"extra_content"'] as const;
+const CACHE_FIELD = 'cache_control';
+const CACHE_MARK = `"${CACHE_FIELD}"`;
 
-function isKept(name: string, { messageFields, thoughtFields }: ChatQuirks): boolean {
+function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }: ChatQuirks): boolean {
+  if (name === CACHE_FIELD && !takesCacheMarks) return false;
   const isThought = THOUGHT_FIELDS.some((field) => field === name) && !thoughtFields.includes(name);
   return messageFields === undefined ? !isThought : messageFields.includes(name);
 }
@@ -101,8 +107,15 @@ function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
   return quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept;
 }
 
-function adaptPart(part: unknown): unknown {
-  const file = isObject(part) && part['type'] === 'file' ? part['file'] : undefined;
+function withoutCacheMark(holder: unknown): unknown {
+  if (!isObject(holder) || !Object.hasOwn(holder, CACHE_FIELD)) return holder;
+  const { [CACHE_FIELD]: _mark, ...rest } = holder;
+  return rest;
+}
+
+function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
+  const part = quirks.takesCacheMarks ? told : withoutCacheMark(told);
+  const file = quirks.filePart !== 'file' && isObject(part) && part['type'] === 'file' ? part['file'] : undefined;
   if (!isObject(file) || typeof file['file_data'] !== 'string') return part;
   return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
 }
@@ -110,11 +123,11 @@ function adaptPart(part: unknown): unknown {
 function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(message)) return message;
   const isAssistant = message['role'] === 'assistant';
-  const adapted: Record<string, unknown> = Object.fromEntries(Object.entries(message).filter(([name]) => (quirks.messageFields === undefined && !isAssistant) || isKept(name, quirks)));
+  const adapted: Record<string, unknown> = Object.fromEntries(Object.entries(message).filter(([name]) => (quirks.messageFields === undefined && !isAssistant && name !== CACHE_FIELD) || isKept(name, quirks)));
   if (quirks.developerAsSystem && adapted['role'] === 'developer') adapted['role'] = 'system';
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
   if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
-  if (quirks.filePart !== 'file' && Array.isArray(adapted['content'])) adapted['content'] = (adapted['content'] as readonly unknown[]).map(adaptPart);
+  if (Array.isArray(adapted['content'])) adapted['content'] = (adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks));
   return adapted;
 }
 
@@ -123,6 +136,7 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   const hasAssistant = messages.includes('"assistant"');
   if (hasAssistant && THOUGHT_MARKS.some((mark) => messages.includes(mark))) return true;
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
+  if (!quirks.takesCacheMarks && messages.includes(CACHE_MARK)) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
   return (quirks.messageFields !== undefined || quirks.shortToolCallIds) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
@@ -131,6 +145,15 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   if (!concerns(bufferOf(value), quirks)) return value;
   const messages = parsed(value);
   return Array.isArray(messages) ? json((messages as readonly unknown[]).map((message) => adaptMessage(message, quirks))) : value;
+}
+
+/** The tools without marks of a cache; what is called so in their schemas stays. */
+function adaptTools(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
+  if (quirks.takesCacheMarks || !bufferOf(value).includes(CACHE_MARK)) return value;
+  const tools = parsed(value);
+  if (!Array.isArray(tools)) return value;
+  const adapted = (tools as readonly unknown[]).map(withoutCacheMark);
+  return json(adapted.map((tool) => (isObject(tool) && isObject(tool['function']) ? { ...tool, function: withoutCacheMark(tool['function']) } : tool)));
 }
 
 interface Tooling {
@@ -171,25 +194,29 @@ function adaptStop(value: Uint8Array, stopMax: number): Uint8Array {
   return Array.isArray(stop) && stop.length > stopMax ? json(stop.slice(0, stopMax)) : value;
 }
 
-/** The same list where nothing of the messages has to change, as for nearly every request. */
-function withMessages(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
-  const messages = fields.find(({ name }) => name === 'messages');
-  const value = messages === undefined ? undefined : adaptMessages(messages.value, quirks);
-  return value === undefined || value === messages?.value ? fields : fields.map((field) => (field === messages ? { ...field, value } : field));
+/** The same list where nothing of messages and tools has to change, as for nearly every request. */
+function withConversation(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
+  let isChanged = false;
+  const adapted = fields.map((field) => {
+    const value = field.name === 'messages' ? adaptMessages(field.value, quirks) : field.name === 'tools' ? adaptTools(field.value, quirks) : field.value;
+    if (value === field.value) return field;
+    isChanged = true;
+    return { ...field, value };
+  });
+  return isChanged ? adapted : fields;
 }
 
 /** The fields as the host takes them, in no particular order. Untouched values stay the bytes that the client sent. */
 export function adaptFields(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
-  if (quirks === NO_QUIRKS) return withMessages(fields, quirks);
-  const find = (name: string): ChatRequestField | undefined => fields.find((field) => field.name === name);
+  const conversation = withConversation(fields, quirks);
+  if (quirks === NO_QUIRKS) return conversation;
+  const find = (name: string): ChatRequestField | undefined => conversation.find((field) => field.name === name);
   const { tools, choice } = adaptTooling({ tools: find('tools'), choice: find('tool_choice') }, quirks);
-  const others = fields.flatMap((field): readonly ChatRequestField[] => {
+  const others = conversation.flatMap((field): readonly ChatRequestField[] => {
     switch (field.name) {
       case 'tools':
       case 'tool_choice':
         return [];
-      case 'messages':
-        return [{ ...field, value: adaptMessages(field.value, quirks) }];
       case 'reasoning_effort':
         return thinkingFields(field, quirks);
       case 'stop':
