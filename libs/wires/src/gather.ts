@@ -1,6 +1,7 @@
 /** Puts the canonical chunks of a stream together as the whole answer that a client without a stream gets. */
 import { isObject, type JsonObject } from './canonical.js';
 import { INSTEAD_OF_CONTENT } from './choice-parts.js';
+import { joinReasoningDetails } from './reasoning-details.js';
 
 const JOINED_TEXTS = ['content', 'refusal', 'reasoning', 'reasoning_content'] as const;
 const JOINED_LISTS = ['reasoning_details', 'images', 'annotations'] as const;
@@ -69,6 +70,7 @@ function addLogprobs(choice: GatheredChoice, logprobs: unknown): void {
 
 function wholeChoice(index: number, { message, calls, logprobs, finishReason }: GatheredChoice): object {
   const { content = '', refusal = null, ...more } = message;
+  if (Array.isArray(more['reasoning_details'])) more['reasoning_details'] = joinReasoningDetails(more['reasoning_details']);
   const toolCalls = [...calls.values()].sort((a, b) => a.index - b.index).map(({ told, name, args }) => ({ ...told, function: { name, arguments: args } }));
   const isSaidElsewhere = toolCalls.length > 0 || INSTEAD_OF_CONTENT.some((name) => message[name] !== undefined && message[name] !== '');
   return {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../canonical.js';
+import { Gatherer } from '../gather.js';
 import { mayUnwrap } from '../json-tool.js';
 import type { FetchedMedia } from '../media.js';
 import { Unsendable } from '../unsendable.js';
@@ -156,6 +157,19 @@ describe('turns', () => {
       { role: 'assistant', content: [{ type: 'thinking', thinking: 'Hm.', signature: 's==' }, { type: 'redacted_thinking', data: 'e==' }, { type: 'text', text: 'Yes.' }] },
       {},
     ]);
+  });
+
+  test('thinking that came in pieces goes back whole, for its signature is of all of it', () => {
+    const piece = (index: number, more: object): object => ({ type: 'reasoning.text', format: 'anthropic-claude-v1', index, ...more });
+    const details = [piece(0, { text: 'Let ' }), piece(0, { text: 'me.' }), piece(0, { signature: 's0==' }), piece(1, { text: 'And', signature: null }), piece(1, { text: ' so.', signature: 's1==' }), piece(1, { text: 'Cut off' })];
+    expect(turns([...HELLO, { role: 'assistant', content: 'Yes.', reasoning_details: details }, ...HELLO])).toMatchObject([
+      {},
+      { content: [{ type: 'thinking', thinking: 'Let me.', signature: 's0==' }, { type: 'thinking', thinking: 'And so.', signature: 's1==' }, { type: 'text' }] },
+      {},
+    ]);
+    const gatherer = new Gatherer();
+    for (const detail of details) gatherer.add(Buffer.from(JSON.stringify([{ index: 0, delta: { reasoning_details: [detail] }, finish_reason: null }])));
+    expect(JSON.parse(gatherer.whole().toString())).toMatchObject([{ message: { reasoning_details: [{ text: 'Let me.', signature: 's0==' }, { text: 'And so.', signature: 's1==' }, { text: 'Cut off' }] } }]);
   });
 
   test('a call of the old form and its result', () => {

@@ -1,6 +1,7 @@
 /** Reasoning: effort to the wire's settings, thinking blocks out to the client and back. */
-import { isObject, type JsonObject } from '../canonical.js';
+import type { JsonObject } from '../canonical.js';
 import type { Turn } from '../chat-turns.js';
+import { joinReasoningDetails } from '../reasoning-details.js';
 import type { ClaudeTraits } from './claude.js';
 
 /** Names whose blocks these are: blocks of another maker's model are never sent here, nor these elsewhere. */
@@ -39,12 +40,12 @@ export function redactedDetail(data: string, index: number, format: ThoughtForma
   return { type: 'reasoning.encrypted', data, format, index };
 }
 
-/** Thinking blocks of an earlier turn; those of another format stay out. */
+/** Thinking blocks of an earlier turn; those of another format stay out. Other hosts stream a block in pieces, which a client may send back as they came. */
 export function thinkingBlocks(message: JsonObject, format: ThoughtFormat): readonly JsonObject[] {
   const details = message['reasoning_details'];
   if (!Array.isArray(details)) return [];
-  return (details as readonly unknown[]).flatMap((detail): readonly JsonObject[] => {
-    if (!isObject(detail) || detail['format'] !== format) return [];
+  return joinReasoningDetails(details).flatMap((detail): readonly JsonObject[] => {
+    if (detail['format'] !== format) return [];
     if (detail['type'] === 'reasoning.encrypted' && typeof detail['data'] === 'string') return [{ type: 'redacted_thinking', data: detail['data'] }];
     const { text = '', signature } = detail;
     if (detail['type'] !== 'reasoning.text' || typeof text !== 'string' || typeof signature !== 'string' || signature === '') return [];
