@@ -57,7 +57,7 @@ function logprobsOf(raw: unknown): object | undefined {
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** `textOf` gives the candidate's JSON text. */
-function readCandidate(raw: JsonObject, position: number, textOf: () => string): Candidate {
+function readCandidate(raw: JsonObject, position: number, textOf: () => string, names: ReadonlyMap<string, string>): Candidate {
   const content = isObject(raw['content']) ? raw['content'] : {};
   let said = '';
   let reasoning = '';
@@ -75,7 +75,7 @@ function readCandidate(raw: JsonObject, position: number, textOf: () => string):
       const source = sources[at] ?? '{}';
       const read = callOf(call, part, () => sourceOf(source, ['functionCall', 'args']));
       // Nobody can answer a call without a name.
-      if (read.name !== '') calls.push(read);
+      if (read.name !== '') calls.push({ ...read, name: names.get(read.name) ?? read.name });
       return;
     }
     extra = extraOf(part) ?? extra;
@@ -99,11 +99,11 @@ function readCandidate(raw: JsonObject, position: number, textOf: () => string):
   };
 }
 
-/** Candidates of an answer or event, read from `text`; one without an index has its place. Never throws. */
-export function candidatesOf(response: JsonObject, text: string): readonly Candidate[] {
+/** Candidates of an answer or event, read from `text`; one without an index has its place. `names` of functions are told instead of those that were sent. Never throws. */
+export function candidatesOf(response: JsonObject, text: string, names: ReadonlyMap<string, string>): readonly Candidate[] {
   let sources: readonly string[] | undefined;
   const textOf = (position: number): string => (sources ??= elementsOf(text, ['candidates']))[position] ?? '{}';
-  return listOf(response['candidates']).flatMap((raw, position) => (isObject(raw) ? [readCandidate(raw, position, () => textOf(position))] : []));
+  return listOf(response['candidates']).flatMap((raw, position) => (isObject(raw) ? [readCandidate(raw, position, () => textOf(position), names)] : []));
 }
 
 /** True when the prompt itself was refused: there are no candidates then. */

@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import type { FetchedMedia } from '../media.js';
 import { Unsendable } from '../unsendable.js';
+import { clientNames } from './names.js';
 import { draftGenerateContent } from './request.js';
+import { readGenerateContentAnswer } from './response.js';
 import { toOpenApiSchema } from './schema.js';
+import { createGenerateContentTransducer } from './stream.js';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const PDF = 'JVBERi0xLjQK';
@@ -181,6 +184,25 @@ describe('tools', () => {
       tools: [{ functionDeclarations: [{ name: 'f', description: 'D', parameters: { type: 'OBJECT', properties: { city: { type: 'STRING' } }, required: ['city'] } }] }],
       toolConfig: { functionCallingConfig: config },
     });
+  });
+
+  test('a name that begins with a digit is sent behind an underscore, everywhere, and comes back as it was', () => {
+    const tools = [tool('1password__get', CITY), tool('f', CITY)];
+    const body = compose({ tools, tool_choice: { type: 'function', function: { name: '1password__get' } }, messages: [...HI, { role: 'assistant', tool_calls: [call('c1', '1password__get', '{}')] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }, ...HI] });
+    expect(JSON.stringify(body).match(/"_?1password__get"/g)).toEqual(Array.from({ length: 4 }, () => '"_1password__get"'));
+    const names = clientNames([{ name: 'tools', value: Buffer.from(JSON.stringify(tools)) }]);
+    const answer = Buffer.from(JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: '_1password__get', args: {} } }, { functionCall: { name: 'f', args: {} } }] }, finishReason: 'STOP' }] }));
+    const whole = readGenerateContentAnswer(answer, 'seed', names);
+    const transducer = createGenerateContentTransducer('seed', names);
+    const streamed = [...transducer.push(Buffer.concat([Buffer.from('data: '), answer, Buffer.from('\n\n')])), ...transducer.close()];
+    for (const told of [String(whole.ok && whole.answer.choices), streamed.map((event) => (event.type === 'chunk' ? Buffer.from(event.choices).toString() : '')).join('')]) expect(told.match(/"name":"[^"]*"/g)).toEqual(['"name":"1password__get"', '"name":"f"']);
+  });
+
+  test('a name is left alone where another tool has it', () => {
+    const named = (...all: readonly string[]): ReadonlyMap<string, string> => clientNames([{ name: 'tools', value: Buffer.from(JSON.stringify(all.map((name) => tool(name)))) }]);
+    expect([...named('1', '2', '_2')]).toEqual([['_1', '1']]);
+    expect([...named('f', '_1')]).toEqual([]);
+    expect([...clientNames([])]).toEqual([]);
   });
 
   test('strict tools are validated', () => {

@@ -5,6 +5,7 @@ import { mediaReferences } from '../chat-turns.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { writeJson } from '../raw-json.js';
 import { badInput } from '../unsendable.js';
+import { sentName } from './names.js';
 import { toOpenApiSchema } from './schema.js';
 import { thinkingOf } from './thinking.js';
 import { renderTurns } from './turns.js';
@@ -29,7 +30,7 @@ export function geminiMajor(model: string): number {
 }
 
 function declaration({ name, description, parameters }: Tool): object {
-  const head = { name, ...(description === '' ? {} : { description }) };
+  const head = { name: sentName(name), ...(description === '' ? {} : { description }) };
   const hasProperties = parameters !== undefined && (Object.keys(parameters).some((keyword) => keyword !== 'type' && keyword !== 'properties' && keyword !== 'required' && keyword !== 'additionalProperties') || Object.keys(isObject(parameters['properties']) ? parameters['properties'] : {}).length > 0);
   if (!hasProperties) return head;
   const schema = toOpenApiSchema(parameters);
@@ -45,7 +46,7 @@ function callingConfig(choice: ToolChoice, tools: readonly Tool[]): object {
     case 'required':
       return { mode: 'ANY' };
     case 'named':
-      return { mode: 'ANY', allowedFunctionNames: [choice.name] };
+      return { mode: 'ANY', allowedFunctionNames: [sentName(choice.name)] };
   }
 }
 

@@ -5,12 +5,12 @@ import { candidatesOf, isPromptBlocked } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
 import { readUsage } from './usage.js';
 
-/** `seed` makes ids for tool calls that came without one. Never throws. */
-export function readGenerateContentAnswer(body: Uint8Array, seed: string): AnswerResult {
-  return readSafely(() => readBody(body, seed));
+/** `seed` makes ids for tool calls that came without one. `names`: those of functions that were sent under another, by it. Never throws. */
+export function readGenerateContentAnswer(body: Uint8Array, seed: string, names: ReadonlyMap<string, string> = new Map()): AnswerResult {
+  return readSafely(() => readBody(body, seed, names));
 }
 
-function readBody(body: Uint8Array, seed: string): AnswerResult {
+function readBody(body: Uint8Array, seed: string, names: ReadonlyMap<string, string>): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   let parsed: unknown;
   try {
@@ -21,7 +21,7 @@ function readBody(body: Uint8Array, seed: string): AnswerResult {
   if (!isObject(parsed)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(parsed['usageMetadata']);
   if (isObject(parsed['error'])) return { ok: false, failure: classifyErrorFrame(parsed), usage };
-  const candidates = candidatesOf(parsed, text);
+  const candidates = candidatesOf(parsed, text, names);
   if (candidates.length === 0 && isPromptBlocked(parsed)) return { ok: false, failure: promptBlocked(), usage };
   const choices = candidates.map((candidate) => ({ ...candidate, logprobs: candidate.logprobs ?? null, reason: candidate.reason ?? 'stop' }));
   return answerOf(choices, { usage, isUnreadable: usage === undefined && isObject(parsed['usageMetadata']) }, seed);

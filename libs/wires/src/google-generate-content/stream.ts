@@ -6,8 +6,8 @@ import { candidatesOf, isPromptBlocked, type Candidate } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
 import { readUsage } from './usage.js';
 
-/** `seed` makes ids for tool calls that came without one. */
-export function createGenerateContentTransducer(seed: string): StreamTransducer {
+/** `seed` makes ids for tool calls that came without one. `names`: those of functions that were sent under another, by it. */
+export function createGenerateContentTransducer(seed: string, names: ReadonlyMap<string, string> = new Map()): StreamTransducer {
   const stream = createCanonicalStream(seed);
   let told: { readonly usage: Usage | undefined } | undefined;
 
@@ -27,7 +27,7 @@ export function createGenerateContentTransducer(seed: string): StreamTransducer 
     if (isObject(frame['usageMetadata'])) told = { usage: readUsage(frame['usageMetadata']) };
     const isBlocked = isPromptBlocked(frame);
     const isError = isObject(frame['error']);
-    if (!isError && !isBlocked) for (const candidate of candidatesOf(frame, text)) give(candidate);
+    if (!isError && !isBlocked) for (const candidate of candidatesOf(frame, text, names)) give(candidate);
     if (told !== undefined) {
       if (isError || isBlocked || stream.summary().isFinished) stream.usage(told.usage);
       else stream.runningUsage(told.usage);
