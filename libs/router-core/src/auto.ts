@@ -1,6 +1,7 @@
 /** `auto`: models by predicted quality, then expected cost, with a price on moving a conversation (ROUTING, sections 3 and 5). */
 import type { Endpoint, Snapshot } from './catalog.js';
 import { drawExploration } from './exploration.js';
+import { isOnOwnCredential } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
 import { effectiveCostOf, EXPECTED_OUTPUT_TOKENS, expectedCost, hashText, orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
@@ -140,12 +141,17 @@ function orderOf(groups: readonly ModelGroup[], request: RouteRequest, seed: num
     // Only the head of the list can be picked: a full plan and a second provider are enough.
     if (ordered.length >= ATTEMPTS_MAX && providers.size > 1) break;
     for (const candidate of orderCandidates(group.candidates, request, seed)) {
-      if (candidate === first) continue;
+      if (candidate === first || !isPaidAs(ordered[0], candidate, request)) continue;
       ordered.push(candidate);
       providers.add(candidate.endpoint.provider);
     }
   }
   return spanTwoProviders(ordered);
+}
+
+/** Who pays never changes within a plan: what runs on the other's credential takes no place in it. */
+function isPaidAs(first: Candidate | undefined, candidate: Candidate, { byokProviders }: RouteRequest): boolean {
+  return first === undefined || isOnOwnCredential(first.endpoint, byokProviders) === isOnOwnCredential(candidate.endpoint, byokProviders);
 }
 
 /** Puts the first endpoint of another provider in the last place of the plan when the plan has but one provider. */

@@ -261,6 +261,14 @@ describe('auto', () => {
     }
   });
 
+  test('on an account’s own credentials falls back to all of them, whatever the operator’s would serve beside', () => {
+    const cheap = ['alpha', 'beta', 'gamma'].map((provider) => endpointWith({ id: `cheap-${provider}`, provider, model: '', prices: pricesOf('cheap', 1n, 1n) }));
+    const others = ['delta', 'epsilon'].map((provider) => ({ id: `maker/${provider}`, ability: 0.9, endpoints: [endpointWith({ id: provider, provider, model: '' })] }));
+    const snapshot: Snapshot = { live: new Map(), catalog: catalogOf([{ id: 'maker/cheap', ability: 0.9, endpoints: cheap }, ...others]) };
+    expect(planned(snapshot, auto({ byokProviders: ['alpha', 'delta', 'epsilon'], mode: 'economy' }))).toEqual(['cheap-alpha', 'delta', 'epsilon']);
+    expect(planned(snapshot, auto({ byokProviders: ['alpha', 'delta'], provider: { ...NO_WISHES, order: ['beta'] } })).sort()).toEqual(['cheap-beta', 'cheap-gamma', 'epsilon']);
+  });
+
   test('an allow list of auto alone leaves auto every model', () => {
     expect(planned(market(), auto({ allowModels: ['auto'] }))[0]).toBe('near');
     expect(planned(market(), auto({ allowModels: ['auto', 'maker/weak'] }))).toEqual(['weak']);
