@@ -7,6 +7,7 @@ import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-a
 import type { ChatRequest } from './chat-request.js';
 import { conduct, type Conducted } from './conduct.js';
 import type { Caller } from './ports.js';
+import type { RetryBudget } from './retry-budget.js';
 
 const answersWith = (text: string): Script => (call) => call.play(events.head(), events.body(text), events.end());
 const streams = (...texts: string[]): Script => (call) => call.play(events.head(), events.role(), ...texts.map((text) => events.text(text)), events.finish(), events.end());
@@ -191,6 +192,26 @@ describe('attempts', () => {
     spent.neighbours.retries = { noteRequest: () => undefined, hasRoom: () => false, take: () => false };
     await spent.run();
     expect(spent.neighbours.outcomes).toEqual(['a#1 DISCARDED']);
+  });
+
+  test('what reached no provider costs no retry: only what follows a call does', async () => {
+    const unsent = fails('NO_CREDENTIAL', { status: 0 });
+    const once = (): RetryBudget => {
+      let left = 1;
+      return { noteRequest: () => undefined, hasRoom: () => left > 0, take: () => left-- > 0 };
+    };
+    const well = story({ a: unsent, b: fails('RATE_LIMITED', { status: 0 }), c: answersWith('hi') });
+    well.neighbours.retries = { ...once(), take: () => false };
+    await well.run();
+    expect(well.answer.said).toEqual(['body 0:hi!stop']);
+    const between = story({ a: fails('PROVIDER_ERROR'), b: unsent, c: answersWith('hi') });
+    between.neighbours.retries = once();
+    await between.run();
+    expect(between.answer.said).toEqual(['body 0:hi!stop']);
+    const spent = story({ a: unsent, b: fails('PROVIDER_ERROR'), c: answersWith('never') });
+    spent.neighbours.retries = { ...once(), take: () => false };
+    await spent.run();
+    expect(spent.answer.said).toEqual(['refuse attempts']);
   });
 
   test('a client hears that it got nothing once that is written down, or after two seconds', async () => {

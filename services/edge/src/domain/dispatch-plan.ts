@@ -74,11 +74,14 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     void tellEarlier('SUPERSEDED', reserve?.number);
   };
   const terms = healingTermsOf(request);
+  /** The last attempt may have reached its provider. */
+  let wasSent = false;
 
   retries.noteRequest();
   for (const planned of attempts) {
     const number = first + reports.length + 1;
-    if (reports.length > 0 && !retries.take()) break;
+    // What its worker refused unsent met no provider: only what follows a call that did adds to the load.
+    if (wasSent && !retries.take()) break;
     isSuperseding = false;
     const { provider, model } = planned;
     const result = await runAttempt({
@@ -120,7 +123,8 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       case 'failed':
         reports.push(report);
         untold.push({ provider, number, isTraced: result.trace !== 'none' });
-        if (result.trace !== 'none') isJournaled = true;
+        wasSent = result.trace !== 'none';
+        if (wasSent) isJournaled = true;
         // Once for each: it comes next, and the last of the plan gives way.
         if (result.failed.otherCredential === true && attempts.indexOf(planned) === reports.length - 1) {
           attempts.splice(reports.length, 0, planned);
