@@ -11,6 +11,7 @@ const PING = ': ping\n\n';
 const text = (content: string): string => sse({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
 
 interface Begun {
+  readonly attempt: Attempt;
   readonly clock: FakeClock;
   readonly ended: Promise<Ending>;
   /** Lets time pass, with these bytes every ten seconds, until the attempt ends: after how many milliseconds. */
@@ -33,6 +34,7 @@ function begin(over: Partial<DispatchRequest__Output> = {}, status = 200): Begun
   let isOver = false;
   void attempt.ended.then(() => (isOver = true));
   return {
+    attempt,
     clock,
     ended: attempt.ended,
     sends: async (bytes, forMs) => {
@@ -79,5 +81,31 @@ describe('a host that says only that it lives', () => {
     expect(await sends(PING + text('a'), 900_000)).toBeUndefined();
     await clock.advanceAsync(30_000);
     expect(await ended).toMatchObject({ kind: 'stream', cut: { class: 'TIMEOUT_IDLE' } });
+  });
+});
+
+describe('the time to the first token', () => {
+  const ROLE = sse({ choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] });
+  const thought = sse({ choices: [{ index: 0, delta: { reasoning_content: 'hm' }, finish_reason: null }] });
+
+  test.each<[string, string]>([
+    ['word', text('a')],
+    ['thought', thought],
+  ])('ends with the first %s, whatever came before to keep the line open', async (_what, content) => {
+    const { attempt, sends } = begin();
+    await sends(PING, 10_000);
+    await sends(ROLE, 10_000);
+    await sends(content, 10_000);
+    await sends(text('b'), 10_000);
+    expect([attempt.firstByteMs, attempt.ttftMs]).toEqual([1, 20_000]);
+  });
+
+  test('is that to the first byte where nothing was said, and of whole answers', async () => {
+    const { attempt, sends } = begin();
+    await sends(PING + sse({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }), 10_000);
+    expect(attempt.ttftMs).toBe(1);
+    const whole = begin({ stream: false });
+    await whole.sends(' ', 10_000);
+    expect(whole.attempt.ttftMs).toBe(1);
   });
 });

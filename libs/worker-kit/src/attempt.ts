@@ -69,7 +69,7 @@ export class Attempt implements UpstreamListener {
   private readonly clock: Clock;
   private readonly transducer: StreamTransducer | undefined;
   private readonly startedAt: number;
-  private readonly firstByteMs: number;
+  private readonly firstByteLimitMs: number;
   private readonly idleMs: number;
   /** Longest time without an event, whatever else comes. */
   private readonly quietMs: number;
@@ -80,6 +80,7 @@ export class Attempt implements UpstreamListener {
   private httpStatus = 0;
   private headers = NO_HEADERS;
   private firstDataMs = 0;
+  private firstContentMs = 0;
   private received = 0;
   private body: Buffer[] = [];
   private isHeadGiven = false;
@@ -108,8 +109,8 @@ export class Attempt implements UpstreamListener {
     this.lastEventAt = this.startedAt;
     this.transducer = request.stream ? adapter.createTransducer(request) : undefined;
     this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
-    this.firstByteMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : WHOLE_ANSWER_MS;
-    this.quietMs = request.stream ? Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteMs) : WHOLE_ANSWER_MS;
+    this.firstByteLimitMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : WHOLE_ANSWER_MS;
+    this.quietMs = request.stream ? Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteLimitMs) : WHOLE_ANSWER_MS;
     const eachMax = request.maxTokens ?? request.maxOutputTokens;
     this.outputBytesMax = eachMax > 0 ? outputTokensMax({ maxTokens: eachMax, fields: request.fields }) * LONGEST_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
     this.ended = new Promise((resolve) => {
@@ -121,7 +122,7 @@ export class Attempt implements UpstreamListener {
     const { upstream, upstreamRequest, request, growth } = this.options;
     growth?.attend(() => this.readOn());
     this.call = upstream.post(upstreamRequest, `${request.requestId}/${String(request.attempt)}`, this);
-    if (!this.isOver) this.watch(this.firstByteMs);
+    if (!this.isOver) this.watch(this.firstByteLimitMs);
   }
 
   /** HTTP status, 0 until it came. */
@@ -129,9 +130,14 @@ export class Attempt implements UpstreamListener {
     return this.httpStatus;
   }
 
-  /** Milliseconds from start to the first chunk or byte of the body; 0 until then. */
-  get ttftMs(): number {
+  /** Milliseconds from start to the first byte of the body; 0 until then. */
+  get firstByteMs(): number {
     return this.firstDataMs;
+  }
+
+  /** Milliseconds from start to the first content of a stream, which comments and empty chunks may come before; without any, and of whole answers, to the first byte. */
+  get ttftMs(): number {
+    return this.firstContentMs || this.firstDataMs;
   }
 
   /** The answer was stopped because its hold did not grow. */
@@ -317,7 +323,10 @@ export class Attempt implements UpstreamListener {
       const { systemFingerprint, serviceTier } = transducer.summary();
       sinks.onHead(systemFingerprint, serviceTier);
     }
-    this.isContentGiven ||= event.content;
+    if (event.content && !this.isContentGiven) {
+      this.isContentGiven = true;
+      this.firstContentMs = Math.max(1, Math.round(this.clock.monotonicMs() - this.startedAt));
+    }
     if (!sinks.onChunk(event) && this.pausedAt === undefined && !this.isOver) {
       this.pausedAt = this.clock.monotonicMs();
       this.call.pause();
@@ -370,7 +379,7 @@ export class Attempt implements UpstreamListener {
     const nowMs = this.clock.monotonicMs();
     const isWaiting = this.httpStatus === 0 || this.firstDataMs === 0;
     const quietDue = this.lastEventAt + this.quietMs;
-    let due = isWaiting ? this.startedAt + this.firstByteMs : Math.min(this.lastDataAt + this.idleMs, quietDue);
+    let due = isWaiting ? this.startedAt + this.firstByteLimitMs : Math.min(this.lastDataAt + this.idleMs, quietDue);
     if (this.pausedAt !== undefined) due = this.pausedAt + STALLED_CLIENT_MS;
     else if (this.finishedAt !== undefined) due = this.finishedAt + AFTER_FINISH_MS;
     if (nowMs < due) this.watch(due - nowMs);

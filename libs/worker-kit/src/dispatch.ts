@@ -305,7 +305,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     span?.set(endedAttributes(ended));
     // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later.
     if (conversation.isCancelled) void journal.outcome(request.requestId, request.attempt, 'DELIVERED', false);
-    metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.ttftMs, totalMs);
+    metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.firstByteMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
     metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);
     // What an account's own address tells is flagged in its ledger, and no alarm of the operator's.

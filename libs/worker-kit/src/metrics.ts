@@ -7,7 +7,7 @@ import type { OpenJournal } from './wal.js';
 
 export interface WorkerMetrics {
   /** `ok`, or the class of the failure. */
-  attempt(outcome: 'ok' | 'abandoned' | FailureClass__Output, ttftMs: number, totalMs: number): void;
+  attempt(outcome: 'ok' | 'abandoned' | FailureClass__Output, firstByteMs: number, totalMs: number): void;
   tokens(tokens: TokenCounts, source: string): void;
   /** What an attempt costs by its card, and how much less than the reference. Savings may be negative. */
   charged(payer: 'gateway' | 'byok', costNanoUsd: bigint, savingsNanoUsd: bigint): void;
@@ -23,7 +23,7 @@ const BUCKETS = ['inputUncached', 'cacheRead', 'cacheWrite', 'outputText', 'outp
 
 export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
   const attempts = metrics.counter('signalbox_worker_attempts_total', 'Attempts at the provider by how they ended.', ['outcome']);
-  const ttft = metrics.histogram('signalbox_worker_first_byte_seconds', 'From the request to the first byte of the answer.', SECONDS);
+  const firstByte = metrics.histogram('signalbox_worker_first_byte_seconds', 'From the request to the first byte of the answer.', SECONDS);
   const total = metrics.histogram('signalbox_worker_attempt_seconds', 'From the request to the end of the answer.', SECONDS);
   const tokens = metrics.counter('signalbox_worker_tokens_total', 'Tokens booked.', ['bucket', 'source']);
   const suspects = metrics.counter('signalbox_worker_suspect_usage_total', 'Attempts whose usage figures are hard to believe.', []);
@@ -42,10 +42,10 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
   const inFlight = metrics.gauge('signalbox_worker_in_flight', 'Attempts under way.');
   const draining = metrics.gauge('signalbox_worker_draining', 'Attempts under way whose client is gone.');
   return {
-    attempt: (outcome, ttftMs, totalMs) => {
+    attempt: (outcome, firstByteMs, totalMs) => {
       attempts.inc({ outcome });
       total.observe(totalMs / 1_000);
-      if (ttftMs > 0) ttft.observe(ttftMs / 1_000);
+      if (firstByteMs > 0) firstByte.observe(firstByteMs / 1_000);
     },
     tokens: (counts, source) => {
       for (const bucket of BUCKETS) if (counts[bucket] > 0) tokens.inc({ bucket, source }, counts[bucket]);
