@@ -21,6 +21,8 @@ export interface Breaker {
   state(nowMs: number): BreakerState;
   /** Milliseconds until it may be tried, 0 = now. */
   waitMs(nowMs: number): number;
+  /** A probe is under way: what is left of the wait is only how long it is waited for. */
+  isProbing(): boolean;
   /** Called when a plan holds a half-open endpoint: it counts as open until that probe reports or 30 s pass. */
   noteProbe(nowMs: number): void;
   /** Another replica lets a probe through. Says nothing where this breaker is closed: what was heard here counts here. */
@@ -104,6 +106,7 @@ export function createBreaker(): Breaker {
     },
     state: (nowMs) => (nowMs < restUntilMs ? 'open' : openUntilMs === 0 ? 'closed' : nowMs < openUntilMs ? 'open' : 'half-open'),
     waitMs: (nowMs) => Math.max(0, openUntilMs - nowMs, restUntilMs - nowMs),
+    isProbing: () => probing,
     noteProbe: (nowMs) => {
       if (openUntilMs === 0 || nowMs < openUntilMs || nowMs < restUntilMs) return;
       probing = true;

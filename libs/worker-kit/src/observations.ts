@@ -1,4 +1,4 @@
-/** Tells routing, and the other replicas of this worker, how attempts went: batched, at most once, never awaited. */
+/** Tells routing, and the other replicas of this worker, how attempts went: batched, at most once, never awaited. Failures and the ends of probes go at once. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { AttemptObserved, AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
@@ -37,6 +37,8 @@ export function createObservations({ bus, provider, origin, clock }: Observation
   const codec = codecOf();
   let attempts: AttemptObserved[] = [];
   let probedEndpointIds: string[] = [];
+  /** Of calls that others wait for: how they end is told at once. */
+  const probing = new Set<string>();
   let timer: Timer | undefined;
   let dueAtMs = Infinity;
   let flushedAtMs = -Infinity;
@@ -66,11 +68,13 @@ export function createObservations({ bus, provider, origin, clock }: Observation
     observe: (attempt) => {
       attempts.push(attempt);
       const nowMs = clock.monotonicMs();
-      const isUrgent = attempt.ok === false && attempt.forBreakers === true;
+      const endsProbe = attempt.endpointId !== undefined && probing.delete(attempt.endpointId);
+      const isUrgent = (endsProbe || attempt.ok === false) && attempt.forBreakers === true;
       if (attempts.length >= BATCH_MAX || (isUrgent && nowMs - flushedAtMs >= FAILURES_MS)) flush();
       else flushAt(isUrgent ? flushedAtMs + FAILURES_MS : nowMs + BATCH_MS);
     },
     observeProbe: (endpointId) => {
+      probing.add(endpointId);
       probedEndpointIds.push(endpointId);
       flush();
     },

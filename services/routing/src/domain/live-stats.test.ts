@@ -130,6 +130,8 @@ describe('live statistics', () => {
     expect(state()).toBe('half-open');
     live.hearProbe('a');
     expect(state()).toBe('open');
+    // What the one call brings is known soon; 30 s is when it is given up.
+    expect(live.view().get('a')?.waitMs).toBe(5_000);
     live.observe(observation());
     expect(state()).toBe('closed');
   });

@@ -14,6 +14,8 @@ const SUCCESS_PRIOR_CALLS = 20;
 const VIEW_AGE_MAX_MS = 1_000;
 /** Breakers are read a second late: by then every replica of a worker lets a call through that is planned to see whether the endpoint is well. */
 const BEHIND_WORKERS_MS = 1_000;
+/** Told as the wait while a probe is under way, which mostly ends long before it is given up. */
+const PROBE_WAIT_MS_MAX = 5_000;
 
 export interface Observation {
   readonly endpointId: string;
@@ -107,7 +109,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
       throughputSamples: entry.throughput.count(nowMs),
       successShare: (ok + SUCCESS_PRIOR * SUCCESS_PRIOR_CALLS) / (ok + failed + SUCCESS_PRIOR_CALLS),
       breaker,
-      ...(breaker === 'open' ? { waitMs: entry.breaker.waitMs(behindMs) } : {}),
+      ...(breaker === 'open' ? { waitMs: Math.min(entry.breaker.waitMs(behindMs), entry.breaker.isProbing() ? PROBE_WAIT_MS_MAX : Infinity) } : {}),
       ...(ejectedFor === undefined ? {} : { ejectedFor }),
     };
   };
