@@ -23,7 +23,7 @@ export interface Breaker {
   waitMs(nowMs: number): number;
   /** A probe is under way: what is left of the wait is only how long it is waited for. */
   isProbing(): boolean;
-  /** Called when a plan holds a half-open endpoint: it counts as open until that probe reports or 30 s pass. */
+  /** Called when a call to a half-open endpoint is on its way: it counts as open until that probe reports or 30 s pass. */
   noteProbe(nowMs: number): void;
   /** Another replica lets a probe through. Says nothing where this breaker is closed: what was heard here counts here. */
   hearProbe(nowMs: number): void;

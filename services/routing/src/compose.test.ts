@@ -114,6 +114,19 @@ describe('routing over its doors', () => {
     expect((await decide({ model: 'simulator/smart' })).refusal).toBe('REFUSAL_UNSPECIFIED');
   });
 
+  test('an endpoint that is to be tried again stands by in any plan, and goes first in one', async () => {
+    const clock = createFakeClock();
+    await start({ PROVIDERS: 'openai,azure-openai' }, 'link', clock);
+    const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+    bus.announce('attempts.v1.openai', codec.encode({ attempts: Array.from({ length: 5 }, () => ({ endpointId: 'openai:openai/gpt-4o-mini', ok: false, failure: 'PROVIDER_ERROR' as const })) }));
+    await clock.advanceAsync(31_000);
+    const planned = async (...order: readonly string[]): Promise<readonly string[]> =>
+      (await decide({ model: 'gpt-4o-mini', provider: { order: [...order] } })).attempts.map(({ provider }) => provider);
+    for (let n = 0; n < 3; n += 1) expect(await planned('azure-openai', 'openai')).toEqual(['azure-openai', 'openai']);
+    expect(await planned('openai', 'azure-openai')).toEqual(['openai', 'azure-openai']);
+    expect(await planned('openai', 'azure-openai')).toEqual(['azure-openai']);
+  });
+
   test('does not plan what a worker tries again, until that has gone well', async () => {
     const clock = createFakeClock();
     await start({}, 'link', clock);

@@ -49,7 +49,7 @@ export interface LiveStats {
   hearProbe(endpointId: string): void;
   /** At most one second old; breakers are current. */
   view(): ReadonlyMap<string, EndpointLive>;
-  /** A plan holds an endpoint that is half open. */
+  /** A plan begins with an endpoint that is half open. */
   noteProbe(endpointId: string): void;
 }
 
