@@ -70,6 +70,15 @@ describe('answers', () => {
     expect([headers.get('x-router-attempts'), headers.get('x-router-decision-id')]).toEqual(['2', 'dec_1']);
   });
 
+  test('a stream that broke tells of its attempt that it was cut, and why', async () => {
+    const cut = { class: 'DISCONNECTED' as const, status: 200, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
+    door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('half'), events.end({ cut })));
+    const text = await (await door.chat({ ...hello, stream: true }, { 'x-router-metadata': 'enabled' })).text();
+    expect(JSON.parse((text.split('\n\n').at(-3) ?? '').slice('data: '.length))).toMatchObject({
+      error: { code: 'provider_disconnected' }, router_metadata: { attempts: [{ provider: 'a', status: 'cut', class: 'disconnected', provider_status: 200 }] },
+    });
+  });
+
   test('a plan that is empty because all endpoints wait says for how long', async () => {
     door.neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY', retryAfterMs: 61_000 });
     const response = await door.chat(hello);

@@ -10,6 +10,8 @@ export interface AttemptReport {
   readonly model: string;
   /** Undefined for the attempt that answered. */
   readonly failed: Failed__Output | undefined;
+  /** It answered in part: why the rest is missing. */
+  readonly cut?: Failed__Output;
   /** Where the model was asked in several rounds: of which this attempt is, from 1. */
   readonly round?: number | undefined;
   /** It ran on the account's own credential. */

@@ -108,7 +108,7 @@ export class HttpAnswer implements Answer {
 
   cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void {
     const error = forVariant(cutToApiError(failed), this.options.caller.variant);
-    this.end(this.open(route, settlement?.attempts.length ?? route.attempts).error(this.take(), error, settlement === undefined ? undefined : this.endOf(settlement)));
+    this.end(this.open(route, settlement?.attempts.length ?? route.attempts).error(this.take(), error, settlement === undefined ? undefined : this.endOf(withCut(settlement, failed))));
   }
 
   body(body: Body__Output, settlement: Settlement): void {
@@ -295,7 +295,14 @@ function usageOf({ end }: Settlement): UsageFigures {
   return { tokens: end.tokens ?? NO_TOKENS, cachedKnown: end.cachedKnown, reasoningKnown: end.reasoningKnown };
 }
 
-function attemptText({ provider, model, failed, round }: AttemptReport): { readonly [key: string]: JsonValue } {
+/** The last attempt is the one that broke. */
+function withCut(settlement: Settlement, cut: Failed__Output): Settlement {
+  return { ...settlement, attempts: settlement.attempts.map((report, index, all) => (index === all.length - 1 ? { ...report, cut } : report)) };
+}
+
+function attemptText({ provider, model, failed, cut, round }: AttemptReport): { readonly [key: string]: JsonValue } {
   const ofRound = round === undefined ? {} : { round };
-  return failed === undefined ? { provider, model, status: 'answered', ...ofRound } : { provider, model, ...ofRound, status: 'failed', class: failed.class.toLowerCase(), provider_status: failed.status };
+  const fault = failed ?? cut;
+  if (fault === undefined) return { provider, model, status: 'answered', ...ofRound };
+  return { provider, model, ...ofRound, status: failed === undefined ? 'cut' : 'failed', class: fault.class.toLowerCase(), provider_status: fault.status };
 }
