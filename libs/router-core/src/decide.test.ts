@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Endpoint, EndpointLive, Snapshot } from './catalog.js';
+import { asPrice } from '@signalbox/kernel/money';
+import { namedCard, type Endpoint, type EndpointLive, type Snapshot } from './catalog.js';
 import { decide } from './decide.js';
 import { catalogOf, endpointWith, pricesOf } from './random-catalog.js';
 import { NO_NEEDS, NO_WISHES, plainRequest, type RouteRequest } from './request.js';
@@ -74,6 +75,8 @@ describe('outliers', () => {
   });
 });
 
+const DEAR_THOUGHTS_AND_SOUND = pricesOf('dear', 1_000_000_000n, 2_000_000_000n).map((step) => ({ ...step, card: namedCard('dear', { ...step.card, outputReasoning: asPrice(8_400_000_000n), audio: asPrice(4_000_000_000n) }) }));
+
 describe('refusals', () => {
   test.each<[string, Partial<Endpoint>, RouteRequest]>([
     ['tools', { capabilities: { ...CAN, tools: false } }, withNeeds({ tools: true })],
@@ -102,6 +105,8 @@ describe('refusals', () => {
     ['provider_preferences', {}, withWishes({ order: ['beta'], allowFallbacks: false })],
     ['max_price', {}, withWishes({ maxPricePrompt: 999_999_999n })],
     ['max_price', {}, withWishes({ maxPriceCompletion: 1n })],
+    ['max_price', { prices: DEAR_THOUGHTS_AND_SOUND }, withWishes({ maxPriceCompletion: 8_399_999_999n })],
+    ['max_price', { prices: DEAR_THOUGHTS_AND_SOUND }, { ...withWishes({ maxPricePrompt: 3_999_999_999n }), needs: { ...NO_NEEDS, audioInput: true } }],
     ['parameters', { unsupportedParams: new Set(['seed']) }, { ...withWishes({ requireParameters: true }), needs: { ...NO_NEEDS, params: ['seed'] } }],
   ])('names %s as the reason', (reason, changes, asked) => {
     expect(decide(asked, single(changes), 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: [reason] });
@@ -109,6 +114,7 @@ describe('refusals', () => {
 
   test.each([
     ['precision at both bounds', { quantizationBits: 8 }, request({ minQuantization: 'int8', maxQuantization: 'fp8' })],
+    ['a price of sound where there is none', { prices: DEAR_THOUGHTS_AND_SOUND }, withWishes({ maxPricePrompt: 1_000_000_000n, maxPriceCompletion: 8_400_000_000n })],
     ['a price at the bound', {}, withWishes({ maxPricePrompt: 1_000_000_000n, maxPriceCompletion: 2_000_000_000n })],
     ['a prompt that fills the window to the last token', {}, request({ promptTokens: 127_000, maxTokens: 1_000 })],
     ['a prompt into an unknown window', { contextWindow: null }, request({ promptTokens: 9_000_000 })],
@@ -243,6 +249,13 @@ describe('auto', () => {
     for (const model of ['auto', 'router-auto']) expect(planned(market(), auto({ model }))[0]).toBe('near');
     expect(planned(market(), auto())).not.toContain('sim');
     expect(planned(market(), auto({ mode: 'quality' }))[0]?.startsWith('best')).toBe(true);
+  });
+
+  test('reckons thoughts at their own price', () => {
+    const thinking = (id: string, prices: Endpoint['prices']) => ({ id: `maker/${id}`, ability: 0.9, endpoints: [endpointWith({ id, provider: 'alpha', model: '', prices, hiddenReasoning: true })] });
+    // Cheaper by what it writes, and not by what it thinks.
+    const snapshot: Snapshot = { live: new Map(), catalog: catalogOf([thinking('dear', DEAR_THOUGHTS_AND_SOUND), thinking('even', pricesOf('even', 1_000_000_000n, 3_000_000_000n))]) };
+    expect(planned(snapshot, auto())[0]).toBe('even');
   });
 
   test('is compared with the ablest model that passed the filters, at its cheapest endpoint', () => {

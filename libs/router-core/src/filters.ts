@@ -1,5 +1,5 @@
 /** Hard filters: never relaxed. Each endpoint gets the set of reasons that exclude it; empty = eligible. */
-import { cardFor } from '@signalbox/kernel/tokens';
+import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import { findModel, QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
 import { isAuto, type RouteRequest } from './request.js';
 
@@ -69,6 +69,16 @@ export function isDropped(name: string, endpoint: Endpoint, byokProviders: reado
   return endpoint.unsupportedParams.has(name) || (name === PRICED_PARAM && !isOnOwnCredential(endpoint, byokProviders));
 }
 
+/** Thoughts are completion tokens too, at some hosts at a price of their own. */
+function dearestOutput({ outputText, outputReasoning }: PriceCard): bigint {
+  return outputReasoning > outputText ? outputReasoning : outputText;
+}
+
+/** As above of sound, where there is some. Writing a cache is the client's own wish, and no bound on it. */
+function dearestInput({ inputUncached, audio }: PriceCard, hasAudio: boolean): bigint {
+  return hasAudio && audio > inputUncached ? audio : inputUncached;
+}
+
 export type EndpointFilter = (endpoint: Endpoint, isModelAllowed: boolean) => number;
 
 /** Prepares the filters of one request; the result gives an endpoint's reasons as a bit set, 0 = eligible. */
@@ -99,7 +109,7 @@ export function createEndpointFilter(request: RouteRequest): EndpointFilter {
     if ((provider.only.length > 0 && !provider.only.includes(endpoint.provider)) || provider.ignore.includes(endpoint.provider) || (listedOnly && !provider.order.includes(endpoint.provider))) mask |= BIT.provider_preferences;
     if (provider.maxPricePrompt !== undefined || provider.maxPriceCompletion !== undefined) {
       const card = cardFor(endpoint.prices, request.promptTokens);
-      if (card === undefined || (provider.maxPricePrompt !== undefined && card.inputUncached > provider.maxPricePrompt) || (provider.maxPriceCompletion !== undefined && card.outputText > provider.maxPriceCompletion)) mask |= BIT.max_price;
+      if (card === undefined || (provider.maxPricePrompt !== undefined && dearestInput(card, needs.audioInput) > provider.maxPricePrompt) || (provider.maxPriceCompletion !== undefined && dearestOutput(card) > provider.maxPriceCompletion)) mask |= BIT.max_price;
     }
     if (provider.requireParameters && needs.params.some((name) => isDropped(name, endpoint, request.byokProviders))) mask |= BIT.parameters;
     return mask;

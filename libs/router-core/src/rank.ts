@@ -90,16 +90,17 @@ export function expectedCost(endpoint: Endpoint, request: Pick<RouteRequest, 'pr
   const card = cardFor(endpoint.prices, request.promptTokens);
   if (card === undefined) return Infinity;
   const shown = Math.min(outputTokens, request.maxTokens ?? outputTokens);
-  const output = endpoint.hiddenReasoning ? Math.min(shown * HIDDEN_REASONING_FACTOR, request.maxTokens ?? Infinity) : shown;
+  const thought = endpoint.hiddenReasoning ? Math.min(shown * HIDDEN_REASONING_FACTOR, request.maxTokens ?? Infinity) - shown : 0;
   const cached = Math.min(cachedTokens, request.promptTokens);
   const price = scorePrices(card);
-  return ((request.promptTokens - cached) * price.input + cached * price.cacheRead + output * price.output) / 1e6 + price.request;
+  return ((request.promptTokens - cached) * price.input + cached * price.cacheRead + shown * price.output + thought * price.reasoning) / 1e6 + price.request;
 }
 
 interface ScorePrices {
   readonly input: number;
   readonly cacheRead: number;
   readonly output: number;
+  readonly reasoning: number;
   readonly request: number;
 }
 
@@ -109,7 +110,7 @@ const pricesForScores = new WeakMap<PriceCard, ScorePrices>();
 function scorePrices(card: PriceCard): ScorePrices {
   let prices = pricesForScores.get(card);
   if (prices === undefined) {
-    prices = { input: Number(card.inputUncached), cacheRead: Number(card.cacheRead), output: Number(card.outputText), request: Number(card.requestNanoUsd) };
+    prices = { input: Number(card.inputUncached), cacheRead: Number(card.cacheRead), output: Number(card.outputText), reasoning: Number(card.outputReasoning), request: Number(card.requestNanoUsd) };
     pricesForScores.set(card, prices);
   }
   return prices;
