@@ -5,6 +5,7 @@ export type { AccountAnswer, AccountAnswer__Output } from './gen/signalbox/accou
 export type { AuthenticateRequest, AuthenticateRequest__Output } from './gen/signalbox/accounts/v1/AuthenticateRequest.js';
 export type { AuthenticateResponse, AuthenticateResponse__Output } from './gen/signalbox/accounts/v1/AuthenticateResponse.js';
 export type { AuthenticateSessionResponse, AuthenticateSessionResponse__Output } from './gen/signalbox/accounts/v1/AuthenticateSessionResponse.js';
+export type { Change, Change__Output } from './gen/signalbox/accounts/v1/Change.js';
 export type { ClaimEnd, ClaimEnd__Output } from './gen/signalbox/accounts/v1/ClaimEnd.js';
 export type { ClaimOutcome, ClaimOutcome__Output } from './gen/signalbox/accounts/v1/ClaimOutcome.js';
 export type { ClaimRef, ClaimRef__Output } from './gen/signalbox/accounts/v1/ClaimRef.js';
@@ -26,6 +27,8 @@ export type { KeyRef, KeyRef__Output } from './gen/signalbox/accounts/v1/KeyRef.
 export type { KeyTouch, KeyTouch__Output } from './gen/signalbox/accounts/v1/KeyTouch.js';
 export type { ListAccountsRequest, ListAccountsRequest__Output } from './gen/signalbox/accounts/v1/ListAccountsRequest.js';
 export type { ListAccountsResponse, ListAccountsResponse__Output } from './gen/signalbox/accounts/v1/ListAccountsResponse.js';
+export type { ListChangesRequest, ListChangesRequest__Output } from './gen/signalbox/accounts/v1/ListChangesRequest.js';
+export type { ListChangesResponse, ListChangesResponse__Output } from './gen/signalbox/accounts/v1/ListChangesResponse.js';
 export type { ListKeysRequest, ListKeysRequest__Output } from './gen/signalbox/accounts/v1/ListKeysRequest.js';
 export type { ListKeysResponse, ListKeysResponse__Output } from './gen/signalbox/accounts/v1/ListKeysResponse.js';
 export type { ListProviderKeysRequest, ListProviderKeysRequest__Output } from './gen/signalbox/accounts/v1/ListProviderKeysRequest.js';

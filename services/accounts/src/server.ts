@@ -1,7 +1,7 @@
 /** Doors of accounts: message in, domain call, message out. */
 import type {
   AccountAnswer, AuthenticateRequest__Output, ClaimRef__Output, ClaimRequestRequest__Output, ClaimRequestResponse, EndClaimRequest__Output, AuthenticateResponse, AuthenticateSessionResponse, CreateAccountRequest__Output, CreateAccountResponse, CreateKeyRequest__Output, CreateKeyResponse, CreateSessionRequest__Output, CreateSessionResponse, GetAccountRequest__Output, KeyAnswer, KeyRef__Output,
-  ListAccountsRequest__Output, ListAccountsResponse, ListKeysRequest__Output, ListKeysResponse, ListProviderKeysRequest__Output, ListProviderKeysResponse, ProviderKeyAnswer, ProviderKeyRef__Output,
+  ListAccountsRequest__Output, ListAccountsResponse, ListChangesRequest__Output, ListChangesResponse, ListKeysRequest__Output, ListKeysResponse, ListProviderKeysRequest__Output, ListProviderKeysResponse, ProviderKeyAnswer, ProviderKeyRef__Output,
   ResolveProviderKeyRequest__Output, ResolveProviderKeyResponse, RevokeKeyRequest__Output, RotateKeyRequest__Output, SessionRef__Output, SetAccountRequest__Output, SetProviderKeyRequest__Output, TouchKeysRequest__Output,
   UpdateKeyRequest__Output,
 } from '@signalbox/contracts/accounts';
@@ -11,6 +11,7 @@ import { Secret } from '@signalbox/runtime/secret';
 import type { Accounts } from './domain/accounts.js';
 import type { ClaimEnd, Claims } from './domain/claims.js';
 import type { KeyOutcome, Keys, SecretOutcome } from './domain/keys.js';
+import type { ChangeLog } from './domain/ports.js';
 import type { ProviderKeys } from './domain/provider-keys.js';
 import type { AccountRecord } from './domain/records.js';
 import type { Sessions } from './domain/sessions.js';
@@ -57,7 +58,7 @@ function claimEnd({ end, costNanoUsd, answer }: EndClaimRequest__Output): ClaimE
 }
 
 /** Handlers of both doors. */
-export function createHandlers({ accounts, keys, providerKeys, claims, sessions, metrics }: { readonly accounts: Accounts; readonly keys: Keys; readonly providerKeys: ProviderKeys; readonly claims: Claims; readonly sessions: Sessions; readonly metrics: AccountsMetrics }): Handlers {
+export function createHandlers({ accounts, keys, providerKeys, claims, sessions, changes, metrics }: { readonly accounts: Accounts; readonly keys: Keys; readonly providerKeys: ProviderKeys; readonly claims: Claims; readonly sessions: Sessions; readonly changes: ChangeLog; readonly metrics: AccountsMetrics }): Handlers {
   const authenticate = async (digest: Uint8Array, pepperId: string): Promise<AuthenticateResponse> => {
     const found = await keys.authenticate(digest, pepperId);
     metrics.authenticated(found === undefined ? 'unknown' : 'found');
@@ -180,6 +181,10 @@ export function createHandlers({ accounts, keys, providerKeys, claims, sessions,
       EndSession: async ({ sessionDigest, pepperId }: SessionRef__Output): Promise<object> => {
         await sessions.end(sessionDigest, pepperId);
         return {};
+      },
+      ListChanges: async ({ after }: ListChangesRequest__Output): Promise<ListChangesResponse> => {
+        const { cursor, changes: told, isUnbroken, hasMore } = await changes.list(after);
+        return { cursor, changes: [...told], unbroken: isUnbroken, more: hasMore };
       },
     },
   };

@@ -12,7 +12,7 @@ import { createEnvelope } from '../domain/envelope.js';
 import { createMemoryClaimStore } from './memory-claim-store.js';
 import { MIGRATIONS } from './migrations.js';
 import { createPostgresClaimStore } from './postgres-claim-store.js';
-import type { AccountsSchema } from './postgres-store.js';
+import type { AccountsSchema } from './rows.js';
 
 const LEASE_MS = 60_000;
 const closers: (() => Promise<void>)[] = [];

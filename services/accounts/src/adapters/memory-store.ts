@@ -1,6 +1,7 @@
 /** The store in this process: for tests and simulations. */
-import type { AccountStore } from '../domain/ports.js';
+import type { AccountStore, Change } from '../domain/ports.js';
 import type { AccountRecord, KeyRecord, ProviderKeyRecord, SealedProviderKey, SecretRecord } from '../domain/records.js';
+import { createMemoryChangeLog, type MemoryChangeLog } from './memory-change-log.js';
 
 function newestFirst<Row extends { readonly id: string }>(rows: readonly Row[], limit: number, afterId: string | undefined): readonly Row[] {
   const ordered = [...rows].reverse();
@@ -8,7 +9,7 @@ function newestFirst<Row extends { readonly id: string }>(rows: readonly Row[], 
   return afterId !== undefined && start === 0 ? [] : ordered.slice(start, start + limit);
 }
 
-export function createMemoryStore(): AccountStore {
+export function createMemoryStore(log: MemoryChangeLog = createMemoryChangeLog()): AccountStore {
   const accounts = new Map<string, AccountRecord>();
   const keys = new Map<string, KeyRecord>();
   const secrets = new Map<string, SecretRecord>();
@@ -26,11 +27,12 @@ export function createMemoryStore(): AccountStore {
     keys.set(key.id, key);
     secrets.set(hex(secret.digest), secret);
   };
-  const change = <Row>(map: Map<string, Row>, id: string, edit: (row: Row) => Row): Row | undefined => {
+  const change = <Row>(map: Map<string, Row>, id: string, edit: (row: Row) => Row, told: (row: Row) => Change | undefined): Row | undefined => {
     const current = map.get(id);
     if (current === undefined) return undefined;
     const next = edit(current);
     map.set(id, next);
+    log.add(told(next));
     return next;
   };
   return {
@@ -40,7 +42,7 @@ export function createMemoryStore(): AccountStore {
     },
     findAccount: async (id) => accounts.get(id),
     listAccounts: async ({ limit, afterId }) => newestFirst([...accounts.values()], limit, afterId),
-    updateAccount: async (id, edit) => change(accounts, id, edit),
+    updateAccount: async (id, edit, told) => change(accounts, id, edit, told),
     insertKey: async (key, secret, keysMax) => {
       const lives = [...keys.values()].filter(({ accountId, revokedAt, expiresAt }) => accountId === key.accountId && revokedAt === null && (expiresAt === null || expiresAt > key.createdAt));
       if (lives.length >= keysMax) return false;
@@ -55,10 +57,10 @@ export function createMemoryStore(): AccountStore {
       return secret === undefined || key === undefined || account === undefined ? undefined : { secret, key, account, providerKeys: [...providerKeys.values()].filter((row) => row.accountId === account.id).map(publicPart) };
     },
     listKeys: async (accountId, { limit, afterId }) => newestFirst([...keys.values()].filter((key) => accountId === '' || key.accountId === accountId), limit, afterId),
-    updateKey: async (id, edit) => change(keys, id, edit),
-    rotateKey: async (id, edit, secret, othersValidUntil) => {
+    updateKey: async (id, edit, told) => change(keys, id, edit, told),
+    rotateKey: async (id, edit, secret, othersValidUntil, told) => {
       const before = keys.get(id);
-      const after = change(keys, id, edit);
+      const after = change(keys, id, edit, (key) => (key === before ? undefined : told(key)));
       if (after === undefined || after === before) return after;
       for (const [digest, other] of secrets) {
         if (other.keyId === id) secrets.set(digest, { ...other, validUntil: Math.min(other.validUntil ?? othersValidUntil, othersValidUntil) });
@@ -67,16 +69,18 @@ export function createMemoryStore(): AccountStore {
       return after;
     },
     touchKeys: async (touches) => {
-      for (const { keyId, usedAt } of touches) change(keys, keyId, (key) => ({ ...key, lastUsedAt: Math.max(key.lastUsedAt ?? 0, usedAt) }));
+      for (const { keyId, usedAt } of touches) change(keys, keyId, (key) => ({ ...key, lastUsedAt: Math.max(key.lastUsedAt ?? 0, usedAt) }), () => undefined);
     },
-    putProviderKey: async (key) => {
+    putProviderKey: async (key, told) => {
       drop(key.accountId, key.provider);
       providerKeys.set(key.handle, key);
+      log.add(told);
     },
     findProviderKey: async (handle) => providerKeys.get(handle),
     listProviderKeys: async (accountId, { limit, afterId }) => pageOf([...providerKeys.values()].filter((row) => accountId === '' || row.accountId === accountId), limit, afterId).map(publicPart),
-    removeProviderKey: async (accountId, provider) => {
+    removeProviderKey: async (accountId, provider, told) => {
       const found = drop(accountId, provider);
+      if (found !== undefined) log.add(told);
       return found === undefined ? undefined : publicPart(found);
     },
     // Those before `afterId` may no longer be among them.

@@ -81,6 +81,16 @@ export const MIGRATIONS: readonly Migration[] = [
       await sql`create index session_expiry on session (expires_at)`.execute(transaction);
     },
   },
+  {
+    name: '0005_changes',
+    up: async (transaction) => {
+      await sql`create table change_count (seq bigint not null)`.execute(transaction);
+      await sql`create table change (seq bigint primary key, mark uuid not null default gen_random_uuid(), key_id text not null, account_id text not null, reason text not null)`.execute(transaction);
+      // There is always a latest one, for whoever asks for the first time.
+      await sql`insert into change_count (seq) values (0)`.execute(transaction);
+      await sql`insert into change (seq, key_id, account_id, reason) values (0, '', '', '')`.execute(transaction);
+    },
+  },
 ];
 
 export const SCHEMA: SchemaPlan = { schema: 'accounts', migrations: MIGRATIONS };

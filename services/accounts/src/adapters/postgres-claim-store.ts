@@ -1,7 +1,7 @@
 /** Claims in Postgres, schema `accounts`: one statement a claim, so that two requests at once never both get it. */
 import { sql, type Kysely } from 'kysely';
 import type { ClaimRecord, ClaimStore } from '../domain/claims.js';
-import type { AccountsSchema } from './postgres-store.js';
+import type { AccountsSchema } from './rows.js';
 
 interface ClaimRow {
   readonly account_id: string;

@@ -1,7 +1,8 @@
 /** Sessions in Postgres. */
 import { sql, type Kysely } from 'kysely';
 import type { SessionRecord, SessionStore } from '../domain/ports.js';
-import type { AccountsSchema } from './postgres-store.js';
+import { writeChange } from './postgres-change-log.js';
+import type { AccountsSchema } from './rows.js';
 
 interface SessionRow {
   readonly digest: Buffer;
@@ -17,13 +18,14 @@ function fromRow(row: SessionRow): SessionRecord {
 
 export function createPostgresSessionStore(db: Kysely<AccountsSchema>): SessionStore {
   return {
-    insert: (session, keptMax) =>
+    insert: (session, keptMax, told) =>
       db.transaction().execute(async (transaction) => {
         await sql`delete from accounts.session where expires_at <= ${session.createdAt}`.execute(transaction);
         await sql`insert into accounts.session (digest, key_digest, created_at, last_used_at, expires_at)
           values (${Buffer.from(session.digest)}, ${Buffer.from(session.keyDigest)}, ${session.createdAt}, ${session.lastUsedAt}, ${session.expiresAt})`.execute(transaction);
         const { rows } = await sql`delete from accounts.session where digest in (
           select digest from accounts.session where key_digest = ${Buffer.from(session.keyDigest)} order by (digest = ${Buffer.from(session.digest)}) desc, created_at desc, digest offset ${keptMax}) returning digest`.execute(transaction);
+        if (rows.length > 0) await writeChange(transaction, told);
         return rows.length > 0;
       }),
     find: async (digest) => {
@@ -33,9 +35,12 @@ export function createPostgresSessionStore(db: Kysely<AccountsSchema>): SessionS
     touch: async (digest, usedAt) => {
       await sql`update accounts.session set last_used_at = greatest(last_used_at, ${usedAt}::bigint) where digest = ${Buffer.from(digest)}`.execute(db);
     },
-    remove: async (digest) => {
-      const { rows } = await sql<SessionRow>`delete from accounts.session where digest = ${Buffer.from(digest)} returning *`.execute(db);
-      return rows[0] === undefined ? undefined : fromRow(rows[0]);
-    },
+    remove: (digest, told) =>
+      db.transaction().execute(async (transaction) => {
+        const { rows } = await sql<SessionRow>`delete from accounts.session where digest = ${Buffer.from(digest)} returning *`.execute(transaction);
+        if (rows[0] === undefined) return undefined;
+        if (told !== undefined) await writeChange(transaction, told);
+        return fromRow(rows[0]);
+      }),
   };
 }

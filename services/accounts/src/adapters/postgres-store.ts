@@ -2,12 +2,11 @@
 import type { AccountStore } from '../domain/ports.js';
 import type { KeyRecord, SecretRecord } from '../domain/records.js';
 import { sql, type Kysely, type Transaction } from 'kysely';
+import { writeChange } from './postgres-change-log.js';
 import {
-  accountFromRow, accountSettings, keyFromRow, limitsText, providerKeyFromRow, providerKeysFromJson, sealedFromRow, secretFromRow, type AccountRow, type KeyRow, type ProviderKeyRow, type SealedRow, type SecretRow,
+  accountFromRow, accountSettings, keyFromRow, limitsText, providerKeyFromRow, providerKeysFromJson, sealedFromRow, secretFromRow, type AccountRow, type AccountsSchema, type KeyRow, type ProviderKeyRow, type SealedRow, type SecretRow,
 } from './rows.js';
 
-/** Statements are written by hand: the tables are few. */
-export type AccountsSchema = Record<string, never>;
 type Executor = Kysely<AccountsSchema> | Transaction<AccountsSchema>;
 
 async function insertKeyRows(db: Executor, key: KeyRecord, secret: SecretRecord): Promise<void> {
@@ -52,13 +51,15 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       ).execute(db);
       return rows.map(accountFromRow);
     },
-    updateAccount: (id, edit) =>
+    updateAccount: (id, edit, told) =>
       inTransaction(async (transaction) => {
         const { rows } = await sql<AccountRow>`select * from accounts.account where id = ${id} for update`.execute(transaction);
         if (rows[0] === undefined) return undefined;
         const before = accountFromRow(rows[0]);
         const after = edit(before);
         if (after !== before) await sql`update accounts.account set settings = ${accountSettings(after)}::jsonb where id = ${id}`.execute(transaction);
+        const change = told(after);
+        if (change !== undefined) await writeChange(transaction, change);
         return after;
       }),
     insertKey: (key, secret, keysMax) =>
@@ -88,13 +89,20 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       const { rows } = await sql<KeyRow>`select * from accounts.api_key where ${inAccount} and ${older} order by seq desc limit ${limit}`.execute(db);
       return rows.map(keyFromRow);
     },
-    updateKey: (id, edit) => inTransaction(async (transaction) => (await changeKey(transaction, id, edit))?.after),
-    rotateKey: (id, edit, secret, othersValidUntil) =>
+    updateKey: (id, edit, told) =>
+      inTransaction(async (transaction) => {
+        const changed = await changeKey(transaction, id, edit);
+        const change = changed === undefined ? undefined : told(changed.after);
+        if (change !== undefined) await writeChange(transaction, change);
+        return changed?.after;
+      }),
+    rotateKey: (id, edit, secret, othersValidUntil, told) =>
       inTransaction(async (transaction) => {
         const changed = await changeKey(transaction, id, edit);
         if (changed === undefined || changed.after === changed.before) return changed?.after;
         await sql`update accounts.api_key_secret set valid_until = least(coalesce(valid_until, ${othersValidUntil}::bigint), ${othersValidUntil}::bigint) where key_id = ${id}`.execute(transaction);
         await insertSecret(transaction, secret);
+        await writeChange(transaction, told(changed.after));
         return changed.after;
       }),
     touchKeys: async (touches) => {
@@ -104,7 +112,7 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       await sql`update accounts.api_key k set last_used_at = greatest(coalesce(k.last_used_at, 0), t.used_at)
         from (select key_id, max(used_at) as used_at from jsonb_to_recordset(${told}::jsonb) as x (key_id text, used_at bigint) group by key_id) t where k.id = t.key_id`.execute(db);
     },
-    putProviderKey: (key) =>
+    putProviderKey: (key, told) =>
       inTransaction(async (transaction) => {
         // A new row, so that it stands first in lists, and a handle never names another credential.
         await sql`delete from accounts.provider_key where account_id = ${key.accountId} and provider = ${key.provider}`.execute(transaction);
@@ -112,6 +120,7 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
           values (${key.handle}, ${key.accountId}, ${key.provider}, ${key.last4}, ${key.zdr}, ${key.baseUrl}, ${key.createdAt}, ${key.keyId}, ${Buffer.from(key.wrappedKey)}, ${Buffer.from(key.sealed)})
           on conflict (account_id, provider) do update set handle = excluded.handle, last4 = excluded.last4, zdr = excluded.zdr, base_url = excluded.base_url, created_at = excluded.created_at,
             key_id = excluded.key_id, wrapped_key = excluded.wrapped_key, sealed = excluded.sealed`.execute(transaction);
+        await writeChange(transaction, told);
       }),
     findProviderKey: async (handle) => {
       const { rows } = await sql<ProviderKeyRow & SealedRow>`select * from accounts.provider_key where handle = ${handle}`.execute(db);
@@ -123,10 +132,13 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       const { rows } = await sql<ProviderKeyRow>`select handle, account_id, provider, last4, zdr, base_url, created_at from accounts.provider_key where ${inAccount} and ${older} order by seq desc limit ${limit}`.execute(db);
       return rows.map(providerKeyFromRow);
     },
-    removeProviderKey: async (accountId, provider) => {
-      const { rows } = await sql<ProviderKeyRow>`delete from accounts.provider_key where account_id = ${accountId} and provider = ${provider} returning handle, account_id, provider, last4, zdr, base_url, created_at`.execute(db);
-      return rows[0] === undefined ? undefined : providerKeyFromRow(rows[0]);
-    },
+    removeProviderKey: (accountId, provider, told) =>
+      inTransaction(async (transaction) => {
+        const { rows } = await sql<ProviderKeyRow>`delete from accounts.provider_key where account_id = ${accountId} and provider = ${provider} returning handle, account_id, provider, last4, zdr, base_url, created_at`.execute(transaction);
+        if (rows[0] === undefined) return undefined;
+        await writeChange(transaction, told);
+        return providerKeyFromRow(rows[0]);
+      }),
     staleProviderKeys: async (keyId, { limit, afterId }) => {
       const older = afterId === undefined ? sql`true` : sql`seq < (select seq from accounts.provider_key where handle = ${afterId})`;
       const { rows } = await sql<ProviderKeyRow & SealedRow>`select * from accounts.provider_key where key_id <> ${keyId} and ${older} order by seq desc limit ${limit}`.execute(db);

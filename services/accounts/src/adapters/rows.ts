@@ -2,6 +2,9 @@
 import { z } from 'zod';
 import type { AccountRecord, KeyLimitsRecord, KeyRecord, ProviderKeyRecord, SealedProviderKey, SecretRecord } from '../domain/records.js';
 
+/** Statements are written by hand: the tables are few. */
+export type AccountsSchema = Record<string, never>;
+
 export interface AccountRow {
   readonly seq: bigint;
   readonly id: string;

@@ -6,11 +6,12 @@ import { migrate } from '@signalbox/sql/migrate';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { NO_LIMITS, newKeyRecord } from '../domain/keys.js';
-import type { SessionRecord, SessionStore } from '../domain/ports.js';
+import type { Change, SessionRecord, SessionStore } from '../domain/ports.js';
 import { createMemorySessionStore } from './memory-session-store.js';
 import { MIGRATIONS } from './migrations.js';
 import { createPostgresSessionStore } from './postgres-session-store.js';
-import { createPostgresStore, type AccountsSchema } from './postgres-store.js';
+import { createPostgresStore } from './postgres-store.js';
+import type { AccountsSchema } from './rows.js';
 
 const closers: (() => Promise<void>)[] = [];
 afterAll(async () => {
@@ -44,23 +45,25 @@ const worlds: readonly (readonly [string, () => Promise<World>])[] = [
   }],
 ];
 
+const TOLD: Change = { keyId: 'key_1', accountId: 'acct_1', reason: 'session_ended' };
+
 describe.each(worlds)('session store in %s', (_name, open) => {
   const at = (keyDigest: Buffer, createdAt: number): SessionRecord => ({ digest: randomBytes(32), keyDigest, createdAt, lastUsedAt: createdAt, expiresAt: createdAt + 100 });
   test('keeps the latest use, and answers once what it removes', async () => {
     const { store, keyDigest } = await open();
     const session = at(keyDigest, 1_000);
-    await store.insert(session, 5);
+    await store.insert(session, 5, TOLD);
     await store.touch(session.digest, 1_020);
     await store.touch(session.digest, 1_010);
     expect(await store.find(session.digest)).toEqual({ ...session, lastUsedAt: 1_020 });
-    expect(await store.remove(session.digest)).toEqual({ ...session, lastUsedAt: 1_020 });
-    expect([await store.remove(session.digest), await store.find(session.digest)]).toEqual([undefined, undefined]);
+    expect(await store.remove(session.digest, TOLD)).toEqual({ ...session, lastUsedAt: 1_020 });
+    expect([await store.remove(session.digest, TOLD), await store.find(session.digest)]).toEqual([undefined, undefined]);
   });
   test('keeps the newest of one secret, and drops those that expired', async () => {
     const { store, keyDigest } = await open();
     const [expired, old, middle, latest] = [at(keyDigest, 100), at(keyDigest, 2_001), at(keyDigest, 2_002), at(keyDigest, 2_003)];
     const gaveWay: boolean[] = [];
-    for (const session of [expired, old, middle, latest]) gaveWay.push(await store.insert(session, 2));
+    for (const session of [expired, old, middle, latest]) gaveWay.push(await store.insert(session, 2, TOLD));
     expect(gaveWay).toEqual([false, false, false, true]);
     expect(await Promise.all([expired, old, middle, latest].map(async ({ digest }) => (await store.find(digest)) !== undefined))).toEqual([false, false, true, true]);
   });

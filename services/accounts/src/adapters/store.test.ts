@@ -6,11 +6,12 @@ import { migrate } from '@signalbox/sql/migrate';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { randomUUID } from 'node:crypto';
 import { NO_LIMITS, newKeyRecord } from '../domain/keys.js';
-import type { AccountStore } from '../domain/ports.js';
+import type { AccountStore, Change } from '../domain/ports.js';
 import type { AccountRecord, ProviderKeyRecord } from '../domain/records.js';
 import { createMemoryStore } from './memory-store.js';
 import { MIGRATIONS } from './migrations.js';
-import { createPostgresStore, type AccountsSchema } from './postgres-store.js';
+import { createPostgresStore } from './postgres-store.js';
+import type { AccountsSchema } from './rows.js';
 
 const closers: (() => Promise<void>)[] = [];
 afterAll(async () => {
@@ -33,6 +34,9 @@ const ACCOUNT: AccountRecord = {
   trialCreditNanoUsd: 1n, keptCreditNanoUsd: 2n, byokTokens: 4n, hardCap: true, costCaps: [{ capNanoUsd: 8_999_999_999_999_999n, period: 'day' }], policyCostCaps: [{ capNanoUsd: 7n, period: 'total' }], policyHardCap: true, costWeight: 0.5, policyBaselineModel: 'b', storeAnswers: true, policyStoreAnswers: false, baselineModel: '', allowModels: ['a'], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 3, createdAt: 5,
 };
 
+const NOTHING = (): undefined => undefined;
+const TOLD: Change = { keyId: '', accountId: 'acct_1', reason: 'updated' };
+
 describe.each(stores)('account store in %s', (_name, open) => {
   test('answers what was written, ends older secrets on a rotation and keeps the latest use', async () => {
     const store = await open();
@@ -42,15 +46,15 @@ describe.each(stores)('account store in %s', (_name, open) => {
     await store.insertAccount(account, { key, secret: { digest: old, pepperId: 'x', keyId: key.id, validUntil: null } });
     expect(await store.findAccount(account.id)).toEqual(account);
     expect(await store.findSecret(old)).toMatchObject({ key, account });
-    const changed = await store.rotateKey(key.id, (current) => ({ ...current, graceEndsAt: 20 }), { digest: fresh, pepperId: 'x', keyId: key.id, validUntil: null }, 20);
+    const changed = await store.rotateKey(key.id, (current) => ({ ...current, graceEndsAt: 20 }), { digest: fresh, pepperId: 'x', keyId: key.id, validUntil: null }, 20, () => TOLD);
     expect(changed).toEqual({ ...key, graceEndsAt: 20 });
     expect((await store.findSecret(old))?.secret.validUntil).toBe(20);
     expect((await store.findSecret(fresh))?.secret.validUntil).toBeNull();
     await store.touchKeys([{ keyId: key.id, usedAt: 9 }, { keyId: 'key_unknown', usedAt: 9 }]);
     await store.touchKeys([{ keyId: key.id, usedAt: 8 }]);
     expect(await store.listKeys(account.id, { limit: 5 })).toEqual([{ ...key, graceEndsAt: 20, lastUsedAt: 9 }]);
-    expect(await store.updateAccount(account.id, (current) => ({ ...current, suspended: true }))).toMatchObject({ suspended: true });
-    expect(await store.updateKey('key_unknown', (current) => current)).toBeUndefined();
+    expect(await store.updateAccount(account.id, (current) => ({ ...current, suspended: true }), NOTHING)).toMatchObject({ suspended: true });
+    expect(await store.updateKey('key_unknown', (current) => current, NOTHING)).toBeUndefined();
     expect((await store.listAccounts({ limit: 1 }))[0]).toEqual({ ...account, suspended: true });
   });
 
@@ -64,7 +68,7 @@ describe.each(stores)('account store in %s', (_name, open) => {
     };
     expect((await Promise.all([insert(null), insert(10), insert(null)])).filter(Boolean)).toHaveLength(2);
     expect(await insert(null)).toBe(false);
-    for (const { id, expiresAt } of await store.listKeys(account.id, { limit: 5 })) if (expiresAt === null) await store.updateKey(id, (key) => ({ ...key, revokedAt: 6 }));
+    for (const { id, expiresAt } of await store.listKeys(account.id, { limit: 5 })) if (expiresAt === null) await store.updateKey(id, (key) => ({ ...key, revokedAt: 6 }), NOTHING);
     expect([await insert(null, 10), await insert(null, 10), await insert(null, 10)]).toEqual([true, true, false]);
   });
 
@@ -78,7 +82,7 @@ describe.each(stores)('account store in %s', (_name, open) => {
     const record = (provider: string, last4: string): ProviderKeyRecord => ({ handle: `cred_${randomUUID()}`, accountId: account.id, provider, last4, zdr: true, baseUrl: '', createdAt: 6 });
     const sealedAs = { keyId, wrappedKey: Buffer.from('wrapped'), sealed: Buffer.from('sealed') };
     const [first, groq, second] = [record('openai', 'aaaa'), record('groq', 'bbbb'), record('openai', 'cccc')];
-    for (const each of [first, groq, second]) await store.putProviderKey({ ...each, ...sealedAs });
+    for (const each of [first, groq, second]) await store.putProviderKey({ ...each, ...sealedAs }, TOLD);
     expect(await store.findProviderKey(first.handle)).toBeUndefined();
     expect(await store.findProviderKey(second.handle)).toEqual({ ...second, ...sealedAs });
     expect(await store.listProviderKeys(account.id, { limit: 1 })).toEqual([second]);
@@ -94,9 +98,9 @@ describe.each(stores)('account store in %s', (_name, open) => {
     expect(await store.findProviderKey(groq.handle)).toEqual({ ...groq, ...moved });
     expect(await under('other')).toEqual([second.handle]);
 
-    expect(await store.removeProviderKey(account.id, 'groq')).toEqual(groq);
-    expect(await store.removeProviderKey(account.id, 'groq')).toBeUndefined();
-    expect(await store.removeProviderKey('acct_other', 'openai')).toBeUndefined();
+    expect(await store.removeProviderKey(account.id, 'groq', TOLD)).toEqual(groq);
+    expect(await store.removeProviderKey(account.id, 'groq', TOLD)).toBeUndefined();
+    expect(await store.removeProviderKey('acct_other', 'openai', TOLD)).toBeUndefined();
     expect(await store.listProviderKeys(account.id, { limit: 5 })).toEqual([second]);
   });
 });

@@ -4,7 +4,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { isTier, tierTerms, type TierTerms, type Variant } from '@signalbox/kernel/tiers';
 import type { SecretMaker } from './secrets.js';
-import type { AccountStore, Announcer } from './ports.js';
+import type { AccountStore, Announcer, Change } from './ports.js';
 import { OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyRecord } from './records.js';
 import { accountProblem, nameProblem, scopesProblem } from './rules.js';
 import { newKeyRecord, NO_LIMITS } from './keys.js';
@@ -67,19 +67,24 @@ export function createAccounts({ store, announcer, clock, ids, secrets, variant 
     set: async (id, change, named = []) => {
       let problem: string | undefined;
       let wasSuspended = false;
-      const account = await store.updateAccount(id, (current) => {
-        const wanted = change(current);
-        const leavesTrial = termsOf(current).trialCreditNanoUsd !== null && isTier(wanted.tier) && termsOf(wanted).trialCreditNanoUsd === null;
-        // A customer who begins to pay has left the trial: what is left of the credit pays on, and refuses nothing.
-        const trialCreditNanoUsd = leavesTrial && !named.includes('trialCreditNanoUsd') ? null : wanted.trialCreditNanoUsd;
-        const next = { ...wanted, trialCreditNanoUsd, id: current.id, createdAt: current.createdAt, keptCreditNanoUsd: keptCredit(current) };
-        problem = accountProblem(next);
-        wasSuspended = current.suspended;
-        return problem === undefined ? next : current;
-      });
+      const told = ({ suspended }: AccountRecord): Change => ({ keyId: '', accountId: id, reason: suspended && !wasSuspended ? 'suspended' : 'account_updated' });
+      const account = await store.updateAccount(
+        id,
+        (current) => {
+          const wanted = change(current);
+          const leavesTrial = termsOf(current).trialCreditNanoUsd !== null && isTier(wanted.tier) && termsOf(wanted).trialCreditNanoUsd === null;
+          // A customer who begins to pay has left the trial: what is left of the credit pays on, and refuses nothing.
+          const trialCreditNanoUsd = leavesTrial && !named.includes('trialCreditNanoUsd') ? null : wanted.trialCreditNanoUsd;
+          const next = { ...wanted, trialCreditNanoUsd, id: current.id, createdAt: current.createdAt, keptCreditNanoUsd: keptCredit(current) };
+          problem = accountProblem(next);
+          wasSuspended = current.suspended;
+          return problem === undefined ? next : current;
+        },
+        (changed) => (problem === undefined ? told(changed) : undefined),
+      );
       if (account === undefined) return undefined;
       if (problem !== undefined) return { problem };
-      announcer.invalidated({ keyId: '', accountId: id, reason: account.suspended && !wasSuspended ? 'suspended' : 'account_updated' });
+      announcer.invalidated(told(account));
       return account;
     },
     find: (id) => store.findAccount(id),

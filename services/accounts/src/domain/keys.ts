@@ -2,7 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { sameDigest, type SecretMaker } from './secrets.js';
-import type { AccountStore, Announcer } from './ports.js';
+import type { AccountStore, Announcer, Change, InvalidationReason } from './ports.js';
 import { KEY_STATUSES, keyStatus, OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyLimitsRecord, type KeyRecord, type KeyStatus, type ProviderKeyRecord } from './records.js';
 import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, handedProblem, isLimited, isLooser, KEYS_MAX, limitsProblem, nameProblem, scopesProblem } from './rules.js';
 
@@ -76,6 +76,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
     const key = await store.findKey(keyId);
     return isVisible(accountId, key) ? key : undefined;
   };
+  const changed = ({ id, accountId }: KeyRecord, reason: InvalidationReason): Change => ({ keyId: id, accountId, reason });
   const finalProblem = (key: KeyRecord): string | undefined => {
     const status = keyStatus(key, nowSeconds());
     return status === 'revoked' || status === 'expired' ? `key_id names a key that is ${status}.` : undefined;
@@ -156,25 +157,30 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       const actor = actorKeyId === '' ? undefined : await findVisible(accountId, actorKeyId);
       if (actorKeyId !== '' && actor === undefined) return undefined;
       let problem: string | undefined;
-      const key = await store.updateKey(keyId, (current) => {
-        // A call on itself is held to the limits that are kept now, not to those of a moment ago.
-        const by = keyId === actorKeyId ? current : actor;
-        problem = actorProblem(by) ?? finalProblem(current) ?? (by === undefined ? undefined : loosenedProblem(by, current, change));
-        if (problem !== undefined) return current;
-        return { ...current, name: change.name ?? current.name, isDisabled: change.isDisabled ?? current.isDisabled, limits: change.limits ?? current.limits };
-      });
+      const key = await store.updateKey(
+        keyId,
+        (current) => {
+          // A call on itself is held to the limits that are kept now, not to those of a moment ago.
+          const by = keyId === actorKeyId ? current : actor;
+          problem = actorProblem(by) ?? finalProblem(current) ?? (by === undefined ? undefined : loosenedProblem(by, current, change));
+          if (problem !== undefined) return current;
+          return { ...current, name: change.name ?? current.name, isDisabled: change.isDisabled ?? current.isDisabled, limits: change.limits ?? current.limits };
+        },
+        (after) => (problem === undefined ? changed(after, 'updated') : undefined),
+      );
       if (key === undefined) return undefined;
       if (problem !== undefined) return { problem };
-      announcer.invalidated({ keyId, accountId: key.accountId, reason: 'updated' });
+      announcer.invalidated(changed(key, 'updated'));
       return seen(key);
     },
 
     revoke: async (accountId, keyId, isCompromised = false) => {
       if ((await findVisible(accountId, keyId)) === undefined) return undefined;
-      const key = await store.updateKey(keyId, (current) => (current.revokedAt === null ? { ...current, revokedAt: nowSeconds() } : current));
+      const reason = isCompromised ? 'compromised' : 'revoked';
+      // Told on a repeat too: what runs with a key that was only revoked may have to end after all.
+      const key = await store.updateKey(keyId, (current) => (current.revokedAt === null ? { ...current, revokedAt: nowSeconds() } : current), (after) => changed(after, reason));
       if (key === undefined) return undefined;
-      // Told again on a repeat: the first announcement may have been lost.
-      announcer.invalidated({ keyId, accountId: key.accountId, reason: isCompromised ? 'compromised' : 'revoked' });
+      announcer.invalidated(changed(key, reason));
       return seen(key);
     },
 
@@ -195,10 +201,11 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
         },
         { digest: made.digest, pepperId: secrets.pepperId, keyId, validUntil: null },
         endsAt,
+        (after) => changed(after, 'rotated'),
       );
       if (key === undefined) return undefined;
       if (problem !== undefined) return { problem };
-      announcer.invalidated({ keyId, accountId: key.accountId, reason: 'rotated' });
+      announcer.invalidated(changed(key, 'rotated'));
       return { seen: seen(key), secret: made.secret };
     },
 

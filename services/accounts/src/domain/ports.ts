@@ -14,24 +14,24 @@ export interface AccountStore {
   insertAccount(account: AccountRecord, first?: { readonly key: KeyRecord; readonly secret: SecretRecord }): Promise<void>;
   findAccount(id: string): Promise<AccountRecord | undefined>;
   listAccounts(page: Page): Promise<readonly AccountRecord[]>;
-  /** Reads, changes and writes one row under its lock. Undefined when there is none. `change` may answer the same record to leave it. */
-  updateAccount(id: string, change: (account: AccountRecord) => AccountRecord): Promise<AccountRecord | undefined>;
+  /** Reads, changes and writes one row under its lock, and with it what `told` answers of the changed record. Undefined when there is none. `change` may answer the same record to leave it. */
+  updateAccount(id: string, change: (account: AccountRecord) => AccountRecord, told: (account: AccountRecord) => Change | undefined): Promise<AccountRecord | undefined>;
   /** False, and nothing is written, where the account has `keysMax` keys that are neither revoked nor expired at the new one's creation. */
   insertKey(key: KeyRecord, secret: SecretRecord, keysMax: number): Promise<boolean>;
   findKey(id: string): Promise<KeyRecord | undefined>;
   findSecret(digest: Uint8Array): Promise<{ readonly secret: SecretRecord; readonly key: KeyRecord; readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] } | undefined>;
   listKeys(accountId: string, page: Page): Promise<readonly KeyRecord[]>;
-  updateKey(id: string, change: (key: KeyRecord) => KeyRecord): Promise<KeyRecord | undefined>;
+  updateKey(id: string, change: (key: KeyRecord) => KeyRecord, told: (key: KeyRecord) => Change | undefined): Promise<KeyRecord | undefined>;
   /** Like `updateKey`, and makes `secret` the newest one; all others end at `othersValidUntil` at the latest. Changes nothing when `change` answers the same record. */
-  rotateKey(id: string, change: (key: KeyRecord) => KeyRecord, secret: SecretRecord, othersValidUntil: number): Promise<KeyRecord | undefined>;
+  rotateKey(id: string, change: (key: KeyRecord) => KeyRecord, secret: SecretRecord, othersValidUntil: number, told: (key: KeyRecord) => Change): Promise<KeyRecord | undefined>;
   /** Later of what is kept and what is told; unknown keys are ignored. */
   touchKeys(touches: readonly { readonly keyId: string; readonly usedAt: number }[]): Promise<void>;
   /** In place of what the account has at that provider. */
-  putProviderKey(key: SealedProviderKey): Promise<void>;
+  putProviderKey(key: SealedProviderKey, told: Change): Promise<void>;
   findProviderKey(handle: string): Promise<SealedProviderKey | undefined>;
   /** `accountId` empty = of all accounts. */
   listProviderKeys(accountId: string, page: Page): Promise<readonly ProviderKeyRecord[]>;
-  removeProviderKey(accountId: string, provider: string): Promise<ProviderKeyRecord | undefined>;
+  removeProviderKey(accountId: string, provider: string, told: Change): Promise<ProviderKeyRecord | undefined>;
   /** Those whose data key is under another key than `keyId`. */
   staleProviderKeys(keyId: string, page: Page): Promise<readonly SealedProviderKey[]>;
   /** False when it is gone, or no longer under `fromKeyId`. */
@@ -40,10 +40,37 @@ export interface AccountStore {
 
 export type InvalidationReason = 'revoked' | 'compromised' | 'updated' | 'rotated' | 'suspended' | 'account_updated' | 'provider_key' | 'session_ended';
 
-/** Tells every replica of edge to drop what it cached. Best effort; never throws. */
+/** What edge must drop of what it cached. */
+export interface Change {
+  /** Empty = every key of the account. */
+  readonly keyId: string;
+  readonly accountId: string;
+  readonly reason: InvalidationReason;
+}
+
+/** Tells every replica of edge at once. Best effort; never throws. */
 export interface Announcer {
-  /** `keyId` empty = every key of the account. */
-  invalidated(event: { readonly keyId: string; readonly accountId: string; readonly reason: InvalidationReason }): void;
+  invalidated(change: Change): void;
+}
+
+export interface ChangesPage {
+  /** Names the last change that is told here. */
+  readonly cursor: string;
+  /** In the order in which they were made. */
+  readonly changes: readonly Change[];
+  /** False: what was changed since the cursor asked with is not known, or there was none. */
+  readonly isUnbroken: boolean;
+  /** More than fit. */
+  readonly hasMore: boolean;
+}
+
+/**
+ * Changes, each written in one transaction with what it changes and read in the order of the commits, so that whoever
+ * asks on from a cursor misses none. The latest 10,000 are kept. Rejects with a Fault `store_unavailable` while it is away.
+ */
+export interface ChangeLog {
+  /** `after` empty = from now on. */
+  list(after: string): Promise<ChangesPage>;
 }
 
 /** A dashboard's session; times in Unix seconds. */
@@ -58,11 +85,11 @@ export interface SessionRecord {
 
 /** Rejects with a Fault `store_unavailable` while it is away. */
 export interface SessionStore {
-  /** Of the sessions made with the same secret the oldest beyond `keptMax` go, and so do all that expired before `createdAt`. True when any went that had not expired. */
-  insert(session: SessionRecord, keptMax: number): Promise<boolean>;
+  /** Of the sessions made with the same secret the oldest beyond `keptMax` go, and so do all that expired before `createdAt`. True, and `told` is written, when any went that had not expired. */
+  insert(session: SessionRecord, keptMax: number, told: Change): Promise<boolean>;
   find(digest: Uint8Array): Promise<SessionRecord | undefined>;
   /** Later of what is kept and what is told. */
   touch(digest: Uint8Array, usedAt: number): Promise<void>;
   /** Answers what was there. */
-  remove(digest: Uint8Array): Promise<SessionRecord | undefined>;
+  remove(digest: Uint8Array, told: Change | undefined): Promise<SessionRecord | undefined>;
 }

@@ -4,7 +4,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { Secret } from '@signalbox/runtime/secret';
 import type { Envelope } from './envelope.js';
-import type { AccountStore, Announcer } from './ports.js';
+import type { AccountStore, Announcer, Change } from './ports.js';
 import type { ProviderKeyRecord, SealedProviderKey } from './records.js';
 
 const PAGE_MAX = 1_000;
@@ -68,7 +68,7 @@ export function createProviderKeys({ store, announcer, clock, ids, envelope, add
     const wrong = baseUrl === '' ? undefined : addressProblem(baseUrl);
     return wrong === undefined ? undefined : `base_url ${wrong}`;
   };
-  const changed = (accountId: string): void => announcer.invalidated({ keyId: '', accountId, reason: 'provider_key' });
+  const changed = (accountId: string): Change => ({ keyId: '', accountId, reason: 'provider_key' });
 
   return {
     set: async (wanted) => {
@@ -78,8 +78,8 @@ export function createProviderKeys({ store, announcer, clock, ids, envelope, add
       if (problem !== undefined) return { problem };
       if ((await store.findAccount(accountId)) === undefined) return undefined;
       const record: ProviderKeyRecord = { handle: ids('credential'), accountId, provider, last4: shownEnd(secret), zdr, baseUrl, createdAt: Math.floor(clock.nowMs() / 1_000) };
-      await store.putProviderKey({ ...record, ...envelope.seal(new Secret(secret), ownerOf(wanted)) });
-      changed(accountId);
+      await store.putProviderKey({ ...record, ...envelope.seal(new Secret(secret), ownerOf(wanted)) }, changed(accountId));
+      announcer.invalidated(changed(accountId));
       return record;
     },
     list: async (accountId, limit, after) => {
@@ -88,9 +88,9 @@ export function createProviderKeys({ store, announcer, clock, ids, envelope, add
       return { providerKeys: found.slice(0, wanted), hasMore: found.length > wanted };
     },
     remove: async (accountId, provider) => {
-      const removed = await store.removeProviderKey(accountId, provider);
-      // Told on a repeat too: the first announcement may have been lost.
-      changed(accountId);
+      const removed = await store.removeProviderKey(accountId, provider, changed(accountId));
+      // Announced on a repeat too: workers may have lost the first one.
+      announcer.invalidated(changed(accountId));
       return removed;
     },
     resolve: async (accountId, provider, handle) => {

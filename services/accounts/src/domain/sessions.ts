@@ -1,11 +1,11 @@
 /** Sessions of the dashboard: made with a key, as good as that key, ended by disuse, age, sign-out or the key's own end. */
 import type { Clock } from '@signalbox/kernel/clock';
-import type { Keys } from './keys.js';
-import type { Announcer, SessionRecord, SessionStore } from './ports.js';
+import type { Keys, SeenKey } from './keys.js';
+import type { Announcer, Change, SessionRecord, SessionStore } from './ports.js';
 
 /** Of one secret; the oldest give way, so that signing in for ever fills no table. */
 const SESSIONS_OF_SECRET_MAX = 50;
-/** Edge asks anew after this long at the latest, and tells of no use before: RECHECK_LIVE_MS there. */
+/** Edge asks anew after this long at the latest, and tells of no use before: RECHECK_MS there. */
 const USE_UNTOLD_SECONDS = 60;
 /** SHA-256. */
 const DIGEST_BYTES = 32;
@@ -31,6 +31,8 @@ export interface Sessions {
 
 export function createSessions({ store, keys, announcer, clock, idleSeconds, absoluteSeconds }: SessionsOptions): Sessions {
   const nowSeconds = (): number => Math.floor(clock.nowMs() / 1_000);
+  // Edge drops by key: its other sessions and the key itself are looked up anew, nothing more.
+  const ended = ({ key }: SeenKey): Change => ({ keyId: key.id, accountId: key.accountId, reason: 'session_ended' });
   return {
     create: async (digest, keyDigest, pepperId) => {
       if (digest.length !== DIGEST_BYTES) return undefined;
@@ -39,7 +41,7 @@ export function createSessions({ store, keys, announcer, clock, idleSeconds, abs
       const createdAt = nowSeconds();
       const session: SessionRecord = { digest, keyDigest, createdAt, lastUsedAt: createdAt, expiresAt: createdAt + absoluteSeconds };
       // Those that gave way end at every edge too.
-      if (await store.insert(session, SESSIONS_OF_SECRET_MAX)) announcer.invalidated({ keyId: found.key.id, accountId: found.account.id, reason: 'session_ended' });
+      if (await store.insert(session, SESSIONS_OF_SECRET_MAX, ended(found))) announcer.invalidated(ended(found));
       return session;
     },
     use: async (digest) => {
@@ -50,11 +52,11 @@ export function createSessions({ store, keys, announcer, clock, idleSeconds, abs
       return session;
     },
     end: async (digest, pepperId) => {
-      const session = await store.remove(digest);
+      const session = await store.find(digest);
       if (session === undefined) return;
       const found = await keys.authenticate(session.keyDigest, pepperId);
-      // Edge drops by key: its other sessions and the key itself are looked up anew, nothing more.
-      if (found !== undefined) announcer.invalidated({ keyId: found.key.id, accountId: found.account.id, reason: 'session_ended' });
+      const told = found === undefined ? undefined : ended(found);
+      if ((await store.remove(digest, told)) !== undefined && told !== undefined) announcer.invalidated(told);
     },
   };
 }

@@ -3,6 +3,7 @@ import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import { makeApiKey } from '@signalbox/kernel/api-key';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { Secret } from '@signalbox/runtime/secret';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { randomBytes } from 'node:crypto';
@@ -19,6 +20,8 @@ interface Bench {
   readonly accounts: FakeAccounts;
   readonly authenticator: Authenticator;
   readonly key: string;
+  /** Keys whose requests are to end. */
+  readonly cut: readonly string[];
   /** The kind or state of the answer, or `fault`. */
   ask(key?: string): Promise<string>;
   invalidate(event: KeyInvalidated): Promise<void>;
@@ -30,8 +33,11 @@ async function bench(keysMax?: number): Promise<Bench> {
   const accounts = createFakeAccounts();
   const key = makeApiKey(randomBytes);
   accounts.add(key, { key: keyWith(), account: accountWith() });
-  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A', ...(keysMax === undefined ? {} : { keysMax }) });
+  const cut: string[] = [];
+  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A', onCompromised: (keyId) => void cut.push(keyId), ...(keysMax === undefined ? {} : { keysMax }) });
   await authenticator.start();
+  // Past the first answer of what was changed.
+  await clock.advanceAsync(1);
   const told = (found: Authentication): string => (found.kind === 'refused' ? found.state : found.kind);
   return {
     clock,
@@ -39,6 +45,7 @@ async function bench(keysMax?: number): Promise<Bench> {
     accounts,
     authenticator,
     key,
+    cut,
     ask: (asked = key) => Promise.resolve(authenticator.authenticate(asked)).then(told, () => 'fault'),
     invalidate: async (event) => {
       bus.announce('keys.v1.revoked', codec.encode(event));
@@ -66,10 +73,10 @@ describe('look-up', () => {
     const { authenticator, ask, accounts, clock, key } = await bench();
     const [first, second] = [await authenticator.authenticate(key), await authenticator.authenticate(key)];
     expect(first.kind === 'caller' && second.kind === 'caller' && first.caller === second.caller).toBe(true);
-    clock.advance(59_000);
+    await clock.advanceAsync(59_000);
     await ask();
     expect(accounts.lookUps).toBe(1);
-    clock.advance(2_000);
+    await clock.advanceAsync(2_000);
     await ask();
     expect(accounts.lookUps).toBe(2);
   });
@@ -153,27 +160,113 @@ describe('invalidation', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('a lost connection outdates every key, however many there are, and ends', async () => {
-    const { ask, accounts, bus, key, clock } = await bench();
-    const other = makeApiKey(randomBytes);
-    accounts.add(other, { key: keyWith({ id: 'key_2' }), account: accountWith() });
-    expect([await ask(key), await ask(other)]).toEqual(['caller', 'caller']);
-    const before = accounts.lookUps;
-    bus.setConnected(false);
-    bus.setConnected(true);
-    await clock.settle();
-    expect([await ask(key), await ask(other)]).toEqual(['caller', 'caller']);
-    await clock.settle();
-    expect(accounts.lookUps).toBe(before + 2);
-  });
-
-  test('lost with the bus is made good within a second', async () => {
-    const { ask, accounts, key, bus, clock } = await bench();
+  test('without a connection to the bus costs no look-up of other keys', async () => {
+    const { ask, accounts, bus, clock } = await bench();
     await ask();
     bus.setConnected(false);
+    await clock.advanceAsync(30_000);
+    bus.setConnected(true);
+    await ask();
+    expect(accounts.lookUps).toBe(1);
+  });
+});
+
+describe('a change of which no event is heard', () => {
+  const told = { keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' };
+
+  test('is asked of accounts, and seen within a second', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await clock.advanceAsync(10_000);
     await ask();
     accounts.add(key, revoked);
-    clock.advance(900);
+    accounts.changes.push(told);
+    await clock.advanceAsync(300);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('ends what runs with a compromised key', async () => {
+    const { accounts, clock, cut } = await bench();
+    accounts.changes.push({ ...told, reason: 'compromised' });
+    await clock.advanceAsync(300);
+    expect(cut).toEqual(['key_1']);
+  });
+
+  test('is seen page by page where many came at once, none of them left out', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await ask();
+    accounts.add(key, revoked);
+    const others = Array.from({ length: 4 }, () => ({ ...told, keyId: 'key_9' }));
+    const all = [...others, told];
+    const asked: string[] = [];
+    accounts.listChanges = async ({ after = '' }) => {
+      asked.push(after);
+      const until = Math.min(Number(after) + 2, all.length);
+      return { cursor: String(until), changes: all.slice(Number(after), until), unbroken: true, more: until < all.length };
+    };
+    await clock.advanceAsync(250);
+    expect(asked).toEqual(['0', '2', '4']);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('is seen within a second too where accounts does not know what was changed since', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await ask();
+    accounts.add(key, revoked);
+    accounts.listChanges = async () => ({ cursor: 'of another database', changes: [], unbroken: false, more: false });
+    await clock.advanceAsync(900);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test.each<[string, FaultCode]>([
+    ['an accounts of before', 'unknown_method'],
+    ['an accounts that cannot read them', 'internal_error'],
+  ])('is seen within a second as well with %s', async (_name, code) => {
+    const { ask, accounts, key, clock } = await bench();
+    accounts.listChanges = () => Promise.reject(new Fault(code, 'not here'));
+    await clock.advanceAsync(10_000);
+    await ask();
+    accounts.add(key, revoked);
+    await clock.advanceAsync(900);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('is seen though every other replica of accounts hangs', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await ask();
+    let asked = 0;
+    accounts.listChanges = ({ after = '' }) => {
+      asked += 1;
+      return asked % 2 === 0 ? new Promise(() => undefined) : Promise.resolve({ cursor: String(accounts.changes.length), changes: accounts.changes.slice(Number(after)), unbroken: true, more: false });
+    };
+    await clock.advanceAsync(10_000);
+    await ask();
+    expect(accounts.lookUps).toBe(1);
+    accounts.add(key, revoked);
+    accounts.changes.push(told);
+    await clock.advanceAsync(600);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('is not missed when a late answer comes after that of a later question', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await ask();
+    const answers: (() => void)[] = [];
+    const cursors: string[] = [];
+    accounts.listChanges = ({ after = '' }) => {
+      cursors.push(after);
+      const page = { cursor: String(accounts.changes.length), changes: accounts.changes.slice(Number(after)), unbroken: true, more: false };
+      return new Promise((resolve) => answers.push(() => resolve(page)));
+    };
+    await clock.advanceAsync(250);
+    accounts.add(key, revoked);
+    accounts.changes.push(told);
+    await clock.advanceAsync(250);
+    answers[1]?.();
+    await clock.settle();
+    answers[0]?.();
+    await clock.settle();
+    await clock.advanceAsync(250);
+    expect(cursors).toEqual(['0', '0', '1']);
     expect(await ask()).toBe('revoked');
   });
 });
@@ -184,7 +277,7 @@ describe('while accounts is away', () => {
     await ask();
     accounts.isAway = true;
     expect(await ask(makeApiKey(randomBytes))).toBe('fault');
-    clock.advance(599_000);
+    await clock.advanceAsync(599_000);
     expect(await ask()).toBe('caller');
     clock.advance(2_000);
     expect(await ask()).toBe('fault');
@@ -205,6 +298,17 @@ describe('while accounts is away', () => {
     expect(await ask()).toBe('caller');
     expect(accounts.lookUps).toBe(3);
   });
+});
+
+test('no warm key waits for an accounts that answers nothing any more, from the first request on', async () => {
+  const { authenticator, ask, accounts, clock, key } = await bench();
+  await ask();
+  accounts.gate = new Promise(() => undefined);
+  accounts.listChanges = () => new Promise(() => undefined);
+  for (let i = 0; i < 40; i += 1) {
+    await clock.advanceAsync(100);
+    expect(authenticator.authenticate(key)).toMatchObject({ kind: 'caller' });
+  }
 });
 
 test('however many sessions a key signs in, no more is kept than what is cached, and an invalidation finds all of that', async () => {

@@ -1,7 +1,7 @@
 /**
  * Who calls: the digest of the key is looked up in a cache in this process, filled over accounts and
- * emptied by the invalidation event. A warm key works for 10 minutes while accounts is away; an unknown
- * key is then a Fault (503), never a refusal.
+ * emptied by what accounts says was changed: the event, and the answers that make good a lost one. A warm
+ * key works for 10 minutes while accounts is away; an unknown key is then a Fault (503), never a refusal.
  */
 import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
 import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
@@ -17,15 +17,16 @@ import { LRUCache } from 'lru-cache';
 import { createHmac, hash } from 'node:crypto';
 import type { Caller } from '../domain/ports.js';
 import { sessionDigest } from '../domain/session-token.js';
+import { createChangesFeed } from './changes-feed.js';
 
 const CACHE_KEYS_MAX = 50_000;
 const UNKNOWN_KEYS_MAX = 5_000;
 /** Unknown digests are remembered briefly, so that a flood of one wrong key costs one look-up. */
 const UNKNOWN_MS = 2_000;
-/** With a live subscription a cached key is rechecked this often, against a lost event. */
-const RECHECK_LIVE_MS = 60_000;
-/** Without one, each second: revocation must be seen everywhere within a second. */
-const RECHECK_BLIND_MS = 900;
+/** A cached key is rechecked this often, whatever is heard: nobody announces what was changed by hand in the database. */
+const RECHECK_MS = 60_000;
+/** How long it stands after accounts was last known to have changed nothing of it: revocation must be seen everywhere within a second. */
+const UNHEARD_MS_MAX = 900;
 /** How long a warm key works while accounts is away. */
 const STALE_MS_MAX = 600_000;
 const RETRY_AWAY_MS = 500;
@@ -134,11 +135,12 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   const pepperId = hash('sha256', pepperText, 'hex').slice(0, 8);
   const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
   let subscription: Subscription | undefined;
+  // Of what was read since then, every change is known.
+  let unbrokenMs = -Infinity;
   const counts = { cached: 0, lookedUp: 0, malformed: 0 };
   let generation = 0;
   // Of the latest look-up that failed; undefined while accounts answers.
   let failedAtMs: number | undefined;
-  let unwatch: (() => void) | undefined;
 
   const forget = (): void => {
     cache.clear();
@@ -212,9 +214,12 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   const lookUpUnlessAway = (digest: string, nowMs: number, requestId: string): Promise<Entry> | undefined => {
     if (failedAtMs !== undefined && nowMs - failedAtMs < RETRY_AWAY_MS) return undefined;
     const fresh = lookUp(digest, requestId);
-    if (failedAtMs !== undefined) fresh.catch(() => undefined);
+    if (isAway()) fresh.catch(() => undefined);
     return fresh;
   };
+
+  /** How long ago an entry was known to be right. */
+  const unheardMs = ({ fetchedAtMs }: Entry, nowMs: number): number => nowMs - (fetchedAtMs > unbrokenMs ? Math.max(fetchedAtMs, feed.currentMs()) : fetchedAtMs);
 
   const entryOf = (digest: string, requestId = ''): Entry | Promise<Entry> => {
     const nowMs = clock.monotonicMs();
@@ -224,11 +229,10 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       return missing !== undefined && nowMs - missing.fetchedAtMs < UNKNOWN_MS ? missing : lookUp(digest, requestId);
     }
     const ageMs = nowMs - cached.fetchedAtMs;
-    if (ageMs < (bus.isConnected() ? RECHECK_LIVE_MS : RECHECK_BLIND_MS)) return cached;
+    if (ageMs < RECHECK_MS && unheardMs(cached, nowMs) < UNHEARD_MS_MAX) return cached;
     if (ageMs > STALE_MS_MAX) return lookUp(digest, requestId);
     const fresh = lookUpUnlessAway(digest, nowMs, requestId);
-    if (fresh === undefined) return cached;
-    return failedAtMs === undefined ? fresh.catch(() => cached) : cached;
+    return fresh === undefined || isAway() ? cached : fresh.catch(() => cached);
   };
 
   const answerOf = ({ judgement, expiresAtMs }: Entry): Authentication => (expiresAtMs <= clock.nowMs() ? EXPIRED : judgement);
@@ -252,28 +256,34 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     if (isCompromised && keyId !== '') onCompromised(keyId);
   };
 
+  const changed = ({ keyId, accountId, reason }: Pick<KeyInvalidated__Output, 'keyId' | 'accountId' | 'reason'>): void => invalidate({ keyId, accountId, isCompromised: reason === 'compromised' });
+  const feed = createChangesFeed({
+    accounts,
+    clock,
+    onChange: changed,
+    onBreak: () => {
+      outdateRunning();
+      unbrokenMs = clock.monotonicMs();
+    },
+  });
+  const isAway = (): boolean => failedAtMs !== undefined || feed.isAway();
+
   return {
     invalidate,
     start: async () => {
       subscription = await bus.listen('keys.v1.revoked', ({ payload }) => {
         try {
-          const { keyId, accountId, reason } = codec.decode(payload);
-          invalidate({ keyId, accountId, isCompromised: reason === 'compromised' });
+          changed(codec.decode(payload));
         } catch {
           // Something was invalidated, but not readably what: recheck everything.
           outdateRunning();
           forget();
         }
       });
-      // Events may have been missed while the connection was away.
-      unwatch = bus.onConnectionChange(() => {
-        outdateRunning();
-        // A copy: setting an entry moves it to where the cache is read next, for ever.
-        for (const [digest, entry] of [...cache.entries()]) cache.set(digest, { ...entry, fetchedAtMs: Math.min(entry.fetchedAtMs, clock.monotonicMs() - RECHECK_LIVE_MS) });
-      });
+      feed.start();
     },
     stop: async () => {
-      unwatch?.();
+      feed.stop();
       await subscription?.stop();
     },
     authenticate: (key, requestId) => {

@@ -1,5 +1,5 @@
 /** Accounts in memory: keys by digest, an outage, answers that wait. */
-import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, CreateSessionRequest, CreateSessionResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
+import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, Change__Output, CreateSessionRequest, CreateSessionResponse__Output, ListChangesRequest, ListChangesResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createHmac } from 'node:crypto';
@@ -17,6 +17,10 @@ export interface FakeAccounts extends RpcClient {
   lookUps: number;
   /** By the hex digest of the token: that of its key. */
   readonly sessions: Map<string, string>;
+  /** What ListChanges tells; a cursor is how many there were. */
+  readonly changes: Change__Output[];
+  /** While set, ListChanges is answered so instead. */
+  listChanges: ((request: ListChangesRequest) => Promise<ListChangesResponse__Output>) | undefined;
   add(key: string, found: Pick<AuthenticateResponse__Output, 'key' | 'account'>): void;
 }
 
@@ -44,6 +48,11 @@ export function createFakeAccounts(): FakeAccounts {
       const none: AuthenticateResponse__Output = { found: false, key: null, account: null };
       return { caller: keyDigest === undefined ? none : await authenticate({ digest: Buffer.from(keyDigest, 'hex') }), expiresAt: String(SESSION_ENDS_AT) };
     },
+    ListChanges: async (request: ListChangesRequest): Promise<ListChangesResponse__Output> => {
+      if (accounts.isAway) throw new Fault('peer_unavailable', 'accounts is away');
+      const { after = '' } = request;
+      return accounts.listChanges?.(request) ?? { cursor: String(accounts.changes.length), changes: after === '' ? [] : accounts.changes.slice(Number(after)), unbroken: after !== '', more: false };
+    },
     EndSession: async ({ sessionDigest }: SessionRef): Promise<object> => {
       accounts.sessions.delete(hex(sessionDigest));
       return {};
@@ -55,6 +64,8 @@ export function createFakeAccounts(): FakeAccounts {
     gate: undefined,
     lookUps: 0,
     sessions: new Map(),
+    changes: [],
+    listChanges: undefined,
     add: (key, found) => void accounts.keys.set(digestOf(key), found),
     unary: <Request extends object, Response>(method: string, request: Request): Promise<Response> =>
       (methods[method]?.(request as never) as Promise<Response> | undefined) ?? Promise.reject(new Fault('unknown_method', method)),

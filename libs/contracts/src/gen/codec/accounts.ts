@@ -42,6 +42,9 @@ import type { CreateSessionRequest, CreateSessionRequest__Output as CreateSessio
 import type { CreateSessionResponse, CreateSessionResponse__Output as CreateSessionResponseOut } from '../signalbox/accounts/v1/CreateSessionResponse.js';
 import type { SessionRef, SessionRef__Output as SessionRefOut } from '../signalbox/accounts/v1/SessionRef.js';
 import type { AuthenticateSessionResponse, AuthenticateSessionResponse__Output as AuthenticateSessionResponseOut } from '../signalbox/accounts/v1/AuthenticateSessionResponse.js';
+import type { ListChangesRequest, ListChangesRequest__Output as ListChangesRequestOut } from '../signalbox/accounts/v1/ListChangesRequest.js';
+import type { Change, Change__Output as ChangeOut } from '../signalbox/accounts/v1/Change.js';
+import type { ListChangesResponse, ListChangesResponse__Output as ListChangesResponseOut } from '../signalbox/accounts/v1/ListChangesResponse.js';
 
 type ClaimOutcomeName = 'CLAIM_OUTCOME_UNSPECIFIED' | 'CLAIMED' | 'OTHER_BODY' | 'RUNNING' | 'LEFT' | 'DONE';
 const namesClaimOutcome: Readonly<Record<number, ClaimOutcomeName>> = { 0: 'CLAIM_OUTCOME_UNSPECIFIED', 1: 'CLAIMED', 2: 'OTHER_BODY', 3: 'RUNNING', 4: 'LEFT', 5: 'DONE' };
@@ -1335,6 +1338,86 @@ export function copyAuthenticateSessionResponse(m: AuthenticateSessionResponse):
   return { caller: v1, expiresAt: v2 } as AuthenticateSessionResponseOut;
 }
 
+export function writeListChangesRequest(w: Writer, m: ListChangesRequest): void {
+  if (m.after !== undefined && m.after !== '') { w.uint32(10); w.string(m.after); }
+}
+export function readListChangesRequest(r: Reader, end: number): ListChangesRequestOut {
+  let v1: string = '';
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { after: v1 } as ListChangesRequestOut;
+}
+export function copyListChangesRequest(m: ListChangesRequest): ListChangesRequestOut {
+  const v1 = m.after !== undefined && m.after !== null ? m.after : '';
+  return { after: v1 } as ListChangesRequestOut;
+}
+
+export function writeChange(w: Writer, m: Change): void {
+  if (m.keyId !== undefined && m.keyId !== '') { w.uint32(10); w.string(m.keyId); }
+  if (m.accountId !== undefined && m.accountId !== '') { w.uint32(18); w.string(m.accountId); }
+  if (m.reason !== undefined && m.reason !== '') { w.uint32(26); w.string(m.reason); }
+}
+export function readChange(r: Reader, end: number): ChangeOut {
+  let v1: string = '';
+  let v2: string = '';
+  let v3: string = '';
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 18: v2 = r.string(end); break;
+      case 26: v3 = r.string(end); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { keyId: v1, accountId: v2, reason: v3 } as ChangeOut;
+}
+export function copyChange(m: Change): ChangeOut {
+  const v1 = m.keyId !== undefined && m.keyId !== null ? m.keyId : '';
+  const v2 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
+  const v3 = m.reason !== undefined && m.reason !== null ? m.reason : '';
+  return { keyId: v1, accountId: v2, reason: v3 } as ChangeOut;
+}
+
+export function writeListChangesResponse(w: Writer, m: ListChangesResponse): void {
+  if (m.cursor !== undefined && m.cursor !== '') { w.uint32(10); w.string(m.cursor); }
+  if (m.changes !== undefined) for (const one of m.changes) { w.uint32(18); { const at = w.open(); writeChange(w, one); w.close(at); } }
+  if (m.unbroken === true) { w.uint32(24); w.bool(m.unbroken); }
+  if (m.more === true) { w.uint32(32); w.bool(m.more); }
+}
+export function readListChangesResponse(r: Reader, end: number): ListChangesResponseOut {
+  let v1: string = '';
+  const v2: ChangeOut[] = [];
+  let v3: boolean = false;
+  let v4: boolean = false;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 18: v2.push(readChange(r, r.delimited(end))); break;
+      case 24: v3 = r.bool(); break;
+      case 32: v4 = r.bool(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { cursor: v1, changes: v2, unbroken: v3, more: v4 } as ListChangesResponseOut;
+}
+export function copyListChangesResponse(m: ListChangesResponse): ListChangesResponseOut {
+  const v1 = m.cursor !== undefined && m.cursor !== null ? m.cursor : '';
+  const v2 = m.changes === undefined ? [] : m.changes.map((one) => copyChange(one));
+  const v3 = m.unbroken !== undefined && m.unbroken !== null ? m.unbroken : false;
+  const v4 = m.more !== undefined && m.more !== null ? m.more : false;
+  return { cursor: v1, changes: v2, unbroken: v3, more: v4 } as ListChangesResponseOut;
+}
+
 export const codecs = {
   CostCapSetting: messageCodec(writeCostCapSetting, readCostCapSetting, copyCostCapSetting),
   Account: messageCodec(writeAccount, readAccount, copyAccount),
@@ -1376,6 +1459,9 @@ export const codecs = {
   CreateSessionResponse: messageCodec(writeCreateSessionResponse, readCreateSessionResponse, copyCreateSessionResponse),
   SessionRef: messageCodec(writeSessionRef, readSessionRef, copySessionRef),
   AuthenticateSessionResponse: messageCodec(writeAuthenticateSessionResponse, readAuthenticateSessionResponse, copyAuthenticateSessionResponse),
+  ListChangesRequest: messageCodec(writeListChangesRequest, readListChangesRequest, copyListChangesRequest),
+  Change: messageCodec(writeChange, readChange, copyChange),
+  ListChangesResponse: messageCodec(writeListChangesResponse, readListChangesResponse, copyListChangesResponse),
 };
 
 /** RPCs of the area but Link, by name. */
@@ -1402,4 +1488,5 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   CreateSession: rpc('/signalbox.accounts.v1.AccountsService/CreateSession', codecs.CreateSessionRequest, codecs.CreateSessionResponse, false),
   AuthenticateSession: rpc('/signalbox.accounts.v1.AccountsService/AuthenticateSession', codecs.SessionRef, codecs.AuthenticateSessionResponse, false),
   EndSession: rpc('/signalbox.accounts.v1.AccountsService/EndSession', codecs.SessionRef, commonCodecs.Empty, false),
+  ListChanges: rpc('/signalbox.accounts.v1.AccountsService/ListChanges', codecs.ListChangesRequest, codecs.ListChangesResponse, false),
 };
