@@ -52,7 +52,7 @@ export interface CallOptions {
   readonly requestId?: string;
   readonly traceparent?: string;
   readonly signal?: AbortSignal;
-  /** The `peer` of another call of this client: the replica that served it is asked, or nobody. Absent = any. */
+  /** The `peer` of another call of this client: the replica that served it is asked, or nobody, also where one address stands for several. Absent = any. */
   readonly peer?: object | undefined;
 }
 

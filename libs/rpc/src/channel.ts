@@ -45,6 +45,9 @@ export function serverOptions(): ChannelOptions {
 
 export type Method = Rpc;
 
+/** Metadata of a link's answer: which of the processes behind an address it reached. */
+export const INSTANCE = 'instance';
+
 /** Passes batches as they are: link-codec.ts reads and writes them. */
 export function asBytes(bytes: Buffer): Buffer {
   return bytes;

@@ -3,7 +3,7 @@ import { Client, Metadata, type ClientDuplexStream } from '@grpc/grpc-js';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
-import { asBytes, clientOptions, type Keepalive } from './channel.js';
+import { asBytes, clientOptions, INSTANCE, type Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { detailToFault, toUint32 } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
@@ -27,6 +27,13 @@ export interface LinkClientOptions {
   readonly onClosed: (link: LinkClient, unsent: readonly ClientCall[]) => void;
 }
 
+/** Which process a link reaches: one name may stand for several, behind a balancer or by several addresses. */
+export interface LinkPeer {
+  readonly address: string;
+  /** What the server calls itself, the same after a restart; empty = it does not say. */
+  readonly instance: string;
+}
+
 interface Entry {
   readonly id: number;
   readonly call: ClientCall;
@@ -37,18 +44,27 @@ interface Entry {
 
 /** A connection that is not up by then is tried anew. */
 const CONNECT_TIMEOUT_MS = 5_000;
+/** A link that is given up stays so long after a stream's end: what its caller tells the server of it follows at once. */
+const LINGER_MS = 250;
 const CALL_ID_MAX = 0xffffffff;
 
 export class LinkClient implements CallCarrier {
   state: 'connecting' | 'ready' | 'retiring' | 'closed' = 'connecting';
+  /** Without an instance until it is ready. */
+  peer: LinkPeer;
   private readonly client: Client;
   private readonly stream: ClientDuplexStream<Buffer, Buffer>;
   private readonly outbox: Outbox;
   private readonly entries = new LiveCalls<Entry>();
   private readonly connectTimer: Timer;
   private nextId = 1;
+  /** Our side is closed. */
+  private isEnded = false;
+  private lingerUntilMs = 0;
+  private lingerTimer: Timer | undefined;
 
   constructor(private readonly options: LinkClientOptions) {
+    this.peer = { address: options.address, instance: '' };
     this.client = new Client(options.address, clientCredentials(options.tls), clientOptions(options.keepalive));
     this.stream = this.client.makeBidiStreamRequest(options.path, asBytes, asBytes, new Metadata());
     this.outbox = new Outbox((batch) => this.stream.write(batch));
@@ -62,6 +78,15 @@ export class LinkClient implements CallCarrier {
 
   hasRoom(): boolean {
     return this.state === 'ready' && this.entries.size < LIVE_CALLS_MAX;
+  }
+
+  /** As `hasRoom`, for a call that is about another of its peer: also while it is given up, as long as it is open. */
+  hasRoomToTell(): boolean {
+    return this.isOpen() && this.entries.size < LIVE_CALLS_MAX;
+  }
+
+  isOpen(): boolean {
+    return this.state === 'ready' || (this.state === 'retiring' && !this.isEnded);
   }
 
   /** Items wait for the end of the turn, and more fit into their batch. */
@@ -117,6 +142,7 @@ export class LinkClient implements CallCarrier {
     if (this.state === 'closed') return;
     this.state = 'closed';
     this.connectTimer.cancel();
+    this.lingerTimer?.cancel();
     this.outbox.close();
     const unsent: ClientCall[] = [];
     const entries = this.entries.takeAll();
@@ -131,8 +157,9 @@ export class LinkClient implements CallCarrier {
     this.options.onClosed(this, unsent);
   }
 
-  private readonly becomeReady = (): void => {
+  private readonly becomeReady = (metadata: Metadata): void => {
     if (this.state !== 'connecting') return;
+    this.peer = { address: this.options.address, instance: String(metadata.get(INSTANCE)[0] ?? '') };
     this.state = 'ready';
     this.connectTimer.cancel();
     this.options.onReady(this);
@@ -192,6 +219,7 @@ export class LinkClient implements CallCarrier {
     this.entries.remove(entry.id);
     entry.sender.discard();
     entry.call.carrier = undefined;
+    if (this.state === 'retiring' && entry.call.method.responseStream) this.lingerUntilMs = this.options.clock.monotonicMs() + LINGER_MS;
   }
 
   private entryOf(call: ClientCall): Entry | undefined {
@@ -204,7 +232,16 @@ export class LinkClient implements CallCarrier {
   }
 
   private endIfIdle(): void {
-    if (this.state !== 'retiring' || this.entries.size > 0) return;
+    if (this.state !== 'retiring' || this.isEnded || this.lingerTimer !== undefined || this.entries.size > 0) return;
+    const lingerMs = this.lingerUntilMs - this.options.clock.monotonicMs();
+    if (lingerMs > 0) {
+      this.lingerTimer = this.options.clock.setTimer(lingerMs, () => {
+        this.lingerTimer = undefined;
+        this.endIfIdle();
+      });
+      return;
+    }
+    this.isEnded = true;
     this.outbox.flush();
     this.stream.end();
     // The answer to the half-close may never come from a frozen peer; nothing is lost by not waiting long.

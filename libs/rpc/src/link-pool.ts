@@ -1,13 +1,14 @@
 /**
  * The links to one neighbour: keeps `links` of them up for each address and spreads calls over those. A call that is about
- * another goes where that went: by the same link, or by one to the same address when that was renewed.
+ * another goes to the process that has that: by the same link, or by any that reaches it. Where one address stands for
+ * several processes and no link is to that one, connections are opened until one is.
  */
 import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
-import { LinkClient } from './link-client.js';
+import { LinkClient, type LinkClientOptions, type LinkPeer } from './link-client.js';
 
 export interface LinkPoolOptions {
   readonly addresses: readonly string[];
@@ -26,6 +27,8 @@ const RECYCLE_MS = 5 * 60_000;
 /** How long a call waits for a first link. */
 const LINK_WAIT_MS = 1_000;
 const WAITING_MAX = 10_000;
+/** A link that was sought serves so long: what there is to tell of its peer is told for a minute. */
+const FOUND_MS = 60_000;
 
 interface Slot {
   readonly address: string;
@@ -34,13 +37,24 @@ interface Slot {
   timer: Timer | undefined;
 }
 
+function isPeer(peer: object | undefined): peer is LinkPeer {
+  return peer !== undefined && 'instance' in peer && 'address' in peer;
+}
+
+/** Versions before instances did not tell theirs: whoever answers at the address is taken for the one. */
+function mayBe(one: LinkPeer, other: LinkPeer): boolean {
+  return one.instance === '' || other.instance === '' ? one.address === other.address : one.instance === other.instance;
+}
+
 export class LinkPool implements CallCarrier {
   private readonly slots: Slot[];
   private readonly links = new Set<LinkClient>();
   private readonly waiting = new Map<ClientCall, Timer>();
+  /** Addresses behind which a process is sought, with how many others answered in a row. */
+  private readonly sought = new Map<string, { misses: number }>();
   private next = 0;
-  /** Whose link took the latest call. */
-  private gathering: Slot | undefined;
+  /** The link that took the latest call. */
+  private gathering: LinkClient | undefined;
   private linksLost = 0;
   private isStarted = false;
   private isClosed = false;
@@ -67,33 +81,28 @@ export class LinkPool implements CallCarrier {
       return;
     }
     this.begin();
+    if (isPeer(call.onlyPeer)) {
+      this.startAt(call, call.onlyPeer);
+      return;
+    }
     // Calls of one turn share a batch; the next turn goes to the next link.
-    const only = call.onlyPeer === undefined ? undefined : this.slots.find((slot) => slot === call.onlyPeer);
-    const wanted = only ?? this.gathering;
-    if (wanted?.link !== undefined && (only === undefined ? wanted.link.isGathering() : wanted.link.hasRoom())) {
-      this.send(call, wanted, wanted.link);
+    if (this.gathering?.isGathering() === true) {
+      this.send(call, this.gathering);
       return;
     }
     let isAnyReady = false;
     for (let i = 0; i < this.slots.length; i += 1) {
       this.next = (this.next + 1) % this.slots.length;
-      const slot = this.slots[this.next];
-      if (slot === undefined || (only !== undefined && slot.address !== only.address)) continue;
-      const { link } = slot;
+      const link = this.slots[this.next]?.link;
       if (link?.hasRoom() === true) {
-        if (only === undefined) this.gathering = slot;
-        this.send(call, slot, link);
+        this.gathering = link;
+        this.send(call, link);
         return;
       }
       isAnyReady ||= link?.state === 'ready';
     }
-    if (isAnyReady || this.waiting.size >= WAITING_MAX) {
-      call.settle(new Fault('overloaded', 'too many live calls to a peer'));
-      return;
-    }
-    call.carrier = this;
-    const timer = this.options.clock.setTimer(Math.min(LINK_WAIT_MS, call.remainingMs()), () => call.fail(new Fault('peer_unavailable', 'no link to the peer')));
-    this.waiting.set(call, timer);
+    if (isAnyReady) call.settle(new Fault('overloaded', 'too many live calls to a peer'));
+    else this.wait(call);
   }
 
   abandon(call: ClientCall): void {
@@ -112,9 +121,39 @@ export class LinkPool implements CallCarrier {
     for (const link of [...this.links]) link.close();
   }
 
-  private send(call: ClientCall, slot: Slot, link: LinkClient): void {
-    call.peer = slot;
+  private startAt(call: ClientCall, peer: LinkPeer): void {
+    const link = this.linkTo(peer);
+    if (link === undefined) {
+      this.wait(call);
+      this.seek(peer.address);
+    } else if (link.hasRoomToTell()) this.send(call, link);
+    else call.settle(new Fault('overloaded', 'too many live calls to a peer'));
+  }
+
+  /** The very link of the other call, if it is still open. */
+  private linkTo(peer: LinkPeer): LinkClient | undefined {
+    let found: LinkClient | undefined;
+    for (const link of this.links) {
+      if (!link.isOpen() || !mayBe(link.peer, peer)) continue;
+      if (link.peer === peer) return link;
+      if (found === undefined || link.state === 'ready') found = link;
+    }
+    return found;
+  }
+
+  private send(call: ClientCall, link: LinkClient): void {
+    call.peer = link.peer;
     link.start(call);
+  }
+
+  private wait(call: ClientCall): void {
+    if (this.waiting.size >= WAITING_MAX) {
+      call.settle(new Fault('overloaded', 'too many live calls to a peer'));
+      return;
+    }
+    call.carrier = this;
+    const timer = this.options.clock.setTimer(Math.min(LINK_WAIT_MS, call.remainingMs()), () => call.fail(new Fault('peer_unavailable', 'no link to the peer')));
+    this.waiting.set(call, timer);
   }
 
   private begin(): void {
@@ -123,15 +162,29 @@ export class LinkPool implements CallCarrier {
     for (const slot of this.slots) this.connect(slot);
   }
 
-  private connect(slot: Slot): void {
+  private open(address: string, ends: Pick<LinkClientOptions, 'onReady' | 'onRetire' | 'onClosed'>): LinkClient {
     const { clock, path, keepalive, tls } = this.options;
-    slot.timer?.cancel();
-    slot.link = new LinkClient({
-      address: slot.address,
+    const link = new LinkClient({
+      address,
       path,
       clock,
       keepalive,
       tls,
+      ...ends,
+      onClosed: (closed, unsent) => {
+        this.links.delete(closed);
+        ends.onClosed(closed, unsent);
+        for (const call of unsent) this.start(call);
+      },
+    });
+    this.links.add(link);
+    return link;
+  }
+
+  private connect(slot: Slot): void {
+    const { clock } = this.options;
+    slot.timer?.cancel();
+    slot.link = this.open(slot.address, {
       onReady: (link) => {
         slot.failures = 0;
         slot.timer = clock.setTimer(RECYCLE_MS * (0.8 + 0.4 * this.fraction()), () => link.retire(), { unref: true });
@@ -140,16 +193,54 @@ export class LinkPool implements CallCarrier {
       onRetire: (link) => {
         if (slot.link === link) this.reconnect(slot);
       },
-      onClosed: (link, unsent) => {
-        this.links.delete(link);
-        if (slot.link === link) {
-          if (!this.isClosed) this.linksLost += 1;
-          this.reconnect(slot);
-        }
-        for (const call of unsent) this.start(call);
+      onClosed: (link) => {
+        if (slot.link !== link) return;
+        if (!this.isClosed) this.linksLost += 1;
+        this.reconnect(slot);
       },
     });
-    this.links.add(slot.link);
+  }
+
+  /** One connection after the other while a call waits for a process that is not among those reached. */
+  private seek(address: string): void {
+    if (this.sought.has(address)) return;
+    const search = { misses: 0 };
+    this.sought.set(address, search);
+    this.look(address, search);
+  }
+
+  private look(address: string, search: { misses: number }): void {
+    const { clock } = this.options;
+    // Where nobody answers, the links to come are waited for: they begin this anew.
+    const isAnswered = this.slots.some((slot) => slot.address === address && slot.link?.state === 'ready');
+    if (this.isClosed || !isAnswered || !this.isAwaited(address)) {
+      this.sought.delete(address);
+      return;
+    }
+    let isFound = false;
+    this.open(address, {
+      onReady: (link) => {
+        for (const { onlyPeer } of this.waiting.keys()) isFound ||= isPeer(onlyPeer) && mayBe(onlyPeer, link.peer);
+        if (!isFound) {
+          link.close();
+          return;
+        }
+        this.sought.delete(address);
+        clock.setTimer(FOUND_MS, () => link.retire(), { unref: true });
+        this.startWaiting();
+      },
+      onRetire: () => undefined,
+      onClosed: () => {
+        if (isFound) return;
+        clock.setTimer(this.pauseMs(search.misses), () => this.look(address, search), { unref: true });
+        search.misses += 1;
+      },
+    });
+  }
+
+  private isAwaited(address: string): boolean {
+    for (const { onlyPeer } of this.waiting.keys()) if (isPeer(onlyPeer) && onlyPeer.address === address) return true;
+    return false;
   }
 
   /** The first attempt is at once, the next ones after jittered, doubling pauses, for ever. */
@@ -157,9 +248,13 @@ export class LinkPool implements CallCarrier {
     slot.timer?.cancel();
     slot.link = undefined;
     if (this.isClosed) return;
-    const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(slot.failures, 10));
+    slot.timer = this.options.clock.setTimer(this.pauseMs(slot.failures), () => this.connect(slot), { unref: true });
     slot.failures += 1;
-    slot.timer = this.options.clock.setTimer(ceiling * (0.5 + 0.5 * this.fraction()), () => this.connect(slot), { unref: true });
+  }
+
+  private pauseMs(failures: number): number {
+    const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures, 10));
+    return ceiling * (0.5 + 0.5 * this.fraction());
   }
 
   private startWaiting(): void {

@@ -18,8 +18,8 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-async function serve(area: ServiceArea, handlers: Handlers, port = 0): Promise<{ readonly server: RpcServer; readonly port: number }> {
-  const server = createRpcServer({ area, handlers, host: '127.0.0.1', port, clock: systemClock, log: silentLog });
+async function serve(area: ServiceArea, handlers: Handlers, port = 0, instance?: string): Promise<{ readonly server: RpcServer; readonly port: number }> {
+  const server = createRpcServer({ area, handlers, host: '127.0.0.1', port, clock: systemClock, log: silentLog, ...(instance === undefined ? {} : { instance }) });
   open.push(() => server.stop(0));
   return { server, port: await server.start() };
 }
@@ -43,13 +43,16 @@ interface Proxy {
   readonly port: number;
   /** Stops forwarding; connections stay open. */
   freeze(): void;
+  /** Breaks all connections; new ones work. */
+  cut(): void;
 }
 
-async function proxyTo(target: number): Promise<Proxy> {
+/** A balancer, where `target` chooses for each connection. */
+async function proxyTo(target: number | (() => number)): Promise<Proxy> {
   const sockets = new Set<Socket>();
   let isFrozen = false;
   const proxy = createServer((near) => {
-    const far = connect(target, '127.0.0.1');
+    const far = connect(typeof target === 'number' ? target : target(), '127.0.0.1');
     for (const [from, to] of [[near, far], [far, near]] as const) {
       sockets.add(from);
       from.on('data', (bytes) => {
@@ -61,13 +64,35 @@ async function proxyTo(target: number): Promise<Proxy> {
   });
   proxy.listen(0, '127.0.0.1');
   await once(proxy, 'listening');
-  open.push(async () => {
+  const cut = (): void => {
     for (const socket of sockets) socket.destroy();
+    sockets.clear();
+  };
+  open.push(async () => {
+    cut();
     proxy.close();
     await once(proxy, 'close');
   });
-  return { port: (proxy.address() as AddressInfo).port, freeze: () => (isFrozen = true) };
+  return { port: (proxy.address() as AddressInfo).port, freeze: () => (isFrozen = true), cut };
 }
+
+/** A worker whose answers are its name, and who notes under it what it is told. */
+const serveWorker = (name: string, told: string[], port = 0, instance?: string): ReturnType<typeof serve> =>
+  serve('worker', {
+    unary: { Outcome: () => (told.push(name), {}) },
+    stream: {
+      Dispatch: (_request, _call, emit) => {
+        emit.write({ body: { choices: Buffer.from(name) } });
+        return Promise.resolve();
+      },
+    },
+  }, port, instance);
+
+const dispatch = (client: RpcClient): Promise<{ readonly name: string; readonly peer: object | undefined }> =>
+  new Promise((resolve, reject) => {
+    let name = '';
+    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (event) => (name = String(event.body?.choices)), onEnd: (fault) => (fault === undefined ? resolve({ name, peer: call.peer?.() }) : reject(fault)) });
+  });
 
 describe('the Link', () => {
   test('spreads calls over every address', async () => {
@@ -81,40 +106,111 @@ describe('the Link', () => {
 
   test('a call about another goes to the replica that served that, also when its links are new, and to no other while it is away', async () => {
     const told: string[] = [];
-    const serveWorker = (name: string, port = 0): ReturnType<typeof serve> =>
-      serve('worker', {
-        unary: { Outcome: () => (told.push(name), {}) },
-        stream: {
-          Dispatch: (_request, _call, emit) => {
-            emit.write({ body: { choices: Buffer.from(name) } });
-            return Promise.resolve();
-          },
-        },
-      }, port);
-    const a = await serveWorker('a');
-    const b = await serveWorker('b');
+    const a = await serveWorker('a', told);
+    const b = await serveWorker('b', told);
     const client = dial('worker', [a.port, b.port]);
-    const ask = (): Promise<{ readonly name: string; readonly peer: object | undefined }> =>
-      new Promise((resolve, reject) => {
-        let name = '';
-        const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (event) => (name = String(event.body?.choices)), onEnd: (fault) => (fault === undefined ? resolve({ name, peer: call.peer?.() }) : reject(fault)) });
-      });
     const asked: string[] = [];
     while (asked.length < 20 || new Set(asked).size < 2) {
-      const { name, peer } = await ask();
+      const { name, peer } = await dispatch(client);
       asked.push(name);
       await client.unary('Outcome', {}, { peer });
     }
     expect(told).toEqual(asked);
 
-    let served = await ask();
-    while (served.name !== 'a') served = await ask();
+    let served = await dispatch(client);
+    while (served.name !== 'a') served = await dispatch(client);
     await a.server.stop(0);
     told.length = 0;
     await expect(client.unary('Outcome', {}, { peer: served.peer })).rejects.toMatchObject({ code: 'peer_unavailable' });
-    await serveWorker('a again', a.port);
+    await serveWorker('a again', told, a.port);
     while (told.length === 0) await client.unary('Outcome', {}, { peer: served.peer }).catch(() => undefined);
     expect(told).toEqual(['a again']);
+  });
+
+  test('a call about another finds its replica behind a balancer when every link has become one to others', async () => {
+    const told: string[] = [];
+    const ports = await Promise.all(['a', 'b', 'c'].map(async (name) => (await serveWorker(name, told, 0, name)).port));
+    const [a = 0, b = 0, c = 0] = ports;
+    let connections = 0;
+    let targets = [a];
+    const balancer = await proxyTo(() => targets[connections++ % targets.length] ?? 0);
+    const client = dial('worker', [balancer.port]);
+    const served = await dispatch(client);
+    expect(served.name).toBe('a');
+
+    targets = [b, c, b, c, b, a];
+    connections = 0;
+    balancer.cut();
+    for (const name of ['b', 'c']) while ((await dispatch(client).catch(() => undefined))?.name !== name);
+    while (told.length < 3) await client.unary('Outcome', {}, { peer: served.peer }).catch(() => undefined);
+    expect(told).toEqual(['a', 'a', 'a']);
+    // Sought once: the link that was found serves what follows.
+    expect(connections).toBeLessThanOrEqual(targets.length);
+    // What is about nobody does not go there: it was opened for what is told.
+    for (let n = 0; n < 20; n += 1) expect((await dispatch(client)).name).not.toBe('a');
+  });
+
+  test('a replica that is gone is sought no longer than a call waits for it', async () => {
+    const told: string[] = [];
+    const a = await serveWorker('a', told, 0, 'a');
+    const b = await serveWorker('b', told, 0, 'b');
+    let target = a.port;
+    let connections = 0;
+    const balancer = await proxyTo(() => (connections += 1, target));
+    const client = dial('worker', [balancer.port]);
+    const { peer } = await dispatch(client);
+    target = b.port;
+    balancer.cut();
+    while ((await dispatch(client).catch(() => undefined))?.name !== 'b');
+    connections = 0;
+    await expect(client.unary('Outcome', {}, { peer, deadlineMs: 500 })).rejects.toMatchObject({ code: 'peer_unavailable' });
+    expect(told).toEqual([]);
+    expect(connections).toBeGreaterThan(1);
+    // Pauses double from 50 ms.
+    expect(connections).toBeLessThan(8);
+  });
+
+  test('a call about another goes to a new version of a replica that did not tell its name, and to an old one of one that did', async () => {
+    const told: string[] = [];
+    const first = await serveWorker('old', told);
+    const client = dial('worker', [first.port]);
+    const { peer: ofOld } = await dispatch(client);
+    await first.server.stop(0);
+    const second = await serveWorker('new', told, first.port, 'a');
+    while (told.length === 0) await client.unary('Outcome', {}, { peer: ofOld }).catch(() => undefined);
+    const { peer: ofNew } = await dispatch(client);
+    await second.server.stop(0);
+    await serveWorker('old again', told, first.port);
+    while (told.length === 1) await client.unary('Outcome', {}, { peer: ofNew }).catch(() => undefined);
+    expect(told).toEqual(['new', 'old again']);
+  });
+
+  test('a server that stops hears what a caller tells it of the last stream', async () => {
+    const told: string[] = [];
+    const finish = gate();
+    const leaving = await serve('worker', {
+      unary: { Outcome: () => (told.push('leaving'), {}) },
+      stream: {
+        Dispatch: async (_request, _call, emit) => {
+          emit.write({ body: { choices: Buffer.from('leaving') } });
+          await finish.passed;
+        },
+      },
+    }, 0, 'a');
+    const client = dial('worker', [leaving.port]);
+    const begun = gate();
+    const ended = gate();
+    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: begun.pass, onEnd: ended.pass });
+    await begun.passed;
+    const stopped = leaving.server.stop(15_000);
+    // From here on nobody new is let in.
+    while ((await client.unary('Outcome', {}, { deadlineMs: 100 }).catch(() => undefined)) !== undefined);
+    told.length = 0;
+    finish.pass();
+    await ended.passed;
+    await client.unary('Outcome', {}, { peer: call.peer?.() });
+    await stopped;
+    expect(told).toEqual(['leaving']);
   });
 
   test('refuses calls as peer_unavailable when nobody listens', async () => {

@@ -9,7 +9,7 @@ import { ConfigError, doorError } from '@signalbox/runtime/config';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Handlers } from './call.js';
-import { asBytes, linkPath, methodsOf, serverOptions } from './channel.js';
+import { asBytes, INSTANCE, linkPath, methodsOf, serverOptions } from './channel.js';
 import { faultToStatus } from './fault-status.js';
 import { InProcessServer } from './in-process.js';
 import { LinkServer } from './link-server.js';
@@ -29,6 +29,8 @@ export interface RpcServerOptions {
   readonly doors?: ProcessDoors | undefined;
   /** Records a span of each call that comes with a trace. */
   readonly tracer?: Tracer | undefined;
+  /** Tells this process from others behind the same address, and is the same after a restart: calls that are about another find it by this. Absent where any replica will do. */
+  readonly instance?: string;
   /** With certificates, callers need one of the same authority, and call only what it entitles them to (tls.ts). */
   readonly tls?: RpcTls;
 }
@@ -79,8 +81,10 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     stream.on('cancelled', close);
     stream.on('error', close);
     stream.on('finish', () => links.delete(link));
-    // Tells the client that the link is up.
-    stream.sendMetadata(new Metadata());
+    // Tells the client that the link is up, and to whom.
+    const metadata = new Metadata();
+    if (options.instance !== undefined) metadata.set(INSTANCE, options.instance);
+    stream.sendMetadata(metadata);
     if (isStopping) link.goAway();
   };
 

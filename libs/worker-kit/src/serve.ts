@@ -133,6 +133,8 @@ export function serveWorker(options: WorkerOptions): Service {
         doors,
         tracer,
         tls,
+        // Whoever has its log has its attempts: what is told of them must not reach another.
+        instance: book.state().writer,
         handlers: {
           unary: {
             Outcome: async (request: OutcomeRequest__Output) => {

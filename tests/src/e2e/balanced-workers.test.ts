@@ -1,0 +1,107 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { quietPort } from '@signalbox/local-stores/ports';
+import { stopTestStores, testNatsUrl } from '@signalbox/testkit/stores';
+import { admin, expectBalancedBooks } from '../harness/books.js';
+import { ask, until } from '../harness/client.js';
+import { startGateway, type Gateway } from '../harness/gateway.js';
+
+const EDGE = fileURLToPath(new URL('../../../services/edge/dist/main.js', import.meta.url));
+/** An outcome that never comes is concluded after 30 s. */
+const CONCLUDED_MS = 30_000;
+
+/** One address in front of several replicas, as a Service of Kubernetes is: each new connection goes to the next of `targets`. */
+async function startBalancer(targets: readonly number[]): Promise<{ readonly port: number; targets: readonly number[]; cut(): void; stop(): Promise<void> }> {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const server = createServer((near) => {
+    const far = connect(balancer.targets[connections++ % balancer.targets.length] ?? 0, '127.0.0.1');
+    for (const [from, to] of [[near, far], [far, near]] as const) {
+      sockets.add(from);
+      from.on('data', (bytes) => to.write(bytes));
+      from.on('error', () => to.destroy());
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const balancer = {
+    port: (server.address() as AddressInfo).port,
+    targets,
+    cut: (): void => {
+      connections = 0;
+      for (const socket of sockets) socket.destroy();
+    },
+    stop: async (): Promise<void> => {
+      balancer.cut();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+  return balancer;
+}
+
+let gateway: Gateway;
+let balancer: Awaited<ReturnType<typeof startBalancer>>;
+/** Knows the workers by the balancer's address alone. */
+let edge: ChildProcess;
+let baseUrl: string;
+const rpcPorts = (role: string): readonly number[] => gateway.processes().filter((one) => one.role === role).map(({ ports }) => ports['grpc'] ?? 0);
+
+beforeAll(async () => {
+  const natsUrl = await testNatsUrl();
+  gateway = await startGateway({ mode: 'split', replicas: 'worker-simulator=2', environment: { NATS_URL: natsUrl } });
+  balancer = await startBalancer(rpcPorts('worker-simulator').slice(0, 1));
+  const addresses = (role: string): string => rpcPorts(role).map((port) => `127.0.0.1:${String(port)}`).join(',');
+  const port = await quietPort();
+  baseUrl = `http://127.0.0.1:${String(port)}`;
+  edge = spawn(process.execPath, [EDGE], {
+    env: {
+      PATH: process.env['PATH'] ?? '', HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: '0', LOG_LEVEL: 'error', QUOTA_DEADLINE_MS: '2500',
+      ADMIN_TOKEN: gateway.adminToken, KEY_PEPPER: readFileSync(join(gateway.dataDir, 'key-pepper'), 'utf8').trim(),
+      ACCOUNTS_ADDRS: addresses('accounts'), ROUTING_ADDRS: addresses('routing'), QUOTA_ADDRS: addresses('quota'), BILLING_ADDRS: addresses('billing'),
+      NATS_URL: natsUrl, WORKERS: `simulator=127.0.0.1:${String(balancer.port)}`,
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  await until(async () => (await ask(baseUrl, gateway.key, { model: 'simulator/fast', messages: [{ role: 'user', content: 'hello' }] })).status === 200, 30_000, 100, 'an answer through the balancer');
+}, 120_000);
+afterAll(async () => {
+  edge.kill('SIGKILL');
+  await balancer.stop();
+  await gateway.stop();
+  await stopTestStores();
+});
+
+test('an attempt whose connection broke is settled as its client left it, though the balancer leads to other replicas now', async () => {
+  const { account, key } = await admin<{ account: { id: string }; key: { key: string } }>(gateway, '/accounts', 'POST', { name: 'capped', tier: 'enterprise', cost_cap_usd: '1', cost_cap_period: 'total' });
+  const reserved = async (): Promise<string> => (await admin<{ reserved_nano_usd: string }>(gateway, `/quota?account=${account.id}`)).reserved_nano_usd;
+  const response = await fetch(`${baseUrl}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'simulator/fast', stream: true, max_tokens: 200, messages: [{ role: 'user', content: 'tell [sim:tokens=200,chunk-delay-ms=50]' }] }),
+    signal: AbortSignal.timeout(60_000),
+  });
+  let text = '';
+  let isCut = false;
+  for await (const part of response.body ?? []) {
+    text += Buffer.from(part as Uint8Array).toString();
+    if (isCut || !text.includes('"content"')) continue;
+    isCut = true;
+    const [first = 0, second = 0] = rpcPorts('worker-simulator');
+    // Both new links lead to the other, and so do the first connections beyond them.
+    balancer.targets = [second, second, second, second, first];
+    balancer.cut();
+  }
+  expect(text).toContain('"finish_reason":"error"');
+  await until(async () => (await reserved()) === '0', CONCLUDED_MS / 3, 100, 'the hold to end');
+  await expectBalancedBooks(gateway, account.id, []);
+}, 120_000);
