@@ -27,7 +27,7 @@ const RECYCLE_MS = 5 * 60_000;
 /** How long a call waits for a first link. */
 const LINK_WAIT_MS = 1_000;
 const WAITING_MAX = 10_000;
-/** A link that was sought serves so long: what there is to tell of its peer is told for a minute. */
+/** A link that was sought serves so long: there may be more to tell its peer. */
 const FOUND_MS = 60_000;
 
 interface Slot {

@@ -5,26 +5,29 @@ import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { createWorkerClients } from './worker-clients.js';
 
 /** A worker that is away until `backAtMs`; the monotonic milliseconds at which it was asked. */
-function worker(clock: FakeClock, backAtMs: number): { readonly client: RpcClient; readonly askedAtMs: number[] } {
+function worker(clock: FakeClock, backAtMs: number, peer: object | undefined): { readonly client: RpcClient; readonly askedAtMs: number[] } {
   const askedAtMs: number[] = [];
   const client: RpcClient = {
     unary: () => {
       askedAtMs.push(clock.monotonicMs());
       return clock.monotonicMs() < backAtMs ? Promise.reject(new Fault('peer_unavailable', 'away')) : Promise.resolve({} as never);
     },
-    stream: () => ({ cancel: () => undefined, pause: () => undefined, resume: () => undefined }),
+    stream: () => ({ cancel: () => undefined, pause: () => undefined, resume: () => undefined, peer: () => peer }),
     isConnected: () => true,
     close: () => Promise.resolve(),
   };
   return { client, askedAtMs };
 }
 
-async function tell(backInMs: number, forMs: number): Promise<{ readonly askedAfterMs: readonly number[]; readonly heardAfterMs: number | undefined }> {
+/** `wasSent`: the attempt had left for the worker. */
+async function tell(backInMs: number, forMs: number, wasSent = true): Promise<{ readonly askedAfterMs: readonly number[]; readonly heardAfterMs: number | undefined }> {
   const clock = createFakeClock();
   const startMs = clock.monotonicMs();
-  const { client, askedAtMs } = worker(clock, startMs + backInMs);
+  const { client, askedAtMs } = worker(clock, startMs + backInMs, wasSent ? {} : undefined);
   let heardAfterMs: number | undefined;
-  const telling = createWorkerClients(new Map([['a', client]]), clock, 1_000).tellOutcome('a', 'acct_1', 'req_1', 1, 'DISCARDED');
+  const workers = createWorkerClients(new Map([['a', client]]), clock, 1_000);
+  workers.dispatch('a', { requestId: 'req_1', attempt: 1 }, { onEvent: () => undefined, onEnd: () => undefined });
+  const telling = workers.tellOutcome('a', 'acct_1', 'req_1', 1, 'DISCARDED');
   void telling.then(() => (heardAfterMs = clock.monotonicMs() - startMs));
   await clock.advanceAsync(forMs);
   return { askedAfterMs: askedAtMs.map((atMs) => atMs - startMs), heardAfterMs };
@@ -36,11 +39,35 @@ test.each([0, 300, 1_000, 4_000, 20_000, 55_000])('a worker that is away for %i 
   expect(heardAfterMs).toBeLessThanOrEqual(Math.max(backInMs * 1.25, backInMs + 250));
 });
 
-test('after a minute a worker is given up, and nobody waits for it any more', async () => {
-  const { askedAfterMs, heardAfterMs } = await tell(Infinity, 300_000);
+test.each([90_000, 400_000, 880_000])('a worker that is away for %i ms, as one that is moved to another host, hears an outcome before it concludes by itself', async (backInMs) => {
+  const { heardAfterMs } = await tell(backInMs, 1_000_000);
+  expect(heardAfterMs).toBeGreaterThanOrEqual(backInMs);
+  expect(heardAfterMs).toBeLessThanOrEqual(backInMs + 15_000);
+});
+
+test.each([
+  ['after a quarter of an hour a worker is given up', true, 900_000, 90],
+  ['after a minute it is, of an attempt that never left', false, 60_000, 30],
+])('%s, and nobody waits for it any more', async (_, wasSent, limitMs, callsMax) => {
+  const { askedAfterMs, heardAfterMs } = await tell(Infinity, 1_200_000, wasSent);
   expect(heardAfterMs).toBe(askedAfterMs.at(-1));
-  expect(heardAfterMs).toBeGreaterThanOrEqual(60_000);
-  expect(askedAfterMs.length).toBeLessThan(30);
+  expect(heardAfterMs).toBeGreaterThanOrEqual(limitMs);
+  expect(heardAfterMs).toBeLessThanOrEqual(limitMs * 1.25);
+  expect(askedAfterMs.length).toBeLessThan(callsMax);
+});
+
+test('what is told of attempts that never left takes no room of what is told of others', async () => {
+  const clock = createFakeClock();
+  const backAtMs = clock.monotonicMs() + 200;
+  const { client } = worker(clock, backAtMs, {});
+  const workers = createWorkerClients(new Map([['a', client]]), clock, 1_000);
+  for (let n = 0; n < 10_000; n += 1) void workers.tellOutcome('a', 'acct_1', `unsent_${String(n)}`, 1, 'DISCARDED');
+  await clock.advanceAsync(0);
+  workers.dispatch('a', { requestId: 'sent', attempt: 1 }, { onEvent: () => undefined, onEnd: () => undefined });
+  let heardAtMs = 0;
+  void workers.tellOutcome('a', 'acct_1', 'sent', 1, 'DISCARDED').then(() => (heardAtMs = clock.monotonicMs()));
+  await clock.advanceAsync(300);
+  expect(heardAtMs).toBeGreaterThanOrEqual(backAtMs);
 });
 
 test('where no worker serves a provider there is nobody to wait for', async () => {

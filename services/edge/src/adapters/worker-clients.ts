@@ -4,10 +4,14 @@ import type { RpcClient, StreamCall } from '@signalbox/rpc/call';
 import type { WorkersPort } from '../domain/ports.js';
 
 const OUTCOME_DEADLINE_MS = 2_000;
-/** An outcome is told again for a minute, while its worker restarts: what a dead worker never hears of it charges as delivered. */
-const OUTCOME_RETRIES_MS = 60_000;
+/** 15 min: until its writer counts as lost. A worker that is moved to another host is away for minutes, and what it never hears of it charges as delivered. */
+const OUTCOME_RETRIES_MS = 900_000;
 /** At first, while a client may be waiting for it; then a quarter of what has passed. */
 const OUTCOME_RETRY_MS = 250;
+/** Half of the 30 s after which a worker that is back concludes by itself. */
+const OUTCOME_RETRY_MS_MAX = 15_000;
+/** 1 min where it is not known that an attempt ever left: those of an outage must not take the room of others. */
+const UNSENT_RETRIES_MS = 60_000;
 const OUTCOMES_WAITING_MAX = 10_000;
 /** Attempts of which it is known which replica has them, told or not: more than are ever under way. */
 const PEERS_MAX = 100_000;
@@ -38,11 +42,12 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
     );
   const tellAgain = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> | undefined => {
     const passedMs = clock.monotonicMs() - sinceMs;
-    if (passedMs >= OUTCOME_RETRIES_MS || waiting >= OUTCOMES_WAITING_MAX) return undefined;
+    const isSent = peer !== undefined;
+    if (passedMs >= (isSent ? OUTCOME_RETRIES_MS : UNSENT_RETRIES_MS) || waiting >= (isSent ? OUTCOMES_WAITING_MAX : OUTCOMES_WAITING_MAX / 2)) return undefined;
     waiting += 1;
     return new Promise((resolve) => {
       clock.setTimer(
-        Math.max(OUTCOME_RETRY_MS, passedMs / 4),
+        Math.min(OUTCOME_RETRY_MS_MAX, Math.max(OUTCOME_RETRY_MS, passedMs / 4)),
         () => {
           waiting -= 1;
           void tell(client, request, peer, sinceMs).then(resolve);
