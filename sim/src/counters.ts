@@ -1,6 +1,8 @@
 /** The store that all quota processes share: the in-memory store of quota, behind a network, with losses of its state. */
 import { Fault } from '@signalbox/kernel/fault';
-import type { AccountState, AdmitCommand, FinishCommand } from '@signalbox/ledger-core/admission';
+import type { AccountState } from '@signalbox/ledger-core/account-state';
+import type { AdmitCommand } from '@signalbox/ledger-core/admission';
+import type { FinishCommand } from '@signalbox/ledger-core/settlement';
 import { createMemoryStore, type QuotaStore } from '@signalbox/quota/proof';
 import { deepCopy } from './deep-copy.js';
 import { EPOCH_MS, type Life } from './life.js';

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { admit, applyTotals, BUCKET_MEMORY_MS, finish, FORGET_INTERVAL_MS, heartbeat, newAccountState, release, sweep, type AccountState, type AdmitCommand, type AdmitVerdict, type Wall } from './admission.js';
+import { BUCKET_MEMORY_MS, FORGET_INTERVAL_MS, newAccountState, sweep, type AccountState, type Wall } from './account-state.js';
+import { admit, heartbeat, release, type AdmitCommand, type AdmitVerdict } from './admission.js';
+import { applyTotals, finish } from './settlement.js';
 import { periodsAt, qualifiedPeriodId } from './periods.js';
 
 const NOON = Date.parse('2026-11-21T12:00:00Z');

@@ -1,95 +1,22 @@
 /**
- * Admission of one account as a state machine: rate windows, settled totals, holds and finished charges.
+ * Admission of a request, and the life of its hold: rates, limits, growth, release.
  * Every function is an idempotent upsert: repeated or reordered calls end in the same state (BILLING, section 6).
- * The state is explicit and changed in place; the Redis store runs the same steps as scripts.
  */
 import { Fault } from '@signalbox/kernel/fault';
-import { LiveMap } from '@signalbox/kernel/live-map';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
-import { bucketOf, copyBucket, NO_BUCKET, readBucket, tallyOf, type Bucket, type Buckets, type Scope } from './buckets.js';
-import { IdSet } from './id-set.js';
-import { periodsAt, qualifiedPeriodId, type CountedPeriods, type PeriodKind, type Periods } from './periods.js';
+import { changeHeld, dropHold, hasEnded, LEASE_MS, markEnded, sweepLeases, used, usedAt, type AccountState, type Hold, type Wall } from './account-state.js';
+import { readBucket } from './buckets.js';
+import { periodsAt, type Periods } from './periods.js';
 import { addToWindow, advanceWindow, drainMs, emptyWindow, MINUTE_WINDOW, SECOND_WINDOW, type RateWindow, type WindowShape } from './rate-window.js';
 
-/** A hold that was not dispatched ends after this (BILLING, section 3). */
-export const LEASE_MS = 30_000;
-/** Ids of ended requests are remembered for one to two generations. */
-export const ENDED_GENERATION_MS = 600_000;
-/** Ended leases are looked for at most this often. */
-export const SWEEP_INTERVAL_MS = 1_000;
-/** Periods long gone and rates at rest are looked for at most this often: that look goes through all that is known of the account. */
-export const FORGET_INTERVAL_MS = 3_600_000;
 /** What a caller blocked by live holds should wait. */
 const BLOCKED_RETRY_MS = 1_000;
 /** After an admission was blocked by live holds, those that end are worth a notice for so long: callers wait 2 s at most. */
 export const BLOCKED_NOTICE_MS = 2_500;
-/** Settled weeks and months that ended before this long ago are forgotten; the ledger keeps them. */
-export const BUCKET_MEMORY_MS = 40 * 86_400_000;
-/** As much for days, which are most of all buckets. A clock that went ahead by less and back again finds today still counted. */
-export const DAY_MEMORY_MS = 7 * 86_400_000;
-
 export type Counter = 'chat' | 'control';
 /** Names of the rate windows. */
 const MINUTE_GATES: Readonly<Record<Counter, string>> = { chat: 'm:chat', control: 'm:control' };
 const SECOND_GATES: Readonly<Record<Counter, string>> = { chat: 's:chat', control: 's:control' };
-/** `routed`: tokens of both kinds, as the plan's allotment and overage count them; `byok`: of those the ones over the account's own credentials. */
-export type Meter = 'charge' | 'routed' | 'byok';
-
-/** A limit that refuses: what a scope may use of a meter in a period. */
-export interface Wall {
-  readonly scope: Scope;
-  readonly period: PeriodKind;
-  readonly meter: Meter;
-  /** Nano-USD or tokens, 0 to 9e15. */
-  readonly limit: bigint;
-}
-
-export interface Hold {
-  amount: bigint;
-  tokens: bigint;
-  readonly byok: boolean;
-  dispatched: boolean;
-  /** Ends the hold unless it is dispatched; each heartbeat moves it. */
-  leaseEndMs: number;
-  readonly keyId: string;
-  readonly periods: Periods;
-  readonly walls: readonly Wall[];
-  /** Whose log the request stands in, as far as it was told; empty = nobody's yet. */
-  writer: string;
-}
-
-export interface FinishedCharge {
-  readonly charge: bigint;
-  readonly tokens: bigint;
-  readonly byok: boolean;
-  readonly keyId: string;
-  /** As it counts; when it was reserved is not kept. */
-  readonly periods: CountedPeriods;
-  /** When it was told first. */
-  readonly atMs: number;
-  /** As of a hold. */
-  readonly writer: string;
-}
-
-/** All of one account. Sums in `buckets` can be computed again from `holds` and `finished`. */
-export interface AccountState extends Buckets {
-  /** Store generation whose settled totals were asked of the ledger; empty = not yet. */
-  loaded: string;
-  readonly windows: Map<string, RateWindow>;
-  /** Ledger sequence up to which no totals were missed. */
-  totalsSeq: bigint;
-  readonly holds: LiveMap<string, Hold>;
-  readonly finished: Map<string, FinishedCharge>;
-  readonly ended: Map<number, IdSet>;
-  /** Next look for ended leases; undefined = nothing can end. */
-  nextSweepMs: number | undefined;
-  /** Next look for what may be forgotten. */
-  nextForgetMs: number;
-  /** Account's own charge walls as last seen, for `show`. */
-  accountWalls: readonly Wall[];
-  /** Until then somebody may wait for live holds to end. */
-  blockedUntilMs: number;
-}
 
 export interface AdmitCommand {
   readonly requestId: string;
@@ -146,32 +73,6 @@ export interface Room {
 /** `ended`: the id was used up before. `unloaded`: ask the ledger first, nothing was counted. */
 export type AdmitAnswer = AdmitVerdict | 'ended' | 'unloaded';
 
-export interface FinishCommand {
-  readonly requestId: string;
-  readonly charge: bigint;
-  readonly tokens: bigint;
-  readonly byok: boolean;
-  readonly keyId: string;
-  /** As admission answered; undefined = those of the hold, else of now. */
-  readonly periods: Periods | undefined;
-  /** Absent = as told before. */
-  readonly writer?: string;
-}
-
-export interface TotalsCommand {
-  readonly seq: bigint;
-  readonly totals: readonly { readonly scope: string; readonly periodId: string; readonly charge: bigint; readonly tokens: bigint; readonly byok: bigint }[];
-  readonly requestIds: readonly string[];
-  /** Sequence of the totals told before these; 0 or absent when nobody says. */
-  readonly previousSeq?: bigint;
-  /** Of an answer, which is complete: `totalsSeq` before the ledger was asked. An answer below it comes from a ledger that was restored from a backup. */
-  readonly knownSeq?: bigint;
-}
-
-export function newAccountState(): AccountState {
-  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new LiveMap(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, nextForgetMs: 0, accountWalls: [], blockedUntilMs: 0 };
-}
-
 /** Amounts are doubles in Redis Lua: throws a Fault `bad_message` outside of 0 to 9e15. */
 export function checkAmount(amount: bigint): bigint {
   if (amount < 0n || amount > CAP_NANO_USD_MAX) throw new Fault('bad_message', 'an amount is negative or above 9e15');
@@ -180,85 +81,6 @@ export function checkAmount(amount: bigint): bigint {
 
 const NO_WALLS: readonly Wall[] = [];
 const NO_ROOM: Room = { charge: undefined, tokens: undefined };
-
-/** Where a hold counts. */
-export function bucketsOfHold(state: AccountState, hold: Hold): readonly Bucket[] {
-  return tallyOf(state, hold.keyId, hold.periods).buckets;
-}
-
-function changeHeld(state: AccountState, hold: Hold, amount: bigint, tokens: bigint): void {
-  for (const bucket of tallyOf(state, hold.keyId, hold.periods).buckets) {
-    bucket.heldCharge += amount;
-    if (hold.byok) bucket.heldByok += tokens;
-    else bucket.heldTokens += tokens;
-  }
-}
-
-function changeFinished(state: AccountState, item: FinishedCharge, sign: 1n | -1n): void {
-  const charge = sign * item.charge;
-  const tokens = sign * item.tokens;
-  for (const bucket of tallyOf(state, item.keyId, item.periods).buckets) {
-    bucket.finishedCharge += charge;
-    if (item.byok) bucket.finishedByok += tokens;
-    else bucket.finishedTokens += tokens;
-  }
-}
-
-function endedGeneration(nowMs: number): number {
-  return Math.floor(nowMs / ENDED_GENERATION_MS);
-}
-
-/** True for an id that was used up in the last ten minutes or more. */
-export function hasEnded(state: AccountState, requestId: string, nowMs: number): boolean {
-  const generation = endedGeneration(nowMs);
-  return state.ended.get(generation)?.has(requestId) === true || state.ended.get(generation - 1)?.has(requestId) === true;
-}
-
-function markEnded(state: AccountState, requestId: string, nowMs: number): void {
-  const generation = endedGeneration(nowMs);
-  let ids = state.ended.get(generation);
-  if (ids === undefined) {
-    state.ended.set(generation, (ids = new IdSet()));
-    for (const old of state.ended.keys()) if (old < generation - 1) state.ended.delete(old);
-  }
-  ids.add(requestId);
-}
-
-export function dropHold(state: AccountState, requestId: string, hold: Hold): void {
-  changeHeld(state, hold, -hold.amount, -hold.tokens);
-  state.holds.delete(requestId);
-}
-
-function used(bucket: Readonly<Bucket>, meter: Meter): { readonly spend: bigint; readonly reserved: bigint } {
-  if (meter === 'charge') return { spend: bucket.charge + bucket.finishedCharge, reserved: bucket.heldCharge };
-  const byok = { spend: bucket.byok + bucket.finishedByok, reserved: bucket.heldByok };
-  return meter === 'byok' ? byok : { spend: bucket.tokens + bucket.finishedTokens + byok.spend, reserved: bucket.heldTokens + byok.reserved };
-}
-
-function usedAt(state: AccountState, wall: Wall, keyId: string, periods: Periods): { readonly spend: bigint; readonly reserved: bigint } {
-  return used(readBucket(state, wall.scope, wall.period, keyId, periods), wall.meter);
-}
-
-/**
- * Ends leases whose time has come, when it is due. Whoever held one may have been dispatched, charged and never heard of,
- * so the ledger is asked for its totals again before limits on money or tokens admit another.
- */
-function sweepLeases(state: AccountState, nowMs: number): string[] {
-  const gone: string[] = [];
-  if (state.nextSweepMs === undefined || state.nextSweepMs > nowMs) return gone;
-  let next: number | undefined;
-  for (const [requestId, hold] of state.holds) {
-    if (hold.dispatched) continue;
-    if (hold.leaseEndMs <= nowMs) {
-      dropHold(state, requestId, hold);
-      markEnded(state, requestId, nowMs);
-      state.loaded = '';
-      gone.push(requestId);
-    } else if (next === undefined || hold.leaseEndMs < next) next = hold.leaseEndMs;
-  }
-  state.nextSweepMs = next === undefined ? undefined : Math.max(next, nowMs + SWEEP_INTERVAL_MS);
-  return gone;
-}
 
 interface Gate {
   readonly window: RateWindow;
@@ -450,163 +272,4 @@ export function heartbeat(state: AccountState, requestId: string, toAmount: bigi
   hold.tokens += tokens;
   changeHeld(state, hold, amount, tokens);
   return true;
-}
-
-/** The hold becomes the charge until totals name the request; a no-op when they already did. True = room was freed that somebody may wait for. */
-export function finish(state: AccountState, command: FinishCommand, nowMs: number, periodSeconds?: number): boolean {
-  const { requestId } = command;
-  if (hasEnded(state, requestId, nowMs)) return false;
-  const hold = state.holds.get(requestId);
-  const before = state.finished.get(requestId);
-  if (hold !== undefined) dropHold(state, requestId, hold);
-  if (before !== undefined) changeFinished(state, before, -1n);
-  const periods = command.periods ?? hold?.periods ?? before?.periods ?? periodsAt(nowMs, { anchorDay: 0, periodSeconds });
-  // Of all that finish in the same periods one copy of those is kept.
-  const kept = tallyOf(state, command.keyId, periods).periods;
-  const item: FinishedCharge = { charge: command.charge, tokens: command.tokens, byok: command.byok, keyId: command.keyId, periods: kept, atMs: before?.atMs ?? nowMs, writer: command.writer || hold?.writer || before?.writer || '' };
-  state.finished.set(requestId, item);
-  changeFinished(state, item, 1n);
-  return hold !== undefined && nowMs < state.blockedUntilMs;
-}
-
-/** Newest sequence of the ledger that is known of the account; 0 = none. */
-export function totalsSeq(state: AccountState): bigint {
-  return state.buckets.get('account|total')?.seq ?? 0n;
-}
-
-/** The ledger went back to `seq`: what it told up to `knownSeq` is no longer so. */
-function goBack(state: AccountState, seq: bigint, knownSeq: bigint): void {
-  for (const bucket of state.buckets.values()) {
-    if (bucket.seq <= seq || bucket.seq > knownSeq) continue;
-    bucket.seq = seq;
-    bucket.charge = 0n;
-    bucket.tokens = 0n;
-    bucket.byok = 0n;
-  }
-  if (state.totalsSeq > seq && state.totalsSeq <= knownSeq) state.totalsSeq = seq;
-}
-
-/**
- * Absolute totals of the ledger: the highest sequence wins in each bucket, and the named requests are over. `loadedIn`
- * marks them as the complete answer of the ledger. True = totals told before these never arrived, or the ledger went back:
- * ask for all of them.
- */
-export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: number, loadedIn?: string): boolean {
-  const { knownSeq } = command;
-  if (knownSeq !== undefined && command.seq < knownSeq) goBack(state, command.seq, knownSeq);
-  const isAnswer = loadedIn !== undefined || knownSeq !== undefined;
-  let isBehind = false;
-  for (const total of command.totals) {
-    const bucket = bucketOf(state, `${total.scope}|${total.periodId}`);
-    if (command.seq < bucket.seq) {
-      isBehind = true;
-      continue;
-    }
-    bucket.seq = command.seq;
-    bucket.charge = total.charge;
-    bucket.tokens = total.tokens;
-    bucket.byok = total.byok;
-  }
-  // A ledger that was restored from a backup announces less than is known, and these requests are in none of the sums here.
-  if (isBehind && !isAnswer) return true;
-  for (const requestId of command.requestIds) {
-    const hold = state.holds.get(requestId);
-    if (hold !== undefined) dropHold(state, requestId, hold);
-    const item = state.finished.get(requestId);
-    if (item !== undefined) changeFinished(state, item, -1n);
-    state.finished.delete(requestId);
-    markEnded(state, requestId, nowMs);
-  }
-  if (loadedIn !== undefined) state.loaded = loadedIn;
-  const hasMissed = !isAnswer && ((command.previousSeq ?? 0n) > state.totalsSeq || command.seq < state.totalsSeq);
-  if (!hasMissed && command.seq > state.totalsSeq) state.totalsSeq = command.seq;
-  return hasMissed;
-}
-
-/** A request that counts here and that the ledger may never hear of. */
-export interface OpenRequest {
-  readonly requestId: string;
-  readonly keyId: string;
-  /** Whose log it stands in; empty = not known. */
-  readonly writer: string;
-  readonly byok: boolean;
-  readonly periods: CountedPeriods;
-  /** What it is charged, where that was told: 0 for a hold. */
-  readonly charge: bigint;
-  /** As `charge`. */
-  readonly tokens: bigint;
-}
-
-/** Those of the requests that count here: dispatched, or finished and not named by the ledger. */
-export function describeOpen(state: AccountState, requestIds: readonly string[]): OpenRequest[] {
-  return requestIds.flatMap((requestId): OpenRequest[] => {
-    const hold = state.holds.get(requestId);
-    const found = state.finished.get(requestId) ?? (hold?.dispatched === true ? { ...hold, charge: 0n, tokens: 0n } : undefined);
-    if (found === undefined) return [];
-    const { keyId, writer, byok, charge, tokens, periods: { day, week, month, plan } } = found;
-    return [{ requestId, keyId, writer, byok, charge, tokens, periods: { day, week, month, plan } }];
-  });
-}
-
-/** Requests, at most `limit`, that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a heartbeat for longer than a lease. */
-export function overdue(state: AccountState, ageMs: number, limit: number, nowMs: number): string[] {
-  const found: string[] = [];
-  for (const [requestId, item] of state.finished) if (item.atMs <= nowMs - ageMs && found.length < limit) found.push(requestId);
-  for (const [requestId, hold] of state.holds) if (hold.dispatched && hold.leaseEndMs <= nowMs && found.length < limit) found.push(requestId);
-  return found;
-}
-
-/** Something is held or finished in it that the ledger has not settled. */
-function isOpen(bucket: Readonly<Bucket>): boolean {
-  return bucket.heldCharge !== 0n || bucket.heldTokens !== 0n || bucket.heldByok !== 0n || bucket.finishedCharge !== 0n || bucket.finishedTokens !== 0n || bucket.finishedByok !== 0n;
-}
-
-/** Everything that was counted in it has fallen out: one that is made anew is the same. */
-function isOver({ head, counts }: RateWindow, nowMs: number): boolean {
-  const { widthMs, slots } = counts.length === MINUTE_WINDOW.slots ? MINUTE_WINDOW : SECOND_WINDOW;
-  return nowMs > (head + slots) * widthMs;
-}
-
-/** Ends leases that ran out, forgets periods long gone and rates of keys that do not call any more. Answers the requests whose holds it freed. Safe at any time. */
-export function sweep(state: AccountState, nowMs: number): string[] {
-  const gone = sweepLeases(state, nowMs);
-  if (nowMs < state.nextForgetMs) return gone;
-  state.nextForgetMs = nowMs + FORGET_INTERVAL_MS;
-  const oldAt = (memoryMs: number): Periods => periodsAt(Math.max(0, nowMs - memoryMs), { anchorDay: 0 });
-  const old = { ...oldAt(BUCKET_MEMORY_MS), day: oldAt(DAY_MEMORY_MS).day };
-  const before = state.buckets.size;
-  for (const [name, bucket] of state.buckets) {
-    const [kind, id] = name.slice(name.indexOf('|') + 1).split(':');
-    if ((kind !== 'day' && kind !== 'week' && kind !== 'month' && kind !== 'plan') || id === undefined || id.startsWith('p') || id >= old[kind]) continue;
-    if (!isOpen(bucket)) state.buckets.delete(name);
-  }
-  if (state.buckets.size < before) state.tallies.clear();
-  for (const [name, window] of state.windows) if (isOver(window, nowMs)) state.windows.delete(name);
-  return gone;
-}
-
-export interface AccountView {
-  readonly nowMs: number;
-  readonly buckets: ReadonlyMap<string, Bucket>;
-  /** Nano-USD left of the tightest charge limit of the account, as of its last admission; undefined = none. */
-  readonly remaining: bigint | undefined;
-}
-
-/** What the tightest of the account's own charge limits leaves, live holds included, never below 0. */
-export function remainingOf(buckets: ReadonlyMap<string, Bucket>, walls: readonly Wall[], periods: Periods): bigint | undefined {
-  let tightest: bigint | undefined;
-  for (const wall of walls) {
-    const { spend, reserved } = used(buckets.get(`account|${qualifiedPeriodId(wall.period, periods)}`) ?? NO_BUCKET, 'charge');
-    const left = wall.limit > spend + reserved ? wall.limit - spend - reserved : 0n;
-    if (tightest === undefined || left < tightest) tightest = left;
-  }
-  return tightest;
-}
-
-/** A picture of the account; the buckets are copies. */
-export function show(state: AccountState, nowMs: number, periodSeconds?: number): AccountView {
-  sweepLeases(state, nowMs);
-  const periods = periodsAt(nowMs, { anchorDay: 0, periodSeconds });
-  const buckets = new Map([...state.buckets].map(([name, bucket]) => [name, copyBucket(bucket)]));
-  return { nowMs, buckets, remaining: remainingOf(buckets, state.accountWalls, periods) };
 }

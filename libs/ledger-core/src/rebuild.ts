@@ -1,5 +1,5 @@
 /** What workers know of an account whose counters were lost (BILLING, section 6). */
-import { bucketsOfHold, dropHold, hasEnded, LEASE_MS, type AccountState, type Wall } from './admission.js';
+import { bucketsOfHold, dropHold, hasEnded, LEASE_MS, type AccountState, type Wall } from './account-state.js';
 import type { Periods } from './periods.js';
 
 export interface ReregisterCommand {

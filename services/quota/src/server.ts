@@ -3,7 +3,8 @@ import type { AdmitRequest__Output, AdmitResponse, BucketState, FinishRequest__O
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import type { BookLostRequest, WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { PeriodSet__Output } from '@signalbox/contracts/common';
-import { checkAmount, type FinishCommand, type OpenRequest, type TotalsCommand } from '@signalbox/ledger-core/admission';
+import { checkAmount } from '@signalbox/ledger-core/admission';
+import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
 import type { Periods } from '@signalbox/ledger-core/periods';
 import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
 import { Fault } from '@signalbox/kernel/fault';

@@ -1,6 +1,8 @@
 /** Quota in this process: for `npm start` and tests. One replica only; totals are asked of the ledger at each start. */
 import type { Clock } from '@signalbox/kernel/clock';
-import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, totalsSeq, type AccountState } from '@signalbox/ledger-core/admission';
+import { newAccountState, show, sweep, type AccountState } from '@signalbox/ledger-core/account-state';
+import { admit, heartbeat, release } from '@signalbox/ledger-core/admission';
+import { applyTotals, describeOpen, finish, overdue, totalsSeq } from '@signalbox/ledger-core/settlement';
 import { reregister } from '@signalbox/ledger-core/rebuild';
 import type { QuotaStore } from '../domain/ports.js';
 

@@ -2,7 +2,9 @@
 import { createHash } from 'node:crypto';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import { remainingOf, type AdmitAnswer, type AdmitDecision, type OpenRequest, type Wall } from '@signalbox/ledger-core/admission';
+import { remainingOf, type Wall } from '@signalbox/ledger-core/account-state';
+import type { AdmitAnswer, AdmitDecision } from '@signalbox/ledger-core/admission';
+import type { OpenRequest } from '@signalbox/ledger-core/settlement';
 import type { Bucket } from '@signalbox/ledger-core/buckets';
 import { periodsAt, type PeriodKind } from '@signalbox/ledger-core/periods';
 import { NO_GROWTH } from '@signalbox/ledger-core/rebuild';

@@ -1,5 +1,5 @@
 /** What the scripts of quota's store have in common: the packed forms of `scripts.ts`, its hashes as read and changed, periods, and the steps that several take. */
-import { ENDED_GENERATION_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/admission';
+import { ENDED_GENERATION_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/account-state';
 
 /** Values in one command: Lua hands over 8,000 at most. Even, since fields are written in pairs. */
 const VALUES_MAX = 2_000;

@@ -7,7 +7,8 @@
  * of terms; the terms follow, which is what some of the requests have in common, then request by request the number of its terms and what is its own.
  * A script reads a field at most once, works on what it read, and writes in the end (`done`), what is removed first: a Redis that is full lets the rest follow.
  */
-import { BLOCKED_NOTICE_MS, BUCKET_MEMORY_MS, DAY_MEMORY_MS, FORGET_INTERVAL_MS, LEASE_MS } from '@signalbox/ledger-core/admission';
+import { BUCKET_MEMORY_MS, DAY_MEMORY_MS, FORGET_INTERVAL_MS, LEASE_MS } from '@signalbox/ledger-core/account-state';
+import { BLOCKED_NOTICE_MS } from '@signalbox/ledger-core/admission';
 import { PRELUDE } from './script-prelude.js';
 
 const ADMIT = `

@@ -1,6 +1,7 @@
 /** Between the contract's admission and the state machine's. */
 import type { AdmitRequest__Output, AdmitResponse, Decision__Output } from '@signalbox/contracts/quota';
-import { checkAmount, type AdmitCommand, type AdmitDecision, type AdmitVerdict, type Wall } from '@signalbox/ledger-core/admission';
+import type { Wall } from '@signalbox/ledger-core/account-state';
+import { checkAmount, type AdmitCommand, type AdmitDecision, type AdmitVerdict } from '@signalbox/ledger-core/admission';
 import { periodEndMs, type PeriodKind } from '@signalbox/ledger-core/periods';
 import { Fault } from '@signalbox/kernel/fault';
 

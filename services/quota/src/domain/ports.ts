@@ -1,6 +1,8 @@
 /** What the domain needs from the world. */
 import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
-import type { AccountView, AdmitAnswer, AdmitCommand, FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { AccountView } from '@signalbox/ledger-core/account-state';
+import type { AdmitAnswer, AdmitCommand } from '@signalbox/ledger-core/admission';
+import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
 
 /** Limits and holds by account. Each call is atomic and safe to repeat; all throw a Fault `quota_unavailable` when the store is away. */
 export interface QuotaStore {

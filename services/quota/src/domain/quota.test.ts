@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { TotalsCommand } from '@signalbox/ledger-core/settlement';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createMemoryStore } from '../adapters/memory-store.js';
 import type { Admission } from './admission-request.js';

@@ -1,5 +1,7 @@
 /** Decides admissions over a store, after asking the ledger where a store knows nothing yet. */
-import type { AccountView, AdmitVerdict, FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/admission';
+import type { AccountView } from '@signalbox/ledger-core/account-state';
+import type { AdmitVerdict } from '@signalbox/ledger-core/admission';
+import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Admission } from './admission-request.js';

@@ -1,6 +1,8 @@
 /** The scripts against the pure state machine, command by command. */
 import { expect } from '@jest/globals';
-import { admit, applyTotals, describeOpen, finish, heartbeat, newAccountState, overdue, release, show, sweep, totalsSeq, type AdmitCommand, type Wall } from '@signalbox/ledger-core/admission';
+import { newAccountState, show, sweep, type Wall } from '@signalbox/ledger-core/account-state';
+import { admit, heartbeat, release, type AdmitCommand } from '@signalbox/ledger-core/admission';
+import { applyTotals, describeOpen, finish, overdue, totalsSeq } from '@signalbox/ledger-core/settlement';
 import { periodsAt, qualifiedPeriodId } from '@signalbox/ledger-core/periods';
 import { reregister } from '@signalbox/ledger-core/rebuild';
 import { systemClock } from '@signalbox/runtime/clock';
