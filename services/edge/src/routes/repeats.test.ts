@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { LOST_MS, SETTLED_MS } from '../domain/repeats.js';
-import { accountWith, keyWith } from '../testing/callers.js';
+import { accountWith, keyWith, plannedAt, planWith } from '../testing/callers.js';
 import { LEASE_MS } from '../testing/claims.js';
 import { startDoor, type Door } from '../testing/door.js';
 import { events, type PlayedCall, type Script } from '../testing/neighbours.js';
@@ -189,4 +189,13 @@ test('a client that left before its whole answer finds it when it comes back', a
   const again = await ask();
   expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
   expect(await again.text()).toContain('ök');
+});
+
+test('a request with the header is explained as one without it', async () => {
+  door.neighbours.plan = { ...planWith([plannedAt('a')]), explanationJson: Buffer.from('{"strategy":"auto"}') };
+  const toldOf = async (headers: Readonly<Record<string, string>>): Promise<object> =>
+    ((await (await door.chat(hello, { 'x-router-metadata': 'enabled', ...headers })).json()) as { router_metadata: object }).router_metadata;
+  const plain = await toldOf({});
+  expect(plain).toMatchObject({ routing: { strategy: 'auto' }, price_version: expect.any(String) as unknown });
+  expect(await toldOf({ 'idempotency-key': 'order-1' })).toEqual(plain);
 });
