@@ -34,6 +34,7 @@ import { createWaitingRoom } from './domain/waiting-room.js';
 import { createRetryBudget } from './domain/retry-budget.js';
 import { createEdgeMetrics, observeKeys } from './metrics.js';
 import { createAdminApp } from './routes/admin/handler.js';
+import { createAccessLog } from './routes/chat-completions/access-log.js';
 import { createChatHandler } from './routes/chat-completions/handler.js';
 import { withMessages } from './routes/chat-completions/with-messages.js';
 import { createGate } from './routes/gate.js';
@@ -124,6 +125,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       bodies: createBodyRoom(bodyRoomBytes(config.BODY_BYTES_MAX)),
       metrics: edgeMetrics,
       tracer,
+      accessLog: createAccessLog(log, config.ACCESS_LOG_PER_MILLE),
     });
     const watched = watchAccounts(accounts, authenticator);
     const site = createSite({ gate, repeats, accounts: watched, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });

@@ -57,7 +57,7 @@ const schema = z.object({
   DRAIN_MS: wholeNumberField(0, 600_000, 30_000),
   /** Folder of the built dashboard; without it none is served. */
   DASHBOARD_DIR: z.string().min(1).optional(),
-  /** Share of requests, in thousandths, that leave an access-log line. */
+  /** Share of chat completions, in thousandths, that leave a line at level `info`: id, account, status, duration, attempts, model and provider. */
   ACCESS_LOG_PER_MILLE: wholeNumberField(0, 1_000, 0),
 });
 

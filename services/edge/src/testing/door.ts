@@ -15,6 +15,7 @@ import { createAuthenticator } from '../adapters/authenticator.js';
 import { createBodyRoom } from '../domain/body-room.js';
 import { createRepeats, type Booked } from '../domain/repeats.js';
 import { createEdgeMetrics, type EdgeMetrics } from '../metrics.js';
+import type { AccessLog } from '../routes/chat-completions/access-log.js';
 import { createChatHandler } from '../routes/chat-completions/handler.js';
 import { createGate } from '../routes/gate.js';
 import { createRepeatGate } from '../routes/repeat-gate.js';
@@ -52,7 +53,7 @@ export interface Door {
 }
 
 /** The plan is one provider, `a`. */
-export async function startDoor({ dashboardDir }: { readonly dashboardDir?: string } = {}): Promise<Door> {
+export async function startDoor({ dashboardDir, accessLog }: { readonly dashboardDir?: string; readonly accessLog?: AccessLog | undefined } = {}): Promise<Door> {
   const neighbours = createFakeNeighbours(planWith([plannedAt('a')]));
   const { clock } = neighbours;
   const accounts = createFakeAccounts();
@@ -70,7 +71,7 @@ export async function startDoor({ dashboardDir }: { readonly dashboardDir?: stri
     repeats: createRepeats({ claims, ledger: { bookedOf: (_accountId, requestId) => Promise.resolve(booked.get(requestId)) }, clock, onTakenOver: (_accountId, requestId) => void takenOver.push(requestId) }),
     gate, clock, pepper: new Secret(PEPPER),
   });
-  const chat = createChatHandler({ running: createRunningRequests(), repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), metrics });
+  const chat = createChatHandler({ running: createRunningRequests(), repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), metrics, accessLog });
   const routes: Door['routes'] = new Map();
   const routing: RpcClient = {
     ...accounts,

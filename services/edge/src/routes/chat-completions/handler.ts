@@ -6,7 +6,7 @@ import type { Tracer } from '@signalbox/runtime/span';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
 import type { BodyPlace, BodyRoom } from '../../domain/body-room.js';
-import { conduct, type Neighbours } from '../../domain/conduct.js';
+import { conduct, type Conducted, type Neighbours } from '../../domain/conduct.js';
 import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
 import type { RunningRequests } from '../../domain/running-requests.js';
 import type { EdgeMetrics } from '../../metrics.js';
@@ -14,6 +14,7 @@ import { apiError, faultToApiError } from '../../wire/errors.js';
 import { AnswerRecorder } from '../../wire/kept-answer.js';
 import type { Gate } from '../gate.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
+import type { AccessLog } from './access-log.js';
 import { HttpAnswer } from './answer.js';
 import { readChatRequest } from './schema.js';
 import { beginChatSpan, conductedAttributes, endChatSpan } from './trace.js';
@@ -30,11 +31,13 @@ export interface ChatHandlerOptions {
   /** Absent: nothing is traced. */
   readonly tracer?: Tracer | undefined;
   readonly running: RunningRequests;
+  /** Absent: no request leaves a line. */
+  readonly accessLog?: AccessLog | undefined;
 }
 
 export type ChatHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** What metrics call a request whose client hung up before any status left. */
+/** What metrics and the access log call a request whose client hung up before any status left. */
 const CLIENT_LEFT = 499;
 const SESSION_ID_MAX = 256;
 
@@ -44,18 +47,21 @@ function sessionOf(header: string | string[] | undefined): string | undefined {
 }
 
 /** The order of checks decides which error wins (contract, section 1). */
-export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, bodies, metrics, repeats, running, tracer }: ChatHandlerOptions): ChatHandler {
+export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, bodies, metrics, repeats, running, tracer, accessLog }: ChatHandlerOptions): ChatHandler {
   return async (request, response) => {
     const requestId = makeId('request');
     const startedMs = clock.monotonicMs();
     let leave: () => void = () => undefined;
     let place: BodyPlace | undefined;
+    let accountId: string | undefined;
+    let conducted: Conducted | undefined;
     metrics.chatStarted();
     const span = tracer === undefined ? undefined : beginChatSpan(tracer, requestId, request);
     try {
       const entered = gate.enter(request, response, requestId);
       const caller = entered instanceof Promise ? await entered : entered;
       if (caller === undefined) return;
+      accountId = caller.account.id;
       leave = running.enter(caller.key.id, () => response.destroy());
       if (!isJsonBody(request)) {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
@@ -94,7 +100,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         let ending: ClaimEnding = { kind: 'abandoned' };
         try {
           const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
-          const conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
+          conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
           metrics.chatConducted(conducted.result, conducted.attempts);
           span?.set(conductedAttributes(chat.stream, conducted));
           ending = endingOf(conducted.result, recorder, chat.stream && request.httpVersion !== '1.0');
@@ -104,7 +110,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         return;
       }
       const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata });
-      const conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
+      conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
       metrics.chatConducted(conducted.result, conducted.attempts);
       span?.set(conductedAttributes(chat.stream, conducted));
     } catch (error) {
@@ -113,7 +119,10 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       if (span !== undefined) endChatSpan(span, response);
       leave();
       place?.leave();
-      metrics.chatEnded(response.headersSent ? response.statusCode : CLIENT_LEFT, clock.monotonicMs() - startedMs);
+      const status = response.headersSent ? response.statusCode : CLIENT_LEFT;
+      const durationMs = clock.monotonicMs() - startedMs;
+      metrics.chatEnded(status, durationMs);
+      accessLog?.({ requestId, status, durationMs, accountId, conducted });
     }
   };
 }
