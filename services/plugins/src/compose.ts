@@ -26,7 +26,7 @@ import { createFairLine } from './domain/fair-line.js';
 import { createRegistry } from './domain/registry.js';
 import { createRunner } from './domain/run.js';
 import { createPluginsMetrics } from './metrics.js';
-import { installedPlugins } from './plugins/installed.js';
+import { installedPlugins, withoutThoseOff } from './plugins/installed.js';
 import { createLocalBackend } from './plugins/web-search/local-backend.js';
 import { createHandlers } from './server.js';
 
@@ -74,7 +74,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
       const fetchFile = createFetchFile({ dialer: createDialer({ allow: createAllowList(config.FETCH_ALLOW) }), clock });
       await connectWorkers();
       const isLocal = config.WEB_SEARCH_BACKEND === 'local';
-      const plugins = installedPlugins({
+      const all = installedPlugins({
         search: config.WEB_SEARCH_BACKEND === 'local' ? createLocalBackend(index) : createRemoteBackend({ name: config.WEB_SEARCH_BACKEND, url: config.WEB_SEARCH_URL, key: config.WEB_SEARCH_KEY }),
         searchGuarantee: isLocal ? 'zdr' : config.WEB_SEARCH_GUARANTEE,
         index,
@@ -90,7 +90,8 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
         },
         sandbox: sandbox === undefined ? undefined : createSandboxClient(sandbox),
         images: { models: imageModels.filter(({ provider }) => workers.has(provider)), maker: createImageWorkers(workers) },
-      }).filter(({ manifest }) => !config.PLUGINS_OFF.includes(manifest.id));
+      });
+      const plugins = withoutThoseOff(all, config);
       const registry = createRegistry(plugins, config.PLUGIN_FEES);
       const { stage } = createPluginsMetrics(metrics);
       const runner = createRunner({ registry, clock, onStage: stage });

@@ -30,8 +30,6 @@ const feesField = () =>
       return fees as ReadonlyMap<string, bigint>;
     });
 
-const PLUGIN_IDS = ['web-search', 'gutenberg', 'code-exec', 'image-gen', 'pdf-reader', 'memory'] as const;
-
 /** `provider=host:port` list; a provider may stand several times (replicas). */
 function workersOf(text: string, context: z.RefinementCtx): ReadonlyMap<string, readonly string[]> {
   const workers = new Map<string, string[]>();
@@ -95,7 +93,7 @@ const schema = z
     /** Image models with their prices; the shipped catalog by default. */
     IMAGE_MODELS_FILE: z.string().optional().transform((text) => (text === '' ? undefined : text)),
     /** Plugins that are not to be had here, separated by commas. */
-    PLUGINS_OFF: listField().refine((ids) => ids.every((id) => (PLUGIN_IDS as readonly string[]).includes(id)), `expected ids of ${PLUGIN_IDS.join(', ')}`),
+    PLUGINS_OFF: listField(),
     /** Addresses or hosts beside the public internet that clients' URLs may lead to. */
     FETCH_ALLOW: listField(),
   })

@@ -1,5 +1,7 @@
 /** The plugins of this house: one line each. */
 import type { AnyPlugin } from '@signalbox/plugin-kit/plugin';
+import { ConfigError } from '@signalbox/runtime/config';
+import type { PluginsConfig } from '../config.js';
 import type { BookCatalog, PassageIndex, Sandbox, SearchBackend } from '../domain/ports.js';
 import { createCodeExec } from './code-exec/plugin.js';
 import { createImageGen, type ImageGenNeeds } from './image-gen/plugin.js';
@@ -30,4 +32,21 @@ export function installedPlugins(needs: PluginNeeds): readonly AnyPlugin[] {
     ...(needs.sandbox === undefined ? [] : [createCodeExec({ sandbox: needs.sandbox })]),
     ...(needs.images.models.length === 0 ? [] : [createImageGen(needs.images)]),
   ];
+}
+
+/** Not installed where the neighbour that they need is missing; settings may name them all the same. */
+const NEED_A_NEIGHBOUR = ['code-exec', 'image-gen'];
+
+/**
+ * Those of `plugins` that PLUGINS_OFF does not take away. Throws ConfigError where a setting names what is no plugin: its
+ * fee would never be charged, and what was to be away would run.
+ */
+export function withoutThoseOff(plugins: readonly AnyPlugin[], { PLUGINS_OFF: off, PLUGIN_FEES: fees }: Pick<PluginsConfig, 'PLUGINS_OFF' | 'PLUGIN_FEES'>): readonly AnyPlugin[] {
+  const known = [...new Set([...plugins.map(({ manifest }) => manifest.id), ...NEED_A_NEIGHBOUR])];
+  const problems = Object.entries({ PLUGINS_OFF: off, PLUGIN_FEES: [...fees.keys()] }).flatMap(([variable, ids]) => {
+    const unknown = ids.filter((id) => !known.includes(id));
+    return unknown.length === 0 ? [] : [`${variable}: there is no plugin ${unknown.join(', ')}; expected ids of ${known.join(', ')}`];
+  });
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return plugins.filter(({ manifest }) => !off.includes(manifest.id));
 }
