@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { JSON_NODES_MAX, parseJsonObject } from './json-scan.js';
 
 const reasonOf = (text: string): string => {
@@ -51,6 +51,25 @@ describe('scan of a JSON body', () => {
     expect(reasonOf(`{${keys}}`)).toBe('ok');
     expect(reasonOf(`{${keys},"k3":1}`)).toBe('duplicate-key');
     expect(reasonOf(`{${keys},"k199":1}`)).toBe('duplicate-key');
+  });
+
+  test('finds a key twice however it is spelled and whatever was compared before', () => {
+    const wide = Array.from({ length: 15 }, (_, i) => `"\\u0061${String(i)}":0`).join(',');
+    expect(reasonOf(`{"x":[{${wide}},{${wide}},{"a1":0,"b":{${wide}}}]}`)).toBe('ok');
+    expect(reasonOf(`{"x":[{${wide}},{${wide},"a14":0}]}`)).toBe('duplicate-key');
+    expect(reasonOf(`{"x":[{${wide}},{"a14":0,${wide}}]}`)).toBe('duplicate-key');
+    // What was compared in one body is nothing to the next.
+    expect(reasonOf('{"b0":0,"b1":0,"\\u0062":0}')).toBe('ok');
+  });
+
+  test('makes no text of a key for each other that it is compared with', () => {
+    const object = (first: string): string => `{${Array.from({ length: 15 }, (_, i) => `"${first}bcdefgh${String(i)}":0`).join(',')}}`;
+    const bodyOf = (first: string): Buffer => Buffer.from(`{"x":[${Array.from({ length: 200 }, () => object(first)).join(',')}]}`);
+    const parse = jest.spyOn(JSON, 'parse');
+    expect(parseJsonObject(bodyOf('\\u0061')).kind).toBe('ok');
+    // Two for each of 3,000 keys, of which one asks whether it is `__proto__`, and one for the body.
+    expect(parse.mock.calls.length).toBe(6_001);
+    parse.mockRestore();
   });
 
   test('tells the byte range of every top-level value', () => {

@@ -183,11 +183,14 @@ class KeyStack {
   private hashes: number[] = [];
   private starts: number[] = [];
   private ends: number[] = [];
+  /** Those that had to be compared; each is made once, however many keys are compared with it. */
+  private texts: (string | undefined)[] = [];
   private depth = 0;
   private readonly bases: number[] = [];
   private readonly sets: (Set<string> | undefined)[] = [];
   /** Escaped keys in any open or closed object: from the first on, texts are compared. */
   private hasEscapes = false;
+  private hasTexts = false;
 
   /** Empties the stack for another body, or with an empty one lets go of the last. */
   reset(body: Buffer): void {
@@ -199,6 +202,8 @@ class KeyStack {
       this.starts = [];
       this.ends = [];
     }
+    if (this.hasTexts) this.texts = [];
+    this.hasTexts = false;
     this.hasEscapes = false;
   }
 
@@ -228,9 +233,14 @@ class KeyStack {
       return true;
     }
     const { size } = this;
+    let text: string | undefined;
     for (let i = base; i < size; i += 1) {
-      if ((this.hasEscapes || this.hashes[i] === hash) && this.textAt(i) === keyText(this.body, start, end)) return false;
+      if (!this.hasEscapes && this.hashes[i] !== hash) continue;
+      text ??= keyText(this.body, start, end);
+      if (this.textAt(i) === text) return false;
     }
+    this.hasTexts ||= text !== undefined;
+    this.texts[size] = text;
     this.hashes[size] = hash;
     this.starts[size] = start;
     this.ends[size] = end;
@@ -244,7 +254,7 @@ class KeyStack {
   }
 
   private textAt(index: number): string {
-    return keyText(this.body, this.starts[index] ?? 0, this.ends[index] ?? 0);
+    return (this.texts[index] ??= keyText(this.body, this.starts[index] ?? 0, this.ends[index] ?? 0));
   }
 }
 
