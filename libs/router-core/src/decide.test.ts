@@ -72,6 +72,9 @@ describe('outliers', () => {
   test('whose breaker is open are not asked at all', () => {
     const down: Snapshot = { catalog, live: new Map([['alpha', { ...EJECTED, breaker: 'open' }]]) };
     expect(planned(down, withWishes({ only: ['alpha'] }))).toEqual(['all-unhealthy']);
+    // The operator's credential may have been refused: the account's own is not left for one that it would pay for.
+    expect(planned(down, request({ byokProviders: ['alpha'] }))).toEqual(['alpha']);
+    expect(planned(down, request({ byokProviders: ['beta'], provider: { ...NO_WISHES, order: ['alpha', 'beta'] } }))).toEqual(['beta']);
   });
 });
 

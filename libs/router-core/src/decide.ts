@@ -129,15 +129,20 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
         continue;
       }
       const live = snapshot.live.get(endpoint.id);
-      if (live?.breaker === 'open') {
+      if (isDown(endpoint, live, request)) {
         unhealthy += 1;
-        waitMs = Math.min(waitMs, live.waitMs ?? Infinity);
+        waitMs = Math.min(waitMs, live?.waitMs ?? Infinity);
       } else if (isEjected(endpoint, live, request)) ejected.push(endpoint);
       else eligible.push(endpoint);
     }
   }
   // Where the request may go nowhere else, it goes to them.
   return eligible.length > 0 ? { eligible, ejected, reachable, unhealthy, waitMs, mask: union, contextLimit } : { eligible: ejected, ejected: [], reachable, unhealthy, waitMs, mask: union, contextLimit };
+}
+
+/** Never on the account's own credential: a breaker tells of the operator's, which may be refused or limited alone, and another endpoint could be one that the account pays for. */
+export function isDown(endpoint: Endpoint, live: EndpointLive | undefined, { byokProviders }: Pick<RouteRequest, 'byokProviders'>): boolean {
+  return live?.breaker === 'open' && !isOnOwnCredential(endpoint, byokProviders);
 }
 
 /** Never of the account's own credential: another endpoint could be one that the account pays for. */

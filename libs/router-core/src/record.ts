@@ -5,7 +5,7 @@
  */
 import { utilityOf, type AutoChoice } from './auto.js';
 import { findModel, type Catalog, type EndpointLive, type Model, type Snapshot } from './catalog.js';
-import { decide, isEjected, type Plan, type Refusal } from './decide.js';
+import { decide, isDown, isEjected, type Plan, type Refusal } from './decide.js';
 import { propensities } from './exploration.js';
 import { createEndpointFilter, isReachable, modelListFilter, reasonNames, type Reason } from './filters.js';
 import type { Prediction } from './quality.js';
@@ -132,7 +132,7 @@ function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot, result: 
       for (const reason of reasonNames(mask)) count(reason);
       if (mask !== 0) continue;
       const stats = live.get(endpoint.id);
-      if (stats?.breaker === 'open') count('breaker');
+      if (isDown(endpoint, stats, request)) count('breaker');
       else if (!planned.has(endpoint.id) && isEjected(endpoint, stats, request)) count('outlier');
     }
   }

@@ -108,6 +108,8 @@ describe('routing over its doors', () => {
     expect((await decide({ model: 'simulator/fast' })).refusal).toBe('REFUSAL_UNSPECIFIED');
     await hear('CREDENTIAL', 60_000);
     expect(await decide({ model: 'simulator/fast' })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 61_000 });
+    // It was the operator's that was refused: an account's own waits for nothing.
+    expect((await decide({ model: 'simulator/fast', byokProviders: ['simulator'] })).attempts).toMatchObject([{ byok: true }]);
     await hear('RATE_LIMITED', 7_000, 'smart');
     expect(await decide({ model: 'simulator/fast', models: ['simulator/smart'] })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 8_000 });
     clock.advance(8_000);

@@ -79,8 +79,8 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     if (message.accountId !== '' && decisions.takes(asked, viaAuto)) decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });
     if (result.kind === 'plan') {
       const [first] = result.attempts;
-      // One that only stands by is probably not asked, and if it is, its worker lets one call through.
-      if (first !== undefined && view.get(first.endpoint.id)?.breaker === 'half-open') live.noteProbe(first.endpoint.id);
+      // One that only stands by is probably not asked, and if it is, its worker lets one call through. What an account's own credential meets is told of no endpoint: it tries none for the others.
+      if (first !== undefined && !first.byok && view.get(first.endpoint.id)?.breaker === 'half-open') live.noteProbe(first.endpoint.id);
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
