@@ -46,6 +46,22 @@ test('a long text is cut between characters, never within one', async () => {
   expect(JSON.stringify(messages)).not.toMatch(/\\ud[89a-f]/);
 });
 
+test('whatever a page calls itself, its result stays small and can be sent on', async () => {
+  const { prepared, messages } = await run({
+    name: 'hostile',
+    search: () => Promise.resolve([
+      { url: `https://a.example/${'u'.repeat(3_000)}`, title: 'too long', content: 'x' },
+      { url: 'https://a.example/ two', title: 'blank', content: 'x' },
+      { url: 'https://', title: 'no host', content: 'x' },
+      { url: 'https://b.example/', title: 'T'.repeat(1_000_000), content: 'half \uD800 a character \u{1F600}' },
+      { url: 'https://c.example/Köln', title: 'C', content: 'x' },
+    ]),
+  });
+  expect(prepared?.citations).toMatchObject([{}, { url: 'https://c.example/Köln' }]);
+  expect(prepared?.citations?.slice(0, 1)).toEqual([{ marker: '[1]', url: 'https://b.example/', title: 'T'.repeat(300), content: 'half \uFFFD a character \u{1F600}' }]);
+  expect(JSON.stringify(messages).length).toBeLessThan(2_000);
+});
+
 test.each([['none', false, false], ['no-training', false, true], ['zdr', true, true]] as const)('a backend that guarantees %s', (guarantee, zdr, deny) => {
   const { allows } = createWebSearch({ backend: fixed, guarantee });
   expect([allows({ zdr: true, denyTraining: false }, OPTIONS), allows({ zdr: false, denyTraining: true }, OPTIONS), allows({ zdr: false, denyTraining: false }, OPTIONS)]).toEqual([zdr, deny, true]);
