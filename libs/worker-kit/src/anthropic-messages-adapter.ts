@@ -38,7 +38,7 @@ export function createAnthropicMessagesAdapter({ provider, baseUrl, quirks, auth
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret) => media.compose(request.accountId, () => draftMessages(request, quirks), FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body })),
+    compose: (request, secret, onLeave) => media.compose(request.accountId, () => draftMessages(request, quirks), FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body }), onLeave),
     createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat),
     readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat),
     classifyRefusal: classifyMessagesRefusal,

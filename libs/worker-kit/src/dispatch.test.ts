@@ -79,7 +79,7 @@ describe('dispatch', () => {
       state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
     };
     const ordinary = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
-    const adapter: ProviderAdapter = { ...ordinary, compose: (request, secret) => (request.providerModelId === 'unsendable' ? UNSENDABLE : ordinary.compose(request, secret)) };
+    const adapter: ProviderAdapter = { ...ordinary, compose: (request, secret, onLeave) => (request.providerModelId === 'unsendable' ? UNSENDABLE : request.providerModelId === 'waiting' ? new Promise((resolve) => onLeave?.(() => resolve(UNSENDABLE))) : ordinary.compose(request, secret)) };
     upstream = createUpstream(adapter.origin);
     createOn = (time, over) => createDispatcher({
       adapter, upstream, journal, clock: time, log: silentLog,
@@ -164,6 +164,18 @@ describe('dispatch', () => {
       expect(ends.map(({ flags }) => flags)).toEqual([['suspect']]);
       expect([alarmed, lines]).toEqual([0, []]);
     });
+  });
+
+  test('a caller that leaves while its request is put together ends that, and what is not sent is journaled as given up', async () => {
+    const events: DispatchEvent[] = [];
+    const { signal } = new AbortController();
+    await dispatcher.dispatch(requestOf({ providerModelId: 'waiting' }), { requestId: 'chatcmpl-1', traceparent: '', signal, onAbort: (listener) => listener(new Fault('cancelled', 'left')), remainingMs: () => Infinity }, {
+      write: (event) => events.push(event) > 0,
+      drained: () => Promise.resolve(),
+    });
+    expect([events, provider.requests]).toEqual([[], []]);
+    expect(log).toEqual(['start 1 after 0 requests', 'end', 'DELIVERED false']);
+    expect(ends).toMatchObject([{ costNanoUsd: 0n, status: 0 }]);
   });
 
   describe('of prices with steps', () => {

@@ -18,7 +18,7 @@ import type { AttemptEnd, Journal } from './journal.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
-import type { ProviderAdapter } from './provider.js';
+import type { OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
 import { rareWarning } from './rare-warning.js';
 import { endedAttributes, nameSpan } from './span.js';
 import type { Upstream } from './upstream.js';
@@ -44,6 +44,8 @@ export interface DispatchOptions {
   readonly extendHold?: ExtendHold;
 }
 
+/** Of an attempt whose caller left before it was put together: journaled like any that is given up, so that its hold ends. */
+const UNSENT: UpstreamRequest = { path: '/', headers: [], body: Buffer.alloc(0) };
 const NEVER_EXTENDS: ExtendHold = () => Promise.resolve(false);
 
 export interface Dispatcher {
@@ -231,9 +233,15 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       return;
     }
     const { credential } = taken;
-    const composing = adapter.compose(request, credential.secret);
+    let hasLeft = false;
+    const onLeave: OnLeave = (listener) =>
+      call.onAbort(() => {
+        hasLeft = true;
+        listener();
+      });
+    const composing = adapter.compose(request, credential.secret, onLeave);
     const composed = composing instanceof Promise ? await composing : composing;
-    const upstreamRequest = own?.isAtOwnAddress === true && !('class' in composed) ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
+    const upstreamRequest = hasLeft ? UNSENT : own?.isAtOwnAddress === true && !('class' in composed) ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
     if ('class' in upstreamRequest) {
       // It says nothing about the endpoint, so it is not observed.
       metrics.attempt(upstreamRequest.class, 0, 0);

@@ -61,6 +61,29 @@ describe('media loader', () => {
     expect((await Promise.all(composing)).map((body) => (JSON.parse(String(body)) as unknown[]).length)).toEqual([6, 6]);
   });
 
+  test('what waits for a caller that has left is not fetched, and holds nothing', async () => {
+    const answers: ((file: Fetched) => void)[] = [];
+    const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
+    const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    let leave: () => void = () => undefined;
+    const gone = loader.compose('a', () => draft(16), TYPES, String, (listener) => {
+      leave = listener;
+    });
+    const staying = loader.compose('a', () => draft(1), TYPES, String);
+    await settled();
+    leave();
+    expect(await gone).toMatchObject({ class: 'DISCONNECTED', retryable: false });
+    for (let at = 0; at < 7; at += 1) {
+      answers[at]?.(found);
+      await settled();
+    }
+    expect(String(await staying)).toContain('cG5n');
+    expect(answers).toHaveLength(7);
+    // One that left before its turn to wait came.
+    expect(await loader.compose('a', () => draft(1), TYPES, String, (listener) => listener())).toMatchObject({ class: 'DISCONNECTED' });
+    expect(answers).toHaveLength(7);
+  });
+
   test('slow addresses of one account keep no other waiting', async () => {
     const answers: ((file: Fetched) => void)[] = [];
     const asked: string[] = [];

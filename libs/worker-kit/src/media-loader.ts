@@ -3,9 +3,10 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { AllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { createFetchFile, type FetchFile } from '@signalbox/net-guard/fetcher';
-import type { Failure } from '@signalbox/wires/canonical';
+import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { FetchedMedia, Media, MediaKind, MediaReference } from '@signalbox/wires/media';
 import { badInput, Unsendable } from '@signalbox/wires/unsendable';
+import type { OnLeave } from './provider.js';
 
 /** A request as far as it can be put together before its files are here. */
 export interface Draft {
@@ -19,8 +20,11 @@ export interface Draft {
 export type MediaTypes = Readonly<Record<MediaKind, readonly string[]>>;
 
 export interface MediaLoader {
-  /** What `send` makes of the body, or why the request cannot be sent. A promise only where something has to be fetched; `draft` may throw Unsendable. */
-  compose<Sent>(accountId: string, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent): Sent | Failure | Promise<Sent | Failure>;
+  /**
+   * What `send` makes of the body, or why the request cannot be sent. A promise only where something has to be fetched;
+   * `draft` may throw Unsendable. Once its caller has left, what still waits to be fetched is not, and some failure is the answer.
+   */
+  compose<Sent>(accountId: string, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent, onLeave?: OnLeave): Sent | Failure | Promise<Sent | Failure>;
 }
 
 const FILE_BYTES_MAX = 8_388_608;
@@ -32,6 +36,14 @@ const FETCHES_MAX = 8;
 /** Of one account: slow addresses of one client keep no other waiting. */
 const FETCHES_OF_ACCOUNT_MAX = 6;
 const NOTHING: FetchedMedia = new Map();
+/** Nobody hears of it. */
+const left = (): Unsendable => new Unsendable(failure('DISCONNECTED', false));
+
+/** Who waits for a request's files. */
+interface Caller {
+  hasLeft: boolean;
+  readonly leaving: (() => void)[];
+}
 
 function failureOf(error: unknown): Failure {
   if (error instanceof Unsendable) return error.failure;
@@ -52,12 +64,20 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     if (now === 0) fetching.delete(accountId);
     else fetching.set(accountId, now);
   };
-  const turn = (accountId: string): Promise<void> => {
+  const turn = (accountId: string, caller: Caller): Promise<void> => {
+    if (caller.hasLeft) return Promise.reject(left());
     if (total < FETCHES_MAX && fetchesOf(accountId) < FETCHES_OF_ACCOUNT_MAX) {
       count(accountId, 1);
       return Promise.resolve();
     }
-    return new Promise((resolve) => waiting.add({ accountId, go: resolve }));
+    return new Promise((resolve, reject) => {
+      const place = { accountId, go: resolve };
+      waiting.add(place);
+      // It holds the whole request: a line of those whose clients are gone would fill the memory.
+      caller.leaving.push(() => {
+        if (waiting.delete(place)) reject(left());
+      });
+    });
   };
   /** The next is the first in line of the account with the fewest under way. */
   const leave = (accountId: string): void => {
@@ -70,8 +90,8 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     next.go();
   };
 
-  const load = async (accountId: string, { url, kind, param }: MediaReference, mediaTypes: MediaTypes): Promise<Media> => {
-    await turn(accountId);
+  const load = async (accountId: string, { url, kind, param }: MediaReference, mediaTypes: MediaTypes, caller: Caller): Promise<Media> => {
+    await turn(accountId, caller);
     try {
       const file = await fetchFile(url, { bytesMax: FILE_BYTES_MAX, timeoutMs: FETCH_MS, mediaTypes: mediaTypes[kind] });
       if (!file.ok) throw badInput(param, `The URL ${file.refusal.sentence}`);
@@ -81,18 +101,23 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     }
   };
 
-  const loadAll = async (accountId: string, { media }: Draft, mediaTypes: MediaTypes): Promise<FetchedMedia> => {
+  const loadAll = async (accountId: string, { media }: Draft, mediaTypes: MediaTypes, onLeave: OnLeave | undefined): Promise<FetchedMedia> => {
     const tooMany = media[FILES_MAX];
     if (tooMany !== undefined) throw badInput(tooMany.param, `At most ${String(FILES_MAX)} files are fetched for one request.`);
-    return new Map(await Promise.all(media.map(async (reference) => [reference.url, await load(accountId, reference, mediaTypes)] as const)));
+    const caller: Caller = { hasLeft: false, leaving: [] };
+    onLeave?.(() => {
+      caller.hasLeft = true;
+      for (const stop of caller.leaving) stop();
+    });
+    return new Map(await Promise.all(media.map(async (reference) => [reference.url, await load(accountId, reference, mediaTypes, caller)] as const)));
   };
 
   return {
-    compose: (accountId, make, mediaTypes, send) => {
+    compose: (accountId, make, mediaTypes, send, onLeave) => {
       try {
         const draft = make();
         if (draft.media.length === 0) return send(draft.body(NOTHING));
-        return loadAll(accountId, draft, mediaTypes)
+        return loadAll(accountId, draft, mediaTypes, onLeave)
           .then((fetched) => send(draft.body(fetched)))
           .catch(failureOf);
       } catch (error) {

@@ -22,6 +22,9 @@ export interface UpstreamRequest {
 
 export type Composed = UpstreamRequest | Failure;
 
+/** Calls the listener once when nobody waits for the attempt any more. Taken once at most. */
+export type OnLeave = (listener: () => void) => void;
+
 /** A provider's image API. Pure, like the rest of its wire. */
 export interface ImagesWire {
   compose(request: ImagesRequest, secret: Secret | undefined): UpstreamRequest;
@@ -34,8 +37,8 @@ export interface ProviderAdapter {
   readonly provider: string;
   /** Scheme, host and port of the provider. */
   readonly origin: string;
-  /** `secret` is undefined for providers that need none. A failure: this wire cannot carry the request, so nothing is sent or journaled. */
-  compose(request: DispatchRequest__Output, secret: Secret | undefined): Composed | Promise<Composed>;
+  /** `secret` is undefined for providers that need none. A failure: this wire cannot carry the request, so nothing is sent or journaled. What it waits for may end once the caller has left: nothing is sent then, whatever it answers. */
+  compose(request: DispatchRequest__Output, secret: Secret | undefined, onLeave?: OnLeave): Composed | Promise<Composed>;
   createTransducer(request: DispatchRequest__Output): StreamTransducer;
   readAnswer(body: Uint8Array, request: DispatchRequest__Output): AnswerResult;
   classifyRefusal(refusal: { readonly status: number; readonly headers: ResponseHeaders; readonly body: Uint8Array; readonly nowMs: number }): Failure;

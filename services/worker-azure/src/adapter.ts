@@ -59,10 +59,10 @@ export function createAzureAdapter({ baseUrl, apiVersion, deployments, media }: 
   return {
     provider: PROVIDER,
     origin: url.origin,
-    compose: (asked, secret) => {
+    compose: (asked, secret, onLeave) => {
       const request = deployed(asked);
       if (isClaude(request)) {
-        const composed = claude.compose(request, secret);
+        const composed = claude.compose(request, secret, onLeave);
         return composed instanceof Promise ? composed.then(atClaude) : atClaude(composed);
       }
       const place = isUndated ? '' : `/deployments/${encodeURIComponent(request.providerModelId)}`;

@@ -79,8 +79,8 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
   return {
     provider: 'amazon-bedrock',
     origin: url.origin,
-    compose: async (request, secret) => {
-      const body = await media.compose(request.accountId, () => draftConverse(request), FETCHED_TYPES, (bytes) => bytes);
+    compose: async (request, secret, onLeave) => {
+      const body = await media.compose(request.accountId, () => draftConverse(request), FETCHED_TYPES, (bytes) => bytes, onLeave);
       return Buffer.isBuffer(body) ? send(request, secret, body) : body;
     },
     createTransducer: (request) => createConverseTransducer(readingOf(request)),
