@@ -476,6 +476,17 @@ describe('tools that spend', () => {
     expect([answer.raw.filter((text) => text.includes('"images"')).length, answer.said.at(-1), wasted]).toEqual([1, 'cut DISCONNECTED', []]);
   });
 
+  test.each([['CONTEXT_LENGTH', ['acct_1']], ['CONTENT_POLICY', ['acct_1']], ['PROVIDER_ERROR', []]] as const)('a round that answered is waste where what came of it makes the next one fail: %s', async (reason, expected) => {
+    const { answer, fake, wasted, run } = paint({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(events.failed(reason))] });
+    expect((await run()).result).toBe('refused');
+    expect([answer.raw, fake.outcomes.at(-1), wasted]).toEqual([[], 'a#1 DISCARDED', expected]);
+  });
+
+  test('a first round that fails is none: nothing of it was paid for', async () => {
+    const { wasted, run } = paint({ rounds: [(call) => call.play(events.failed('CONTEXT_LENGTH'))] });
+    expect([(await run()).result, wasted]).toEqual(['refused', []]);
+  });
+
   test('a client that leaves while the round is asked that pays for an image is counted as waste', async () => {
     const { fake, answer, wasted, run } = paint({ rounds: [(call) => call.play(...calling(painting())), () => undefined] });
     const running = run();

@@ -1,6 +1,6 @@
 /** The model calls tools of ours: each round is one more dispatch of the request, with what the tools gave (contract, section 9). */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
-import type { End__Output, Outcome } from '@signalbox/contracts/worker';
+import type { End__Output, Failed__Output, Outcome } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
@@ -21,6 +21,9 @@ const IMAGES_MAX = 4;
 const SPENDING_CONTENT_CHARS_MAX = 512;
 /** Its longest form in JSON. */
 const SPENDING_CONTENT = 'x'.repeat(SPENDING_CONTENT_CHARS_MAX * 6);
+
+/** What a provider refuses for what the conversation has become: of tools' results and a client's words. */
+const REQUEST_FAULTS: ReadonlySet<string> = new Set<Failed__Output['class']>(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 
 /** What is behind a round when it is dispatched. */
 export interface RoundStart {
@@ -56,7 +59,7 @@ export interface RoundsOptions {
   readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => Promise<void>;
   /** Makes the request's hold cover a round that is to come. False: the account's limits leave no room for it. */
   readonly hold: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<boolean>;
-  /** Money was spent outside that nobody is charged. */
+  /** Money was spent that nobody is charged: by tools, or for rounds before one that the request itself made fail. */
   readonly onWaste: () => void;
   /** Says of an attempt that answered a round that its outcome will be told later. */
   readonly tend: (provider: string, attempt: number) => void;
@@ -105,6 +108,8 @@ class Rounds {
   private unpaidNanoUsd = 0n;
   /** What they did spend, and a round has paid for. */
   private paidNanoUsd = 0n;
+  /** Rounds that answered are charged to nobody, for what the request has become. */
+  private isWasted = false;
   private imagesLeft = IMAGES_MAX;
   private readonly isHealed: boolean;
   /** JSON was asked for, and words of a round before the last have reached the client. */
@@ -127,7 +132,7 @@ class Rounds {
       return await this.failed(toFault(error));
     } finally {
       this.heartbeat?.cancel();
-      if (this.unpaidNanoUsd > 0n) this.options.onWaste();
+      if (this.unpaidNanoUsd > 0n || this.isWasted) this.options.onWaste();
       this.tending?.cancel();
     }
   }
@@ -338,6 +343,7 @@ class Rounds {
     const { turn: { answer }, tell } = this.options;
     const last = this.before.at(-1);
     if (end.kind === 'refused' && (!this.shown.hasContent || this.shown.route === undefined)) {
+      this.isWasted = this.earlierNanoUsd > 0n && REQUEST_FAULTS.has(last?.failed?.class ?? '');
       await this.discard();
       answer.refuse(end.refusal.kind === 'attempts' ? { kind: 'attempts', attempts: this.before } : end.refusal);
       return { attempts: this.before, result: 'refused' };
