@@ -19,6 +19,15 @@ export interface TakenCredential extends Credential {
   readonly takenAtMs: number;
 }
 
+/** Below it a text holds the same characters by chance. */
+const SECRET_CHARS_MIN = 6;
+
+/** What a provider says to clients, without the credential that it was asked with: one that an operator made up looks like any word. */
+export function withoutSecret(text: string, { secret }: Credential): string {
+  const hidden = secret?.unwrap() ?? '';
+  return hidden.length < SECRET_CHARS_MIN || text === '' ? text : text.replaceAll(hidden, '[redacted]');
+}
+
 export type Taken =
   | { readonly ok: true; readonly credential: TakenCredential }
   /** `isResting`: all that are not benched wait out a 429. */

@@ -354,12 +354,15 @@ describe('dispatch', () => {
     [{ status: 500, body: '<html>oops</html>' }, { class: 'PROVIDER_ERROR', retryable: true, publicMessage: '' }],
     [{ status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' }, { class: 'PROVIDER_ERROR' }],
     [{ status: 400, body: { error: { message: 'bad key sk-abcdef123456 in temperature', param: 'temperature' } } }, { class: 'BAD_REQUEST', publicMessage: 'bad key [redacted] in temperature', publicParam: 'temperature', retryable: false }],
+    [{ status: 400, body: { error: { message: 'house.key-7 may not ask for that' } } }, { class: 'BAD_REQUEST', publicMessage: '[redacted] may not ask for that' }],
     [{ chunks: [sse({ error: { message: 'overloaded', type: 'overloaded_error' } })] }, { class: 'PROVIDER_ERROR', retryable: true }],
     [{ chunks: ['data: {"choi\n\n'] }, { class: 'GARBAGE' }],
     [{ chunks: [sse('[DONE]')] }, { class: 'EMPTY' }],
     [{ chunks: [], cut: true }, { class: 'DISCONNECTED' }],
   ])('classifies a failure before content and books it at 0: %#', async (answer, expected) => {
     provider.enqueue(answer);
+    secrets[0] = 'house.key-7';
+    dispatcher = createOn(systemClock);
     const events = await run(requestOf());
     expect(events.at(-1)?.failed).toMatchObject(expected);
     expect(ends[0]?.costNanoUsd).toBe(0n);

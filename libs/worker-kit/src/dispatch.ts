@@ -11,7 +11,7 @@ import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
 import { BYTES_PER_TOKEN, cardsAt, chargeOf, outputTokensMax, type Cards, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
-import type { CredentialPool, TakenCredential } from './credentials.js';
+import { withoutSecret, type CredentialPool, type TakenCredential } from './credentials.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, Journal } from './journal.js';
@@ -104,8 +104,9 @@ interface PoolState {
   readonly retryAfterMs: number;
 }
 
-function failedMessage(reason: Failure): Failed {
-  return { class: reason.class, status: reason.status, retryAfterMs: reason.retryAfterMs, publicMessage: reason.publicMessage, publicParam: reason.publicParam, retryable: reason.retryable };
+function failedMessage(reason: Failure, credential?: Credential): Failed {
+  const publicMessage = credential === undefined ? reason.publicMessage : withoutSecret(reason.publicMessage, credential);
+  return { class: reason.class, status: reason.status, retryAfterMs: reason.retryAfterMs, publicMessage, publicParam: reason.publicParam, retryable: reason.retryable };
 }
 
 function isFailed(ending: Ending): ending is Ending & { readonly kind: 'failed' } {
@@ -190,8 +191,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     return { otherCredential, retryAfterMs: credentials.waitMs(model) };
   };
 
-  const lastEvents = (request: DispatchRequest__Output, conversation: Conversation, ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined, pool: PoolState | undefined): readonly DispatchEvent[] => {
-    if (ending.kind === 'failed') return [{ failed: { ...failedMessage(ending.failure), ...pool } }];
+  const lastEvents = (request: DispatchRequest__Output, conversation: Conversation, ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined, pool: PoolState | undefined, credential: Credential): readonly DispatchEvent[] => {
+    if (ending.kind === 'failed') return [{ failed: { ...failedMessage(ending.failure, credential), ...pool } }];
     const end: DispatchEvent = {
       end: {
         tokens: charge.tokens,
@@ -200,7 +201,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         source: charge.source,
         flags: charge.flags,
         finishReason,
-        ...(ending.kind === 'stream' && ending.cut !== undefined ? { cut: failedMessage(ending.cut) } : {}),
+        ...(ending.kind === 'stream' && ending.cut !== undefined ? { cut: failedMessage(ending.cut, credential) } : {}),
         cachedKnown: usageKnown?.cachedKnown ?? false,
         reasoningKnown: usageKnown?.reasoningKnown ?? false,
         stoppedBy: conversation.attempt.isStoppedByHold || (request.shortened && finishReason === 'length') ? 'cost_cap' : '',
@@ -343,7 +344,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       });
     }
     if (conversation.isGone || ending.kind === 'abandoned') return;
-    for (const event of lastEvents(request, conversation, ending, charge, finishReason, seen.usage ?? seen.promptUsage, pool)) emit.write(event);
+    for (const event of lastEvents(request, conversation, ending, charge, finishReason, seen.usage ?? seen.promptUsage, pool, credential)) emit.write(event);
   };
 
   return {

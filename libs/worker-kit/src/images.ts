@@ -3,7 +3,7 @@ import type { Failed, GenerateImagesRequest__Output, GenerateImagesResponse } fr
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
-import type { CredentialPool } from './credentials.js';
+import { withoutSecret, type CredentialPool } from './credentials.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
@@ -105,10 +105,10 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
         credentials.refused(credential);
         if (own === undefined) log.warn('The provider refused a credential; it is benched.', { provider: adapter.provider, status });
       } else if (reason.class === 'RATE_LIMITED') credentials.rest(credential, request.providerModelId, reason.retryAfterMs);
-      return reason;
+      return { ...reason, publicMessage: withoutSecret(reason.publicMessage, credential) };
     }
     const answer = adapter.images.readAnswer(body);
-    if (!answer.ok) return answer.failure;
+    if (!answer.ok) return { ...answer.failure, publicMessage: withoutSecret(answer.failure.publicMessage, credential) };
     credentials.succeeded(credential);
     return answer;
   };
