@@ -14,8 +14,8 @@ export interface MessageFacts {
   readonly mediaParts: number;
   /** What names a conversation: the ends of the system messages and of the first user turn. */
   readonly opening: string;
-  /** An answer of image-gen came back with its images. */
-  readonly hasMadeImages: boolean;
+  /** A message holds what no provider is to get: images of image-gen that came back, or null for a field that hosts want left out. */
+  readonly hasUnsendable: boolean;
   /** Names of the tools that assistant messages called; undefined = none. */
   readonly calledTools: ReadonlySet<string> | undefined;
 }
@@ -36,7 +36,7 @@ interface Findings {
   inlineMediaChars: number;
   mediaParts: number;
   opening: string;
-  hasMadeImages: boolean;
+  hasUnsendable: boolean;
   calledTools: Set<string> | undefined;
   /** Ids of the tool calls so far; made for the first one. */
   calls: Set<string> | undefined;
@@ -46,7 +46,7 @@ interface Findings {
 export function checkMessages(value: unknown): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasMadeImages: false, calledTools: undefined, calls: undefined };
+  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasUnsendable: false, calledTools: undefined, calls: undefined };
   let hasUser = false;
   for (let index = 0; index < messages.length; index += 1) {
     const item = messages[index];
@@ -67,18 +67,19 @@ function plainRole(item: unknown): Role | undefined {
   return role === 'assistant' && !Object.hasOwn(item, 'tool_calls') && !Object.hasOwn(item, 'function_call') && !Object.hasOwn(item, 'refusal') && !Object.hasOwn(item, 'images') ? role : undefined;
 }
 
-/** Messages, as JSON text, without images that were made for the user: models take none in an assistant's message, and they would count as prompt. */
-export function withoutMadeImages(messages: unknown): Buffer {
+/**
+ * Messages, as JSON text, without images that were made for the user (models take none in an assistant's message, and they
+ * would count as prompt) and without nulls, content apart: to clients null is absent, to hosts it is a wrong type.
+ */
+export function sendableMessages(messages: unknown): Buffer {
   const list = Array.isArray(messages) ? (messages as readonly unknown[]) : [];
-  return Buffer.from(
-    JSON.stringify(
-      list.map((message) => {
-        if (!isObject(message) || own(message, 'role') !== 'assistant' || !Array.isArray(own(message, 'images'))) return message;
-        const { images: _images, ...rest } = message;
-        return rest;
-      }),
-    ),
-  );
+  return Buffer.from(JSON.stringify(list.map((message) => (isObject(message) ? sendable(message) : message))));
+}
+
+function sendable(message: JsonObject): JsonObject {
+  const isAssistant = own(message, 'role') === 'assistant';
+  const kept = Object.entries(message).filter(([name, value]) => (name === 'content' || value !== null) && !(isAssistant && name === 'images' && Array.isArray(value)));
+  return Object.fromEntries(kept);
 }
 
 function openingText(content: unknown): string {
@@ -101,6 +102,7 @@ function checkMessage(item: unknown, param: string, found: Findings): Role {
   const message = asObject(item, param);
   const role = asOneOf(required(own(message, 'role'), `${param}.role`), `${param}.role`, ROLES);
   checkOptionalString(message, 'name', param);
+  if (own(message, 'name') === null || own(message, 'tool_calls') === null) found.hasUnsendable = true;
   checkContent(message, role, param, found);
   return role;
 }
@@ -202,7 +204,7 @@ function checkFile(file: JsonObject, param: string, found: Findings): void {
 
 function checkAssistant(message: JsonObject, param: string, found: Findings): void {
   checkOptionalString(message, 'refusal', param);
-  if (Array.isArray(own(message, 'images'))) found.hasMadeImages = true;
+  if (Array.isArray(own(message, 'images'))) found.hasUnsendable = true;
   const toolCalls = own(message, 'tool_calls');
   let callCount = 0;
   if (!isAbsent(toolCalls)) {

@@ -53,6 +53,13 @@ describe('chat request', () => {
     expect(requestOf(Object.fromEntries(names.map((name) => [name, null]))).fields.map(({ name }) => name)).toEqual(['messages']);
   });
 
+  test('leaves nulls out of messages that hosts would refuse for them, and content as it is', () => {
+    const dumped = { refusal: null, annotations: [], audio: null, function_call: null, tool_calls: null };
+    const messages = [{ role: 'user', content: 'Hi', name: null }, { role: 'assistant', content: 'a', ...dumped }, { role: 'assistant', content: null, refusal: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'r' }];
+    const [sent] = requestOf({ messages }).fields;
+    expect(JSON.parse(sent?.value.toString() ?? '')).toEqual([{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'a', annotations: [] }, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'r' }]);
+  });
+
   test('forwards the bytes as they were sent, and never what steers the gateway', () => {
     const body = Buffer.from('{"model":"m", "messages" : [ {"role":"user","content":"é"} ],"temperature":1.0,"max_tokens":5,"stream":true,"foo":1,"zdr":true}');
     const result = readChatRequest(body, 'A');

@@ -7,7 +7,7 @@ import { apiError, type ApiError } from '../../wire/errors.js';
 import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
 import { isAutoModelId } from '../../wire/models.js';
 import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
-import { checkMessages, withoutMadeImages, type MessageFacts } from './messages.js';
+import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readPrivacy, readProvider, readQuantization, unknownPreferences } from './preferences.js';
 import { promptWindow } from './prompt-window.js';
 
@@ -140,7 +140,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   const messages = checkMessages(own(ours, 'messages'));
   const tools = own(ours, 'tools');
   const hasTools = Array.isArray(tools) && tools.length > 0;
-  const { fields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools, messages.hasMadeImages ? withoutMadeImages(own(ours, 'messages')) : undefined);
+  const { fields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools, messages.hasUnsendable ? sendableMessages(own(ours, 'messages')) : undefined);
   const { stream, includeUsage } = readStream(ours);
   const maxTokens = readMaxTokens(ours);
   if (maxTokens !== undefined) params.push('max_tokens');
