@@ -5,10 +5,13 @@ export const SSE_EVENT_BYTES_MAX = 8_388_608;
 /** Lines that one event's data may be spread over. */
 const DATA_LINES_MAX = 1_024;
 
+const TAB = 9;
 const LF = 10;
 const CR = 13;
 const COLON = 58;
 const SPACE = 32;
+const OPEN_ARRAY = 91;
+const OPEN_OBJECT = 123;
 
 /** An event's data: `bytes` from `from` up to `to`, which stay as they are. */
 export type OnData = (bytes: Buffer, from: number, to: number) => void;
@@ -16,11 +19,21 @@ export type OnData = (bytes: Buffer, from: number, to: number) => void;
 export interface SseParser {
   /** Calls `onData` for each whole event, in order. False when a line or event is beyond the limit: feed no more. */
   push(bytes: Uint8Array): boolean;
-  /** Hands over an event whose closing blank line never came. */
+  /** Hands over an event whose closing blank line never came, or a body that was no stream. */
   close(): boolean;
 }
 
-/** LF and CRLF end lines; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF. */
+/** Where the first byte that is no blank stands in `bytes`; its length when there is none. */
+function firstWord(bytes: Buffer): number {
+  let at = 0;
+  for (let byte = bytes[at]; byte === SPACE || byte === LF || byte === CR || byte === TAB; byte = bytes[at]) at += 1;
+  return at;
+}
+
+/**
+ * LF and CRLF end lines; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF.
+ * A body that begins with a bracket is JSON in the place of a stream, an error as a rule: it comes as one event.
+ */
 export function createSseParser(onData: OnData): SseParser {
   let pieces: Buffer[] = [];
   let pieceBytes = 0;
@@ -29,6 +42,8 @@ export function createSseParser(onData: OnData): SseParser {
   let dataTo = 0;
   let dataLines = 0;
   let atStart = true;
+  /** undefined while only blanks came. */
+  let isJson: boolean | undefined;
 
   const dispatch = (): void => {
     if (data === undefined) return;
@@ -83,6 +98,11 @@ export function createSseParser(onData: OnData): SseParser {
   return {
     push: (raw) => {
       const bytes = Buffer.isBuffer(raw) ? raw : Buffer.from(raw.buffer, raw.byteOffset, raw.length);
+      if (isJson === undefined) {
+        const first = bytes[firstWord(bytes)];
+        if (first !== undefined) isJson = first === OPEN_OBJECT || first === OPEN_ARRAY;
+      }
+      if (isJson === true) return keep(bytes);
       let from = 0;
       for (;;) {
         const end = bytes.indexOf(LF, from);
@@ -94,6 +114,11 @@ export function createSseParser(onData: OnData): SseParser {
       }
     },
     close: () => {
+      if (isJson === true) {
+        const body = Buffer.concat(pieces);
+        onData(body, 0, body.length);
+        return true;
+      }
       if (pieceBytes > 0 && !joined(Buffer.alloc(0))) return false;
       dispatch();
       return true;
