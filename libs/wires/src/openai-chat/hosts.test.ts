@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import type { StreamEvent, StreamSummary } from '../canonical.js';
-import { everySplit } from '../testing/replay.js';
+import { everySplit, replay } from '../testing/replay.js';
 import { readChatAnswer } from './response.js';
 import { createChatTransducer } from './stream.js';
 
@@ -95,5 +95,21 @@ describe('streams as hosts write them', () => {
 
   test('openrouter tells in mid-stream that the host behind it failed', () => {
     expect(told([fixture('openrouter-cut')])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR', publicMessage: '' } } });
+  });
+
+  test.each<[string, object, readonly (readonly [string, string])[] | undefined]>([
+    ['perplexity: addresses, and titles of them', { citations: ['https://a.example', 'https://b.example'], search_results: [{ title: 'B', url: 'https://b.example', date: null }] }, [['https://a.example', ''], ['https://b.example', 'B']]],
+    ['perplexity: results alone', { search_results: [{ title: 'A', url: 'https://a.example' }] }, [['https://a.example', 'A']]],
+    ['xai: nothing looked up', { citations: [] }, undefined],
+    ['a host’s own kind', { citations: [{ source: 1 }] }, undefined],
+  ])('sources beside an answer are its annotations: %s', (_name, beside, expected) => {
+    const annotations = expected?.map(([url, title]) => ({ type: 'url_citation', url_citation: { url, title, start_index: 0, end_index: 0 } }));
+    const frame = (choice: object): Buffer => Buffer.from(`data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, ...choice }], ...beside })}\n\n`);
+    const { events } = replay(() => createChatTransducer('seed'), [frame({ delta: { role: 'assistant', content: 'So [1]' } }), frame({ delta: { content: '.' }, finish_reason: 'stop' })]);
+    const told = events.flatMap((event) => (event.type === 'chunk' ? event.choices.map(({ delta }) => (delta as { annotations?: unknown }).annotations) : [])).filter((one) => one !== undefined);
+    expect(told).toEqual(annotations === undefined ? [] : [annotations]);
+    const body = Buffer.from(JSON.stringify({ id: 'x', choices: [{ index: 0, message: { role: 'assistant', content: 'So [1].' }, finish_reason: 'stop' }], ...beside }));
+    const whole = readChatAnswer(body, 'seed');
+    expect(JSON.parse(String(whole.ok && Buffer.from(whole.answer.choices)))).toMatchObject([{ message: annotations === undefined ? { content: 'So [1].' } : { content: 'So [1].', annotations } }]);
   });
 });

@@ -6,6 +6,7 @@ import { classifyErrorFrame, errorIn } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
 import { argumentsText, keptFields, readContent, textBytes, thoughtBytes } from './message.js';
 import { readPlainAnswer } from './plain-answer.js';
+import { sourcesOf } from './sources.js';
 import { readUsage } from './usage.js';
 
 interface ReadChoice {
@@ -35,14 +36,15 @@ function readToolCalls(raw: unknown, seed: string): object[] {
   return calls;
 }
 
-function readChoice(raw: JsonObject, position: number, seed: string): ReadChoice {
+function readChoice(raw: JsonObject, position: number, seed: string, sources: readonly JsonObject[] | undefined): ReadChoice {
   const message = isObject(raw['message']) ? raw['message'] : {};
   const { content, reasoning } = readContent(message['content']);
   const toolCalls = readToolCalls(message['tool_calls'], seed);
   const kept = keptFields(message);
   const isSaidElsewhere = toolCalls.length > 0 || INSTEAD_OF_CONTENT.some((name) => kept[name] !== undefined);
   const told = toolCalls.length > 0 && content === '' ? null : (content ?? (isSaidElsewhere ? null : ''));
-  const fields = { content: told, refusal: null, ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...kept };
+  const isAnnotated = Array.isArray(kept['annotations']) && kept['annotations'].length > 0;
+  const fields = { content: told, refusal: null, ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...kept, ...(sources === undefined || position > 0 || isAnnotated ? {} : { annotations: sources }) };
   const finishReason = mapFinishReason(typeof raw['finish_reason'] === 'string' ? raw['finish_reason'] : 'stop', toolCalls.length > 0);
   return {
     canonical: {
@@ -94,10 +96,12 @@ function readBody(bytes: Uint8Array, seed: string): AnswerResult {
   const usage = readUsage(fields['usage']);
   const error = errorIn(fields);
   if (error !== undefined) return { ok: false, failure: classifyErrorFrame(error), usage };
-  if (plain !== undefined) return answerOf(fields, usage, plain);
-  const choices = Array.isArray(fields['choices']) ? (fields['choices'] as readonly unknown[]).filter(isObject) : [];
+  const sources = sourcesOf(fields);
+  if (plain !== undefined && sources === undefined) return answerOf(fields, usage, plain);
+  const told = plain === undefined ? fields : (parse(body) ?? fields);
+  const choices = Array.isArray(told['choices']) ? (told['choices'] as readonly unknown[]).filter(isObject) : [];
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
-  const read = choices.map((choice, position) => readChoice(choice, position, seed));
+  const read = choices.map((choice, position) => readChoice(choice, position, seed, sources));
   if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
   return answerOf(fields, usage, {
     choices: Buffer.from(JSON.stringify(read.map((choice) => choice.canonical))),

@@ -7,6 +7,7 @@ import { classifyErrorFrame, errorIn } from './errors.js';
 import { isFinishReason, mapFinishReason } from './finish-reason.js';
 import { decodedBytes } from './json-text.js';
 import { keptFields, readContent, textBytes, thoughtBytes } from './message.js';
+import { sourcesOf } from './sources.js';
 import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js';
 import { readUsage } from './usage.js';
 
@@ -52,6 +53,9 @@ class ChatTransducer implements StreamTransducer {
   private hasOddFrame = false;
   /** A choice went on after its finish: the host's word that one is over does not say so. */
   private isFinishEarly = false;
+  /** Told at the end: each chunk names those so far. */
+  private sources: readonly JsonObject[] | undefined;
+  private hasAnnotations = false;
   /** Bytes of output when usage was last told: while more follows it is not final. */
   private usageAtBytes = Infinity;
   /** Of the newest chunk that the pattern recognised, and the choice it belongs to. */
@@ -101,7 +105,8 @@ class ChatTransducer implements StreamTransducer {
       choice.hasRole = true;
       choice.isClosed = true;
       this.finishChoice(index, choice, reason);
-      closing.push({ index, delta: { ...head, ...(calls.length > 0 ? { tool_calls: calls } : {}) }, logprobs: null, finish_reason: reason });
+      const sources = index === 0 && !this.hasAnnotations ? this.sources : undefined;
+      closing.push({ index, delta: { ...head, ...(sources === undefined ? {} : { annotations: sources }), ...(calls.length > 0 ? { tool_calls: calls } : {}) }, logprobs: null, finish_reason: reason });
     }
     if (closing.length === 0) return undefined;
     this.told.isFinished = true;
@@ -252,6 +257,7 @@ class ChatTransducer implements StreamTransducer {
       return;
     }
     if (!Array.isArray(frame['choices']) && !isObject(usage)) this.hasOddFrame = true;
+    this.sources = sourcesOf(frame) ?? this.sources;
     const mapped = raw.map((choice, position) => this.mapChoice(choice, position)).filter((choice) => choice !== undefined);
     // Usage told with the last of the output is final.
     if (read !== undefined) this.usageAtBytes = told.outputBytes;
@@ -272,6 +278,7 @@ class ChatTransducer implements StreamTransducer {
     const { content, reasoning } = readContent(source['content']);
     const toolCalls = this.mapCalls(index, choice, source['tool_calls']);
     const told: Record<string, unknown> = { ...(content === undefined || content === null ? {} : { content }), ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...keptFields(source) };
+    this.hasAnnotations ||= Array.isArray(told['annotations']) && told['annotations'].length > 0;
     const isFirst = !choice.hasRole;
     const thoughts = thoughtBytes(told);
     const bytes = textBytes(told) + thoughts + toolCalls.reduce<number>((sum, call) => sum + Buffer.byteLength(JSON.stringify('function' in call ? call.function : '')), 0);
