@@ -11,7 +11,7 @@ import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
 import { BYTES_PER_TOKEN, cardsAt, chargeOf, outputTokensMax, type Cards, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
-import { withoutSecret, type CredentialPool, type TakenCredential } from './credentials.js';
+import { withoutSecret, type Credential, type CredentialPool, type TakenCredential } from './credentials.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, Journal } from './journal.js';
