@@ -119,6 +119,9 @@ describe('a bad catalog', () => {
     ['a price that is not a number', '"input":0.15,"output":0.6', '"input":NaN,"output":0.6'],
     ['no price at all', '"input":0.15,"output":0.6', '"input":null,"output":0.6'],
     ['a price finer than a nano-dollar', '"input":0.15,"output":0.6', '"input":1e-12,"output":0.6'],
+    ['a price that no model has', '"input":0.15,"output":0.6', '"input":1e9,"output":0.6'],
+    ['two prices from the same length of prompts on', '"long_context_tiers":[', '"long_context_tiers":[{"min_context_tokens":272000,"input":1,"output":2},'],
+    ['a model called auto', '"aliases":["gpt-6-sol"]', '"aliases":["auto"]'],
     ['an unknown provider', '"provider":"openai"', '"provider":"nobody"'],
     ['an alias of two models', '"aliases":["gpt-6-sol"]', '"aliases":["gpt-4o-mini"]'],
   ])('with %s is refused and the good one stays', async (_what, from, to) => {

@@ -4,6 +4,7 @@ import { asPrice, usdNumberToNano, type NanoUsdPerMillionTokens } from '@signalb
 import type { PriceStep } from '@signalbox/kernel/tokens';
 import { abilitiesOf, type Scores } from '@signalbox/router-core/ability';
 import { indexNames, namedCard, QUANTIZATION_BITS, type Capabilities, type Catalog, type Endpoint, type Model } from '@signalbox/router-core/catalog';
+import { isAuto } from '@signalbox/router-core/request';
 import type { CatalogRows, EndpointRow, ModelRow, ProviderRow } from './schema.js';
 import { unsupportedParams } from './tuning-params.js';
 
@@ -208,6 +209,7 @@ function problemsOf(rows: CatalogRows): string[] {
   if (providers.size !== rows.providers.length) problems.push('A provider stands twice.');
   for (const model of rows.models) {
     for (const name of new Set([model.id, ...model.aliases])) {
+      if (isAuto(name)) problems.push(`${model.id}: the name ${name} leaves the choice of a model to routing.`);
       if (names.has(name)) problems.push(`${model.id}: the name ${name} is taken by ${names.get(name) ?? ''}.`);
       names.set(name, model.id);
     }
@@ -217,6 +219,8 @@ function problemsOf(rows: CatalogRows): string[] {
       if (!providers.has(endpoint.provider)) problems.push(`${endpoint.id}: unknown provider ${endpoint.provider}.`);
       const { input, output } = endpoint.pricing;
       if (endpoint.status === 'active' && (typeof input !== 'number' || typeof output !== 'number')) problems.push(`${endpoint.id}: an active endpoint needs prices of input and output.`);
+      const tiers = (endpoint.pricing.long_context_tiers ?? []).map((tier) => tier.min_context_tokens);
+      if (new Set(tiers).size < tiers.length) problems.push(`${endpoint.id}: two prices begin at the same length of prompts.`);
       try {
         pricesOf(endpoint);
       } catch {

@@ -1,8 +1,10 @@
 /** Shape of the catalog's files. Fields that routing does not read are let through. */
 import { z } from 'zod';
 
+/** As dear as no model is: beyond it a price is a slip of the pen, and costs would leave 64 bits. */
+const PRICE_USD_MAX = 1_000_000;
 /** USD per 1M tokens: finite and never negative. Null or absent = unknown. */
-const price = z.number().nonnegative().nullish();
+const price = z.number().nonnegative().max(PRICE_USD_MAX).nullish();
 const flag = z.boolean().nullish();
 const tokens = z.number().int().positive().nullish();
 const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/).nullish();
