@@ -11,8 +11,18 @@ test('cuts what runs with a key, and neither what has ended nor what others run'
   leaveFirst();
   expect([running.cut('key_a'), running.cut('key_none'), cuts]).toEqual([1, 0, ['second']]);
   leaveSecond();
-  enter('key_a', 'fourth');
+  const leaveFourth = enter('key_c', 'fourth');
+  leaveFourth();
+  enter('key_c', 'fifth');
   // The end of a request that was counted before does not end another's entry.
-  leaveSecond();
-  expect([running.cut('key_a'), cuts]).toEqual([1, ['second', 'fourth']]);
+  leaveFourth();
+  expect([running.cut('key_c'), cuts]).toEqual([1, ['second', 'fifth']]);
+});
+
+test('cuts a request that comes when its key was cut already, and none of another key', () => {
+  const running = createRunningRequests();
+  const cuts: string[] = [];
+  running.cut('key_a');
+  for (const keyId of ['key_a', 'key_b', 'key_a']) running.enter(keyId, () => void cuts.push(keyId))();
+  expect(cuts).toEqual(['key_a', 'key_a']);
 });
