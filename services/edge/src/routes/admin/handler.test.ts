@@ -42,6 +42,10 @@ describe('the operator’s door', () => {
 
   test.each([
     ['an empty list of scopes', 'POST', '/admin/keys', '{"account_id":"acct_1","name":"n","scopes":[]}', 400, /^scopes: /],
+    ['a field that is not known', 'PATCH', '/admin/accounts/acct_1', '{"suspended":true}', 400, /^body: Unrecognized key: "suspended"/],
+    ['a compromised key that is not said to be one', 'DELETE', '/admin/keys/key_1?compromised=1', undefined, 400, /compromised/],
+    ['a switch that is misspelt', 'DELETE', '/admin/keys/key_1?compromized=true', undefined, 400, /compromised/],
+    ['a switch that is given twice', 'DELETE', '/admin/keys/key_1?compromised=true&compromised=true', undefined, 400, /compromised/],
     ['a NUL in a body', 'POST', '/admin/accounts', '{"name":"a\\u0000","tier":"team"}', 400, /NUL/],
     ['half a surrogate pair in a body', 'PATCH', '/admin/accounts/acct_1', '{"baseline_model":"\\ud800"}', 400, /surrogate/],
     ['a NUL in a path', 'GET', '/admin/accounts/%00', undefined, 400, /NUL/],

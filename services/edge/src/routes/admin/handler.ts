@@ -125,6 +125,9 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
     else refuse(response, 400, page.problem);
   });
   app.delete('/admin/keys/:id', async (request, response) => {
+    // Misspelt, it would leave running what is to end.
+    const other = Object.entries(request.query).find(([name, value]) => name !== 'compromised' || (value !== 'true' && value !== 'false'));
+    if (other !== undefined) return refuse(response, 400, 'Only compromised may be given, as true or false.');
     const found = await accounts.unary<object, KeyAnswer__Output>('RevokeKey', { ref: { accountId: '', keyId: id(request) }, compromised: text(request, 'compromised') === 'true' }, options);
     if (found.key === null) refuse(response, 404, 'No such key.');
     else send(response, { key: keyBody(found.key) });
@@ -227,7 +230,7 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
   app.use((_request: Request, response: Response) => refuse(response, 404, 'No such command.'));
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) next(error);
-    else if (error instanceof z.ZodError) refuse(response, 400, error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}.`).join(' '));
+    else if (error instanceof z.ZodError) refuse(response, 400, error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}.`).join(' '));
     else if (error instanceof SyntaxError) refuse(response, 400, 'The body is not JSON.');
     else if (isRefusedBody(error)) refuse(response, error.status, error.status === 413 ? 'The body is too large.' : 'The body cannot be read.');
     else {
