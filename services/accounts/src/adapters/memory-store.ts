@@ -1,6 +1,6 @@
 /** The store in this process: for tests and simulations. */
 import type { AccountStore, Change } from '../domain/ports.js';
-import type { AccountRecord, KeyRecord, ProviderKeyRecord, SealedProviderKey, SecretRecord } from '../domain/records.js';
+import { keyStatus, type AccountRecord, type KeyRecord, type ProviderKeyRecord, type SealedProviderKey, type SecretRecord } from '../domain/records.js';
 import { createMemoryChangeLog, type MemoryChangeLog } from './memory-change-log.js';
 
 function newestFirst<Row extends { readonly id: string }>(rows: readonly Row[], limit: number, afterId: string | undefined): readonly Row[] {
@@ -56,7 +56,11 @@ export function createMemoryStore(log: MemoryChangeLog = createMemoryChangeLog()
       const account = key === undefined ? undefined : accounts.get(key.accountId);
       return secret === undefined || key === undefined || account === undefined ? undefined : { secret, key, account, providerKeys: [...providerKeys.values()].filter((row) => row.accountId === account.id).map(publicPart) };
     },
-    listKeys: async (accountId, { limit, afterId }) => newestFirst([...keys.values()].filter((key) => accountId === '' || key.accountId === accountId), limit, afterId),
+    listKeys: async (accountId, { limit, afterId }, { nowSeconds, revokedSince, status }) => {
+      const isListed = (key: KeyRecord): boolean => (accountId === '' || key.accountId === accountId) && (key.revokedAt === null || key.revokedAt > revokedSince) && (status === undefined || keyStatus(key, nowSeconds) === status);
+      // What the page comes after need not be listed itself.
+      return newestFirst([...keys.values()], keys.size, afterId).filter(isListed).slice(0, limit);
+    },
     updateKey: async (id, edit, told) => change(keys, id, edit, told),
     rotateKey: async (id, edit, secret, othersValidUntil, told) => {
       const before = keys.get(id);

@@ -91,6 +91,18 @@ export const MIGRATIONS: readonly Migration[] = [
       await sql`insert into change (seq, key_id, account_id, reason) values (0, '', '', '')`.execute(transaction);
     },
   },
+  {
+    name: '0006_ended_keys',
+    up: async (transaction) => {
+      // Keys and secrets that have ended are kept, and may be many: neither a new key, nor a list, nor a rotation may read them all.
+      // A column of its own, since the planner knows how few live keys there are only of columns.
+      await sql`alter table api_key add column lives_until bigint generated always as (case when revoked_at is null then coalesce(expires_at, 9223372036854775807) else 0 end) stored`.execute(transaction);
+      await sql`create index api_key_live on api_key (account_id, lives_until)`.execute(transaction);
+      await sql`create index api_key_revoked on api_key (account_id, revoked_at) where revoked_at is not null`.execute(transaction);
+      await sql`create index api_key_secret_end on api_key_secret (key_id, valid_until)`.execute(transaction);
+      await sql`drop index api_key_secret_key`.execute(transaction);
+    },
+  },
 ];
 
 export const SCHEMA: SchemaPlan = { schema: 'accounts', migrations: MIGRATIONS };

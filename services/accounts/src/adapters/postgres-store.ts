@@ -1,7 +1,7 @@
 /** The store in Postgres, schema `accounts`. Changes are made under the row's lock. */
-import type { AccountStore } from '../domain/ports.js';
+import type { AccountStore, ListedKeys } from '../domain/ports.js';
 import type { KeyRecord, SecretRecord } from '../domain/records.js';
-import { sql, type Kysely, type Transaction } from 'kysely';
+import { sql, type Kysely, type RawBuilder, type Transaction } from 'kysely';
 import { writeChange } from './postgres-change-log.js';
 import {
   accountFromRow, accountSettings, keyFromRow, limitsText, providerKeyFromRow, providerKeysFromJson, sealedFromRow, secretFromRow, type AccountRow, type AccountsSchema, type KeyRow, type ProviderKeyRow, type SealedRow, type SecretRow,
@@ -30,6 +30,26 @@ async function changeKey(transaction: Transaction<AccountsSchema>, id: string, e
       is_disabled = ${after.isDisabled}, grace_ends_at = ${after.graceEndsAt}, limits = ${limitsText(after.limits)}::jsonb where id = ${id}`.execute(transaction);
   }
   return { before, after };
+}
+
+/** As `keyStatus`; those that are neither revoked nor expired are few, and an index finds them. */
+function hasStatus({ nowSeconds, revokedSince, status }: ListedKeys): RawBuilder<unknown> {
+  const lives = sql`lives_until > ${nowSeconds}`;
+  const isRotating = sql`coalesce(grace_ends_at > ${nowSeconds}, false)`;
+  switch (status) {
+    case undefined:
+      return sql`(revoked_at is null or revoked_at > ${revokedSince})`;
+    case 'revoked':
+      return sql`revoked_at > ${revokedSince}`;
+    case 'expired':
+      return sql`revoked_at is null and expires_at <= ${nowSeconds}`;
+    case 'disabled':
+      return sql`${lives} and is_disabled`;
+    case 'rotating':
+      return sql`${lives} and not is_disabled and ${isRotating}`;
+    case 'active':
+      return sql`${lives} and not is_disabled and not ${isRotating}`;
+  }
 }
 
 export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
@@ -66,7 +86,7 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       inTransaction(async (transaction) => {
         // Under the account's lock: keys made at once are counted one after the other.
         await sql`select id from accounts.account where id = ${key.accountId} for update`.execute(transaction);
-        const { rows } = await sql<{ readonly lives: boolean }>`select true as lives from accounts.api_key where account_id = ${key.accountId} and revoked_at is null and (expires_at is null or expires_at > ${key.createdAt}) limit ${keysMax}`.execute(transaction);
+        const { rows } = await sql<{ readonly lives: boolean }>`select true as lives from accounts.api_key where account_id = ${key.accountId} and lives_until > ${key.createdAt} limit ${keysMax}`.execute(transaction);
         if (rows.length >= keysMax) return false;
         await insertKeyRows(transaction, key, secret);
         return true;
@@ -83,10 +103,10 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       const [row] = rows;
       return row === undefined ? undefined : { secret: secretFromRow(row), key: keyFromRow(row), account: accountFromRow({ id: row.account_id, settings: row.settings }), providerKeys: providerKeysFromJson(row.provider_keys) };
     },
-    listKeys: async (accountId, { limit, afterId }) => {
+    listKeys: async (accountId, { limit, afterId }, listed) => {
       const inAccount = accountId === '' ? sql`true` : sql`account_id = ${accountId}`;
       const older = afterId === undefined ? sql`true` : sql`seq < (select seq from accounts.api_key where id = ${afterId})`;
-      const { rows } = await sql<KeyRow>`select * from accounts.api_key where ${inAccount} and ${older} order by seq desc limit ${limit}`.execute(db);
+      const { rows } = await sql<KeyRow>`select * from accounts.api_key where ${inAccount} and ${older} and ${hasStatus(listed)} order by seq desc limit ${limit}`.execute(db);
       return rows.map(keyFromRow);
     },
     updateKey: (id, edit, told) =>
@@ -100,7 +120,7 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       inTransaction(async (transaction) => {
         const changed = await changeKey(transaction, id, edit);
         if (changed === undefined || changed.after === changed.before) return changed?.after;
-        await sql`update accounts.api_key_secret set valid_until = least(coalesce(valid_until, ${othersValidUntil}::bigint), ${othersValidUntil}::bigint) where key_id = ${id}`.execute(transaction);
+        await sql`update accounts.api_key_secret set valid_until = ${othersValidUntil} where key_id = ${id} and (valid_until is null or valid_until > ${othersValidUntil})`.execute(transaction);
         await insertSecret(transaction, secret);
         await writeChange(transaction, told(changed.after));
         return changed.after;

@@ -7,7 +7,7 @@ import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { randomUUID } from 'node:crypto';
 import { NO_LIMITS, newKeyRecord } from '../domain/keys.js';
 import type { AccountStore, Change } from '../domain/ports.js';
-import type { AccountRecord, ProviderKeyRecord } from '../domain/records.js';
+import { KEY_STATUSES, keyStatus, type AccountRecord, type KeyRecord, type ProviderKeyRecord } from '../domain/records.js';
 import { createMemoryStore } from './memory-store.js';
 import { MIGRATIONS } from './migrations.js';
 import { createPostgresStore } from './postgres-store.js';
@@ -35,6 +35,7 @@ const ACCOUNT: AccountRecord = {
 };
 
 const NOTHING = (): undefined => undefined;
+const ALL = { nowSeconds: 5, revokedSince: 0 };
 const TOLD: Change = { keyId: '', accountId: 'acct_1', reason: 'updated' };
 
 describe.each(stores)('account store in %s', (_name, open) => {
@@ -52,7 +53,7 @@ describe.each(stores)('account store in %s', (_name, open) => {
     expect((await store.findSecret(fresh))?.secret.validUntil).toBeNull();
     await store.touchKeys([{ keyId: key.id, usedAt: 9 }, { keyId: 'key_unknown', usedAt: 9 }]);
     await store.touchKeys([{ keyId: key.id, usedAt: 8 }]);
-    expect(await store.listKeys(account.id, { limit: 5 })).toEqual([{ ...key, graceEndsAt: 20, lastUsedAt: 9 }]);
+    expect(await store.listKeys(account.id, { limit: 5 }, ALL)).toEqual([{ ...key, graceEndsAt: 20, lastUsedAt: 9 }]);
     expect(await store.updateAccount(account.id, (current) => ({ ...current, suspended: true }), NOTHING)).toMatchObject({ suspended: true });
     expect(await store.updateKey('key_unknown', (current) => current, NOTHING)).toBeUndefined();
     expect((await store.listAccounts({ limit: 1 }))[0]).toEqual({ ...account, suspended: true });
@@ -68,8 +69,38 @@ describe.each(stores)('account store in %s', (_name, open) => {
     };
     expect((await Promise.all([insert(null), insert(10), insert(null)])).filter(Boolean)).toHaveLength(2);
     expect(await insert(null)).toBe(false);
-    for (const { id, expiresAt } of await store.listKeys(account.id, { limit: 5 })) if (expiresAt === null) await store.updateKey(id, (key) => ({ ...key, revokedAt: 6 }), NOTHING);
+    for (const { id, expiresAt } of await store.listKeys(account.id, { limit: 5 }, ALL)) if (expiresAt === null) await store.updateKey(id, (key) => ({ ...key, revokedAt: 6 }), NOTHING);
     expect([await insert(null, 10), await insert(null, 10), await insert(null, 10)]).toEqual([true, true, false]);
+  });
+
+  test('lists keys by their state, page by page, and none that was revoked long ago', async () => {
+    const store = await open();
+    const account: AccountRecord = { ...ACCOUNT, id: `acct_${randomUUID()}` };
+    await store.insertAccount(account);
+    const [now, revokedSince] = [100, 50];
+    const moments = [null, now - 1, now, now + 1] as const;
+    const keys: KeyRecord[] = [];
+    for (const revokedAt of [null, revokedSince, revokedSince + 1])
+      for (const expiresAt of moments)
+        for (const graceEndsAt of moments)
+          for (const isDisabled of [false, true])
+            keys.unshift({ ...newKeyRecord({ id: `key_${randomUUID()}`, accountId: account.id, name: 'k', prefix: 'p', scopes: [], createdAt: 5, expiresAt, limits: NO_LIMITS }), revokedAt, graceEndsAt, isDisabled });
+    for (const key of [...keys].reverse()) expect(await store.insertKey(key, { digest: Buffer.from(randomUUID()), pepperId: 'x', keyId: key.id, validUntil: null }, 1_000)).toBe(true);
+    for (const status of [undefined, ...KEY_STATUSES]) {
+      const wanted = keys.filter((key) => key.revokedAt !== revokedSince && (status === undefined || keyStatus(key, now) === status)).map(({ id }) => id);
+      const got: string[] = [];
+      for (let afterId: string | undefined; ; afterId = got.at(-1)) {
+        const page = await store.listKeys(account.id, { limit: 7, afterId }, { nowSeconds: now, revokedSince, status });
+        got.push(...page.map(({ id }) => id));
+        if (page.length < 7) break;
+      }
+      expect([status, got]).toEqual([status, wanted]);
+    }
+    // One that is not listed is as good a place to go on from.
+    const [hidden] = keys;
+    const oldest = keys.filter(({ revokedAt }) => revokedAt === revokedSince).at(-1);
+    expect(hidden?.revokedAt).toBe(revokedSince + 1);
+    expect(await store.listKeys(account.id, { limit: 1, afterId: oldest?.id }, { nowSeconds: now, revokedSince })).toEqual([keys.find(({ revokedAt }) => revokedAt === null)]);
   });
 
   test('keeps one credential for each provider of an account, page by page, and what is sealed', async () => {

@@ -1,11 +1,20 @@
 /** What the domain needs from the world. */
 import type { Sealed } from './envelope.js';
-import type { AccountRecord, KeyRecord, ProviderKeyRecord, SealedProviderKey, SecretRecord } from './records.js';
+import type { AccountRecord, KeyRecord, KeyStatus, ProviderKeyRecord, SealedProviderKey, SecretRecord } from './records.js';
 
 /** Newest first. `afterId` undefined = from the newest. */
 export interface Page {
   readonly limit: number;
   readonly afterId?: string | undefined;
+}
+
+/** Which keys are listed at an instant; times in Unix seconds. */
+export interface ListedKeys {
+  readonly nowSeconds: number;
+  /** Keys that were revoked before are left out. */
+  readonly revokedSince: number;
+  /** Undefined = any. */
+  readonly status?: KeyStatus | undefined;
 }
 
 /** The store. Everything rejects with a Fault `store_unavailable` while it is away; each write is all or nothing. */
@@ -20,7 +29,8 @@ export interface AccountStore {
   insertKey(key: KeyRecord, secret: SecretRecord, keysMax: number): Promise<boolean>;
   findKey(id: string): Promise<KeyRecord | undefined>;
   findSecret(digest: Uint8Array): Promise<{ readonly secret: SecretRecord; readonly key: KeyRecord; readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] } | undefined>;
-  listKeys(accountId: string, page: Page): Promise<readonly KeyRecord[]>;
+  /** In one statement, whatever else the account has: keys that have ended are without number. */
+  listKeys(accountId: string, page: Page, listed: ListedKeys): Promise<readonly KeyRecord[]>;
   updateKey(id: string, change: (key: KeyRecord) => KeyRecord, told: (key: KeyRecord) => Change | undefined): Promise<KeyRecord | undefined>;
   /** Like `updateKey`, and makes `secret` the newest one; all others end at `othersValidUntil` at the latest. Changes nothing when `change` answers the same record. */
   rotateKey(id: string, change: (key: KeyRecord) => KeyRecord, secret: SecretRecord, othersValidUntil: number, told: (key: KeyRecord) => Change): Promise<KeyRecord | undefined>;
