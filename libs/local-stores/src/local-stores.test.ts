@@ -81,6 +81,13 @@ describe('private Postgres', () => {
     await mine.stop();
   }, 60_000);
 
+  test('a folder that Postgres cannot start from is told with the reason that Postgres gives', async () => {
+    const dataDir = join(folder, 'damaged');
+    await (await startPostgres({ dataDir, durability: 'fast' })).stop();
+    rmSync(join(dataDir, 'cluster/global/pg_control'));
+    await expect(startPostgres({ dataDir, durability: 'fast' })).rejects.toThrow(/ended while starting: .*pg_control.*No such file or directory/);
+  }, 60_000);
+
   test('asks for its generated password', async () => {
     const server = await startPostgres({ dataDir: join(folder, 'guarded'), durability: 'fast' });
     const wrong = new URL(server.url);

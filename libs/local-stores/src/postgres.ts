@@ -37,6 +37,8 @@ const START_LIMIT_MS = 30_000;
 /** A server that ended by itself, and does not start again, is tried again after this. */
 const AGAIN_MS = 1_000;
 const NICENESS_MAX = 19;
+/** Characters of its log that are looked through for why it ended. */
+const LOG_TAIL_MAX = 4_000;
 
 function command(identity: Identity, binaries: PostgresBinaries, name: string, args: readonly string[], tail: readonly string[] = []): { command: string; args: string[] } {
   const [first = '', ...rest] = [...identity.prefix, ...tail, join(binaries.folder, name), ...args];
@@ -106,6 +108,13 @@ function giveTo(identity: Identity, folder: string): void {
   if (identity.uid !== undefined) spawnSync('chown', ['-R', `${identity.uid}:${identity.gid ?? identity.uid}`, folder]);
 }
 
+/** What a program of Postgres complained of, else its last words; a full disk is told in the middle of what it says. */
+function reasonOf(output: string): string {
+  const lines = output.trim().split('\n');
+  const complaints = lines.filter((line) => /\b(?:PANIC|FATAL|ERROR|error):/.test(line));
+  return (complaints.length > 0 ? complaints.slice(0, 2) : lines.slice(-2)).join(' ');
+}
+
 async function createCluster(folder: string, cluster: string, password: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean): Promise<void> {
   // Made beside its final place and renamed, so that a crash in the middle leaves nothing half-made.
   const draft = `${cluster}.draft`;
@@ -118,7 +127,7 @@ async function createCluster(folder: string, cluster: string, password: string, 
   const initdb = command(identity, binaries, 'initdb', flags);
   const { code, output } = await run(initdb.command, initdb.args, binaries.libraryPath, identity);
   rmSync(passwordFile, { force: true });
-  if (code !== 0) throw new StoreError(`initdb failed: ${output.trim().split('\n').slice(-2).join(' ')}`);
+  if (code !== 0) throw new StoreError(`initdb failed: ${reasonOf(output)}`);
   renameSync(draft, cluster);
 }
 
@@ -141,8 +150,8 @@ function chooseBinaries(options: StartPostgresOptions, cluster: string): Postgre
   }
   throw new StoreError(
     needed === undefined
-      ? 'No Postgres found for this platform: set DATABASE_URL to a database that exists.'
-      : `The data folder was made by Postgres ${needed}, which is not here: set DATABASE_URL, or choose another DATA_DIR.`,
+      ? 'No Postgres runs here: install anew (rm -rf node_modules, then npm start), or set DATABASE_URL to a database that exists.'
+      : `The data folder was made by Postgres ${needed}, which does not run here: install anew (rm -rf node_modules, then npm start), set DATABASE_URL, or choose another DATA_DIR.`,
   );
 }
 
@@ -253,5 +262,5 @@ async function launch(folder: string, cluster: string, binaries: PostgresBinarie
       throw error;
     }
   }
-  throw new StoreError(`Postgres ended while starting; see ${logFile}.`);
+  throw new StoreError(`Postgres ended while starting: ${reasonOf(readFileSync(logFile, 'utf8').slice(-LOG_TAIL_MAX))} (${logFile}).`);
 }
