@@ -265,6 +265,10 @@ describe('settings', () => {
     ).toEqual({ temperature: 1.5, topP: 0.5, presencePenalty: 0.1, frequencyPenalty: -0.1, stopSequences: ['END'], seed: 7, candidateCount: 2, maxOutputTokens: 100, responseLogprobs: true, logprobs: 3 });
   });
 
+  test('penalties stay below the two that are refused', () => {
+    expect(compose({ presence_penalty: 2, frequency_penalty: -2 })['generationConfig']).toEqual({ presencePenalty: 1.99, frequencyPenalty: -2 });
+  });
+
   const schema = { type: 'json_schema', json_schema: { name: 's', schema: CITY } };
   test.each([
     ['object mode', { response_format: { type: 'json_object' } }, 'gemini-2.5-flash', { responseMimeType: 'application/json' }],

@@ -23,6 +23,8 @@ export interface GenerateContentDraft {
 }
 
 const INT32_BITS = 32;
+/** Theirs are below 2, which ours may be. */
+const PENALTY_MAX = 1.99;
 
 /** Major version of a Gemini model; 0 for others. */
 export function geminiMajor(model: string): number {
@@ -68,8 +70,8 @@ function generationConfig(chat: Chat, input: ChatInput): object {
   return {
     ...(temperature === undefined ? {} : { temperature }),
     ...(topP === undefined ? {} : { topP }),
-    ...(presencePenalty === undefined ? {} : { presencePenalty }),
-    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
+    ...(presencePenalty === undefined ? {} : { presencePenalty: Math.min(presencePenalty, PENALTY_MAX) }),
+    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty: Math.min(frequencyPenalty, PENALTY_MAX) }),
     ...(stop.length === 0 ? {} : { stopSequences: stop }),
     // Ours may have 64 bits, theirs has 32: the same seed stays the same.
     ...(seed === undefined ? {} : { seed: Number(BigInt.asIntN(INT32_BITS, BigInt(seed))) }),
