@@ -37,7 +37,7 @@ export const PRESETS = {
     quirks: { ...OPEN_HOST, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
   },
   meta: { baseUrl: '', credentials: ['META_API_KEY'], baseUrlVariable: 'META_BASE_URL', quirks: HOST },
-  // Tells usage unasked, refuses unknown fields of bodies and messages, and ids of tool calls that are not like its own.
+  // Tells usage unasked, refuses unknown fields of bodies and messages, ids of tool calls that are not like its own, and a user's words right behind results.
   mistral: {
     baseUrl: 'https://api.mistral.ai/v1',
     credentials: ['MISTRAL_API_KEY'],
@@ -48,6 +48,7 @@ export const PRESETS = {
       renameFields: { seed: 'random_seed' },
       toolChoice: 'any',
       shortToolCallIds: true,
+      answersResults: true,
       filePart: 'document_url',
       messageFields: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
       dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'user'],

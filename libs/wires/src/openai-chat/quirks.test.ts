@@ -57,6 +57,12 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'system', content: 'x' }, { role: 'user', content: [{ type: 'text', text: 'x' }] }], tools: [tool('a'), { type: 'function', function: { name: 'b', parameters: { properties: { cache_control: {} } } } }] },
     ],
     ['marks of a cache, for a host that reads them', { takesCacheMarks: true, developerAsSystem: true }, { messages: [{ role: 'developer', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }] }, { messages: [{ role: 'system', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }] }],
+    [
+      'words right behind results, where the assistant must answer those first',
+      { answersResults: true },
+      { messages: [{ role: 'assistant', tool_calls: [] }, { role: 'tool', content: '1' }, { role: 'tool', content: '2' }, { role: 'user', content: 'x' }, { role: 'user', content: 'y' }, { role: 'tool', content: '3' }, { role: 'assistant', content: 'z' }] },
+      { messages: [{ role: 'assistant', tool_calls: [] }, { role: 'tool', content: '1' }, { role: 'tool', content: '2' }, { role: 'assistant', content: 'OK.' }, { role: 'user', content: 'x' }, { role: 'user', content: 'y' }, { role: 'tool', content: '3' }, { role: 'assistant', content: 'z' }] },
+    ],
     ['effort none on a switch', { thinking: 'switch' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     ['effort high on a switch', { thinking: 'switch' }, { reasoning_effort: 'high' }, { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
     ['effort none as a budget', { thinking: 'budget' }, { reasoning_effort: 'none' }, { enable_thinking: false }],

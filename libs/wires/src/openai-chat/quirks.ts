@@ -28,6 +28,8 @@ export interface ChatQuirks {
   readonly filePart: 'file' | 'document_url';
   /** Ids of tool calls must be nine letters or digits: others are mapped, the same id always alike. */
   readonly shortToolCallIds: boolean;
+  /** The host takes no words of a user's right behind results: the assistant must have answered those. A word of its own is put between them (Mistral). */
+  readonly answersResults: boolean;
   /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, or `enable_thinking` with a budget instead of it. */
   readonly thinking: 'effort' | 'switch' | 'budget';
   /** Stop sequences the host takes; more are cut off. */
@@ -51,6 +53,7 @@ export const NO_QUIRKS: ChatQuirks = {
   thoughtFields: [],
   filePart: 'file',
   shortToolCallIds: false,
+  answersResults: false,
   thinking: 'effort',
   stopMax: STOP_MAX,
   takesCacheMarks: false,
@@ -131,6 +134,13 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   return adapted;
 }
 
+const ACKNOWLEDGED = { role: 'assistant', content: 'OK.' };
+
+function answerResults(messages: readonly unknown[]): readonly unknown[] {
+  const roleOf = (message: unknown): unknown => (isObject(message) ? message['role'] : undefined);
+  return messages.flatMap((message, at) => (roleOf(message) === 'user' && roleOf(messages[at - 1]) === 'tool' ? [ACKNOWLEDGED, message] : [message]));
+}
+
 /** Words that must stand in the messages for a quirk to matter: they may be megabytes, and few hold any. */
 function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   const hasAssistant = messages.includes('"assistant"');
@@ -138,13 +148,15 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
   if (!quirks.takesCacheMarks && messages.includes(CACHE_MARK)) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
-  return (quirks.messageFields !== undefined || quirks.shortToolCallIds) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
+  return (quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
 
 function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   if (!concerns(bufferOf(value), quirks)) return value;
   const messages = parsed(value);
-  return Array.isArray(messages) ? json((messages as readonly unknown[]).map((message) => adaptMessage(message, quirks))) : value;
+  if (!Array.isArray(messages)) return value;
+  const adapted = (messages as readonly unknown[]).map((message) => adaptMessage(message, quirks));
+  return json(quirks.answersResults ? answerResults(adapted) : adapted);
 }
 
 /** The tools without marks of a cache; what is called so in their schemas stays. */
