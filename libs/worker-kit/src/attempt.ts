@@ -185,7 +185,6 @@ export class Attempt implements UpstreamListener {
       return;
     }
     if (this.isSuccess() && this.transducer !== undefined) {
-      if (this.isPlainJson()) this.body.push(bytes);
       if (this.options.growth === undefined) this.onStreamData(bytes, this.transducer);
       else {
         this.backlog.push(bytes);
@@ -310,8 +309,7 @@ export class Attempt implements UpstreamListener {
   private give(event: StreamEvent, transducer: StreamTransducer): void {
     if (this.isOver) return;
     if (event.type === 'failed') {
-      const reason = this.toldInBody() ?? event.failure;
-      this.fail({ ...reason, status: reason.status || this.httpStatus });
+      this.fail({ ...event.failure, status: event.failure.status || this.httpStatus });
       return;
     }
     if (event.type === 'done') {
@@ -339,19 +337,6 @@ export class Attempt implements UpstreamListener {
 
   private isSuccess(): boolean {
     return this.httpStatus >= 200 && this.httpStatus < 300;
-  }
-
-  /** Some hosts answer a stream that they refuse with a 200 and one JSON object. What is labelled so may still be a stream. */
-  private isPlainJson(): boolean {
-    const type = this.headers['content-type'];
-    return !this.isHeadGiven && this.received <= REFUSAL_BYTES_MAX && typeof type === 'string' && /^application\/json\b/i.test(type);
-  }
-
-  private toldInBody(): Failure | undefined {
-    if (this.body.length === 0 || !this.isPlainJson()) return undefined;
-    const { adapter, request } = this.options;
-    const result = adapter.readAnswer(Buffer.concat(this.body), request);
-    return result.ok ? undefined : result.failure;
   }
 
   private refuse(): void {

@@ -362,7 +362,6 @@ describe('dispatch', () => {
     // A stream that was asked for, answered by one object of JSON.
     [{ body: { error: { message: 'slow down', code: 429 } } }, { class: 'RATE_LIMITED', status: 429, retryable: true }],
     [{ body: { error: { message: 'temperature is too high', type: 'invalid_request_error' } } }, { class: 'BAD_REQUEST', status: 200, publicMessage: 'temperature is too high', retryable: false }],
-    [{ body: { choices: [{ index: 0, message: { role: 'assistant', content: 'no stream' }, finish_reason: 'stop' }] } }, { class: 'DISCONNECTED' }],
   ])('classifies a failure before content and books it at 0: %#', async (answer, expected) => {
     provider.enqueue(answer);
     secrets[0] = 'house.key-7';
