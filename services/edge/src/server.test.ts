@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { makeApiKey } from '@signalbox/kernel/api-key';
 import { Fault } from '@signalbox/kernel/fault';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { accountWith, keyWith, plannedAt, planWith } from './testing/callers.js';
@@ -357,6 +359,22 @@ describe('floods', () => {
     expect((await door.chat(hello)).status).toBe(200);
     door.neighbours.clock.advance(60_000);
     expect((await fetch(`${door.url}/v1/models`)).status).toBe(401);
+  });
+
+  test('nor to a good key that is not known yet, while junk and unknown keys are refused and few are looked up', async () => {
+    const statusOf = async (key: string): Promise<number> => {
+      const response = await fetch(`${door.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+      await response.arrayBuffer();
+      return response.status;
+    };
+    for (let i = 0; i < 102; i += 1) await statusOf('junk');
+    expect([await statusOf('junk'), door.accounts.lookUps]).toEqual([429, 0]);
+    expect(await statusOf(door.key)).toBe(200);
+    const statuses: number[] = [];
+    for (let i = 0; i < 30; i += 1) statuses.push(await statusOf(makeApiKey(randomBytes)));
+    expect([statuses.filter((status) => status === 401).length, statuses.at(-1), door.accounts.lookUps]).toEqual([20, 429, 21]);
+    // Known by now.
+    expect(await statusOf(door.key)).toBe(200);
   });
 });
 

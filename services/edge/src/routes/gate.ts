@@ -1,5 +1,6 @@
 /** The steps that every authenticated route shares: who calls, whether they flood us, what their errors look like. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import { isWellFormedApiKey } from '@signalbox/kernel/api-key';
 import type { Clock } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
@@ -22,6 +23,8 @@ import type { Secret } from '@signalbox/runtime/secret';
 /** Bad requests a second of one key or connection, and failed authentications a minute of one address (contract, section 1). */
 const INVALID_PER_SECOND_MAX = 200;
 const FAILED_AUTHENTICATIONS_PER_MINUTE_MAX = 100;
+/** What a flooded address may still ask of accounts. */
+const LOOKUPS_IN_FLOOD_PER_SECOND_MAX = 20;
 /** Accounts whose latest rate-limit figures are remembered for headers. */
 const ACCOUNTS_REMEMBERED_MAX = 20_000;
 const REFUSED_STATES = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended' } as const;
@@ -66,6 +69,7 @@ export interface Gate {
 export function createGate({ authenticator, quota, clock, variant, pepper, makeId, onError }: GateOptions): Gate {
   const invalid = createFloodGuard(clock, INVALID_PER_SECOND_MAX, 1_000);
   const failedAuthentications = createFloodGuard(clock, FAILED_AUTHENTICATIONS_PER_MINUTE_MAX, 60_000);
+  const lookUpsInFlood = createFloodGuard(clock, LOOKUPS_IN_FLOOD_PER_SECOND_MAX, 1_000);
   const latest = new LRUCache<string, AdmitResponse__Output>({ max: ACCOUNTS_REMEMBERED_MAX });
 
   const addHeaders: Gate['addHeaders'] = (headers, accountId) => {
@@ -144,9 +148,15 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       const waitMs = failedAuthentications.waitMs(address);
       const authorization = readAuthorization(request.rawHeaders);
       const token = authorization.kind === 'missing' ? readSessionCookie(request.headers.cookie, request.headers.host) : undefined;
-      // Many clients may share the address of a proxy: a flood there costs the good keys and sessions that are known nothing.
+      // Many clients may share the address of a proxy: a flood there costs the good keys and sessions that are known nothing,
+      // and good keys that are not known yet, all of them after a start, no more than a second try.
       const isWarm = (): boolean => (authorization.kind === 'ok' ? authenticator.isWarm(authorization.key) : token !== undefined && isSessionToken(token) && authenticator.isWarmSession(token));
-      if (waitMs > 0 && !isWarm()) {
+      const mayLookUp = (): boolean => {
+        if (authorization.kind !== 'ok' || !isWellFormedApiKey(authorization.key) || lookUpsInFlood.waitMs(address) > 0) return false;
+        lookUpsInFlood.note(address);
+        return true;
+      };
+      if (waitMs > 0 && !isWarm() && !mayLookUp()) {
         fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: waitMs }));
         return undefined;
       }
