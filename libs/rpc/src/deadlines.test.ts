@@ -81,3 +81,26 @@ test('closed, nobody is told', () => {
   expect(calls[0]?.passedAtMs).toBeUndefined();
   expect(clock.pendingTimers()).toBe(0);
 });
+
+test('a loop that was held up reads what has come in before it gives a call up', () => {
+  const { clock, deadlines, calls } = setUp(150, 160);
+  const [answered, away] = calls;
+  if (answered === undefined || away === undefined) throw new Error('No such call.');
+  clock.stall(400);
+  expect(calls.map(({ passedAtMs }) => passedAtMs)).toEqual([undefined, undefined]);
+  deadlines.forget(answered);
+  clock.advance(50);
+  expect([answered.passedAtMs, away.passedAtMs]).toEqual([undefined, 450]);
+});
+
+test('one that is held up again and again gives it up all the same, and a call that is late from the start has no grace', () => {
+  const { clock, deadlines, calls: [call] } = setUp(10);
+  for (let stall = 0; stall < 3; stall += 1) clock.stall(200);
+  expect(call?.passedAtMs).toBeUndefined();
+  clock.stall(200);
+  expect(call?.passedAtMs).toBe(800);
+  const late = new Call(clock, clock.monotonicMs() - 500);
+  deadlines.watch(late);
+  clock.advance(0);
+  expect(late.passedAtMs).toBe(800);
+});

@@ -9,12 +9,22 @@ export interface Due {
   nextDue: Due | undefined;
 }
 
+/** A timer that fires so late says that this loop was held up: what was asked may not have left, and what was answered has not been read. */
+const LATE_MS = 20;
+/** What those that are due then get, so that a stall of ours is not told as a neighbour that is away. */
+const GRACE_MS = 50;
+/** In a row, of a loop that is held up again and again. */
+const GRACES_MAX = 3;
+
 /** An unordered list: nothing is looked for until the timer fires, which is at most once for each deadline that was the earliest. */
 export class Deadlines {
   private first: Due | undefined = undefined;
   private timer: Timer | undefined = undefined;
   /** When the timer fires; Infinity while there is none. */
   private firesAtMs = Infinity;
+  /** When it was to fire at the earliest: a deadline may have passed before it was watched. */
+  private expectedAtMs = 0;
+  private graces = 0;
 
   constructor(private readonly clock: Clock) {}
 
@@ -47,13 +57,22 @@ export class Deadlines {
   private arm(atMs: number): void {
     this.timer?.cancel();
     this.firesAtMs = atMs;
-    this.timer = this.clock.setTimer(Math.max(0, atMs - this.clock.monotonicMs()), this.fire, { unref: true });
+    const nowMs = this.clock.monotonicMs();
+    this.expectedAtMs = Math.max(nowMs, atMs);
+    this.timer = this.clock.setTimer(this.expectedAtMs - nowMs, this.fire, { unref: true });
   }
 
   private readonly fire = (): void => {
+    const nowMs = this.clock.monotonicMs();
+    const isLate = nowMs - this.expectedAtMs > LATE_MS;
     this.timer = undefined;
     this.firesAtMs = Infinity;
-    const nowMs = this.clock.monotonicMs();
+    if (isLate && this.graces < GRACES_MAX) {
+      this.graces += 1;
+      this.arm(nowMs + GRACE_MS);
+      return;
+    }
+    this.graces = 0;
     const passed: Due[] = [];
     let earliestMs = Infinity;
     for (let due = this.first; due !== undefined; due = due.nextDue) {

@@ -6,6 +6,8 @@ export interface FakeClock extends Clock {
   advance(ms: number): void;
   /** As `advance`, and lets promises settle before, between and after the timers. */
   advanceAsync(ms: number): Promise<void>;
+  /** Moves time as an event loop that is held up does: timers that fall due meanwhile fire behind it, late. */
+  stall(ms: number): void;
   /** Lets promises settle without moving time. */
   settle(): Promise<void>;
   /** Timers neither fired nor cancelled. */
@@ -56,6 +58,10 @@ export function createFakeClock(startMs: EpochMs = 1_767_225_600_000): FakeClock
       const until = elapsed + ms;
       for (let entry = nextDue(until); entry !== undefined; entry = nextDue(until)) fire(entry);
       elapsed = until;
+    },
+    stall: (ms) => {
+      elapsed += ms;
+      for (let entry = nextDue(elapsed); entry !== undefined; entry = nextDue(elapsed)) fire(entry);
     },
     advanceAsync: async (ms) => {
       const until = elapsed + ms;
