@@ -145,8 +145,8 @@ test('every worker is given all that may name its credential and its address, as
     'worker-bedrock': ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'AWS_REGION', 'BEDROCK_BASE_URL'],
     'worker-ollama': ['OLLAMA_BASE_URL', 'OLLAMA_NUM_CTX', 'OLLAMA_KEEP_ALIVE'],
   };
-  const rows = [...read('docs/configuration.md').matchAll(/^\| ([a-z-]+) \| (`[A-Z_]+_(?:API_KEY|TOKEN)`.*) \| (`[A-Z_]+_BASE_URL`) \|/gm)];
-  const wanted = { ...more, ...Object.fromEntries(rows.map(([, provider = '', ...cells]) => [`worker-${provider}`, cells.flatMap((cell) => cell.match(/[A-Z_]{4,}/g) ?? [])])) };
+  const rows = [...read('docs/configuration.md').matchAll(/^\| ([a-z0-9-]+) \| (`[A-Z0-9_]+_(?:API_KEY|TOKEN)`.*) \| (`[A-Z0-9_]+_BASE_URL`) \|/gm)];
+  const wanted = { ...more, ...Object.fromEntries(rows.map(([, provider = '', ...cells]) => [`worker-${provider}`, cells.flatMap((cell) => cell.match(/[A-Z0-9_]{4,}/g) ?? [])])) };
   for (const [name, { environment = {} }] of ours) {
     if (!name.startsWith('worker-') || name === 'worker-sim') continue;
     expect(wanted[name]?.length).toBeGreaterThan(1);
@@ -189,7 +189,7 @@ test('the settings of the compose file are complete: the code of each service lo
   const settings = ours.map(([name, { command, environment = {} }]) => ({
     name,
     service: serviceOf(command),
-    environment: Object.fromEntries(Object.entries(environment).map(([variable, value]) => [variable, value.replace(/\$\{([A-Z_]+):([?+-])([^}]*)\}/g, (_, asked: string, kind: string, fallback: string) => (kind === '?' ? 'x'.repeat(64) : kind === '+' ? '' : (given[asked] ?? fallback)))])),
+    environment: Object.fromEntries(Object.entries(environment).map(([variable, value]) => [variable, value.replace(/\$\{([A-Z0-9_]+):([?+-])([^}]*)\}/g, (_, asked: string, kind: string, fallback: string) => (kind === '?' ? 'x'.repeat(64) : kind === '+' ? '' : (given[asked] ?? fallback)))])),
   }));
   // By the built code, in a process of its own, as the image does.
   const script = `
@@ -207,7 +207,7 @@ test('the settings of the compose file are complete: the code of each service lo
 test('no secret has a value here: compose asks for it, the cluster refers to it', () => {
   const isSecret = (name: string): boolean => /PASSWORD|SECRET|TOKEN|PEPPER|_KEY$|^(DATABASE|REDIS|NATS)_URL$/.test(name) && name !== 'AWS_ACCESS_KEY_ID';
   for (const [, { environment = {} }] of Object.entries(compose.services)) {
-    for (const [name, value] of Object.entries(environment)) if (isSecret(name)) expect(value).toMatch(/\$\{[A-Z_]+:(\?|-)\}/);
+    for (const [name, value] of Object.entries(environment)) if (isSecret(name)) expect(value).toMatch(/\$\{[A-Z0-9_]+:(\?|-)\}/);
   }
   for (const workload of workloads) {
     for (const { name, value, valueFrom } of containerOf(workload).env) {
