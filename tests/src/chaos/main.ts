@@ -76,7 +76,7 @@ async function main(): Promise<boolean> {
   };
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => void stop().then(() => process.exit(1)));
   try {
-    const running = (gateway = await startGateway({ mode: 'split', replicas: 'edge=2,quota=2', environment }));
+    const running = (gateway = await startGateway({ mode: 'split', replicas: 'edge=2,quota=2,worker-openai=2', environment }));
     say(`stores: ${stores.summary}; seed ${seed}, ${minutes} min, ${PER_SECOND} requests a second`);
     const free = await newAccount(running, {});
     const capped = await newAccount(running, { cost_cap_usd: CAP_USD, cost_cap_period: 'total' });
