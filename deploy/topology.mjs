@@ -97,7 +97,7 @@ const SERVICES = [
       PLUGINS_ADDRS: at('plugins'),
       WORKERS: WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(','),
     },
-    settings: ['CONTRACT_VARIANT', 'EDGE_REPLICAS'],
+    settings: ['CONTRACT_VARIANT', 'EDGE_REPLICAS', 'ACCESS_LOG_PER_MILLE'],
     secrets: { KEY_PEPPER: 'keys', ADMIN_TOKEN: 'admin', NATS_URL: 'edge' },
     calls: ['accounts', 'routing', 'quota', 'billing', 'plugins', ...WORKERS.map(([name]) => name)],
     stores: ['nats'],
