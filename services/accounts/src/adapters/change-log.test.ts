@@ -142,8 +142,8 @@ describe('changes in Postgres', () => {
     const log = createPostgresChangeLog(db);
     const write = (keyId: string): Promise<void> => db.transaction().execute((transaction) => writeChange(transaction, change(keyId)));
     const { cursor: oldest } = await log.list('');
-    await sql`insert into accounts.change (seq, key_id, account_id, reason) select i, 'key_' || i, 'acct_1', 'updated' from generate_series(1, 9_999) i`.execute(db);
-    await sql`update accounts.change_count set seq = 9_999`.execute(db);
+    await sql`insert into accounts.change (seq, key_id, account_id, reason) select i, 'key_' || i, 'acct_1', 'updated' from generate_series(1, 9999) i`.execute(db);
+    await sql`update accounts.change_count set seq = 9999`.execute(db);
     const page = await log.list(oldest);
     expect([page.changes.length, page.changes[0], page.changes[999], page.hasMore, page.isUnbroken]).toEqual([1_000, change('key_1'), change('key_1000'), true, true]);
     expect((await log.list(page.cursor)).changes[0]).toEqual(change('key_1001'));
