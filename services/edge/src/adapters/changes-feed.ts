@@ -1,6 +1,6 @@
 /**
  * What was changed of keys and accounts, asked of accounts several times a second: events of the bus are faster, but
- * one that is lost, or that accounts could not send, must not leave a revoked key working here (docs/adr/0035).
+ * one that is lost, or that accounts could not send, must not leave a revoked key working here (docs/adr/0032).
  */
 import type { Change__Output, ListChangesRequest, ListChangesResponse__Output } from '@signalbox/contracts/accounts';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
