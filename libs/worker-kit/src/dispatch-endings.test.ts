@@ -1,0 +1,152 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { DispatchEvent } from '@signalbox/contracts/worker';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { sse } from '@signalbox/testkit/fake-provider';
+import { choicesOf, chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
+
+let rig: DispatchRig;
+beforeEach(async () => {
+  rig = await startDispatchRig();
+});
+afterEach(() => rig.stop());
+
+test('a choice that begins after another has finished is waited for', async () => {
+  const time = createFakeClock();
+  rig.use(time);
+  let goOn: () => void = () => undefined;
+  const told = new Promise<void>((resolve) => (goOn = resolve));
+  const of = (index: number, delta: object, reason: string | null): string => chunk([{ index, delta, finish_reason: reason }]);
+  rig.provider.enqueue({
+    chunks: [
+      of(0, { content: 'one' }, null),
+      of(0, {}, 'stop'),
+      of(1, { content: 'two' }, null),
+      () => told,
+      of(1, { content: ' and more' }, null),
+      of(1, {}, 'stop'),
+      chunk([], { usage: USAGE }),
+      sse('[DONE]'),
+    ],
+  });
+  const events = await rig.run(requestOf(), (event) => {
+    if (event.chunk?.choices?.toString().includes('two') !== true) return;
+    // Its own end is 2 s after the finish of all that there was.
+    setImmediate(() => {
+      time.advance(3_000);
+      goOn();
+    });
+  });
+  expect(events.map((event) => event.chunk?.choices?.toString() ?? '').join('')).toContain('and more');
+  expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
+});
+
+const finishesOf = (events: readonly DispatchEvent[]): unknown[] =>
+  choicesOf(events).flatMap(({ index, finish_reason: reason }) => (reason === null ? [] : [[index, reason]]));
+const saidIn = (events: readonly DispatchEvent[]): string =>
+  choicesOf(events)
+    .map(({ delta }) => delta.content ?? '')
+    .join('');
+/** Lets `ms` pass on the clock between two chunks. */
+const pause = (time: FakeClock, ms: number) => async (): Promise<void> => {
+  // What was written before has to be read first.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  time.advance(ms);
+};
+
+test.each([
+  [
+    'a choice that begins long after another has finished',
+    2,
+    [
+      [0, 'one', 'stop'],
+      [1, 'two', 'stop'],
+    ],
+    'onetwo',
+    [
+      [0, 'stop'],
+      [1, 'stop'],
+    ],
+  ],
+  [
+    'text long after a finish in each chunk',
+    1,
+    [
+      [0, 'one', 'stop'],
+      [0, 'two', 'stop'],
+      [0, 'three', 'stop'],
+    ],
+    'onetwothree',
+    [[0, 'stop']],
+  ],
+])('%s is waited for', async (_name, n, said, expected, finishes) => {
+  const time = createFakeClock();
+  rig.use(time);
+  const chunks = said.map(([index, content, reason]) => chunk([{ index, delta: { content }, finish_reason: reason }]));
+  rig.provider.enqueue({ chunks: [...chunks.slice(0, -1), pause(time, 3_000), ...chunks.slice(-1), chunk([], { usage: USAGE }), sse('[DONE]')] });
+  const events = await rig.run(requestOf({ fields: [{ name: 'n', value: Buffer.from(String(n)) }] }));
+  expect([saidIn(events), finishesOf(events)]).toEqual([expected, finishes]);
+  expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
+});
+
+const CALL = chunk([
+  { index: 0, delta: { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } }] }, finish_reason: null },
+]);
+
+test.each([
+  ['says nothing more', { hang: true }],
+  ['breaks', { cut: true }],
+])('a provider that %s after the finish has given a whole answer', async (_name, ending) => {
+  const time = createFakeClock();
+  rig.use(time);
+  rig.provider.enqueue({ chunks: [CALL, chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }]), pause(time, 'hang' in ending ? 2_000 : 0)], ...ending });
+  const events = await rig.run(requestOf());
+  expect(finishesOf(events)).toEqual([[0, 'tool_calls']]);
+  expect(events.map((event) => event.chunk?.choices?.toString() ?? '').join('')).toContain('{"arguments":"{}"}');
+  expect(events.at(-1)?.end).toMatchObject({ finishReason: 'tool_calls', source: 'ESTIMATED', flags: ['estimated'] });
+  expect(events.at(-1)?.end?.cut).toBeUndefined();
+});
+
+test('one that fails without an error that is known ends with an error, not with a stop', async () => {
+  rig.provider.enqueue({ chunks: [text('Half'), sse({ detail: 'Internal Server Error' }), sse('[DONE]')] });
+  expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ finishReason: 'error', cut: { class: 'DISCONNECTED' } });
+});
+
+describe('after the last event of a stream', () => {
+  const whole = [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')];
+  const until = async (condition: () => boolean | undefined): Promise<void> => {
+    while (condition() !== true) await new Promise<void>((resolve) => setImmediate(resolve));
+  };
+
+  test('the connection serves the next request', async () => {
+    const answer = { body: whole.join(''), headers: { 'content-type': 'text/event-stream' } };
+    rig.provider.enqueue(answer, answer, answer);
+    for (let n = 0; n < 3; n += 1) {
+      expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER', flags: [] });
+      // The pool hears of a free connection in the next turn.
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    expect(new Set(rig.provider.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
+  });
+
+  test('a provider that does not end it has a second', async () => {
+    const time = createFakeClock();
+    rig.use(time);
+    rig.provider.enqueue({ chunks: whole, hang: true });
+    expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER' });
+    time.advance(999);
+    expect(rig.provider.requests[0]?.wasAborted()).toBe(false);
+    time.advance(1);
+    await until(() => rig.provider.requests[0]?.wasAborted());
+  });
+
+  test('a provider that goes on is cut', async () => {
+    let goOn = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    rig.provider.enqueue({ chunks: [...whole, () => gate, text('x'.repeat(8_192))], hang: true });
+    expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER' });
+    goOn();
+    await until(() => rig.provider.requests[0]?.wasAborted());
+  });
+});

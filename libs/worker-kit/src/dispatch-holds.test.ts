@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import { Fault } from '@signalbox/kernel/fault';
+import { sse } from '@signalbox/testkit/fake-provider';
+import { choicesOf, chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
+
+let rig: DispatchRig;
+beforeEach(async () => {
+  rig = await startDispatchRig();
+});
+afterEach(() => rig.stop());
+
+describe('with a hold that covers the first tranche', () => {
+  const FINISH = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]);
+  /** 100 tokens as they are counted: 300 bytes. */
+  const hundreds = (count: number): string[] => Array.from({ length: count }, () => text('abc '.repeat(75)));
+  const held = (over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output =>
+    requestOf({ maxTokens: 5_000, heldNanoUsd: '1000', heldTokens: '1100', heldOutputTokens: 1_024, outputPriceMax: '2000000', wholeNanoUsd: '9000', ...over });
+
+  test('asks for another when three quarters are used, at the price of its output, and gives the whole answer', async () => {
+    rig.provider.enqueue({ chunks: [...hundreds(20), FINISH, chunk([], { usage: { ...USAGE, completion_tokens: 2_000 } }), sse('[DONE]')] });
+    const events = await rig.run(held());
+    expect(choicesOf(events).reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0)).toBe(6_000);
+    expect(rig.extended).toEqual(['3048 2124', '5096 3148']);
+    expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '', source: 'PROVIDER', tokens: { outputText: 2_000 } });
+  });
+
+  test('never asks for more than the whole answer', async () => {
+    rig.provider.enqueue({ chunks: [...hundreds(10), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+    await rig.run(held({ maxTokens: 1_030, wholeNanoUsd: '1011' }));
+    expect(rig.extended).toEqual(['1011 1106']);
+  });
+
+  test('stops 64 tokens before its end when no more is granted, finished for its length, and charges what was given', async () => {
+    rig.grants = [false];
+    rig.provider.enqueue({ chunks: hundreds(40), hang: true });
+    const events = await rig.run(held());
+    const deltas = choicesOf(events);
+    const bytes = deltas.reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0);
+    // 960 tokens, and what the read in which they were reached brought.
+    expect(bytes).toBeGreaterThanOrEqual(960 * 3);
+    expect(bytes).toBeLessThanOrEqual(960 * 3 + 2_048);
+    expect(deltas.at(-1)?.finish_reason).toBe('length');
+    expect(events.at(-1)?.end).toMatchObject({ finishReason: 'length', stoppedBy: 'cost_cap', source: 'ESTIMATED' });
+    expect(Number(rig.ends[0]?.tokens.outputText)).toBeLessThanOrEqual(1_024);
+    expect(rig.extended.length).toBeGreaterThan(1);
+  });
+
+  test('the shortest of holds gives some answer before it stops', async () => {
+    rig.grants = [false];
+    rig.provider.enqueue({ chunks: Array.from({ length: 100 }, () => text('abc ')), hang: true });
+    const events = await rig.run(held({ heldOutputTokens: 64, heldTokens: '140' }));
+    const deltas = choicesOf(events);
+    expect(deltas.reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0)).toBeGreaterThanOrEqual(32 * 3);
+    expect(deltas.at(-1)?.finish_reason).toBe('length');
+    expect(Number(rig.ends[0]?.tokens.outputText)).toBeLessThanOrEqual(64);
+  });
+
+  test('an estimate of ours is never above the hold, however long its last chunk', async () => {
+    rig.grants = [false];
+    rig.provider.enqueue({ chunks: [...hundreds(9), text('incomprehensibilities '.repeat(300))], hang: true });
+    const { end } = (await rig.run(held())).at(-1) ?? {};
+    expect(end).toMatchObject({ stoppedBy: 'cost_cap', source: 'ESTIMATED', tokens: { outputText: 1_024 } });
+  });
+
+  test('nor is a prompt that is told before the answer breaks', async () => {
+    const toldPrompt = (promptTokens: number): string => chunk([], { usage: { prompt_tokens: promptTokens, completion_tokens: 0 } });
+    rig.provider.enqueue({ chunks: [toldPrompt(76), text('Hello wo')], cut: true }, { chunks: [toldPrompt(77), text('Hello wo')], cut: true });
+    expect((await rig.run(held())).at(-1)?.end).toMatchObject({ tokens: { inputUncached: 76, outputText: 2 } });
+    expect((await rig.run(held())).at(-1)?.end).toMatchObject({ tokens: { inputUncached: 10, outputText: 2 } });
+  });
+
+  const AWAY = new Fault('quota_unavailable', 'away');
+
+  test.each([
+    ['a stream', true],
+    ['an answer that is gathered', false],
+  ])('quota that stays away at the end of the hold of %s is a fault of ours after five seconds, never a cost cap', async (_name, clientStream) => {
+    rig.use(rig.clock);
+    rig.grants = [AWAY];
+    rig.provider.enqueue({ chunks: hundreds(40), hang: true });
+    const startMs = rig.clock.monotonicMs();
+    let isOver = false;
+    const running = rig.run(held({ clientStream, gather: !clientStream })).finally(() => (isOver = true));
+    while (!isOver) {
+      await rig.clock.advanceAsync(250);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { end } = (await running).at(-1) ?? {};
+    expect(end).toMatchObject({ cut: { class: 'QUOTA_AWAY', retryable: false }, finishReason: 'error', stoppedBy: '', source: 'ESTIMATED' });
+    expect(rig.ends[0]).toMatchObject({ failure: 'QUOTA_AWAY', finishReason: 'error' });
+    expect(Number(end?.tokens?.outputText)).toBeLessThanOrEqual(1_024);
+    expect(Number(end?.cut?.retryAfterMs)).toBeGreaterThanOrEqual(2_000);
+    expect(rig.clock.monotonicMs() - startMs).toBeGreaterThanOrEqual(5_000);
+    // The endpoint is well: five such ends in a row would else have opened its breaker.
+    rig.provider.enqueue({ chunks: [text('a'), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+    expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ finishReason: 'stop' });
+  });
+
+  test('an answer outwaits a quota that comes back, without a word', async () => {
+    rig.grants = [AWAY, AWAY, AWAY, AWAY, AWAY, AWAY, true];
+    rig.provider.enqueue({ chunks: [[...hundreds(20), FINISH, chunk([], { usage: { ...USAGE, completion_tokens: 2_000 } }), sse('[DONE]')].join('')] });
+    const events = await rig.run(held());
+    expect(choicesOf(events).reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0)).toBe(6_000);
+    expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '', source: 'PROVIDER' });
+  });
+
+  test('a grant too small to go on, after a quota that was away, is followed by another question', async () => {
+    const most = text('abc '.repeat(202));
+    rig.grants = [AWAY, AWAY, false, false, false, false, true];
+    rig.provider.enqueue({ chunks: [[most, most, most, most, most, most, FINISH, chunk([], { usage: USAGE }), sse('[DONE]')].join('')] });
+    expect((await rig.run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+  });
+
+  test('waits for the answer to its question, however fast the provider is', async () => {
+    let answer: (isGranted: boolean) => void = () => undefined;
+    rig.grants = [new Promise((resolve) => (answer = resolve)), true];
+    rig.provider.enqueue({ chunks: [[...hundreds(20), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')].join('')] });
+    let given = 0;
+    const done = rig.run(held(), (event) => {
+      given += event.chunk?.choices?.length ?? 0;
+    });
+    while (rig.extended.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    const before = given;
+    expect(before).toBeLessThan(1_024 * 3 + 4_096);
+    answer(true);
+    const events = await done;
+    expect(given).toBeGreaterThan(before);
+    expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+  });
+
+  test('a provider that goes on beyond max_tokens is stopped once its tokens cannot be so few, and what was held is charged at most', async () => {
+    const whole = 1_100;
+    rig.provider.enqueue({ chunks: Array.from({ length: 40 }, () => text('abc '.repeat(250))), hang: true });
+    const events = await rig.run(held({ maxTokens: whole, wholeNanoUsd: '1090' }));
+    const bytes = choicesOf(events).reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0);
+    expect(bytes).toBeGreaterThan(whole * 16);
+    expect(bytes).toBeLessThanOrEqual(whole * 16 + 6_144);
+    expect(events.at(-1)?.end).toMatchObject({ finishReason: 'length', source: 'ESTIMATED', tokens: { outputText: whole } });
+  });
+
+  test('where there is no room for a tranche it asks for half, and for more again once that was granted', async () => {
+    rig.grants = [false, false, true];
+    rig.provider.enqueue({ chunks: [...hundreds(20), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+    await rig.run(held());
+    expect(rig.extended.slice(0, 4)).toEqual(['3048 2124', '2024 1612', '1512 1356', '2536 1868']);
+  });
+
+  test('goes on when a refusal is followed by a grant', async () => {
+    rig.grants = [false, true];
+    rig.provider.enqueue({ chunks: [...hundreds(12), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+    expect((await rig.run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+  });
+
+  test('an answer that ends by itself in the read that reaches the stop is not stopped', async () => {
+    rig.grants = [false];
+    rig.provider.enqueue({ chunks: [...hundreds(9), `${text('abc '.repeat(50))}${FINISH}${chunk([], { usage: USAGE })}${sse('[DONE]')}`] });
+    expect((await rig.run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
+  });
+
+  test('a shortened answer that the provider ends for its length says what shortened it', async () => {
+    rig.provider.enqueue({ chunks: [text('abc'), chunk([{ index: 0, delta: {}, finish_reason: 'length' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
+    expect((await rig.run(requestOf({ maxTokens: 70, shortened: true }))).at(-1)?.end).toMatchObject({ finishReason: 'length', stoppedBy: 'cost_cap' });
+  });
+});

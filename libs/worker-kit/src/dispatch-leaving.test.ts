@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { DispatchEvent } from '@signalbox/contracts/worker';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import { sse } from '@signalbox/testkit/fake-provider';
+import { chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
+
+let rig: DispatchRig;
+beforeEach(async () => {
+  rig = await startDispatchRig();
+});
+afterEach(() => rig.stop());
+
+test('a caller that leaves while its request is put together ends that, and what is not sent is journaled as given up', async () => {
+  const events: DispatchEvent[] = [];
+  const { signal } = new AbortController();
+  await rig.dispatch(
+    requestOf({ providerModelId: 'waiting' }),
+    { requestId: 'chatcmpl-1', traceparent: '', signal, onAbort: (listener) => listener(new Fault('cancelled', 'left')), remainingMs: () => Infinity },
+    {
+      write: (event) => events.push(event) > 0,
+      drained: () => Promise.resolve(),
+    },
+  );
+  expect([events, rig.provider.requests]).toEqual([[], []]);
+  expect(rig.log).toEqual(['start 1 after 0 requests', 'end', 'DELIVERED false']);
+  expect(rig.ends).toMatchObject([{ costNanoUsd: 0n, status: 0 }]);
+});
+
+test('a client that hangs up mid-stream stops the provider and pays what was generated', async () => {
+  rig.provider.enqueue({ chunks: [text('Hello wo')], hang: true });
+  await rig.run(requestOf(), (event, leave) => {
+    if (event.chunk?.content === true) leave();
+  });
+  expect(rig.log).toEqual(['start 1 after 0 requests', 'end', 'DELIVERED false']);
+  expect(rig.ends[0]).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], tokens: { inputUncached: 10, outputText: 2 } });
+});
+
+test.each([true, false])('a client that left before the provider was asked costs nothing (stream: %s)', async (clientStream) => {
+  await rig.run(requestOf({ retryOf: [1], attempt: 2, clientStream }), (event, leave) => {
+    if (event.started !== undefined) leave();
+  });
+  expect(rig.provider.requests).toHaveLength(0);
+  expect(rig.ends[0]).toMatchObject({ costNanoUsd: 0n });
+  expect(rig.log.at(-1)).toBe('DELIVERED false');
+});
+
+test.each<FaultCode>(['link_lost', 'deadline_exceeded'])(
+  'a call that ends by %s stops the provider, and what became of it stays for edge to tell',
+  async (code) => {
+    rig.provider.enqueue({ chunks: [text('Hello wo')], hang: true });
+    await rig.run(requestOf(), (event, leave) => {
+      if (event.chunk?.content === true) leave(code);
+    });
+    expect(rig.log).toEqual(['start 1 after 0 requests', 'end']);
+    expect(rig.ends[0]).toMatchObject({ source: 'ESTIMATED' });
+  },
+);
+
+test.each<[boolean, FaultCode, boolean]>([
+  [false, 'link_lost', true],
+  [false, 'deadline_exceeded', true],
+  [false, 'cancelled', false],
+  [true, 'link_lost', false],
+])('a client (of a stream: %s) whose call ended by %s before its end has seen nothing: %s', async (clientStream, code, undelivered) => {
+  rig.provider.enqueue({ chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
+  await rig.run(requestOf({ clientStream }), (event, leave) => {
+    if (event.chunk?.content === true) leave(code);
+  });
+  expect(rig.ends[0]?.undelivered).toBe(undelivered);
+});
+
+test('a client that hangs up on a whole answer leaves it to be fetched and booked in full', async () => {
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  rig.provider.enqueue({
+    chunks: [text('Hello'), () => held, chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')],
+  });
+  await rig.run(requestOf({ clientStream: false }), (event, leave) => {
+    if (event.chunk?.content === true) {
+      leave();
+      release();
+    }
+  });
+  expect(rig.ends[0]).toMatchObject({ source: 'PROVIDER', costNanoUsd: 20000n });
+  expect(rig.log.at(-1)).toBe('DELIVERED false');
+});

@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import { systemClock } from '@signalbox/runtime/clock';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { sse } from '@signalbox/testkit/fake-provider';
+import { chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
+
+let rig: DispatchRig;
+beforeEach(async () => {
+  rig = await startDispatchRig();
+});
+afterEach(() => rig.stop());
+
+test('asks a provider that cuts its streams no more than its breaker allows: five in a row, then one in 30 s until one is whole', async () => {
+  const half = { chunks: [text('half')], cut: true };
+  const whole = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
+  rig.provider.enqueue(half, half, half, half, half, half, whole, whole);
+  const nth = (n: number): DispatchRequest__Output => requestOf({ requestId: `chatcmpl-${String(n)}` });
+  for (let n = 0; n < 9; n += 1) await rig.run(nth(n));
+  expect(rig.provider.requests.length).toBe(5);
+  const started = rig.log.filter((line) => line.startsWith('start')).length;
+  expect(await rig.run(nth(10))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0, retryable: true, retryAfterMs: 30_000 } }]);
+  expect(rig.log.filter((line) => line.startsWith('start')).length).toBe(started);
+  rig.clock.advance(30_000);
+  await Promise.all([rig.run(nth(11)), rig.run(nth(12)), rig.run(nth(13))]);
+  expect(rig.provider.requests.length).toBe(6);
+  rig.clock.advance(30_000);
+  await rig.run(nth(14));
+  await rig.run(nth(15));
+  expect(rig.provider.requests.length).toBe(8);
+});
+
+test.each([
+  [
+    { status: 429, headers: { 'retry-after': '2' }, body: { error: { message: 'slow down' } } },
+    { class: 'RATE_LIMITED', retryAfterMs: 2_000, retryable: true },
+  ],
+  [
+    { status: 500, body: '<html>oops</html>' },
+    { class: 'PROVIDER_ERROR', retryable: true, publicMessage: '' },
+  ],
+  [{ status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' }, { class: 'PROVIDER_ERROR' }],
+  [
+    { status: 400, body: { error: { message: 'bad key sk-abcdef123456 in temperature', param: 'temperature' } } },
+    { class: 'BAD_REQUEST', publicMessage: 'bad key [redacted] in temperature', publicParam: 'temperature', retryable: false },
+  ],
+  [
+    { status: 400, body: { error: { message: 'house.key-7 may not ask for that' } } },
+    { class: 'BAD_REQUEST', publicMessage: '[redacted] may not ask for that' },
+  ],
+  [{ chunks: [sse({ error: { message: 'overloaded', type: 'overloaded_error' } })] }, { class: 'PROVIDER_ERROR', retryable: true }],
+  [{ chunks: ['data: {"choi\n\n'] }, { class: 'GARBAGE' }],
+  [{ chunks: [sse('[DONE]')] }, { class: 'EMPTY' }],
+  [{ chunks: [], cut: true }, { class: 'DISCONNECTED' }],
+  // A stream that was asked for, answered by one object of JSON.
+  [{ body: { error: { message: 'slow down', code: 429 } } }, { class: 'RATE_LIMITED', status: 429, retryable: true }],
+  [
+    { body: { error: { message: 'temperature is too high', type: 'invalid_request_error' } } },
+    { class: 'BAD_REQUEST', status: 200, publicMessage: 'temperature is too high', retryable: false },
+  ],
+])('classifies a failure before content and books it at 0: %#', async (answer, expected) => {
+  rig.provider.enqueue(answer);
+  rig.use(systemClock, { secrets: ['house.key-7'] });
+  const events = await rig.run(requestOf());
+  expect(events.at(-1)?.failed).toMatchObject(expected);
+  expect(rig.ends[0]?.costNanoUsd).toBe(0n);
+});
+
+const asked = (): readonly unknown[] => rig.provider.requests.map(({ headers }) => headers.authorization);
+test('a 429 on one of two credentials is told of the other, and closes the endpoint to nobody', async () => {
+  rig.use(rig.clock, { secrets: ['sk-one', 'sk-two'] });
+  rig.provider.enqueue({ status: 429, headers: { 'retry-after': '600' }, body: {} }, { status: 429, headers: { 'retry-after': '7' }, body: {} });
+  expect(await rig.run(requestOf({ requestId: 'chatcmpl-1' }))).toMatchObject([
+    { failed: { class: 'RATE_LIMITED', status: 429, retryAfterMs: 0, otherCredential: true } },
+  ]);
+  expect((await rig.run(requestOf({ requestId: 'chatcmpl-1', attempt: 2, retryOf: [1] }))).at(-1)?.failed).toMatchObject({
+    class: 'RATE_LIMITED',
+    status: 429,
+    retryAfterMs: 7_000,
+    otherCredential: false,
+  });
+  expect(asked()).toEqual(['Bearer sk-one', 'Bearer sk-two']);
+  expect(await rig.run(requestOf({ requestId: 'chatcmpl-2' }))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0, retryAfterMs: 7_000 } }]);
+  expect(rig.observed.map(({ failure: kind, retryAfterMs }) => [kind, retryAfterMs])).toEqual([
+    ['RATE_LIMITED', 0],
+    ['RATE_LIMITED', 7_000],
+    ['RATE_LIMITED', 7_000],
+  ]);
+});
+
+test('a 429 without a hint is tried on the other credential, and rests none where there is no other', async () => {
+  rig.use(rig.clock, { secrets: ['sk-one', 'sk-two', 'sk-three'] });
+  rig.provider.enqueue(...Array.from({ length: 6 }, () => ({ status: 429, body: {} })));
+  for (const otherCredential of [true, true, false, false])
+    expect(await rig.run(requestOf())).toMatchObject([{ failed: { retryAfterMs: 0, otherCredential } }]);
+  expect(asked()).toEqual(['Bearer sk-one', 'Bearer sk-two', 'Bearer sk-three', 'Bearer sk-three']);
+  rig.clock.advance(1_000);
+  await rig.run(requestOf());
+  expect(asked().at(-1)).toBe('Bearer sk-one');
+});
+
+test('a refused credential leaves the endpoint to the other; when that is refused too, the endpoint waits for the bench', async () => {
+  rig.use(rig.clock, { secrets: ['sk-one', 'sk-two'] });
+  rig.provider.enqueue({ status: 401, body: {} }, { status: 403, body: {} });
+  expect(await rig.run(requestOf())).toMatchObject([{ failed: { class: 'CREDENTIAL', retryAfterMs: 0, otherCredential: true } }]);
+  rig.clock.advance(10_000);
+  expect(await rig.run(requestOf())).toMatchObject([{ failed: { class: 'CREDENTIAL', retryAfterMs: 20_000, otherCredential: false } }]);
+  expect(rig.observed.map(({ retryAfterMs }) => retryAfterMs)).toEqual([0, 20_000]);
+});
+
+test.each<[string, Readonly<Record<string, string>>, number]>([
+  ['seconds', { 'retry-after': '7' }, 7_000],
+  ['milliseconds', { 'retry-after-ms': '7000', 'retry-after': '9' }, 7_000],
+  ['a date', { 'retry-after': new Date(createFakeClock().nowMs() + 7_000).toUTCString() }, 7_000],
+  ['a date too far away', { 'retry-after': 'Fri, 31 Dec 2077 23:59:59 GMT' }, 600_000],
+])('a 429 that names its end in %s: until then nothing is sent for that model, and the rest is told', async (_name, headers, waitMs) => {
+  rig.use(rig.clock);
+  rig.provider.enqueue({ status: 429, headers, body: {} });
+  expect(await rig.run(requestOf({ requestId: 'chatcmpl-1' }))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 429, retryAfterMs: waitMs } }]);
+  rig.clock.advance(waitMs - 1);
+  expect(await rig.run(requestOf({ requestId: 'chatcmpl-2' }))).toMatchObject([
+    { failed: { class: 'RATE_LIMITED', status: 0, retryable: true, retryAfterMs: 1 } },
+  ]);
+  expect(rig.provider.requests).toHaveLength(1);
+  await rig.run(requestOf({ requestId: 'chatcmpl-3', providerModelId: 'fake-2' }));
+  expect(rig.provider.requests).toHaveLength(2);
+  rig.clock.advance(1);
+  await rig.run(requestOf({ requestId: 'chatcmpl-4' }));
+  expect(rig.provider.requests).toHaveLength(3);
+});
+
+test('benches a refused credential: the next attempt reaches no provider', async () => {
+  rig.provider.enqueue({ status: 401, body: { error: { message: 'no' } } });
+  expect((await rig.run(requestOf())).at(-1)?.failed).toMatchObject({ class: 'CREDENTIAL' });
+  expect((await rig.run(requestOf({ attempt: 2 }))).at(-1)?.failed).toMatchObject({ class: 'NO_CREDENTIAL' });
+  expect(rig.provider.requests).toHaveLength(1);
+});

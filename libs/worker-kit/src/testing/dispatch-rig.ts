@@ -1,0 +1,209 @@
+/** A dispatcher in a test: asked directly, over a fake provider, with a journal and a quota that remember what they were told. */
+import type { AttemptObserved } from '@signalbox/contracts/events';
+import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
+import type { Clock } from '@signalbox/kernel/clock';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import type { TokenCounts } from '@signalbox/kernel/tokens';
+import { systemClock } from '@signalbox/runtime/clock';
+import { silentLog } from '@signalbox/runtime/log';
+import { createMetrics } from '@signalbox/runtime/metrics';
+import { Secret } from '@signalbox/runtime/secret';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { sse, startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
+import { failure, type Failure } from '@signalbox/wires/canonical';
+import { createCredentialPool } from '../credentials.js';
+import { createDispatcher, type Dispatcher, type DispatchOptions } from '../dispatch.js';
+import { createEndpointBreakers } from '../endpoint-breakers.js';
+import type { AttemptEnd, AttemptStart, Journal } from '../journal.js';
+import { createWorkerMetrics } from '../metrics.js';
+import { createOpenAiChatAdapter } from '../openai-chat-adapter.js';
+import type { ProviderAdapter } from '../provider.js';
+import { createUpstream } from '../upstream.js';
+
+export const CARD = {
+  id: 'card-1',
+  inputUncached: '1000000000',
+  cacheRead: '500000000',
+  cacheWrite: '0',
+  outputText: '2000000000',
+  outputReasoning: '2000000000',
+  audio: '0',
+  image: '0',
+  requestNanoUsd: '0',
+};
+/** 20,000 nano-dollars at `CARD`. */
+export const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+/** What the wire says of `providerModelId: 'unsendable'`. */
+export const UNSENDABLE: Failure = { ...failure('BAD_REQUEST'), publicMessage: 'This provider takes no sound.', publicParam: 'messages.[0]' };
+
+export function requestOf(over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output {
+  return {
+    requestId: 'chatcmpl-01JD8Z6T9M3W5R7V2K4X6B8N0Q',
+    attempt: 1,
+    retryOf: [],
+    accountId: 'acct_1',
+    keyId: 'key_1',
+    endpointId: 'e1',
+    model: 'm',
+    provider: 'fake',
+    providerModelId: 'fake-1',
+    wireProtocol: 'openai-chat',
+    card: CARD,
+    referenceCard: null,
+    periods: { day: '', week: '', month: '', plan: '', reservedAtMs: '0' },
+    heldNanoUsd: '0',
+    byok: false,
+    byokHandle: '',
+    stream: true,
+    maxTokensParam: '',
+    temperatureMax: 2,
+    fields: [{ name: 'messages', value: Buffer.from('[{"role":"user","content":"hi"}]') }],
+    promptTokens: 10,
+    firstByteTimeoutMs: 5_000,
+    idleTimeoutMs: 5_000,
+    responseFormat: '',
+    routedFrom: '',
+    decisionId: '',
+    clientStream: true,
+    maxOutputTokens: 0,
+    gather: false,
+    heldOutputTokens: 0,
+    heldTokens: '0',
+    outputPriceMax: '0',
+    wholeNanoUsd: '0',
+    shortened: false,
+    holdEpoch: '',
+    rounds: false,
+    earlierNanoUsd: '0',
+    earlierTokens: '0',
+    steps: [],
+    referenceSteps: [],
+    ...over,
+  };
+}
+
+/** One event of a provider's stream. */
+export const chunk = (choices: readonly object[], more: object = {}): string =>
+  sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...more });
+export const text = (content: string): string => chunk([{ index: 0, delta: { content }, finish_reason: null }]);
+
+/** The choices of all chunks, as a client is given them. */
+export function choicesOf(
+  events: readonly DispatchEvent[],
+): { readonly index: number; readonly delta: { readonly content?: string }; readonly finish_reason: string | null }[] {
+  return events.flatMap((event) => (event.chunk === undefined ? [] : (JSON.parse(String(event.chunk?.choices)) as ReturnType<typeof choicesOf>)));
+}
+
+export interface DispatchRig {
+  readonly provider: FakeProvider;
+  /** Of the breakers; of the whole dispatcher once it is given to `use`. */
+  readonly clock: FakeClock;
+  /** What was journaled, and that the last event was written, in order. */
+  readonly log: string[];
+  readonly starts: AttemptStart[];
+  readonly ends: AttemptEnd[];
+  readonly checkpoints: TokenCounts[];
+  /** What quota was asked to hold: nano-dollars and tokens. */
+  readonly extended: string[];
+  readonly observed: AttemptObserved[];
+  /** Answers of quota in order; the last one stays. */
+  grants: (boolean | Fault | Promise<boolean>)[];
+  /** Another dispatcher in the place of the one on the system's clock with the one credential `sk-secret-one`. */
+  use(clock: Clock, over?: Partial<DispatchOptions> & { readonly secrets?: readonly string[] }): void;
+  dispatch: Dispatcher['dispatch'];
+  /** One attempt and all its events. `leave` ends the call before its end, as a cancel or with another reason. */
+  run(request: DispatchRequest__Output, onEvent?: (event: DispatchEvent, leave: (code?: FaultCode) => void) => void): Promise<DispatchEvent[]>;
+  stop(): Promise<void>;
+}
+
+export async function startDispatchRig(): Promise<DispatchRig> {
+  const provider = await startFakeProvider();
+  const clock = createFakeClock();
+  const log: string[] = [];
+  const starts: AttemptStart[] = [];
+  const ends: AttemptEnd[] = [];
+  const checkpoints: TokenCounts[] = [];
+  const extended: string[] = [];
+  const observed: AttemptObserved[] = [];
+  const journal: Journal = {
+    start: (record) =>
+      Promise.resolve(void (log.push(`start ${String(record.attempt)} after ${String(provider.requests.length)} requests`), starts.push(record))),
+    checkpoint: (_requestId, _attempt, tokens) => void checkpoints.push(tokens),
+    end: (_id, _attempt, end) => Promise.resolve(void (log.push('end'), ends.push(end))),
+    outcome: (_id, _attempt, outcome, told) => void log.push(`${outcome} ${String(told)}`),
+    tend: () => undefined,
+    state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
+  };
+  const ordinary = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
+  const adapter: ProviderAdapter = {
+    ...ordinary,
+    compose: (request, secret, onLeave) =>
+      request.providerModelId === 'unsendable'
+        ? UNSENDABLE
+        : request.providerModelId === 'waiting'
+          ? new Promise((resolve) => onLeave?.(() => resolve(UNSENDABLE)))
+          : ordinary.compose(request, secret),
+  };
+  const upstream = createUpstream(adapter.origin);
+  const createOn: (...of: Parameters<DispatchRig['use']>) => Dispatcher = (time, { secrets = ['sk-secret-one'], ...over } = {}) =>
+    createDispatcher({
+      adapter,
+      upstream,
+      journal,
+      clock: time,
+      log: silentLog,
+      credentials: createCredentialPool(
+        secrets.map((secret) => new Secret(secret)),
+        time,
+      ),
+      breakers: createEndpointBreakers({ clock, origin: 'call_1', onProbe: () => undefined }),
+      extendHold: async (_account, _request, toNanoUsd, toTokens) => {
+        extended.push(`${String(toNanoUsd)} ${String(toTokens)}`);
+        const granted = (await (rig.grants.length > 1 ? rig.grants.shift() : rig.grants[0])) ?? false;
+        if (granted instanceof Fault) throw granted;
+        return granted;
+      },
+      observations: { observe: (attempt) => void observed.push(attempt), observeProbe: () => undefined, start: () => undefined, stop: () => undefined },
+      metrics: createWorkerMetrics(createMetrics({ service: 'worker-fake', withProcessMetrics: false })),
+      ...over,
+    });
+  let dispatcher = createOn(systemClock);
+  const rig: DispatchRig = {
+    provider,
+    clock,
+    log,
+    starts,
+    ends,
+    checkpoints,
+    extended,
+    observed,
+    grants: [true],
+    use: (...of) => void (dispatcher = createOn(...of)),
+    dispatch: (...of) => dispatcher.dispatch(...of),
+    run: async (request, onEvent = () => undefined) => {
+      const events: DispatchEvent[] = [];
+      let tell: (reason: Fault) => void = () => undefined;
+      const { signal } = new AbortController();
+      await dispatcher.dispatch(
+        request,
+        { requestId: request.requestId, traceparent: '', signal, onAbort: (listener) => void (tell = listener), remainingMs: () => Infinity },
+        {
+          write: (event) => {
+            if (event.end !== undefined || event.failed !== undefined) log.push('last event');
+            events.push(event);
+            onEvent(event, (code = 'cancelled') => tell(new Fault(code, 'left')));
+            return true;
+          },
+          drained: () => Promise.resolve(),
+        },
+      );
+      return events;
+    },
+    stop: async () => {
+      await upstream.close();
+      await provider.stop();
+    },
+  };
+  return rig;
+}
