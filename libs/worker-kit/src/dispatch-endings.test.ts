@@ -46,10 +46,10 @@ const saidIn = (events: readonly DispatchEvent[]): string =>
   choicesOf(events)
     .map(({ delta }) => delta.content ?? '')
     .join('');
-/** Lets `ms` pass on the clock between two chunks. */
-const pause = (time: FakeClock, ms: number) => async (): Promise<void> => {
-  // What was written before has to be read first.
-  await new Promise((resolve) => setTimeout(resolve, 50));
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Lets `ms` pass on the clock behind these chunks, once they are read. */
+const pause = (time: FakeClock, ms: number, behind: readonly string[]) => async (): Promise<void> => {
+  while (rig.readBytes() < Buffer.byteLength(behind.join(''))) await turn();
   time.advance(ms);
 };
 
@@ -82,7 +82,9 @@ test.each([
   const time = createFakeClock();
   rig.use(time);
   const chunks = said.map(([index, content, reason]) => chunk([{ index, delta: { content }, finish_reason: reason }]));
-  rig.provider.enqueue({ chunks: [...chunks.slice(0, -1), pause(time, 3_000), ...chunks.slice(-1), chunk([], { usage: USAGE }), sse('[DONE]')] });
+  rig.provider.enqueue({
+    chunks: [...chunks.slice(0, -1), pause(time, 3_000, chunks.slice(0, -1)), ...chunks.slice(-1), chunk([], { usage: USAGE }), sse('[DONE]')],
+  });
   const events = await rig.run(requestOf({ fields: [{ name: 'n', value: Buffer.from(String(n)) }] }));
   expect([saidIn(events), finishesOf(events)]).toEqual([expected, finishes]);
   expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
@@ -98,7 +100,8 @@ test.each([
 ])('a provider that %s after the finish has given a whole answer', async (_name, ending) => {
   const time = createFakeClock();
   rig.use(time);
-  rig.provider.enqueue({ chunks: [CALL, chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }]), pause(time, 'hang' in ending ? 2_000 : 0)], ...ending });
+  const chunks = [CALL, chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }])];
+  rig.provider.enqueue({ chunks: [...chunks, pause(time, 'hang' in ending ? 2_000 : 0, chunks)], ...ending });
   const events = await rig.run(requestOf());
   expect(finishesOf(events)).toEqual([[0, 'tool_calls']]);
   expect(events.map((event) => event.chunk?.choices?.toString() ?? '').join('')).toContain('{"arguments":"{}"}');
@@ -114,7 +117,7 @@ test('one that fails without an error that is known ends with an error, not with
 describe('after the last event of a stream', () => {
   const whole = [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')];
   const until = async (condition: () => boolean | undefined): Promise<void> => {
-    while (condition() !== true) await new Promise<void>((resolve) => setImmediate(resolve));
+    while (condition() !== true) await turn();
   };
 
   test('the connection serves the next request', async () => {
@@ -123,7 +126,7 @@ describe('after the last event of a stream', () => {
     for (let n = 0; n < 3; n += 1) {
       expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER', flags: [] });
       // The pool hears of a free connection in the next turn.
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await turn();
     }
     expect(new Set(rig.provider.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
   });

@@ -18,7 +18,7 @@ import type { AttemptEnd, AttemptStart, Journal } from '../journal.js';
 import { createWorkerMetrics } from '../metrics.js';
 import { createOpenAiChatAdapter } from '../openai-chat-adapter.js';
 import type { ProviderAdapter } from '../provider.js';
-import { createUpstream } from '../upstream.js';
+import { createUpstream, type Upstream } from '../upstream.js';
 
 export const CARD = {
   id: 'card-1',
@@ -107,6 +107,8 @@ export interface DispatchRig {
   /** What quota was asked to hold: nano-dollars and tokens. */
   readonly extended: string[];
   readonly observed: AttemptObserved[];
+  /** Bytes of all answers that the dispatcher has worked through. */
+  readBytes(): number;
   /** Answers of quota in order; the last one stays. */
   grants: (boolean | Fault | Promise<boolean>)[];
   /** Another dispatcher in the place of the one on the system's clock with the one credential `sk-secret-one`. */
@@ -145,7 +147,21 @@ export async function startDispatchRig(): Promise<DispatchRig> {
           ? new Promise((resolve) => onLeave?.(() => resolve(UNSENDABLE)))
           : ordinary.compose(request, secret),
   };
-  const upstream = createUpstream(adapter.origin);
+  const real = createUpstream(adapter.origin);
+  let readBytes = 0;
+  const upstream: Upstream = {
+    post: (request, id, to) =>
+      real.post(request, id, {
+        onHead: (status, headers) => to.onHead(status, headers),
+        onData: (bytes) => {
+          to.onData(bytes);
+          readBytes += bytes.length;
+        },
+        onEnd: () => to.onEnd(),
+        onError: (kind) => to.onError(kind),
+      }),
+    close: () => real.close(),
+  };
   const createOn: (...of: Parameters<DispatchRig['use']>) => Dispatcher = (time, { secrets = ['sk-secret-one'], ...over } = {}) =>
     createDispatcher({
       adapter,
@@ -178,6 +194,7 @@ export async function startDispatchRig(): Promise<DispatchRig> {
     checkpoints,
     extended,
     observed,
+    readBytes: () => readBytes,
     grants: [true],
     use: (...of) => void (dispatcher = createOn(...of)),
     dispatch: (...of) => dispatcher.dispatch(...of),
