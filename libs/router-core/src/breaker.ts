@@ -1,6 +1,7 @@
 /**
  * Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or for as long as no
- * credential is free for it. What it met then is tried by one call; a rate limit's wait is over with the wait.
+ * credential is free for it. What it met then is tried by one call at a time, until a whole answer closes it; a rate limit's
+ * wait is over with the wait.
  */
 import type { BreakerState } from './catalog.js';
 
@@ -12,6 +13,9 @@ const OPEN_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 600_000;
 /** Calls remembered for the share; more within 30 s push the oldest out. */
 const CALLS_MAX = 256;
+/** Streams that begin well in a row let calls pass as before, though none has been whole yet. */
+const BEGUN_ENOUGH = 5;
+const CLOSED = -Infinity;
 
 export interface Breaker {
   /** `retryAfterMs`: until a credential is free; 0 = one is, or nobody knows. All instants on one steady clock. */
@@ -23,10 +27,14 @@ export interface Breaker {
   waitMs(nowMs: number): number;
   /** A probe is under way: what is left of the wait is only how long it is waited for. */
   isProbing(): boolean;
-  /** Called when a call to a half-open endpoint is on its way: it counts as open until that probe reports or 30 s pass. */
-  noteProbe(nowMs: number): void;
+  /** Called when a call to a half-open endpoint is on its way: it counts as open until that probe reports or `forMs` (30 s) pass. */
+  noteProbe(nowMs: number, forMs?: number): void;
   /** Another replica lets a probe through. Says nothing where this breaker is closed: what was heard here counts here. */
   hearProbe(nowMs: number): void;
+  /** The probe has brought content: the next call may try, and after five in a row all may. Until one is whole, a failure opens it again. */
+  noteBegun(nowMs: number): void;
+  /** The probe ended and says nothing, since its client left: the next call may try at once. */
+  giveBack(nowMs: number): void;
 }
 
 interface RecentCalls {
@@ -69,31 +77,39 @@ function createRecentCalls(): RecentCalls {
 
 export function createBreaker(): Breaker {
   let failuresInARow = 0;
-  /** 0 = closed. Moves only forward while open. */
-  let openUntilMs = 0;
+  /** Moves only forward while open; back to now when a probe is over. */
+  let openUntilMs = CLOSED;
   /** When the last rate limit's wait is over. */
   let restUntilMs = -Infinity;
   /** One plan holds the endpoint to see whether it is well again. */
   let probing = false;
+  /** Streams that have begun since it opened, without a failure. */
+  let begun = 0;
   const calls = createRecentCalls();
 
   const open = (untilMs: number): void => {
     openUntilMs = Math.max(openUntilMs, untilMs);
   };
-  const isHalfOpen = (nowMs: number): boolean => openUntilMs > 0 && (probing || nowMs >= openUntilMs);
+  const isHalfOpen = (nowMs: number): boolean => openUntilMs !== CLOSED && (probing || nowMs >= openUntilMs);
+  const endProbe = (nowMs: number): void => {
+    probing = false;
+    openUntilMs = nowMs;
+  };
   const record = (isSuccess: boolean, retryAfterMs: number, nowMs: number): void => {
     calls.add(isSuccess, nowMs);
     if (isSuccess) {
       failuresInARow = 0;
       // While it is open without a probe, a success is the late answer of an older call and closes nothing.
       if (probing || nowMs >= openUntilMs) {
-        if (openUntilMs > 0) calls.clear();
-        openUntilMs = 0;
+        if (openUntilMs !== CLOSED) calls.clear();
+        openUntilMs = CLOSED;
+        begun = 0;
       }
       probing = false;
       return;
     }
     failuresInARow += 1;
+    begun = 0;
     if (retryAfterMs > 0) open(nowMs + Math.min(retryAfterMs, RETRY_AFTER_MAX_MS));
     if (isHalfOpen(nowMs) || failuresInARow >= IN_A_ROW || (calls.count() >= CALLS_MIN && calls.failures() * 2 > calls.count())) open(nowMs + OPEN_MS);
     probing = false;
@@ -104,18 +120,26 @@ export function createBreaker(): Breaker {
       if (isHalfOpen(nowMs)) record(false, forMs, nowMs);
       else restUntilMs = Math.max(restUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
     },
-    state: (nowMs) => (nowMs < restUntilMs ? 'open' : openUntilMs === 0 ? 'closed' : nowMs < openUntilMs ? 'open' : 'half-open'),
+    state: (nowMs) => (nowMs < restUntilMs || nowMs < openUntilMs ? 'open' : openUntilMs === CLOSED || begun >= BEGUN_ENOUGH ? 'closed' : 'half-open'),
     waitMs: (nowMs) => Math.max(0, openUntilMs - nowMs, restUntilMs - nowMs),
     isProbing: () => probing,
-    noteProbe: (nowMs) => {
-      if (openUntilMs === 0 || nowMs < openUntilMs || nowMs < restUntilMs) return;
+    noteProbe: (nowMs, forMs = OPEN_MS) => {
+      if (openUntilMs === CLOSED || begun >= BEGUN_ENOUGH || nowMs < openUntilMs || nowMs < restUntilMs) return;
       probing = true;
-      openUntilMs = nowMs + OPEN_MS;
+      openUntilMs = nowMs + forMs;
     },
     hearProbe: (nowMs) => {
-      if (openUntilMs === 0) return;
+      if (openUntilMs === CLOSED || begun >= BEGUN_ENOUGH) return;
       probing = true;
       open(nowMs + OPEN_MS);
+    },
+    noteBegun: (nowMs) => {
+      if (!probing) return;
+      begun += 1;
+      endProbe(nowMs);
+    },
+    giveBack: (nowMs) => {
+      if (probing) endProbe(nowMs);
     },
   };
 }

@@ -33,6 +33,8 @@ export interface ConversationOptions {
   readonly call: CallInfo;
   readonly emit: Emitter<DispatchEvent>;
   readonly growth?: HoldGrowth | undefined;
+  /** Called once the stream's first content has come. */
+  readonly onBegun?: (() => void) | undefined;
 }
 
 export class Conversation implements AttemptSinks {
@@ -42,11 +44,13 @@ export class Conversation implements AttemptSinks {
   private isLeft = false;
   private isHungUp = false;
   private hasShown = false;
+  private onBegun: (() => void) | undefined;
   private checkpointAt: number;
   private checkpointBytes = 0;
 
   constructor(private readonly options: ConversationOptions) {
-    const { adapter, upstream, clock, request, upstreamRequest, growth } = options;
+    const { adapter, upstream, clock, request, upstreamRequest, growth, onBegun } = options;
+    this.onBegun = onBegun;
     this.gatherer = request.gather ? new Gatherer() : undefined;
     this.checkpointAt = clock.monotonicMs();
     this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, sinks: this, growth });
@@ -104,6 +108,10 @@ export class Conversation implements AttemptSinks {
   }
 
   onChunk(event: ChunkEvent): boolean {
+    if (event.content && this.onBegun !== undefined) {
+      this.onBegun();
+      this.onBegun = undefined;
+    }
     if (this.options.request.rounds && !this.hasShown) this.hasShown = this.options.request.clientStream && showsMoreThanCalls(event.choices);
     if (this.gatherer !== undefined) {
       this.gatherer.add(event.choices);

@@ -18,6 +18,7 @@ import type { AttemptEnd, Journal } from './journal.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
+import { Probe } from './probe.js';
 import type { OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
 import { rareWarning } from './rare-warning.js';
 import { endedAttributes, nameSpan } from './span.js';
@@ -47,6 +48,20 @@ export interface DispatchOptions {
 /** Of an attempt whose caller left before it was put together: journaled like any that is given up, so that its hold ends. */
 const UNSENT: UpstreamRequest = { path: '/', headers: [], body: Buffer.alloc(0) };
 const NEVER_EXTENDS: ExtendHold = () => Promise.resolve(false);
+
+/** All that an attempt is made of. */
+interface Sending {
+  readonly request: DispatchRequest__Output;
+  readonly call: CallInfo;
+  readonly emit: Emitter<DispatchEvent>;
+  readonly terms: Terms;
+  /** Undefined: on the operator's credentials. */
+  readonly own: OwnCredential | undefined;
+  readonly credentials: CredentialPool;
+  readonly adapter: ProviderAdapter;
+  readonly credential: TakenCredential;
+  readonly upstreamRequest: UpstreamRequest;
+}
 
 export interface Dispatcher {
   /** Emits the events of the attempt; settles once the attempt is journaled, which may be after the caller left. Faults: `bad_message`, those of the journal. */
@@ -251,14 +266,29 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     }
     // One account's credential neither waits for what others met nor speaks for them.
     const breakers = own === undefined ? options.breakers : undefined;
-    const waitMs = breakers?.admit(request.endpointId) ?? 0;
-    if (waitMs > 0) {
+    const admission = breakers?.admit(request.endpointId);
+    if (admission !== undefined && admission.waitMs > 0) {
       // Its failures have been observed; being refused is none.
-      const reason = { ...failure('RATE_LIMITED'), retryAfterMs: waitMs };
+      const reason = { ...failure('RATE_LIMITED'), retryAfterMs: admission.waitMs };
       metrics.attempt(reason.class, 0, 0);
       emit.write({ failed: failedMessage(reason) });
       return;
     }
+    const sending = { request, call, emit, terms, own, credentials, adapter, credential, upstreamRequest };
+    if (breakers === undefined || admission?.isProbe !== true) {
+      return send(sending, breakers, undefined);
+    }
+    const probe = new Probe(breakers, request.endpointId);
+    try {
+      await send(sending, breakers, probe);
+    } finally {
+      probe.end();
+    }
+  };
+
+  /** An attempt that nothing stands in the way of, to its end. */
+  const send = async ({ request, call, emit, terms, own, credentials, adapter, credential, upstreamRequest }: Sending, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
+    const { span } = call;
     const startedAt = clock.monotonicMs();
     const quoted = cardsAt(terms.steps, request.promptTokens);
     await journal.start({
@@ -283,7 +313,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       traceparent: span?.traceparent ?? '',
       rounds: request.rounds ? { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } : undefined,
     });
-    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock) });
+    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), onBegun: probe?.begun });
     const ending = await conversation.hold();
     const { attempt } = conversation;
     const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
@@ -329,6 +359,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const tells = own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;
     if (ending.kind !== 'abandoned' && tells) {
       breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0);
+      probe?.judged();
       observations.observe({
         endpointId: request.endpointId,
         ok: reason === undefined,

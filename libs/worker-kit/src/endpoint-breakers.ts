@@ -25,13 +25,31 @@ const LEADS_MS_MAX = 1_000;
 const REPLICA_AGE_MAX_MS = 150_000;
 const REPLICAS_MAX = 256;
 
+/** Whether an endpoint may be asked now. */
+export interface Admission {
+  /** Milliseconds until it may; 0 = now. */
+  readonly waitMs: number;
+  /** This call finds out whether the endpoint is well again, and others wait: it is to be followed by `begun`, `record` or `giveBack`. */
+  readonly isProbe: boolean;
+}
+
+const PASS: Admission = { waitMs: 0, isProbe: false };
+const PROBE: Admission = { waitMs: 0, isProbe: true };
+
+/** How far a call has come that was let through to an endpoint whose breaker was open; `void` = it ended, and says nothing. */
+export type ProbeStep = 'sent' | 'begun' | 'void';
+
 export interface EndpointBreakers {
-  /** Milliseconds until the endpoint may be asked; 0 = now. Of an endpoint that is half open, one call passes. */
-  admit(endpointId: string): number;
+  /** Of an endpoint that is half open, one call passes at a time. */
+  admit(endpointId: string): Admission;
+  /** Content of a probe has come: the next call may try. */
+  begun(endpointId: string): void;
+  /** A probe ended before that, and says nothing: the next call may try at once. */
+  giveBack(endpointId: string): void;
   /** How an admitted attempt ended; undefined = well. `isResting`: no credential is free for it now, and none is taken. */
   record(endpointId: string, failure: string | undefined, isResting: boolean): void;
   /** What a replica told. Its own messages, which come back to it, say nothing. */
-  hear(news: Pick<AttemptsObserved__Output, 'origin' | 'attempts' | 'probedEndpointIds'>): void;
+  hear(news: Pick<AttemptsObserved__Output, 'origin' | 'attempts' | 'probedEndpointIds' | 'begunEndpointIds' | 'voidEndpointIds'>): void;
   /** Endpoints by the state of their breaker. */
   states(): Readonly<Record<BreakerState, number>>;
 }
@@ -40,8 +58,8 @@ export interface EndpointBreakersOptions {
   readonly clock: Clock;
   /** This replica among those of its worker; of those that would try an endpoint again, the least goes first. */
   readonly origin: string;
-  /** Called when a call is let through to an endpoint whose breaker was open. */
-  readonly onProbe: (endpointId: string) => void;
+  /** Called as a call is let through to an endpoint whose breaker was open, and when that is over or others may follow. */
+  readonly onProbe: (endpointId: string, step: ProbeStep) => void;
 }
 
 /** Whether a failure is ours, or a matter of the account's own key, and says nothing about the endpoint. */
@@ -74,6 +92,12 @@ export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreak
     return Math.min(LEADS_MS_MAX, before * LEAD_MS);
   };
 
+  /** A place that a call of this replica leaves is this one's first, whoever else has heard of it. */
+  const hereFirst = (): number => {
+    const nowMs = clock.monotonicMs();
+    return nowMs - leadsMs(nowMs);
+  };
+
   const noteReplica = (replica: string): void => {
     heardAtMs.delete(replica);
     heardAtMs.set(replica, clock.monotonicMs());
@@ -85,12 +109,20 @@ export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreak
     admit: (endpointId) => {
       const breaker = breakers.get(endpointId);
       const nowMs = clock.monotonicMs();
-      if (breaker === undefined || breaker.state(nowMs) === 'closed') return 0;
+      if (breaker === undefined || breaker.state(nowMs) === 'closed') return PASS;
       const waitMs = breaker.waitMs(nowMs - leadsMs(nowMs));
-      if (waitMs > 0) return Math.ceil(waitMs);
+      if (waitMs > 0) return { waitMs: Math.ceil(waitMs), isProbe: false };
       breaker.noteProbe(nowMs);
-      onProbe(endpointId);
-      return 0;
+      onProbe(endpointId, 'sent');
+      return PROBE;
+    },
+    begun: (endpointId) => {
+      breakers.get(endpointId)?.noteBegun(hereFirst());
+      onProbe(endpointId, 'begun');
+    },
+    giveBack: (endpointId) => {
+      breakers.get(endpointId)?.giveBack(hereFirst());
+      onProbe(endpointId, 'void');
     },
     // Own credentials wait by themselves.
     record: (endpointId, failure, isResting) => count(endpointId, failure, isResting ? 0 : undefined),
@@ -98,7 +130,10 @@ export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreak
       if (news.origin === '' || news.origin === origin) return;
       noteReplica(news.origin);
       for (const { endpointId, ok, failure, retryAfterMs, forBreakers } of news.attempts) if (forBreakers) count(endpointId, ok ? undefined : failure, retryAfterMs > 0 ? retryAfterMs : undefined);
-      for (const endpointId of news.probedEndpointIds) breakers.get(endpointId)?.hearProbe(clock.monotonicMs());
+      const nowMs = clock.monotonicMs();
+      for (const endpointId of news.probedEndpointIds) breakers.get(endpointId)?.hearProbe(nowMs);
+      for (const endpointId of news.begunEndpointIds) breakers.get(endpointId)?.noteBegun(nowMs);
+      for (const endpointId of news.voidEndpointIds) breakers.get(endpointId)?.giveBack(nowMs);
     },
     states: () => {
       const counts = { closed: 0, 'half-open': 0, open: 0 };

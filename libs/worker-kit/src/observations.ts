@@ -4,6 +4,7 @@ import type { AttemptObserved, AttemptsObserved, AttemptsObserved__Output } from
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { Log } from '@signalbox/runtime/log';
+import type { ProbeStep } from './endpoint-breakers.js';
 
 const BATCH_MS = 500;
 /** Between batches that hold a failure: breakers elsewhere count it before the next call, and a storm of failures is no storm of messages. */
@@ -12,13 +13,15 @@ const BATCH_MAX = 256;
 /** A replica that has nothing to tell is heard of as often. */
 export const HELLO_MS = 60_000;
 
+const PROBE_FIELDS = { sent: 'probedEndpointIds', begun: 'begunEndpointIds', void: 'voidEndpointIds' } as const satisfies Record<ProbeStep, keyof AttemptsObserved>;
+
 const codecOf = () => messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
 const subjectOf = (provider: string): string => `attempts.v1.${provider}`;
 
 export interface Observations {
   observe(attempt: AttemptObserved): void;
-  /** One call was let through to an endpoint whose breaker was open. Announced at once. */
-  observeProbe(endpointId: string): void;
+  /** One call was let through to an endpoint whose breaker was open, or has left its place to the next. Announced at once. */
+  observeProbe(endpointId: string, step: ProbeStep): void;
   /** Lets the other replicas know of this one, now and every minute. */
   start(): void;
   /** Announces what waits, and nothing of its own accord any more. */
@@ -36,7 +39,6 @@ export interface ObservationsOptions {
 export function createObservations({ bus, provider, origin, clock }: ObservationsOptions): Observations {
   const codec = codecOf();
   let attempts: AttemptObserved[] = [];
-  let probedEndpointIds: string[] = [];
   /** Of calls that others wait for: how they end is told at once. */
   const probing = new Set<string>();
   let timer: Timer | undefined;
@@ -47,14 +49,12 @@ export function createObservations({ bus, provider, origin, clock }: Observation
     greeting = clock.setTimer(HELLO_MS, greet, { unref: true });
     bus.announce(subjectOf(provider), codec.encode({ origin }));
   };
-  const flush = (): void => {
+  const flush = (probes: Omit<AttemptsObserved, 'attempts' | 'origin'> = {}): void => {
     timer?.cancel();
     timer = undefined;
     dueAtMs = Infinity;
-    if (attempts.length === 0 && probedEndpointIds.length === 0) return;
-    const message = { attempts, probedEndpointIds, origin };
+    const message = { attempts, origin, ...probes };
     attempts = [];
-    probedEndpointIds = [];
     flushedAtMs = clock.monotonicMs();
     bus.announce(subjectOf(provider), codec.encode(message));
   };
@@ -62,7 +62,7 @@ export function createObservations({ bus, provider, origin, clock }: Observation
     if (atMs >= dueAtMs) return;
     timer?.cancel();
     dueAtMs = atMs;
-    timer = clock.setTimer(atMs - clock.monotonicMs(), flush, { unref: true });
+    timer = clock.setTimer(atMs - clock.monotonicMs(), () => flush(), { unref: true });
   };
   return {
     observe: (attempt) => {
@@ -73,15 +73,15 @@ export function createObservations({ bus, provider, origin, clock }: Observation
       if (attempts.length >= BATCH_MAX || (isUrgent && nowMs - flushedAtMs >= FAILURES_MS)) flush();
       else flushAt(isUrgent ? flushedAtMs + FAILURES_MS : nowMs + BATCH_MS);
     },
-    observeProbe: (endpointId) => {
-      probing.add(endpointId);
-      probedEndpointIds.push(endpointId);
-      flush();
+    observeProbe: (endpointId, step) => {
+      if (step === 'sent') probing.add(endpointId);
+      else if (step === 'void') probing.delete(endpointId);
+      flush({ [PROBE_FIELDS[step]]: [endpointId] });
     },
     start: greet,
     stop: () => {
       greeting?.cancel();
-      flush();
+      if (attempts.length > 0) flush();
     },
   };
 }

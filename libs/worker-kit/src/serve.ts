@@ -104,7 +104,7 @@ export function serveWorker(options: WorkerOptions): Service {
       const origin = createIdSource(clock, randomBytes)('call');
       const observations = createObservations({ bus, provider: adapter.provider, origin, clock });
       closers.push(() => Promise.resolve(observations.stop()));
-      const breakers = createEndpointBreakers({ clock, origin, onProbe: (endpointId) => observations.observeProbe(endpointId) });
+      const breakers = createEndpointBreakers({ clock, origin, onProbe: (endpointId, step) => observations.observeProbe(endpointId, step) });
       const replicas = await listenToObservations(bus, adapter.provider, origin, log, (news) => breakers.hear(news));
       closers.push(() => replicas.stop());
       observations.start();

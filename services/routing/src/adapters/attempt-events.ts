@@ -36,6 +36,8 @@ export function listenToAttempts(bus: Bus, live: LiveStats, log: Log): Promise<S
       return;
     }
     for (const attempt of message.attempts) observe(live, attempt);
-    for (const endpointId of message.probedEndpointIds) live.hearProbe(endpointId);
+    for (const endpointId of message.probedEndpointIds) live.hearProbe(endpointId, 'sent');
+    for (const endpointId of message.begunEndpointIds) live.hearProbe(endpointId, 'begun');
+    for (const endpointId of message.voidEndpointIds) live.hearProbe(endpointId, 'void');
   });
 }

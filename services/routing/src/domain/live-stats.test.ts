@@ -73,6 +73,45 @@ describe('a breaker', () => {
     expect(breaker.state(31_000)).toBe('closed');
   });
 
+  test('a probe that says nothing leaves its place to the next at once', () => {
+    const breaker = createBreaker();
+    for (let i = 0; i < 5; i += 1) breaker.record(false, 0, 0);
+    breaker.giveBack(1_000);
+    expect(breaker.state(1_000)).toBe('open');
+    breaker.noteProbe(30_000);
+    breaker.giveBack(30_500);
+    expect(breaker.state(30_500)).toBe('half-open');
+    breaker.noteProbe(30_500);
+    expect(breaker.waitMs(30_500)).toBe(30_000);
+    breaker.record(false, 0, 31_000);
+    breaker.giveBack(31_500);
+    breaker.noteBegun(31_500);
+    expect(breaker.state(60_999)).toBe('open');
+  });
+
+  test('a stream that begins lets the next one begin, five let all, and until one is whole the first that breaks opens it', () => {
+    const breaker = createBreaker();
+    for (let i = 0; i < 5; i += 1) breaker.record(false, 0, 0);
+    const begin = (nowMs: number): readonly string[] => {
+      const before = breaker.state(nowMs);
+      breaker.noteProbe(nowMs);
+      const during = breaker.state(nowMs);
+      breaker.noteBegun(nowMs + 100);
+      return [before, during, breaker.state(nowMs + 100)];
+    };
+    for (let i = 0; i < 4; i += 1) expect(begin(30_000 + i * 100)).toEqual(['half-open', 'open', 'half-open']);
+    expect(begin(30_400)).toEqual(['half-open', 'open', 'closed']);
+    // What another replica lets through is nobody's to wait for any more.
+    breaker.hearProbe(30_500);
+    expect(begin(30_500)).toEqual(['closed', 'closed', 'closed']);
+    breaker.record(false, 0, 31_000);
+    expect(breaker.state(60_999)).toBe('open');
+    expect(begin(61_000)).toEqual(['half-open', 'open', 'half-open']);
+    breaker.record(true, 0, 62_000);
+    for (let i = 0; i < 4; i += 1) breaker.record(false, 0, 62_001);
+    expect(breaker.state(62_001)).toBe('closed');
+  });
+
   test('a 429 opens it for its Retry-After, which a later shorter one does not cut', () => {
     const breaker = createBreaker();
     breaker.record(false, 60_000, 0);
@@ -128,12 +167,33 @@ describe('live statistics', () => {
     expect(state()).toBe('open');
     clock.advance(1_001);
     expect(state()).toBe('half-open');
-    live.hearProbe('a');
+    live.hearProbe('a', 'sent');
     expect(state()).toBe('open');
     // What the one call brings is known soon; 30 s is when it is given up.
     expect(live.view().get('a')?.waitMs).toBe(5_000);
     live.observe(observation());
     expect(state()).toBe('closed');
+  });
+
+  test('a plan that came to nothing keeps an endpoint that is to be tried from others for three seconds; its call, once it is heard of, until that says something', () => {
+    const clock = createFakeClock();
+    const live = createLiveStats(clock, (id) => [id]);
+    const state = (): string | undefined => live.view().get('a')?.breaker;
+    for (let i = 0; i < 5; i += 1) live.observe(observation({ isSuccess: false }));
+    clock.advance(31_000);
+    live.noteProbe('a');
+    clock.advance(1_999);
+    expect(state()).toBe('open');
+    clock.advance(1_001);
+    expect(state()).toBe('half-open');
+    for (const step of ['begun', 'void'] as const) {
+      live.noteProbe('a');
+      live.hearProbe('a', 'sent');
+      clock.advance(20_000);
+      expect(state()).toBe('open');
+      live.hearProbe('a', step);
+      expect(state()).toBe('half-open');
+    }
   });
 
   test('an endpoint whose credentials wait out a rate limit is offered to all a second after the wait, however many met it', () => {

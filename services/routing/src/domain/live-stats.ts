@@ -14,6 +14,8 @@ const SUCCESS_PRIOR_CALLS = 20;
 const VIEW_AGE_MAX_MS = 1_000;
 /** Breakers are read a second late: by then every replica of a worker lets a call through that is planned to see whether the endpoint is well. */
 const BEHIND_WORKERS_MS = 1_000;
+/** From a plan to the call that its worker lets through, which is then heard of: admission may wait two seconds. A plan that came to nothing leaves its place then. */
+const PLANNED_MS = 3_000;
 /** Told as the wait while a probe is under way, which mostly ends long before it is given up. */
 const PROBE_WAIT_MS_MAX = 5_000;
 
@@ -45,8 +47,8 @@ interface Tracked {
 export interface LiveStats {
   /** Ignores endpoints that `peersOf` does not know, so the table stays bounded by the catalog. */
   observe(observation: Observation): void;
-  /** A worker lets one call through to an endpoint whose breaker was open. */
-  hearProbe(endpointId: string): void;
+  /** A worker lets one call through to an endpoint whose breaker was open; that call has brought content, or ended and says nothing. */
+  hearProbe(endpointId: string, step: 'sent' | 'begun' | 'void'): void;
   /** At most one second old; breakers are current. */
   view(): ReadonlyMap<string, EndpointLive>;
   /** A plan begins with an endpoint that is half open. */
@@ -146,12 +148,17 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
       isStale = false;
       return view;
     },
-    hearProbe: (endpointId) => {
-      tracked.get(endpointId)?.breaker.hearProbe(clock.monotonicMs());
+    hearProbe: (endpointId, step) => {
+      const breaker = tracked.get(endpointId)?.breaker;
+      const nowMs = clock.monotonicMs();
+      if (step === 'sent') breaker?.hearProbe(nowMs);
+      // At once: the worker that tells it is ready for the next.
+      else if (step === 'begun') breaker?.noteBegun(nowMs - BEHIND_WORKERS_MS);
+      else breaker?.giveBack(nowMs - BEHIND_WORKERS_MS);
       isStale = true;
     },
     noteProbe: (endpointId) => {
-      tracked.get(endpointId)?.breaker.noteProbe(clock.monotonicMs() - BEHIND_WORKERS_MS);
+      tracked.get(endpointId)?.breaker.noteProbe(clock.monotonicMs() - BEHIND_WORKERS_MS, PLANNED_MS);
       isStale = true;
     },
   };

@@ -419,28 +419,36 @@ export function writeAttemptsObserved(w: Writer, m: AttemptsObserved): void {
   if (m.attempts !== undefined) for (const one of m.attempts) { w.uint32(10); { const at = w.open(); writeAttemptObserved(w, one); w.close(at); } }
   if (m.origin !== undefined && m.origin !== '') { w.uint32(18); w.string(m.origin); }
   if (m.probedEndpointIds !== undefined) for (const one of m.probedEndpointIds) { w.uint32(26); w.string(one); }
+  if (m.begunEndpointIds !== undefined) for (const one of m.begunEndpointIds) { w.uint32(34); w.string(one); }
+  if (m.voidEndpointIds !== undefined) for (const one of m.voidEndpointIds) { w.uint32(42); w.string(one); }
 }
 export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOut {
   const v1: AttemptObservedOut[] = [];
   let v2: string = '';
   const v3: string[] = [];
+  const v4: string[] = [];
+  const v5: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1.push(readAttemptObserved(r, r.delimited(end))); break;
       case 18: v2 = r.string(end); break;
       case 26: v3.push(r.string(end)); break;
+      case 34: v4.push(r.string(end)); break;
+      case 42: v5.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { attempts: v1, origin: v2, probedEndpointIds: v3 } as AttemptsObservedOut;
+  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5 } as AttemptsObservedOut;
 }
 export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
   const v1 = m.attempts === undefined ? [] : m.attempts.map((one) => copyAttemptObserved(one));
   const v2 = m.origin !== undefined && m.origin !== null ? m.origin : '';
   const v3 = m.probedEndpointIds === undefined ? [] : m.probedEndpointIds.slice();
-  return { attempts: v1, origin: v2, probedEndpointIds: v3 } as AttemptsObservedOut;
+  const v4 = m.begunEndpointIds === undefined ? [] : m.begunEndpointIds.slice();
+  const v5 = m.voidEndpointIds === undefined ? [] : m.voidEndpointIds.slice();
+  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5 } as AttemptsObservedOut;
 }
 
 export function writeDecisionMade(w: Writer, m: DecisionMade): void {

@@ -7,10 +7,14 @@ export interface AttemptsObserved {
   'attempts'?: (_signalbox_events_v1_AttemptObserved)[];
   'origin'?: (string);
   'probedEndpointIds'?: (string)[];
+  'begunEndpointIds'?: (string)[];
+  'voidEndpointIds'?: (string)[];
 }
 
 export interface AttemptsObserved__Output {
   'attempts': (_signalbox_events_v1_AttemptObserved__Output)[];
   'origin': (string);
   'probedEndpointIds': (string)[];
+  'begunEndpointIds': (string)[];
+  'voidEndpointIds': (string)[];
 }
