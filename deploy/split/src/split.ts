@@ -5,7 +5,7 @@ import { quietPort } from '@signalbox/local-stores/ports';
 import { systemClock } from '@signalbox/runtime/clock';
 import { logLevelOf } from '@signalbox/runtime/config';
 import { createLog } from '@signalbox/runtime/log';
-import { openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
+import { claimDataDir, openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
 import { claimLogs, waitForEarlierStart } from '@signalbox/standalone/earlier-start';
 import { findOllama, offeredModels } from '@signalbox/standalone/find-ollama';
 import { findVllmModels, offeredByVllm } from '@signalbox/standalone/find-vllm';
@@ -78,17 +78,20 @@ function refuseUnknownRoles(replicas: ReadonlyMap<string, number>, environment: 
 export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   refuseUnknownRoles(replicas, environment);
-  const secrets = openDataDir(dataDir, environment);
-  const drainMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0);
   const walDir = walDirOf(environment, dataDir);
-  const releaseLogs = claimLogs(walDir);
+  const drainMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0);
+  const claims = [claimDataDir(dataDir)];
+  const releaseClaims = (): void => claims.splice(0).forEach((release) => release());
+  let secrets: KeptSecrets;
   let stores: FoundStores;
   try {
+    secrets = openDataDir(dataDir, environment);
+    claims.push(claimLogs(walDir));
     // Before the stores: Postgres of the earlier start serves those that still finish.
     await waitForEarlierStart({ walDir, clock: systemClock, limitMs: drainMs + LEFT_BEHIND_MS, tell: (line) => process.stderr.write(`${line}\n`), signal });
     stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: logLevelOf(environment, 'warn') }) });
   } catch (error) {
-    releaseLogs();
+    releaseClaims();
     throw error;
   }
   const keepers: ProcessKeeper[] = [];
@@ -101,7 +104,7 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
       await Promise.all(keepers.filter((keeper) => layerOf(keeper.state().role) === role).map((keeper) => keeper.stop(stopGraceMs)));
     }
     await stores.stop();
-    releaseLogs();
+    releaseClaims();
   };
   let stopped: Promise<void> | undefined;
   const stop = (): Promise<void> => (stopped ??= stopAll());

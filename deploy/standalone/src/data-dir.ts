@@ -1,6 +1,7 @@
 /** What `npm start` keeps between runs: secrets made at the first start, readable by their owner only. */
 import { randomBytes } from '@signalbox/runtime/random';
 import { ConfigError } from '@signalbox/runtime/config';
+import { claimFolder, releaseFolder } from '@signalbox/local-stores/owner';
 import { accessSync, constants, existsSync, mkdirSync, opendirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 
@@ -42,6 +43,13 @@ export function makeFolder(directory: string, variable: string, mode: number): v
 
 /** As makeFolder. Traversable, since the embedded Postgres may run as another user; every secret in it is mode 0600. */
 export const makeDataDir = (directory: string): void => makeFolder(directory, 'DATA_DIR', 0o755);
+
+/** Makes the folder and takes it for this process and all that it starts; answers what gives it back. Throws ConfigError, and StoreError naming the process that has it. */
+export function claimDataDir(directory: string): () => void {
+  makeDataDir(directory);
+  claimFolder(directory);
+  return () => releaseFolder(directory);
+}
 
 export function openDataDir(directory: string, environment: Readonly<Record<string, string | undefined>>): KeptSecrets {
   makeDataDir(directory);

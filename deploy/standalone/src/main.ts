@@ -1,8 +1,9 @@
 /** `npm start`. Prints one `ready` line on stdout; everything else goes to stderr. */
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { tuneProcess } from '@signalbox/runtime/process';
 import type { Standalone } from './compose.js';
-import { makeDataDir } from './data-dir.js';
+import { claimDataDir } from './data-dir.js';
 import { openEmbeddedStore, type EmbeddedStore } from './embedded-store.js';
 
 const BODY = '{"model":"auto","messages":[{"role":"user","content":"Hello!"}]}';
@@ -30,7 +31,7 @@ process.on('SIGINT', stop);
 process.on('SIGTERM', stop);
 
 try {
-  makeDataDir(process.env['DATA_DIR'] || '.data');
+  process.once('exit', claimDataDir(resolve(process.env['DATA_DIR'] || '.data')));
   opening = openEmbeddedStore(process.env);
   // Its failure is reported where it is awaited.
   opening.catch(() => undefined);

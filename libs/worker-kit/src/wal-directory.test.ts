@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { lockFile } from '@signalbox/runtime/file-lock';
 import { isDirectoryInUse, lockDirectory } from './wal-directory.js';
 
 let directory: string;
@@ -28,6 +29,26 @@ test('a directory is one process at a time, and free again when it is given back
   expect(() => lockDirectory(directory)).toThrow(/is in use by process/);
   unlock();
   expect(isDirectoryInUse(directory)).toBe(false);
+  lockDirectory(directory)();
+});
+
+const BUILT = new URL('../dist/wal-directory.js', import.meta.url).href;
+const TAKE = `import { lockDirectory } from ${JSON.stringify(BUILT)}; lockDirectory(process.argv[1]); process.stdout.write('taken'); setInterval(() => {}, 60_000);`;
+const probe = lockFile(join(mkdtempSync(join(tmpdir(), 'signalbox-lock-')), 'probe'));
+
+(probe.state === 'taken' ? test : test.skip)('a holder in another container, whose number is ours or nobody’s here, keeps it; killed, it does not', async () => {
+  const holder = spawn(process.execPath, ['--input-type=module', '-e', TAKE, directory], { stdio: ['ignore', 'pipe', 'inherit'] });
+  children.push(holder);
+  await once(holder.stdout, 'data');
+  const [, startTime = '', mark = ''] = readFileSync(join(directory, 'lock'), 'utf8').split(' ');
+  writeFileSync(join(directory, 'lock'), `${process.pid} ${startTime} ${mark}`);
+  expect(() => lockDirectory(directory)).toThrow(/is in use by process \d+\. Wait/);
+  holder.kill('SIGKILL');
+  await once(holder, 'exit');
+  // A stranger has its number by now.
+  const stranger = spawn('sleep', ['60'], { stdio: 'ignore' });
+  children.push(stranger);
+  writeFileSync(join(directory, 'lock'), `${stranger.pid ?? 0} ${stat(stranger.pid ?? 0)[19] ?? ''} ${mark}`);
   lockDirectory(directory)();
 });
 

@@ -4,9 +4,14 @@ import { join } from 'node:path';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { createIdSource } from '@signalbox/kernel/ids';
+import { lockFile, type FileLock } from '@signalbox/runtime/file-lock';
 
 const IDENTITY = 'writer.json';
 const LOCK = 'lock';
+/** Beside the lock, which tells by number: of processes in other containers only the kernel knows. */
+const KERNEL_LOCK = 'lock.kernel';
+/** In a lock: whoever gets the kernel's one knows its writer to be gone. */
+const HAD_KERNEL_LOCK = 'kernel';
 
 export interface WriterIdentity {
   readonly writer: string;
@@ -89,10 +94,32 @@ export function isDirectoryInUse(directory: string): boolean {
  */
 export function lockDirectory(directory: string): () => void {
   const path = join(directory, LOCK);
-  const refuse = (holder: string): Fault => new Fault('store_unavailable', `The write-ahead log in ${directory} is in use by process ${holder.split(' ')[0] ?? ''}. Wait until it has ended, or give each worker its own WAL_DIR.`);
-  if (heldHere.has(directory)) throw refuse(String(process.pid));
+  const refuse = (holder: string): Fault => new Fault('store_unavailable', `The write-ahead log in ${directory} is in use by ${holder}. Wait until it has ended, or give each worker its own WAL_DIR.`);
+  if (heldHere.has(directory)) throw refuse(`process ${process.pid}`);
+  const kernelLock = lockFile(join(directory, KERNEL_LOCK));
+  if (kernelLock.state === 'held') throw refuse(kernelLock.by);
+  try {
+    noteHolder(path, refuse, kernelLock.state === 'taken');
+  } catch (error) {
+    release(kernelLock);
+    throw error;
+  }
+  heldHere.add(directory);
+  return () => {
+    if (!heldHere.delete(directory)) return;
+    if (existsSync(path)) unlinkSync(path);
+    release(kernelLock);
+  };
+}
+
+function release(lock: FileLock): void {
+  if (lock.state === 'taken') lock.release();
+}
+
+/** Makes the file that tells other processes of this machine who holds the directory; throws what `refuse` answers when a living one does. `isOurs`: the kernel gave us its lock. */
+function noteHolder(path: string, refuse: (holder: string) => Fault, isOurs: boolean): void {
   const mine = `${path}.${process.pid}`;
-  writeFileSync(mine, `${process.pid} ${statOf(process.pid).startTime}`, { mode: 0o600 });
+  writeFileSync(mine, `${process.pid} ${statOf(process.pid).startTime}${isOurs ? ` ${HAD_KERNEL_LOCK}` : ''}`, { mode: 0o600 });
   try {
     for (let attempt = 0; ; attempt += 1) {
       try {
@@ -101,16 +128,12 @@ export function lockDirectory(directory: string): () => void {
       } catch (error) {
         if (codeOf(error) !== 'EEXIST' || attempt === 3) throw error;
         const holder = existsSync(path) ? readFileSync(path, 'utf8') : '';
-        if (isHolderAlive(holder)) throw refuse(holder);
+        const isGone = isOurs && holder.endsWith(HAD_KERNEL_LOCK);
+        if (!isGone && isHolderAlive(holder)) throw refuse(`process ${holder.split(' ')[0] ?? ''}`);
         if (existsSync(path)) unlinkSync(path);
       }
     }
   } finally {
     unlinkSync(mine);
   }
-  heldHere.add(directory);
-  return () => {
-    if (!heldHere.delete(directory)) return;
-    if (existsSync(path)) unlinkSync(path);
-  };
 }

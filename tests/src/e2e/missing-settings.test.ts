@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -16,6 +17,30 @@ const run = (main: string, environment: Readonly<Record<string, string>>, args: 
     });
     child.once('exit', (code) => resolve({ code, complaint }));
   });
+
+describe('a data folder that another start has', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'signalbox-claimed-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const CLAIM = `import { claimDataDir } from ${JSON.stringify(new URL('../../../deploy/standalone/dist/data-dir.js', import.meta.url).href)}; claimDataDir(process.argv[1]); process.stdout.write('claimed'); setInterval(() => {}, 60_000);`;
+
+  test.each(['deploy/standalone', 'deploy/split'])('%s says so in one line, with its process, and begins nothing', async (program) => {
+    const first = spawn(process.execPath, ['--input-type=module', '-e', CLAIM, folder], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      await once(first.stdout, 'data');
+      const before = readdirSync(folder);
+      const { code, complaint } = await run(`${program}/dist/main.js`, { DATA_DIR: folder });
+      expect(code).toBe(1);
+      expect(complaint.trim()).toBe(`signalbox could not start: The data folder ${folder} is in use by process ${first.pid ?? 0}: stop it, or choose another DATA_DIR.`);
+      expect(readdirSync(folder)).toEqual(before);
+    } finally {
+      first.kill('SIGKILL');
+    }
+  }, 30_000);
+});
 
 describe('missing settings', () => {
   test.each([
