@@ -68,15 +68,15 @@ const sendsTraces = ({ name }) => name !== 'sandbox';
 
 /** `secrets`: variable → secret that holds it. `calls`: rpc neighbours. `stores`: what else it connects to. */
 const SERVICES = [
-  { name: 'accounts', env: {}, settings: ['CONTRACT_VARIANT', 'FETCH_ALLOW'], credentials: ['SECRETS_KEYS_OLD'], secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'accounts' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
-  { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'billing' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
-  { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, secrets: { REDIS_URL: 'quota', NATS_URL: 'quota' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
-  { name: 'routing', env: { SNAPSHOT_DIR: '/catalogs' }, settings: ['PROVIDERS', 'BYOK_PROVIDERS', 'SIMULATOR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'], secrets: { NATS_URL: 'routing' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
-  { name: 'sandbox', env: {}, secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
+  { name: 'accounts', env: {}, settings: ['CONTRACT_VARIANT', 'FETCH_ALLOW', 'SESSION_IDLE_SECONDS', 'SESSION_ABSOLUTE_SECONDS'], credentials: ['SECRETS_KEYS_OLD'], secrets: { DATABASE_URL: 'accounts', KEY_PEPPER: 'keys', SECRETS_KEY: 'sealing', NATS_URL: 'accounts' }, calls: [], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 256 },
+  { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT', 'RECONCILE_SECONDS', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'billing' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
+  { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, settings: ['REDIS_TIMEOUT_MS'], secrets: { REDIS_URL: 'quota', NATS_URL: 'quota' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
+  { name: 'routing', env: { SNAPSHOT_DIR: '/catalogs' }, settings: ['CATALOG_DIR', 'PROVIDERS', 'BYOK_PROVIDERS', 'OFFERED_MODELS', 'SIMULATOR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'], secrets: { NATS_URL: 'routing' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
+  { name: 'sandbox', env: {}, settings: ['SANDBOX_CONCURRENCY'], secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
   {
     name: 'plugins',
     env: { SANDBOX_ADDRS: at('sandbox'), WORKERS: IMAGE_WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(',') },
-    settings: ['PROVIDERS', 'ZDR_AGREEMENTS', 'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_GUARANTEE', 'MEMORY_ZDR', 'FETCH_ALLOW'],
+    settings: ['PROVIDERS', 'ZDR_AGREEMENTS', 'PLUGINS_OFF', 'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_GUARANTEE', 'GUTENDEX_URL', 'IMAGE_MODELS_FILE', 'MEMORY_ZDR', 'MEMORY_FACTS_MAX', 'PDF_BYTES_MAX', 'PDF_TIMEOUT_MS', 'PDF_MEMORY_MIB', 'PDF_PROCESSES_MAX', 'FETCH_ALLOW'],
     credentials: ['WEB_SEARCH_KEY'],
     secrets: { DATABASE_URL: 'plugins' },
     calls: ['sandbox', ...IMAGE_WORKERS.map(([name]) => name)],
@@ -97,7 +97,7 @@ const SERVICES = [
       PLUGINS_ADDRS: at('plugins'),
       WORKERS: WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(','),
     },
-    settings: ['CONTRACT_VARIANT', 'EDGE_REPLICAS', 'ACCESS_LOG_PER_MILLE'],
+    settings: ['CONTRACT_VARIANT', 'EDGE_REPLICAS', 'ACCESS_LOG_PER_MILLE', 'BODY_BYTES_MAX', 'IN_FLIGHT_MAX', 'QUOTA_DEADLINE_MS', 'PLUGINS_DEADLINE_MS'],
     secrets: { KEY_PEPPER: 'keys', ADMIN_TOKEN: 'admin', NATS_URL: 'edge' },
     calls: ['accounts', 'routing', 'quota', 'billing', 'plugins', ...WORKERS.map(([name]) => name)],
     stores: ['nats'],

@@ -177,6 +177,18 @@ test('every service is told where each neighbour is that its settings name', () 
   }
 });
 
+test('whatever docs/configuration.md lets an operator set can be set in containers too, but for what is of the container itself', () => {
+  // Doors and folders of the image; what must fit the grace period, the leases or the connections of a database that several share; what tests set.
+  const fixed = ['GRPC_PORT', 'ADMIN_PORT', 'DASHBOARD_DIR', 'DRAIN_MS', 'HEARTBEAT_MS', 'CLAIM_LEASE_SECONDS', 'DATABASE_POOL_MAX', 'DATABASE_TIMEOUT_MS', 'STATEMENT_TIMEOUT_MS', 'BILLING_PERIOD_SECONDS'];
+  const sections = Object.fromEntries(read('docs/configuration.md').split(/^## /m).slice(1).map((section) => [section.split('\n')[0] ?? '', [...section.matchAll(/^\| `([A-Z0-9_]+)` \|/gm)].map(([, name = '']) => name)]));
+  for (const [name, { environment = {} }] of ours) {
+    const titles = name.startsWith('worker-') ? ['Every worker', `Worker-${name.slice(7)}`] : [`${name.charAt(0).toUpperCase()}${name.slice(1)}`];
+    const settable = titles.flatMap((title) => sections[title] ?? []);
+    expect({ name, known: settable.length > 0 }).toEqual({ name, known: true });
+    expect({ name, missing: settable.filter((variable) => !(variable in environment) && !fixed.includes(variable)) }).toEqual({ name, missing: [] });
+  }
+});
+
 test('every setting that pods take from the config map is in it', () => {
   const map = objectsOf(read('k8s/base/common.yaml')).find(({ kind }) => kind === 'ConfigMap') as unknown as { readonly data: Readonly<Record<string, string>> };
   const asked = workloads.flatMap((workload) => containerOf(workload).env.flatMap(({ valueFrom }) => valueFrom?.configMapKeyRef?.key ?? []));
