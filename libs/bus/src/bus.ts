@@ -24,7 +24,10 @@ export interface ConsumeOptions {
   readonly batchWaitMs: number;
 }
 
-/** What to do with a whole batch; a rejected handler promise means `again` for all of it. */
+/**
+ * What to do with a message. `again` is for a store that is away: it comes again for as long as that takes. Of a batch
+ * whose handler rejects all come again, each at its fifth delivery as a dead letter.
+ */
 export type Verdict = 'done' | 'again' | 'poison';
 
 export interface Bus {

@@ -57,6 +57,30 @@ test('makes the streams and the consumer again on a server that lost its state',
   await second.stop();
 }, 60_000);
 
+test('delivers what is to come again a sixth time too: a store that is away makes no dead letters', async () => {
+  const bus = await connectJetStreamBus({ url: await testNatsUrl(), clock: systemClock, log: silentLog, name: 'away' });
+  const subject = `usage.v1.away-${process.pid}`;
+  const dead: string[] = [];
+  await bus.consume({ durable: `away-${process.pid}-dlq`, subject: `dlq.v1.${subject}`, batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+    dead.push(...messages.map((message) => message.subject));
+    return Promise.resolve(messages.map(() => 'done'));
+  });
+  const seen: number[] = [];
+  await new Promise<void>((resolve, reject) => {
+    bus
+      .consume({ durable: `away-${process.pid}`, subject, batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+        seen.push(...messages.map(({ deliveries }) => deliveries));
+        if (seen.length >= 6) resolve();
+        return Promise.resolve(messages.map(({ deliveries }) => (deliveries < 6 ? 'again' : 'done')));
+      })
+      .then(() => bus.publish(subject, Buffer.from('x')))
+      .catch(reject);
+  });
+  await bus.close();
+  expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(dead).toEqual([]);
+}, 60_000);
+
 test('a consumer that waits for many batches leaves nothing behind of those that came', async () => {
   const bus = await connectJetStreamBus({ url: await testNatsUrl(), clock: systemClock, log: silentLog, name: 'waits' });
   const signals = new Set<EventTarget>();

@@ -363,10 +363,10 @@ class JetStreamBus implements Bus {
       this.#log.error('A consumer of the bus failed; its batch comes again.', { durable: options.durable, messages: batch.length }, error);
     }
     for (const [index, message] of batch.entries()) {
-      const verdict = verdicts[index] ?? 'again';
+      const verdict = verdicts[index];
       const deliveries = message.info.deliveryCount;
       if (verdict === 'done') message.ack();
-      else if (verdict === 'poison' || deliveries >= DELIVERIES_MAX) await this.#bury(message, options);
+      else if (verdict === 'poison' || (verdict === undefined && deliveries >= DELIVERIES_MAX)) await this.#bury(message, options);
       else message.nak(AGAIN_MS[Math.min(deliveries, AGAIN_MS.length) - 1] ?? 5_000);
     }
   }

@@ -7,13 +7,13 @@ import { subjectMatches } from './subjects.js';
 
 busSuite('memory', () => Promise.resolve(createMemoryBus({ clock: systemClock })));
 
-test('gives up on a message after five deliveries and keeps it as a dead letter', async () => {
+test('gives up on a message whose handler fails five times and keeps it as a dead letter', async () => {
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });
   let deliveries = 0;
   await bus.consume({ durable: 'd', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
     deliveries += messages.length;
-    return Promise.resolve(messages.map(() => 'again'));
+    return Promise.reject(new Error('a bug'));
   });
   await bus.publish('usage.v1.x', Buffer.from('never'));
   for (let round = 0; round < 10; round += 1) await clock.advanceAsync(10_000);
@@ -25,6 +25,26 @@ test('gives up on a message after five deliveries and keeps it as a dead letter'
   });
   await clock.advanceAsync(10);
   expect(dead).toEqual(['dlq.v1.usage.v1.x']);
+  expect(bus.pending()).toBe(0);
+});
+
+test('delivers what is to come again for as long as that takes: a store that is away makes no dead letters', async () => {
+  const clock = createFakeClock();
+  const bus = createMemoryBus({ clock });
+  const seen: number[] = [];
+  await bus.consume({ durable: 'd', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+    seen.push(...messages.map(({ deliveries }) => deliveries));
+    return Promise.resolve(messages.map(({ deliveries }) => (deliveries < 20 ? 'again' : 'done')));
+  });
+  const dead: string[] = [];
+  await bus.consume({ durable: 'dlq', subject: 'dlq.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+    dead.push(...messages.map(({ subject }) => subject));
+    return Promise.resolve(messages.map(() => 'done'));
+  });
+  await bus.publish('usage.v1.x', Buffer.from('late'));
+  for (let round = 0; round < 30; round += 1) await clock.advanceAsync(10_000);
+  expect(seen).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+  expect(dead).toEqual([]);
   expect(bus.pending()).toBe(0);
 });
 

@@ -90,9 +90,9 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
   const settle = (group: Group, batch: readonly Stored[], verdicts: readonly Verdict[]): void => {
     const again: Stored[] = [];
     for (const [index, message] of batch.entries()) {
-      const verdict = verdicts[index] ?? 'again';
+      const verdict = verdicts[index];
       if (verdict === 'done') continue;
-      if (verdict === 'poison' || message.deliveries >= DELIVERIES_MAX) store(deadLetterSubject(message.subject), message.payload);
+      if (verdict === 'poison' || (verdict === undefined && message.deliveries >= DELIVERIES_MAX)) store(deadLetterSubject(message.subject), message.payload);
       else again.push(message);
     }
     if (again.length === 0) return;
@@ -156,7 +156,7 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
         try {
           verdicts = await handler(batch.map(({ subject, payload, deliveries }) => ({ subject, payload, deliveries })));
         } catch {
-          // A rejected handler means `again` for the whole batch.
+          // No verdicts: the batch comes again, a few times.
         }
         inHand = 0;
         settle(group, batch, verdicts);

@@ -17,5 +17,5 @@ export function deadLetterSubject(subject: string): string {
   return `dlq.v1.${subject}`;
 }
 
-/** After this many deliveries without success a message is poison. */
+/** After this many deliveries to a handler that fails and does not say why a message is poison. */
 export const DELIVERIES_MAX = 5;
