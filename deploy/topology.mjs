@@ -8,8 +8,14 @@ import { stringify } from 'yaml';
 const GRPC = 9100;
 const METRICS = 9464;
 const HTTP = 8080;
-/** Longer than the 30 s that a service drains, and the 30 s that a worker waits for the usage of clients that left. */
-const GRACE_SECONDS = 75;
+/** Before SIGTERM: by then nobody is sent to the pod any more. */
+const PRE_STOP_SECONDS = 5;
+/** How long streams may take to finish after SIGTERM. */
+const DRAIN_SECONDS = 30;
+/** Workers wait as long again for the usage of clients that left; all need some time to end. */
+const GRACE_SECONDS = PRE_STOP_SECONDS + 2 * DRAIN_SECONDS + 10;
+/** Those with streams. */
+const drains = ({ name, provider }) => name === 'edge' || provider !== undefined;
 
 const at = (name) => `${name}:${GRPC}`;
 
@@ -161,7 +167,7 @@ const REDIS_START = `umask 077 && sed "s/${REDIS_PASSWORD_DIGEST}/$(printf %s "$
 
 const STORE_PORTS = { postgres: 5432, redis: 6379, nats: 4222 };
 const command = ({ service }) => [`services/${service}/dist/main.js`];
-const common = ({ name }) => ({ HOST: '0.0.0.0', METRICS_PORT: String(METRICS), ...(name === 'edge' ? {} : { GRPC_PORT: String(GRPC) }) });
+const common = (row) => ({ HOST: '0.0.0.0', METRICS_PORT: String(METRICS), ...(row.name === 'edge' ? {} : { GRPC_PORT: String(GRPC) }), ...(drains(row) ? { DRAIN_MS: String(DRAIN_SECONDS * 1_000) } : {}) });
 
 // ── compose ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -339,7 +345,7 @@ function podTemplate(row) {
           livenessProbe: probe('/livez', { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }),
           readinessProbe: probe('/readyz', { periodSeconds: 5, timeoutSeconds: 3 }),
           // Nobody is sent here any more before the drain begins.
-          lifecycle: { preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } } },
+          lifecycle: { preStop: { exec: { command: ['node', '-e', `setTimeout(() => {}, ${PRE_STOP_SECONDS * 1_000})`] } } },
           resources: { requests: { cpu: '100m', memory: `${Math.round(memoryMi / 2)}Mi` }, limits: { memory: `${memoryMi}Mi` } },
           securityContext: CONTAINER_SECURITY,
           volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, { name: 'tls', mountPath: TLS_DIR, readOnly: true }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }]), ...(hasKeyFile(row) ? [{ name: 'credentials', mountPath: KEY_FILE.directory, readOnly: true }] : []), ...(name === 'routing' ? [{ name: 'catalogs', mountPath: '/catalogs' }] : [])],

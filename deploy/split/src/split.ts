@@ -50,8 +50,8 @@ const SERVICES_DIR = fileURLToPath(new URL('../../../services', import.meta.url)
 /** Over what a service waits for running streams. */
 const STOP_SPARE_MS = 5_000;
 const DRAIN_MS = 30_000;
-/** Over that, the longest a worker waits for the usage of clients that left, and time to end. */
-const LEFT_BEHIND_MS = 45_000;
+/** Over that, how long a worker waits for the usage of clients that left (as long again, a minute at most), and time to end. */
+const leftBehindMs = (drainMs: number): number => Math.min(drainMs, 60_000) + 15_000;
 
 /** What each service may see of the caller's environment beside what is set for it. */
 const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
@@ -88,7 +88,7 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
     secrets = openDataDir(dataDir, environment);
     claims.push(claimLogs(walDir));
     // Before the stores: Postgres of the earlier start serves those that still finish.
-    await waitForEarlierStart({ walDir, clock: systemClock, limitMs: drainMs + LEFT_BEHIND_MS, tell: (line) => process.stderr.write(`${line}\n`), signal });
+    await waitForEarlierStart({ walDir, clock: systemClock, limitMs: drainMs + leftBehindMs(drainMs), tell: (line) => process.stderr.write(`${line}\n`), signal });
     stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: logLevelOf(environment, 'warn') }) });
   } catch (error) {
     releaseClaims();
@@ -173,7 +173,7 @@ async function startAll(
   const quota = await start('quota', 'quota', { ...serviceSettings('quota', environment), QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
 
   const walDir = walDirOf(environment, dataDir);
-  const workerSettings = { ACCOUNTS_ADDRS: accounts, QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
+  const workerSettings = { ...serviceSettings('worker', environment), ACCOUNTS_ADDRS: accounts, QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
   const workers: string[] = [];
   const [ollama, vllm] = await Promise.all([findOllama(environment), findVllmModels(environment)]);
   const ollamaSettings = ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl };

@@ -150,7 +150,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     // Before any worker: whatever an earlier process left open is in the ledger, whose totals fill the empty counters.
     await recoverLeftDirectories({ walDir, quotaAddress: quota.address, billingAddress: billing.address, bus, log: createLog({ service: 'recovery', level }) });
     const ollama = await findingOllama;
-    const settings = { ...common, WAL_DIR: walDir, ACCOUNTS_ADDRS: accounts.address, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address };
+    const settings = { ...common, ...serviceSettings('worker', environment), WAL_DIR: walDir, ACCOUNTS_ADDRS: accounts.address, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address };
     const compose = workerComposer(environment, ollama, settings, surroundings, bus);
     const wanted = wantedWorkers(environment, ollama !== undefined);
     const workers = await Promise.all(wanted.map(async (worker) => [worker.provider, await start(compose(worker))] as const));

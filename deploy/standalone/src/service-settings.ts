@@ -10,6 +10,8 @@ const SETTINGS = {
   quota: ['REDIS_TIMEOUT_MS'],
   routing: ['SIMULATOR', 'CATALOG_DIR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'],
   sandbox: ['SANDBOX_CONCURRENCY'],
+  /** Of every worker; those of one are in `providerSettings`. */
+  worker: ['DRAIN_MS', 'FETCH_ALLOW'],
 } as const;
 
 /** Settings of that service that are set; those of no other are among them. */

@@ -63,7 +63,7 @@ export function possibleWorkers(environment: Environment, wanted: readonly Wante
 /** Settings of workers whose names do not end as those of the others do. */
 const OTHER_SETTINGS: ReadonlySet<string> = new Set([
   ...['AWS_ACCESS_KEY_ID', 'AWS_BEARER_TOKEN_BEDROCK', 'AWS_DEFAULT_REGION', 'AWS_REGION', 'AWS_SECRET_ACCESS_KEY'],
-  ...['AZURE_API_VERSION', 'AZURE_DEPLOYMENTS', 'AZURE_RESOURCE_NAME', 'FETCH_ALLOW'],
+  ...['AZURE_API_VERSION', 'AZURE_DEPLOYMENTS', 'AZURE_RESOURCE_NAME'],
   ...['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_LOCATION', 'GOOGLE_VERTEX_PROJECT'],
   ...['OLLAMA_KEEP_ALIVE', 'OLLAMA_NUM_CTX'],
 ]);

@@ -1,6 +1,6 @@
 /** Settings that every worker has. */
 import { allowListField } from '@signalbox/net-guard/allow-list-field';
-import { addressesField, ConfigError, loadConfig, logLevelField, portField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, ConfigError, loadConfig, logLevelField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
 import { z } from 'zod';
 
@@ -31,6 +31,8 @@ const schema = z.object({
   BASE_URL: z.url(),
   /** What clients' images and files may be fetched from, and provider addresses of accounts' own be, beside the public internet, with commas: hosts, host:port, ranges such as 10.1.0.0/16. */
   FETCH_ALLOW: allowListField(),
+  /** How long SIGTERM waits for running streams, and then as long again, a minute at most, for the usage of clients that left. */
+  DRAIN_MS: wholeNumberField(0, 600_000, 30_000),
 });
 
 export type WorkerConfig = Readonly<z.infer<typeof schema>>;

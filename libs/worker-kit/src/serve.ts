@@ -30,7 +30,8 @@ import { createUpstream } from './upstream.js';
 import { openJournal } from './wal.js';
 
 const NEIGHBOUR_DEADLINE_MS = 2_000;
-const DRAIN_MS = 30_000;
+/** Longest wait for the usage of clients that left: then their attempts end by themselves. */
+const LEFT_BEHIND_MS_MAX = 60_000;
 
 export interface WorkerOptions {
   /** Name as in the table of services, such as `worker-openai`. */
@@ -170,7 +171,7 @@ export function serveWorker(options: WorkerOptions): Service {
       const metricsPort = await health.start();
       closers.push(() => health.stop());
       const grpc = await server.start();
-      return { dispatcher, close, ports: { grpc, metrics: metricsPort }, stopDoors: () => server.stop(DRAIN_MS), isReady };
+      return { dispatcher, close, ports: { grpc, metrics: metricsPort }, stopDoors: () => server.stop(config.DRAIN_MS), isReady };
     } catch (error) {
       await close();
       throw error;
@@ -184,7 +185,7 @@ export function serveWorker(options: WorkerOptions): Service {
     // Drains of clients that are gone go on after the doors closed, but not for ever.
     const { dispatcher } = running;
     await new Promise<void>((resolve) => {
-      const timer = clock.setTimer(DRAIN_MS, resolve, { unref: true });
+      const timer = clock.setTimer(Math.min(config.DRAIN_MS, LEFT_BEHIND_MS_MAX), resolve, { unref: true });
       void dispatcher.idle().then(() => {
         timer.cancel();
         resolve();

@@ -23,7 +23,7 @@ import { createQuotaClient } from './adapters/quota-client.js';
 import { createRoutingClient } from './adapters/routing-client.js';
 import { createSchemaChecker } from './adapters/schema-checker.js';
 import { watchAccounts } from './adapters/watched-accounts.js';
-import { createWorkerClients } from './adapters/worker-clients.js';
+import { createWorkerClients, type WorkerClients } from './adapters/worker-clients.js';
 import type { EdgeConfig } from './config.js';
 import { createBodyRoom } from './domain/body-room.js';
 import { createFloodGuard } from './domain/flood.js';
@@ -44,6 +44,9 @@ import { createPublicServer } from './server.js';
 
 const DEFAULT_DEADLINE_MS = 5_000;
 const CLOSE_IDLE_MS = 100;
+const LOOK_EVERY_MS = 20;
+/** What workers have not heard is told to them for the rest of DRAIN_MS, and for so long at least: streams may have used it up. */
+const SETTLE_MS_MIN = 2_000;
 /** Requests a minute of one account whose plugins ran and that admission then refused; beyond it plugins are not run first. */
 const WASTED_RUNS_PER_MINUTE_MAX = 30;
 /** Beyond it answers that do not fit their schema are given as they are: who writes the schema could else make the operator pay for two each time. */
@@ -75,6 +78,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   const freedCodec = messageCodec<HoldsFreed, HoldsFreed__Output>('signalbox.events.v1.HoldsFreed');
   let freedHolds: Subscription | undefined;
   let stopAuthenticator: (() => Promise<void>) | undefined;
+  let workerClients: WorkerClients | undefined;
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: () => isOpen });
 
   const start = async (): Promise<void> => {
@@ -114,11 +118,12 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       clock,
       pepper: config.KEY_PEPPER,
     });
+    workerClients = createWorkerClients(workers, clock, ATTEMPT_DEADLINE_MS);
     const chat = createChatHandler({
       running,
       repeats,
       gate,
-      neighbours: { routing: createRoutingClient(routing), quota: quotaPort, workers: createWorkerClients(workers, clock, ATTEMPT_DEADLINE_MS), waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
+      neighbours: { routing: createRoutingClient(routing), quota: quotaPort, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,
@@ -141,8 +146,13 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     isOpen = false;
+    const endMs = clock.monotonicMs() + config.DRAIN_MS;
     if (publicServer !== undefined) await closeServer(publicServer, config.DRAIN_MS, clock);
     if (adminServer !== undefined) await closeServer(adminServer, 0, clock);
+    // Requests whose answers were cut find that out, and what is to be told of them.
+    await untilNone(() => edgeMetrics.inFlight(), SETTLE_MS_MIN, clock);
+    const untold = (await workerClients?.settle(Math.max(SETTLE_MS_MIN, endMs - clock.monotonicMs()))) ?? 0;
+    if (untold > 0) log.warn('Outcomes could not be told to their workers, which will conclude by themselves.', { outcomes: untold });
     heapWatch.stop();
     await freedHolds?.stop();
     await schemas.stop();
@@ -189,6 +199,12 @@ function closeServer(server: Server, graceMs: number, clock: Surroundings['clock
     });
     closeIdle();
   });
+}
+
+/** Resolves once `count` answers 0, or after `limitMs`. */
+async function untilNone(count: () => number, limitMs: number, clock: Surroundings['clock']): Promise<void> {
+  const endMs = clock.monotonicMs() + limitMs;
+  while (count() > 0 && clock.monotonicMs() < endMs) await new Promise<void>((resolve) => clock.setTimer(LOOK_EVERY_MS, resolve));
 }
 
 function portOf(server: Server | undefined): number {

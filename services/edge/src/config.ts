@@ -53,7 +53,7 @@ const schema = z.object({
   EDGE_REPLICAS: wholeNumberField(1, 1_000, 1),
   /** Length of month and plan periods, for tests; absent = calendar months. */
   BILLING_PERIOD_SECONDS: z.coerce.number().int().min(1).max(31_536_000).optional(),
-  /** How long SIGTERM waits for running streams. */
+  /** How long SIGTERM waits for running streams, and then for workers that have not heard what became of an attempt (2 s at least). */
   DRAIN_MS: wholeNumberField(0, 600_000, 30_000),
   /** Folder of the built dashboard; without it none is served. */
   DASHBOARD_DIR: z.string().min(1).optional(),

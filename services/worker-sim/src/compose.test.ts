@@ -11,6 +11,7 @@ import type { Service } from '@signalbox/runtime/lifecycle';
 import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
 import type { Journal } from '@signalbox/worker-kit/journal';
+import { createFakeClock } from '@signalbox/testkit/clock';
 import { composeWorkerSim } from './compose.js';
 import { loadWorkerSimConfig } from './config.js';
 
@@ -18,17 +19,18 @@ let service: Service;
 let client: RpcClient;
 let made = 0;
 
+const FORGETFUL: Journal = {
+  start: () => Promise.resolve(),
+  checkpoint: () => undefined,
+  end: () => Promise.resolve(),
+  outcome: () => undefined,
+  tend: () => undefined,
+  state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
+};
+
 beforeAll(async () => {
   const config = loadWorkerSimConfig({ WAL_DIR: mkdtempSync(join(tmpdir(), 'worker-sim-')), QUOTA_ADDRS: '127.0.0.1:1', BILLING_ADDRS: '127.0.0.1:1' });
-  const journal: Journal = {
-    start: () => Promise.resolve(),
-    checkpoint: () => undefined,
-    end: () => Promise.resolve(),
-    outcome: () => undefined,
-    tend: () => undefined,
-    state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
-  };
-  service = composeWorkerSim(config, { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }), journal });
+  service = composeWorkerSim(config, { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }), journal: FORGETFUL });
   await service.start();
   client = createRpcClient({ area: 'worker', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 10_000 });
 });
@@ -37,13 +39,17 @@ afterAll(async () => {
   await service.stop();
 });
 
-function ask(said: string, over: DispatchRequest = {}, more: Readonly<Record<string, unknown>> = {}): Promise<DispatchEvent__Output[]> {
+function requestOf(said: string, over: DispatchRequest = {}, more: Readonly<Record<string, unknown>> = {}): DispatchRequest {
   made += 1;
-  const request: DispatchRequest = {
+  return {
     requestId: `chatcmpl-sim-test-${String(made)}`, attempt: 1, accountId: 'acct_1', keyId: 'key_1', endpointId: 'e', model: 'simulator/fast', provider: 'simulator', providerModelId: 'sim-fast',
     card: { id: 'c', inputUncached: '1000000', outputText: '1000000' }, periods: { day: '2026-01-01' }, heldNanoUsd: '0', stream: true, clientStream: true, promptTokens: 20, maxOutputTokens: 4_096,
     fields: Object.entries({ messages: [{ role: 'user', content: said }], ...more }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })), ...over,
   };
+}
+
+function ask(said: string, over: DispatchRequest = {}, more: Readonly<Record<string, unknown>> = {}): Promise<DispatchEvent__Output[]> {
+  const request = requestOf(said, over, more);
   return new Promise((resolve, reject) => {
     const events: DispatchEvent__Output[] = [];
     client.stream<DispatchRequest, DispatchEvent__Output>('Dispatch', request, { onMessage: (event) => events.push(event), onEnd: (fault) => (fault === undefined ? resolve(events) : reject(fault)) });
@@ -78,3 +84,26 @@ test.each([
 test('a cut after three chunks ends with what was delivered', async () => {
   expect((await ask('[sim:cut-after=3] some words')).at(-1)?.end).toMatchObject({ cut: { class: 'DISCONNECTED' }, source: 'ESTIMATED', flags: ['estimated'] });
 });
+
+test('DRAIN_MS is how long SIGTERM waits for a stream, and then for its usage', async () => {
+  const clock = createFakeClock();
+  const config = loadWorkerSimConfig({ WAL_DIR: '/nonexistent', QUOTA_ADDRS: '127.0.0.1:1', BILLING_ADDRS: '127.0.0.1:1', DRAIN_MS: '700' });
+  const draining = composeWorkerSim(config, { clock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock }), journal: FORGETFUL });
+  await draining.start();
+  const caller = createRpcClient({ area: 'worker', addresses: [`127.0.0.1:${String(draining.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 10_000 });
+  let isCut = (): void => undefined;
+  const cut = new Promise<void>((resolve) => (isCut = resolve));
+  await new Promise<void>((resolve) => {
+    caller.stream<DispatchRequest, DispatchEvent__Output>('Dispatch', requestOf('[sim:tokens=1000 chunk-delay-ms=1000] go'), { onMessage: () => resolve(), onEnd: () => isCut() });
+  });
+  let isStopped = false;
+  const stopping = draining.stop().then(() => (isStopped = true));
+  await clock.advanceAsync(650);
+  expect(isStopped).toBe(false);
+  // 700 ms for the stream, then 700 for what a cut stream cost: no hand moves the clock further.
+  await clock.advanceAsync(50);
+  await cut;
+  await clock.advanceAsync(700);
+  await stopping;
+  await caller.close();
+}, 20_000);

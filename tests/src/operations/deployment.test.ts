@@ -32,6 +32,15 @@ const built = Object.entries(compose.services).filter(([, { build }]) => build !
 const migrations = built.filter(([, { command }]) => command?.[1] === 'migrate');
 const ours = built.filter((entry) => !migrations.includes(entry));
 
+/** What a service may take from SIGTERM to its end, as its configuration says. Those with streams are told how long they drain. */
+function longestStopSeconds(name: string, drainMs: string | undefined): number {
+  const isWorker = name.startsWith('worker-');
+  expect({ name, isTold: drainMs !== undefined }).toEqual({ name, isTold: isWorker || name === 'edge' });
+  const drainSeconds = Number(drainMs ?? '0') / 1_000;
+  // A worker: streams, then the usage of clients that left. Edge: streams, then 2 s at least for what workers have not heard, and for cut requests to end.
+  return isWorker ? drainSeconds + Math.min(60, drainSeconds) : drainSeconds + 4;
+}
+
 interface Container {
   readonly args: readonly string[];
   readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly key: string; readonly optional?: boolean }; readonly configMapKeyRef?: { readonly name: string; readonly key: string } } }[];
@@ -41,6 +50,7 @@ interface Container {
   readonly livenessProbe: { readonly httpGet: { readonly path: string } };
   readonly readinessProbe: { readonly httpGet: { readonly path: string } };
   readonly startupProbe: unknown;
+  readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
 }
 interface KubeObject {
@@ -276,7 +286,7 @@ test('compose: whatever is named exists, services are locked in, and only loopba
     else {
       expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'], build: { dockerfile: 'deploy/docker/Dockerfile' } });
       if (service.command?.[1] === 'migrate') continue;
-      expect(parseInt(service.stop_grace_period ?? '0', 10)).toBeGreaterThan(60);
+      expect(parseInt(service.stop_grace_period ?? '0', 10)).toBeGreaterThan(longestStopSeconds(name, service.environment?.['DRAIN_MS']));
       if (name.startsWith('worker-')) expect(service.volumes?.filter((volume) => !volume.includes(':/credentials/'))).toEqual([`wal-${name.slice(7)}:/wal`]);
     }
   }
@@ -297,7 +307,8 @@ test('cluster: every pod is locked in, watched and drained', () => {
     expect(template?.spec.automountServiceAccountToken).toBe(false);
     expect(template?.spec.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
     expect(container.securityContext).toEqual({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } });
-    expect(template?.spec.terminationGracePeriodSeconds).toBeGreaterThan(60);
+    const [, preStopMs = 'NaN'] = /setTimeout\(\(\) => \{\}, (\d+)\)/.exec(container.lifecycle.preStop.exec.command.join(' ')) ?? [];
+    expect(template?.spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(preStopMs) / 1_000 + longestStopSeconds(workload.metadata.name, container.env.find(({ name }) => name === 'DRAIN_MS')?.value));
     expect(template?.spec.topologySpreadConstraints).toHaveLength(1);
     expect(container.livenessProbe.httpGet.path).toBe('/livez');
     expect(container.readinessProbe.httpGet.path).toBe('/readyz');

@@ -70,6 +70,49 @@ test('what is told of attempts that never left takes no room of what is told of 
   expect(heardAtMs).toBeGreaterThanOrEqual(backAtMs);
 });
 
+describe('an edge that stops', () => {
+  /** One outcome that could not be told for ten seconds, when the next try is seconds away; the worker is back in `backInMs`. */
+  async function untold(backInMs: number, wasSent = true) {
+    const clock = createFakeClock();
+    const { client, askedAtMs } = worker(clock, clock.monotonicMs() + 10_000 + backInMs, wasSent ? {} : undefined);
+    const workers = createWorkerClients(new Map([['a', client]]), clock, 1_000);
+    workers.dispatch('a', { requestId: 'req_1', attempt: 1 }, { onEvent: () => undefined, onEnd: () => undefined });
+    void workers.tellOutcome('a', 'acct_1', 'req_1', 1, 'DISCARDED');
+    await clock.advanceAsync(10_000);
+    askedAtMs.length = 0;
+    const stoppedAtMs = clock.monotonicMs();
+    let settled: { readonly afterMs: number; readonly left: number } | undefined;
+    void workers.settle(5_000).then((left) => (settled = { afterMs: clock.monotonicMs() - stoppedAtMs, left }));
+    return { clock, askedAtMs, settledBy: async (ms: number) => (await clock.advanceAsync(ms), settled) };
+  }
+
+  test('tells at once what waits to be told again, and waits no longer than for that', async () => {
+    const { settledBy } = await untold(0);
+    expect(await settledBy(0)).toEqual({ afterMs: 0, left: 0 });
+  });
+
+  test('goes on telling, often, while it drains', async () => {
+    const { settledBy } = await untold(3_100);
+    expect(await settledBy(3_000)).toBeUndefined();
+    expect(await settledBy(250)).toEqual({ afterMs: 3_250, left: 0 });
+  });
+
+  test('leaves what it could not tell to the worker at the end of its time, and says how much', async () => {
+    const { settledBy, clock, askedAtMs } = await untold(60_000);
+    expect(await settledBy(5_000)).toEqual({ afterMs: 5_000, left: 1 });
+    await clock.advanceAsync(250);
+    const asked = askedAtMs.length;
+    await clock.advanceAsync(60_000);
+    expect(askedAtMs.length).toBe(asked);
+  });
+
+  test('waits for nobody where an attempt never left, or where there is nothing to tell', async () => {
+    const { settledBy } = await untold(60_000, false);
+    expect(await settledBy(0)).toEqual({ afterMs: 0, left: 0 });
+    await expect(createWorkerClients(new Map(), createFakeClock(), 1_000).settle(5_000)).resolves.toBe(0);
+  });
+});
+
 test('where no worker serves a provider there is nobody to wait for', async () => {
   const clock = createFakeClock();
   await expect(createWorkerClients(new Map(), clock, 1_000).tellOutcome('a', 'acct_1', 'req_1', 1, 'DISCARDED')).resolves.toBeUndefined();

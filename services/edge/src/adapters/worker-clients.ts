@@ -1,5 +1,5 @@
 import type { DispatchEvent__Output, DispatchRequest, OutcomeRequest, TendRequest } from '@signalbox/contracts/worker';
-import type { Clock } from '@signalbox/kernel/clock';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { RpcClient, StreamCall } from '@signalbox/rpc/call';
 import type { WorkersPort } from '../domain/ports.js';
 
@@ -19,8 +19,17 @@ const NOBODY_THERE = Promise.resolve();
 
 const nameOf = (requestId: string, attempt: number): string => `${requestId}#${String(attempt)}`;
 
+export interface WorkerClients extends WorkersPort {
+  /**
+   * For an edge that stops: tells what is still to be told, at once and then every quarter of a second. Resolves when all is
+   * told, but for what never left, or after `limitMs`; answers how many outcomes were left untold, which their workers
+   * conclude by themselves. Nothing is tried again afterwards.
+   */
+  settle(limitMs: number): Promise<number>;
+}
+
 /** One client for each provider. What is told of an attempt goes to the replica that has it: another knows nothing of it. */
-export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clock: Clock, attemptDeadlineMs: number): WorkersPort {
+export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clock: Clock, attemptDeadlineMs: number): WorkerClients {
   /** Replicas by attempt; an attempt of which nothing is ever told leaves with the older half. */
   let peers = new Map<string, object>();
   let olderPeers = new Map<string, object>();
@@ -34,26 +43,36 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
     peers.delete(name);
     olderPeers.delete(name);
   };
-  let waiting = 0;
+  /** Outcomes that are being told or wait to be told again. */
+  let untold = 0;
+  /** Those that wait: what tells each at once. */
+  const waiting = new Set<() => void>();
+  let isSettling = false;
+  let isOver = false;
+  let onAllTold: (() => void) | undefined;
+  const ended = (): void => {
+    untold -= 1;
+    if (untold === 0) onAllTold?.();
+  };
   const tell = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> =>
-    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: OUTCOME_DEADLINE_MS, requestId: request.requestId ?? '', peer }).then(
-      () => undefined,
-      () => tellAgain(client, request, peer, sinceMs),
-    );
+    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: OUTCOME_DEADLINE_MS, requestId: request.requestId ?? '', peer }).then(ended, () => tellAgain(client, request, peer, sinceMs));
   const tellAgain = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> | undefined => {
     const passedMs = clock.monotonicMs() - sinceMs;
     const isSent = peer !== undefined;
-    if (passedMs >= (isSent ? OUTCOME_RETRIES_MS : UNSENT_RETRIES_MS) || waiting >= (isSent ? OUTCOMES_WAITING_MAX : OUTCOMES_WAITING_MAX / 2)) return undefined;
-    waiting += 1;
+    if (isOver) return undefined;
+    if (passedMs >= (isSent ? OUTCOME_RETRIES_MS : UNSENT_RETRIES_MS) || waiting.size >= (isSent ? OUTCOMES_WAITING_MAX : OUTCOMES_WAITING_MAX / 2) || (isSettling && !isSent)) {
+      ended();
+      return undefined;
+    }
     return new Promise((resolve) => {
-      clock.setTimer(
-        Math.min(OUTCOME_RETRY_MS_MAX, Math.max(OUTCOME_RETRY_MS, passedMs / 4)),
-        () => {
-          waiting -= 1;
-          void tell(client, request, peer, sinceMs).then(resolve);
-        },
-        { unref: true },
-      );
+      let timer: Timer | undefined = undefined;
+      const now = (): void => {
+        timer?.cancel();
+        waiting.delete(now);
+        void tell(client, request, peer, sinceMs).then(resolve);
+      };
+      waiting.add(now);
+      timer = clock.setTimer(isSettling ? OUTCOME_RETRY_MS : Math.min(OUTCOME_RETRY_MS_MAX, Math.max(OUTCOME_RETRY_MS, passedMs / 4)), now, { unref: true });
     });
   };
   return {
@@ -90,11 +109,27 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
       const name = nameOf(requestId, attempt);
       const peer = peerOf(name);
       forget(name);
+      untold += 1;
       return tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, peer, clock.monotonicMs());
     },
     tend: (provider, requestId, attempt) => {
       // A worker that does not know the call waits longer by itself.
       clients.get(provider)?.unary<TendRequest, object>('Tend', { requestId, attempt }, { deadlineMs: OUTCOME_DEADLINE_MS, requestId, peer: peerOf(nameOf(requestId, attempt)) }).catch(() => undefined);
+    },
+    settle: async (limitMs) => {
+      isSettling = true;
+      for (const now of [...waiting]) now();
+      if (untold > 0) {
+        await new Promise<void>((resolve) => {
+          const limit = clock.setTimer(limitMs, resolve);
+          onAllTold = () => {
+            limit.cancel();
+            resolve();
+          };
+        });
+      }
+      isOver = true;
+      return untold;
     },
   };
 }
