@@ -22,6 +22,8 @@ export interface Breaker {
   record(isSuccess: boolean, retryAfterMs: number, nowMs: number): void;
   /** A rate limit, and no credential is free for `forMs`. Nobody is asked until then, so it counts as no failure, but of a probe. */
   rest(forMs: number, nowMs: number): void;
+  /** No credential is free for `forMs`, as another endpoint has met: nobody is asked until then, and it says nothing of this one. */
+  pause(forMs: number, nowMs: number): void;
   state(nowMs: number): BreakerState;
   /** Milliseconds until it may be tried, 0 = now. */
   waitMs(nowMs: number): number;
@@ -114,12 +116,16 @@ export function createBreaker(): Breaker {
     if (isHalfOpen(nowMs) || failuresInARow >= IN_A_ROW || (calls.count() >= CALLS_MIN && calls.failures() * 2 > calls.count())) open(nowMs + OPEN_MS);
     probing = false;
   };
+  const pause = (forMs: number, nowMs: number): void => {
+    restUntilMs = Math.max(restUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
+  };
   return {
     record,
     rest: (forMs, nowMs) => {
       if (isHalfOpen(nowMs)) record(false, forMs, nowMs);
-      else restUntilMs = Math.max(restUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
+      else pause(forMs, nowMs);
     },
+    pause,
     state: (nowMs) => (nowMs < restUntilMs || nowMs < openUntilMs ? 'open' : openUntilMs === CLOSED || begun >= BEGUN_ENOUGH ? 'closed' : 'half-open'),
     waitMs: (nowMs) => Math.max(0, openUntilMs - nowMs, restUntilMs - nowMs),
     isProbing: () => probing,

@@ -64,17 +64,57 @@ describe('a pool of credentials', () => {
 
   test('benches a refused one for 30 s, doubling to ten minutes, until it succeeds', () => {
     const { clock, pool, first } = poolOf('a');
+    let again = first;
     for (const ms of [30_000, 60_000, 120_000, 240_000, 480_000, 600_000, 600_000]) {
       pool.refused(first);
       // What was under way when the bench began says nothing new.
       pool.refused(first);
       expect(taken(pool)).toBe(`benched ${String(ms)}`);
       clock.advance(ms);
-      expect(taken(pool)).toBe('a');
+      again = takeOne(pool);
     }
-    pool.succeeded(takeOne(pool));
+    pool.succeeded(again);
     pool.refused(first);
     expect(taken(pool)).toBe('benched 30000');
+  });
+
+  test('tries one that was benched by one call, whatever its model; the others follow when that is taken, or not refused for three seconds', () => {
+    const { clock, pool, first } = poolOf('a');
+    pool.refused(first);
+    expect(pool.benchedMs()).toBe(30_000);
+    clock.advance(30_000);
+    expect(pool.benchedMs()).toBe(0);
+    const trying = takeOne(pool);
+    clock.advance(1_000);
+    expect([taken(pool), taken(pool, 'other'), pool.waitMs('other'), pool.benchedMs()]).toEqual(['resting 2000', 'resting 2000', 2_000, 2_000]);
+    // It was never sent, or its client left.
+    pool.release(trying);
+    const next = takeOne(pool);
+    pool.release(trying);
+    expect(taken(pool)).toBe('resting 3000');
+    pool.refused(next);
+    expect(taken(pool)).toBe('benched 60000');
+    clock.advance(60_000);
+    const slow = takeOne(pool);
+    clock.advance(3_000);
+    expect([taken(pool), taken(pool)]).toEqual(['a', 'a']);
+    pool.refused(slow);
+    expect(taken(pool)).toBe('benched 120000');
+    clock.advance(120_000);
+    pool.succeeded(takeOne(pool));
+    expect([taken(pool), taken(pool), pool.benchedMs()]).toEqual(['a', 'a', 0]);
+  });
+
+  test('is benched as a whole while all of its credentials are, and not while one of them rests for a model', () => {
+    const { pool, first } = poolOf('a', 'b');
+    pool.refused(first);
+    expect(pool.benchedMs()).toBe(0);
+    const second = takeOne(pool);
+    pool.rest(second, 'm', 7_000);
+    expect([pool.waitMs('m'), pool.benchedMs()]).toEqual([7_000, 0]);
+    pool.refused(second);
+    expect(pool.benchedMs()).toBe(30_000);
+    expect(createCredentialPool([], createFakeClock()).benchedMs()).toBe(0);
   });
 
   test('stays benched when an answer ends well that was under way as it was refused', () => {

@@ -4,6 +4,8 @@ import type { Secret } from '@signalbox/runtime/secret';
 
 const BENCH_MS_MIN = 30_000;
 const BENCH_MS_MAX = 600_000;
+/** When a bench is over one call tries. A refusal comes at once: others follow when there was none for so long. */
+const TRY_MS = 3_000;
 /** Models resting at once, per credential; the oldest goes first. */
 const RESTING_MODELS_MAX = 1_000;
 
@@ -47,12 +49,16 @@ export interface CredentialPool {
   refused(credential: Credential): void;
   /** It was taken: a bench is over. What was under way when the bench began says nothing of it. */
   succeeded(credential: TakenCredential): void;
+  /** The call is over, or was not made. Where it said nothing of the credential, which was benched before, the next one tries. */
+  release(credential: TakenCredential): void;
   /** 429 with a hint: not for that model until then. A later shorter hint, of a call under way, cuts none. */
   rest(credential: Credential, model: string, forMs: number): void;
   /** Milliseconds until any of them may be asked for that model; 0 = now, or never. */
   waitMs(model: string): number;
   /** Whether another one may be asked for that model now. */
   hasOther(credential: Credential, model: string): boolean;
+  /** Milliseconds until any of them may be asked for whatever model, since all are benched, or are being tried after that; 0 = now, or never. */
+  benchedMs(): number;
   views(): readonly CredentialView[];
 }
 
@@ -61,13 +67,17 @@ interface Entry extends Credential {
   benchedAt: number;
   benchedUntil: number;
   readonly resting: Map<string, number>;
+  /** The first call since its bench was over. */
+  trying: TakenCredential | undefined;
 }
 
 /** `secrets` may hold one undefined for a provider without credentials; empty = every take fails. */
 export function createCredentialPool(secrets: readonly (Secret | undefined)[], clock: Clock): CredentialPool {
-  const entries: Entry[] = secrets.map((secret, position) => ({ secret, position, benchMs: 0, benchedAt: 0, benchedUntil: 0, resting: new Map() }));
+  const entries: Entry[] = secrets.map((secret, position) => ({ secret, position, benchMs: 0, benchedAt: 0, benchedUntil: 0, resting: new Map(), trying: undefined }));
   let next = 0;
-  const freeAt = ({ benchedUntil, resting }: Entry, model: string): number => Math.max(benchedUntil, resting.get(model) ?? 0);
+  const offBenchAt = ({ benchedUntil, trying }: Entry): number => Math.max(benchedUntil, trying === undefined ? 0 : trying.takenAtMs + TRY_MS);
+  const freeAt = (entry: Entry, model: string): number => Math.max(offBenchAt(entry), entry.resting.get(model) ?? 0);
+  const waitUntil = (atMs: number): number => (Number.isFinite(atMs) ? Math.ceil(Math.max(0, atMs - clock.monotonicMs())) : 0);
   return {
     take: (model) => {
       const now = clock.monotonicMs();
@@ -78,7 +88,9 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
         if (entry === undefined) continue;
         if (freeAt(entry, model) <= now) {
           next = (entry.position + 1) % entries.length;
-          return { ok: true, credential: { secret: entry.secret, position: entry.position, takenAtMs: now } };
+          const credential = { secret: entry.secret, position: entry.position, takenAtMs: now };
+          if (entry.benchMs > 0) entry.trying ??= credential;
+          return { ok: true, credential };
         }
         if (entry.benchedUntil <= now) isResting = true;
         soonest = Math.min(soonest, freeAt(entry, model));
@@ -94,12 +106,18 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
       entry.benchMs = entry.benchMs === 0 ? BENCH_MS_MIN : Math.min(BENCH_MS_MAX, entry.benchMs * 2);
       entry.benchedAt = now;
       entry.benchedUntil = now + entry.benchMs;
+      entry.trying = undefined;
     },
     succeeded: ({ position, takenAtMs }) => {
       const entry = entries[position];
       if (entry === undefined || entry.benchMs === 0 || takenAtMs <= entry.benchedAt) return;
       entry.benchMs = 0;
       entry.benchedUntil = 0;
+      entry.trying = undefined;
+    },
+    release: (credential) => {
+      const entry = entries[credential.position];
+      if (entry !== undefined && entry.trying === credential) entry.trying = undefined;
     },
     rest: ({ position }, model, forMs) => {
       const resting = entries[position]?.resting;
@@ -110,10 +128,8 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
       const oldest = resting.size > RESTING_MODELS_MAX ? resting.keys().next().value : undefined;
       if (oldest !== undefined) resting.delete(oldest);
     },
-    waitMs: (model) => {
-      const soonest = Math.min(...entries.map((entry) => freeAt(entry, model)));
-      return Number.isFinite(soonest) ? Math.ceil(Math.max(0, soonest - clock.monotonicMs())) : 0;
-    },
+    waitMs: (model) => waitUntil(Math.min(...entries.map((entry) => freeAt(entry, model)))),
+    benchedMs: () => waitUntil(Math.min(...entries.map(offBenchAt))),
     hasOther: ({ position }, model) => {
       const now = clock.monotonicMs();
       return entries.some((entry) => entry.position !== position && freeAt(entry, model) <= now);

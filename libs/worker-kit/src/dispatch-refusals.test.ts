@@ -135,3 +135,32 @@ test('benches a refused credential: the next attempt reaches no provider', async
   expect((await rig.run(requestOf({ attempt: 2 }))).at(-1)?.failed).toMatchObject({ class: 'NO_CREDENTIAL' });
   expect(rig.provider.requests).toHaveLength(1);
 });
+
+test('tells when no credential is left for any model, and tries one that was benched by one call whatever its model', async () => {
+  const REFUSED = { status: 401, body: { error: { message: 'no' } } };
+  const whole = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
+  rig.use(rig.clock, { secrets: ['sk-one', 'sk-two'] });
+  rig.provider.enqueue(REFUSED, REFUSED);
+  await rig.run(requestOf({ endpointId: 'e1', providerModelId: 'm1' }));
+  await rig.run(requestOf({ endpointId: 'e1', providerModelId: 'm1', attempt: 2 }));
+  expect(await rig.run(requestOf({ endpointId: 'e2', providerModelId: 'm2' }))).toMatchObject([{ failed: { class: 'NO_CREDENTIAL', retryAfterMs: 30_000 } }]);
+  expect(rig.observed.map(({ endpointId, benchedMs }) => [endpointId, benchedMs])).toEqual([
+    ['e1', 0],
+    ['e1', 30_000],
+    ['e2', 30_000],
+  ]);
+  rig.clock.advance(30_000);
+  let goOn: () => void = () => undefined;
+  rig.provider.enqueue(REFUSED, { ...whole, chunks: [() => new Promise<void>((resolve) => (goOn = resolve)), ...whole.chunks] });
+  const models = ['m1', 'm2', 'm3', 'm4'];
+  const all = Promise.all(models.map((model) => rig.run(requestOf({ endpointId: model, providerModelId: model }))));
+  while (rig.provider.requests.length < 4) await new Promise(setImmediate);
+  for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+  // One for each of the two, as long as neither has said anything.
+  expect(rig.provider.requests.length).toBe(4);
+  goOn();
+  expect((await all).map((events) => events.at(-1)?.failed?.class ?? 'well').sort()).toEqual(['CREDENTIAL', 'RATE_LIMITED', 'RATE_LIMITED', 'well']);
+  rig.provider.enqueue(whole, whole);
+  await Promise.all(models.slice(2).map((model) => rig.run(requestOf({ endpointId: model, providerModelId: model }))));
+  expect(rig.provider.requests.length).toBe(6);
+});

@@ -49,8 +49,8 @@ export interface DispatchOptions {
 const UNSENT: UpstreamRequest = { path: '/', headers: [], body: Buffer.alloc(0) };
 const NEVER_EXTENDS: ExtendHold = () => Promise.resolve(false);
 
-/** All that an attempt is made of. */
-interface Sending {
+/** A request and the credential that it is sent with. */
+interface Asking {
   readonly request: DispatchRequest__Output;
   readonly call: CallInfo;
   readonly emit: Emitter<DispatchEvent>;
@@ -60,7 +60,6 @@ interface Sending {
   readonly credentials: CredentialPool;
   readonly adapter: ProviderAdapter;
   readonly credential: TakenCredential;
-  readonly upstreamRequest: UpstreamRequest;
 }
 
 export interface Dispatcher {
@@ -179,7 +178,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const reason = { ...failure(isResting ? 'RATE_LIMITED' : 'NO_CREDENTIAL'), retryAfterMs };
     metrics.attempt(reason.class, 0, 0);
     // An account's own credential says nothing about the endpoint to anybody else.
-    if (!request.byok) observations.observe({ endpointId: request.endpointId, ok: false, failure: reason.class, stream: request.stream, retryAfterMs, atMs: clock.nowMs() });
+    if (!request.byok) observations.observe({ endpointId: request.endpointId, ok: false, failure: reason.class, stream: request.stream, retryAfterMs, benchedMs: options.credentials.benchedMs(), atMs: clock.nowMs() });
     emit.write({ failed: failedMessage(reason) });
   };
 
@@ -248,7 +247,16 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       noCredential(request, emit, taken.isResting, taken.retryAfterMs);
       return;
     }
-    const { credential } = taken;
+    try {
+      await ask({ request, call, emit, terms, own, credentials, adapter, credential: taken.credential });
+    } finally {
+      credentials.release(taken.credential);
+    }
+  };
+
+  /** Puts the request together, and sends it where no breaker is open. */
+  const ask = async (asking: Asking): Promise<void> => {
+    const { request, call, emit, own, adapter, credential } = asking;
     let hasLeft = false;
     const onLeave: OnLeave = (listener) =>
       call.onAbort(() => {
@@ -274,20 +282,16 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       emit.write({ failed: failedMessage(reason) });
       return;
     }
-    const sending = { request, call, emit, terms, own, credentials, adapter, credential, upstreamRequest };
-    if (breakers === undefined || admission?.isProbe !== true) {
-      return send(sending, breakers, undefined);
-    }
-    const probe = new Probe(breakers, request.endpointId);
+    const probe = breakers !== undefined && admission?.isProbe === true ? new Probe(breakers, request.endpointId) : undefined;
     try {
-      await send(sending, breakers, probe);
+      await send(asking, upstreamRequest, breakers, probe);
     } finally {
-      probe.end();
+      probe?.end();
     }
   };
 
   /** An attempt that nothing stands in the way of, to its end. */
-  const send = async ({ request, call, emit, terms, own, credentials, adapter, credential, upstreamRequest }: Sending, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
+  const send = async ({ request, call, emit, terms, own, credentials, adapter, credential }: Asking, upstreamRequest: UpstreamRequest, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
     const { span } = call;
     const startedAt = clock.monotonicMs();
     const quoted = cardsAt(terms.steps, request.promptTokens);
@@ -370,6 +374,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         outputTokens: completionTokens(charge.tokens),
         // A hint is for the credential: the endpoint waits when none of them is left.
         retryAfterMs: pool?.retryAfterMs ?? 0,
+        benchedMs: pool === undefined || own !== undefined ? 0 : credentials.benchedMs(),
         atMs: clock.nowMs(),
         forBreakers: breakers !== undefined,
       });

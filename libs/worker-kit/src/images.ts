@@ -3,10 +3,10 @@ import type { Failed, GenerateImagesRequest__Output, GenerateImagesResponse } fr
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
-import { withoutSecret, type CredentialPool } from './credentials.js';
+import { withoutSecret, type CredentialPool, type TakenCredential } from './credentials.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
-import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
+import type { ImagesWire, ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
 import { rareWarning } from './rare-warning.js';
 import type { Upstream, UpstreamCall } from './upstream.js';
 
@@ -29,6 +29,11 @@ export interface ImageMakerOptions {
 
 /** Never rejects over what a provider does. `signal`: nobody waits for the pictures any more. */
 export type MakeImages = (request: GenerateImagesRequest__Output, signal: AbortSignal) => Promise<GenerateImagesResponse>;
+
+interface Made {
+  readonly images: readonly Buffer[];
+  readonly promptTokens: number | undefined;
+}
 
 type Exchanged = { readonly kind: 'whole'; readonly status: number; readonly headers: ResponseHeaders; readonly body: Buffer } | { readonly kind: 'failed'; readonly failure: Failure };
 
@@ -86,7 +91,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
     }
   };
 
-  const run = async (request: GenerateImagesRequest__Output, signal: AbortSignal): Promise<{ readonly images: readonly Buffer[]; readonly promptTokens: number | undefined } | Failure> => {
+  const run = async (request: GenerateImagesRequest__Output, signal: AbortSignal): Promise<Made | Failure> => {
     const own = request.byok ? await ownOf(request) : undefined;
     if (request.byok && own === undefined) return failure('NO_CREDENTIAL');
     const adapter = own?.adapter ?? operators;
@@ -94,8 +99,15 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
     const credentials = own?.pool ?? shared;
     const taken = credentials.take(request.providerModelId);
     if (!taken.ok) return { ...failure(taken.isResting ? 'RATE_LIMITED' : 'NO_CREDENTIAL'), retryAfterMs: taken.retryAfterMs };
-    const { credential } = taken;
-    const composed = adapter.images.compose(request, credential.secret);
+    try {
+      return await ask(request, signal, adapter.images, adapter, own, credentials, taken.credential);
+    } finally {
+      credentials.release(taken.credential);
+    }
+  };
+
+  const ask = async (request: GenerateImagesRequest__Output, signal: AbortSignal, images: ImagesWire, adapter: ProviderAdapter, own: OwnCredential | undefined, credentials: CredentialPool, credential: TakenCredential): Promise<Made | Failure> => {
+    const composed = images.compose(request, credential.secret);
     const exchanged = await exchange(own?.isAtOwnAddress === true ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed, `${request.requestId}/image`, signal);
     if (exchanged.kind === 'failed') return exchanged.failure;
     const { status, headers, body } = exchanged;
@@ -107,7 +119,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
       } else if (reason.class === 'RATE_LIMITED') credentials.rest(credential, request.providerModelId, reason.retryAfterMs);
       return { ...reason, publicMessage: withoutSecret(reason.publicMessage, credential) };
     }
-    const answer = adapter.images.readAnswer(body);
+    const answer = images.readAnswer(body);
     if (!answer.ok) return { ...answer.failure, publicMessage: withoutSecret(answer.failure.publicMessage, credential) };
     credentials.succeeded(credential);
     return answer;

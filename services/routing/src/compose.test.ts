@@ -119,6 +119,29 @@ describe('routing over its doors', () => {
     expect((await decide({ model: 'simulator/smart' })).refusal).toBe('REFUSAL_UNSPECIFIED');
   });
 
+  test('a key that is refused for one model is not asked for another; what concerns a model is learnt for that alone', async () => {
+    const clock = createFakeClock();
+    await start({ PROVIDERS: 'openai,azure-openai' }, 'link', clock);
+    const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+    const hear = async (provider: string, failure: 'RATE_LIMITED' | 'CREDENTIAL' | 'NOT_FOUND', retryAfterMs: number, benchedMs: number): Promise<void> => {
+      bus.announce(`attempts.v1.${provider}`, codec.encode({ attempts: [{ endpointId: `${provider}:openai/gpt-4o-mini`, ok: false, failure, retryAfterMs, benchedMs, forBreakers: true }] }));
+      await clock.settle();
+    };
+    const planned = async (model: string): Promise<readonly string[]> => (await decide({ model })).attempts.map(({ provider }) => provider).sort();
+    await hear('openai', 'RATE_LIMITED', 60_000, 0);
+    await hear('azure-openai', 'NOT_FOUND', 0, 0);
+    expect([await planned('gpt-4o-mini'), await planned('gpt-4o')]).toEqual([['azure-openai'], ['azure-openai', 'openai']]);
+    await hear('openai', 'CREDENTIAL', 60_000, 30_000);
+    expect([await planned('gpt-4o'), await planned('gpt-4.1')]).toEqual([['azure-openai'], ['azure-openai']]);
+    const { providers } = await client.unary<object, ProvidersResponse__Output>('Providers', {});
+    expect(new Set(providers.find(({ provider }) => provider === 'openai')?.endpoints.map(({ breaker }) => breaker))).toEqual(new Set(['open']));
+    await hear('azure-openai', 'CREDENTIAL', 30_000, 30_000);
+    expect(await decide({ model: 'gpt-4o' })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 31_000 });
+    expect((await decide({ model: 'gpt-4o', byokProviders: ['openai'] })).attempts.map(({ provider }) => provider)).toEqual(['openai']);
+    await clock.advanceAsync(31_000);
+    expect(await planned('gpt-4o')).toEqual(['azure-openai', 'openai']);
+  });
+
   test('an endpoint that is to be tried again stands by in any plan, and goes first in one', async () => {
     const clock = createFakeClock();
     await start({ PROVIDERS: 'openai,azure-openai' }, 'link', clock);

@@ -21,7 +21,7 @@ import { createConversations } from './domain/conversations.js';
 import { createDecisions } from './domain/decisions.js';
 import { createExplorationBudget } from './domain/exploration-budget.js';
 import { createLiveStats } from './domain/live-stats.js';
-import { createPeers } from './domain/peers.js';
+import { createPeers, createSiblings } from './domain/peers.js';
 import { createQualityHolder } from './domain/quality-holder.js';
 import { createReplays } from './domain/replays.js';
 import { createRoutingMetrics, observeCatalog, observeEndpoints } from './metrics.js';
@@ -51,7 +51,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   });
   const holder = createCatalogHolder(source, clock);
   const quality = createQualityHolder(createQualityFile(config.QUALITY_FILE, 'QUALITY_FILE'), config.QUALITY_CANARY_FILE === '' ? undefined : { source: createQualityFile(config.QUALITY_CANARY_FILE, 'QUALITY_CANARY_FILE'), share: config.QUALITY_CANARY_SHARE });
-  const live = createLiveStats(clock, createPeers(holder));
+  const live = createLiveStats(clock, createPeers(holder), createSiblings(holder));
   const metrics = createMetrics({ service: 'routing', withProcessMetrics });
   const routingMetrics = createRoutingMetrics(metrics);
   const makeId = createIdSource(clock, randomBytes);

@@ -20,6 +20,7 @@ function observe(live: LiveStats, attempt: AttemptObserved__Output): void {
     totalMs: attempt.ok ? attempt.totalMs : 0,
     outputTokens: attempt.ok ? attempt.outputTokens : 0,
     retryAfterMs: OF_CREDENTIALS.has(attempt.failure) ? attempt.retryAfterMs : 0,
+    benchedMs: attempt.benchedMs,
     isRateLimit: attempt.failure === 'RATE_LIMITED',
   });
 }

@@ -139,7 +139,7 @@ describe('a breaker', () => {
 });
 
 describe('live statistics', () => {
-  const observation = (changes: Partial<Observation> = {}): Observation => ({ endpointId: 'a', isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, isRateLimit: false, ...changes });
+  const observation = (changes: Partial<Observation> = {}): Observation => ({ endpointId: 'a', isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, benchedMs: 0, isRateLimit: false, ...changes });
 
   test('tell latency, speed and success, ignore unknown endpoints, and are at most a second old', () => {
     let nowMs = 0;
@@ -219,7 +219,7 @@ describe('outliers in live statistics', () => {
     clock = createFakeClock();
     live = createLiveStats(clock, (id) => (all.includes(id) ? all : id === 'own' ? all : undefined));
   });
-  const observe = (endpointId: string, changes: Partial<Observation> = {}): void => live.observe({ endpointId, isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, isRateLimit: false, ...changes });
+  const observe = (endpointId: string, changes: Partial<Observation> = {}): void => live.observe({ endpointId, isSuccess: true, isStreaming: true, firstTokenMs: 200, totalMs: 1_200, outputTokens: 100, retryAfterMs: 0, benchedMs: 0, isRateLimit: false, ...changes });
   /** Half of the calls fail, which opens no breaker. */
   const observeBad = (endpointId: string): void => {
     for (let i = 0; i < 20; i += 1) observe(endpointId, { isSuccess: i % 2 === 0 });

@@ -31,6 +31,8 @@ export interface Observation {
   readonly outputTokens: number;
   /** Until a credential is free for it; 0 = one is, or nobody knows. */
   readonly retryAfterMs: number;
+  /** Until any of the operator's credentials at the provider may be asked for whatever model; 0 = one may. */
+  readonly benchedMs: number;
   /** A rate limit: with a wait it says nothing of how well the endpoint is. */
   readonly isRateLimit: boolean;
 }
@@ -55,7 +57,8 @@ export interface LiveStats {
   noteProbe(endpointId: string): void;
 }
 
-export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
+/** `siblingsOf`: the endpoints that are asked with the same credentials. */
+export function createLiveStats(clock: Clock, peersOf: PeersOf, siblingsOf: PeersOf = () => undefined): LiveStats {
   const tracked = new Map<string, Tracked>();
   const ejections = createEjections();
   /** Endpoints with news since outliers were last looked for. */
@@ -116,18 +119,31 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf): LiveStats {
     };
   };
 
+  /** Undefined for an endpoint that the catalog does not have. */
+  const track = (endpointId: string): Tracked | undefined => {
+    let entry = tracked.get(endpointId);
+    if (entry === undefined && peersOf(endpointId) !== undefined) {
+      entry = { breaker: createBreaker(), latency: createSlidingWindow(), total: createSlidingWindow(), throughput: createSlidingWindow(), successes: createSlidingWindow(), failures: createSlidingWindow() };
+      tracked.set(endpointId, entry);
+    }
+    return entry;
+  };
+
+  /** No call can be made with any of the provider's credentials: the other endpoints need not be asked to know it. */
+  const rest = (endpointIds: readonly string[], forMs: number, nowMs: number): void => {
+    for (const id of endpointIds) track(id)?.breaker.pause(forMs, nowMs);
+    isStale = true;
+  };
+
   return {
-    observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs, isRateLimit }) => {
-      let entry = tracked.get(endpointId);
-      if (entry === undefined) {
-        if (peersOf(endpointId) === undefined) return;
-        entry = { breaker: createBreaker(), latency: createSlidingWindow(), total: createSlidingWindow(), throughput: createSlidingWindow(), successes: createSlidingWindow(), failures: createSlidingWindow() };
-        tracked.set(endpointId, entry);
-      }
+    observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs, benchedMs, isRateLimit }) => {
+      const entry = track(endpointId);
+      if (entry === undefined) return;
       const nowMs = clock.monotonicMs();
       const before = entry.breaker.state(nowMs);
       if (isRateLimit && retryAfterMs > 0) entry.breaker.rest(retryAfterMs, nowMs);
       else entry.breaker.record(isSuccess, retryAfterMs, nowMs);
+      if (benchedMs > 0) rest(siblingsOf(endpointId) ?? [], benchedMs, nowMs);
       if (entry.breaker.state(nowMs) !== before) isStale = true;
       unjudged.add(endpointId);
       (isSuccess ? entry.successes : entry.failures).add(1, nowMs);

@@ -6,11 +6,20 @@ import type { CatalogHolder } from './catalog-holder.js';
 export type PeersOf = (endpointId: string) => readonly string[] | undefined;
 
 export function createPeers(holder: Pick<CatalogHolder, 'current'>): PeersOf {
+  return lookedUp(holder, indexPeers);
+}
+
+/** All endpoints that the operator's credentials at the endpoint's provider serve: what is said of all of those holds for each of these. */
+export function createSiblings(holder: Pick<CatalogHolder, 'current'>): PeersOf {
+  return lookedUp(holder, indexSiblings);
+}
+
+function lookedUp(holder: Pick<CatalogHolder, 'current'>, index: (catalog: Catalog) => ReadonlyMap<string, readonly string[]>): PeersOf {
   let known: { readonly catalog: Catalog; readonly peers: ReadonlyMap<string, readonly string[]> } | undefined;
   return (endpointId) => {
     const catalog = holder.current()?.catalog;
     if (catalog === undefined) return undefined;
-    if (known?.catalog !== catalog) known = { catalog, peers: indexPeers(catalog) };
+    if (known?.catalog !== catalog) known = { catalog, peers: index(catalog) };
     return known.peers.get(endpointId);
   };
 }
@@ -22,4 +31,16 @@ function indexPeers({ models }: Catalog): ReadonlyMap<string, readonly string[]>
     for (const { id } of endpoints) peers.set(id, serving);
   }
   return peers;
+}
+
+function indexSiblings({ endpoints }: Catalog): ReadonlyMap<string, readonly string[]> {
+  const byProvider = new Map<string, string[]>();
+  const siblings = new Map<string, readonly string[]>();
+  for (const { id, provider, isServable, hasManagedCredential } of endpoints) {
+    const ids = byProvider.get(provider) ?? [];
+    byProvider.set(provider, ids);
+    if (isServable && hasManagedCredential) ids.push(id);
+    siblings.set(id, ids);
+  }
+  return siblings;
 }

@@ -15,6 +15,7 @@ export interface AttemptObserved {
   'retryAfterMs'?: (number);
   'atMs'?: (number | string | Long);
   'forBreakers'?: (boolean);
+  'benchedMs'?: (number);
 }
 
 export interface AttemptObserved__Output {
@@ -28,4 +29,5 @@ export interface AttemptObserved__Output {
   'retryAfterMs': (number);
   'atMs': (string);
   'forBreakers': (boolean);
+  'benchedMs': (number);
 }
