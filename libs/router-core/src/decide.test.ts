@@ -200,6 +200,7 @@ describe('order', () => {
 
   test('plans one attempt when fallbacks are not allowed', () => {
     expect(planned(three(), withWishes({ allowFallbacks: false }))).toHaveLength(1);
+    expect(planned(three(), { ...withWishes({ allowFallbacks: false }), models: ['m/one', 'm/two'] })).toHaveLength(1);
   });
 
   test('an endpoint that is too slow comes after all others however cheap it is; an unknown one is not punished', () => {

@@ -187,7 +187,9 @@ describe('attempts', () => {
     expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED', 'b#3 DISCARDED']);
     const alone = story({ a: always });
     await alone.run();
+    // As of a plan without fallbacks: the other credential is no other provider.
     expect(alone.neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED']);
+    expect(alone.neighbours.calls.map(({ request }) => request.endpointId)).toEqual(['a/m', 'a/m']);
     const spent = story({ a: limited(answersWith('never')) });
     spent.neighbours.retries = { noteRequest: () => undefined, hasRoom: () => false, take: () => false };
     await spent.run();
