@@ -67,7 +67,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
   let events: StreamEvent[] = [];
   let isOver = false;
   const callIds = new Set<string>();
-  const known: Known = { usage: undefined, promptUsage: undefined, usageUnreadable: false, finishReason: '', outputBytes: 0, thoughtBytes: 0, contentSeen: false, isFinished: false, systemFingerprint: '', serviceTier: '' };
+  const known: Known = { usage: undefined, promptUsage: undefined, usageUnreadable: false, finishReason: '', outputBytes: 0, thoughtBytes: 0, contentSeen: false, isFinished: false, isComplete: false, systemFingerprint: '', serviceTier: '' };
 
   const choiceOf = (index: number): Choice | undefined => {
     let choice = choices.get(index);

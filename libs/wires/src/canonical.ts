@@ -92,6 +92,8 @@ export interface StreamSummary {
   readonly contentSeen: boolean;
   /** Every choice seen has its finish reason. */
   readonly isFinished: boolean;
+  /** Nothing but the end is missing: finished, final usage told, and neither came with output that more might follow. */
+  readonly isComplete: boolean;
   readonly systemFingerprint: string;
   readonly serviceTier: string;
 }

@@ -19,6 +19,8 @@ const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
 const REFUSAL_BYTES_MAX = 65_536;
 /** After the finish chunk: usage and `[DONE]` follow at once or not at all. */
 const AFTER_FINISH_MS = 2_000;
+/** After usage that came with or behind the finish: a second usage frame and `[DONE]` are on their way, or the host keeps the connection open. */
+const AFTER_COMPLETE_MS = 250;
 /** After the last event of a stream: its end follows at once, and then the connection serves again. */
 const AFTER_DONE_MS = 1_000;
 /** A client that reads nothing for that long is gone. */
@@ -91,6 +93,7 @@ export class Attempt implements UpstreamListener {
   private outputBytes = 0;
   private pausedAt: number | undefined;
   private finishedAt: number | undefined;
+  private isComplete = false;
   private timer: Timer | undefined;
   private drainTimer: Timer | undefined;
   /** Of a growing hold: read, but not looked at while an extension is awaited. */
@@ -155,7 +158,7 @@ export class Attempt implements UpstreamListener {
     this.lastDataAt = this.clock.monotonicMs();
     this.lastEventAt = this.lastDataAt;
     this.timer?.cancel();
-    this.watch(this.finishedAt === undefined ? this.idleMs : AFTER_FINISH_MS);
+    this.watch(this.finishedAt === undefined ? this.idleMs : this.afterFinishMs());
     if (!this.isAwaiting) this.call.resume();
   }
 
@@ -297,13 +300,21 @@ export class Attempt implements UpstreamListener {
     } else if (summary.isFinished && this.finishedAt === undefined) {
       this.finishedAt = this.lastDataAt;
       this.timer?.cancel();
-      this.watch(AFTER_FINISH_MS);
+      this.watch(this.afterFinishMs());
     } else if (!summary.isFinished && this.finishedAt !== undefined) {
       // Of several choices one was over before the next began.
       this.finishedAt = undefined;
       this.timer?.cancel();
       this.watch(this.idleMs);
+    } else if (summary.isComplete && !this.isComplete) {
+      this.timer?.cancel();
+      this.watch(AFTER_COMPLETE_MS);
     }
+    this.isComplete = summary.isComplete;
+  }
+
+  private afterFinishMs(): number {
+    return this.summary()?.isComplete === true ? AFTER_COMPLETE_MS : AFTER_FINISH_MS;
   }
 
   private give(event: StreamEvent, transducer: StreamTransducer): void {
@@ -381,7 +392,7 @@ export class Attempt implements UpstreamListener {
     const quietDue = this.lastEventAt + this.quietMs;
     let due = isWaiting ? this.startedAt + this.firstByteLimitMs : Math.min(this.lastDataAt + this.idleMs, quietDue);
     if (this.pausedAt !== undefined) due = this.pausedAt + STALLED_CLIENT_MS;
-    else if (this.finishedAt !== undefined) due = this.finishedAt + AFTER_FINISH_MS;
+    else if (this.finishedAt !== undefined) due = Math.min(this.finishedAt + AFTER_FINISH_MS, this.lastDataAt + this.afterFinishMs());
     if (nowMs < due) this.watch(due - nowMs);
     else if (this.pausedAt !== undefined) this.end({ kind: 'abandoned' });
     else if (this.finishedAt !== undefined) this.finish('stop');

@@ -109,6 +109,42 @@ test.each([
   expect(events.at(-1)?.end?.cut).toBeUndefined();
 });
 
+test.each<[string, string[], number, unknown]>([
+  ['finish, then usage', [chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE })], 250, '20000'],
+  ['both in one frame', [chunk([{ index: 0, delta: {}, finish_reason: 'stop' }], { usage: USAGE })], 250, '20000'],
+  ['both with text, which more may follow', [chunk([{ index: 0, delta: { content: '!' }, finish_reason: 'stop' }], { usage: USAGE })], 2_000, '20000'],
+  ['usage before the finish', [chunk([], { usage: USAGE }), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])], 250, '20000'],
+  ['no usage', [chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])], 2_000, undefined],
+])('a provider that keeps its stream open behind its end is waited for no longer than something may follow: %s', async (_name, last, ms, costNanoUsd) => {
+  const time = createFakeClock();
+  rig.use(time);
+  const chunks = [text('Hello'), ...last];
+  let isOver = false;
+  let wasOver = true;
+  const look = async (): Promise<void> => {
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    wasOver = isOver;
+    time.advance(1);
+  };
+  rig.provider.enqueue({ chunks: [...chunks, pause(time, ms - 1, chunks), look], hang: true });
+  const events = await rig.run(requestOf()).finally(() => (isOver = true));
+  expect([wasOver, time.monotonicMs(), finishesOf(events)]).toEqual([false, ms, [[0, 'stop']]]);
+  expect(events.at(-1)?.end).toMatchObject(costNanoUsd === undefined ? { source: 'ESTIMATED' } : { source: 'PROVIDER', costNanoUsd });
+});
+
+test('of two usage frames the last one counts, as long as it comes within the wait for the end', async () => {
+  const time = createFakeClock();
+  rig.use(time);
+  const first = [
+    text('Hello'),
+    chunk([{ index: 0, delta: {}, finish_reason: 'stop' }], { usage: { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 } }),
+  ];
+  const all = [...first, chunk([], { usage: USAGE })];
+  rig.provider.enqueue({ chunks: [...first, pause(time, 249, first), ...all.slice(-1), pause(time, 249, all), pause(time, 1, all)], hang: true });
+  expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
+  expect(time.monotonicMs()).toBe(499);
+});
+
 test('one that fails without an error that is known ends with an error, not with a stop', async () => {
   rig.provider.enqueue({ chunks: [text('Half'), sse({ detail: 'Internal Server Error' }), sse('[DONE]')] });
   expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ finishReason: 'error', cut: { class: 'DISCONNECTED' } });

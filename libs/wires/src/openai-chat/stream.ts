@@ -37,6 +37,7 @@ class Told implements StreamSummary {
   thoughtBytes = 0;
   contentSeen = false;
   isFinished = false;
+  isComplete = false;
   systemFingerprint = '';
   serviceTier = '';
 }
@@ -236,6 +237,14 @@ class ChatTransducer implements StreamTransducer {
   }
 
   private readFrame(frame: JsonObject): void {
+    const { told } = this;
+    const saidBefore = told.outputBytes;
+    this.readParts(frame);
+    // Hosts that tell a finish and usage with every chunk have said something in it.
+    told.isComplete = told.isFinished && told.usage !== undefined && this.usageAtBytes === told.outputBytes && told.outputBytes === saidBefore;
+  }
+
+  private readParts(frame: JsonObject): void {
     const { told } = this;
     if (typeof frame['system_fingerprint'] === 'string') told.systemFingerprint = frame['system_fingerprint'];
     if (typeof frame['service_tier'] === 'string') told.serviceTier = frame['service_tier'];
