@@ -109,3 +109,34 @@ describe('the time to the first token', () => {
     expect(whole.attempt.ttftMs).toBe(1);
   });
 });
+
+describe('a request that gets no connection', () => {
+  const sent = async (over: Partial<DispatchRequest__Output>, sendAfterMs?: number): Promise<readonly [number, Ending]> => {
+    const clock = createFakeClock();
+    let listener: UpstreamListener | undefined;
+    const attempt = new Attempt({
+      adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
+      upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined }), close: () => Promise.resolve() },
+      clock,
+      request: { ...REQUEST, ...over },
+      upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
+      sinks: { onHead: () => undefined, onChunk: () => true, onProgress: () => undefined },
+    });
+    attempt.start();
+    let ending: Ending | undefined;
+    void attempt.ended.then((ended) => (ending = ended));
+    for (;;) {
+      if (clock.monotonicMs() === sendAfterMs) listener?.onSent?.();
+      await clock.advanceAsync(1_000);
+      if (ending !== undefined) return [clock.monotonicMs(), ending];
+    }
+  };
+  test.each<[string, Partial<DispatchRequest__Output>, number | undefined, number, string]>([
+    ['of a whole answer fails as one that could not be made', { stream: false }, undefined, 15_000, 'CONNECT'],
+    ['of a stream has no longer than for its first byte', {}, undefined, 10_000, 'CONNECT'],
+    ['of a model that is slow to begin does not wait as long as that', { firstByteTimeoutMs: 60_000 }, undefined, 15_000, 'CONNECT'],
+    ['in time is waited for as ever', { stream: false }, 14_000, 600_000, 'TIMEOUT_FIRST_BYTE'],
+  ])('%s', async (_name, over, sendAfterMs, ms, expected) => {
+    expect(await sent(over, sendAfterMs)).toMatchObject([ms, { kind: 'failed', failure: { class: expected, status: 0, retryable: true } }]);
+  });
+});

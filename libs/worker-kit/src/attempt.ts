@@ -10,6 +10,8 @@ import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 
 const FIRST_BYTE_MS_DEFAULT = 10_000;
 const IDLE_MS_DEFAULT = 30_000;
+/** Until the request is on its way: finding an account's own address and connecting to it takes 13 s at the most, the rest is for a connection that others hold. */
+const SEND_MS = 15_000;
 /** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, and at least for so long. */
 const QUIET_FACTOR = 4;
 const QUIET_MS_MIN = 120_000;
@@ -79,6 +81,7 @@ export class Attempt implements UpstreamListener {
   private settle: (ending: Ending) => void = () => undefined;
   private call: UpstreamCall = NO_CALL;
   private isOver = false;
+  private isSent = false;
   private httpStatus = 0;
   private headers = NO_HEADERS;
   private firstDataMs = 0;
@@ -125,7 +128,7 @@ export class Attempt implements UpstreamListener {
     const { upstream, upstreamRequest, request, growth } = this.options;
     growth?.attend(() => this.readOn());
     this.call = upstream.post(upstreamRequest, `${request.requestId}/${String(request.attempt)}`, this);
-    if (!this.isOver) this.watch(this.firstByteLimitMs);
+    if (!this.isOver) this.watch(Math.min(this.firstByteLimitMs, SEND_MS));
   }
 
   /** HTTP status, 0 until it came. */
@@ -174,7 +177,12 @@ export class Attempt implements UpstreamListener {
     this.drainTimer = this.clock.setTimer(DRAIN_MS, () => this.end({ kind: 'abandoned' }), { unref: true });
   }
 
+  onSent(): void {
+    this.isSent = true;
+  }
+
   onHead(status: number, headers: ResponseHeaders): void {
+    this.isSent = true;
     this.httpStatus = status;
     this.headers = headers;
   }
@@ -390,12 +398,14 @@ export class Attempt implements UpstreamListener {
     const nowMs = this.clock.monotonicMs();
     const isWaiting = this.httpStatus === 0 || this.firstDataMs === 0;
     const quietDue = this.lastEventAt + this.quietMs;
-    let due = isWaiting ? this.startedAt + this.firstByteLimitMs : Math.min(this.lastDataAt + this.idleMs, quietDue);
+    const waitMs = this.isSent ? this.firstByteLimitMs : Math.min(this.firstByteLimitMs, SEND_MS);
+    let due = isWaiting ? this.startedAt + waitMs : Math.min(this.lastDataAt + this.idleMs, quietDue);
     if (this.pausedAt !== undefined) due = this.pausedAt + STALLED_CLIENT_MS;
     else if (this.finishedAt !== undefined) due = Math.min(this.finishedAt + AFTER_FINISH_MS, this.lastDataAt + this.afterFinishMs());
     if (nowMs < due) this.watch(due - nowMs);
     else if (this.pausedAt !== undefined) this.end({ kind: 'abandoned' });
     else if (this.finishedAt !== undefined) this.finish('stop');
+    else if (!this.isSent) this.fail(failure('CONNECT'));
     else this.fail(failure(isWaiting || (!this.isHeadGiven && nowMs >= quietDue) ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, this.httpStatus));
   };
 }

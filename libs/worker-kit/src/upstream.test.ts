@@ -1,9 +1,11 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createAllowList } from '@signalbox/net-guard/allow-list';
+import { createDialer } from '@signalbox/net-guard/dialer';
 import { together } from '@signalbox/runtime/turn';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createUpstream, type UpstreamListener } from './upstream.js';
+import { createUpstream, type Upstream, type UpstreamCall, type UpstreamListener } from './upstream.js';
 
 let server: Server | undefined;
 afterEach(() => {
@@ -41,6 +43,58 @@ async function heardOf(onData: (call: { abort(): void }) => void): Promise<reado
     await upstream.close();
   }
 }
+
+describe('an address that an account gave', () => {
+  let sent: string[];
+  let failed: string[];
+  let upstream: Upstream;
+  beforeEach(() => {
+    sent = [];
+    failed = [];
+  });
+  afterEach(async () => {
+    await upstream.close();
+    server?.closeAllConnections();
+  });
+  const dialing = (...origins: readonly string[]): void => {
+    upstream = createUpstream('http://127.0.0.1:1', createDialer({ allow: createAllowList(origins.map((origin) => new URL(origin).host)) }));
+  };
+  const postTo = (origin: string, name: string): UpstreamCall =>
+    upstream.post({ path: '/', headers: [], body: Buffer.from('{}'), origin, isGuarded: true }, name, { onSent: () => sent.push(name), onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: (kind) => failed.push(`${name} ${kind}`) });
+  const hanging = async (): Promise<string> => {
+    server = createServer(() => undefined).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  };
+
+  test('keeps those waiting that ask at the same one, whom a call that ends lets on, and nobody else', async () => {
+    const origin = await hanging();
+    const other = createServer(() => undefined).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const elsewhere = `http://127.0.0.1:${String((other.address() as AddressInfo).port)}`;
+    dialing(origin, elsewhere);
+    const calls = Array.from({ length: 64 }, (_, n) => postTo(origin, `hangs-${String(n)}`));
+    while (sent.length < 64) await new Promise(setImmediate);
+    postTo(origin, 'waits');
+    postTo(elsewhere, 'elsewhere');
+    while (sent.length < 65) await new Promise(setImmediate);
+    expect(sent.at(-1)).toBe('elsewhere');
+    calls[0]?.abort();
+    while (sent.length < 66) await new Promise(setImmediate);
+    expect([sent.at(-1), failed]).toEqual(['waits', []]);
+    other.closeAllConnections();
+    other.close();
+  });
+
+  test('has a line of 256, and no more', async () => {
+    const origin = await hanging();
+    dialing(origin);
+    for (let n = 0; n < 64; n += 1) postTo(origin, `hangs-${String(n)}`);
+    while (sent.length < 64) await new Promise(setImmediate);
+    for (let n = 0; n < 257; n += 1) postTo(origin, `waits-${String(n)}`);
+    expect(failed).toEqual(['waits-256 connect']);
+  });
+});
 
 test('tells of an answer, its body and its end', async () => {
   expect(await heardOf(() => undefined)).toEqual(['200', 'whole', 'end']);

@@ -9,10 +9,14 @@ const CONNECTIONS_MAX = 1_024;
 /** To an address that a client gave. */
 const GUARDED_CONNECTIONS_MAX = 64;
 const GUARDED_POOLS_MAX = 256;
+/** Requests that wait for one of those connections, with their bodies; more fail at once. */
+const GUARDED_WAITING_MAX = 256;
 /** After the end of an answer: the rest of its last event and the end of the body, or nothing. */
 const REST_BYTES_MAX = 4_096;
 
 export interface UpstreamListener {
+  /** A connection has been had, and the request is on its way. */
+  onSent?(): void;
   onHead(status: number, headers: ResponseHeaders): void;
   onData(bytes: Buffer): void;
   onEnd(): void;
@@ -47,6 +51,7 @@ class Exchange implements DispatchHandler, UpstreamCall {
   onRequestStart(controller: DispatchController): void {
     this.controller = controller;
     if (this.isOver) controller.abort(new Error('aborted'));
+    else this.listener.onSent?.();
   }
 
   onResponseStart(_controller: DispatchController, status: number, headers: ResponseHeaders): void {
@@ -127,7 +132,7 @@ export function createUpstream(origin: string, dialer?: Dialer): Upstream {
       const exchange = new Exchange(listener);
       // Also where the origin is the provider's own: its pool would not look at the address.
       const at = isGuarded === true ? guardedPoolOf(other ?? origin) : other === undefined || other === origin ? pool : poolOf(other);
-      if (at === undefined) {
+      if (at === undefined || (isGuarded === true && at.stats.queued >= GUARDED_WAITING_MAX)) {
         exchange.onResponseError();
         return exchange;
       }
