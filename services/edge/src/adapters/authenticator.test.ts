@@ -56,6 +56,16 @@ async function bench(keysMax?: number): Promise<Bench> {
 
 const revoked = { key: keyWith({ status: 'revoked' }), account: accountWith() };
 
+test('accounts is told which keys were let in, and not of those that were refused', async () => {
+  const { clock, accounts, ask } = await bench();
+  const refused = makeApiKey(randomBytes);
+  accounts.add(refused, { key: keyWith({ id: 'key_2', status: 'revoked' }), account: accountWith() });
+  expect([await ask(), await ask(refused), await ask(makeApiKey(randomBytes))]).toEqual(['caller', 'revoked', 'invalid']);
+  const usedAt = Math.floor(clock.nowMs() / 1_000);
+  await clock.advanceAsync(6_000);
+  expect(accounts.touches).toEqual([{ key_1: usedAt }]);
+});
+
 describe('look-up', () => {
   test('a key that is malformed or mistyped costs none', async () => {
     const { ask, accounts, key } = await bench();

@@ -2,6 +2,7 @@
  * Who calls: the digest of the key is looked up in a cache in this process, filled over accounts and
  * emptied by what accounts says was changed: the event, and the answers that make good a lost one. A warm
  * key works for 10 minutes while accounts is away; an unknown key is then a Fault (503), never a refusal.
+ * That a key was used is told to accounts a little later.
  */
 import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
 import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
@@ -18,6 +19,7 @@ import { createHmac, hash } from 'node:crypto';
 import type { Caller } from '../domain/ports.js';
 import { sessionDigest } from '../domain/session-token.js';
 import { createChangesFeed } from './changes-feed.js';
+import { createKeyUses } from './key-uses.js';
 
 const CACHE_KEYS_MAX = 50_000;
 const UNKNOWN_KEYS_MAX = 5_000;
@@ -267,6 +269,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     },
   });
   const isAway = (): boolean => failedAtMs !== undefined || feed.isAway();
+  const uses = createKeyUses({ accounts, clock });
 
   return {
     invalidate,
@@ -281,9 +284,11 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
         }
       });
       feed.start();
+      uses.start();
     },
     stop: async () => {
       feed.stop();
+      await uses.stop();
       await subscription?.stop();
     },
     authenticate: (key, requestId) => {
@@ -295,7 +300,9 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       }
       const answer = (entry: Entry): Authentication => {
         if (entry.caller !== undefined) digests.set(presented, digest);
-        return answerOf(entry);
+        const authentication = answerOf(entry);
+        if (authentication.kind === 'caller') uses.note(authentication.caller.key.id);
+        return authentication;
       };
       const entry = entryOf(digest, requestId);
       if (!(entry instanceof Promise)) {

@@ -1,5 +1,5 @@
 /** Accounts in memory: keys by digest, an outage, answers that wait. */
-import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, Change__Output, CreateSessionRequest, CreateSessionResponse__Output, ListChangesRequest, ListChangesResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
+import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, Change__Output, CreateSessionRequest, CreateSessionResponse__Output, ListChangesRequest, ListChangesResponse__Output, SessionRef, TouchKeysRequest } from '@signalbox/contracts/accounts';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createHmac } from 'node:crypto';
@@ -21,6 +21,8 @@ export interface FakeAccounts extends RpcClient {
   readonly changes: Change__Output[];
   /** While set, ListChanges is answered so instead. */
   listChanges: ((request: ListChangesRequest) => Promise<ListChangesResponse__Output>) | undefined;
+  /** Each call of TouchKeys that was answered: when each key was used, in Unix seconds. */
+  readonly touches: Readonly<Record<string, number>>[];
   add(key: string, found: Pick<AuthenticateResponse__Output, 'key' | 'account'>): void;
 }
 
@@ -53,6 +55,11 @@ export function createFakeAccounts(): FakeAccounts {
       const { after = '' } = request;
       return accounts.listChanges?.(request) ?? { cursor: String(accounts.changes.length), changes: after === '' ? [] : accounts.changes.slice(Number(after)), unbroken: after !== '', more: false };
     },
+    TouchKeys: async ({ touches = [] }: TouchKeysRequest): Promise<object> => {
+      if (accounts.isAway) throw new Fault('peer_unavailable', 'accounts is away');
+      accounts.touches.push(Object.fromEntries(touches.map(({ keyId = '', usedAt }) => [keyId, Number(usedAt)])));
+      return {};
+    },
     EndSession: async ({ sessionDigest }: SessionRef): Promise<object> => {
       accounts.sessions.delete(hex(sessionDigest));
       return {};
@@ -66,6 +73,7 @@ export function createFakeAccounts(): FakeAccounts {
     sessions: new Map(),
     changes: [],
     listChanges: undefined,
+    touches: [],
     add: (key, found) => void accounts.keys.set(digestOf(key), found),
     unary: <Request extends object, Response>(method: string, request: Request): Promise<Response> =>
       (methods[method]?.(request as never) as Promise<Response> | undefined) ?? Promise.reject(new Fault('unknown_method', method)),

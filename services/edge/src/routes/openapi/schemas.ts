@@ -117,7 +117,7 @@ export const ApiKey = z
     scopes: z.array(z.string()),
     created_at: time('When it was made'),
     expires_at: timeOrNull('When it expires'),
-    last_used_at: timeOrNull('When it was last used'),
+    last_used_at: timeOrNull('When it was last used, within a minute'),
     revoked_at: timeOrNull('When it was revoked'),
     limits: KeyLimits,
   })
