@@ -46,6 +46,11 @@ export function modelListFilter(catalog: Catalog, request: Pick<RouteRequest, 'a
   return (model) => !isDenied(model) && (onlyAuto ? viaAuto : request.allowModels.length === 0 || isNamed(model));
 }
 
+/** What the account's policy says of a provider. */
+export function isProviderAllowed(provider: string, { allowProviders, denyProviders }: Pick<RouteRequest, 'allowProviders' | 'denyProviders'>): boolean {
+  return (allowProviders.length === 0 || allowProviders.includes(provider)) && !denyProviders.includes(provider);
+}
+
 /** True when the account's own credential is used there. */
 export function isOnOwnCredential(endpoint: Endpoint, byokProviders: readonly string[]): boolean {
   return byokProviders.length > 0 && endpoint.takesByok && byokProviders.includes(endpoint.provider);
@@ -91,7 +96,7 @@ export function createEndpointFilter(request: RouteRequest): EndpointFilter {
   return (endpoint, isModelAllowed) => {
     const can = endpoint.capabilities;
     let mask = 0;
-    if (!isModelAllowed || (request.allowProviders.length > 0 && !request.allowProviders.includes(endpoint.provider)) || request.denyProviders.includes(endpoint.provider)) mask |= BIT.allow_list;
+    if (!isModelAllowed || !isProviderAllowed(endpoint.provider, request)) mask |= BIT.allow_list;
     if ((needs.tools && !can.tools) || (needs.forcedToolChoice && !can.forcedToolChoice) || (needs.parallelToolCalls && needs.tools && !can.parallelToolCalls)) mask |= BIT.tools;
     if ((needs.responseFormat === 'json_schema' && !can.jsonSchema) || (needs.responseFormat === 'json_object' && !can.jsonObject)) mask |= BIT.response_format;
     if (needs.vision && !can.vision) mask |= BIT.vision;

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
-import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsResponse__Output, ProvidersResponse__Output } from '@signalbox/contracts/routing';
+import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsRequest, ListModelsResponse__Output, ProvidersResponse__Output } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
@@ -47,6 +47,21 @@ describe('routing over its doors', () => {
     const list = await client.unary<object, ListModelsResponse__Output>('ListModels', { detail: true });
     expect(list.models.map((model) => model.id)).toEqual(['simulator/fast', 'simulator/smart']);
     expect(JSON.parse(Buffer.from(list.models[0]?.detailJson ?? '').toString())).toMatchObject({ pricing: { input: 0.15 }, context_window: 128_000 });
+  });
+
+  test('lists the models that the account’s providers serve, and of each the endpoints at those', async () => {
+    await start({ PROVIDERS: 'openai,openrouter,groq' });
+    const list = async (terms: ListModelsRequest): Promise<string[]> => {
+      const { models } = await client.unary<ListModelsRequest, ListModelsResponse__Output>('ListModels', { model: 'openai/gpt-4o-mini', detail: true, ...terms });
+      return models.flatMap(({ detailJson }) => (JSON.parse(Buffer.from(detailJson).toString()) as { readonly endpoints: readonly { readonly provider: string }[] }).endpoints.map(({ provider }) => provider)).sort();
+    };
+    expect(await list({})).toEqual(['openai', 'openrouter']);
+    expect(await list({ allowProviders: ['openai'] })).toEqual(['openai']);
+    expect(await list({ denyProviders: ['openai'] })).toEqual(['openrouter']);
+    expect(await list({ allowProviders: ['groq'] })).toEqual([]);
+    expect(await list({ allowProviders: ['openai'], denyProviders: ['openai'], byokProviders: ['openai'] })).toEqual([]);
+    const { models } = await client.unary<ListModelsRequest, ListModelsResponse__Output>('ListModels', { allowProviders: ['nobody'] });
+    expect(models).toEqual([]);
   });
 
   test('answers refusals as values and keeps the contract’s words', async () => {

@@ -98,7 +98,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
         id: model.id,
         ownedBy: model.ownedBy,
         deprecationDate: model.deprecationDate ?? '',
-        ...(message.detail ? { detailJson: Buffer.from(JSON.stringify(modelDetail(model, message.byokProviders, view))) } : {}),
+        ...(message.detail ? { detailJson: Buffer.from(JSON.stringify(modelDetail(model, message, view))) } : {}),
       })),
     };
   };

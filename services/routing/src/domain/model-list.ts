@@ -1,24 +1,33 @@
 /** The models an account may use, and what is known of each. */
 import { cardFor } from '@signalbox/kernel/tokens';
 import type { Catalog, Endpoint, EndpointLive, Model } from '@signalbox/router-core/catalog';
-import { isReachable, modelListFilter } from '@signalbox/router-core/filters';
+import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
 
 type LiveView = ReadonlyMap<string, EndpointLive>;
 
 export interface ListQuery {
   readonly allowModels: readonly string[];
   readonly denyModels: readonly string[];
+  /** Providers that may be used, empty = all, and those that may not: of the account's policy. */
+  readonly allowProviders: readonly string[];
+  readonly denyProviders: readonly string[];
   readonly byokProviders: readonly string[];
   /** One model by any of its names; empty = all. */
   readonly model: string;
 }
 
-/** In the catalog's order. Retired models and models without a credential are left out. */
+/** True for endpoints that the account has a credential for, and that its policy does not shut out. */
+function endpointUse({ allowProviders, denyProviders, byokProviders }: ListQuery): (endpoint: Endpoint) => boolean {
+  return (endpoint) => isReachable(endpoint, byokProviders) && isProviderAllowed(endpoint.provider, { allowProviders, denyProviders });
+}
+
+/** In the catalog's order. Retired models are left out, and those that no provider may serve to this account. */
 export function listModels(catalog: Catalog, query: ListQuery): Model[] {
   // An allow list of `auto` alone permits no model by name.
   const isAllowed = modelListFilter(catalog, query, false);
+  const isUsable = endpointUse(query);
   const only = query.model === '' ? undefined : (catalog.names.get(query.model) ?? -1);
-  return catalog.models.filter((model) => (only === undefined || model.index === only) && !model.isRetired && isAllowed(model) && model.endpoints.some((endpoint) => isReachable(endpoint, query.byokProviders)));
+  return catalog.models.filter((model) => (only === undefined || model.index === only) && !model.isRetired && isAllowed(model) && model.endpoints.some(isUsable));
 }
 
 function usd(nano: bigint): number {
@@ -41,9 +50,9 @@ function endpointDetail(endpoint: Endpoint, live: LiveView): object {
   };
 }
 
-/** JSON of a model for `?detail=full`: its cheapest endpoint's price, capabilities, and all endpoints the account may reach. */
-export function modelDetail(model: Model, byokProviders: readonly string[], live: LiveView): object {
-  const endpoints = model.endpoints.filter((endpoint) => isReachable(endpoint, byokProviders));
+/** JSON of a model for `?detail=full`: its cheapest endpoint's price, capabilities, and all endpoints the account may use. */
+export function modelDetail(model: Model, query: ListQuery, live: LiveView): object {
+  const endpoints = model.endpoints.filter(endpointUse(query));
   const priced = endpoints.flatMap((endpoint) => {
     const card = cardFor(endpoint.prices, 0);
     return card === undefined ? [] : [{ endpoint, cost: card.inputUncached + card.outputText }];

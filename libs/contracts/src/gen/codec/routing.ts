@@ -418,6 +418,8 @@ export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {
   if (m.byokProviders !== undefined) for (const one of m.byokProviders) { w.uint32(26); w.string(one); }
   if (m.detail === true) { w.uint32(32); w.bool(m.detail); }
   if (m.model !== undefined && m.model !== '') { w.uint32(42); w.string(m.model); }
+  if (m.allowProviders !== undefined) for (const one of m.allowProviders) { w.uint32(50); w.string(one); }
+  if (m.denyProviders !== undefined) for (const one of m.denyProviders) { w.uint32(58); w.string(one); }
 }
 export function readListModelsRequest(r: Reader, end: number): ListModelsRequestOut {
   const v1: string[] = [];
@@ -425,6 +427,8 @@ export function readListModelsRequest(r: Reader, end: number): ListModelsRequest
   const v3: string[] = [];
   let v4: boolean = false;
   let v5: string = '';
+  const v6: string[] = [];
+  const v7: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -433,11 +437,13 @@ export function readListModelsRequest(r: Reader, end: number): ListModelsRequest
       case 26: v3.push(r.string(end)); break;
       case 32: v4 = r.bool(); break;
       case 42: v5 = r.string(end); break;
+      case 50: v6.push(r.string(end)); break;
+      case 58: v7.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5 } as ListModelsRequestOut;
+  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7 } as ListModelsRequestOut;
 }
 export function copyListModelsRequest(m: ListModelsRequest): ListModelsRequestOut {
   const v1 = m.allowModels === undefined ? [] : m.allowModels.slice();
@@ -445,7 +451,9 @@ export function copyListModelsRequest(m: ListModelsRequest): ListModelsRequestOu
   const v3 = m.byokProviders === undefined ? [] : m.byokProviders.slice();
   const v4 = m.detail !== undefined && m.detail !== null ? m.detail : false;
   const v5 = m.model !== undefined && m.model !== null ? m.model : '';
-  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5 } as ListModelsRequestOut;
+  const v6 = m.allowProviders === undefined ? [] : m.allowProviders.slice();
+  const v7 = m.denyProviders === undefined ? [] : m.denyProviders.slice();
+  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7 } as ListModelsRequestOut;
 }
 
 export function writeModelRecord(w: Writer, m: ModelRecord): void {

@@ -27,7 +27,7 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
   try {
     const { models } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
       'ListModels',
-      { allowModels: allowedModelsOf(caller), denyModels: account.denyModels, byokProviders: ownCredentialsOf(caller).providers, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
+      { allowModels: allowedModelsOf(caller), denyModels: account.denyModels, allowProviders: account.allowProviders, denyProviders: account.denyProviders, byokProviders: ownCredentialsOf(caller).providers, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
       { deadlineMs: LIST_DEADLINE_MS },
     );
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };

@@ -8,6 +8,8 @@ export interface ListModelsRequest {
   'byokProviders'?: (string)[];
   'detail'?: (boolean);
   'model'?: (string);
+  'allowProviders'?: (string)[];
+  'denyProviders'?: (string)[];
 }
 
 export interface ListModelsRequest__Output {
@@ -16,4 +18,6 @@ export interface ListModelsRequest__Output {
   'byokProviders': (string)[];
   'detail': (boolean);
   'model': (string);
+  'allowProviders': (string)[];
+  'denyProviders': (string)[];
 }
