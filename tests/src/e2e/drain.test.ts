@@ -60,3 +60,17 @@ test.each(['edge', 'worker-simulator'])('SIGTERM to %s in the middle of a stream
   await until(() => Promise.resolve(processOf(role).pid !== pid), 60_000, 100, `${role} to start again`);
   await until(async () => (await ask(gateway.baseUrl, gateway.key, { model: 'simulator/fast', messages: [{ role: 'user', content: 'hello' }] })).status === 200, 30_000, 200, 'an answer');
 }, 150_000);
+
+test('an edge that stops has told when keys were used, be it less than a minute ago', async () => {
+  const { key, account } = await admin<{ key: { id: string; key: string }; account: { id: string } }>(gateway, '/accounts', 'POST', { name: 'used', tier: 'enterprise' });
+  const startedAt = Math.floor(Date.now() / 1_000);
+  await ask(gateway.baseUrl, key.key, { model: 'simulator/fast', messages: [{ role: 'user', content: 'hello' }] });
+  const { pid } = processOf('edge');
+  process.kill(pid, 'SIGTERM');
+  await until(() => Promise.resolve(processOf('edge').pid !== pid), 60_000, 100, 'edge to start again');
+  const lastUsed = async (): Promise<number> => {
+    const { keys } = await admin<{ keys: readonly { id: string; last_used_at: number | null }[] }>(gateway, `/keys?account=${account.id}`);
+    return keys.find(({ id }) => id === key.id)?.last_used_at ?? 0;
+  };
+  await until(() => lastUsed().then((at) => at >= startedAt, () => false), 30_000, 200, 'the time of the last use');
+}, 150_000);
