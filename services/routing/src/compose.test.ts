@@ -58,10 +58,22 @@ describe('routing over its doors', () => {
     expect(await list({})).toEqual(['openai', 'openrouter']);
     expect(await list({ allowProviders: ['openai'] })).toEqual(['openai']);
     expect(await list({ denyProviders: ['openai'] })).toEqual(['openrouter']);
+    expect(await list({ denyProviders: ['OpenAI/eu'] })).toEqual(['openrouter']);
     expect(await list({ allowProviders: ['groq'] })).toEqual([]);
     expect(await list({ allowProviders: ['openai'], denyProviders: ['openai'], byokProviders: ['openai'] })).toEqual([]);
     const { models } = await client.unary<ListModelsRequest, ListModelsResponse__Output>('ListModels', { allowProviders: ['nobody'] });
     expect(models).toEqual([]);
+  });
+
+  test('a provider that is forbidden by the name OpenRouter has for it is not asked, by client or account', async () => {
+    await start({ PROVIDERS: 'openai,azure-openai' });
+    const asked = async (request: DecideRequest): Promise<readonly string[]> => [...new Set((await decide({ model: 'gpt-4o-mini', ...request })).attempts.map(({ provider }) => provider))].sort();
+    expect(await asked({})).toEqual(['azure-openai', 'openai']);
+    expect(await asked({ provider: { ignore: ['azure'] } })).toEqual(['openai']);
+    expect(await asked({ provider: { ignore: ['Azure/eu'] } })).toEqual(['openai']);
+    expect(await asked({ denyProviders: ['azure'] })).toEqual(['openai']);
+    expect(await asked({ provider: { only: ['azure'] } })).toEqual(['azure-openai']);
+    expect(await asked({ provider: { order: ['azure'], allowFallbacks: false } })).toEqual(['azure-openai']);
   });
 
   test('answers refusals as values and keeps the contract’s words', async () => {

@@ -22,7 +22,7 @@ import type { LoadedCatalog } from './domain/ports.js';
 import type { QualityHolder, QualityState } from './domain/quality-holder.js';
 import { readRecord, type Replays } from './domain/replays.js';
 import type { RoutingMetrics } from './metrics.js';
-import { changesOf, decideResponse, sideMessage, toRouteRequest } from './wire.js';
+import { changesOf, decideResponse, sideMessage, toListQuery, toRouteRequest } from './wire.js';
 
 /** Records in one question. */
 const COMPARED_MAX = 1_000;
@@ -92,13 +92,14 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
   const list = (message: ListModelsRequest__Output): ListModelsResponse => {
     const { catalog } = loaded();
     const view = live.view();
+    const query = toListQuery(message);
     return {
       snapshotId: catalog.id,
-      models: listModels(catalog, message).map((model) => ({
+      models: listModels(catalog, query).map((model) => ({
         id: model.id,
         ownedBy: model.ownedBy,
         deprecationDate: model.deprecationDate ?? '',
-        ...(message.detail ? { detailJson: Buffer.from(JSON.stringify(modelDetail(model, message, view))) } : {}),
+        ...(message.detail ? { detailJson: Buffer.from(JSON.stringify(modelDetail(model, query, view))) } : {}),
       })),
     };
   };

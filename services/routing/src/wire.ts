@@ -1,6 +1,6 @@
 /** Messages of the contract to and from the domain. */
 import type { PriceCard as CardMessage, PriceStep as StepMessage } from '@signalbox/contracts/common';
-import type { DecideRequest__Output, DecideResponse, PlannedAttempt, WhatIfRequest__Output, WhatIfSide } from '@signalbox/contracts/routing';
+import type { DecideRequest__Output, DecideResponse, ListModelsRequest__Output, PlannedAttempt, WhatIfRequest__Output, WhatIfSide } from '@signalbox/contracts/routing';
 import { unreachable } from '@signalbox/kernel/assert';
 import { Fault } from '@signalbox/kernel/fault';
 import type { PriceCard, PriceStep } from '@signalbox/kernel/tokens';
@@ -8,6 +8,8 @@ import type { Attempt, Plan, Refusal } from '@signalbox/router-core/decide';
 import type { Changes } from '@signalbox/router-core/record';
 import type { Side } from '@signalbox/router-core/what-if';
 import { NO_NEEDS, NO_WISHES, type Needs, type ProviderWishes, type RouteRequest } from '@signalbox/router-core/request';
+import type { ListQuery } from './domain/model-list.js';
+import { providersForbidden, providersNamed } from './provider-names.js';
 
 /** One of the words, or a Fault `bad_message`. */
 function oneOf<Word extends string>(words: readonly Word[], value: string, field: string): Word {
@@ -24,9 +26,9 @@ function toNeeds(message: DecideRequest__Output['needs']): Needs {
 function toWishes(message: DecideRequest__Output['provider']): ProviderWishes {
   if (message === null) return NO_WISHES;
   return {
-    order: message.order,
-    only: message.only,
-    ignore: message.ignore,
+    order: providersNamed(message.order),
+    only: providersNamed(message.only),
+    ignore: providersForbidden(message.ignore),
     allowFallbacks: message.allowFallbacks ?? true,
     requireParameters: message.requireParameters,
     sort: oneOf(['', 'price', 'throughput', 'latency'], message.sort, 'provider.sort'),
@@ -58,8 +60,8 @@ export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
     provider: toWishes(message.provider),
     allowModels: message.allowModels,
     denyModels: message.denyModels,
-    allowProviders: message.allowProviders,
-    denyProviders: message.denyProviders,
+    allowProviders: providersNamed(message.allowProviders),
+    denyProviders: providersForbidden(message.denyProviders),
     mode: oneOf(['', 'quality', 'balanced', 'economy'], message.mode, 'mode'),
     baselineModel: message.baselineModel,
     session: message.session,
@@ -72,9 +74,13 @@ export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
   };
 }
 
+export function toListQuery(message: ListModelsRequest__Output): ListQuery {
+  return { ...message, allowProviders: providersNamed(message.allowProviders), denyProviders: providersForbidden(message.denyProviders) };
+}
+
 /** What a question for *what if* changes; an empty list leaves what was recorded. Throws a Fault `bad_message`. */
 export function changesOf(message: WhatIfRequest__Output): Changes {
-  const lists = { allowModels: message.allowModels, denyModels: message.denyModels, allowProviders: message.allowProviders, denyProviders: message.denyProviders };
+  const lists = { allowModels: message.allowModels, denyModels: message.denyModels, allowProviders: providersNamed(message.allowProviders), denyProviders: providersForbidden(message.denyProviders) };
   const mode = message.mode === undefined ? undefined : oneOf(['', 'quality', 'balanced', 'economy'], message.mode, 'mode');
   return {
     ...Object.fromEntries(Object.entries(lists).filter(([, names]) => names.length > 0)),
