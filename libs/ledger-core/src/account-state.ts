@@ -148,14 +148,17 @@ export function usedAt(state: AccountState, wall: Wall, keyId: string, periods: 
 
 /**
  * Ends leases whose time has come, when it is due. Whoever held one may have been dispatched, charged and never heard of,
- * so the ledger is asked for its totals again before limits on money or tokens admit another.
+ * so the ledger is asked for its totals again before limits on money or tokens admit another. A lease that ends later than
+ * any could is of a clock that went back, and begins anew.
  */
 export function sweepLeases(state: AccountState, nowMs: number): string[] {
   const gone: string[] = [];
-  if (state.nextSweepMs === undefined || state.nextSweepMs > nowMs) return gone;
+  const longestMs = nowMs + LEASE_MS;
+  if (state.nextSweepMs === undefined || (state.nextSweepMs > nowMs && state.nextSweepMs <= longestMs)) return gone;
   let next: number | undefined;
   for (const [requestId, hold] of state.holds) {
     if (hold.dispatched) continue;
+    if (hold.leaseEndMs > longestMs) hold.leaseEndMs = longestMs;
     if (hold.leaseEndMs <= nowMs) {
       dropHold(state, requestId, hold);
       markEnded(state, requestId, nowMs);

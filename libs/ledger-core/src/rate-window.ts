@@ -22,9 +22,18 @@ export function emptyWindow(shape: WindowShape, nowMs: number): RateWindow {
   return { head: Math.floor(nowMs / shape.widthMs), sum: 0, counts: new Array<number>(shape.slots).fill(0) };
 }
 
-/** Moves the head to now and forgets what fell out. A clock that went back moves nothing. */
+/**
+ * Moves the head to now and forgets what fell out. A clock that went back moves nothing; by a whole window or more, it begins
+ * anew: what was counted at a time to come would not fall out before that time.
+ */
 export function advanceWindow(window: RateWindow, shape: WindowShape, nowMs: number): void {
   const bucket = Math.floor(nowMs / shape.widthMs);
+  if (window.head - bucket >= shape.slots) {
+    window.counts.fill(0);
+    window.sum = 0;
+    window.head = bucket;
+    return;
+  }
   const steps = Math.min(bucket - window.head, shape.slots);
   for (let i = 1; i <= steps; i += 1) {
     const slot = (window.head + i) % shape.slots;

@@ -2,7 +2,7 @@
  * The end of a request in the counters of its account: the worker's word of the charge, the ledger's totals, and what
  * neither has told yet. Idempotent upserts, as those of `admission.ts` (BILLING, section 6).
  */
-import { changeFinished, dropHold, hasEnded, markEnded, type AccountState, type FinishedCharge } from './account-state.js';
+import { changeFinished, dropHold, hasEnded, LEASE_MS, markEnded, type AccountState, type FinishedCharge } from './account-state.js';
 import { bucketOf, tallyOf } from './buckets.js';
 import { periodsAt, type CountedPeriods, type Periods } from './periods.js';
 
@@ -124,10 +124,13 @@ export function describeOpen(state: AccountState, requestIds: readonly string[])
   });
 }
 
-/** Requests, at most `limit`, that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a heartbeat for longer than a lease. */
+/**
+ * Requests, at most `limit`, that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a
+ * heartbeat for longer than a lease. Since when is not known of those of a time to come, before the clock went back: they are too.
+ */
 export function overdue(state: AccountState, ageMs: number, limit: number, nowMs: number): string[] {
   const found: string[] = [];
-  for (const [requestId, item] of state.finished) if (item.atMs <= nowMs - ageMs && found.length < limit) found.push(requestId);
-  for (const [requestId, hold] of state.holds) if (hold.dispatched && hold.leaseEndMs <= nowMs && found.length < limit) found.push(requestId);
+  for (const [requestId, item] of state.finished) if ((item.atMs <= nowMs - ageMs || item.atMs > nowMs) && found.length < limit) found.push(requestId);
+  for (const [requestId, hold] of state.holds) if (hold.dispatched && (hold.leaseEndMs <= nowMs || hold.leaseEndMs > nowMs + LEASE_MS) && found.length < limit) found.push(requestId);
   return found;
 }

@@ -1,5 +1,5 @@
 /** What the scripts of quota's store have in common: the packed forms of `scripts.ts`, its hashes as read and changed, periods, and the steps that several take. */
-import { ENDED_GENERATION_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/account-state';
+import { ENDED_GENERATION_MS, LEASE_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/account-state';
 
 /** Values in one command: Lua hands over 8,000 at most. Even, since fields are written in pairs. */
 const VALUES_MAX = 2_000;
@@ -145,14 +145,16 @@ local function used(scope,kind,meter,key,p)
 end
 local function awaited() return now<tonumber(get(Q,'B') or '0') and 1 or 0 end
 local function leases()
-  local gone=0
+  local gone,longest=0,now+${LEASE_MS}
   local due=get(Q,'w')
-  if not due or tonumber(due)>now then return 0 end
+  due=due and tonumber(due)
+  if not due or (due>now and due<=longest) then return 0 end
   local nxt
   local list=call('HGETALL',H.key)
   for i=1,#list,2 do
     local req,h=list[i],hold_of(list[i+1])
     if h.d==0 then
+      if h.l>longest then h.l=longest put_hold(req,h) end
       if h.l<=now then drop(req,h) mark(req) del(Q,'ok') gone=gone+1
       elseif not nxt or h.l<nxt then nxt=h.l end
     end

@@ -32,7 +32,7 @@ local function gate(name,w,slots,limit)
   local b,s=floor(now/w),get(Q,name)
   local head,sum
   if s then head,sum=unp('<dd',s) end
-  if not s or b-head>=slots or (b>head and sum==0) then s,head,sum=string.rep('\\0',16+4*slots),b,0 end
+  if not s or b-head>=slots or head-b>=slots or (b>head and sum==0) then s,head,sum=string.rep('\\0',16+4*slots),b,0 end
   while head<b do
     head=head+1
     local at=17+4*(head%slots)
@@ -295,11 +295,14 @@ const OVERDUE = `
 local age,limit=tonumber(ARGV[2]),tonumber(ARGV[3])
 local out={}
 local list=call('HGETALL',KEYS[3])
-for i=1,#list,2 do if #out<limit and finished_of(list[i+1]).at<=now-age then out[#out+1]=list[i] end end
+for i=1,#list,2 do if #out<limit then
+  local at=finished_of(list[i+1]).at
+  if at<=now-age or at>now then out[#out+1]=list[i] end
+end end
 list=call('HGETALL',KEYS[2])
 for i=1,#list,2 do if #out<limit then
   local h=hold_of(list[i+1])
-  if h.d==1 and h.l<=now then out[#out+1]=list[i] end
+  if h.d==1 and (h.l<=now or h.l>now+${LEASE_MS}) then out[#out+1]=list[i] end
 end end
 return out
 `;

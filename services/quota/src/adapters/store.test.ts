@@ -157,6 +157,48 @@ describe.each(['memory', 'redis', 'redis as deployed'])('the %s store', (kind) =
     expect(await store.admit(account, command('b', { amount: 40n, walls }))).toBe('ended');
   });
 
+  describe('a clock that was ahead and went back by an hour', () => {
+    const backByAnHour = (): void => {
+      skew -= 3_600_000;
+    };
+
+    test('keeps nobody out by a rate of a time to come, and the rate holds from then on', async () => {
+      const account = fresh();
+      const limits = { requestsPerMinute: 2, burstPerSecond: 2, keyRequestsPerMinute: 2 };
+      for (const id of ['a', 'b']) expect(verdict(await store.admit(account, command(id, limits))).decision).toBe('admitted');
+      expect(verdict(await store.admit(account, command('c', { requestsPerMinute: 2 }))).decision).toBe('rate');
+      backByAnHour();
+      for (const id of ['d', 'e']) expect(verdict(await store.admit(account, command(id, limits))).decision).toBe('admitted');
+      const refused = verdict(await store.admit(account, command('f', { requestsPerMinute: 2 })));
+      expect(refused.decision).toBe('rate');
+      expect(refused.retryAfterMs).toBeLessThanOrEqual(61_000);
+    });
+
+    test('lets a hold that nobody dispatched end within a lease', async () => {
+      const account = fresh();
+      const walls = [cap(100n)];
+      await store.admit(account, command('a', { amount: 60n, walls }));
+      backByAnHour();
+      expect(verdict(await store.admit(account, command('b', { amount: 60n, walls }))).decision).toBe('blocked');
+      skew += 31_000;
+      expect(verdict(await store.admit(account, command('b', { amount: 60n, walls }))).decision).toBe('admitted');
+      expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(60n);
+    });
+
+    test('has the ledger asked about what was under way and what had finished', async () => {
+      const account = fresh();
+      await store.admit(account, command('a', { amount: 5n }));
+      await store.admit(account, command('b', { amount: 5n }));
+      await store.heartbeat(account, 'a', 0n, 0n);
+      await store.finish(account, { requestId: 'b', charge: 5n, tokens: 1n, byok: false, keyId: 'key_1', periods: undefined });
+      backByAnHour();
+      expect([...(await store.overdue(account, 10_000, 10))].sort()).toEqual(['a', 'b']);
+      // Of what still runs its worker tells, and from then on it is known since when.
+      await store.heartbeat(account, 'a', 0n, 0n);
+      expect(await store.overdue(account, 10_000, 10)).toEqual(['b']);
+    });
+  });
+
   test('asks for totals before money is admitted, counting nothing', async () => {
     const account = fresh();
     const asked = command('a', { amount: 5n, walls: [cap(10n)], needsTotals: true, requestsPerMinute: 1 });
