@@ -142,8 +142,9 @@ Written by \`npm run generate\` from the schemas that read it. Do not edit.
 
 Settings are environment variables, read once at start; \`npm start\` and \`npm run start:split\` read \`.env\` too. An empty
 variable counts as absent. A process with a wrong or missing setting prints one line for each and exits with 1. Lists are
-separated by commas. \`npm start\` and \`npm run start:split\` set addresses and ports between services themselves, and make
-\`KEY_PEPPER\`, \`SECRETS_KEY\` and \`ADMIN_TOKEN\` in the data folder where they are not given.
+separated by commas; an entry that names what does not exist is a wrong setting. \`npm start\` and \`npm run start:split\`
+set addresses and ports between services themselves, and make \`KEY_PEPPER\`, \`SECRETS_KEY\` and \`ADMIN_TOKEN\` in the data
+folder where they are not given.
 
 ## Every service
 
@@ -151,7 +152,8 @@ ${table([...everywhere, ...processWide])}
 
 ## Providers
 
-A provider is served where its credential is set. Several keys, separated by commas, are used in turn; one that the
+A provider is served where its credential is set, and what else it needs; where only a part is set, \`npm start\` and
+\`npm run start:split\` say in a line what is missing, and it stays off. Several keys, separated by commas, are used in turn; one that the
 provider refuses rests. Beside these: OpenAI (\`OPENAI_API_KEY\`, \`OPENAI_BASE_URL\`), Cohere (\`COHERE_API_KEY\` or
 \`CO_API_KEY\`, \`COHERE_BASE_URL\`), Google (\`GEMINI_API_KEY\` or \`GOOGLE_API_KEY\`, \`GEMINI_BASE_URL\`), Vertex
 (\`VERTEX_ACCESS_TOKEN\`, or \`GOOGLE_APPLICATION_CREDENTIALS\` with \`GOOGLE_VERTEX_PROJECT\` and \`GOOGLE_VERTEX_LOCATION\`),

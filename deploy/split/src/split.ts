@@ -10,6 +10,7 @@ import { claimLogs, waitForEarlierStart } from '@signalbox/standalone/earlier-st
 import { findOllama, offeredModels } from '@signalbox/standalone/find-ollama';
 import { findVllmModels, offeredByVllm } from '@signalbox/standalone/find-vllm';
 import { makeFirstKey } from '@signalbox/standalone/first-key';
+import { checkProviderSettings, tellOperator } from '@signalbox/standalone/provider-settings';
 import { recoverLeftDirectories } from '@signalbox/standalone/recover';
 import { serviceSettings } from '@signalbox/standalone/service-settings';
 import { beginLateWorkers } from '@signalbox/standalone/late-workers';
@@ -78,6 +79,7 @@ function refuseUnknownRoles(replicas: ReadonlyMap<string, number>, environment: 
 export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   refuseUnknownRoles(replicas, environment);
+  checkProviderSettings(environment, tellOperator);
   const walDir = walDirOf(environment, dataDir);
   const drainMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0);
   const claims = [claimDataDir(dataDir)];
@@ -88,7 +90,7 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
     secrets = openDataDir(dataDir, environment);
     claims.push(claimLogs(walDir));
     // Before the stores: Postgres of the earlier start serves those that still finish.
-    await waitForEarlierStart({ walDir, clock: systemClock, limitMs: drainMs + leftBehindMs(drainMs), tell: (line) => process.stderr.write(`${line}\n`), signal });
+    await waitForEarlierStart({ walDir, clock: systemClock, limitMs: drainMs + leftBehindMs(drainMs), tell: tellOperator, signal });
     stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: logLevelOf(environment, 'warn') }) });
   } catch (error) {
     releaseClaims();

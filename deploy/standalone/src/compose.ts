@@ -49,6 +49,7 @@ import { findOllama, offeredModels, type FoundOllama } from './find-ollama.js';
 import { findVllmModels, offeredByVllm } from './find-vllm.js';
 import { makeFirstKey } from './first-key.js';
 import { openMetricsDoor, type MetricsDoor } from './metrics-door.js';
+import { checkProviderSettings, tellOperator } from './provider-settings.js';
 import { recoverLeftDirectories } from './recover.js';
 import { serviceSettings } from './service-settings.js';
 import { beginLateWorkers } from './late-workers.js';
@@ -82,6 +83,7 @@ interface Started {
 export async function startStandalone(environment: Environment, opening: Promise<EmbeddedStore>, signal?: AbortSignal): Promise<Standalone> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   const level = logLevelOf(environment, 'warn');
+  checkProviderSettings(environment, tellOperator);
   const secrets = openDataDir(dataDir, environment);
   const tracing = await openTracing(loadTracingConfig(environment), { clock: systemClock, log: createLog({ service: 'tracing', level }) });
   const bus = createMemoryBus({ clock: systemClock });

@@ -8,7 +8,7 @@ test.each([
   ['nothing, and no simulator', { SIMULATOR: 'off' }, []],
   ['an empty key', { OPENAI_API_KEY: '' }, ['worker-sim/simulator']],
   ['services of their own', { OPENAI_API_KEY: 'a', CO_API_KEY: 'b' }, ['worker-cohere/cohere', 'worker-openai/openai']],
-  ['both of Google', { GOOGLE_API_KEY: 'a', VERTEX_ACCESS_TOKEN: 'b' }, ['worker-google/google-ai-studio', 'worker-google/google-vertex']],
+  ['both of Google', { GOOGLE_API_KEY: 'a', VERTEX_ACCESS_TOKEN: 'b', GOOGLE_VERTEX_PROJECT: 'p' }, ['worker-google/google-ai-studio', 'worker-google/google-vertex']],
   ['a preset, and the simulator beside it', { GROQ_API_KEY: 'a', SIMULATOR: 'on' }, ['worker-openai-compatible/groq', 'worker-sim/simulator']],
 ])('%s', (_what, environment, expected) => {
   expect(providersOf(environment)).toEqual(expected);

@@ -46,7 +46,7 @@ export function wantedWorkers(environment: Environment, hasOllama = false): read
 
 /**
  * Workers that accounts' own credentials may call for, beside those that are wanted anyway. BYOK_PROVIDERS names them,
- * with commas; `off` = none; by default every provider whose address needs nothing of the operator's.
+ * with commas; `off` = none; by default every provider whose address needs nothing of the operator's. What names none is refused before (provider-settings.ts).
  */
 export function possibleWorkers(environment: Environment, wanted: readonly WantedWorker[]): readonly WantedWorker[] {
   const named = (environment['BYOK_PROVIDERS'] ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');

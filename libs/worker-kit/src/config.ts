@@ -45,6 +45,22 @@ export interface ProviderVariables {
   readonly defaultBaseUrl: string;
 }
 
+/** What an environment says of a provider, and what it would have to say beside that for the provider to be served with the operator's credential. */
+export interface Lack {
+  /** Name of a variable that is set. */
+  readonly given: string;
+  /** Names of what is missing, for a person: `A`, or `A or B`. */
+  readonly missing: string;
+}
+
+/** An address without a credential, or the other way round where there is no default; undefined where all or nothing is said. */
+export function lackOf({ credentials, baseUrl, defaultBaseUrl }: ProviderVariables, environment: Environment): Lack | undefined {
+  const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
+  const credential = credentials.find(isSet);
+  if (credential === undefined) return isSet(baseUrl) ? { given: baseUrl, missing: credentials.join(' or ') } : undefined;
+  return defaultBaseUrl === '' && !isSet(baseUrl) ? { given: credential, missing: baseUrl } : undefined;
+}
+
 /** Throws ConfigError, which names the provider's own variables. */
 export function loadWorkerConfig(environment: Environment, variables: ProviderVariables): WorkerConfig {
   const credential = variables.credentials.find((name) => (environment[name] ?? '') !== '');

@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
@@ -26,13 +28,48 @@ async function start(environment: Record<string, string>, door: 'link' | 'unary'
   client = createRpcClient({ area: 'routing', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door, clock: systemClock, randomBytes, defaultDeadlineMs: 5_000 });
 }
 
-afterEach(async () => {
-  await client.close();
-  await service.stop();
-  await bus.close();
+describe('settings that name providers', () => {
+  const refused = (environment: Record<string, string>): Promise<void> => {
+    const refusing = composeRouting(loadRoutingConfig(environment), { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }) });
+    return refusing.start().finally(() => refusing.stop());
+  };
+
+  test.each([
+    ['PROVIDERS', 'openai,opnai', 'opnai'],
+    ['BYOK_PROVIDERS', 'Anthropic', 'Anthropic'],
+    ['BYOK_PROVIDERS', 'groq,off', 'off'],
+    ['ZDR_AGREEMENTS', 'azure', 'azure'],
+    ['OFFERED_MODELS', 'olama/gemma3,ollama/gemma3,olama/qwen3', 'olama'],
+  ])('%s=%s is refused by its setting, with what is none', async (variable, value, unknown) => {
+    await expect(refused({ [variable]: value })).rejects.toThrow(new RegExp(`^${variable}: there is no provider ${unknown}; expected ids of alibaba, amazon-bedrock, `));
+  });
+
+  test('all of them are told at once, and those of the catalog are taken', async () => {
+    await expect(refused({ PROVIDERS: 'a', ZDR_AGREEMENTS: 'b' })).rejects.toThrow(/^PROVIDERS: there is no provider a;.*\nZDR_AGREEMENTS: there is no provider b;/);
+    await refused({ PROVIDERS: 'openai,simulator', BYOK_PROVIDERS: 'off', ZDR_AGREEMENTS: 'openai', OFFERED_MODELS: 'ollama/,vllm/anything' });
+  });
+
+  test('a catalog of the operator’s own may lack what a launcher has keys for, and have others', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-catalog-'));
+    for (const name of ['providers.json', 'models.json']) {
+      const rows = JSON.parse(readFileSync(new URL(`../catalog/${name}`, import.meta.url), 'utf8')) as { providers: { id: string }[]; models: { endpoints: { provider: string }[] }[] };
+      if (name === 'providers.json') rows.providers = rows.providers.filter(({ id }) => id === 'groq').map((row) => ({ ...row, id: 'house' }));
+      else rows.models = rows.models.flatMap((model) => model.endpoints.filter(({ provider }) => provider === 'groq').map((endpoint) => ({ ...model, endpoints: [{ ...endpoint, provider: 'house' }] }))).slice(0, 1);
+      writeFileSync(join(folder, name), JSON.stringify(rows));
+    }
+    await refused({ CATALOG_DIR: folder, PROVIDERS: 'house,openai' });
+    await expect(refused({ CATALOG_DIR: folder, PROVIDERS: 'huose' })).rejects.toThrow('PROVIDERS: there is no provider huose; expected ids of house');
+    rmSync(folder, { recursive: true, force: true });
+  });
 });
 
 describe('routing over its doors', () => {
+  afterEach(async () => {
+    await client.close();
+    await service.stop();
+    await bus.close();
+  });
+
   const decide = (request: DecideRequest): Promise<DecideResponse__Output> => client.unary('Decide', request);
 
   test.each(['link', 'unary'] as const)('plans the simulator out of the box through the %s door', async (door) => {

@@ -13,6 +13,7 @@ import { listenToAttempts } from './adapters/attempt-events.js';
 import { createCatalogArchive } from './adapters/catalog/archive.js';
 import { offersOf, SIMULATOR_PROVIDER } from './adapters/catalog/build.js';
 import { createCatalogFiles } from './adapters/catalog/files.js';
+import { refuseUnknownProviders } from './adapters/catalog/known-providers.js';
 import { announceControl, announceDecisions, listenToControl } from './adapters/decision-events.js';
 import { createQualityFile } from './adapters/quality-file.js';
 import type { RoutingConfig } from './config.js';
@@ -115,6 +116,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     start: async () => {
       const { problems } = await holder.reload();
       if (problems.length > 0) throw new ConfigError(`${config.CATALOG_DIR === '' ? 'The shipped catalog' : `CATALOG_DIR: the catalog in ${config.CATALOG_DIR}`} has mistakes:\n${problems.join('\n')}`);
+      await refuseUnknownProviders(config);
       const refused = await quality.reload();
       if (refused.length > 0) throw new ConfigError(refused.join('\n'));
       if (neighbours.bus !== undefined) await listen(neighbours.bus);

@@ -32,8 +32,8 @@ const schema = z.object({
   EXPLORATION: z.enum(['on', 'off']).default('on'),
   /** Providers with a running worker and the operator's credential, separated by commas. */
   PROVIDERS: listField(),
-  /** Further providers whose worker runs: served only to accounts with a credential of their own. */
-  BYOK_PROVIDERS: listField(),
+  /** Further providers whose worker runs: served only to accounts with a credential of their own; `off` = none. */
+  BYOK_PROVIDERS: listField().transform((ids) => (ids.length === 1 && ids[0] === 'off' ? [] : ids)),
   /** `provider/model` of providers that hold only some of their models, such as a server of the operator's: others are not served. A provider without a model offers none. */
   OFFERED_MODELS: listField(),
   /** Providers with which the operator has a zero-retention agreement for the credential in use. */

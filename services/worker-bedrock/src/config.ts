@@ -1,6 +1,6 @@
 /** Settings of worker-bedrock: the AWS variables or AWS_BEARER_TOKEN_BEDROCK, BEDROCK_BASE_URL and those of every worker. */
 import { loadConfig, type Environment } from '@signalbox/runtime/config';
-import { loadWorkerConfig, type WorkerConfig } from '@signalbox/worker-kit/config';
+import { loadWorkerConfig, type Lack, type WorkerConfig } from '@signalbox/worker-kit/config';
 import { z } from 'zod';
 
 const region = z.string().regex(/^[a-z]{2}(?:-[a-z]+)+-\d$/, 'must be a region such as eu-central-1');
@@ -22,6 +22,16 @@ export type WorkerBedrockConfig = WorkerConfig & { readonly AWS_REGION: string }
 export function isBedrockWanted(environment: Environment): boolean {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
   return isSet('AWS_BEARER_TOKEN_BEDROCK') || (isSet('AWS_ACCESS_KEY_ID') && isSet('AWS_SECRET_ACCESS_KEY'));
+}
+
+/** What is said of Bedrock and does not do: half a key pair, or an address alone. A region may be there for other tools. */
+export function bedrockLack(environment: Environment): Lack | undefined {
+  const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
+  if (isBedrockWanted(environment)) return undefined;
+  if (isSet('AWS_ACCESS_KEY_ID')) return { given: 'AWS_ACCESS_KEY_ID', missing: 'AWS_SECRET_ACCESS_KEY' };
+  if (isSet('AWS_SECRET_ACCESS_KEY')) return { given: 'AWS_SECRET_ACCESS_KEY', missing: 'AWS_ACCESS_KEY_ID' };
+  const given = ['AWS_SESSION_TOKEN', 'BEDROCK_BASE_URL'].find(isSet);
+  return given === undefined ? undefined : { given, missing: 'AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY' };
 }
 
 /** Throws ConfigError. The credential is one text: an API key, or a key pair as `id:secret` or `id:secret:session`. */

@@ -53,7 +53,9 @@ describe('is wanted', () => {
   test.each([
     ['google-ai-studio', { GEMINI_API_KEY: 'k' }, true],
     ['google-ai-studio', { VERTEX_ACCESS_TOKEN: 't' }, false],
-    ['google-vertex', { VERTEX_ACCESS_TOKEN: 't' }, true],
+    ['google-vertex', { VERTEX_ACCESS_TOKEN: 't' }, false],
+    ['google-vertex', { VERTEX_ACCESS_TOKEN: 't', GOOGLE_VERTEX_PROJECT: 'p' }, true],
+    ['google-vertex', { VERTEX_ACCESS_TOKEN: 't', VERTEX_BASE_URL: 'http://x' }, true],
     ['google-vertex', { GOOGLE_APPLICATION_CREDENTIALS: '/k', GOOGLE_VERTEX_PROJECT: 'p' }, true],
     ['google-vertex', { GOOGLE_APPLICATION_CREDENTIALS: '/k', VERTEX_BASE_URL: 'http://x' }, true],
     ['google-vertex', { GOOGLE_APPLICATION_CREDENTIALS: '/k' }, false],

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
-import { loadWorkerConfig, type WorkerConfig } from '@signalbox/worker-kit/config';
+import { lackOf, loadWorkerConfig, type Lack, type WorkerConfig } from '@signalbox/worker-kit/config';
 import { readServiceAccount } from './service-account.js';
 
 export const GOOGLE_PROVIDERS = ['google-ai-studio', 'google-vertex'] as const;
@@ -16,16 +16,29 @@ export type GoogleProvider = (typeof GOOGLE_PROVIDERS)[number];
 export type WorkerGoogleConfig = WorkerConfig & { readonly PROVIDER: GoogleProvider };
 
 const STUDIO = { credentials: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'], baseUrl: 'GEMINI_BASE_URL', defaultBaseUrl: 'https://generativelanguage.googleapis.com/v1beta' } as const;
+const VERTEX_CREDENTIALS = ['VERTEX_ACCESS_TOKEN', 'GOOGLE_APPLICATION_CREDENTIALS'] as const;
+const VERTEX_PLACES = ['GOOGLE_VERTEX_PROJECT', 'VERTEX_BASE_URL'] as const;
+
 /** Newer models are served there alone. */
 const LOCATION_DEFAULT = 'global';
 
 const valueOf = (environment: Environment, name: string): string => environment[name] ?? '';
 
-/** True when the environment asks for this provider. A key file alone does not: it may be there for other tools. */
+/** True when the environment asks for this provider, and says where it is. A key file alone does not: it may be there for other tools. */
 export function isGoogleProviderWanted(provider: GoogleProvider, environment: Environment): boolean {
   const isSet = (name: string): boolean => valueOf(environment, name) !== '';
   if (provider === 'google-ai-studio') return STUDIO.credentials.some(isSet);
-  return isSet('VERTEX_ACCESS_TOKEN') || (isSet('GOOGLE_APPLICATION_CREDENTIALS') && (isSet('VERTEX_BASE_URL') || isSet('GOOGLE_VERTEX_PROJECT')));
+  return VERTEX_CREDENTIALS.some(isSet) && VERTEX_PLACES.some(isSet);
+}
+
+/** What is said of this provider and does not do. */
+export function googleLack(provider: GoogleProvider, environment: Environment): Lack | undefined {
+  if (provider === 'google-ai-studio') return lackOf(STUDIO, environment);
+  if (isGoogleProviderWanted(provider, environment)) return undefined;
+  const isSet = (name: string): boolean => valueOf(environment, name) !== '';
+  const place = VERTEX_PLACES.find(isSet);
+  if (place !== undefined) return { given: place, missing: VERTEX_CREDENTIALS.join(' or ') };
+  return isSet('VERTEX_ACCESS_TOKEN') ? { given: 'VERTEX_ACCESS_TOKEN', missing: VERTEX_PLACES.join(' or ') } : undefined;
 }
 
 function vertexBaseUrl(project: string, location: string): string {

@@ -10,7 +10,7 @@ import { buildCatalog, type OperatorTerms } from './build.js';
 import { noticesOf } from './notices.js';
 import { modelsFileSchema, providersFileSchema, simulatorFileSchema, type CatalogRows } from './schema.js';
 
-const SHIPPED_DIR = fileURLToPath(new URL('../../../catalog', import.meta.url));
+export const SHIPPED_DIR = fileURLToPath(new URL('../../../catalog', import.meta.url));
 const PROBLEMS_MAX = 50;
 
 interface ReadFile<Rows> {

@@ -1,0 +1,45 @@
+/** What an operator says of providers and would do nothing: told at the start, by the name of the setting. */
+import { ConfigError } from '@signalbox/runtime/config';
+import { PRESETS as MESSAGES_PRESETS } from '@signalbox/worker-anthropic/presets';
+import { azureLack } from '@signalbox/worker-azure/config';
+import { bedrockLack } from '@signalbox/worker-bedrock/config';
+import { GOOGLE_PROVIDERS, googleLack } from '@signalbox/worker-google/config';
+import { lackOf, type Lack, type ProviderVariables } from '@signalbox/worker-kit/config';
+import { isPresetId, PRESETS, presetOf } from '@signalbox/worker-openai-compatible/presets';
+import { possibleWorkers, type Environment } from './wanted-workers.js';
+
+const OWN: Readonly<Record<string, ProviderVariables>> = {
+  ...Object.fromEntries(Object.entries(MESSAGES_PRESETS).map(([provider, { credential, baseUrlVariable, baseUrl }]) => [provider, { credentials: [credential], baseUrl: baseUrlVariable, defaultBaseUrl: baseUrl }])),
+  cohere: { credentials: ['COHERE_API_KEY', 'CO_API_KEY'], baseUrl: 'COHERE_BASE_URL', defaultBaseUrl: 'its own' },
+  openai: { credentials: ['OPENAI_API_KEY'], baseUrl: 'OPENAI_BASE_URL', defaultBaseUrl: 'its own' },
+};
+
+/** Providers of which something is said, and not enough, by catalog id. */
+export function lackingProviders(environment: Environment): ReadonlyMap<string, Lack> {
+  const lacks: (readonly [string, Lack | undefined])[] = [
+    ...Object.entries(OWN).map(([provider, variables]) => [provider, lackOf(variables, environment)] as const),
+    ['azure-openai', azureLack(environment)],
+    ['amazon-bedrock', bedrockLack(environment)],
+    ...GOOGLE_PROVIDERS.map((provider) => [provider, googleLack(provider, environment)] as const),
+    ...Object.keys(PRESETS).filter(isPresetId).map((id) => {
+      const { credentials, baseUrl, baseUrlVariable, isCredentialOptional } = presetOf(id);
+      return [id, isCredentialOptional === true ? undefined : lackOf({ credentials, baseUrl: baseUrlVariable, defaultBaseUrl: baseUrl }, environment)] as const;
+    }),
+  ];
+  return new Map(lacks.filter((entry): entry is readonly [string, Lack] => entry[1] !== undefined));
+}
+
+/** Tells in a line each which providers stay off though something is said of them. Throws ConfigError where a setting names what does not exist. */
+export function checkProviderSettings(environment: Environment, tell: (line: string) => void): void {
+  const problems: string[] = [];
+  const named = (environment['BYOK_PROVIDERS'] ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
+  const possible: readonly string[] = possibleWorkers({}, []).map(({ provider }) => provider);
+  const unknown = named.filter((id) => !possible.includes(id));
+  if (unknown.length > 0 && named.join() !== 'off') problems.push(`BYOK_PROVIDERS: accounts cannot bring credentials for ${unknown.join(', ')} here; expected off, or ids of ${[...possible].sort().join(', ')}`);
+  if (!['', 'on', 'off'].includes(environment['OLLAMA'] ?? '')) problems.push('OLLAMA: expected on (it is looked for, the default) or off');
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  for (const [provider, { given, missing }] of lackingProviders(environment)) tell(`signalbox: ${provider} stays off: ${given} is set without ${missing}`);
+}
+
+/** A line for a person; stdout is for what the start answers. */
+export const tellOperator = (line: string): void => void process.stderr.write(`${line}\n`);
