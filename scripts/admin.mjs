@@ -1,5 +1,5 @@
 // npm run -s admin -- <command> [--json]
 import { ensureBuilt } from './ensure-built.mjs';
 
-ensureBuilt({ quiet: true });
+await ensureBuilt({ quiet: true });
 await import('../deploy/admin/dist/main.js');

@@ -1,9 +1,9 @@
 // Builds the dashboard, only when a content stamp says that it is needed. Alone: `npm run build:dashboard`.
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { run } from './run.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const folder = join(root, 'services/dashboard');
@@ -23,17 +23,17 @@ function stamp() {
 }
 
 /** Answers whether the dashboard is built. The gateway works without it, so nothing is thrown. */
-export function ensureDashboard({ quiet = false } = {}) {
+export async function ensureDashboard({ quiet = false } = {}) {
   const wanted = stamp();
   if (existsSync(join(site, 'index.html')) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === wanted) return true;
   if (!quiet) process.stderr.write('signalbox: building the dashboard\n');
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'node_modules/vite/bin/vite.js'), 'build', '--logLevel', 'warn'], { cwd: folder, encoding: 'utf8' });
+  const { status, said } = await run(process.execPath, [join(root, 'node_modules/vite/bin/vite.js'), 'build', '--logLevel', 'warn'], { cwd: folder, quiet: true });
   if (status === 0) {
     writeFileSync(stampFile, wanted);
     return true;
   }
-  process.stderr.write(`${stdout ?? ''}${stderr ?? ''}signalbox: the dashboard could not be built; the gateway works without it.\n`);
+  process.stderr.write(`${said}signalbox: the dashboard could not be built; the gateway works without it.\n`);
   return false;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url) && !ensureDashboard()) process.exit(1);
+if (process.argv[1] === fileURLToPath(import.meta.url) && !(await ensureDashboard())) process.exit(1);

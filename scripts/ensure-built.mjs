@@ -1,14 +1,14 @@
 // Installs the lock and builds, each only when a content stamp says that it is needed.
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ensureDashboard } from './build-dashboard.mjs';
+import { run } from './run.mjs';
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const modules = join(root, 'node_modules');
-const BUILT = ['libs', 'services', 'deploy', 'tests', 'bench', 'training'];
+const BUILT = ['libs', 'services', 'deploy', 'tests', 'bench', 'sim', 'training'];
 
 function sourceFiles(dir) {
   const found = [];
@@ -29,40 +29,49 @@ function digest(files) {
 
 const read = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : '');
 
-function run(command, args, quiet) {
+async function runOrEnd(command, args, quiet) {
   // A person's progress goes to stderr: stdout belongs to the command's own answer.
-  const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, stdio: quiet ? 'pipe' : ['ignore', 2, 2], encoding: 'utf8' });
+  const { status, said } = await run(command, args, { cwd: root, quiet });
   if (status === 0) return;
-  if (quiet) process.stderr.write(`${stdout ?? ''}${stderr ?? ''}`);
-  process.stderr.write(`${command} ${args.join(' ')} failed.\n`);
+  process.stderr.write(`${said}${command} ${args.join(' ')} failed.\n`);
   process.exit(1);
 }
 
 /** In a process of its own: the bundler would leave 400 MB resident in what is started next, for as long as that runs. */
-function bundle() {
-  return spawnSync(process.execPath, [join(root, 'scripts/bundle.mjs')], { cwd: root, stdio: ['ignore', 2, 2] }).status === 0;
+async function bundle() {
+  return (await run(process.execPath, [join(root, 'scripts/bundle.mjs')], { cwd: root })).status === 0;
+}
+
+/** A stamp tells that all before it is whole: with a full disk it is better not there than in the way of a readable end. */
+function stamp(file, content) {
+  try {
+    writeFileSync(file, content);
+  } catch (error) {
+    process.stderr.write(`signalbox: ${file} cannot be written (${error.code ?? 'unknown'}): the next start does this again.\n`);
+  }
 }
 
 /** Leaves node_modules and every dist as the sources say. Answers whether the programs are bundled. */
-export function ensureBuilt({ quiet = false } = {}) {
+export async function ensureBuilt({ quiet = false } = {}) {
   const installStamp = join(modules, '.signalbox-install');
   const buildStamp = join(modules, '.signalbox-build');
   const bundleStamp = join(modules, '.signalbox-bundle');
   const lock = digest([join(root, 'package-lock.json')]);
   if (read(installStamp) !== lock) {
     if (!quiet) process.stderr.write('signalbox: installing dependencies\n');
-    run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], quiet);
-    writeFileSync(installStamp, lock);
+    // The tools that build are development dependencies, whatever NODE_ENV says.
+    await runOrEnd('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'], quiet);
+    stamp(installStamp, lock);
   }
   const sources = digest([join(root, 'tsconfig.base.json'), join(root, 'tsconfig.json'), ...BUILT.flatMap((dir) => sourceFiles(join(root, dir)))]);
   if (read(buildStamp) !== sources || !existsSync(join(root, 'deploy/standalone/dist/main.js'))) {
     if (!quiet) process.stderr.write('signalbox: building\n');
-    run(process.execPath, [join(modules, 'typescript/bin/tsc'), '-b'], quiet);
-    writeFileSync(buildStamp, sources);
+    await runOrEnd(process.execPath, [join(modules, 'typescript/bin/tsc'), '-b'], quiet);
+    stamp(buildStamp, sources);
   }
   const bundled = `${lock}${sources}`;
-  const isBundled = (read(bundleStamp) === bundled && existsSync(join(root, 'deploy/standalone/dist/program.js'))) || bundle();
-  if (isBundled) writeFileSync(bundleStamp, bundled);
-  ensureDashboard({ quiet });
+  const isBundled = (read(bundleStamp) === bundled && existsSync(join(root, 'deploy/standalone/dist/program.js'))) || (await bundle());
+  if (isBundled && read(bundleStamp) !== bundled) stamp(bundleStamp, bundled);
+  await ensureDashboard({ quiet });
   return isBundled;
 }

@@ -3,6 +3,6 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureBuilt, root } from './ensure-built.mjs';
 
-ensureBuilt();
+await ensureBuilt();
 const { train } = await import(pathToFileURL(join(root, 'training/dist/train.js')).href);
 train(process.argv.slice(2), (line) => process.stdout.write(`${line}\n`));

@@ -3,5 +3,5 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureBuilt, root } from './ensure-built.mjs';
 
-ensureBuilt();
+await ensureBuilt();
 await import(pathToFileURL(join(root, 'sim/dist/main.js')).href);

@@ -8,5 +8,5 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.stderr.write(`Signalbox needs Node 20.19 or newer; this is ${process.version}.\n`);
   process.exit(1);
 }
-const program = ensureBuilt() ? 'program.js' : 'main.js';
+const program = (await ensureBuilt()) ? 'program.js' : 'main.js';
 await import(pathToFileURL(join(root, 'deploy/standalone/dist', program)).href);

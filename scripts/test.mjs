@@ -73,7 +73,7 @@ async function main() {
   // Whole gateways are tested as they are started: from their bundles.
   const isBundled = isBuilt && (await bundlePrograms());
   // Tests of its pages say so when it is missing.
-  ensureDashboard();
+  await ensureDashboard();
   const { findStores } = await import('../libs/local-stores/dist/find.js');
   stores = await findStores({ databaseUrl: process.env.TEST_DATABASE_URL, redisUrl: process.env.TEST_REDIS_URL, natsUrl: process.env.TEST_NATS_URL });
   say(stores.missing.length === 0 ? `Real stores: ${stores.summary}.` : `WARNING: NOT COVERED: tests of ${stores.missing.join(', ')} need a real store that is not here. ${stores.summary}.`);
