@@ -27,6 +27,8 @@ export const FAULTS = {
   link_lost: { grpcStatus: 14, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'A service is unavailable. Please retry.' },
   deadline_exceeded: { grpcStatus: 4, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'A service took too long. Please retry.' },
   cancelled: { grpcStatus: 1, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'The request was cancelled.' },
+  /** As `cancelled`, for the one reason that money looks at: the client of the request hung up by itself. */
+  client_left: { grpcStatus: 1, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'The request was cancelled.' },
   store_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'overloaded', retryable: true, publicMessage: 'A store is unavailable. Please retry.' },
   /** A message broke a bound or could not be read. */
   bad_message: { grpcStatus: 3, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },

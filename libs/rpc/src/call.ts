@@ -10,7 +10,7 @@ export interface CallInfo {
   readonly traceparent: string;
   /** The span of this call, for what its handler knows of it; absent when it is not recorded. */
   readonly span?: Span | undefined;
-  /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault: `cancelled` when the caller meant it, `link_lost` when the connection broke, `deadline_exceeded`. */
+  /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault: `cancelled` when the caller meant it, `client_left` when it said that its client hung up, `link_lost` when the connection broke, `deadline_exceeded`. */
   readonly signal: AbortSignal;
   /** Calls `listener` once with the reason when `signal` would abort, at once when it has: what a hot handler takes instead of an AbortSignal. One listener; a later one replaces it. */
   onAbort(listener: (reason: Fault) => void): void;
@@ -64,8 +64,8 @@ export interface StreamListener<Message> {
 
 /** A running server stream at its caller. */
 export interface StreamCall {
-  /** Stops; `onEnd` follows with a Fault `cancelled`. Safe to call twice and after the end. */
-  cancel(): void;
+  /** Stops; `onEnd` follows with a Fault `cancelled`. `client_left` tells the peer why, where the door can say it (the plain one cannot). Safe to call twice and after the end. */
+  cancel(why?: 'client_left'): void;
   /** No credit is given back while paused: the server's source pauses in turn (256 KB). Messages already here still arrive. */
   pause(): void;
   resume(): void;

@@ -168,6 +168,33 @@ describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (
     expect(ends).toEqual(['cancelled']);
   });
 
+  test('says why a stream is cancelled where the door can: its own client left', async () => {
+    let tell: (fault: Fault) => void = () => undefined;
+    const told = new Promise<Fault>((resolve) => (tell = resolve));
+    const { client } = await connect(door, 'worker', dispatching(async (_request, call, emit) => {
+      emit.write(chunk(Buffer.from('x')));
+      tell(await untilAborted(call));
+    }));
+    const end = await new Promise<Fault | undefined>((resolve) => {
+      const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: () => call.cancel('client_left'), onEnd: resolve });
+    });
+    expect([(await told).code, end?.code]).toEqual([door === 'unary' ? 'cancelled' : 'client_left', 'cancelled']);
+  });
+
+  test('a call that ends for another reason says nothing of a client', async () => {
+    let tell: (fault: Fault) => void = () => undefined;
+    const told = new Promise<Fault>((resolve) => (tell = resolve));
+    const { client } = await connect(door, 'worker', dispatching(async (_request, call, emit) => {
+      emit.write(chunk(Buffer.from('x')));
+      tell(await untilAborted(call));
+    }));
+    const onMessage = (): void => {
+      throw new Error('a bug of the listener');
+    };
+    await new Promise((resolve) => void client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage, onEnd: resolve }));
+    expect((await told).code).toBe('cancelled');
+  });
+
   test('carries large messages both ways', async () => {
     const big = Buffer.alloc(5_000_000, 'abcdefghij');
     const { client } = await connect(door, 'worker', dispatching((request, _call, emit) => {

@@ -4,6 +4,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { CallOptions } from './call.js';
 import type { Method } from './channel.js';
 import type { Deadlines, Due } from './deadlines.js';
+import { clientLeft } from './fault-status.js';
 
 export interface CallSink {
   onMessage(message: object): void;
@@ -12,7 +13,7 @@ export interface CallSink {
 
 /** What carries a call once it is started; told when the call ends early. */
 export interface CallCarrier {
-  /** The call ended at the caller with `fault`: tell the peer, forget it. */
+  /** The call ended at the caller with `fault`: tell the peer, forget it. Of its reasons the peer hears `client_left`, in one process also `deadline_exceeded`. */
   abandon(call: ClientCall, fault: Fault): void;
   pause(call: ClientCall): void;
   resume(call: ClientCall): void;
@@ -93,10 +94,10 @@ export class ClientCall implements Due {
     this.sink.onEnd(fault);
   }
 
-  /** The caller's side ended the call. */
-  fail(fault: Fault): void {
+  /** The caller's side ended the call; the peer is told `told`. */
+  fail(fault: Fault, told = fault): void {
     if (this.isOver) return;
-    this.carrier?.abandon(this, fault);
+    this.carrier?.abandon(this, told);
     this.settle(fault);
   }
 
@@ -104,7 +105,8 @@ export class ClientCall implements Due {
     this.fail(new Fault('deadline_exceeded', 'the deadline passed'));
   }
 
-  cancel(): void {
-    this.fail(new Fault('cancelled', 'the caller cancelled'));
+  cancel(why?: 'client_left'): void {
+    const fault = new Fault('cancelled', 'the caller cancelled');
+    this.fail(fault, why === undefined ? fault : clientLeft());
   }
 }

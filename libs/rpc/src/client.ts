@@ -143,7 +143,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
         callOptions,
       );
       return {
-        cancel: () => call.cancel(),
+        cancel: (why) => call.cancel(why),
         pause: () => {
           call.isPaused = true;
           call.carrier?.pause(call);

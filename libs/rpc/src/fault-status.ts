@@ -28,6 +28,10 @@ export function detailToFault(detail: FaultDetail | undefined): Fault {
   return makeFault(isFaultCode(detail.code) ? detail.code : 'internal_error', detail.message, detail.retryAfterMs);
 }
 
+export function clientLeft(): Fault {
+  return new Fault('client_left', 'the client of the call hung up');
+}
+
 function makeFault(code: FaultCode, message: string, retryAfterMs: number): Fault {
   return new Fault(code, message, retryAfterMs > 0 ? { retryAfterMs } : {});
 }

@@ -155,7 +155,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
   }
 
   abandon(_call: ClientCall, fault: Fault): void {
-    const reason = fault.code === 'deadline_exceeded' ? fault : new Fault('cancelled', 'the caller cancelled');
+    const reason = fault.code === 'deadline_exceeded' || fault.code === 'client_left' ? fault : new Fault('cancelled', 'the caller cancelled');
     soon(() => this.cut(reason));
   }
 

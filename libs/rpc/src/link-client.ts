@@ -5,7 +5,7 @@ import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import { asBytes, clientOptions, INSTANCE, type Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
-import { detailToFault, toUint32 } from './fault-status.js';
+import { detailToFault, faultToDetail, toUint32 } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
 import { ITEM, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
@@ -111,12 +111,16 @@ export class LinkClient implements CallCarrier {
     sendAll(entry.sender, open, ITEM.message, call.request);
   }
 
-  abandon(call: ClientCall): void {
+  abandon(call: ClientCall, fault: Fault): void {
     const entry = this.entryOf(call);
     if (entry === undefined) return;
     entry.sender.discard();
     this.forget(entry);
-    if (!this.outbox.drop(entry.open)) this.outbox.control(new LinkItem(entry.id, ITEM.cancel));
+    if (!this.outbox.drop(entry.open)) {
+      const item = new LinkItem(entry.id, ITEM.cancel);
+      if (fault.code === 'client_left') item.fault = faultToDetail(fault);
+      this.outbox.control(item);
+    }
     this.endIfIdle();
   }
 

@@ -34,6 +34,7 @@ export class LinkItem {
   payload: Buffer = NO_BYTES;
   more = false;
   creditBytes = 0;
+  /** Of a FAULT; of a CANCEL that says why. */
   fault: FaultDetail | undefined = undefined;
   /** Set by the codec while it writes a batch. */
   encodedBytes = 0;

@@ -5,7 +5,7 @@ import type { Log } from '@signalbox/runtime/log';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
-import { faultToDetail } from './fault-status.js';
+import { clientLeft, faultToDetail } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, overrunWith, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
 import { ITEM, LinkItem, LIVE_CALLS_MAX, MESSAGE_BYTES_MAX, NO_BYTES } from './link-item.js';
@@ -186,7 +186,7 @@ export class LinkServer {
     }
     const call = this.calls.get(item.call);
     if (item.kind === ITEM.credit) (call ?? this.tails.get(item.call))?.grant(item.creditBytes);
-    if (item.kind === ITEM.cancel) this.cancel(item.call, call);
+    if (item.kind === ITEM.cancel) this.cancel(item, call);
     if (call !== undefined && item.kind === ITEM.message && !call.isRunning) this.receivePart(call, item);
     const tail = this.tails.get(item.call);
     if (tail?.sender.pendingBytes === 0) {
@@ -195,12 +195,12 @@ export class LinkServer {
     }
   }
 
-  private cancel(id: number, call: LinkCall | undefined): void {
+  private cancel({ call: id, fault }: LinkItem, call: LinkCall | undefined): void {
     this.tails.get(id)?.sender.discard();
     this.tails.delete(id);
     if (call === undefined) return;
     this.close(call);
-    call.finish(new Fault('cancelled', 'the caller cancelled'));
+    call.finish(fault?.code === 'client_left' ? clientLeft() : new Fault('cancelled', 'the caller cancelled'));
     this.finishIfDone();
   }
 
