@@ -12,6 +12,7 @@ import UndiciPool from 'undici/lib/dispatcher/pool.js';
 export type Client = undici.Client;
 export type Pool = undici.Pool;
 export type DispatchHandler = undici.Dispatcher.DispatchHandler;
+export type DispatchOptions = undici.Dispatcher.DispatchOptions;
 export type DispatchController = undici.Dispatcher.DispatchController;
 export type Connector = undici.buildConnector.connector;
 

@@ -23,7 +23,7 @@ function begin(over: Partial<DispatchRequest__Output> = {}, status = 200): Begun
   let listener: UpstreamListener | undefined;
   const attempt = new Attempt({
     adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
-    upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined }), close: () => Promise.resolve() },
+    upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => true }), close: () => Promise.resolve() },
     clock,
     request: { ...REQUEST, ...over },
     upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
@@ -116,7 +116,7 @@ describe('a request that gets no connection', () => {
     let listener: UpstreamListener | undefined;
     const attempt = new Attempt({
       adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
-      upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined }), close: () => Promise.resolve() },
+      upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => false }), close: () => Promise.resolve() },
       clock,
       request: { ...REQUEST, ...over },
       upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },

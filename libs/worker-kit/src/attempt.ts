@@ -35,7 +35,7 @@ const HELD_READ_BYTES = 2_048;
 const QUOTA_AWAY_MS = 2_000;
 const QUOTA_AWAY_SPREAD_MS = 3_000;
 
-const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined };
+const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => false };
 const NO_HEADERS: ResponseHeaders = {};
 
 export type Ending =
@@ -103,6 +103,7 @@ export class Attempt implements UpstreamListener {
   private backlog: Buffer[] = [];
   private isAwaiting = false;
   private isStopped = false;
+  private wasSent = false;
   /** How the source ended while there was a backlog. */
   private sourceEnd: 'end' | 'connect' | 'disconnected' | undefined;
 
@@ -134,6 +135,11 @@ export class Attempt implements UpstreamListener {
   /** HTTP status, 0 until it came. */
   get status(): number {
     return this.httpStatus;
+  }
+
+  /** The provider had been given the whole request when the caller went away. */
+  get isHandedOver(): boolean {
+    return this.wasSent;
   }
 
   /** Milliseconds from start to the first byte of the body; 0 until then. */
@@ -384,6 +390,7 @@ export class Attempt implements UpstreamListener {
     this.options.growth?.close();
     this.body = [];
     this.backlog = [];
+    if (ending.kind === 'abandoned') this.wasSent = this.call.isSent();
     this.call.abort();
     this.settle(ending);
   }

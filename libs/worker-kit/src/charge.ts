@@ -18,7 +18,7 @@ export interface Seen {
   readonly outputBytes: number;
   /** Those of them that are thoughts shown to the client. */
   readonly thoughtBytes: number;
-  /** False when the provider gave no answer: nothing is estimated then. */
+  /** False when the provider gave no answer, and its client did not leave one that it had asked for: nothing is estimated then. */
   readonly isAnswered: boolean;
   /** Estimate of the prompt. */
   readonly promptTokens: number;

@@ -43,6 +43,7 @@ export class Conversation implements AttemptSinks {
   private isStarted = false;
   private isLeft = false;
   private isHungUp = false;
+  private hasClientLeft = false;
   private hasShown = false;
   private onBegun: (() => void) | undefined;
   private checkpointAt: number;
@@ -76,6 +77,11 @@ export class Conversation implements AttemptSinks {
   /** The caller itself cancelled: it will take nothing, and need not be asked. A broken link is no such word. */
   get isCancelled(): boolean {
     return this.isHungUp;
+  }
+
+  /** The caller cancelled because the client itself hung up. */
+  get isClientGone(): boolean {
+    return this.hasClientLeft;
   }
 
   /** The caller did not leave by itself: its link broke, or its time was over. What it may have been given is all that there is. */
@@ -145,7 +151,8 @@ export class Conversation implements AttemptSinks {
   }
 
   private readonly onAbort = (reason: Fault): void => {
-    this.isHungUp = reason.code === 'cancelled';
+    this.hasClientLeft = reason.code === 'client_left';
+    this.isHungUp = this.hasClientLeft || reason.code === 'cancelled';
     this.leave();
   };
 

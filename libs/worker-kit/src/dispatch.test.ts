@@ -93,6 +93,10 @@ test.each([
 });
 
 test('fails on the first byte timer when the provider says nothing', async () => {
+  rig.use(rig.clock);
   rig.provider.enqueue({ hang: true });
-  expect((await rig.run(requestOf({ firstByteTimeoutMs: 50 }))).at(-1)?.failed).toMatchObject({ class: 'TIMEOUT_FIRST_BYTE' });
+  const events = rig.run(requestOf({ firstByteTimeoutMs: 50 }));
+  while (rig.provider.requests.length === 0) await new Promise(setImmediate);
+  await rig.clock.advanceAsync(50);
+  expect((await events).at(-1)?.failed).toMatchObject({ class: 'TIMEOUT_FIRST_BYTE' });
 });

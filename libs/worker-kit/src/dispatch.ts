@@ -127,7 +127,13 @@ function isFailed(ending: Ending): ending is Ending & { readonly kind: 'failed' 
   return ending.kind === 'failed';
 }
 
-function seenOf(ending: Ending, { attempt, promptUsage }: Conversation, promptTokens: number): Seen {
+/** Of an attempt that was given up: its prompt is paid for once the answer has begun. Before that only where the client itself hung up on a provider that has the whole request, and bills it (docs/billing.md). */
+function isPromptOwed({ attempt, isClientGone }: Conversation): boolean {
+  return attempt.status === 0 ? isClientGone && attempt.isHandedOver : attempt.status >= 200 && attempt.status < 300;
+}
+
+function seenOf(ending: Ending, conversation: Conversation, promptTokens: number): Seen {
+  const { attempt, promptUsage } = conversation;
   const summary = attempt.summary();
   switch (ending.kind) {
     case 'answer':
@@ -142,7 +148,7 @@ function seenOf(ending: Ending, { attempt, promptUsage }: Conversation, promptTo
         usageUnreadable: summary?.usageUnreadable ?? false,
         outputBytes: summary?.outputBytes ?? 0,
         thoughtBytes: summary?.thoughtBytes ?? 0,
-        isAnswered: ending.kind === 'stream' || (attempt.status >= 200 && attempt.status < 300),
+        isAnswered: ending.kind === 'stream' || isPromptOwed(conversation),
         promptTokens,
       };
   }

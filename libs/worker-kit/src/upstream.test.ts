@@ -4,7 +4,7 @@ import { createDialer } from '@signalbox/net-guard/dialer';
 import { together } from '@signalbox/runtime/turn';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net';
 import { createUpstream, type Upstream, type UpstreamCall, type UpstreamListener } from './upstream.js';
 
 let server: Server | undefined;
@@ -102,4 +102,77 @@ test('tells of an answer, its body and its end', async () => {
 
 test('tells nothing more of a call that is aborted while its end waits for its turn', async () => {
   expect(await heardOf((call) => together(() => call.abort()))).toEqual(['200', 'whole']);
+});
+
+describe('a request has been given to the provider', () => {
+  let tcp: TcpServer;
+  let upstream: Upstream | undefined;
+  const sockets: Socket[] = [];
+  const portOf = ({ address }: { address(): unknown }): string => String((address() as AddressInfo).port);
+  /** Takes connections and reads nothing of them. */
+  const listen = async (): Promise<string> => {
+    tcp = createTcpServer({ pauseOnConnect: true }, (socket) => {
+      socket.on('error', () => undefined);
+      sockets.push(socket);
+    }).listen(0, '127.0.0.1');
+    await once(tcp, 'listening');
+    return `127.0.0.1:${portOf({ address: () => tcp.address() })}`;
+  };
+  const SILENT: UpstreamListener = { onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
+  const post = (through: Upstream, bytes = 2, isGuarded = false): UpstreamCall => through.post({ path: '/', headers: [], body: Buffer.alloc(bytes, 'x'), isGuarded }, 'req_1/1', SILENT);
+  const until = async (check: () => boolean): Promise<void> => {
+    while (!check()) await new Promise((resolve) => setImmediate(resolve));
+  };
+  afterEach(async () => {
+    await upstream?.close();
+    for (const socket of sockets.splice(0)) socket.destroy();
+    tcp.close();
+  });
+
+  test('once all of it is written to a connection, until that is cut', async () => {
+    upstream = createUpstream(`http://${await listen()}`);
+    const call = post(upstream);
+    expect(call.isSent()).toBe(false);
+    await until(() => call.isSent());
+    call.abort();
+    expect(call.isSent()).toBe(false);
+  });
+
+  test('on a connection that served before, too', async () => {
+    upstream = createUpstream(await originOf('whole'));
+    const through = upstream;
+    await new Promise<void>((resolve) => void through.post({ path: '/', headers: [], body: Buffer.from('{}') }, 'req_1/1', { ...SILENT, onEnd: resolve }));
+    const call = post(through);
+    await until(() => call.isSent());
+  });
+
+  test('not while the rest of its body waits in the socket', async () => {
+    upstream = createUpstream(`http://${await listen()}`);
+    const call = post(upstream, 32 * 1_048_576);
+    await until(() => sockets.length === 1);
+    // What the kernel takes by itself it has taken within these turns, which is a part.
+    for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(call.isSent()).toBe(false);
+    sockets[0]?.resume();
+    await until(() => call.isSent());
+  });
+
+  test('not before its connection stands', async () => {
+    upstream = createUpstream(`https://${await listen()}`);
+    const call = post(upstream);
+    await until(() => sockets.length === 1);
+    for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(call.isSent()).toBe(false);
+  });
+
+  test('not while it waits for a connection of its pool', async () => {
+    const host = await listen();
+    upstream = createUpstream(`http://${host}`, createDialer({ allow: createAllowList([host]) }));
+    const through = upstream;
+    const calls = Array.from({ length: 65 }, () => post(through, 2, true));
+    await until(() => calls.filter((call) => call.isSent()).length === 64 && sockets.length === 64);
+    expect(calls.at(-1)?.isSent()).toBe(false);
+    calls[0]?.abort();
+    await until(() => calls.at(-1)?.isSent() === true);
+  });
 });

@@ -1,7 +1,8 @@
 /** HTTP towards one provider: undici's dispatch with one pool, no redirects, no retries of its own. */
 import type { Dialer } from '@signalbox/net-guard/dialer';
-import { Pool, type DispatchController, type DispatchHandler } from '@signalbox/runtime/http-client';
+import { Client, Pool, type Connector, type DispatchController, type DispatchHandler, type DispatchOptions } from '@signalbox/runtime/http-client';
 import { together } from '@signalbox/runtime/turn';
+import type { Socket } from 'node:net';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
@@ -31,6 +32,8 @@ export interface UpstreamCall {
   release(): void;
   /** Cuts the connection; the listener hears nothing more. Safe to call twice, and after `release`. */
   abort(): void;
+  /** The provider has been given the request: all of it is written to a connection that stands. False once that is cut. */
+  isSent(): boolean;
 }
 
 export interface Upstream {
@@ -40,8 +43,17 @@ export interface Upstream {
 
 const NOBODY: UpstreamListener = { onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
 
+/** What one client of a pool is connected by at present. */
+interface Wire {
+  socket: Socket | undefined;
+}
+
 class Exchange implements DispatchHandler, UpstreamCall {
+  /** Of the client that serves it, as soon as there is one. */
+  wire: Wire | undefined;
   private controller: DispatchController | undefined;
+  /** What the request is written to, from the moment that it is. */
+  private socket: Socket | undefined;
   private isOver = false;
   /** Bytes that may follow what was complete. */
   private restBytes = Infinity;
@@ -50,6 +62,7 @@ class Exchange implements DispatchHandler, UpstreamCall {
 
   onRequestStart(controller: DispatchController): void {
     this.controller = controller;
+    this.socket = this.wire?.socket;
     if (this.isOver) controller.abort(new Error('aborted'));
     else this.listener.onSent?.();
   }
@@ -99,11 +112,47 @@ class Exchange implements DispatchHandler, UpstreamCall {
     this.isOver = true;
     this.controller?.abort(new Error('aborted'));
   }
+
+  isSent(): boolean {
+    // What is left of the body waits in the socket until the kernel has taken it.
+    return this.socket !== undefined && !this.socket.destroyed && this.socket.writableLength === 0;
+  }
+}
+
+/** What a request is dispatched with. */
+type Posted = DispatchOptions & { readonly exchange: Exchange };
+
+/** One connection of a pool, which tells an exchange what it is written to: its pool and the handler's wrapping hide it. */
+class Connection extends Client {
+  constructor(
+    origin: URL,
+    options: object,
+    private readonly wire: Wire,
+  ) {
+    super(origin, options);
+  }
+
+  override dispatch(options: Posted, handler: DispatchHandler): boolean {
+    options.exchange.wire = this.wire;
+    return super.dispatch(options, handler);
+  }
+}
+
+/** Opens one connection of a pool; `connect` is the pool's connector. */
+function openConnection(origin: URL, options: object): Connection {
+  const wire: Wire = { socket: undefined };
+  const { connect } = options as { readonly connect: Connector };
+  const remembering: Connector = (target, callback) =>
+    connect(target, (...result) => {
+      wire.socket = result[1] ?? undefined;
+      callback(...result);
+    });
+  return new Connection(origin, { ...options, connect: remembering }, wire);
 }
 
 /** `dialer` connects to origins that clients gave; without one, requests to those fail to connect. */
 export function createUpstream(origin: string, dialer?: Dialer): Upstream {
-  const open = (at: string): Pool => new Pool(at, { connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
+  const open = (at: string): Pool => new Pool(at, { factory: openConnection, connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
   const pool = open(origin);
   /** By origin: those that an adapter names beside its own, a handful. */
   const others = new Map<string, Pool>();
@@ -116,7 +165,7 @@ export function createUpstream(origin: string, dialer?: Dialer): Upstream {
   const guarded = new Map<string, Pool>();
   const guardedPoolOf = (at: string): Pool | undefined => {
     if (dialer === undefined) return undefined;
-    const pool = guarded.get(at) ?? new Pool(at, { connections: GUARDED_CONNECTIONS_MAX, connect: dialer.connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
+    const pool = guarded.get(at) ?? new Pool(at, { factory: openConnection, connections: GUARDED_CONNECTIONS_MAX, connect: dialer.connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
     guarded.delete(at);
     guarded.set(at, pool);
     const oldest = guarded.size > GUARDED_POOLS_MAX ? guarded.entries().next().value : undefined;
@@ -136,7 +185,8 @@ export function createUpstream(origin: string, dialer?: Dialer): Upstream {
         exchange.onResponseError();
         return exchange;
       }
-      at.dispatch({ path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body }, exchange);
+      const posted: Posted = { path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body, exchange };
+      at.dispatch(posted, exchange);
       return exchange;
     },
     close: async () => {

@@ -4,6 +4,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
+import type { Socket } from 'node:net';
 import { accountWith, keyWith, plannedAt, planWith } from './testing/callers.js';
 import { BODY_BYTES_MAX, readRaw, startDoor, type Door } from './testing/door.js';
 import { admissionOf, events, type PlayedCall, type Script } from './testing/neighbours.js';
@@ -435,6 +436,23 @@ describe('connections', () => {
     await noConnections();
     open();
     await until(() => door.metrics.inFlight() === 0);
+  });
+
+  test.each([
+    ['closes its connection', (socket: Socket): unknown => socket.end(), 'client_left'],
+    ['breaks its connection', (socket: Socket): unknown => socket.resetAndDestroy(), 'client_left'],
+    ['is cut off at the end of a drain', (): unknown => door.server.closeAllConnections(), undefined],
+    ['is cut off for its key', (): unknown => expect(door.cutKey(keyWith().id)).toBe(1), undefined],
+  ] as const)('the worker hears the difference when a client %s', async (_case, part, why) => {
+    let call: PlayedCall | undefined;
+    door.neighbours.scripts.set('a', (played) => void (call = played));
+    const body = JSON.stringify({ ...hello, stream: true });
+    const socket = door.raw(`POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${door.key}\r\nContent-Type: application/json\r\nContent-Length: ${String(body.length)}\r\n\r\n${body}`);
+    await until(() => call !== undefined);
+    part(socket);
+    await until(() => call?.isCancelled === true);
+    expect(call?.cancelledFor).toBe(why);
+    socket.destroy();
   });
 
   test('a client that leaves its stream cancels the attempt', async () => {

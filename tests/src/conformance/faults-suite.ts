@@ -180,15 +180,26 @@ export function describeFaults(world: () => World): void {
       expect(rows.find(({ kind }) => kind === 'attempt')?.flags).toContain('estimated');
     });
 
-    test('a client that hangs up on a stream before its first byte cancels the provider too', async () => {
+    test('a client that hangs up on a stream before its first byte cancels the provider too, and pays for the prompt alone', async () => {
+      const account = await world().newAccount({ cost_cap_usd: '1', cost_cap_period: 'total' });
       single().enqueue({ hang: true });
       const asked = single().requests.length;
       const abort = new AbortController();
-      const going = post(world().account.key, { model: 'mistralai/mistral-small-3.2-24b-instruct', messages: HELLO, stream: true }, abort.signal);
+      const going = post(account.key, { model: 'mistralai/mistral-small-3.2-24b-instruct', messages: HELLO, stream: true }, abort.signal);
       going.catch(() => undefined);
       const upstream = await eventually('the provider is asked', () => single().requests[asked]);
       abort.abort();
       await eventually('the provider sees the connection break', () => (upstream.wasAborted() ? true : undefined));
+      const rows = await world().ledgerOf(account.id, String(upstream.headers['x-request-id']).replace(/\/1$/, ''));
+      expect(rows.map(({ kind, source, flags }) => [kind, source, flags.includes('estimated')])).toEqual([['attempt', 'estimated', true], ['charge', 'estimated', false]]);
+      const [booked = 0n, charged] = rows.map(({ amount_nano_usd: amount }) => BigInt(amount));
+      expect(booked).toBeGreaterThan(0n);
+      expect(charged).toBe(booked);
+      const quota = await eventually('the hold has ended', async () => {
+        const told = JSON.parse((await world().admin('GET', `/admin/quota?account=${account.id}`)).text) as { settled_nano_usd: string; reserved_nano_usd: string };
+        return told.reserved_nano_usd === '0' && told.settled_nano_usd !== '0' ? told : undefined;
+      });
+      expect(quota.settled_nano_usd).toBe(String(booked));
     });
 
     test('a client that hangs up on a whole answer pays for it, since the provider makes it all the same', async () => {

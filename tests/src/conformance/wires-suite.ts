@@ -1,5 +1,6 @@
 /** One client block, run once for each provider wire: what a client asks and reads is the same, whatever the provider speaks. */
 import { describe, expect, test } from '@jest/globals';
+import { admin, ledgerOf } from '../harness/books.js';
 import { sse, type FakeProvider, type ScriptedAnswer } from '@signalbox/testkit/fake-provider';
 import { TIME_TOOL, WEATHER_TOOL } from './completions-suite.js';
 import { eventually } from './eventually.js';
@@ -284,6 +285,34 @@ export function describeHanging(wires: readonly Wire[], world: () => WiresWorld,
     const got = await hanging.get(name);
     const { chunks, isDone } = streamOf(got?.text ?? '');
     expect([got?.status, isDone, chunks.at(-1)?.x_router?.provider]).toEqual([200, true, FALLBACK.provider]);
+  });
+}
+
+/** The provider has the prompt, and has said nothing yet. */
+export function describeLeaving(wires: readonly Wire[], world: () => WiresWorld): void {
+  test.each(wires)('a client that leaves before an answer on the $name wire begins pays for its prompt, and for nothing else', async ({ provider, models }) => {
+    const { gateway } = world();
+    const { account, key } = await admin<{ readonly account: { readonly id: string }; readonly key: { readonly key: string } }>(gateway, '/accounts', 'POST', { name: `leaves ${provider}`, tier: 'enterprise' });
+    const door = world().door(provider);
+    const before = door.requests.length;
+    door.enqueue({ hang: true });
+    const abort = new AbortController();
+    const headers = { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ model: models[0], messages: HELLO, provider: { only: [provider] }, stream: true });
+    fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers, body, signal: abort.signal }).catch(() => undefined);
+    const asked = await eventually('the provider is asked', () => door.requests[before]);
+    abort.abort();
+    await eventually('the provider sees the connection break', () => (asked.wasAborted() ? true : undefined));
+    const rows = await eventually('the charge is booked', async () => {
+      const booked = await ledgerOf(gateway, account.id);
+      return booked.some(({ kind }) => kind === 'charge') ? booked : undefined;
+    });
+    expect(rows.map(({ kind, source, flags }) => [kind, source, flags])).toEqual([['attempt', 'estimated', ['estimated']], ['charge', 'estimated', []]]);
+    const [attempt, charge] = rows;
+    expect([charge?.amount_nano_usd, charge?.tokens]).toEqual([attempt?.amount_nano_usd, attempt?.tokens]);
+    // A word and what a message has around it.
+    expect(attempt?.tokens).toBeGreaterThan(0);
+    expect(attempt?.tokens).toBeLessThan(64);
   });
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, jest } from '@jest/globals';
-import { describeDrawnImages, describeHanging, describeWire } from './wires-suite.js';
+import { describeDrawnImages, describeHanging, describeLeaving, describeWire } from './wires-suite.js';
 import { startWiresWorld, type WiresWorld } from './wires-world.js';
 import { WIRES } from './wires.js';
 
@@ -21,5 +21,6 @@ describe('every provider wire', () => {
   describeHanging(WIRES, world, () => {
     for (const wire of WIRES) describeWire(wire, world);
     describeDrawnImages(world);
+    describeLeaving(WIRES, world);
   });
 });

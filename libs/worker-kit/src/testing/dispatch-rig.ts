@@ -152,6 +152,7 @@ export async function startDispatchRig(): Promise<DispatchRig> {
   const upstream: Upstream = {
     post: (request, id, to) =>
       real.post(request, id, {
+        onSent: () => to.onSent?.(),
         onHead: (status, headers) => to.onHead(status, headers),
         onData: (bytes) => {
           to.onData(bytes);

@@ -89,12 +89,12 @@ export interface ClientListener {
   onSlow(): void;
   /** The client takes data again. */
   onDrain(): void;
-  /** The client hung up before the answer was complete. */
-  onGone(): void;
+  /** The client is gone before the answer was complete. `byItself`: it hung up, and was not cut off by us; its worker looks at that where money is decided by it. */
+  onGone(byItself: boolean): void;
 }
 
 export interface Answer {
-  /** The present attempt's listener, in place of the one before; told at once when the client has hung up. */
+  /** The present attempt's listener, in place of the one before; told at once when the client is gone. */
   attend(listener: ClientListener): void;
   /** Streams: flushes headers if need be and sends a comment. Failover stays possible. */
   keepAlive(route: Route): void;

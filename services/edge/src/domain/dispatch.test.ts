@@ -151,7 +151,8 @@ describe('slow reader', () => {
     expect(call.isCancelled).toBe(false);
     neighbours.clock.advance(1);
     expect(await result).toEqual({ kind: 'gone', wasSent: true });
-    expect(call.isCancelled).toBe(true);
+    // It was cut: nobody can say that it left.
+    expect([call.isCancelled, call.cancelledFor]).toEqual([true, undefined]);
     expect(answer.said).toEqual(['chunk 0:a', 'abandon']);
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });

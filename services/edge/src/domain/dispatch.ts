@@ -174,10 +174,10 @@ class Attempt implements AttemptListener, ClientListener {
     if (!this.isOver && !this.isSettling) this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault));
   }
 
-  onGone(): void {
+  onGone(byItself: boolean): void {
     if (this.isOver) return;
     this.over({ kind: 'gone', wasSent: this.call !== undefined });
-    this.call?.cancel();
+    this.call?.cancel(byItself ? 'client_left' : undefined);
   }
 
   onSlow(): void {

@@ -41,7 +41,8 @@ export interface PluginsPort {
 }
 
 export interface AttemptCall {
-  cancel(): void;
+  /** `client_left`: because the client hung up by itself. */
+  cancel(why?: 'client_left'): void;
   pause(): void;
   resume(): void;
 }

@@ -45,6 +45,8 @@ export interface Door {
   readonly booked: Map<string, Booked>;
   readonly takenOver: readonly string[];
   isHealthy: boolean;
+  /** As for a key that was declared compromised; answers how many requests were cut. */
+  cutKey(keyId: string): number;
   /** POST of a chat completion; `body` as JSON unless it is text already. */
   chat(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** A bare connection, on which `text` has been sent. */
@@ -71,7 +73,8 @@ export async function startDoor({ dashboardDir, accessLog }: { readonly dashboar
     repeats: createRepeats({ claims, ledger: { bookedOf: (_accountId, requestId) => Promise.resolve(booked.get(requestId)) }, clock, onTakenOver: (_accountId, requestId) => void takenOver.push(requestId) }),
     gate, clock, pepper: new Secret(PEPPER),
   });
-  const chat = createChatHandler({ running: createRunningRequests(), repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), metrics, accessLog });
+  const running = createRunningRequests();
+  const chat = createChatHandler({ running, repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), metrics, accessLog });
   const routes: Door['routes'] = new Map();
   const routing: RpcClient = {
     ...accounts,
@@ -106,6 +109,7 @@ export async function startDoor({ dashboardDir, accessLog }: { readonly dashboar
     routes,
     metrics,
     isHealthy: true,
+    cutKey: (keyId) => running.cut(keyId),
     chat: (body, headers = {}) =>
       fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) }),
     raw: (text) => {

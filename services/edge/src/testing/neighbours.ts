@@ -41,6 +41,7 @@ export interface PlayedCall {
   readonly listener: AttemptListener;
   isPaused: boolean;
   isCancelled: boolean;
+  cancelledFor: 'client_left' | undefined;
   /** Delivers events, then ends the call well. */
   play(...played: readonly DispatchEvent__Output[]): void;
 }
@@ -125,6 +126,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
           listener,
           isPaused: false,
           isCancelled: false,
+          cancelledFor: undefined,
           play: (...played) => {
             for (const event of played) if (!isOver) listener.onEvent(event);
             end(undefined);
@@ -133,8 +135,9 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
         neighbours.calls.push(call);
         queueMicrotask(() => script(call));
         return {
-          cancel: () => {
+          cancel: (why) => {
             call.isCancelled = true;
+            call.cancelledFor = why;
             end(new Fault('cancelled', 'the caller cancelled'));
           },
           pause: () => {

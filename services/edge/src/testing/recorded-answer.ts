@@ -10,12 +10,14 @@ export interface RecordedAnswer extends Answer {
   /** While true the client takes nothing. */
   isStalled: boolean;
   drain(): void;
-  leave(): void;
+  /** Hangs up; `byItself` false: is cut off by edge. */
+  leave(byItself?: boolean): void;
 }
 
 export function createRecordedAnswer(): RecordedAnswer {
   let listener: ClientListener | undefined;
   let hasLeft = false;
+  let isCut = false;
   const answer: RecordedAnswer = {
     said: [],
     raw: [],
@@ -26,9 +28,10 @@ export function createRecordedAnswer(): RecordedAnswer {
       answer.isStalled = false;
       listener?.onDrain();
     },
-    leave: () => {
-      hasLeft = true;
-      listener?.onGone();
+    leave: (byItself = true) => {
+      hasLeft = byItself;
+      isCut = !byItself;
+      listener?.onGone(byItself);
     },
     decided: () => undefined,
     keepAlive: () => void answer.said.push('keep-alive'),
@@ -58,10 +61,10 @@ export function createRecordedAnswer(): RecordedAnswer {
     },
     admitted: () => undefined,
     abandon: () => void answer.said.push('abandon'),
-    isGone: () => hasLeft,
+    isGone: () => hasLeft || isCut,
     attend: (attempt) => {
       listener = attempt;
-      if (hasLeft) attempt.onGone();
+      if (hasLeft || isCut) attempt.onGone(hasLeft);
     },
   };
   return answer;

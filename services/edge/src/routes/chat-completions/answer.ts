@@ -58,17 +58,23 @@ export class HttpAnswer implements Answer {
   constructor(private readonly options: AnswerOptions) {
     this.createdSeconds = Math.floor(options.clock.nowMs() / 1_000);
     options.response.on('close', () => {
-      if (!this.isDone && !this.outlivesClient()) this.listener?.onGone();
+      if (!this.isDone && !this.outlivesClient()) this.listener?.onGone(this.hasLeft());
     });
   }
 
   attend(listener: ClientListener): void {
     this.listener = listener;
-    if (this.isGone()) listener.onGone();
+    if (this.isGone()) listener.onGone(this.hasLeft());
   }
 
   isGone(): boolean {
     return !this.isDone && this.options.response.destroyed && !this.outlivesClient();
+  }
+
+  /** The client's end closed or broke the connection. What edge itself cuts off, at the end of a drain or for a key that was declared compromised, shows neither. */
+  private hasLeft(): boolean {
+    const { socket } = this.options.response.req;
+    return socket.readableEnded || socket.errored !== null;
   }
 
   /** An answer that is charged whole, whoever hears it, is taken down for the repeat of a client that left. */
