@@ -2,6 +2,7 @@
 import type { AttemptEnded__Output, OutcomeTold__Output } from '@signalbox/contracts/events';
 import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome, type LedgerEntry } from '@signalbox/billing/proof';
 import { reservationCost } from '@signalbox/kernel/money';
+import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { fold, NO_FACTS } from '@signalbox/ledger-core/fold';
 import { brokenLink } from '@signalbox/ledger-core/hash-chain';
 import { endedCodec, FRAME, outcomeCodec, readFrames } from '@signalbox/worker-kit/proof';
@@ -170,7 +171,37 @@ export function checkBooks(world: World): void {
   for (const { provider } of world.workers) for (const id of provider.doubles) world.violate(`I1: ${id} was sent twice`);
 }
 
-function attemptsAreBilled({ world, rows, byRequest, bill }: Books): void {
+/** A whole answer of a client that left is waited for so long (BILLING, section 5). */
+const DRAIN_MS = 60_000;
+
+/** The provider had the whole request and had told nothing yet when its worker gave it up because the client itself had hung up: it bills the prompt. */
+function isPromptOwed(world: World, { id, isHeaded, endedAtMs }: BillLine): boolean {
+  const leftAtMs = world.left.get(id);
+  return !isHeaded && leftAtMs !== undefined && endedAtMs !== undefined && (endedAtMs === leftAtMs || endedAtMs >= leftAtMs + DRAIN_MS);
+}
+
+/** I8, I14: an answer that had not begun is booked at its prompt by our own count and not a token more where its client hung up, and else at nothing. */
+function unbegunIsBookedRight(books: Books, line: BillLine, row: LedgerEntry): void {
+  const { world, bill } = books;
+  const provider = world.workers.find((one) => one.provider.name === line.provider)?.provider;
+  if (provider === undefined) return;
+  const own = world.ownPrompts.get(line.id) ?? 0;
+  const prompt = provider.costOf({ ...NO_TOKENS, inputUncached: own }) + feeOf(row);
+  const isOwed = isPromptOwed(world, line);
+  const isNothing = row.amountNanoUsd === 0n && row.tokens + row.byokTokens === 0n;
+  const isPrompt = row.amountNanoUsd === prompt && row.tokens + row.byokTokens === BigInt(own);
+  if (!isNothing && !isPrompt) world.violate(`I8: ${line.id} gave nothing, has a prompt of ${own} and is booked ${row.amountNanoUsd} for ${row.tokens + row.byokTokens} tokens`);
+  if (!line.isHeaded && isNothing === isOwed) world.violate(`I14: ${line.id} had not begun, its client ${isOwed ? 'hung up' : 'did not hang up'}, and it is booked ${row.amountNanoUsd}`);
+  if (!isOwed) return;
+  world.coverage.took('left before the head: prompt alone');
+  const client = world.clients.find(({ requestId }) => requestId === row.requestId);
+  if (client === undefined) return;
+  const charged = isOwn(client.caller) ? (fold(world.ledger.requestOf(row.requestId)?.facts ?? NO_FACTS)?.chargedAttempts ?? []) : world.ledger.chargedAttempts(row.requestId);
+  if (!charged.includes(row.attempt)) world.violate(`I14: ${line.id} is owed its prompt, and the attempts charged are ${charged.join(', ') || 'none'} of ${[...bill.keys()].filter((id) => id.startsWith(`${row.requestId}/`)).join(', ')}`);
+}
+
+function attemptsAreBilled(books: Books): void {
+  const { world, rows, byRequest, bill } = books;
   for (const line of bill.values()) {
     const [requestId = '', attempt = ''] = line.id.split('/');
     const found = (byRequest.get(requestId) ?? []).filter((row) => row.kind === 'attempt' && row.attempt === Number(attempt));
@@ -178,6 +209,7 @@ function attemptsAreBilled({ world, rows, byRequest, bill }: Books): void {
     if (found.length !== 1 || row === undefined) world.violate(`I1: ${line.id} is billed ${line.cost} by its provider and has ${found.length} rows`);
     else if (row.source === 'provider' && row.amountNanoUsd !== line.cost + feeOf(row)) world.violate(`I1: ${line.id} is billed ${line.cost} and booked ${row.amountNanoUsd}`);
     else if (row.source === 'orphan' && line.sentBytes === 0 && row.amountNanoUsd !== 0n) world.violate(`I8: ${line.id} delivered nothing and is booked ${row.amountNanoUsd}`);
+    else if (row.source === 'estimated' && line.sentBytes === 0) unbegunIsBookedRight(books, line, row);
   }
   for (const row of rows) {
     if (row.kind !== 'attempt') continue;
@@ -380,11 +412,16 @@ export function observe(world: World): void {
   }
 }
 
-function observeAttempts({ coverage, ledger, plugins }: World, { requestId, state, stoppedBy, caller, traffic }: SimClient, rows: readonly LedgerEntry[], bill: Books['bill']): void {
+function observeAttempts({ coverage, ledger, plugins, left }: World, { requestId, state, stoppedBy, caller, traffic }: SimClient, rows: readonly LedgerEntry[], bill: Books['bill']): void {
   const charged = ledger.chargedAttempts(requestId);
   const lastLine = bill.get(`${requestId}/${charged.at(-1) ?? 0}`);
   const attempts = rows.filter(({ kind }) => kind === 'attempt');
   const cost = netOf(rows);
+  for (const { attempt } of attempts) {
+    const id = `${requestId}/${attempt}`;
+    if (left.has(id) && !bill.has(id)) coverage.took('left before the request was sent');
+    if (state === 'left' && traffic.isCutOff && bill.get(id)?.isHeaded === false) coverage.took('cut off before the head');
+  }
   if (isOwn(caller) && charged.length > 0 && cost === 0n) coverage.took('own: charged nothing');
   if (caller.account.trialCreditNanoUsd !== undefined && cost > 0n) coverage.took('on trial credit');
   if (traffic.plugins !== undefined) {

@@ -24,6 +24,7 @@ export class SimClient implements Answer {
   /** What its Idempotency-Key was found to be; undefined = it has none. */
   entry: string | undefined;
   private listener: ClientListener | undefined;
+  private isCutOff = false;
 
   constructor(
     readonly traffic: Traffic,
@@ -54,7 +55,7 @@ export class SimClient implements Answer {
 
   attend(listener: ClientListener): void {
     this.listener = listener;
-    if (this.isGone()) listener.onGone();
+    if (this.isGone()) listener.onGone(!this.isCutOff);
   }
 
   keepAlive(): void {
@@ -112,11 +113,12 @@ export class SimClient implements Answer {
     return this.state === 'left';
   }
 
-  /** Hangs up; edge hears it. */
+  /** Hangs up, or is cut off by its edge, which knows the one from the other. */
   leave(): void {
     if (this.isOver) return;
     this.state = 'left';
-    this.listener?.onGone();
+    this.isCutOff = this.traffic.isCutOff;
+    this.listener?.onGone(!this.isCutOff);
   }
 
   slow(): void {

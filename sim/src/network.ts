@@ -237,9 +237,9 @@ class SimStream implements StreamCall, OpenStream, Emitter<object> {
     scheduler.at(delayMs(), () => this.from.run(() => this.over(new Fault('link_lost', this.method))));
   }
 
-  cancel(): void {
+  cancel(why: 'cancelled' | 'client_left' = 'cancelled'): void {
     if (this.isOver) return;
-    this.abortServer(new Fault('cancelled', this.method));
+    this.abortServer(new Fault(why, this.method));
     this.over(new Fault('cancelled', this.method));
   }
 

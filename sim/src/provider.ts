@@ -37,6 +37,10 @@ export interface BillLine {
   isCall: boolean;
   /** It was sent to its end. */
   isWhole: boolean;
+  /** The worker was told a status. */
+  isHeaded: boolean;
+  /** Virtual milliseconds at which the worker gave it up, or heard that it broke. */
+  endedAtMs: number | undefined;
 }
 
 interface Script {
@@ -46,6 +50,8 @@ interface Script {
   readonly chunkTokens: number;
   readonly bytesPerToken: number;
   readonly pauseMs: number;
+  /** From the whole request to the head of the answer. */
+  readonly thinksMs: number;
   readonly breakAfterChunks: number;
   /** Tools that it calls; it may say something first. */
   readonly calls: readonly string[];
@@ -54,7 +60,7 @@ interface Script {
   readonly isJson: boolean;
 }
 
-type Length = Pick<Script, 'outputTokens' | 'chunkTokens' | 'bytesPerToken' | 'pauseMs' | 'breakAfterChunks'>;
+type Length = Pick<Script, 'outputTokens' | 'chunkTokens' | 'bytesPerToken' | 'pauseMs' | 'thinksMs' | 'breakAfterChunks'>;
 
 /** What it is asked. */
 interface Ask {
@@ -70,8 +76,13 @@ interface Ask {
 export const TRANCHE_TOKENS = 1_024;
 /** A client names no bound: the model's own. */
 const MODEL_OUTPUT_MAX = 8_192;
+/** Most that a connection takes, and now and then. */
+const CONNECT_MS = 5;
+const SLOW_CONNECT_MS = 600;
+const SLOW_CONNECT_SHARE = 0.2;
 const REFUSALS = [429, 500, 503, 400] as const;
 
+const thinksMsOf = (random: Random): number => (random.chance(0.4) ? random.int(1, 1_500) : 0);
 const sse = (value: unknown): Buffer => Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
 const DONE = Buffer.from('data: [DONE]\n\n');
 const chunkOf = (delta: object, finishReason: string | null): Buffer => sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] });
@@ -100,7 +111,7 @@ export class SimProvider {
     return {
       post: (request, requestId, listener) => {
         const call = new Call(this, this.scheduler, this.random, life, listener);
-        if (!life.isDead) this.scheduler.at(1 + this.random.next() * 5, () => this.arrive(requestId, request.body, call));
+        if (!life.isDead) this.scheduler.at(this.random.next() * (this.random.chance(SLOW_CONNECT_SHARE) ? SLOW_CONNECT_MS : CONNECT_MS), () => life.run(() => this.connect(requestId, request.body, call)));
         return call;
       },
       close: () => Promise.resolve(),
@@ -117,23 +128,30 @@ export class SimProvider {
     return card;
   }
 
-  private arrive(id: string, body: Uint8Array, call: Call): void {
-    if (call.isOver) return;
+  /** A connection stands, and the request is written to it: what has left arrives, whoever hangs up now. */
+  private connect(id: string, body: Uint8Array, call: Call): void {
+    if (call.isGone) return;
     const ask = readAsk(body);
-    const { stream, maxTokens: asked, promptBytes } = ask;
-    const { random } = this;
     const script = this.scriptOf(ask);
     if (script.conduct === 'unconnected') {
-      call.tell((listener) => listener.onError('connect'));
+      this.scheduler.at(1, () => call.tell((listener) => listener.onError('connect')));
       return;
     }
     if (this.bill.has(id)) this.doubles.push(id);
-    const promptTokens = random.int(1, Math.max(1, promptBytes));
-    const line: BillLine = { id, provider: this.name, conduct: script.conduct, usage: script.usage, promptTokens, generated: 0, sentBytes: 0, cost: this.costOf(NO_TOKENS), asked, chunkTokens: script.chunkTokens, isTold: false, isCall: false, isWhole: false };
+    const promptTokens = this.random.int(1, Math.max(1, ask.promptBytes));
+    const isBilled = script.conduct !== 'refuse';
+    const cost = this.costOf(isBilled ? { ...NO_TOKENS, inputUncached: promptTokens } : NO_TOKENS);
+    const line: BillLine = { id, provider: this.name, conduct: script.conduct, usage: script.usage, promptTokens, generated: 0, sentBytes: 0, cost, asked: ask.maxTokens, chunkTokens: script.chunkTokens, isTold: false, isCall: false, isWhole: false, isHeaded: false, endedAtMs: undefined };
     this.bill.set(id, line);
+    call.line = line;
+    this.scheduler.at(1, () => this.arrive(line, script, ask, call));
+  }
+
+  private arrive(line: BillLine, script: Script, { stream, maxTokens: asked }: Ask, call: Call): void {
+    const { id } = line;
     this.reached.add(id.slice(0, id.indexOf('/')));
     this.scheduler.say(() => `${this.name} gets ${id}: ${script.conduct}, usage ${script.usage}, ${script.outputTokens} of ${asked ?? '∞'} tokens${script.calls.length === 0 ? '' : `, calls ${script.calls.join(' and ')}`}`);
-    call.begin(line, script, stream);
+    this.scheduler.at(script.thinksMs, () => call.begin(line, script, stream));
   }
 
   private scriptOf({ stream: isStream, maxTokens: asked, tools, wantsJson }: Ask): Script {
@@ -145,14 +163,14 @@ export class SimProvider {
     if (this.isLong && isStream && asked !== undefined && asked > TRANCHE_TOKENS) return { conduct, usage, ...says, ...this.longAnswer(asked) };
     // What calls tools has room for it.
     const outputTokens = Math.min(random.int(1, 400), calls.length > 0 ? Math.max(1, (asked ?? MODEL_OUTPUT_MAX) - 1) : (asked ?? MODEL_OUTPUT_MAX));
-    return { conduct, usage, ...says, outputTokens, chunkTokens: Math.max(1, Math.ceil(outputTokens / random.int(1, 5))), bytesPerToken: random.int(2, 7), pauseMs: random.int(1, 400), breakAfterChunks: random.int(1, 3) };
+    return { conduct, usage, ...says, outputTokens, chunkTokens: Math.max(1, Math.ceil(outputTokens / random.int(1, 5))), bytesPerToken: random.int(2, 7), pauseMs: random.int(1, 400), thinksMs: thinksMsOf(random), breakAfterChunks: random.int(1, 3) };
   }
 
   /** Of ordinary text: three bytes a token or more, most of it in small chunks. */
   private longAnswer(asked: number): Length {
     const { random } = this;
     const outputTokens = Math.min(random.int(600, 4_500), asked);
-    return { outputTokens, chunkTokens: random.chance(0.85) ? random.int(30, 64) : random.int(65, 200), bytesPerToken: random.int(3, 7), pauseMs: random.int(5, 120), breakAfterChunks: random.int(1, 40) };
+    return { outputTokens, chunkTokens: random.chance(0.85) ? random.int(30, 64) : random.int(65, 200), bytesPerToken: random.int(3, 7), pauseMs: random.int(5, 120), thinksMs: 0, breakAfterChunks: random.int(1, 40) };
   }
 }
 
@@ -173,6 +191,9 @@ function readAsk(body: Uint8Array): Ask {
 
 class Call implements UpstreamCall {
   isOver = false;
+  isGone = false;
+  /** On the provider's bill, from the moment that the whole request has left. */
+  line: BillLine | undefined;
   private isPaused = false;
   private onResume: (() => void) | undefined;
 
@@ -197,8 +218,13 @@ class Call implements UpstreamCall {
     if (onResume !== undefined) this.scheduler.at(0.1, onResume);
   }
 
+  isSent(): boolean {
+    return this.line !== undefined && !this.isGone;
+  }
+
   /** The provider notices a little later, and bills what it made until then. */
   abort(): void {
+    if (this.line !== undefined) this.line.endedAtMs ??= this.scheduler.nowMs;
     this.scheduler.at(this.random.next(), () => {
       this.isOver = true;
     });
@@ -209,10 +235,9 @@ class Call implements UpstreamCall {
     this.isGone = true;
   }
 
-  private isGone = false;
-
   begin(line: BillLine, script: Script, isStream: boolean): void {
     const { conduct } = script;
+    if (this.isOver) return;
     if (conduct === 'silent') {
       // A worker waits ten minutes for a whole answer: the connection breaks first.
       if (!isStream) this.scheduler.at(this.random.int(1_000, 20_000), () => this.tell((listener) => listener.onError('disconnected')));
@@ -221,6 +246,7 @@ class Call implements UpstreamCall {
     if (conduct === 'refuse') {
       const status = this.random.pick(REFUSALS);
       this.tell((listener) => {
+        line.isHeaded = true;
         listener.onHead(status, status === 429 ? { 'retry-after': '1' } : {});
         listener.onData(Buffer.from('{"error":{"message":"no"}}'));
         listener.onEnd();
@@ -228,7 +254,10 @@ class Call implements UpstreamCall {
       this.isOver = true;
       return;
     }
-    this.tell((listener) => listener.onHead(200, {}));
+    this.tell((listener) => {
+      line.isHeaded = true;
+      listener.onHead(200, {});
+    });
     if (conduct === 'early-cut') {
       this.tell((listener) => listener.onError('disconnected'));
       this.isOver = true;

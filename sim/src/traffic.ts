@@ -17,6 +17,8 @@ export interface Traffic {
   /** Positions of the providers to try, in order. */
   readonly route: readonly number[];
   readonly leavesAfterMs: number | undefined;
+  /** When it leaves, its edge has cut it off: at the end of a drain, say. */
+  readonly isCutOff: boolean;
   readonly slowAfterMs: number | undefined;
   readonly slowForMs: number;
   /** Plugins whose tools the model may call. */
@@ -48,7 +50,9 @@ export function trafficOf(number: number, random: Random): Traffic {
     maxTokens: random.chance(0.25) ? undefined : random.int(16, plugins === undefined ? 900 : 300),
     promptBytes: random.int(20, 900),
     route: [first, 1 - first, first].slice(0, random.pick([1, 2, 3, 3])),
-    leavesAfterMs: random.chance(0.18) ? random.int(1, 2_500) : undefined,
+    // Some before anything can have come.
+    leavesAfterMs: random.chance(0.18) ? random.int(1, random.chance(0.3) ? 40 : 2_500) : undefined,
+    isCutOff: random.chance(0.25),
     slowAfterMs: random.chance(0.08) ? random.int(1, 400) : undefined,
     slowForMs: random.chance(0.2) ? 90_000 : random.int(10, 3_000),
     plugins,

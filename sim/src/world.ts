@@ -27,6 +27,7 @@ import { METERS, NOTHING, type Amounts, type Meter } from './limits.js';
 import { forgettingReserve, supersedingRounds, withoutFees, withoutRoom } from './mutant-edge.js';
 import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
 import { asOurs, cutAtBus, writeLate } from './mutant-journal.js';
+import { takenForCancelled, takenForLeft, takenForSent } from './mutant-leaving.js';
 import type { Mutant } from './mutants.js';
 import { Network, type Door } from './network.js';
 import { SimPlugins } from './plugins.js';
@@ -103,6 +104,10 @@ export class World {
   readonly orphaned = new Set<string>();
   /** Requests that were taken for given up, since their edge was silent, and then given after all: their holds had ended. */
   readonly revived = new Set<string>();
+  /** By `request/attempt`: when its worker heard that the client had hung up by itself, in virtual milliseconds. */
+  readonly left = new Map<string, number>();
+  /** By `request/attempt`: prompt tokens by our own count. */
+  readonly ownPrompts = new Map<string, number>();
   readonly growth: GrowthRecord;
   onHeld: (requestId: string, grown: readonly Meter[]) => void = () => undefined;
   onAnswered: (client: SimClient) => void = () => undefined;
@@ -320,6 +325,19 @@ export class World {
     this.forgotten.set(accountId, { charge: grown('charge'), tokens: grown('tokens') });
   }
 
+  /** A call of a worker, with what is known of how it began and of its client's leaving. */
+  private watched({ requestId, attempt, promptTokens }: DispatchRequest__Output, call: CallInfo): CallInfo {
+    const id = `${requestId}/${attempt}`;
+    this.ownPrompts.set(id, promptTokens);
+    const hear = this.mutant === 'left-unpaid' ? takenForCancelled : this.mutant === 'cut-off-paid' ? takenForLeft : (reason: Fault): Fault => reason;
+    const onAbort: CallInfo['onAbort'] = (listener) =>
+      call.onAbort((reason) => {
+        if (reason.code === 'client_left') this.left.set(id, this.scheduler.nowMs);
+        listener(hear(reason));
+      });
+    return { ...call, onAbort };
+  }
+
   /** How this run's workers ask for more. They never take more for granted than limits were found to leave. */
   private extending(extendHold: ExtendHold): ExtendHold {
     const watched = this.growth.watch(extendHold);
@@ -463,7 +481,7 @@ export class World {
         const dispatcher = createDispatcher({
           adapter,
           ownCredentials: { resolve: (_accountId, handle) => (handle === handleAt(provider.name) ? own : undefined) },
-          upstream: provider.upstreamFor(life),
+          upstream: this.mutant === 'unsent-paid' ? takenForSent(provider.upstreamFor(life)) : provider.upstreamFor(life),
           credentials: createCredentialPool([SECRET], clock),
           journal: book,
           observations: createObservations({ bus: ownBus, provider: provider.name, origin: journal.state().writer, clock }),
@@ -486,7 +504,7 @@ export class World {
               return {};
             },
           },
-          stream: { Dispatch: (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>) => dispatcher.dispatch(request, call, emit) },
+          stream: { Dispatch: (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>) => dispatcher.dispatch(request, this.watched(request, call), emit) },
         };
       },
       () => {

@@ -10,6 +10,7 @@ export interface LedgerRow {
   readonly request_id: string;
   readonly attempt: number;
   readonly amount_nano_usd: string;
+  readonly tokens: number;
   readonly source: string;
   readonly prev_hash: string;
   readonly hash: string;
@@ -27,6 +28,9 @@ export interface Findings {
   lost: number;
   doubleBilled: number;
   worstOverspend: bigint;
+  /** Streams that their clients left before the provider said anything, and those of them that are charged their prompt. */
+  leftEarly: number;
+  paidPrompt: number;
 }
 
 /** openai/gpt-4o-mini in the catalog: nano-USD for 1,000,000 tokens. */
@@ -76,7 +80,7 @@ const nanoOf = (usd: string): bigint => {
 
 /** Every invariant that can be seen from outside. */
 export async function check(gateway: Gateway, accounts: readonly CappedAccount[], seen: readonly SeenRequest[], bill: ReadonlyMap<string, BillLine>, doubles: readonly string[]): Promise<Findings> {
-  const findings: Findings = { violations: doubles.map((id) => `I1: ${id} was sent twice`), lost: 0, doubleBilled: 0, worstOverspend: 0n };
+  const findings: Findings = { violations: doubles.map((id) => `I1: ${id} was sent twice`), lost: 0, doubleBilled: 0, worstOverspend: 0n, leftEarly: 0, paidPrompt: 0 };
   const byRequest = new Map<string, LedgerRow[]>();
   for (const { id, capNanoUsd, bound } of accounts) {
     const rows = await ledgerOf(gateway, id);
@@ -90,7 +94,9 @@ export async function check(gateway: Gateway, accounts: readonly CappedAccount[]
     if (over > findings.worstOverspend) findings.worstOverspend = over;
     if (over > bound) findings.violations.push(`I4: ${id} spent ${over} over its cap, bound ${bound}`);
   }
-  for (const line of bill.values()) billedOnce(findings, line, byRequest);
+  const clients = new Map(seen.map((one) => [one.client, one]));
+  for (const line of bill.values()) billedOnce(findings, line, byRequest, clients.get(line.client));
+  if (findings.leftEarly >= LEFT_EARLY_MIN && findings.paidPrompt === 0) findings.violations.push(`I14: ${findings.leftEarly} clients left a prompt with the provider, and nobody paid for one`);
   for (const one of seen) chargedRight(findings, one, byRequest.get(one.requestId) ?? [], bill);
   return findings;
 }
@@ -108,7 +114,8 @@ function chainHolds({ violations }: Findings, id: string, rows: readonly LedgerR
 }
 
 /** I1: one row for each attempt that the provider knows, to the nano where it told a figure that was booked. */
-function billedOnce(findings: Findings, { id, told }: BillLine, byRequest: ReadonlyMap<string, readonly LedgerRow[]>): void {
+function billedOnce(findings: Findings, line: BillLine, byRequest: ReadonlyMap<string, readonly LedgerRow[]>, client: SeenRequest | undefined): void {
+  const { id, told } = line;
   const [requestId = '', attempt = ''] = id.split('/');
   const rows = (byRequest.get(requestId) ?? []).filter((row) => row.kind === 'attempt' && row.attempt === Number(attempt));
   if (rows.length === 0) {
@@ -118,6 +125,24 @@ function billedOnce(findings: Findings, { id, told }: BillLine, byRequest: Reado
     findings.doubleBilled += 1;
     findings.violations.push(`I1: ${id} has ${rows.length} rows`);
   } else if (rows[0]?.source === 'provider' && told !== undefined && BigInt(rows[0].amount_nano_usd) !== costOf(told.prompt, told.completion)) findings.violations.push(`I1: ${id} is booked ${rows[0].amount_nano_usd}`);
+  else if (rows[0] !== undefined && rows[0].source !== 'provider') madeIsBooked(findings, line, rows[0], client);
+}
+
+/** Fewer prove nothing: faults make some hang-ups look like deaths of ours, which cost nothing. */
+const LEFT_EARLY_MIN = 8;
+
+/** I8 and I14: no output is booked that was not made; before the head of an answer a prompt is booked where its client hung up, and nowhere else. */
+function madeIsBooked(findings: Findings, { id, generated, isHeaded }: BillLine, { amount_nano_usd: amount, tokens, source }: LedgerRow, client: SeenRequest | undefined): void {
+  const { violations } = findings;
+  const booked = BigInt(amount);
+  const output = Math.min(generated, tokens);
+  if (booked > costOf(tokens - output, output)) violations.push(`I8: ${id} made ${generated} tokens and is booked ${amount} for ${tokens}`);
+  if (source === 'orphan' && generated === 0 && booked !== 0n) violations.push(`I8: ${id} made nothing, its worker died, and it is booked ${amount}`);
+  if (isHeaded || generated > 0) return;
+  if (booked !== 0n && client?.hungUp !== true) violations.push(`I14: ${id} had not begun, its client stayed, and it is booked ${amount}`);
+  if (client?.hungUp !== true || !client.isStream) return;
+  findings.leftEarly += 1;
+  if (booked !== 0n) findings.paidPrompt += 1;
 }
 
 /** I2, I3, I7, I10 and I12 of one request. */

@@ -11,6 +11,9 @@ export interface ClientAccount {
 /** What one client saw. */
 export interface SeenRequest {
   readonly accountId: string;
+  /** Stands in its prompt: who leaves early is never told the request's id. */
+  readonly client: string;
+  readonly isStream: boolean;
   /** Of X-Request-Id; empty when no head came. */
   requestId: string;
   readonly beganMs: number;
@@ -28,6 +31,9 @@ export interface SeenRequest {
 
 export const MAX_TOKENS = 300;
 export const PROMPT_BYTES_MAX = 600;
+const CLIENT_BYTES_MAX = 16;
+/** Who asked, of the prompt. */
+export const clientOf = (prompt: string): string => prompt.slice(0, Math.max(0, prompt.indexOf(' ')));
 const MODEL = 'openai/gpt-4o-mini';
 const PATIENCE_MS = 90_000;
 
@@ -56,7 +62,7 @@ export function startLoad({ random, edges, accounts, perSecond }: LoadOptions): 
     if (isOver) return;
     systemClock.setTimer((1_000 / perSecond) * 2 * random.next(), begin);
     const account = random.pick(accounts);
-    const one: SeenRequest = { accountId: account.id, requestId: '', beganMs: systemClock.monotonicMs(), endedMs: 0, status: 0, code: '', isWhole: false, hungUp: false, costUsd: undefined };
+    const one: SeenRequest = { accountId: account.id, client: `c${seen.length}`, isStream: random.chance(0.6), requestId: '', beganMs: systemClock.monotonicMs(), endedMs: 0, status: 0, code: '', isWhole: false, hungUp: false, costUsd: undefined };
     seen.push(one);
     open.add(one);
     ask(one, account, random.pick(edges()), random, () => {
@@ -77,9 +83,10 @@ export function startLoad({ random, edges, accounts, perSecond }: LoadOptions): 
 }
 
 function ask(one: SeenRequest, account: ClientAccount, edge: string, random: Random, onOver: () => void): void {
-  const isStream = random.chance(0.6);
-  const body = JSON.stringify({ model: MODEL, stream: isStream, max_tokens: random.int(20, MAX_TOKENS), messages: [{ role: 'user', content: 'p'.repeat(random.int(10, PROMPT_BYTES_MAX)) }] });
-  const leavesAfterMs = random.chance(0.08) ? random.int(1, 1_500) : undefined;
+  const { isStream } = one;
+  const content = `${one.client} ${'p'.repeat(random.int(10, PROMPT_BYTES_MAX - CLIENT_BYTES_MAX))}`;
+  const body = JSON.stringify({ model: MODEL, stream: isStream, max_tokens: random.int(20, MAX_TOKENS), messages: [{ role: 'user', content }] });
+  const leavesAfterMs = random.chance(0.1) ? random.int(1, random.chance(0.4) ? 300 : 1_500) : undefined;
   const isSlow = random.chance(0.05);
   const call: ClientRequest = httpRequest(`${edge}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${account.key}`, 'content-type': 'application/json', te: 'trailers' }, agent: false });
   const timer = systemClock.setTimer(leavesAfterMs ?? PATIENCE_MS, () => {

@@ -95,6 +95,7 @@ async function main(): Promise<boolean> {
     if (restless !== undefined) findings.violations.push(`no rest: ${restless}`);
     report(load.seen, faults, provider.bill.size);
     say(`lost ${findings.lost}, double-billed ${findings.doubleBilled}, worst overspend ${findings.worstOverspend} nano-USD (bound ${bound})`);
+    say(`left before the answer began ${findings.leftEarly}, of them charged for the prompt ${findings.paidPrompt}`);
     for (const violation of findings.violations.slice(0, SHOWN_MAX)) say(`VIOLATION ${violation}`);
     say(findings.violations.length === 0 ? 'Every invariant held.' : `${findings.violations.length} violations.`);
     return findings.violations.length === 0;

@@ -2,11 +2,16 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Random } from '@signalbox/sim/random';
+import { clientOf } from './load.js';
 
 export interface BillLine {
   /** `request/attempt`. */
   readonly id: string;
   readonly promptTokens: number;
+  /** Of the client that it is for, as its prompt says. */
+  readonly client: string;
+  /** A status was sent to somebody who was there. */
+  isHeaded: boolean;
   /** Output tokens generated, at the moment known last. */
   generated: number;
   /** Figures of the usage frame that was sent whole; undefined when none was. */
@@ -22,6 +27,9 @@ export interface ChaosProvider {
 }
 
 const MODEL_OUTPUT_MAX = 400;
+/** Streams that it thinks about before it says anything. */
+const THINKING_SHARE = 0.3;
+const THINKING_MS_MAX = 1_500;
 const sse = (value: object | string): string => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;
 const chunk = (delta: object, finishReason: string | null): string => sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] });
 const pause = (ms: number): Promise<void> => new Promise((resolve) => void systemClock.setTimer(ms, resolve));
@@ -36,13 +44,19 @@ export async function startChaosProvider(random: Random): Promise<ChaosProvider>
   const bill = new Map<string, BillLine>();
   const doubles: string[] = [];
 
-  const refuse = (response: ServerResponse): void => {
-    response.writeHead(random.pick([429, 500, 503]), { 'content-type': 'application/json' });
+  const head = (response: ServerResponse, line: BillLine, status: number, type: string): void => {
+    line.isHeaded = !response.destroyed;
+    response.writeHead(status, { 'content-type': type });
+  };
+
+  const refuse = (response: ServerResponse, line: BillLine): void => {
+    head(response, line, random.pick([429, 500, 503]), 'application/json');
     response.end('{"error":{"message":"no"}}');
   };
 
   const stream = async (response: ServerResponse, line: BillLine, outputTokens: number, breaksAt: number, tells: boolean): Promise<void> => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    if (random.chance(THINKING_SHARE)) await pause(random.int(50, THINKING_MS_MAX));
+    head(response, line, 200, 'text/event-stream');
     const pauseMs = random.int(1, 60);
     while (line.generated < outputTokens) {
       if (response.destroyed) return;
@@ -69,7 +83,7 @@ export async function startChaosProvider(random: Random): Promise<ChaosProvider>
     line.generated = outputTokens;
     if (tells) line.told = { prompt: line.promptTokens, completion: outputTokens };
     const usage = tells ? { usage: { prompt_tokens: line.promptTokens, completion_tokens: outputTokens, total_tokens: line.promptTokens + outputTokens } } : {};
-    response.writeHead(200, { 'content-type': 'application/json' });
+    head(response, line, 200, 'application/json');
     response.end(JSON.stringify({ id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: 'word'.repeat(outputTokens) }, finish_reason: 'stop' }], ...usage }));
   };
 
@@ -77,10 +91,10 @@ export async function startChaosProvider(random: Random): Promise<ChaosProvider>
     const id = String(request.headers['x-request-id']);
     const { stream: isStream = false, max_tokens: asked = MODEL_OUTPUT_MAX, messages = [] } = await bodyOf(request);
     if (bill.has(id)) doubles.push(id);
-    const line: BillLine = { id, promptTokens: Math.max(1, Math.ceil((messages[0]?.content.length ?? 0) / random.int(2, 5))), generated: 0, told: undefined };
+    const line: BillLine = { id, promptTokens: Math.max(1, Math.ceil((messages[0]?.content.length ?? 0) / random.int(2, 5))), client: clientOf(messages[0]?.content ?? ''), isHeaded: false, generated: 0, told: undefined };
     bill.set(id, line);
     if (random.chance(0.04)) {
-      refuse(response);
+      refuse(response, line);
       return;
     }
     const outputTokens = Math.min(random.int(1, MODEL_OUTPUT_MAX), asked);

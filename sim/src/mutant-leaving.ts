@@ -1,0 +1,20 @@
+/** Broken variants of a worker whose client leaves before an answer has begun, for the mutation run. */
+import { Fault } from '@signalbox/kernel/fault';
+import type { Upstream } from '@signalbox/worker-kit/proof';
+
+/** Who hangs up by itself counts as one who was cut off. */
+export const takenForCancelled = (reason: Fault): Fault => (reason.code === 'client_left' ? new Fault('cancelled', 'left') : reason);
+
+/** Who is cut off counts as one who hangs up by itself. */
+export const takenForLeft = (reason: Fault): Fault => (reason.code === 'cancelled' ? new Fault('client_left', 'cut off') : reason);
+
+/** A request that waits for its connection counts as one that the provider has. */
+export function takenForSent(upstream: Upstream): Upstream {
+  return {
+    ...upstream,
+    post: (request, requestId, listener) => {
+      const call = upstream.post(request, requestId, listener);
+      return { pause: () => call.pause(), resume: () => call.resume(), release: () => call.release(), abort: () => call.abort(), isSent: () => true };
+    },
+  };
+}
