@@ -144,6 +144,7 @@ export class SimProvider {
     const line: BillLine = { id, provider: this.name, conduct: script.conduct, usage: script.usage, promptTokens, generated: 0, sentBytes: 0, cost, asked: ask.maxTokens, chunkTokens: script.chunkTokens, isTold: false, isCall: false, isWhole: false, isHeaded: false, endedAtMs: undefined };
     this.bill.set(id, line);
     call.line = line;
+    call.tell((listener) => listener.onSent?.());
     this.scheduler.at(1, () => this.arrive(line, script, ask, call));
   }
 

@@ -89,11 +89,14 @@ test('while most of its request still waits in the socket owes nothing', async (
   const through = createUpstream(origin);
   rig.use(systemClock, { adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: `${origin}/v1` }), upstream: through });
   const long = Buffer.from(JSON.stringify([{ role: 'user', content: 'x'.repeat(32 * 1_048_576) }]));
-  await leftWhen(requestOf({ fields: [{ name: 'messages', value: long }] }), () => sockets.length > 0);
-  expect(rig.ends).toMatchObject([{ costNanoUsd: 0n, flags: [] }]);
-  await through.close();
-  for (const socket of sockets) socket.destroy();
-  deaf.close();
+  try {
+    await leftWhen(requestOf({ fields: [{ name: 'messages', value: long }] }), () => sockets.length > 0);
+    expect(rig.ends).toMatchObject([{ costNanoUsd: 0n, flags: [] }]);
+  } finally {
+    await through.close();
+    for (const socket of sockets) socket.destroy();
+    deaf.close();
+  }
 });
 
 test('a status that refuses costs nothing, also while its words are still to come', async () => {
