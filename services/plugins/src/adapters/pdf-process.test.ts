@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { systemClock } from '@signalbox/runtime/clock';
 import { createFakeClock } from '@signalbox/testkit/clock';
+import { existsSync } from 'node:fs';
 import { makeBomb, makeEncryptedPdf, makePdf } from '../testing/pdf.js';
 import { createPdfProcess } from './pdf-process.js';
 
@@ -31,14 +32,28 @@ describe('a PDF', () => {
     expect(await small(bomb, { accountId: 'a', maxPages: 10, signal })).toEqual({ problem: 'memory' });
   }, 120_000);
 
-  test('that takes too long is ended at its time, and its place is free for the next', async () => {
+  test.each([
+    ['timeout', 'has computed for all of it', 4_600],
+    ['timeout', 'has computed for who knows how long', undefined],
+    ['unavailable', 'had the processor for a part of it alone: the machine was busy', 4_000],
+  ])('that takes too long is ended at its time, and its place is free for the next; it is told as %s when it %s', async (problem, _why, used) => {
     const clock = createFakeClock();
-    const slow = createPdfProcess({ clock, timeoutMs: 5_000, memoryMib: 512, processesMax: 1 });
+    const slow = createPdfProcess({ clock, timeoutMs: 5_000, memoryMib: 512, processesMax: 1, processorMs: () => Promise.resolve(used) });
     const first = slow(makePdf(['x']), { accountId: 'a', maxPages: 1, signal });
     await Promise.resolve();
     clock.advance(5_000);
-    expect(await first).toEqual({ problem: 'timeout' });
+    expect(await first).toEqual({ problem });
     expect(await slow(makePdf(['again']), { accountId: 'a', maxPages: 1, signal })).toMatchObject({ pages: [{ text: 'again' }] });
+  }, 120_000);
+
+  test('is not called slow for what it did not compute', async () => {
+    // Just started, its process has used nothing yet to speak of.
+    const clock = createFakeClock();
+    const busy = createPdfProcess({ clock, timeoutMs: 600_000, memoryMib: 512, processesMax: 1 });
+    const first = busy(makePdf(['x']), { accountId: 'a', maxPages: 1, signal });
+    await Promise.resolve();
+    clock.advance(600_000);
+    expect(await first).toEqual({ problem: existsSync('/proc/self/stat') ? 'unavailable' : 'timeout' });
   }, 120_000);
 
   test('whose caller leaves while it waits is not read', async () => {

@@ -16,6 +16,10 @@ const ANSWER_BYTES_MAX = 16 * MEBIBYTE;
 /** Behind the gateway's own work. */
 const NICENESS = 10;
 const BYTES_PER_PAGE = 4_096;
+/** The unit of processor time in `/proc`, whatever the kernel's own. */
+const MS_PER_TICK = 10;
+/** Of the time that a file may take, what its process must have computed for to be called slow: with less, the machine had no time for it. */
+const SLOW_SHARE = 0.9;
 /** Files of one account that may wait for a process. */
 const WAITING_OF_AN_ACCOUNT_MAX = 20;
 
@@ -25,6 +29,8 @@ export interface PdfProcessOptions {
   readonly timeoutMs: number;
   readonly memoryMib: number;
   readonly processesMax: number;
+  /** Processor time that a process has used so far, in milliseconds; undefined where the system does not say. */
+  readonly processorMs?: (pid: number) => Promise<number | undefined>;
 }
 
 type Answer = PdfText | { readonly problem: PdfProblem };
@@ -38,6 +44,19 @@ async function residentBytes(pid: number): Promise<number | undefined> {
   }
 }
 
+/** As `PdfProcessOptions.processorMs`, of all its threads. */
+async function processorMsOf(pid: number): Promise<number | undefined> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    // The name, in brackets, may hold anything.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const ticks = Number(fields[11]) + Number(fields[12]);
+    return Number.isFinite(ticks) ? ticks * MS_PER_TICK : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function answerOf(text: string): Answer | undefined {
   try {
     return JSON.parse(text) as Answer;
@@ -46,7 +65,7 @@ function answerOf(text: string): Answer | undefined {
   }
 }
 
-export function createPdfProcess({ clock, timeoutMs, memoryMib, processesMax }: PdfProcessOptions): ReadPdf {
+export function createPdfProcess({ clock, timeoutMs, memoryMib, processesMax, processorMs = processorMsOf }: PdfProcessOptions): ReadPdf {
   const { enter, leave } = createFairLine({ placesMax: processesMax, waitingOfAccountMax: WAITING_OF_AN_ACCOUNT_MAX });
 
   const run = (bytes: Buffer, maxPages: number, signal: AbortSignal): Promise<Answer> =>
@@ -65,7 +84,11 @@ export function createPdfProcess({ clock, timeoutMs, memoryMib, processesMax }: 
         child.kill('SIGKILL');
         resolve(answer);
       };
-      const late = clock.setTimer(timeoutMs, () => end({ problem: 'timeout' }), { unref: true });
+      const onLate = (): void => {
+        // A file is slow by what it made us compute; one that never got that far met a busy machine, which is no fault of its sender's.
+        void processorMs(child.pid ?? 0).then((used) => end({ problem: used === undefined || used >= SLOW_SHARE * timeoutMs ? 'timeout' : 'unavailable' }));
+      };
+      const late = clock.setTimer(timeoutMs, onLate, { unref: true });
       const onAbort = (): void => end({ problem: 'unavailable' });
       signal.addEventListener('abort', onAbort, { once: true });
       const look = (): void => {
