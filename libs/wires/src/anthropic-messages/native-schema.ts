@@ -11,6 +11,8 @@ const BOUNDS = new Set([
 /** Say nothing about values. */
 const NAMES = new Set(['$schema', '$id']);
 const DEPTH_MAX = 32;
+/** Definitions that lead to one another; a longer way is taken for one without end. */
+const REFERENCES_MAX = 256;
 
 /** Thrown inside this module only. */
 class Inexpressible extends Error {}
@@ -64,17 +66,17 @@ function isRecursive(schema: JsonObject): boolean {
     if (isObject(defined)) for (const [name, value] of Object.entries(defined)) definitions.set(`#/${holder}/${name}`, JSON.stringify(value));
   }
   const state = new Map<string, 'open' | 'done'>();
-  const leadsBack = (text: string): boolean =>
+  const leadsBack = (text: string, way: number): boolean =>
     [...text.matchAll(/"\$ref":"([^"]*)"/g)].some(([, ref = '']) => {
       const definition = definitions.get(ref);
-      if (definition === undefined || state.get(ref) === 'open') return true;
+      if (definition === undefined || state.get(ref) === 'open' || way >= REFERENCES_MAX) return true;
       if (state.get(ref) === 'done') return false;
       state.set(ref, 'open');
-      const isBack = leadsBack(definition);
+      const isBack = leadsBack(definition, way + 1);
       state.set(ref, 'done');
       return isBack;
     });
-  return leadsBack(JSON.stringify(schema));
+  return leadsBack(JSON.stringify(schema), 0);
 }
 
 /** undefined when it cannot be said there without changing what the answer may be. */

@@ -311,6 +311,11 @@ describe('JSON', () => {
     const $defs = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`d${String(at)}`, { anyOf: [{ $ref: `#/$defs/d${String(at + 1)}` }, { $ref: `#/$defs/d${String(at + 1)}` }] }]));
     expect(nativeSchema({ $defs: { ...$defs, d60: { type: 'string' } }, $ref: '#/$defs/d0' })).toBeDefined();
   });
+
+  test('definitions that lead to one another for ever so long cannot be said, and end nothing', () => {
+    const $defs = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`d${String(at)}`, { $ref: `#/$defs/d${String(at + 1)}` }]));
+    expect(nativeSchema({ $defs: { ...$defs, d20000: { type: 'string' } }, $ref: '#/$defs/d0' })).toBeUndefined();
+  });
 });
 
 describe('thinking', () => {

@@ -250,6 +250,8 @@ describe('schema', () => {
     ['lists without items', { type: 'array' }],
     ['patterns of names', { type: 'object', properties: { a: { type: 'string' } }, patternProperties: {} }],
     ['definitions that each refer to two others, thirty deep', { $ref: '#/$defs/d0', $defs: Object.fromEntries(Array.from({ length: 31 }, (_, i) => [`d${String(i)}`, i === 30 ? { type: 'string' } : { type: 'object', properties: { a: { $ref: `#/$defs/d${String(i + 1)}` }, b: { $ref: `#/$defs/d${String(i + 1)}` } } }])) }],
+    ['a long list that hundreds refer to', { type: 'object', properties: Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`p${String(i)}`, { $ref: '#/$defs/long' }])), $defs: { long: { type: 'string', enum: Array.from({ length: 500 }, (_, i) => `v${String(i)}`) } } }],
+    ['long words about hundreds of members', { description: 'd'.repeat(1_000), anyOf: Array.from({ length: 500 }, () => ({ type: 'string' })) }],
     ['a reference that leads nowhere', { $ref: '#/$defs/None' }],
     ['a prototype\'s name as a reference', { $ref: '#/constructor' }],
   ])('%s cannot be said', (_what, schema) => {

@@ -12,12 +12,21 @@ const BESIDE_UNIONS: ReadonlySet<string> = new Set(['title', 'description', 'nul
 const REFERENCES_MAX = 32;
 /** Schemas in one another, each as often as it is referred to: a few definitions that refer to two others each come to billions. */
 const SCHEMAS_MAX = 10_000;
+/** Characters that may be said more than once, of a definition as often as it is referred to and of a union to each of its members: one long list that thousands refer to would come to gigabytes. */
+const REPEATED_CHARS_MAX = 262_144;
+
+/** Of the whole: what may still be converted. */
+interface Budget {
+  schemas: number;
+  repeatedChars: number;
+  /** Characters of the definitions that were referred to so far. */
+  readonly sizes: Map<JsonObject, number>;
+}
 
 interface Place {
   readonly root: JsonObject;
   readonly references: number;
-  /** Of the whole: how many more schemas may be converted. */
-  readonly budget: { schemas: number };
+  readonly budget: Budget;
 }
 
 function resolveReference(reference: unknown, root: JsonObject): JsonObject | undefined {
@@ -28,6 +37,18 @@ function resolveReference(reference: unknown, root: JsonObject): JsonObject | un
     at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
   }
   return isObject(at) ? at : undefined;
+}
+
+/** False when there is no room for so many characters more. */
+function mayRepeat(chars: number, budget: Budget): boolean {
+  budget.repeatedChars -= chars;
+  return budget.repeatedChars >= 0;
+}
+
+function sizeOf(definition: JsonObject, { sizes }: Budget): number {
+  let size = sizes.get(definition);
+  if (size === undefined) sizes.set(definition, (size = JSON.stringify(definition).length));
+  return size;
 }
 
 /** `type`, with null apart; undefined when several other types are allowed. */
@@ -83,7 +104,7 @@ function convert(schema: unknown, place: Place): JsonObject | undefined {
   if (!isObject(schema) || place.budget.schemas < 0) return undefined;
   if (schema['$ref'] !== undefined) {
     const target = place.references < REFERENCES_MAX ? resolveReference(schema['$ref'], place.root) : undefined;
-    if (target === undefined) return undefined;
+    if (target === undefined || !mayRepeat(sizeOf(target, place.budget), place.budget)) return undefined;
     const { $ref: _reference, ...siblings } = schema;
     return convert({ ...target, ...siblings }, { ...place, references: place.references + 1 });
   }
@@ -120,7 +141,7 @@ function convert(schema: unknown, place: Place): JsonObject | undefined {
   if (union !== undefined) {
     const { type, ...about } = out;
     const isSaidOfEach = union.members.every((member) => type === undefined || member['type'] === type) && Object.keys(about).every((name) => BESIDE_UNIONS.has(name));
-    return isSaidOfEach ? unionOf(union.members, about) : undefined;
+    return isSaidOfEach && mayRepeat((union.members.length - 1) * JSON.stringify(about).length, place.budget) ? unionOf(union.members, about) : undefined;
   }
   // Google refuses objects without properties and lists without items.
   if (out['type'] === 'OBJECT' && Object.keys(isObject(out['properties']) ? out['properties'] : {}).length === 0) return undefined;
@@ -130,5 +151,5 @@ function convert(schema: unknown, place: Place): JsonObject | undefined {
 
 /** undefined when the subset cannot say the same. */
 export function toOpenApiSchema(schema: JsonObject): JsonObject | undefined {
-  return convert(schema, { root: schema, references: 0, budget: { schemas: SCHEMAS_MAX } });
+  return convert(schema, { root: schema, references: 0, budget: { schemas: SCHEMAS_MAX, repeatedChars: REPEATED_CHARS_MAX, sizes: new Map() } });
 }
