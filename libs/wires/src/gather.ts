@@ -43,6 +43,12 @@ function joinedAudio(before: unknown, delta: JsonObject): JsonObject {
   return audio;
 }
 
+/** To the list itself: a copy for each chunk would cost the square of their number. */
+function addItems(message: Record<string, unknown>, name: string, items: readonly unknown[]): void {
+  const list = (message[name] ??= []) as unknown[];
+  for (const item of items) list.push(item);
+}
+
 function addDelta(choice: GatheredChoice, delta: JsonObject): void {
   const { message } = choice;
   for (const [name, value] of Object.entries(delta)) {
@@ -50,7 +56,7 @@ function addDelta(choice: GatheredChoice, delta: JsonObject): void {
     if (name === 'tool_calls') {
       if (Array.isArray(value)) for (const call of value as readonly unknown[]) addCall(choice, call);
     } else if (JOINED_TEXTS.some((text) => text === name)) message[name] = textOf(message[name]) + textOf(value);
-    else if (JOINED_LISTS.some((list) => list === name) && Array.isArray(value)) message[name] = [...((message[name] as readonly unknown[] | undefined) ?? []), ...(value as readonly unknown[])];
+    else if (JOINED_LISTS.some((list) => list === name) && Array.isArray(value)) addItems(message, name, value);
     else if (name === 'function_call' && isObject(value)) {
       const before = isObject(message[name]) ? message[name] : {};
       message[name] = { name: textOf(before['name']) + textOf(value['name']), arguments: textOf(before['arguments']) + textOf(value['arguments']) };
@@ -63,7 +69,7 @@ function addLogprobs(choice: GatheredChoice, logprobs: unknown): void {
   if (!isObject(logprobs)) return;
   const known = (choice.logprobs ??= {});
   for (const [name, items] of Object.entries(logprobs)) {
-    if (Array.isArray(items)) (known[name] ??= []).push(...(items as readonly unknown[]));
+    if (Array.isArray(items)) addItems(known, name, items);
     else if (items === null) known[name] ??= null;
   }
 }

@@ -13,11 +13,11 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 
 /** The details with each thought whole; what is no object is left out. */
 export function joinReasoningDetails(pieces: readonly unknown[]): readonly JsonObject[] {
-  const whole: JsonObject[] = [];
+  const whole: Record<string, unknown>[] = [];
   for (const piece of pieces.filter(isObject)) {
     const before = whole.at(-1);
-    if (before === undefined || !goesOn(before, piece)) whole.push(piece);
-    else whole[whole.length - 1] = { ...before, ...piece, text: textOf(before['text']) + textOf(piece['text']) };
+    if (before === undefined || !goesOn(before, piece)) whole.push({ ...piece });
+    else Object.assign(before, piece, { text: textOf(before['text']) + textOf(piece['text']) });
   }
   return whole;
 }

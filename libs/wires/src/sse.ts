@@ -12,6 +12,7 @@ const COLON = 58;
 const SPACE = 32;
 const OPEN_ARRAY = 91;
 const OPEN_OBJECT = 123;
+const NEW_LINE = Buffer.from('\n');
 
 /** An event's data: `bytes` from `from` up to `to`, which stay as they are. */
 export type OnData = (bytes: Buffer, from: number, to: number) => void;
@@ -40,7 +41,9 @@ export function createSseParser(onData: OnData): SseParser {
   let data: Buffer | undefined;
   let dataFrom = 0;
   let dataTo = 0;
-  let dataLines = 0;
+  /** Lines of this event's data behind the first, each after its LF. */
+  let moreData: Buffer[] = [];
+  let dataBytes = 0;
   let atStart = true;
   /** undefined while only blanks came. */
   let isJson: boolean | undefined;
@@ -48,8 +51,15 @@ export function createSseParser(onData: OnData): SseParser {
   const dispatch = (): void => {
     if (data === undefined) return;
     const bytes = data;
+    const more = moreData;
     data = undefined;
-    onData(bytes, dataFrom, dataTo);
+    if (more.length === 0) {
+      onData(bytes, dataFrom, dataTo);
+      return;
+    }
+    moreData = [];
+    const whole = Buffer.concat([bytes.subarray(dataFrom, dataTo), ...more]);
+    onData(whole, 0, whole.length);
   };
 
   const line = (bytes: Buffer, from: number, end: number): boolean => {
@@ -70,15 +80,14 @@ export function createSseParser(onData: OnData): SseParser {
       data = bytes;
       dataFrom = at;
       dataTo = to;
-      dataLines = 1;
+      dataBytes = to - at;
     } else {
-      dataLines += 1;
-      if (dataLines > DATA_LINES_MAX) return false;
-      data = Buffer.concat([data.subarray(dataFrom, dataTo), Buffer.from('\n'), bytes.subarray(at, to)]);
-      dataFrom = 0;
-      dataTo = data.length;
+      // Joined when the event is whole: with each line anew, an event of many would cost the square of its length.
+      moreData.push(NEW_LINE, bytes.subarray(at, to));
+      if (moreData.length >= 2 * DATA_LINES_MAX) return false;
+      dataBytes += 1 + to - at;
     }
-    return dataTo - dataFrom <= SSE_EVENT_BYTES_MAX;
+    return dataBytes <= SSE_EVENT_BYTES_MAX;
   };
 
   const keep = (rest: Buffer): boolean => {

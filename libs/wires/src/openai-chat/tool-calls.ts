@@ -1,5 +1,6 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
 import { CALLS_MAX, Garbage, isObject, type JsonObject } from '../canonical.js';
+import { JsonProgress } from './json-progress.js';
 import { argumentsText } from './message.js';
 
 interface OpenCall {
@@ -11,6 +12,7 @@ interface OpenCall {
   name: string;
   /** All that came so far. */
   arguments: string;
+  readonly progress: JsonProgress;
   extra: unknown;
 }
 
@@ -43,15 +45,6 @@ function pieceOf(raw: JsonObject): Piece {
   };
 }
 
-function isWhole(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** `seed` makes ids for calls that came without one. */
 export function createToolCallNumbering(seed: string): ToolCallNumbering {
   const calls: OpenCall[] = [];
@@ -68,7 +61,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
     }
     const last = calls.findLast((call) => upstreamIndex === undefined || call.upstreamIndex === upstreamIndex);
     if (last === undefined || name === '' || last.name === '' || last.arguments === '') return last;
-    return name === last.name && upstreamIndex !== undefined && !isWhole(last.arguments) ? last : undefined;
+    return name === last.name && upstreamIndex !== undefined && !last.progress.isWhole(last.arguments) ? last : undefined;
   };
 
   const tell = (call: OpenCall): object => {
@@ -84,11 +77,13 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
     const open = find(piece);
     if (open === undefined) {
       if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
-      const call: OpenCall = { ...piece, index: -1 };
+      const call: OpenCall = { ...piece, index: -1, progress: new JsonProgress() };
+      call.progress.push(piece.arguments);
       calls.push(call);
       return call.name === '' ? [] : [tell(call)];
     }
     open.arguments += piece.arguments;
+    open.progress.push(piece.arguments);
     if (open.index === -1) {
       open.name = piece.name;
       open.extra ??= piece.extra;
