@@ -1,5 +1,6 @@
 /** A client's JSON: one pass for bounds, duplicate keys and where each top-level value lies, and only then the parser. */
 import { isAscii, isUtf8 } from 'node:buffer';
+import { secretHash } from './secret-hash.js';
 
 /** Nesting allowed, the outermost object counted; at most 32, a bit a level. Deeper input could overflow recursive code behind us. */
 export const JSON_DEPTH_MAX = 32;
@@ -7,7 +8,7 @@ export const JSON_DEPTH_MAX = 32;
 export const JSON_NODES_MAX = 100_000;
 /** Bytes of a string that are looked at one by one before the native search takes over. */
 const PLAIN_BYTES = 32;
-/** From this many keys on, an object's keys are kept in a set, so that a wide object costs no quadratic time. */
+/** An object with more keys finds them by a hash: compared one by one they would cost the square of their number. */
 const LINEAR_KEYS_MAX = 16;
 
 export interface ByteRange {
@@ -150,13 +151,6 @@ function keyText(body: Buffer, start: number, end: number): string {
   return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw;
 }
 
-/** True for `__proto__`; only a key that starts like it or with an escape is looked at closely. */
-function isForbidden(body: Buffer, start: number, end: number): boolean {
-  if (end - start < 9) return false;
-  const first = at(body, start);
-  return (first === 0x5f || first === BACKSLASH) && keyText(body, start, end) === '__proto__';
-}
-
 /** FNV-1a of the key's bytes; keys with escapes, which one text may spell in many ways, all hash to 0. */
 function keyHash(body: Buffer, start: number, end: number): number {
   let hash = 0x811c9dc5 | 0;
@@ -169,9 +163,13 @@ function keyHash(body: Buffer, start: number, end: number): number {
 }
 
 const NO_BODY = Buffer.alloc(0);
+const FORBIDDEN = '__proto__';
+const FORBIDDEN_HASH = keyHash(Buffer.from(FORBIDDEN), 0, FORBIDDEN.length);
 
 /** Entries that are kept from one body to the next. */
 const KEPT_KEYS = 1_024;
+
+type KeyVerdict = 'ok' | 'duplicate-key' | 'forbidden-key';
 
 /**
  * Keys of all open objects, innermost last: hashes and ranges, so that an ordinary key costs no string. What lies beyond
@@ -183,11 +181,11 @@ class KeyStack {
   private hashes: number[] = [];
   private starts: number[] = [];
   private ends: number[] = [];
-  /** Those that had to be compared; each is made once, however many keys are compared with it. */
+  /** Of keys with escapes, and of those that were compared with one; each is made once, however many keys are compared with it. */
   private texts: (string | undefined)[] = [];
   private depth = 0;
   private readonly bases: number[] = [];
-  private readonly sets: (Set<string> | undefined)[] = [];
+  private readonly wide: (WideObject | undefined)[] = [];
   /** Escaped keys in any open or closed object: from the first on, texts are compared. */
   private hasEscapes = false;
   private hasTexts = false;
@@ -209,47 +207,71 @@ class KeyStack {
 
   open(): void {
     this.bases[this.depth] = this.size;
-    this.sets[this.depth] = undefined;
+    this.wide[this.depth] = undefined;
     this.depth += 1;
   }
 
   close(): void {
     this.depth -= 1;
-    this.sets[this.depth] = undefined;
+    this.wide[this.depth] = undefined;
     this.size = this.bases[this.depth] ?? 0;
   }
 
-  /** False when the innermost object has the key already. */
-  add(start: number, end: number): boolean {
-    const hash = keyHash(this.body, start, end);
-    if (hash === 0) this.hasEscapes = true;
-    const object = this.depth - 1;
-    const base = this.bases[object] ?? 0;
-    const set = this.sets[object];
-    if (set !== undefined) {
-      const text = keyText(this.body, start, end);
-      if (set.has(text)) return false;
-      set.add(text);
-      return true;
-    }
-    const { size } = this;
+  /** Throws SyntaxError on a wrong escape. */
+  add(start: number, end: number): KeyVerdict {
+    const { body, size } = this;
+    const hash = keyHash(body, start, end);
     let text: string | undefined;
-    for (let i = base; i < size; i += 1) {
-      if (!this.hasEscapes && this.hashes[i] !== hash) continue;
-      text ??= keyText(this.body, start, end);
-      if (this.textAt(i) === text) return false;
-    }
-    this.hasTexts ||= text !== undefined;
+    if (hash === 0) {
+      this.hasEscapes = true;
+      this.hasTexts = true;
+      text = keyText(body, start, end);
+      if (text === FORBIDDEN) return 'forbidden-key';
+    } else if (hash === FORBIDDEN_HASH && end - start === FORBIDDEN.length && keyText(body, start, end) === FORBIDDEN) return 'forbidden-key';
     this.texts[size] = text;
-    this.hashes[size] = hash;
     this.starts[size] = start;
     this.ends[size] = end;
+    const object = this.depth - 1;
+    const base = this.bases[object] ?? 0;
+    const wide = this.wide[object];
+    if (wide === undefined) {
+      for (let i = base; i < size; i += 1) {
+        if (!this.hasEscapes && this.hashes[i] !== hash) continue;
+        if (this.isSame(i, size)) return 'duplicate-key';
+      }
+      this.hashes[size] = hash;
+      if (size + 1 - base > LINEAR_KEYS_MAX) this.widen(object, base);
+    } else if (!wide.add(size, this.secretHash(size))) return 'duplicate-key';
     this.size = size + 1;
-    if (size + 1 - base > LINEAR_KEYS_MAX) {
-      const texts = new Set<string>();
-      for (let i = base; i <= size; i += 1) texts.add(this.textAt(i));
-      this.sets[object] = texts;
+    return 'ok';
+  }
+
+  /** From here on the object's keys are found by their hash. */
+  private widen(object: number, base: number): void {
+    const wide = new WideObject((one, other) => this.isSame(one, other));
+    this.wide[object] = wide;
+    for (let i = base; i <= this.size; i += 1) wide.add(i, this.secretHash(i));
+  }
+
+  private secretHash(index: number): number {
+    const text = this.hasEscapes ? this.texts[index] : undefined;
+    if (text === undefined) return secretHash(this.body, this.starts[index] ?? 0, this.ends[index] ?? 0);
+    const bytes = Buffer.from(text);
+    return secretHash(bytes, 0, bytes.length);
+  }
+
+  /** Whether two keys are one. */
+  private isSame(one: number, other: number): boolean {
+    if (this.hasEscapes) {
+      this.hasTexts = true;
+      return this.textAt(one) === this.textAt(other);
     }
+    const { body } = this;
+    const start = this.starts[one] ?? 0;
+    const from = this.starts[other] ?? 0;
+    const length = (this.ends[one] ?? 0) - start;
+    if (length !== (this.ends[other] ?? 0) - from) return false;
+    for (let i = 0; i < length; i += 1) if (body[start + i] !== body[from + i]) return false;
     return true;
   }
 
@@ -258,8 +280,83 @@ class KeyStack {
   }
 }
 
+/** Keys of an object with many, by their secret hash: open addressing, at most half full. */
+class WideObject {
+  /** Places of keys in the stack, 0 = free, else one more. */
+  private places = new Int32Array(64);
+  private hashes = new Int32Array(64);
+  private count = 0;
+
+  constructor(private readonly isSame: (one: number, other: number) => boolean) {}
+
+  /** False when it has the key already. */
+  add(place: number, hash: number): boolean {
+    const mask = this.places.length - 1;
+    let slot = hash & mask;
+    for (let held = this.places[slot] ?? 0; held !== 0; held = this.places[slot] ?? 0) {
+      if (this.hashes[slot] === hash && this.isSame(held - 1, place)) return false;
+      slot = (slot + 1) & mask;
+    }
+    this.places[slot] = place + 1;
+    this.hashes[slot] = hash;
+    this.count += 1;
+    if (this.count * 2 > this.places.length) this.grow();
+    return true;
+  }
+
+  private grow(): void {
+    const { places, hashes } = this;
+    const mask = places.length * 4 - 1;
+    this.places = new Int32Array(places.length * 4);
+    this.hashes = new Int32Array(places.length * 4);
+    for (let i = 0; i < places.length; i += 1) {
+      const place = places[i] ?? 0;
+      if (place === 0) continue;
+      const hash = hashes[i] ?? 0;
+      let slot = hash & mask;
+      while (this.places[slot] !== 0) slot = (slot + 1) & mask;
+      this.places[slot] = place;
+      this.hashes[slot] = hash;
+    }
+  }
+}
+
 /** A scan runs to its end before the next one starts: one stack serves all. */
 const keys = new KeyStack();
+
+/** A body within the bounds, which may still be no JSON: what the strings hold is left to the parser. */
+export interface ScannedJson {
+  readonly kind: 'scanned';
+  readonly body: Buffer;
+  readonly encoding: 'latin1' | 'utf8';
+  readonly fields: ReadonlyMap<string, ByteRange>;
+}
+
+/** The first half of `parseJsonObject`. */
+export function scanJsonObject(body: Buffer): ScannedJson | InvalidJson {
+  const encoding = isAscii(body) ? 'latin1' : 'utf8';
+  if (encoding === 'utf8' && !isUtf8(body)) return { kind: 'invalid', reason: 'bad-utf8' };
+  keys.reset(body);
+  try {
+    const scan = scanObject(body);
+    return scan.kind === 'invalid' ? scan : { kind: 'scanned', body, encoding, fields: scan.fields };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
+    throw error;
+  } finally {
+    keys.reset(NO_BODY);
+  }
+}
+
+/** The second half: nothing of `body` may have changed in between. */
+export function parseScanned({ body, encoding, fields }: ScannedJson): JsonObjectRead {
+  try {
+    return { kind: 'ok', object: JSON.parse(body.toString(encoding)) as Readonly<Record<string, unknown>>, fields };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
+    throw error;
+  }
+}
 
 /**
  * Parses `body`, one JSON object in UTF-8, at most 32 deep and 100,000 values large, with no key twice in any object and
@@ -267,19 +364,8 @@ const keys = new KeyStack();
  * accepts within these bounds, which are checked before it runs. Never throws; does not recurse.
  */
 export function parseJsonObject(body: Buffer): JsonObjectRead {
-  const encoding = isAscii(body) ? 'latin1' : 'utf8';
-  if (encoding === 'utf8' && !isUtf8(body)) return { kind: 'invalid', reason: 'bad-utf8' };
-  keys.reset(body);
-  try {
-    const scan = scanObject(body);
-    if (scan.kind === 'invalid') return scan;
-    return { kind: 'ok', object: JSON.parse(body.toString(encoding)) as Readonly<Record<string, unknown>>, fields: scan.fields };
-  } catch (error) {
-    if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
-    throw error;
-  } finally {
-    keys.reset(NO_BODY);
-  }
+  const scanned = scanJsonObject(body);
+  return scanned.kind === 'invalid' ? scanned : parseScanned(scanned);
 }
 
 /** The bounds and the keys, and the grammar as far as they need it; throws SyntaxError on a key with a wrong escape. */
@@ -325,8 +411,8 @@ function scanObject(body: Buffer): JsonScan {
       const end = skipString(body, i);
       if (end === -1) return syntax;
       const keyStart = i + 1;
-      if (isForbidden(body, keyStart, end - 1)) return { kind: 'invalid', reason: 'forbidden-key' };
-      if (!keys.add(keyStart, end - 1)) return { kind: 'invalid', reason: 'duplicate-key' };
+      const verdict = keys.add(keyStart, end - 1);
+      if (verdict !== 'ok') return { kind: 'invalid', reason: verdict };
       i = skipSpace(body, end);
       if (at(body, i) !== COLON) return syntax;
       i = skipSpace(body, i + 1);

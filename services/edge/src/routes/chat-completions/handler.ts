@@ -3,6 +3,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
 import type { Tracer } from '@signalbox/runtime/span';
+import { together } from '@signalbox/runtime/turn';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
 import type { BodyPlace, BodyRoom } from '../../domain/body-room.js';
@@ -16,7 +17,7 @@ import type { Gate } from '../gate.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
 import type { AccessLog } from './access-log.js';
 import { HttpAnswer } from './answer.js';
-import { readChatRequest } from './schema.js';
+import { readChatRequest, readLargeChatRequest } from './schema.js';
 import { beginChatSpan, conductedAttributes, endChatSpan } from './trace.js';
 
 export interface ChatHandlerOptions {
@@ -40,6 +41,10 @@ export type ChatHandler = (request: IncomingMessage, response: ServerResponse) =
 /** What metrics and the access log call a request whose client hung up before any status left. */
 const CLIENT_LEFT = 499;
 const SESSION_ID_MAX = 256;
+/** A larger body is read in steps: other requests get their turn in between. */
+const LARGE_BODY_BYTES = 131_072;
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => together(resolve));
 
 /** A header that is empty says nothing. */
 function sessionOf(header: string | string[] | undefined): string | undefined {
@@ -79,7 +84,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         gate.fail(response, requestId, apiError('overloaded', { retryAfterMs: 1_000 }), caller);
         return;
       }
-      const parsed = readChatRequest(read.body, caller.variant);
+      const parsed = read.body.length > LARGE_BODY_BYTES ? await readLargeChatRequest(read.body, caller.variant, nextTurn) : readChatRequest(read.body, caller.variant);
       if (parsed.kind === 'invalid') {
         gate.fail(response, requestId, gate.noteInvalid(caller, parsed.error), caller);
         return;

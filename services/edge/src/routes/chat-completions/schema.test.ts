@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ChatRequest } from '../../domain/chat-request.js';
-import { readChatRequest } from './schema.js';
+import { readChatRequest, readLargeChatRequest } from './schema.js';
 
 const base = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
 const read = (over: object, variant: 'A' | 'B' = 'A') => readChatRequest(Buffer.from(JSON.stringify({ ...base, ...over })), variant);
@@ -124,4 +124,28 @@ describe('chat request', () => {
     for (const value of odd) expect(['ok', 'invalid']).toContain(read({ messages: [{ role: 'user', content: value }, { role: 'assistant', content: value, tool_calls: value }] }).kind);
     expect(readChatRequest(Buffer.from('{"model":"m","messages":[{"role":"user","content":"x"}],"temperature":1e999}'), 'A').kind).toBe('invalid');
   });
+});
+
+test.each<[object, string, string]>([
+  [{ logit_bias: { 5: 101 } }, 'invalid_value', 'logit_bias.5'], [{ logit_bias: { 5: '1' } }, 'invalid_type', 'logit_bias.5'], [{ metadata: { a: 'x', b: 1 } }, 'invalid_type', 'metadata.b'], [{ metadata: { a: null } }, 'invalid_type', 'metadata.a'],
+])('names the member that is wrong in %j', (over, code, param) => {
+  const result = read(over);
+  expect(result.kind === 'invalid' ? [result.error.code, result.error.param] : 'ok').toEqual([code, param]);
+});
+
+test('a large body is read like any other, with turns for others between scan, parser and checks', async () => {
+  const turns: string[] = [];
+  const readInSteps = async (text: string) => {
+    turns.length = 0;
+    const result = await readLargeChatRequest(Buffer.from(text), 'A', () => {
+      turns.push('turn');
+      return Promise.resolve();
+    });
+    expect(result).toEqual(readChatRequest(Buffer.from(text), 'A'));
+    return turns.length;
+  };
+  expect(await readInSteps(JSON.stringify({ ...base, metadata: { a: 'b' } }))).toBe(2);
+  expect(await readInSteps(JSON.stringify({ ...base, temperature: 3 }))).toBe(2);
+  expect(await readInSteps('{"model":"\n"}')).toBe(2);
+  expect(await readInSteps('{"a":1,"a":2}')).toBe(0);
 });

@@ -4,7 +4,7 @@ import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
-import { parseJsonObject, type ByteRange, type JsonScanReason } from '../../wire/json-scan.js';
+import { parseJsonObject, parseScanned, scanJsonObject, type ByteRange, type JsonObjectRead, type JsonScanReason } from '../../wire/json-scan.js';
 import { isAutoModelId } from '../../wire/models.js';
 import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
@@ -22,6 +22,7 @@ const SESSION_ID_MAX = 256;
 const BYTES_PER_TOKEN = 4;
 /** A photograph in full detail is 765 tokens with OpenAI, up to about 1,600 with Anthropic. */
 const TOKENS_PER_MEDIA_PART = 1_000;
+const BIAS_MAX = 100;
 const MAX_TOKENS_MAX = 4_294_967_295; // uint32 between the services.
 
 /** Fields that variant A alone has; `data_collection` and `zdr` are honoured in both. */
@@ -45,11 +46,11 @@ const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   stop: checkStop,
   n: (value, name) => void asInteger(value, name, 1, CHOICES_MAX),
   seed: (value, name) => void asInteger(value, name, -(2 ** 63), 2 ** 63),
-  logit_bias: (value, name) => Object.entries(asObject(value, name)).forEach(([token, bias]) => asNumber(bias, `${name}.${token}`, -100, 100)),
+  logit_bias: checkLogitBias,
   logprobs: aBoolean,
   top_logprobs: (value, name) => void asInteger(value, name, 0, 20),
   user: aString,
-  metadata: (value, name) => Object.entries(asObject(value, name)).forEach(([key, text]) => asString(text, `${name}.${key}`)),
+  metadata: checkMetadata,
   reasoning_effort: aString,
   service_tier: aString,
   verbosity: aString,
@@ -63,6 +64,20 @@ const FORWARDED = new Map<string, Check>(Object.entries<Check>({
 const OF_TOOLS = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
 /** What becomes prompt. */
 const OF_PROMPT = new Set(['messages', 'tools', 'response_format']);
+
+/** Either may have 100,000 members: their names are written only where one is wrong. */
+function checkLogitBias(value: unknown, name: string): void {
+  const biases = asObject(value, name);
+  for (const token of Object.keys(biases)) {
+    const bias = biases[token];
+    if (typeof bias !== 'number' || !(Math.abs(bias) <= BIAS_MAX)) asNumber(bias, `${name}.${token}`, -BIAS_MAX, BIAS_MAX);
+  }
+}
+
+function checkMetadata(value: unknown, name: string): void {
+  const metadata = asObject(value, name);
+  for (const key of Object.keys(metadata)) if (typeof metadata[key] !== 'string') throw wrongType(`${name}.${key}`, 'a string');
+}
 
 function checkStop(value: unknown, name: string): void {
   if (typeof value === 'string') return;
@@ -124,7 +139,20 @@ const SCAN_MESSAGES: Record<JsonScanReason, string> = {
 
 /** Never throws on any bytes. Parses the body once; what is forwarded are ranges of `body`, which must not change after. */
 export function readChatRequest(body: Buffer, variant: Variant): ChatRequestResult {
-  const json = parseJsonObject(body);
+  return requestOf(body, parseJsonObject(body), variant);
+}
+
+/** Likewise, with others' turns between the steps: of 100,000 values each takes tens of milliseconds. */
+export async function readLargeChatRequest(body: Buffer, variant: Variant, nextTurn: () => Promise<void>): Promise<ChatRequestResult> {
+  const scanned = scanJsonObject(body);
+  if (scanned.kind === 'invalid') return requestOf(body, scanned, variant);
+  await nextTurn();
+  const json = parseScanned(scanned);
+  await nextTurn();
+  return requestOf(body, json, variant);
+}
+
+function requestOf(body: Buffer, json: JsonObjectRead, variant: Variant): ChatRequestResult {
   if (json.kind === 'invalid') return { kind: 'invalid', error: apiError('bad_json', { message: SCAN_MESSAGES[json.reason] }) };
   try {
     return { kind: 'ok', request: read(body, json.object, json.fields, variant) };
