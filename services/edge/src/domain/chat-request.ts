@@ -18,6 +18,8 @@ export interface ChatRequest {
   readonly choices: number;
   /** Allow-listed fields that are present, as sent; never model, stream, stream_options, token limits or routing fields. */
   readonly fields: readonly ForwardedField[];
+  /** `tool_choice` and `parallel_tool_calls` of a request without tools: they go with those that its plugins offer, if any. */
+  readonly waitingToolFields?: readonly ForwardedField[];
   readonly needs: Needs;
   readonly messageCount: number;
   readonly imageCount: number;

@@ -13,7 +13,7 @@ import { createPluginAnswer } from './plugin-answer.js';
 import { ownCredentialsOf } from './own-credentials.js';
 import { isPluginId, PLUGINS } from './plugins.js';
 import type { PluginsPort } from './ports.js';
-import { clientToolNames, withTools } from './tool-request.js';
+import { clientToolNames, toolChoiceOf, withTools } from './tool-request.js';
 import type { ServerTools, Turn } from './turn.js';
 
 export interface PluginNeighbours {
@@ -64,7 +64,7 @@ export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): 
     answer.refuse(kind === 'unavailable' ? { kind: 'plugin-unavailable', plugin } : { kind: 'plugin-problem', problem: { kind: kind === 'conflict' ? 'conflict' : 'value', plugin, param, message } });
     return undefined;
   }
-  const clash = prepared.tools.length === 0 ? undefined : toolProblem(request, prepared.tools);
+  const clash = choiceProblem(request, prepared.tools) ?? (prepared.tools.length === 0 ? undefined : toolProblem(request, prepared.tools));
   if (clash !== undefined) {
     wastedRuns?.note(caller.account.id);
     answer.refuse({ kind: 'plugin-problem', problem: clash });
@@ -111,6 +111,14 @@ function toolProblem(request: ChatRequest, tools: readonly Tool__Output[]): Plug
   const own = clientToolNames(request);
   const at = own.findIndex((name) => tools.some((tool) => tool.name === name));
   return at === -1 ? undefined : { kind: 'value', plugin: '', param: `tools.[${at}].function.name`, message: `Invalid value for 'tools.[${at}].function.name': '${own[at] ?? ''}' is a tool of a plugin of this request.` };
+}
+
+/** A tool that must be called has to be offered by a plugin, where the client has none. */
+function choiceProblem(request: ChatRequest, tools: readonly Tool__Output[]): PluginProblem | undefined {
+  const choice = toolChoiceOf(request);
+  if (choice?.isForced !== true || tools.some(({ name }) => choice.name === '' || choice.name === name)) return undefined;
+  const expected = tools.length === 0 ? '`tools` beside it' : `the name of a tool that is offered: ${tools.map(({ name }) => name).join(', ')}`;
+  return { kind: 'value', plugin: '', param: 'tool_choice', message: `Invalid value for 'tool_choice': expected ${expected}.` };
 }
 
 /** Undefined when the service is away: then retrieval plugins have failed and the request goes on without them. */

@@ -31,8 +31,20 @@ export function clientToolNames(request: Pick<ChatRequest, 'fields'>): readonly 
 export function withTools(request: ChatRequest, definitions: readonly string[]): ChatRequest {
   const before = fieldOf(request, 'tools');
   const tools = appended(before, definitions);
-  const added = grown(request, withField(request.fields, 'tools', tools), tools.length - (before?.length ?? 0));
-  return { ...added, needs: { ...request.needs, tools: true } };
+  const { waitingToolFields = [], needs } = request;
+  const choice = toolChoiceOf(request);
+  const fields = [...withField(request.fields, 'tools', tools), ...waitingToolFields];
+  const added = grown(request, fields, tools.length - (before?.length ?? 0));
+  const params = [...(needs.params ?? []), ...waitingToolFields.map(({ name }) => name)];
+  return { ...added, waitingToolFields: [], needs: { ...needs, tools: true, params, forcedToolChoice: needs.forcedToolChoice === true || choice?.isForced === true, parallelToolCalls: params.includes('parallel_tool_calls') } };
+}
+
+/** The choice of a tool that waits for those of plugins; undefined = none does. */
+export function toolChoiceOf({ waitingToolFields = [] }: Pick<ChatRequest, 'waitingToolFields'>): { readonly isForced: boolean; /** Empty = any. */ readonly name: string } | undefined {
+  const field = fieldOf({ fields: waitingToolFields }, 'tool_choice');
+  if (field === undefined) return undefined;
+  const told = JSON.parse(field.toString('utf8')) as string | { readonly function: { readonly name: string } };
+  return typeof told === 'string' ? { isForced: told === 'required', name: '' } : { isForced: true, name: told.function.name };
 }
 
 /**

@@ -8,6 +8,7 @@ import { admissionOf, createFakeNeighbours, events, type PlayedCall } from '../t
 import { createRecordedAnswer } from '../testing/recorded-answer.js';
 import { conduct, type Neighbours } from './conduct.js';
 import type { ChatRequest } from './chat-request.js';
+import { withTools } from './tool-request.js';
 
 const CODE_EXEC: ManifestRecord = { id: 'code-exec', name: '', description: '', paid: false, kind: 'tool', fee_nano_usd: '0', zdr: true, data_collection_deny: true, options: {} };
 const MESSAGES = '[{"role":"user","content":"compute"}]';
@@ -132,6 +133,27 @@ describe('rounds', () => {
     expect([sent(1, 'tool_choice'), sent(2, 'tool_choice')]).toEqual([undefined, 'none']);
     expect(JSON.parse(answer.raw.join(''))).toMatchObject([{ message: { content: '' }, finish_reason: 'stop' }]);
     expect(answer.raw.join('')).not.toContain('code_exec');
+  });
+
+  test.each([
+    ['any tool', '"required"', 'required', true],
+    ['the tool by name', '{"type":"function","function":{"name":"code_exec"}}', { type: 'function', function: { name: 'code_exec' } }, true],
+    ['none', '"none"', 'none', false],
+  ])('a client without tools of its own may want %s of ours called; it is wanted in the first round alone', async (_what, choice, sentChoice, isForced) => {
+    const waitingToolFields = [{ name: 'tool_choice', value: Buffer.from(choice) }, { name: 'parallel_tool_calls', value: Buffer.from('false') }];
+    const { sent, turn, run } = story({ request: { waitingToolFields }, rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
+    expect((await run()).result).toBe('answered');
+    expect([sent(0, 'tool_choice'), sent(1, 'tool_choice')]).toEqual([sentChoice, undefined]);
+    expect([sent(0, 'parallel_tool_calls'), sent(1, 'parallel_tool_calls')]).toEqual([false, false]);
+    expect(withTools(turn.request, [TOOL]).needs).toMatchObject({ tools: true, forcedToolChoice: isForced, parallelToolCalls: true, params: ['tool_choice', 'parallel_tool_calls'] });
+  });
+
+  test('a tool that must be called and that no plugin offers is refused by name', async () => {
+    const waitingToolFields = [{ name: 'tool_choice', value: Buffer.from('{"type":"function","function":{"name":"get_weather"}}') }];
+    const { fake, answer, run } = story({ request: { waitingToolFields }, rounds: [(call) => call.play(...saying())] });
+    expect((await run()).result).toBe('refused');
+    expect(answer.refusal).toMatchObject({ kind: 'plugin-problem', problem: { kind: 'value', param: 'tool_choice', message: expect.stringMatching(/code_exec/) } });
+    expect(fake.calls).toEqual([]);
   });
 
   test("calls of the client's own tools are handed to it untouched, ours beside them are not run", async () => {

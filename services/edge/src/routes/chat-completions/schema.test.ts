@@ -149,3 +149,12 @@ test('a large body is read like any other, with turns for others between scan, p
   expect(await readInSteps('{"model":"\n"}')).toBe(2);
   expect(await readInSteps('{"a":1,"a":2}')).toBe(0);
 });
+
+test('a choice of tool without tools waits for those of plugins, and is nothing without either', () => {
+  const named = { type: 'function', function: { name: 'code_exec' } };
+  const request = requestOf({ plugins: ['code-exec'], tool_choice: named, parallel_tool_calls: false });
+  expect(request.waitingToolFields?.map(({ name, value }) => [name, JSON.parse(value.toString('utf8'))])).toEqual([['tool_choice', named], ['parallel_tool_calls', false]]);
+  expect([request.fields.map(({ name }) => name), request.needs.forcedToolChoice, request.needs.params]).toEqual([['messages'], false, []]);
+  expect(requestOf({ tool_choice: 'none' }).waitingToolFields).toBeUndefined();
+  expect(requestOf({ plugins: ['code-exec'], tools: [tool], tool_choice: 'required' })).toMatchObject({ needs: { forcedToolChoice: true } });
+});

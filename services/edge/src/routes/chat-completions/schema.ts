@@ -168,16 +168,17 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   const messages = checkMessages(own(ours, 'messages'));
   const tools = own(ours, 'tools');
   const hasTools = Array.isArray(tools) && tools.length > 0;
-  const { fields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools, messages.hasUnsendable ? sendableMessages(own(ours, 'messages')) : undefined);
+  const { fields, waitingToolFields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools, messages.hasUnsendable ? sendableMessages(own(ours, 'messages')) : undefined);
   const { stream, includeUsage } = readStream(ours);
   const maxTokens = readMaxTokens(ours);
   if (maxTokens !== undefined) params.push('max_tokens');
   const toolChoice = own(ours, 'tool_choice');
   const isForced = toolChoice === 'required' || isObject(toolChoice);
-  if (isForced && !hasTools) throw wrongValue('tool_choice', '`tools` beside it');
   const choices = own(ours, 'n');
   const quantization = readQuantization(ours);
   const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
+  // A plugin may offer the tool that is to be called.
+  if (isForced && !hasTools && plugins.ids.length === 0) throw wrongValue('tool_choice', '`tools` beside it');
   const { dataCollection, zdr } = readPrivacy(object);
   const models = own(ours, 'models');
   const sessionId = own(ours, 'session_id');
@@ -191,9 +192,10 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     maxTokens,
     choices: typeof choices === 'number' ? choices : 1,
     fields,
+    ...(waitingToolFields.length > 0 && plugins.ids.length > 0 ? { waitingToolFields } : {}),
     needs: {
       tools: hasTools,
-      forcedToolChoice: isForced,
+      forcedToolChoice: isForced && hasTools,
       parallelToolCalls: params.includes('parallel_tool_calls'),
       responseFormat: responseFormatOf(own(ours, 'response_format')),
       vision: messages.vision,
@@ -239,6 +241,8 @@ function choosesModel(model: string, models: unknown): boolean {
 
 interface Split {
   readonly fields: readonly ForwardedField[];
+  /** Of a request without tools. */
+  readonly waitingToolFields: readonly ForwardedField[];
   /** Names of the forwarded fields beside `messages`. */
   readonly params: string[];
   /** Bytes of the fields that become prompt. */
@@ -249,6 +253,7 @@ interface Split {
 /** Checks the forwarded fields and cuts them out of the body; names what is not known. `messages`, when given, stand in the place of those. */
 function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>, hasTools: boolean, messages: Buffer | undefined): Split {
   const fields: ForwardedField[] = [];
+  const waitingToolFields: ForwardedField[] = [];
   const params: string[] = [];
   const ignoredParams: string[] = [];
   let promptBytes = 0;
@@ -261,13 +266,16 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     const value = own(object, name);
     if (isAbsent(value)) continue;
     check(value, name);
-    if (!hasTools && OF_TOOLS.has(name)) continue;
+    if (!hasTools && OF_TOOLS.has(name)) {
+      if (name !== 'tools') waitingToolFields.push({ name, value: body.subarray(start, end) });
+      continue;
+    }
     const sent = name === 'messages' && messages !== undefined ? messages : body.subarray(start, end);
     fields.push({ name, value: sent });
     if (name !== 'messages') params.push(name);
     if (OF_PROMPT.has(name)) promptBytes += sent.length;
   }
-  return { fields, params, promptBytes, ignoredParams };
+  return { fields, waitingToolFields, params, promptBytes, ignoredParams };
 }
 
 function responseFormatOf(value: unknown): string {
