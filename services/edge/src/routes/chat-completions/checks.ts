@@ -35,6 +35,12 @@ export function isAbsent(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }
 
+/** The value without members that are null, its own and those of objects so many levels down; lists stay as they are. */
+export function withoutNulls(value: unknown, levels: number): unknown {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null).map(([name, member]) => [name, levels > 0 ? withoutNulls(member, levels - 1) : member]));
+}
+
 /** The own property, or undefined: never one of Object.prototype. */
 export function own(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;

@@ -1,5 +1,5 @@
 /** Checks of `messages` (contract, section 3). */
-import { asArray, asObject, asOneOf, asString, isAbsent, isObject, missing, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
+import { asArray, asObject, asOneOf, asString, isAbsent, isObject, missing, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 
 export interface MessageFacts {
   readonly count: number;
@@ -22,6 +22,8 @@ export interface MessageFacts {
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 type Role = (typeof ROLES)[number];
+/** Of a message: null is taken for absent. */
+const OPTIONAL = ['name', 'tool_calls', 'refusal', 'function_call', 'audio'] as const;
 const OPENING_MAX = 1_024;
 /** Characters of a text that count to the opening, from either end: programs often begin or end all their prompts alike. */
 const OPENING_END = 128;
@@ -64,7 +66,7 @@ function plainRole(item: unknown): Role | undefined {
   if (!isObject(item) || typeof own(item, 'content') !== 'string' || Object.hasOwn(item, 'name')) return undefined;
   const role = own(item, 'role');
   if (role === 'user' || role === 'system' || role === 'developer') return role;
-  return role === 'assistant' && !Object.hasOwn(item, 'tool_calls') && !Object.hasOwn(item, 'function_call') && !Object.hasOwn(item, 'refusal') && !Object.hasOwn(item, 'images') ? role : undefined;
+  return role === 'assistant' && !Object.hasOwn(item, 'tool_calls') && !Object.hasOwn(item, 'function_call') && !Object.hasOwn(item, 'refusal') && !Object.hasOwn(item, 'images') && !Object.hasOwn(item, 'audio') ? role : undefined;
 }
 
 /**
@@ -78,8 +80,14 @@ export function sendableMessages(messages: unknown): Buffer {
 
 function sendable(message: JsonObject): JsonObject {
   const isAssistant = own(message, 'role') === 'assistant';
-  const kept = Object.entries(message).filter(([name, value]) => (name === 'content' || value !== null) && !(isAssistant && name === 'images' && Array.isArray(value)));
-  return Object.fromEntries(kept);
+  const kept: Record<string, unknown> = {};
+  for (const name of Object.keys(message)) {
+    const value = message[name];
+    if ((name !== 'content' && value === null) || (isAssistant && name === 'images' && Array.isArray(value))) continue;
+    // Parts and calls: what they hold lies one level further down.
+    kept[name] = (name === 'content' || name === 'tool_calls') && Array.isArray(value) ? (value as readonly unknown[]).map((item) => withoutNulls(item, 1)) : value;
+  }
+  return kept;
 }
 
 function openingText(content: unknown): string {
@@ -102,7 +110,7 @@ function checkMessage(item: unknown, param: string, found: Findings): Role {
   const message = asObject(item, param);
   const role = asOneOf(required(own(message, 'role'), `${param}.role`), `${param}.role`, ROLES);
   checkOptionalString(message, 'name', param);
-  if (own(message, 'name') === null || own(message, 'tool_calls') === null) found.hasUnsendable = true;
+  if (OPTIONAL.some((optional) => own(message, optional) === null)) found.hasUnsendable = true;
   checkContent(message, role, param, found);
   return role;
 }
@@ -176,6 +184,7 @@ function checkImage(image: JsonObject, param: string, found: Findings): void {
   const isData = scheme.startsWith('data:');
   if (!isData && (scheme !== 'https://' || url.length <= 8)) throw wrongValue(at, 'an https or data URL');
   const detail = own(image, 'detail');
+  if (detail === null) found.hasUnsendable = true;
   if (!isAbsent(detail)) asOneOf(detail, `${param}.detail`, ['auto', 'low', 'high']);
   found.vision = true;
   found.imageCount += 1;
@@ -192,7 +201,10 @@ function checkAudio(audio: JsonObject, param: string, found: Findings): void {
 }
 
 function checkFile(file: JsonObject, param: string, found: Findings): void {
-  for (const name of ['filename', 'file_data', 'file_id']) checkOptionalString(file, name, param);
+  for (const name of ['filename', 'file_data', 'file_id']) {
+    checkOptionalString(file, name, param);
+    if (own(file, name) === null) found.hasUnsendable = true;
+  }
   if (isAbsent(own(file, 'file_data')) && isAbsent(own(file, 'file_id'))) throw missing(`${param}.file_data`);
   const data = own(file, 'file_data');
   if (typeof data === 'string') found.inlineMediaChars += data.length;

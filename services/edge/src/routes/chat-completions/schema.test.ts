@@ -158,3 +158,16 @@ test('a choice of tool without tools waits for those of plugins, and is nothing 
   expect(requestOf({ tool_choice: 'none' }).waitingToolFields).toBeUndefined();
   expect(requestOf({ plugins: ['code-exec'], tools: [tool], tool_choice: 'required' })).toMatchObject({ needs: { forcedToolChoice: true } });
 });
+
+test.each<[string, object, string, unknown]>([
+  ['a tool', { tools: [{ type: 'function', function: { name: 'f', description: null, strict: null, parameters: { default: null, enum: [null] } } }] }, 'tools', [{ type: 'function', function: { name: 'f', parameters: { default: null, enum: [null] } } }]],
+  ['a tool without parameters', { tools: [{ type: 'function', function: { name: 'f', parameters: null } }] }, 'tools', [tool]],
+  ['a format', { response_format: { type: 'json_schema', json_schema: { name: 's', strict: null, description: null, schema: { default: null } } } }, 'response_format', { type: 'json_schema', json_schema: { name: 's', schema: { default: null } } }],
+  ['a format without a schema', { response_format: { type: 'text', json_schema: null } }, 'response_format', { type: 'text' }],
+  ['an image', user({ type: 'image_url', image_url: { url: 'https://x/y.png', detail: null } }), 'messages', [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y.png' } }] }]],
+  ['a file', user({ type: 'file', file: { file_data: 'x', filename: null, file_id: null } }), 'messages', [{ role: 'user', content: [{ type: 'file', file: { file_data: 'x' } }] }]],
+  ['an answer that came back as a client wrote it out', { messages: [...base.messages, { role: 'assistant', content: null, refusal: null, audio: null, function_call: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }] }, 'messages', [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }]],
+])('null is absent in %s too, and goes to nobody', (_what, over, name, sent) => {
+  const field = requestOf(over).fields.find((one) => one.name === name);
+  expect(JSON.parse(field?.value.toString('utf8') ?? '')).toEqual(sent);
+});

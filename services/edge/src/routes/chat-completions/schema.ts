@@ -6,7 +6,7 @@ import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { parseJsonObject, parseScanned, scanJsonObject, type ByteRange, type JsonObjectRead, type JsonScanReason } from '../../wire/json-scan.js';
 import { isAutoModelId } from '../../wire/models.js';
-import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
+import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readPrivacy, readProvider, readQuantization, unknownPreferences } from './preferences.js';
 import { promptWindow } from './prompt-window.js';
@@ -270,12 +270,28 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
       if (name !== 'tools') waitingToolFields.push({ name, value: body.subarray(start, end) });
       continue;
     }
-    const sent = name === 'messages' && messages !== undefined ? messages : body.subarray(start, end);
+    const sent = (name === 'messages' ? messages : sendable(name, value)) ?? body.subarray(start, end);
     fields.push({ name, value: sent });
     if (name !== 'messages') params.push(name);
     if (OF_PROMPT.has(name)) promptBytes += sent.length;
   }
   return { fields, waitingToolFields, params, promptBytes, ignoredParams };
+}
+
+const isNullAt = (object: unknown, names: readonly string[]): boolean => isObject(object) && names.some((name) => own(object, name) === null);
+
+/** A field as hosts take it, where it holds a null that we took for absent: to them it is a wrong type. What a schema holds is the client's. Undefined = as it came. */
+function sendable(name: string, value: unknown): Buffer | undefined {
+  if (name === 'tools' && Array.isArray(value)) {
+    const tools = value as readonly JsonObject[];
+    if (!tools.some((tool) => isNullAt(own(tool, 'function'), ['description', 'parameters', 'strict']))) return undefined;
+    return Buffer.from(JSON.stringify(tools.map((tool) => ({ ...tool, function: withoutNulls(own(tool, 'function'), 0) }))));
+  }
+  if (name === 'response_format' && isObject(value)) {
+    if (!isNullAt(value, ['json_schema']) && !isNullAt(own(value, 'json_schema'), ['description', 'strict'])) return undefined;
+    return Buffer.from(JSON.stringify(Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null).map(([key, member]) => [key, withoutNulls(member, 0)]))));
+  }
+  return undefined;
 }
 
 function responseFormatOf(value: unknown): string {
