@@ -93,6 +93,4 @@ export function plainRequest(model: string): RouteRequest {
 }
 
 /** True for the names that leave the choice of the model to us, in either contract variant. */
-export function isAuto(name: string): boolean {
-  return name === 'auto' || name === 'router-auto';
-}
+export { isAutoModelId as isAuto } from '@signalbox/kernel/model-lists';

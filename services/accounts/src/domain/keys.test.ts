@@ -156,6 +156,7 @@ describe('a key with limits of its own', () => {
     ['a rate: a higher one', PACED, null, { ...MANAGING, limits: { ...NO_LIMITS, requestsPerMinute: 11 } }, 'limits'],
     ['models: all', PICKED, null, ALL, 'limits'],
     ['models: another', PICKED, null, { ...ALL, limits: { ...NO_LIMITS, allowedModels: ['a/one', 'a/three'] } }, 'limits'],
+    ['models: whatever auto chooses', { ...NO_LIMITS, allowedModels: ['auto', 'a/one'] }, null, { ...ALL, limits: { ...NO_LIMITS, allowedModels: ['auto'] } }, 'limits'],
     ['an end: none', NO_LIMITS, 60n, ALL, 'expires_in'],
     ['an end: a later one', NO_LIMITS, 60n, { ...ALL, expiresInSeconds: 61n }, 'expires_in'],
   ])('makes no key that goes beyond %s', async (_name, limits, end, wanted, field) => {
@@ -171,6 +172,13 @@ describe('a key with limits of its own', () => {
   ])('makes %s', async (_name, limits, end, wanted) => {
     const { keys, account, bound } = await two(limits, end);
     expect(await keys.create({ ...ask(account.id, bound.id), ...wanted })).toMatchObject({ seen: { status: 'active' } });
+  });
+
+  test('keeps to its models when it leaves the choice to auto', async () => {
+    const named = { ...NO_LIMITS, allowedModels: ['auto', 'a/one'] };
+    const { keys, account, bound } = await two(named);
+    expect(await keys.update(account.id, bound.id, { limits: { ...NO_LIMITS, allowedModels: ['auto'] } }, bound.id)).toEqual(refusal('limits'));
+    expect(await keys.update(account.id, bound.id, { limits: { ...NO_LIMITS, allowedModels: ['a/one'] } }, bound.id)).toMatchObject({ status: 'active' });
   });
 
   test('tightens itself and others, and loosens neither', async () => {

@@ -1,4 +1,5 @@
 /** Bounds of what accounts accepts; each problem is a sentence that names the field. */
+import { mayAllowMore } from '@signalbox/kernel/model-lists';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import { isTier } from '@signalbox/kernel/tiers';
 import { CAP_PERIODS, SCOPES, type AccountRecord, type CostCapRecord, type KeyLimitsRecord, type KeyRecord } from './records.js';
@@ -74,7 +75,7 @@ export function isLimited(limits: KeyLimitsRecord): boolean {
 export function isLooser(wanted: KeyLimitsRecord, bound: KeyLimitsRecord): boolean {
   if (bound.requestsPerMinute !== null && (wanted.requestsPerMinute === null || wanted.requestsPerMinute > bound.requestsPerMinute)) return true;
   if (bound.costCaps.some(({ period, capNanoUsd }) => !wanted.costCaps.some((cap) => cap.period === period && cap.capNanoUsd <= capNanoUsd))) return true;
-  return bound.allowedModels.length > 0 && (wanted.allowedModels.length === 0 || !wanted.allowedModels.every((name) => bound.allowedModels.includes(name)));
+  return mayAllowMore(wanted.allowedModels, bound.allowedModels);
 }
 
 /**

@@ -28,6 +28,18 @@ function story(scripts: Readonly<Record<string, Script | undefined>>, { request 
   return { neighbours, answer, run: () => conduct(neighbours, { requestId: 'chatcmpl-0123456789', caller, request: requestWith(request), answer }) };
 }
 
+test.each<[string, Partial<ChatRequest>, string[]]>([
+  ['auto chooses among the account’s models', { model: 'auto' }, ['a/x']],
+  ['so it does by its other name, and as a fallback of itself', { model: 'router-auto', models: ['auto'] }, ['a/x']],
+  ['a model that is named is none of those', { model: 'a/x' }, ['-']],
+  ['nor is one among auto’s fallbacks', { model: 'auto', models: ['a/x'] }, ['-']],
+])('where the account allows some models and the key auto alone, %s', async (_what, request, allowModels) => {
+  const limits = { costCapPeriod: '', allowedModels: ['auto'], costCaps: [] };
+  const { neighbours, run } = story({ a: answersWith('x') }, { request, caller: callerWith({ account: { allowModels: ['auto', 'a/x'] }, key: { limits } }) });
+  await run();
+  expect(neighbours.decided.map((asked) => asked.allowModels)).toEqual([allowModels]);
+});
+
 describe('refusals', () => {
   const capped = { account: { costCaps: [{ capNanoUsd: '1000', period: 'day' }] } };
   test.each<[string, Partial<ChatRequest>, Parameters<typeof callerWith>[0]]>([

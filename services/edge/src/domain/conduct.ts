@@ -1,6 +1,7 @@
 /** The story of a chat-completion request, from a validated body to a settled answer. */
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
 import { toFault } from '@signalbox/kernel/fault';
+import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { admit, growHold, isOwn, partsAreBounded, type Admitted } from './admission.js';
 import { dispatchPlan } from './dispatch-plan.js';
 import { allowedModelsOf } from './limits.js';
@@ -111,7 +112,7 @@ function decideRequest({ requestId, caller, request, explain }: Turn): DecideReq
     minQuantization: request.minQuantization,
     maxQuantization: request.maxQuantization,
     provider: request.provider ?? null,
-    allowModels: allowedModelsOf(caller),
+    allowModels: allowedModelsOf(caller, isAutoModelId(request.model) && request.models.every(isAutoModelId) ? 'viaAuto' : 'byName'),
     denyModels: account.denyModels,
     allowProviders: account.allowProviders,
     denyProviders: account.denyProviders,

@@ -59,13 +59,20 @@ describe('limits', () => {
     [[], ['b', 'c'], ['b', 'c']],
     [['a', 'b'], ['b', 'c'], ['b']],
   ])('an account that allows %j and a key that allows %j allow %j', (allowModels, allowedModels, both) => {
-    expect(allowedModelsOf(callerWith({ ...key({ allowedModels }), account: { allowModels } }))).toEqual(both);
+    const caller = callerWith({ ...key({ allowedModels }), account: { allowModels } });
+    expect([allowedModelsOf(caller, 'byName'), allowedModelsOf(caller, 'viaAuto')]).toEqual([both, both]);
   });
 
   test('lists without a model in common allow none, rather than all', () => {
-    const models = allowedModelsOf(callerWith({ ...key({ allowedModels: ['a'] }), account: { allowModels: ['b'] } }));
+    const models = allowedModelsOf(callerWith({ ...key({ allowedModels: ['a'] }), account: { allowModels: ['b'] } }), 'byName');
     expect(models).toHaveLength(1);
     expect(['a', 'b', 'auto']).not.toContain(models[0]);
+  });
+
+  test('a key that leaves the choice to auto leaves it among the account’s models', () => {
+    const caller = callerWith({ ...key({ allowedModels: ['auto'] }), account: { allowModels: ['auto', 'a/x'] } });
+    expect(allowedModelsOf(caller, 'viaAuto')).toEqual(['a/x']);
+    expect(allowedModelsOf(caller, 'byName')).not.toContain('a/x');
   });
 
   test('a cap of zero is a cap', () => {

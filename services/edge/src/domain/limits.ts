@@ -1,6 +1,7 @@
 /** The limits of one account and key, as quota takes them: the tier's terms, overridden by the account's own. */
 import type { CostCapSetting__Output } from '@signalbox/contracts/accounts';
 import type { CostCap, Limits } from '@signalbox/contracts/quota';
+import { bothAllow, type AllowedModels } from '@signalbox/kernel/model-lists';
 import { isTier, tierTerms } from '@signalbox/kernel/tiers';
 import { assert } from '@signalbox/kernel/assert';
 import type { Caller } from './ports.js';
@@ -51,21 +52,17 @@ function readLimits({ account, key, variant }: Caller): Limits {
   return limits;
 }
 
-const knownModels = new WeakMap<Caller, string[]>();
-/** No model has this id: an empty list would allow all. */
-const NO_MODEL = '-';
+const knownModels = new WeakMap<Caller, { readonly viaAuto: string[]; readonly byName: string[] }>();
 
-/** Models that both the account and the key allow, worked out once for each caller object; empty = all. */
-export function allowedModelsOf(caller: Caller): string[] {
+/** Models that both the account and the key allow to requests of this kind, worked out once for each caller object; empty = all. */
+export function allowedModelsOf(caller: Caller, kind: keyof AllowedModels): string[] {
   let models = knownModels.get(caller);
   if (models === undefined) {
-    const ofAccount = caller.account.allowModels;
-    const ofKey = caller.key.limits?.allowedModels ?? [];
-    const ofBoth = ofKey.filter((model) => ofAccount.includes(model));
-    models = ofKey.length === 0 ? ofAccount : ofAccount.length === 0 ? ofKey : ofBoth.length === 0 ? [NO_MODEL] : ofBoth;
+    const { viaAuto, byName } = bothAllow(caller.account.allowModels, caller.key.limits?.allowedModels ?? []);
+    models = { viaAuto: [...viaAuto], byName: [...byName] };
     knownModels.set(caller, models);
   }
-  return models;
+  return models[kind];
 }
 
 /** True when the account's allotment of tokens is a wall, whoever's credentials they run on. */

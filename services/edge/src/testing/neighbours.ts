@@ -1,6 +1,6 @@
 /** Neighbours in memory that behave: a plan, an admission, workers that play a script. */
 import type { AdmitRequest, AdmitResponse__Output, Decision } from '@signalbox/contracts/quota';
-import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
@@ -54,6 +54,8 @@ export interface FakeNeighbours extends Neighbours {
   checkSchema: SchemaCheck;
   retries: RetryBudget;
   plan: DecideResponse__Output | Fault;
+  /** What routing was asked. */
+  readonly decided: DecideRequest[];
   /** Answers in order; the last one stays. */
   admissions: (AdmitResponse__Output | Fault)[];
   readonly asked: AdmitRequest[];
@@ -79,6 +81,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
     checkSchema: () => Promise.resolve(undefined),
     retries: createRetryBudget(clock),
     plan,
+    decided: [],
     admissions: [admissionOf('ADMITTED', { heldNanoUsd: '1000000000' })],
     asked: [],
     released: [],
@@ -90,7 +93,8 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
     heard: Promise.resolve(),
     scripts: new Map(),
     routing: {
-      decide: async () => {
+      decide: async (request) => {
+        neighbours.decided.push(request);
         await Promise.resolve();
         if (neighbours.plan instanceof Fault) throw neighbours.plan;
         return neighbours.plan;

@@ -1,4 +1,5 @@
 /** The list of models and one record of it, in both variants (contract, section 12). */
+import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import type { Variant } from '@signalbox/kernel/tiers';
 
 export interface ListedModel {
@@ -14,11 +15,6 @@ export const SERVICE_OWNER = 'signalbox';
 /** Id of the automatic-routing model as the variant lists it; the other variant's id is accepted as an alias. */
 export function autoModelId(variant: Variant): 'auto' | 'router-auto' {
   return variant === 'A' ? 'auto' : 'router-auto';
-}
-
-/** True for either variant's id of the automatic-routing model. */
-export function isAutoModelId(id: string): boolean {
-  return id === 'auto' || id === 'router-auto';
 }
 
 function recordText(model: ListedModel, variant: Variant, detail: boolean): string {

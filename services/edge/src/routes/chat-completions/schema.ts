@@ -1,11 +1,11 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
 import { hash } from 'node:crypto';
+import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { parseJsonObject, parseScanned, scanJsonObject, type ByteRange, type JsonObjectRead, type JsonScanReason } from '../../wire/json-scan.js';
-import { isAutoModelId } from '../../wire/models.js';
 import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readPrivacy, readProvider, readQuantization, unknownPreferences } from './preferences.js';

@@ -1,12 +1,13 @@
 /** GET /v1/models and GET /v1/models/{id}. */
 import type { ListModelsRequest, ListModelsResponse__Output } from '@signalbox/contracts/routing';
 import { Fault } from '@signalbox/kernel/fault';
+import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { allowedModelsOf } from '../../domain/limits.js';
 import { ownCredentialsOf } from '../../domain/own-credentials.js';
 import type { Caller } from '../../domain/ports.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
-import { autoModel, isAutoModelId, renderModel, renderModelList } from '../../wire/models.js';
+import { autoModel, renderModel, renderModelList } from '../../wire/models.js';
 
 const LIST_DEADLINE_MS = 2_000;
 
@@ -27,7 +28,7 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
   try {
     const { models } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
       'ListModels',
-      { allowModels: allowedModelsOf(caller), denyModels: account.denyModels, allowProviders: account.allowProviders, denyProviders: account.denyProviders, byokProviders: ownCredentialsOf(caller).providers, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
+      { allowModels: allowedModelsOf(caller, 'byName'), denyModels: account.denyModels, allowProviders: account.allowProviders, denyProviders: account.denyProviders, byokProviders: ownCredentialsOf(caller).providers, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
       { deadlineMs: LIST_DEADLINE_MS },
     );
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };
