@@ -40,6 +40,16 @@ export function describeKeys(world: () => World): void {
       expect(keyOf(shown).key).toBeUndefined();
     });
 
+    test('tells when it was last used, and of one that was not used nothing', async () => {
+      const [used, idle] = [await make(), await make()];
+      const before = Math.floor(Date.now() / 1_000);
+      expect((await models(used.secret)).status).toBe(200);
+      const told = await eventually('the use is told', async () => keyOf(await auth({ id: used.id }))['last_used_at'] ?? undefined, 20_000);
+      expect(Number(told)).toBeGreaterThanOrEqual(before);
+      expect(Number(told)).toBeLessThanOrEqual(Date.now() / 1_000);
+      expect(keyOf(await auth({ id: idle.id }))['last_used_at']).toBeNull();
+    }, 30_000);
+
     test('never expires when expires_in is absent or null', async () => {
       expect(keyOf((await make()).got)['expires_at']).toBeNull();
       expect(keyOf((await make({ expires_in: null })).got)['expires_at']).toBeNull();
