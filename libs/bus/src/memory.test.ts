@@ -32,7 +32,7 @@ test('delivers what is to come again for as long as that takes: a store that is 
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });
   const seen: number[] = [];
-  await bus.consume({ durable: 'd', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+  const subscription = await bus.consume({ durable: 'd', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
     seen.push(...messages.map(({ deliveries }) => deliveries));
     return Promise.resolve(messages.map(({ deliveries }) => (deliveries < 20 ? 'again' : 'done')));
   });
@@ -42,6 +42,9 @@ test('delivers what is to come again for as long as that takes: a store that is 
     return Promise.resolve(messages.map(() => 'done'));
   });
   await bus.publish('usage.v1.x', Buffer.from('late'));
+  await clock.advanceAsync(10);
+  // Between two deliveries it waits too: it counts, and takes its part of the bound.
+  expect([await subscription.lag?.(), bus.pending()]).toEqual([1, 1]);
   for (let round = 0; round < 30; round += 1) await clock.advanceAsync(10_000);
   expect(seen).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   expect(dead).toEqual([]);

@@ -20,6 +20,8 @@ interface Stored {
 interface Group {
   readonly subject: string;
   readonly queue: Stored[];
+  /** Messages that wait for their next delivery, outside the queue. */
+  comingAgain: number;
   /** Wakes the consumers of this name; each takes its own batch. */
   readonly waiters: Set<() => void>;
 }
@@ -68,14 +70,14 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
 
   const pending = (): number => {
     let count = unclaimed.length;
-    for (const group of groups.values()) count += group.queue.length;
+    for (const group of groups.values()) count += group.queue.length + group.comingAgain;
     return count;
   };
 
   const groupOf = (options: ConsumeOptions): Group => {
     const known = groups.get(options.durable);
     if (known !== undefined) return known;
-    const group: Group = { subject: options.subject, queue: [], waiters: new Set() };
+    const group: Group = { subject: options.subject, queue: [], comingAgain: 0, waiters: new Set() };
     groups.set(options.durable, group);
     for (let index = 0; index < unclaimed.length; ) {
       const message = unclaimed[index];
@@ -97,9 +99,11 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
     }
     if (again.length === 0) return;
     const deliveries = Math.min(...again.map((message) => message.deliveries));
+    group.comingAgain += again.length;
     clock.setTimer(
       AGAIN_MS[Math.min(deliveries, AGAIN_MS.length) - 1] ?? 5_000,
       () => {
+        group.comingAgain -= again.length;
         group.queue.unshift(...again);
         wake(group);
       },
@@ -183,7 +187,7 @@ export function createMemoryBus({ clock }: { readonly clock: Clock }): MemoryBus
       group.waiters.add(look);
       look();
       const subscription: Subscription = {
-        lag: () => Promise.resolve(group.queue.length + inHand),
+        lag: () => Promise.resolve(group.queue.length + group.comingAgain + inHand),
         stop: async () => {
           stopped = true;
           group.waiters.delete(look);
