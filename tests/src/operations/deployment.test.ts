@@ -85,6 +85,14 @@ function knownVariables(service: string): ReadonlySet<string> {
   return new Set(files.filter((file) => existsSync(join(ROOT, file))).flatMap((file) => read(file).match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\bHOST\b|\bPORT\b|\bPROVIDER\b|\bPROVIDERS\b|\bSIMULATOR\b|\bWORKERS\b|\bDEPLOYMENT\b|\bEXPLORATION\b/g) ?? []));
 }
 
+test.each(['start', 'start:split'])('what a supervisor tells npm of `npm run %s` reaches the program: no shell stands between them', (name) => {
+  const { scripts } = JSON.parse(read('package.json')) as { readonly scripts: Readonly<Record<string, string>> };
+  // As npm runs it, but for the program: in its place one that says whose process it is.
+  const script = (scripts[name] ?? '').replace(/scripts\/\S+\.mjs/, `-p 'process.pid'`);
+  const { pid, stdout, stderr } = spawnSync('sh', ['-c', script], { encoding: 'utf8', timeout: 30_000 });
+  expect({ pid: stdout.trim(), stderr }).toEqual({ pid: String(pid), stderr: '' });
+});
+
 test('the files are what their table makes', () => {
   expect(spawnSync(process.execPath, [join(ROOT, 'deploy/topology.mjs'), '--check'], { encoding: 'utf8' })).toMatchObject({ status: 0 });
 });
