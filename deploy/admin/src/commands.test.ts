@@ -47,6 +47,7 @@ test.each([
   ['account list extra', 'Too many words.'],
   ['account set a --colour red', 'Unknown flag --colour.'],
   ['account set a --rpm', '--rpm needs a value.'],
+  ['account set a --rpm --burst 5', '--rpm needs a value.'],
   ['account set a --rpm many', '--rpm must be a whole number.'],
   ['account set a --cost-cap-usd 1e3', '--cost-cap-usd must be a decimal amount of US dollars with at most nine decimals.'],
   ['account set a --cost-cap-usd 9000001', '--cost-cap-usd must be from 0 to 9000000 US dollars.'],
@@ -58,4 +59,18 @@ test.each([
   ['ledger --account a --to 2026-02-31', '--to must be Unix seconds or an ISO 8601 time.'],
 ])('%s is refused: %s', (text, message) => {
   expect(() => parse(text)).toThrow(new UsageError(message));
+});
+
+test('what is refused says in its line what would be right', () => {
+  const hintOf = (text: string): string => {
+    try {
+      parse(text);
+    } catch (error) {
+      return error instanceof UsageError ? error.hint : '';
+    }
+    return '';
+  };
+  expect(hintOf('key list --colour red')).toBe('Usage: key list --account X');
+  expect(hintOf('key revoke')).toBe('Usage: key revoke ID [--compromised]');
+  expect(hintOf('account make')).toBe('`help` lists all commands.');
 });

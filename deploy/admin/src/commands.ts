@@ -2,9 +2,16 @@
 import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
 
-/** The command line is wrong: `message` says how. */
+/** The command line is wrong: `message` says how, `hint` what would be right, on the same line. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+
+  constructor(
+    message: string,
+    readonly hint: string = '`help` lists all commands.',
+  ) {
+    super(message);
+  }
 }
 
 export type PagedMember = 'rows' | 'accounts' | 'keys' | 'provider_keys';
@@ -136,9 +143,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'catalog reload': plain('POST', '/admin/catalog/reload'),
 };
 
-export const USAGE = `usage: admin <command> [--json]\n${Object.entries(COMMANDS)
-  .map(([name, command]) => `  ${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` --${flag}${kind === 'switch' ? '' : ' X'}` : kind === 'switch' ? ` [--${flag}]` : ` [--${flag} X]`)).join('')}`)
-  .join('\n')}\n`;
+const usageOf = (name: string, command: Command): string =>
+  `${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` --${flag}${kind === 'switch' ? '' : ' X'}` : kind === 'switch' ? ` [--${flag}]` : ` [--${flag} X]`)).join('')}`;
+
+/** Of all commands. */
+export const USAGE = `usage: admin <command> [--json]\n${Object.entries(COMMANDS).map(([name, command]) => `  ${usageOf(name, command)}\n`).join('')}`;
 
 function valueOf(flag: string, kind: FlagKind, text: string): unknown {
   if (kind === 'usd') {
@@ -167,7 +176,7 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
 
 const takesNone = (command: string): boolean => command === 'account set';
 
-/** Throws UsageError on unknown commands and flags. */
+/** Throws UsageError, a line for a person, on unknown commands and flags. */
 export function parseCommand(words: readonly string[]): { readonly call: AdminCall; readonly json: boolean } {
   const rest = words.filter((word) => word !== '--json');
   const pair = rest.slice(0, 2).join(' ');
@@ -175,10 +184,18 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (rest.length === 0) throw new UsageError('A command is missing.');
   if (command === undefined) throw new UsageError('Unknown command.');
+  try {
+    return { call: callOf(name, command, rest.slice(name.split(' ').length)), json: rest.length !== words.length };
+  } catch (error) {
+    if (error instanceof UsageError) throw new UsageError(error.message, `Usage: ${usageOf(name, command)}`);
+    throw error;
+  }
+}
+
+function callOf(name: string, command: Command, queue: string[]): AdminCall {
   const values: Record<string, unknown> = {};
   const given = new Set<string>();
   const ids: string[] = [];
-  const queue = rest.slice(name.split(' ').length);
   for (let word = queue.shift(); word !== undefined; word = queue.shift()) {
     if (!word.startsWith('--')) {
       ids.push(word);
@@ -194,7 +211,8 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
       values[field] = inline !== 'false';
       continue;
     }
-    const value = inline ?? queue.shift();
+    // What begins as a flag is the next one, and no value; `--name=--x` gives such a one.
+    const value = inline ?? (queue[0]?.startsWith('--') === true ? undefined : queue.shift());
     if (value === undefined) throw new UsageError(`--${flag} needs a value.`);
     const read = value === NONE && REMOVABLE.has(flag) && takesNone(name) ? null : valueOf(flag, kind, value);
     const before = values[field];
@@ -203,5 +221,5 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
   const missing = command.required.find((flag) => !given.has(flag));
   if (missing !== undefined) throw new UsageError(`--${missing} is required.`);
   if (ids.length !== (command.takesId ? 1 : 0)) throw new UsageError(command.takesId ? 'One ID is required.' : 'Too many words.');
-  return { call: command.build(values, ids[0] ?? ''), json: rest.length !== words.length };
+  return command.build(values, ids[0] ?? '');
 }

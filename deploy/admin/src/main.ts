@@ -1,5 +1,5 @@
 /** Operator's command line over the admin door. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
 import { join } from 'node:path';
 import { parseCommand, USAGE, UsageError, type AdminCall } from './commands.js';
@@ -13,13 +13,21 @@ class Refusal extends Error {
 }
 
 function tokenOf(environment: NodeJS.ProcessEnv): string {
-  const given = environment['ADMIN_TOKEN'];
-  if (given !== undefined && given !== '') return given;
+  const given = environment['ADMIN_TOKEN'] || undefined;
+  if (given !== undefined) return given;
   try {
-    return readFileSync(join(environment['DATA_DIR'] ?? '.data', 'admin-token'), 'utf8').trim();
+    return readFileSync(join(environment['DATA_DIR'] || '.data', 'admin-token'), 'utf8').trim();
   } catch {
     throw new Refusal('No admin token: set ADMIN_TOKEN, or DATA_DIR to where the server keeps its own.');
   }
+}
+
+function baseOf(environment: NodeJS.ProcessEnv): string {
+  const port = environment['ADMIN_PORT'] || '8081';
+  if (!environment['ADMIN_URL'] && !/^\d{1,5}$/.test(port)) throw new Refusal('ADMIN_PORT: must be a port.');
+  const base = environment['ADMIN_URL'] || `http://127.0.0.1:${port}`;
+  if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) throw new Refusal('ADMIN_URL: must be an http or https URL.');
+  return base;
 }
 
 async function ask(base: string, token: string, { method, path, body }: AdminCall): Promise<string> {
@@ -77,10 +85,15 @@ async function gather(base: string, token: string, call: AdminCall): Promise<str
 async function run(): Promise<void> {
   const { call: parsed, json } = parseCommand(process.argv.slice(2));
   const call = await withStdin(parsed);
-  const base = process.env['ADMIN_URL'] ?? `http://127.0.0.1:${process.env['ADMIN_PORT'] ?? '8081'}`;
+  const base = baseOf(process.env);
   const text = await gather(base, tokenOf(process.env), call);
   process.stdout.write(call.isText === true ? text : json ? `${harmless(text)}\n` : call.shown === 'what-if' ? whatIfTable(JSON.parse(text) as Parameters<typeof whatIfTable>[0]) : `${readable(JSON.parse(text)).trimStart()}\n`);
 }
+
+// As the server does that it is to find.
+if (existsSync('.env')) process.loadEnvFile('.env');
+// Whoever read enough, such as `head`, has closed the pipe.
+process.stdout.on('error', () => process.exit());
 
 const HELP = new Set(['--help', '-h', 'help']);
 
@@ -88,7 +101,7 @@ try {
   if (HELP.has(process.argv[2] ?? '')) process.stdout.write(USAGE);
   else await run();
 } catch (error) {
-  if (error instanceof UsageError) process.stderr.write(`${error.message}\n${USAGE}`);
+  if (error instanceof UsageError) process.stderr.write(`${error.message} ${error.hint}\n`);
   else process.stderr.write(`${error instanceof Refusal ? error.message : 'The command failed.'}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

@@ -3,7 +3,7 @@ import { connectJetStreamBus } from '@signalbox/bus/jetstream';
 import { findStores, type FoundStores } from '@signalbox/local-stores/find';
 import { quietPort } from '@signalbox/local-stores/ports';
 import { systemClock } from '@signalbox/runtime/clock';
-import { logLevelOf } from '@signalbox/runtime/config';
+import { hostInUrl, logLevelOf } from '@signalbox/runtime/config';
 import { createLog } from '@signalbox/runtime/log';
 import { claimDataDir, openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
 import { claimLogs, waitForEarlierStart } from '@signalbox/standalone/earlier-start';
@@ -234,10 +234,10 @@ async function startAll(
   );
   const firstEdge = processes().find(({ role, replica }) => role === 'edge' && replica === 0);
   const firstKey = await makeFirstKey(accounts.split(',')[0] ?? '');
-  const shownHost = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return {
-    baseUrl: `http://${shownHost}:${firstEdge?.ports['http'] ?? 0}`,
-    adminUrl: `http://${shownHost}:${firstEdge?.ports['admin'] ?? 0}`,
+    baseUrl: `http://${hostInUrl(host)}:${firstEdge?.ports['http'] ?? 0}`,
+    // It listens on loopback only.
+    adminUrl: `http://127.0.0.1:${firstEdge?.ports['admin'] ?? 0}`,
     firstKey,
     processes,
     stop,

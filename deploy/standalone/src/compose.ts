@@ -16,7 +16,7 @@ import { loadQuotaConfig } from '@signalbox/quota/config';
 import { composeRouting } from '@signalbox/routing/compose';
 import { loadRoutingConfig } from '@signalbox/routing/config';
 import { systemClock } from '@signalbox/runtime/clock';
-import { logLevelOf } from '@signalbox/runtime/config';
+import { hostInUrl, logLevelOf } from '@signalbox/runtime/config';
 import { quietPort } from '@signalbox/local-stores/ports';
 import type { ProcessDoors, Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createLog } from '@signalbox/runtime/log';
@@ -40,7 +40,8 @@ import { composeWorkerOpenai } from '@signalbox/worker-openai/compose';
 import { loadWorkerOpenaiConfig } from '@signalbox/worker-openai/config';
 import { composeWorkerSim } from '@signalbox/worker-sim/compose';
 import { loadWorkerSimConfig } from '@signalbox/worker-sim/config';
-import { resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openDataDir } from './data-dir.js';
 import { claimLogs } from './earlier-start.js';
@@ -62,6 +63,8 @@ export interface Standalone {
   readonly baseUrl: string;
   readonly adminUrl: string;
   readonly adminToken: string;
+  /** Undefined where there is none, as where it could not be built. */
+  readonly dashboardUrl: string | undefined;
   /** Set where METRICS_PORT is. */
   readonly metricsUrl: string | undefined;
   /** Set at the first start only. */
@@ -186,11 +189,16 @@ export async function startStandalone(environment: Environment, opening: Promise
     const edge = await start(composeEdge(edgeConfig, surroundings('edge'), { bus }));
     const firstKey = await makeFirstKey(accounts.address);
     const { http = 0, admin = 0 } = edge.service.ports();
-    return { baseUrl: `http://${hostInUrl(edgeConfig.HOST)}:${http}`, adminUrl: `http://127.0.0.1:${admin}`, adminToken: secrets.adminToken, metricsUrl: metricsDoor === undefined ? undefined : `http://127.0.0.1:${metricsDoor.port}/metrics`, firstKey, services: running, stop };
+    const baseUrl = `http://${hostInUrl(edgeConfig.HOST)}:${http}`;
+    return { baseUrl, dashboardUrl: dashboardUrlOf(baseUrl, edgeConfig.DASHBOARD_DIR), adminUrl: `http://127.0.0.1:${admin}`, adminToken: secrets.adminToken, metricsUrl: metricsDoor === undefined ? undefined : `http://127.0.0.1:${metricsDoor.port}/metrics`, firstKey, services: running, stop };
   } catch (error) {
     await stop().catch(() => undefined);
     throw error;
   }
+}
+
+function dashboardUrlOf(baseUrl: string, folder: string | undefined): string | undefined {
+  return folder !== undefined && existsSync(join(folder, 'index.html')) ? `${baseUrl}/dashboard` : undefined;
 }
 
 /** Those of the variables that are set. */
@@ -205,11 +213,6 @@ function portSetting(environment: Environment, name: string): number | undefined
   const port = Number(text);
   if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new Error(`${name}: a port from 0 to 65535 is wanted.`);
   return port;
-}
-
-function hostInUrl(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
-  return host.includes(':') ? `[${host}]` : host;
 }
 
 /** A worker as a service, not yet started; `port` of its rpc door, else any. */

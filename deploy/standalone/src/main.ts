@@ -39,10 +39,11 @@ try {
   standalone = await startStandalone(process.env, opening, starting.signal);
   if (starting.signal.aborted) endWith(standalone.stop());
   else {
-    const { baseUrl, adminUrl, metricsUrl, firstKey } = standalone;
+    const { baseUrl, adminUrl, dashboardUrl, metricsUrl, firstKey } = standalone;
+    const told = (name: string, value: string | undefined): string => (value === undefined ? '' : ` ${name} ${value}`);
     const bearer = firstKey ?? '$SIGNALBOX_API_KEY';
     const curl = `curl ${baseUrl}/v1/chat/completions -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${BODY}'`;
-    process.stdout.write(`ready ${baseUrl} admin ${adminUrl}${firstKey === undefined ? '' : ` key ${firstKey}`}${metricsUrl === undefined ? '' : ` metrics ${metricsUrl}`} try: ${curl}\n`);
+    process.stdout.write(`ready ${baseUrl} admin ${adminUrl}${told('key', firstKey)}${told('dashboard', dashboardUrl)}${told('metrics', metricsUrl)} try: ${curl}\n`);
   }
 } catch (error) {
   // Postgres outlives its parent: one that came up, or still does, is stopped before.

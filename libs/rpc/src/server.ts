@@ -5,7 +5,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Log } from '@signalbox/runtime/log';
-import { ConfigError, doorError } from '@signalbox/runtime/config';
+import { bracketed, ConfigError, doorError } from '@signalbox/runtime/config';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Handlers } from './call.js';
@@ -130,12 +130,12 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   return {
     start: () =>
       new Promise((resolve, reject) => {
-        server.bindAsync(`${options.host}:${String(options.port)}`, serverCredentials(tls), (error, port) => {
+        server.bindAsync(`${bracketed(options.host)}:${String(options.port)}`, serverCredentials(tls), (error, port) => {
           if (error !== null) {
             reject(doorError(error, { host: options.host, port: options.port, variable: 'GRPC_PORT' }));
             return;
           }
-          address = `${options.host}:${String(port)}`;
+          address = `${bracketed(options.host)}:${String(port)}`;
           options.doors?.set(address, inProcess);
           resolve(port);
         });

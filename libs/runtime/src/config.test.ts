@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { addressesField, loadConfig } from './config.js';
+import { addressesField, hostInUrl, loadConfig, wholeNumberField } from './config.js';
 import { createHealthServer } from './health.js';
 import { createMetrics } from './metrics.js';
 
@@ -20,6 +20,24 @@ test('a port that is taken is told by its setting', async () => {
 test('an address that is not of this machine is told as HOST', async () => {
   // Documentation's own network (RFC 5737): nobody has it.
   await expect(doorAt('192.0.2.1', 0).start()).rejects.toThrow('HOST: 192.0.2.1 is no address of this machine (EADDRNOTAVAIL).');
+});
+
+test.each([
+  ['127.0.0.1', '127.0.0.1'],
+  ['gateway.example', 'gateway.example'],
+  ['::1', '[::1]'],
+  ['[::1]', '[::1]'],
+  // Every address of the machine: loopback is one.
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '127.0.0.1'],
+])('what listens on %s is reached at %s', (host, shown) => {
+  expect(hostInUrl(host)).toBe(shown);
+  expect(new URL(`http://${hostInUrl(host)}:8080`).port).toBe('8080');
+});
+
+test('a variable that is empty or blank counts as absent, and is not read as 0', () => {
+  const schema = z.object({ DRAIN_MS: wholeNumberField(0, 600_000, 30_000), NAME: z.string().optional() });
+  for (const blank of ['', ' ', '\t\n']) expect(loadConfig(schema, { DRAIN_MS: blank, NAME: blank })).toEqual({ DRAIN_MS: 30_000 });
 });
 
 const neighbours = (fallback: string | undefined, text: string | undefined) => loadConfig(z.object({ BILLING_ADDRS: addressesField(fallback) }), { BILLING_ADDRS: text }).BILLING_ADDRS;

@@ -14,13 +14,19 @@ export function doorError(error: Error, { host, port, variable }: { readonly hos
   // gRPC tells the system's code in its message only.
   const code = /\bE[A-Z]{3,20}\b/.exec('code' in error ? String(error.code) : error.message)?.[0] ?? 'unknown';
   const isAddress = code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI' || code === 'EINVAL';
-  const line = code === 'EADDRINUSE' ? `${variable}: port ${port} on ${host} is taken by another process.` : isAddress ? `HOST: ${host} is no address of this machine (${code}).` : `${variable}: cannot listen on ${host}:${port} (${code}).`;
+  const line = code === 'EADDRINUSE' ? `${variable}: port ${port} on ${host} is taken by another process.` : isAddress ? `HOST: ${host} is no address of this machine (${code}).` : `${variable}: cannot listen on ${bracketed(host)}:${port} (${code}).`;
   return new ConfigError(line, { cause: error });
 }
 
-/** Parses `environment` by the schema and freezes the result. Empty variables count as absent. Throws ConfigError. */
+/** `host` as a URL and as an address with a port have it: an IPv6 address in brackets. */
+export const bracketed = (host: string): string => (host.includes(':') && !host.startsWith('[') ? `[${host}]` : host);
+
+/** Host of the URL at which this machine reaches a door that listens on `host`. */
+export const hostInUrl = (host: string): string => (host === '0.0.0.0' || host === '::' ? '127.0.0.1' : bracketed(host));
+
+/** Parses `environment` by the schema and freezes the result. Variables that are empty or blank count as absent: a blank would be read as 0. Throws ConfigError. */
 export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, environment: Environment): Readonly<z.infer<z.ZodObject<Shape>>> {
-  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
+  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value.trim() !== ''));
   const parsed = schema.safeParse(present);
   if (!parsed.success) {
     throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${String(issue.path[0]) in present ? issue.message : 'is required, and is not set'}`).join('\n'));

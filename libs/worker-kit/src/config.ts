@@ -26,9 +26,12 @@ const schema = z.object({
   API_KEYS: z
     .string()
     .default('')
-    .transform((text) => text.split(',').map((key) => key.trim()).filter((key) => key !== '').map((key) => new Secret(key))),
+    .transform((text) => text.split(',').map((key) => key.trim()).filter((key) => key !== ''))
+    // Each call would fail on the header that it makes.
+    .refine((keys) => keys.every((key) => /^[\x21-\x7e]+$/.test(key)), 'must be printable characters without blanks or line breaks')
+    .transform((keys) => keys.map((key) => new Secret(key))),
   /** Provider's address, path included; `/chat/completions` and the like are appended. */
-  BASE_URL: z.url(),
+  BASE_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
   /** What clients' images and files may be fetched from, and provider addresses of accounts' own be, beside the public internet, with commas: hosts, host:port, ranges such as 10.1.0.0/16. */
   FETCH_ALLOW: allowListField(),
   /** How long SIGTERM waits for running streams, and then as long again, a minute at most, for the usage of clients that left. */

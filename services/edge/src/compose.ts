@@ -12,8 +12,10 @@ import { ConfigError, doorError } from '@signalbox/runtime/config';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
+import { existsSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { createAuthenticator } from './adapters/authenticator.js';
 import { bodyRoomBytes } from './adapters/body.js';
 import { createHeapWatch } from './adapters/heap-watch.js';
@@ -132,6 +134,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       tracer,
       accessLog: createAccessLog(log, config.ACCESS_LOG_PER_MILLE),
     });
+    if (config.DASHBOARD_DIR !== undefined && !existsSync(join(config.DASHBOARD_DIR, 'index.html'))) log.warn('DASHBOARD_DIR has no index.html: no dashboard is served.', { directory: config.DASHBOARD_DIR });
     const watched = watchAccounts(accounts, authenticator);
     const site = createSite({ gate, repeats, accounts: watched, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });
     publicServer = createPublicServer({ chat, site, gate, makeId, clock, inFlight: () => edgeMetrics.inFlight(), inFlightMax: config.IN_FLIGHT_MAX, isOpen: () => isOpen, isHealthy: () => heapWatch.isHealthy() });

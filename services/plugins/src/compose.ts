@@ -1,5 +1,4 @@
 /** Composition root of plugins: adapters, the plugins themselves, doors. */
-import { createAllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { createFetchFile } from '@signalbox/net-guard/fetcher';
 import type { RpcClient } from '@signalbox/rpc/call';
@@ -71,7 +70,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
       const index = createPostgresIndex(database.db);
       const facts = createPostgresFacts(database.db);
       await putBuiltInBooks(index);
-      const fetchFile = createFetchFile({ dialer: createDialer({ allow: createAllowList(config.FETCH_ALLOW) }), clock });
+      const fetchFile = createFetchFile({ dialer: createDialer({ allow: config.FETCH_ALLOW }), clock });
       await connectWorkers();
       const isLocal = config.WEB_SEARCH_BACKEND === 'local';
       const all = installedPlugins({

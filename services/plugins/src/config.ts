@@ -1,5 +1,6 @@
 /** Settings of plugins. */
 import { parseUsd } from '@signalbox/kernel/money';
+import { allowListField } from '@signalbox/net-guard/allow-list-field';
 import { addressesField, loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
@@ -95,7 +96,7 @@ const schema = z
     /** Plugins that are not to be had here, separated by commas. */
     PLUGINS_OFF: listField(),
     /** Addresses or hosts beside the public internet that clients' URLs may lead to. */
-    FETCH_ALLOW: listField(),
+    FETCH_ALLOW: allowListField(),
   })
   .refine((config) => config.WEB_SEARCH_BACKEND !== 'searxng' || config.WEB_SEARCH_URL !== undefined, { path: ['WEB_SEARCH_URL'], message: 'is needed by searxng' })
   .refine((config) => (config.WEB_SEARCH_BACKEND !== 'brave' && config.WEB_SEARCH_BACKEND !== 'tavily') || config.WEB_SEARCH_KEY !== undefined, { path: ['WEB_SEARCH_KEY'], message: 'is needed by this backend' });

@@ -42,7 +42,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   const source = createCatalogFiles({
     directory: config.CATALOG_DIR,
     withSimulator,
-    archive: config.SNAPSHOT_DIR === '' ? undefined : createCatalogArchive(config.SNAPSHOT_DIR),
+    archive: config.SNAPSHOT_DIR === '' ? undefined : createCatalogArchive(config.SNAPSHOT_DIR, (code) => log.warn('The catalog in force could not be kept in SNAPSHOT_DIR: its decisions cannot be made again after a restart.', { directory: config.SNAPSHOT_DIR, code })),
     terms: {
       managedProviders: new Set(withSimulator ? [...config.PROVIDERS, SIMULATOR_PROVIDER] : config.PROVIDERS),
       byokProviders: new Set(config.BYOK_PROVIDERS),

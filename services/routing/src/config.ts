@@ -8,6 +8,18 @@ const listField = () =>
     .default('')
     .transform((text) => [...new Set(text.split(',').map((part) => part.trim()).filter((part) => part !== ''))]);
 
+/** As the bus takes it: found out here, since routing starts without the bus and would wait for ever. */
+function isNatsUrl(text: string): boolean {
+  return text.split(',').every((server) => {
+    try {
+      const { protocol, host } = new URL(server.trim());
+      return host !== '' && (protocol === 'nats:' || protocol === 'tls:');
+    } catch {
+      return false;
+    }
+  });
+}
+
 const schema = z.object({
   /** Address the doors listen on. */
   HOST: z.string().min(1).default('127.0.0.1'),
@@ -41,7 +53,7 @@ const schema = z.object({
   /** The built-in provider: `auto` = only when PROVIDERS names no other. */
   SIMULATOR: z.enum(['on', 'off', 'auto']).default('auto'),
   /** Event bus; empty = no live statistics unless a bus is handed in. */
-  NATS_URL: z.string().default(''),
+  NATS_URL: z.string().refine((text) => text === '' || isNatsUrl(text), 'must be nats://host:port, several with commas').default(''),
 });
 
 export type RoutingConfig = Readonly<z.infer<typeof schema>>;

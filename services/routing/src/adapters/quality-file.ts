@@ -18,7 +18,8 @@ export function createQualityFile(path: string, variable: string): QualitySource
       } catch {
         return { kind: 'refused', problem: `${said} cannot be read.` };
       }
-      return parseArtefact(bytes);
+      const parsed = parseArtefact(bytes);
+      return parsed.kind === 'refused' ? { ...parsed, problem: `${said}: ${parsed.problem}` } : parsed;
     },
   };
 }

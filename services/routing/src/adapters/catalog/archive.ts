@@ -24,7 +24,8 @@ interface Stored {
   readonly terms: { readonly managedProviders: string[]; readonly byokProviders: string[]; readonly zdrAgreements: string[]; readonly offeredModels: [string, string[]][]; readonly today: string };
 }
 
-export function createCatalogArchive(directory: string): CatalogArchive {
+/** `onFailure` is called with the system's code whenever a catalog could not be kept. */
+export function createCatalogArchive(directory: string, onFailure: (code: string) => void): CatalogArchive {
   const pathOf = (id: string): string => join(directory, `${id}.json.gz`);
 
   async function write(id: string, rows: CatalogRows, terms: OperatorTerms): Promise<void> {
@@ -46,7 +47,7 @@ export function createCatalogArchive(directory: string): CatalogArchive {
 
   return {
     keep: (id, rows, terms) => {
-      write(id, rows, terms).catch(() => undefined);
+      write(id, rows, terms).catch((error: unknown) => onFailure(error instanceof Error && 'code' in error ? String(error.code) : 'unknown'));
     },
     find: async (id) => {
       if (!FILE.test(`${id}.json.gz`)) return undefined;

@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import { lackOf, loadWorkerConfig } from './config.js';
+
+const VARIABLES = { credentials: ['HOUSE_API_KEY', 'HOUSE_TOKEN'], baseUrl: 'HOUSE_BASE_URL', defaultBaseUrl: 'https://house.example/v1' } as const;
+const load = (environment: Readonly<Record<string, string>>) => loadWorkerConfig(environment, VARIABLES);
+
+test.each([
+  ['HOUSE_BASE_URL', 'nonsense', 'HOUSE_BASE_URL: must be an http or https URL'],
+  ['HOUSE_BASE_URL', 'ftp://house.example', 'HOUSE_BASE_URL: must be an http or https URL'],
+  ['HOUSE_API_KEY', 'sk-1,sk-\n2', 'HOUSE_API_KEY: must be printable characters without blanks or line breaks'],
+  ['HOUSE_API_KEY', 'sk-é', 'HOUSE_API_KEY: must be printable characters without blanks or line breaks'],
+  ['DRAIN_MS', 'soon', 'DRAIN_MS: '],
+])('%s=%j is refused by its name, and a key is not repeated', (name, value, line) => {
+  expect(() => load({ [name]: value })).toThrow(line);
+  expect(() => load({ [name]: value })).not.toThrow('sk-');
+});
+
+test('keys are told apart by commas, and what a file or a shell left around them is not theirs', () => {
+  expect(load({ HOUSE_TOKEN: ' sk-1,sk-2\n,' }).API_KEYS.map((key) => key.unwrap())).toEqual(['sk-1', 'sk-2']);
+  expect(load({})).toMatchObject({ API_KEYS: [], BASE_URL: 'https://house.example/v1', DRAIN_MS: 30_000 });
+});
+
+test('an address without a key, or a key without an address where there is no other, lacks something', () => {
+  expect(lackOf(VARIABLES, { HOUSE_BASE_URL: 'http://x' })).toEqual({ given: 'HOUSE_BASE_URL', missing: 'HOUSE_API_KEY or HOUSE_TOKEN' });
+  expect(lackOf({ ...VARIABLES, defaultBaseUrl: '' }, { HOUSE_TOKEN: 'a' })).toEqual({ given: 'HOUSE_TOKEN', missing: 'HOUSE_BASE_URL' });
+  for (const environment of [{}, { HOUSE_TOKEN: 'a' }, { HOUSE_API_KEY: 'a', HOUSE_BASE_URL: 'http://x' }, { HOUSE_BASE_URL: '' }]) expect(lackOf(VARIABLES, environment)).toBeUndefined();
+});
