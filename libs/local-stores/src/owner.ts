@@ -34,6 +34,8 @@ export function isAlive(pid: number): boolean {
   }
 }
 
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
+
 const refusal = (folder: string, holder: string): StoreError => new StoreError(`The data folder ${folder} is in use by ${holder}: stop it, or choose another DATA_DIR.`);
 
 interface Note {
@@ -59,7 +61,7 @@ function lockOf(folder: string): FileLock {
   try {
     return lockFile(join(folder, LOCK));
   } catch (error) {
-    throw new StoreError(`The data folder ${folder} cannot be used by this user (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'}).`);
+    throw new StoreError(`The data folder ${folder} cannot be written (${codeOf(error)}).`, { cause: error });
   }
 }
 
@@ -77,9 +79,14 @@ export function claimFolder(folder: string): void {
   }
   claimed.set(key, lock);
   const note: Note = { pid: process.pid, birth: birthOf(process.pid), isLocked: lock.state === 'taken' };
-  // Beside its place and renamed: another user's cannot be written over, but replaced.
-  writeFileSync(`${path}.new`, JSON.stringify(note), { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  try {
+    // Beside its place and renamed: another user's cannot be written over, but replaced.
+    writeFileSync(`${path}.new`, JSON.stringify(note), { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  } catch (error) {
+    releaseFolder(folder);
+    throw new StoreError(`The data folder ${folder} cannot be written (${codeOf(error)}).`, { cause: error });
+  }
 }
 
 /** Safe to call twice. */

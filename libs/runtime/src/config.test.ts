@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { addressesField, hostInUrl, loadConfig, wholeNumberField } from './config.js';
+import { addressesField, hostInUrl, loadConfig, portField, wholeNumberField } from './config.js';
 import { createHealthServer } from './health.js';
 import { createMetrics } from './metrics.js';
 
@@ -38,6 +38,10 @@ test.each([
 test('a variable that is empty or blank counts as absent, and is not read as 0', () => {
   const schema = z.object({ DRAIN_MS: wholeNumberField(0, 600_000, 30_000), NAME: z.string().optional() });
   for (const blank of ['', ' ', '\t\n']) expect(loadConfig(schema, { DRAIN_MS: blank, NAME: blank })).toEqual({ DRAIN_MS: 30_000 });
+});
+
+test.each(['abc', '-1', '70000', '1.5', '1e10', '0.5e9'])('%s is no port, and is told so in one line', (text) => {
+  expect(() => loadConfig(z.object({ PORT: portField(8080), DRAIN_MS: wholeNumberField(0, 600, 30) }), { PORT: text, DRAIN_MS: '601.5' })).toThrow(/^PORT: must be a port from 0 to 65535\nDRAIN_MS: must be a whole number from 0 to 600$/);
 });
 
 const neighbours = (fallback: string | undefined, text: string | undefined) => loadConfig(z.object({ BILLING_ADDRS: addressesField(fallback) }), { BILLING_ADDRS: text }).BILLING_ADDRS;

@@ -29,16 +29,22 @@ export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shap
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value.trim() !== ''));
   const parsed = schema.safeParse(present);
   if (!parsed.success) {
-    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${String(issue.path[0]) in present ? issue.message : 'is required, and is not set'}`).join('\n'));
+    const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${String(issue.path[0]) in present ? issue.message : 'is required, and is not set'}`);
+    throw new ConfigError([...new Set(lines)].join('\n'));
   }
   return Object.freeze(parsed.data);
 }
 
+function numberBetween(minimum: number, maximum: number, kind: string) {
+  const error = `must be ${kind} from ${minimum} to ${maximum}`;
+  return z.coerce.number(error).int(error).min(minimum, error).max(maximum, error);
+}
+
 /** TCP port from text; 0 = any free one. */
-export const portField = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+export const portField = (fallback: number) => numberBetween(0, 65_535, 'a port').default(fallback);
 
 /** Whole number from text, within bounds. */
-export const wholeNumberField = (minimum: number, maximum: number, fallback: number) => z.coerce.number().int().min(minimum).max(maximum).default(fallback);
+export const wholeNumberField = (minimum: number, maximum: number, fallback: number) => numberBetween(minimum, maximum, 'a whole number').default(fallback);
 
 /** `host:port`, or `[address]:port`, several separated by commas. Required without a fallback; an empty one may stay empty. */
 export const addressesField = (fallback?: string) => {

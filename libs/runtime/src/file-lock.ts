@@ -49,7 +49,11 @@ export function lockFile(path: string): FileLock {
     closeSync(descriptor);
     return state === 'held' ? { state, by: holderOf(path) } : { state };
   }
-  ftruncateSync(descriptor);
-  writeSync(descriptor, `${process.pid} ${hostname()}\n`);
+  try {
+    ftruncateSync(descriptor);
+    writeSync(descriptor, `${process.pid} ${hostname()}\n`);
+  } catch {
+    // A full disk: it is ours all the same, and another process is told of no number.
+  }
   return { state, release: () => closeSync(descriptor) };
 }
