@@ -283,8 +283,13 @@ test('a proof finds what was changed behind the triggers', async () => {
     await sql`alter table ledger_entries enable trigger all`.execute(database.db);
   };
   await tamper(`update ledger_entries set amount_nano_usd = 21 where request_id = 'x1'`, `update ledger_entries set amount_nano_usd = 20 where request_id = 'x1'`, ['I7', 'I9', 'I9 chain']);
-  await tamper(`update ledger_entries set tokens = 1 where request_id = 'x3'`, `update ledger_entries set tokens = 15 where request_id = 'x3'`, ['I9 chain']);
+  await tamper(`update ledger_entries set tokens = 1 where request_id = 'x3'`, `update ledger_entries set tokens = 15 where request_id = 'x3'`, ['I7', 'I9', 'I9 chain']);
   await tamper(`update usage_days set charge_nano_usd = 1 where account_id = 'x'`, `update usage_days set charge_nano_usd = 40 where account_id = 'x'`, ['I7']);
+  // What is beyond an allotment is charged by these.
+  await tamper(`update usage_days set tokens = tokens + 1000000 where account_id = 'x'`, `update usage_days set tokens = tokens - 1000000 where account_id = 'x'`, ['I7']);
+  await tamper(`update usage_days set byok_tokens = byok_tokens + 1 where account_id = 'x'`, `update usage_days set byok_tokens = byok_tokens - 1 where account_id = 'x'`, ['I7']);
+  await tamper(`update totals set tokens = tokens - 1 where account_id = 'x' and scope = 'account' and period_id like 'month:%'`, `update totals set tokens = tokens + 1 where account_id = 'x' and scope = 'account' and period_id like 'month:%'`, ['I9']);
+  await tamper(`update totals set byok_tokens = byok_tokens + 1 where account_id = 'x' and scope = 'account' and period_id = 'total'`, `update totals set byok_tokens = byok_tokens - 1 where account_id = 'x' and scope = 'account' and period_id = 'total'`, ['I9']);
   await tamper(`update totals set charge_nano_usd = charge_nano_usd + 1 where account_id = 'x' and scope = 'account' and period_id = 'total'`, `update totals set charge_nano_usd = charge_nano_usd - 1 where account_id = 'x' and scope = 'account' and period_id = 'total'`, ['I9']);
 });
 

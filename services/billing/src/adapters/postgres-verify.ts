@@ -44,6 +44,9 @@ interface ChainRow {
   readonly hash: string;
 }
 
+/** Of one period: by the rows of the ledger, for reports (`u_`) and in the totals that limits are counted by (`t_`). */
+type PeriodSums = { readonly period: string } & Readonly<Record<'charge' | 'adjusted' | 'requests' | 'tokens' | 'byok_tokens' | 'u_charge' | 'u_adjusted' | 'u_requests' | 'u_tokens' | 'u_byok_tokens' | 't_charge' | 't_tokens' | 't_byok_tokens', bigint>>;
+
 const chained = (accountId: string, row: ChainRow): ChainedRow => ({
   accountId, seq: row.seq, kind: row.kind, requestId: row.request_id, attempt: row.attempt, amountNanoUsd: row.amount_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens, source: row.source, flags: row.flags,
   provider: row.provider, period: row.period, atMs: row.at_ms, appliesTo: row.applies_to, cardId: row.card_id,
@@ -101,21 +104,25 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
   const sums = (accountId: string, tell: Tell): Promise<void> => db.transaction().setIsolationLevel('repeatable read').execute((transaction) => sumsIn(transaction, accountId, tell));
 
   async function sumsIn(transaction: Transaction<unknown>, accountId: string, tell: Tell): Promise<void> {
-    const { rows } = await sql<{ period: string; charge: bigint; adjusted: bigint; requests: bigint; u_charge: bigint; u_adjusted: bigint; u_requests: bigint; total: bigint }>`select period, coalesce(r.charge, 0)::bigint as charge,
-        coalesce(r.adjusted, 0)::bigint as adjusted, coalesce(r.requests, 0)::bigint as requests, coalesce(u.charge, 0)::bigint as u_charge, coalesce(u.adjusted, 0)::bigint as u_adjusted, coalesce(u.requests, 0)::bigint as u_requests,
-        coalesce(t.charge_nano_usd, 0)::bigint as total from
-        (select period, sum(amount_nano_usd) filter (where kind = 'charge' or charge_hash is not null) as charge, sum(amount_nano_usd) filter (where kind = 'adjustment' and applies_to = 'charge') as adjusted,
-          count(*) filter (where kind = 'charge' or charge_hash is not null) as requests from ledger_entries where account_id = ${accountId} group by period) r
-        full join (select period, sum(charge_nano_usd) as charge, sum(adjusted_nano_usd) as adjusted, sum(requests) as requests from usage_days where account_id = ${accountId} group by period) u using (period)
-        full join (select substr(period_id, 7) as period, charge_nano_usd from totals where account_id = ${accountId} and scope = 'account' and period_id like 'month:%') t using (period)`.execute(transaction);
-    let total = 0n;
+    const { rows } = await sql<PeriodSums>`select period, coalesce(r.charge, 0)::bigint as charge, coalesce(r.adjusted, 0)::bigint as adjusted, coalesce(r.requests, 0)::bigint as requests, coalesce(r.tokens, 0)::bigint as tokens,
+        coalesce(r.byok_tokens, 0)::bigint as byok_tokens, coalesce(u.charge, 0)::bigint as u_charge, coalesce(u.adjusted, 0)::bigint as u_adjusted, coalesce(u.requests, 0)::bigint as u_requests, coalesce(u.tokens, 0)::bigint as u_tokens,
+        coalesce(u.byok_tokens, 0)::bigint as u_byok_tokens, coalesce(t.charge_nano_usd, 0)::bigint as t_charge, coalesce(t.tokens, 0)::bigint as t_tokens, coalesce(t.byok_tokens, 0)::bigint as t_byok_tokens from
+        (select period, sum(amount_nano_usd) filter (where not is_adjustment) as charge, sum(amount_nano_usd) filter (where is_adjustment) as adjusted, count(*) filter (where not is_adjustment) as requests, sum(tokens) as tokens, sum(byok_tokens) as byok_tokens
+          from (select period, amount_nano_usd, tokens, byok_tokens, kind = 'adjustment' as is_adjustment from ledger_entries where account_id = ${accountId} and (kind = 'charge' or charge_hash is not null or (kind = 'adjustment' and applies_to = 'charge'))) c group by period) r
+        full join (select period, sum(charge_nano_usd) as charge, sum(adjusted_nano_usd) as adjusted, sum(requests) as requests, sum(tokens) as tokens, sum(byok_tokens) as byok_tokens from usage_days where account_id = ${accountId} group by period) u using (period)
+        full join (select substr(period_id, 7) as period, charge_nano_usd, tokens, byok_tokens from totals where account_id = ${accountId} and scope = 'account' and period_id like 'month:%') t using (period)`.execute(transaction);
+    const all = { charge: 0n, tokens: 0n, byokTokens: 0n };
     for (const row of rows) {
-      total += row.charge + row.adjusted;
-      if (row.charge !== row.u_charge || row.adjusted !== row.u_adjusted || row.requests !== row.u_requests) tell('I7', `${accountId} ${row.period}`);
-      if (row.period !== '' && row.charge + row.adjusted !== row.total) tell('I9', `${accountId} ${row.period}`);
+      const charge = row.charge + row.adjusted;
+      all.charge += charge;
+      all.tokens += row.tokens;
+      all.byokTokens += row.byok_tokens;
+      // Tokens are money too, where they are beyond an allotment.
+      if (row.charge !== row.u_charge || row.adjusted !== row.u_adjusted || row.requests !== row.u_requests || row.tokens !== row.u_tokens || row.byok_tokens !== row.u_byok_tokens) tell('I7', `${accountId} ${row.period}`);
+      if (row.period !== '' && (charge !== row.t_charge || row.tokens !== row.t_tokens || row.byok_tokens !== row.t_byok_tokens)) tell('I9', `${accountId} ${row.period}`);
     }
-    const all = await sql<{ charge_nano_usd: bigint }>`select charge_nano_usd from totals where account_id = ${accountId} and scope = 'account' and period_id = 'total'`.execute(transaction);
-    if ((all.rows[0]?.charge_nano_usd ?? 0n) !== total) tell('I9', `${accountId} total`);
+    const [total] = (await sql<{ charge: bigint; tokens: bigint; byok_tokens: bigint }>`select charge_nano_usd as charge, tokens, byok_tokens from totals where account_id = ${accountId} and scope = 'account' and period_id = 'total'`.execute(transaction)).rows;
+    if ((total?.charge ?? 0n) !== all.charge || (total?.tokens ?? 0n) !== all.tokens || (total?.byok_tokens ?? 0n) !== all.byokTokens) tell('I9', `${accountId} total`);
   }
 
   return {
