@@ -10,6 +10,7 @@ import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
 import { testRedisUrl } from '@signalbox/testkit/stores';
 import { createRedisStore } from '../adapters/redis-store.js';
+import type { QuotaStore } from '../domain/ports.js';
 
 function seeded(seed: number): (bound: number) => number {
   let state = seed;
@@ -38,9 +39,18 @@ export interface Compared {
  * `isGathered` after each turn of the event loop, in which several are told. Throws at the first difference.
  */
 export async function compareModel(rounds: number, steps: number, isGathered = false): Promise<Compared> {
-  let time = Date.parse('2026-11-21T14:00:00Z');
-  const store = createRedisStore({ url: await testRedisUrl(), clock: systemClock, randomBytes, log: silentLog, metrics: { storeTook: () => undefined, storeFailed: () => undefined }, commandTimeoutMs: 5_000, fixedNowMs: () => time });
+  const clock = { nowMs: Date.parse('2026-11-21T14:00:00Z') };
+  const store = createRedisStore({ url: await testRedisUrl(), clock: systemClock, randomBytes, log: silentLog, metrics: { storeTook: () => undefined, storeFailed: () => undefined }, commandTimeoutMs: 5_000, fixedNowMs: () => clock.nowMs });
   await store.start();
+  try {
+    return await compareWith(store, clock, rounds, steps, isGathered);
+  } finally {
+    // A difference ends the run, too.
+    await store.stop();
+  }
+}
+
+async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: number, steps: number, isGathered: boolean): Promise<Compared> {
   let commands = 0;
   const seen = new Set<string>();
   const missed = new Set<boolean>();
@@ -52,11 +62,11 @@ export async function compareModel(rounds: number, steps: number, isGathered = f
     const pick = seeded(seed);
     for (let step = 0, turn: Told[] = []; step < steps; step += 1, commands += 1) {
       // Time stands still within a turn.
-      if (turn.length === 0) time += [0, 0, 0, 0, 5, 40, 150, 900, 7_000, 45_000, 86_400_000][pick(11)] ?? 0;
+      if (turn.length === 0) clock.nowMs += [0, 0, 0, 0, 5, 40, 150, 900, 7_000, 45_000, 86_400_000][pick(11)] ?? 0;
       const requestId = `r${pick(60)}`;
       const keyId = `key_${pick(2)}`;
       const kind = pick(11);
-      const nowMs = time;
+      const { nowMs } = clock;
       const amount = BigInt(pick(60));
       const tokens = BigInt(pick(20));
       const writer = ['', 'wrt_1', 'wrt_2'][pick(3)] ?? '';
@@ -117,6 +127,5 @@ export async function compareModel(rounds: number, steps: number, isGathered = f
       expect(view.remaining).toEqual(model.remaining);
     }
   }
-  await store.stop();
   return { commands, decisions: [...seen].sort(), missed, freed, granted };
 }
