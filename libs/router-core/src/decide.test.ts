@@ -198,6 +198,19 @@ describe('order', () => {
     expect(plan.kind === 'plan' && plan.attempts.map(({ byok }) => byok)).toEqual([true]);
   });
 
+  test('a whole answer has the time that its tokens may take at a quarter of the usual speed, a stream and an unknown one no such bound', () => {
+    const timed = (over: Partial<RouteRequest>, wishes: Partial<RouteRequest['provider']> = { order: ['alpha'] }): number | undefined => {
+      const plan = decide({ ...withWishes(wishes), ...over }, three(), 1);
+      return plan.kind === 'plan' ? plan.attempts[0]?.wholeTimeoutMs : undefined;
+    };
+    const known = three().catalog.endpoints.find(({ provider }) => provider === 'alpha')?.priorThroughputTpsP50 ?? 0;
+    expect(known).toBeGreaterThan(0);
+    expect(timed({ maxTokens: 100 })).toBe(Math.ceil(130_000 + (100 * 4_000) / known));
+    expect(timed({ maxTokens: 100, needs: { ...NO_NEEDS, choices: 3 } })).toBe(Math.ceil(130_000 + (300 * 4_000) / known));
+    expect(timed({ maxTokens: 3_000 }, { order: ['beta'] })).toBe(600_000);
+    expect([timed({}), timed({ maxTokens: 100, needs: { ...NO_NEEDS, streaming: true } }), timed({ maxTokens: 100, byokProviders: ['alpha'] }), timed({ maxTokens: 100 }, { order: ['gamma'] })]).toEqual([0, 0, 0, 0]);
+  });
+
   test('plans one attempt when fallbacks are not allowed', () => {
     expect(planned(three(), withWishes({ allowFallbacks: false }))).toHaveLength(1);
     expect(planned(three(), { ...withWishes({ allowFallbacks: false }), models: ['m/one', 'm/two'] })).toHaveLength(1);

@@ -13,6 +13,10 @@ const FALLBACK_MODELS_MAX = 3;
 const ENDPOINTS_WANTED = 2;
 /** A whole answer takes longer to begin than the first token of a stream. */
 const WHOLE_ANSWER_EXTRA_MS = 120_000;
+/** How much slower than usual an answer may be written that is still believed in. */
+const SLOWEST_FACTOR = 4;
+/** No answer takes longer. */
+const WHOLE_ANSWER_MS_MAX = 600_000;
 
 export interface Attempt {
   readonly endpoint: Endpoint;
@@ -23,6 +27,8 @@ export interface Attempt {
   /** Tuning fields of the request that this endpoint does not take. */
   readonly dropParams: readonly string[];
   readonly firstByteTimeoutMs: number;
+  /** Longest that a whole answer may take to begin, which it does when it is written; 0 = nobody knows, and for streams. */
+  readonly wholeTimeoutMs: number;
   /** On the account's own credential: all attempts of a plan, or none. */
   readonly byok: boolean;
 }
@@ -102,7 +108,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
   if (lists.length === 0) return refusalOf(pools, retired, snapshot);
   const attempts: Attempt[] = [];
   for (const candidate of pickAttempts(ofOneCredential(lists, request), request)) {
-    const attempt = attemptOf(candidate.endpoint, request);
+    const attempt = attemptOf(candidate, request);
     if (attempt !== undefined) attempts.push(attempt);
   }
   return { kind: 'plan', attempts, reference, auto };
@@ -207,7 +213,21 @@ const NO_STEPS: readonly PriceStep[] = [];
 /** None where one card holds for every prompt: an ordinary plan is no longer for them. */
 const stepsOf = (prices: readonly PriceStep[]): readonly PriceStep[] => (prices.length > 1 ? prices : NO_STEPS);
 
-function attemptOf(endpoint: Endpoint, request: RouteRequest): Attempt | undefined {
+/**
+ * What a host is given for a whole answer, of which nothing can be seen before it is written: time for the longest that was
+ * asked for, at a quarter of the endpoint's speed. Without `max_tokens`, or where speed is unknown, nothing tells a long answer
+ * from a host that hangs. What runs on an account's own credential may run on a machine of its own.
+ */
+function wholeTimeoutMs({ endpoint, throughputTps }: Candidate, request: RouteRequest): number {
+  const { needs, maxTokens, byokProviders } = request;
+  if (needs.streaming || maxTokens === undefined || endpoint.unsupportedParams.has('max_tokens') || throughputTps === undefined || throughputTps <= 0 || isOnOwnCredential(endpoint, byokProviders)) return 0;
+  // Several choices may be written one after the other.
+  const writingMs = (maxTokens * Math.max(1, needs.choices) * SLOWEST_FACTOR * 1_000) / throughputTps;
+  return Math.ceil(Math.min(WHOLE_ANSWER_MS_MAX, endpoint.firstByteTimeoutMs + WHOLE_ANSWER_EXTRA_MS + writingMs));
+}
+
+function attemptOf(candidate: Candidate, request: RouteRequest): Attempt | undefined {
+  const { endpoint } = candidate;
   const card = cardFor(endpoint.prices, request.promptTokens);
   if (card === undefined) return undefined;
   return {
@@ -216,6 +236,7 @@ function attemptOf(endpoint: Endpoint, request: RouteRequest): Attempt | undefin
     steps: stepsOf(endpoint.prices),
     dropParams: request.needs.params.filter((name) => isDropped(name, endpoint, request.byokProviders)),
     firstByteTimeoutMs: endpoint.firstByteTimeoutMs + (request.needs.streaming ? 0 : WHOLE_ANSWER_EXTRA_MS),
+    wholeTimeoutMs: wholeTimeoutMs(candidate, request),
     byok: isOnOwnCredential(endpoint, request.byokProviders),
   };
 }

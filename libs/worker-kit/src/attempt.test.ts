@@ -135,6 +135,7 @@ describe('a request that gets no connection', () => {
     ['of a whole answer fails as one that could not be made', { stream: false }, undefined, 15_000, 'CONNECT'],
     ['of a stream has no longer than for its first byte', {}, undefined, 10_000, 'CONNECT'],
     ['of a model that is slow to begin does not wait as long as that', { firstByteTimeoutMs: 60_000 }, undefined, 15_000, 'CONNECT'],
+    ['in time has as long as its tokens may take', { stream: false, wholeTimeoutMs: 163_000 }, 14_000, 163_000, 'TIMEOUT_FIRST_BYTE'],
     ['in time is waited for as ever', { stream: false }, 14_000, 600_000, 'TIMEOUT_FIRST_BYTE'],
   ])('%s', async (_name, over, sendAfterMs, ms, expected) => {
     expect(await sent(over, sendAfterMs)).toMatchObject([ms, { kind: 'failed', failure: { class: expected, status: 0, retryable: true } }]);

@@ -116,7 +116,7 @@ export class Attempt implements UpstreamListener {
     this.lastEventAt = this.startedAt;
     this.transducer = request.stream ? adapter.createTransducer(request) : undefined;
     this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
-    this.firstByteLimitMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : WHOLE_ANSWER_MS;
+    this.firstByteLimitMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : Math.min(WHOLE_ANSWER_MS, request.wholeTimeoutMs || WHOLE_ANSWER_MS);
     this.quietMs = request.stream ? Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteLimitMs) : WHOLE_ANSWER_MS;
     const eachMax = request.maxTokens ?? request.maxOutputTokens;
     this.outputBytesMax = eachMax > 0 ? outputTokensMax({ maxTokens: eachMax, fields: request.fields }) * LONGEST_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;

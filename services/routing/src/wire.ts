@@ -125,7 +125,7 @@ function stepMessages(steps: readonly PriceStep[]): StepMessage[] {
   return steps.map(({ fromPromptTokens, card }) => ({ fromPromptTokens, card: cardMessage(card) }));
 }
 
-function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs, byok }: Attempt): PlannedAttempt {
+function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs, wholeTimeoutMs, byok }: Attempt): PlannedAttempt {
   return {
     endpointId: endpoint.id,
     provider: endpoint.provider,
@@ -140,6 +140,7 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
     hiddenReasoning: endpoint.hiddenReasoning,
     temperatureMax: endpoint.temperatureMax,
     firstByteTimeoutMs,
+    wholeTimeoutMs,
     needsUserId: endpoint.needsUserId,
     byok,
     ...(steps.length === 0 ? {} : { steps: stepMessages(steps) }),

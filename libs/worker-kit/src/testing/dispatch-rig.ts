@@ -62,6 +62,7 @@ export function requestOf(over: Partial<DispatchRequest__Output> = {}): Dispatch
     promptTokens: 10,
     firstByteTimeoutMs: 5_000,
     idleTimeoutMs: 5_000,
+    wholeTimeoutMs: 0,
     responseFormat: '',
     routedFrom: '',
     decisionId: '',

@@ -198,6 +198,7 @@ function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideRespo
     maxOutputTokens: planned.maxOutputTokens,
     holdEpoch: admission.epoch,
   };
+  if (planned.wholeTimeoutMs > 0) dispatched.wholeTimeoutMs = planned.wholeTimeoutMs;
   if (planned.steps.length > 0) dispatched.steps = planned.steps;
   if (plan.referenceSteps.length > 0) dispatched.referenceSteps = plan.referenceSteps;
   if (start !== undefined) {

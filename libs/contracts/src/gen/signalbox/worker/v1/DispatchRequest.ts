@@ -49,6 +49,7 @@ export interface DispatchRequest {
   'holdEpoch'?: (string);
   'steps'?: (_signalbox_common_v1_PriceStep)[];
   'referenceSteps'?: (_signalbox_common_v1_PriceStep)[];
+  'wholeTimeoutMs'?: (number);
   '_maxTokens'?: "maxTokens";
 }
 
@@ -94,5 +95,6 @@ export interface DispatchRequest__Output {
   'holdEpoch': (string);
   'steps': (_signalbox_common_v1_PriceStep__Output)[];
   'referenceSteps': (_signalbox_common_v1_PriceStep__Output)[];
+  'wholeTimeoutMs': (number);
   '_maxTokens'?: "maxTokens";
 }
