@@ -24,6 +24,8 @@ export interface Breaker {
   rest(forMs: number, nowMs: number): void;
   /** No credential is free for `forMs`, as another endpoint has met: nobody is asked until then, and it says nothing of this one. */
   pause(forMs: number, nowMs: number): void;
+  /** One is free again. Waits of its own stay. */
+  unpause(): void;
   state(nowMs: number): BreakerState;
   /** Milliseconds until it may be tried, 0 = now. */
   waitMs(nowMs: number): number;
@@ -83,6 +85,8 @@ export function createBreaker(): Breaker {
   let openUntilMs = CLOSED;
   /** When the last rate limit's wait is over. */
   let restUntilMs = -Infinity;
+  /** Until a credential of all endpoints is free. */
+  let pausedUntilMs = -Infinity;
   /** One plan holds the endpoint to see whether it is well again. */
   let probing = false;
   /** Streams that have begun since it opened, without a failure. */
@@ -116,21 +120,23 @@ export function createBreaker(): Breaker {
     if (isHalfOpen(nowMs) || failuresInARow >= IN_A_ROW || (calls.count() >= CALLS_MIN && calls.failures() * 2 > calls.count())) open(nowMs + OPEN_MS);
     probing = false;
   };
-  const pause = (forMs: number, nowMs: number): void => {
-    restUntilMs = Math.max(restUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
-  };
   return {
     record,
     rest: (forMs, nowMs) => {
       if (isHalfOpen(nowMs)) record(false, forMs, nowMs);
-      else pause(forMs, nowMs);
+      else restUntilMs = Math.max(restUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
     },
-    pause,
-    state: (nowMs) => (nowMs < restUntilMs || nowMs < openUntilMs ? 'open' : openUntilMs === CLOSED || begun >= BEGUN_ENOUGH ? 'closed' : 'half-open'),
-    waitMs: (nowMs) => Math.max(0, openUntilMs - nowMs, restUntilMs - nowMs),
+    pause: (forMs, nowMs) => {
+      pausedUntilMs = Math.max(pausedUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
+    },
+    unpause: () => {
+      pausedUntilMs = -Infinity;
+    },
+    state: (nowMs) => (nowMs < restUntilMs || nowMs < openUntilMs || nowMs < pausedUntilMs ? 'open' : openUntilMs === CLOSED || begun >= BEGUN_ENOUGH ? 'closed' : 'half-open'),
+    waitMs: (nowMs) => Math.max(0, openUntilMs - nowMs, restUntilMs - nowMs, pausedUntilMs - nowMs),
     isProbing: () => probing,
     noteProbe: (nowMs, forMs = OPEN_MS) => {
-      if (openUntilMs === CLOSED || begun >= BEGUN_ENOUGH || nowMs < openUntilMs || nowMs < restUntilMs) return;
+      if (openUntilMs === CLOSED || begun >= BEGUN_ENOUGH || nowMs < openUntilMs || nowMs < restUntilMs || nowMs < pausedUntilMs) return;
       probing = true;
       openUntilMs = nowMs + forMs;
     },

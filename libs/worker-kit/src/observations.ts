@@ -34,9 +34,11 @@ export interface ObservationsOptions {
   /** This replica. */
   readonly origin: string;
   readonly clock: Clock;
+  /** Whether a credential of the operator's may be asked: routing, which leaves the provider out while all are benched, hears of one that was mended, or of another replica's. */
+  readonly hasCredential?: () => boolean;
 }
 
-export function createObservations({ bus, provider, origin, clock }: ObservationsOptions): Observations {
+export function createObservations({ bus, provider, origin, clock, hasCredential }: ObservationsOptions): Observations {
   const codec = codecOf();
   let attempts: AttemptObserved[] = [];
   /** Of calls that others wait for: how they end is told at once. */
@@ -47,7 +49,7 @@ export function createObservations({ bus, provider, origin, clock }: Observation
   let greeting: Timer | undefined;
   const greet = (): void => {
     greeting = clock.setTimer(HELLO_MS, greet, { unref: true });
-    bus.announce(subjectOf(provider), codec.encode({ origin }));
+    bus.announce(subjectOf(provider), codec.encode(hasCredential?.() === true ? { origin, freeProvider: provider } : { origin }));
   };
   const flush = (probes: Omit<AttemptsObserved, 'attempts' | 'origin'> = {}): void => {
     timer?.cancel();

@@ -119,3 +119,18 @@ test('a storm of failures is told in few messages, all of them within 20 ms, and
   expect(itself).toEqual([]);
   await Promise.all([subscription.stop(), own.stop()]);
 });
+
+test('says at the start and every minute whether a credential may be asked', async () => {
+  const clock = createFakeClock();
+  const bus = createMemoryBus({ clock });
+  const heard: string[] = [];
+  const subscription = await listenToObservations(bus, 'fake', 'call_2', silentLog, ({ freeProvider }) => heard.push(freeProvider));
+  let hasCredential = true;
+  const observations = createObservations({ bus, provider: 'fake', origin: 'call_1', clock, hasCredential: () => hasCredential });
+  observations.start();
+  hasCredential = false;
+  await clock.advanceAsync(HELLO_MS);
+  expect(heard).toEqual(['fake', '']);
+  observations.stop();
+  await subscription.stop();
+});

@@ -103,7 +103,7 @@ export function serveWorker(options: WorkerOptions): Service {
       const upstream = createUpstream(adapter.origin, createDialer({ allow: config.FETCH_ALLOW }));
       closers.push(() => upstream.close());
       const origin = createIdSource(clock, randomBytes)('call');
-      const observations = createObservations({ bus, provider: adapter.provider, origin, clock });
+      const observations = createObservations({ bus, provider: adapter.provider, origin, clock, hasCredential: () => secrets.length > 0 && credentials.benchedMs() === 0 });
       closers.push(() => Promise.resolve(observations.stop()));
       const breakers = createEndpointBreakers({ clock, origin, onProbe: (endpointId, step) => observations.observeProbe(endpointId, step) });
       const replicas = await listenToObservations(bus, adapter.provider, origin, log, (news) => breakers.hear(news));

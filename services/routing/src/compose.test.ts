@@ -204,6 +204,13 @@ describe('routing over its doors', () => {
     expect((await decide({ model: 'gpt-4o', byokProviders: ['openai'] })).attempts.map(({ provider }) => provider)).toEqual(['openai']);
     await clock.advanceAsync(31_000);
     expect(await planned('gpt-4o')).toEqual(['azure-openai', 'openai']);
+    // A worker that was started with another key says so, and what one model is limited in stays.
+    await hear('openai', 'RATE_LIMITED', 90_000, 0);
+    await hear('openai', 'CREDENTIAL', 600_000, 600_000);
+    expect(await planned('gpt-4o')).toEqual(['azure-openai']);
+    bus.announce('attempts.v1.openai', codec.encode({ origin: 'call_2', freeProvider: 'openai' }));
+    await clock.settle();
+    expect([await planned('gpt-4o'), await planned('gpt-4o-mini')]).toEqual([['azure-openai', 'openai'], ['azure-openai']]);
   });
 
   test('an endpoint that is to be tried again stands by in any plan, and goes first in one', async () => {

@@ -37,6 +37,7 @@ export function listenToAttempts(bus: Bus, live: LiveStats, log: Log): Promise<S
       return;
     }
     for (const attempt of message.attempts) observe(live, attempt);
+    if (message.freeProvider !== '') live.hearFree(message.freeProvider);
     for (const endpointId of message.probedEndpointIds) live.hearProbe(endpointId, 'sent');
     for (const endpointId of message.begunEndpointIds) live.hearProbe(endpointId, 'begun');
     for (const endpointId of message.voidEndpointIds) live.hearProbe(endpointId, 'void');

@@ -3,7 +3,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { EndpointLive } from '@signalbox/router-core/catalog';
 import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
 import { createEjections, type EndpointEvidence } from '@signalbox/router-core/outliers';
-import type { PeersOf } from './peers.js';
+import type { Credentials, PeersOf } from './peers.js';
 import { createSlidingWindow, type SlidingWindow } from './sliding-window.js';
 
 /** Shorter answers say nothing of a model's speed. */
@@ -46,19 +46,22 @@ interface Tracked {
   readonly failures: SlidingWindow;
 }
 
+const NO_SIBLINGS: Credentials = { siblingsOf: () => undefined, endpointsOf: () => [] };
+
 export interface LiveStats {
   /** Ignores endpoints that `peersOf` does not know, so the table stays bounded by the catalog. */
   observe(observation: Observation): void;
   /** A worker lets one call through to an endpoint whose breaker was open; that call has brought content, or ended and says nothing. */
   hearProbe(endpointId: string, step: 'sent' | 'begun' | 'void'): void;
+  /** A worker of the provider has a credential that is not benched. */
+  hearFree(provider: string): void;
   /** At most one second old; breakers are current. */
   view(): ReadonlyMap<string, EndpointLive>;
   /** A plan begins with an endpoint that is half open. */
   noteProbe(endpointId: string): void;
 }
 
-/** `siblingsOf`: the endpoints that are asked with the same credentials. */
-export function createLiveStats(clock: Clock, peersOf: PeersOf, siblingsOf: PeersOf = () => undefined): LiveStats {
+export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, endpointsOf }: Credentials = NO_SIBLINGS): LiveStats {
   const tracked = new Map<string, Tracked>();
   const ejections = createEjections();
   /** Endpoints with news since outliers were last looked for. */
@@ -142,7 +145,8 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, siblingsOf: Peer
       const nowMs = clock.monotonicMs();
       const before = entry.breaker.state(nowMs);
       if (isRateLimit && retryAfterMs > 0) entry.breaker.rest(retryAfterMs, nowMs);
-      else entry.breaker.record(isSuccess, retryAfterMs, nowMs);
+      // What is said of all endpoints is waited for by all alike.
+      else entry.breaker.record(isSuccess, benchedMs > 0 ? 0 : retryAfterMs, nowMs);
       if (benchedMs > 0) rest(siblingsOf(endpointId) ?? [], benchedMs, nowMs);
       if (entry.breaker.state(nowMs) !== before) isStale = true;
       unjudged.add(endpointId);
@@ -163,6 +167,10 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, siblingsOf: Peer
       viewAtMs = nowMs;
       isStale = false;
       return view;
+    },
+    hearFree: (provider) => {
+      for (const id of endpointsOf(provider)) tracked.get(id)?.breaker.unpause();
+      isStale = true;
     },
     hearProbe: (endpointId, step) => {
       const breaker = tracked.get(endpointId)?.breaker;

@@ -1,30 +1,44 @@
-/** Which endpoints serve the same model, by the catalog in force. */
+/** Which endpoints serve the same model, or are asked with the same credentials, by the catalog in force. */
 import type { Catalog } from '@signalbox/router-core/catalog';
 import type { CatalogHolder } from './catalog-holder.js';
 
 /** All endpoints that serve the endpoint's model on the operator's credentials, perhaps without itself; undefined for an endpoint that the catalog does not have. */
 export type PeersOf = (endpointId: string) => readonly string[] | undefined;
 
+/** Endpoints that are asked with the same credentials of the operator's. */
+export interface Credentials {
+  /** Those of the provider of this endpoint; undefined for an endpoint that the catalog does not have. */
+  readonly siblingsOf: PeersOf;
+  readonly endpointsOf: (provider: string) => readonly string[];
+}
+
+type Index = ReadonlyMap<string, readonly string[]>;
+
 export function createPeers(holder: Pick<CatalogHolder, 'current'>): PeersOf {
-  return lookedUp(holder, indexPeers);
+  const index = indexed(holder, indexPeers);
+  return (endpointId) => index()?.get(endpointId);
 }
 
-/** All endpoints that the operator's credentials at the endpoint's provider serve: what is said of all of those holds for each of these. */
-export function createSiblings(holder: Pick<CatalogHolder, 'current'>): PeersOf {
-  return lookedUp(holder, indexSiblings);
+/** What is said of all of the operator's credentials at a provider holds for each of these. */
+export function createSiblings(holder: Pick<CatalogHolder, 'current'>): Credentials {
+  const byProvider = indexed(holder, indexProviders);
+  const providers = indexed(holder, ({ endpoints }) => new Map(endpoints.map(({ id, provider }) => [id, [provider]])));
+  const endpointsOf = (provider: string): readonly string[] => byProvider()?.get(provider) ?? [];
+  return { siblingsOf: (endpointId) => providers()?.get(endpointId)?.flatMap(endpointsOf), endpointsOf };
 }
 
-function lookedUp(holder: Pick<CatalogHolder, 'current'>, index: (catalog: Catalog) => ReadonlyMap<string, readonly string[]>): PeersOf {
-  let known: { readonly catalog: Catalog; readonly peers: ReadonlyMap<string, readonly string[]> } | undefined;
-  return (endpointId) => {
+/** Made anew when the catalog has changed. */
+function indexed(holder: Pick<CatalogHolder, 'current'>, make: (catalog: Catalog) => Index): () => Index | undefined {
+  let known: { readonly catalog: Catalog; readonly index: Index } | undefined;
+  return () => {
     const catalog = holder.current()?.catalog;
     if (catalog === undefined) return undefined;
-    if (known?.catalog !== catalog) known = { catalog, peers: index(catalog) };
-    return known.peers.get(endpointId);
+    if (known?.catalog !== catalog) known = { catalog, index: make(catalog) };
+    return known.index;
   };
 }
 
-function indexPeers({ models }: Catalog): ReadonlyMap<string, readonly string[]> {
+function indexPeers({ models }: Catalog): Index {
   const peers = new Map<string, readonly string[]>();
   for (const { endpoints } of models) {
     const serving = endpoints.filter((endpoint) => endpoint.isServable && endpoint.hasManagedCredential).map(({ id }) => id);
@@ -33,14 +47,13 @@ function indexPeers({ models }: Catalog): ReadonlyMap<string, readonly string[]>
   return peers;
 }
 
-function indexSiblings({ endpoints }: Catalog): ReadonlyMap<string, readonly string[]> {
+function indexProviders({ endpoints }: Catalog): Index {
   const byProvider = new Map<string, string[]>();
-  const siblings = new Map<string, readonly string[]>();
   for (const { id, provider, isServable, hasManagedCredential } of endpoints) {
-    const ids = byProvider.get(provider) ?? [];
-    byProvider.set(provider, ids);
-    if (isServable && hasManagedCredential) ids.push(id);
-    siblings.set(id, ids);
+    if (!isServable || !hasManagedCredential) continue;
+    const ids = byProvider.get(provider);
+    if (ids === undefined) byProvider.set(provider, [id]);
+    else ids.push(id);
   }
-  return siblings;
+  return byProvider;
 }

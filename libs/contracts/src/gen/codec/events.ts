@@ -425,6 +425,7 @@ export function writeAttemptsObserved(w: Writer, m: AttemptsObserved): void {
   if (m.probedEndpointIds !== undefined) for (const one of m.probedEndpointIds) { w.uint32(26); w.string(one); }
   if (m.begunEndpointIds !== undefined) for (const one of m.begunEndpointIds) { w.uint32(34); w.string(one); }
   if (m.voidEndpointIds !== undefined) for (const one of m.voidEndpointIds) { w.uint32(42); w.string(one); }
+  if (m.freeProvider !== undefined && m.freeProvider !== '') { w.uint32(50); w.string(m.freeProvider); }
 }
 export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOut {
   const v1: AttemptObservedOut[] = [];
@@ -432,6 +433,7 @@ export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOu
   const v3: string[] = [];
   const v4: string[] = [];
   const v5: string[] = [];
+  let v6: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -440,11 +442,12 @@ export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOu
       case 26: v3.push(r.string(end)); break;
       case 34: v4.push(r.string(end)); break;
       case 42: v5.push(r.string(end)); break;
+      case 50: v6 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5 } as AttemptsObservedOut;
+  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6 } as AttemptsObservedOut;
 }
 export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
   const v1 = m.attempts === undefined ? [] : m.attempts.map((one) => copyAttemptObserved(one));
@@ -452,7 +455,8 @@ export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
   const v3 = m.probedEndpointIds === undefined ? [] : m.probedEndpointIds.slice();
   const v4 = m.begunEndpointIds === undefined ? [] : m.begunEndpointIds.slice();
   const v5 = m.voidEndpointIds === undefined ? [] : m.voidEndpointIds.slice();
-  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5 } as AttemptsObservedOut;
+  const v6 = m.freeProvider !== undefined && m.freeProvider !== null ? m.freeProvider : '';
+  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6 } as AttemptsObservedOut;
 }
 
 export function writeDecisionMade(w: Writer, m: DecisionMade): void {

@@ -9,6 +9,7 @@ export interface AttemptsObserved {
   'probedEndpointIds'?: (string)[];
   'begunEndpointIds'?: (string)[];
   'voidEndpointIds'?: (string)[];
+  'freeProvider'?: (string);
 }
 
 export interface AttemptsObserved__Output {
@@ -17,4 +18,5 @@ export interface AttemptsObserved__Output {
   'probedEndpointIds': (string)[];
   'begunEndpointIds': (string)[];
   'voidEndpointIds': (string)[];
+  'freeProvider': (string);
 }
