@@ -10,7 +10,7 @@ import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 
 const FIRST_BYTE_MS_DEFAULT = 10_000;
 const IDLE_MS_DEFAULT = 30_000;
-/** Until the request is on its way: finding an account's own address and connecting to it takes 13 s at the most, the rest is for a connection that others hold. */
+/** Until the request is on its way: looking up an account's own address and connecting to it may take most of that, a connection that others hold the rest. */
 const SEND_MS = 15_000;
 /** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, and at least for so long. */
 const QUIET_FACTOR = 4;
