@@ -39,6 +39,6 @@ export function forgettingReserve(neighbours: Neighbours): Neighbours {
   });
   return {
     ...neighbours,
-    workers: { ...workers, tellOutcome: (provider, accountId, requestId, attempt, outcome, terms) => workers.tellOutcome(provider, accountId, requestId, attempt, outcome === 'DELIVERED' && attempt < (latest.get(requestId) ?? 0) ? 'SUPERSEDED' : outcome, terms) },
+    workers: { ...workers, tellOutcome: (provider, requestId, attempt, outcome, terms) => workers.tellOutcome(provider, requestId, attempt, outcome === 'DELIVERED' && attempt < (latest.get(requestId) ?? 0) ? 'SUPERSEDED' : outcome, terms) },
   };
 }

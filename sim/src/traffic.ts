@@ -155,11 +155,11 @@ export function planOf({ route, promptBytes }: Traffic, { account }: Caller, pro
     return [
       {
         endpointId: `${provider}/m`, provider, model: 'maker/m', providerModelId: 'm', wireProtocol: 'openai-chat', card: messageOf(card), maxTokensParam: 'max_tokens', maxOutputTokens: 8_192,
-        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, wholeTimeoutMs: 0, byok: account.providerKeys.length > 0, needsUserId: false, steps,
+        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, firstByteTimeoutMs: 10_000, wholeTimeoutMs: 0, byok: account.providerKeys.length > 0, steps,
       },
     ];
   });
-  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, referenceModel: '', decisionId: 'dec_1', snapshotId: '', fallbackModels: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0) };
+  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, decisionId: 'dec_1', fallbackModels: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0) };
 }
 
 const promptTokensOf = (promptBytes: number): number => Math.ceil(promptBytes / 4);

@@ -2,7 +2,6 @@
 /** Messages of proto/worker/v1. */
 export type { Body, Body__Output } from './gen/signalbox/worker/v1/Body.js';
 export type { Chunk, Chunk__Output } from './gen/signalbox/worker/v1/Chunk.js';
-export type { CredentialState, CredentialState__Output } from './gen/signalbox/worker/v1/CredentialState.js';
 export type { DispatchEvent, DispatchEvent__Output } from './gen/signalbox/worker/v1/DispatchEvent.js';
 export type { DispatchRequest, DispatchRequest__Output } from './gen/signalbox/worker/v1/DispatchRequest.js';
 export type { End, End__Output } from './gen/signalbox/worker/v1/End.js';
@@ -14,6 +13,5 @@ export type { GenerateImagesResponse, GenerateImagesResponse__Output } from './g
 export type { Head, Head__Output } from './gen/signalbox/worker/v1/Head.js';
 export type { Outcome, Outcome__Output } from './gen/signalbox/worker/v1/Outcome.js';
 export type { OutcomeRequest, OutcomeRequest__Output } from './gen/signalbox/worker/v1/OutcomeRequest.js';
-export type { StatusResponse, StatusResponse__Output } from './gen/signalbox/worker/v1/StatusResponse.js';
 export type { TendRequest, TendRequest__Output } from './gen/signalbox/worker/v1/TendRequest.js';
 export type { UsageSource, UsageSource__Output } from './gen/signalbox/worker/v1/UsageSource.js';

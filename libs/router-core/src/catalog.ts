@@ -57,7 +57,6 @@ export interface Endpoint {
   readonly quantizationBits: number | null;
   /** Largest temperature the provider takes; 0 = unbounded. */
   readonly temperatureMax: number;
-  readonly needsUserId: boolean;
   readonly firstByteTimeoutMs: number;
   /** It could be served: active, chat API, its wire is built and its price known. */
   readonly isServable: boolean;

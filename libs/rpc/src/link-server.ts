@@ -136,11 +136,6 @@ export class LinkServer {
     this.served = servedMethods(options.methods, options.handlers);
   }
 
-  /** Calls in work. */
-  liveCalls(): number {
-    return this.calls.size;
-  }
-
   unblock(): void {
     this.outbox.unblock();
     this.finishIfDone();

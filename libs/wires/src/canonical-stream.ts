@@ -16,7 +16,6 @@ interface Pending {
 
 interface Choice {
   hasRole: boolean;
-  hasText: boolean;
   callCount: number;
   /** Told by the provider. */
   reason: FinishReason | undefined;
@@ -73,7 +72,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
     let choice = choices.get(index);
     if (choice === undefined) {
       if (!Number.isInteger(index) || index < 0 || index >= CHOICES_MAX) return undefined;
-      choice = { hasRole: false, hasText: false, callCount: 0, reason: undefined, isClosed: false, pending: undefined };
+      choice = { hasRole: false, callCount: 0, reason: undefined, isClosed: false, pending: undefined };
       choices.set(index, choice);
       known.isFinished = false;
     }

@@ -35,14 +35,6 @@ export type Taken =
   /** `isResting`: all that are not benched wait out a 429. */
   | { readonly ok: false; readonly isResting: boolean; readonly retryAfterMs: number };
 
-export interface CredentialView {
-  /** Last four characters at most. */
-  readonly name: string;
-  readonly benched: boolean;
-  /** Epoch milliseconds, 0 = not benched. */
-  readonly benchedUntilMs: number;
-}
-
 export interface CredentialPool {
   take(model: string): Taken;
   /** The provider refused it (401, 402, 403): benched for 30 s, doubling to 10 min. */
@@ -59,7 +51,8 @@ export interface CredentialPool {
   hasOther(credential: Credential, model: string): boolean;
   /** Milliseconds until any of them may be asked for whatever model, since all are benched, or are being tried after that; 0 = now, or never. */
   benchedMs(): number;
-  views(): readonly CredentialView[];
+  /** How many are benched, and how many are not. */
+  counts(): { readonly benched: number; readonly usable: number };
 }
 
 interface Entry extends Credential {
@@ -134,12 +127,10 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
       const now = clock.monotonicMs();
       return entries.some((entry) => entry.position !== position && freeAt(entry, model) <= now);
     },
-    views: () => {
+    counts: () => {
       const now = clock.monotonicMs();
-      return entries.map((entry) => {
-        const benched = entry.benchedUntil > now;
-        return { name: entry.secret === undefined ? 'none' : entry.secret.unwrap().slice(-4), benched, benchedUntilMs: benched ? Math.round(clock.nowMs() + entry.benchedUntil - now) : 0 };
-      });
+      const benched = entries.filter(({ benchedUntil }) => benchedUntil > now).length;
+      return { benched, usable: entries.length - benched };
     },
   };
 }

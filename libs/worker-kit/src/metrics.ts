@@ -87,12 +87,12 @@ export function observeBreakers(metrics: Metrics, breakers: EndpointBreakers): v
   });
 }
 
-export function observeCredentials(metrics: Metrics, views: () => readonly { readonly benched: boolean }[]): void {
+export function observeCredentials(metrics: Metrics, counts: () => { readonly benched: number; readonly usable: number }): void {
   metrics.observed('gauge', 'signalbox_worker_credentials', 'Credentials of the operator, by whether they may be used now.', ['state'], () => {
-    const benched = views().filter((view) => view.benched).length;
+    const { benched, usable } = counts();
     return [
       { labels: { state: 'benched' }, value: benched },
-      { labels: { state: 'usable' }, value: views().length - benched },
+      { labels: { state: 'usable' }, value: usable },
     ];
   });
 }

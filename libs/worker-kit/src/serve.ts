@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
-import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, OutcomeRequest__Output, StatusResponse, TendRequest__Output } from '@signalbox/contracts/worker';
+import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, OutcomeRequest__Output, TendRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { createIdSource } from '@signalbox/kernel/ids';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
@@ -94,7 +94,7 @@ export function serveWorker(options: WorkerOptions): Service {
       const book = journal;
       const secrets = config.API_KEYS.length === 0 && options.isCredentialOptional === true ? [undefined] : config.API_KEYS;
       const credentials = createCredentialPool(secrets, clock);
-      observeCredentials(metrics, () => credentials.views());
+      observeCredentials(metrics, () => credentials.counts());
       const accounts = createRpcClient({ area: 'accounts', addresses: config.ACCOUNTS_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer, tracer, tls });
       closers.push(() => accounts.close());
       const ownCredentials = createOwnCredentials({ accounts, bus, clock, adapter, adapterAt: options.adapterAt });
@@ -147,18 +147,6 @@ export function serveWorker(options: WorkerOptions): Service {
             Tend: ({ requestId, attempt }: TendRequest__Output) => {
               book.tend(requestId, attempt);
               return {};
-            },
-            Status: (): StatusResponse => {
-              const state = book.state();
-              return {
-                provider: adapter.provider,
-                writer: state.writer,
-                lastSeq: state.lastSeq,
-                shippedSeq: state.shippedSeq,
-                ledgerSeq: state.ledgerSeq,
-                inFlight: dispatcher.inFlight(),
-                credentials: credentials.views().map((view) => ({ provider: adapter.provider, credential: view.name, benched: view.benched, benchedUntilMs: view.benchedUntilMs })),
-              };
             },
           },
           stream: {

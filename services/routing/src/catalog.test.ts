@@ -83,7 +83,7 @@ describe('the shipped catalog', () => {
 
   test('tells both prices, since only the provider counts the prompt, and no steps where there are none', async () => {
     const catalog = await load(['openai']);
-    const told = (model: string) => decideResponse(decide(plainRequest(model), { catalog, live: new Map() }, 1), { decisionId: '', snapshotId: '' });
+    const told = (model: string) => decideResponse(decide(plainRequest(model), { catalog, live: new Map() }, 1), '');
     const steps = [{ fromPromptTokens: 0, card: { inputUncached: '5000000000' } }, { fromPromptTokens: 272_001, card: { inputUncached: '10000000000' } }];
     const { attempts = [], referenceSteps } = told('openai/gpt-5.6-sol');
     expect([attempts[0]?.steps, referenceSteps]).toMatchObject([steps, steps]);

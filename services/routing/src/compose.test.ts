@@ -79,7 +79,7 @@ describe('routing over its doors', () => {
     expect(answer.refusal).toBe('REFUSAL_UNSPECIFIED');
     expect(answer.attempts[0]).toMatchObject({ endpointId: 'simulator:simulator/fast', provider: 'simulator', providerModelId: 'sim-fast', maxTokensParam: 'max_tokens', maxOutputTokens: 16_384 });
     expect(answer.attempts[0]?.card).toMatchObject({ inputUncached: '150000000', outputText: '600000000', cacheRead: '75000000' });
-    expect(answer.referenceModel).toBe('simulator/smart');
+    expect(answer.referenceCard?.id).toMatch(/^simulator:simulator\/smart@/);
     expect(answer.decisionId).toMatch(/^dec_/);
     const list = await client.unary<object, ListModelsResponse__Output>('ListModels', { detail: true });
     expect(list.models.map((model) => model.id)).toEqual(['simulator/fast', 'simulator/smart']);

@@ -84,7 +84,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
-    const answer = decideResponse(result, { decisionId, snapshotId: catalog.id });
+    const answer = decideResponse(result, decisionId);
     if (message.explain) answer.explanationJson = Buffer.from(JSON.stringify(explanationOf(describe(asked, snapshot, message.seed, result))));
     return answer;
   };
@@ -94,7 +94,6 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const view = live.view();
     const query = toListQuery(message);
     return {
-      snapshotId: catalog.id,
       models: listModels(catalog, query).map((model) => ({
         id: model.id,
         ownedBy: model.ownedBy,

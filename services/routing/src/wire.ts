@@ -141,33 +141,30 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
     temperatureMax: endpoint.temperatureMax,
     firstByteTimeoutMs,
     wholeTimeoutMs,
-    needsUserId: endpoint.needsUserId,
     byok,
     ...(steps.length === 0 ? {} : { steps: stepMessages(steps) }),
   };
 }
 
-export function decideResponse(result: Plan | Refusal, ids: { readonly decisionId: string; readonly snapshotId: string }): DecideResponse {
+export function decideResponse(result: Plan | Refusal, decisionId: string): DecideResponse {
   switch (result.kind) {
     case 'plan':
       return {
-        decisionId: ids.decisionId,
-        snapshotId: ids.snapshotId,
+        decisionId,
         attempts: result.attempts.map(attemptMessage),
         referenceCard: result.reference === undefined ? null : cardMessage(result.reference.card),
-        referenceModel: result.reference?.model ?? '',
         ...(result.reference === undefined || result.reference.steps.length === 0 ? {} : { referenceSteps: stepMessages(result.reference.steps) }),
       };
     case 'model-not-found':
-      return { ...ids, refusal: 'MODEL_NOT_FOUND' };
+      return { decisionId, refusal: 'MODEL_NOT_FOUND' };
     case 'model-deprecated':
-      return { ...ids, refusal: 'MODEL_DEPRECATED', fallbackModels: [...result.fallbackModels] };
+      return { decisionId, refusal: 'MODEL_DEPRECATED', fallbackModels: [...result.fallbackModels] };
     case 'no-eligible-provider':
-      return { ...ids, refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: [...result.excludedBy] };
+      return { decisionId, refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: [...result.excludedBy] };
     case 'context-length-exceeded':
-      return { ...ids, refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: result.contextLimit, excludedBy: [...result.excludedBy] };
+      return { decisionId, refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: result.contextLimit, excludedBy: [...result.excludedBy] };
     case 'all-unhealthy':
-      return { ...ids, refusal: 'ALL_UNHEALTHY', retryAfterMs: result.retryAfterMs };
+      return { decisionId, refusal: 'ALL_UNHEALTHY', retryAfterMs: result.retryAfterMs };
     default:
       return unreachable(result);
   }

@@ -17,7 +17,7 @@ export function createHandlers({ queue, clock, metrics }: { readonly queue: Prog
         const { status, output, result, error } = await queue.submit({ accountId, language, code, timeoutMs, onAbort: (listener) => leaving.push(listener) });
         const wallMs = Math.round(clock.monotonicMs() - startedMs);
         metrics.ran(status.toLowerCase(), wallMs / 1_000);
-        return { status, output, result, error, wallMs };
+        return { status, output, result, error };
       },
     },
   };

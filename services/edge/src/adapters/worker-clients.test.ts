@@ -27,7 +27,7 @@ async function tell(backInMs: number, forMs: number, wasSent = true): Promise<{ 
   let heardAfterMs: number | undefined;
   const workers = createWorkerClients(new Map([['a', client]]), clock, 1_000);
   workers.dispatch('a', { requestId: 'req_1', attempt: 1 }, { onEvent: () => undefined, onEnd: () => undefined });
-  const telling = workers.tellOutcome('a', 'acct_1', 'req_1', 1, 'DISCARDED');
+  const telling = workers.tellOutcome('a', 'req_1', 1, 'DISCARDED');
   void telling.then(() => (heardAfterMs = clock.monotonicMs() - startMs));
   await clock.advanceAsync(forMs);
   return { askedAfterMs: askedAtMs.map((atMs) => atMs - startMs), heardAfterMs };
@@ -61,11 +61,11 @@ test('what is told of attempts that never left takes no room of what is told of 
   const backAtMs = clock.monotonicMs() + 200;
   const { client } = worker(clock, backAtMs, {});
   const workers = createWorkerClients(new Map([['a', client]]), clock, 1_000);
-  for (let n = 0; n < 10_000; n += 1) void workers.tellOutcome('a', 'acct_1', `unsent_${String(n)}`, 1, 'DISCARDED');
+  for (let n = 0; n < 10_000; n += 1) void workers.tellOutcome('a', `unsent_${String(n)}`, 1, 'DISCARDED');
   await clock.advanceAsync(0);
   workers.dispatch('a', { requestId: 'sent', attempt: 1 }, { onEvent: () => undefined, onEnd: () => undefined });
   let heardAtMs = 0;
-  void workers.tellOutcome('a', 'acct_1', 'sent', 1, 'DISCARDED').then(() => (heardAtMs = clock.monotonicMs()));
+  void workers.tellOutcome('a', 'sent', 1, 'DISCARDED').then(() => (heardAtMs = clock.monotonicMs()));
   await clock.advanceAsync(300);
   expect(heardAtMs).toBeGreaterThanOrEqual(backAtMs);
 });
@@ -77,7 +77,7 @@ describe('an edge that stops', () => {
     const { client, askedAtMs } = worker(clock, clock.monotonicMs() + 10_000 + backInMs, wasSent ? {} : undefined);
     const workers = createWorkerClients(new Map([['a', client]]), clock, 1_000);
     workers.dispatch('a', { requestId: 'req_1', attempt: 1 }, { onEvent: () => undefined, onEnd: () => undefined });
-    void workers.tellOutcome('a', 'acct_1', 'req_1', 1, 'DISCARDED');
+    void workers.tellOutcome('a', 'req_1', 1, 'DISCARDED');
     await clock.advanceAsync(10_000);
     askedAtMs.length = 0;
     const stoppedAtMs = clock.monotonicMs();
@@ -115,7 +115,7 @@ describe('an edge that stops', () => {
 
 test('where no worker serves a provider there is nobody to wait for', async () => {
   const clock = createFakeClock();
-  await expect(createWorkerClients(new Map(), clock, 1_000).tellOutcome('a', 'acct_1', 'req_1', 1, 'DISCARDED')).resolves.toBeUndefined();
+  await expect(createWorkerClients(new Map(), clock, 1_000).tellOutcome('a', 'req_1', 1, 'DISCARDED')).resolves.toBeUndefined();
 });
 
 describe('two replicas of a worker', () => {
@@ -151,10 +151,10 @@ describe('two replicas of a worker', () => {
     const workers = createWorkerClients(new Map([['p', made.client]]), clock, 1_000);
     for (const attempt of [1, 2, 3]) workers.dispatch('p', { requestId: 'r', attempt }, listener);
     workers.tend('p', 'r', 2);
-    await workers.tellOutcome('p', 'acct_1', 'r', 3, 'DELIVERED');
-    await workers.tellOutcome('p', 'acct_1', 'r', 2, 'SUPERSEDED');
+    await workers.tellOutcome('p', 'r', 3, 'DELIVERED');
+    await workers.tellOutcome('p', 'r', 2, 'SUPERSEDED');
     made.awayUntilMs = clock.monotonicMs() + 20_000;
-    const late = workers.tellOutcome('p', 'acct_1', 'r', 1, 'SUPERSEDED');
+    const late = workers.tellOutcome('p', 'r', 1, 'SUPERSEDED');
     await clock.advanceAsync(30_000);
     await late;
     expect(made.told).toMatchObject([
@@ -178,7 +178,7 @@ describe('two replicas of a worker', () => {
     };
     const workers = createWorkerClients(new Map([['p', client]]), clock, 1_000);
     workers.dispatch('p', { requestId: 'r', attempt: 1 }, { ...listener, onEnd: (fault) => ended.push(fault?.code ?? '') });
-    await workers.tellOutcome('p', 'acct_1', 'r', 1, 'DISCARDED');
+    await workers.tellOutcome('p', 'r', 1, 'DISCARDED');
     expect(ended).toEqual(['overloaded']);
     expect(made.told).toMatchObject([{ method: 'Outcome', peer: undefined }]);
   });

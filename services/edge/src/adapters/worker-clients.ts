@@ -103,14 +103,14 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
       learn();
       return call;
     },
-    tellOutcome: (provider, accountId, requestId, attempt, outcome, { isFollowed = false, isReserve = false } = {}) => {
+    tellOutcome: (provider, requestId, attempt, outcome, { isFollowed = false, isReserve = false } = {}) => {
       const client = clients.get(provider);
       if (client === undefined) return NOBODY_THERE;
       const name = nameOf(requestId, attempt);
       const peer = peerOf(name);
       forget(name);
       untold += 1;
-      return tell(client, { accountId, requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, peer, clock.monotonicMs());
+      return tell(client, { requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, peer, clock.monotonicMs());
     },
     tend: (provider, requestId, attempt) => {
       // A worker that does not know the call waits longer by itself.

@@ -68,7 +68,7 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
   };
   return conductRounds({
     turn, tools, plan, clock, heartbeatMs,
-    tell: (provider, attempt, outcome, isFollowed) => workers.tellOutcome(provider, accountId, turn.requestId, attempt, outcome, { isFollowed }),
+    tell: (provider, attempt, outcome, isFollowed) => workers.tellOutcome(provider, turn.requestId, attempt, outcome, { isFollowed }),
     hold: async (next, start, feeNanoUsd) => (await growHold(quota, next, planOf(start, feeNanoUsd), admitted, start)) !== undefined,
     onWaste: () => wastedRuns?.note(accountId),
     tend: (provider, attempt) => workers.tend(provider, turn.requestId, attempt),

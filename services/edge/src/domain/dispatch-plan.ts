@@ -49,7 +49,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   const first = before.length;
   let reserve: { readonly number: number; readonly report: AttemptReport; readonly give: Reserve } | undefined;
   // What failed after a round was answered leaves the hold to what answered.
-  const tell = (provider: string, attempt: number, outcome: Outcome): Promise<void> => workers.tellOutcome(provider, accountId, requestId, attempt, outcome, { isFollowed: first > 0 && outcome === 'DISCARDED', isReserve: attempt === reserve?.number });
+  const tell = (provider: string, attempt: number, outcome: Outcome): Promise<void> => workers.tellOutcome(provider, requestId, attempt, outcome, { isFollowed: first > 0 && outcome === 'DISCARDED', isReserve: attempt === reserve?.number });
   const all = (): readonly AttemptReport[] => (first === 0 ? reports : [...before, ...reports]);
   // Failed attempts whose workers do not know what became of them. One counts as superseded only when a later one is
   // surely in a journal: it gives up its say over the hold, which else nobody would end.

@@ -68,7 +68,7 @@ export interface WorkersPort {
    * Tells what became of an attempt; retried in the background for a while. Resolves when the worker has written down what
    * it would not conclude by itself, or was told in vain for the last time; never rejects.
    */
-  tellOutcome(provider: string, accountId: string, requestId: string, attempt: number, outcome: Outcome, terms?: OutcomeTerms): Promise<void>;
+  tellOutcome(provider: string, requestId: string, attempt: number, outcome: Outcome, terms?: OutcomeTerms): Promise<void>;
   /** Tells a worker that an answered round's outcome will be told later; to be repeated every 10 s. Never retried. */
   tend(provider: string, requestId: string, attempt: number): void;
 }

@@ -153,7 +153,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
         };
       },
       tend: (provider, _requestId, attempt) => void neighbours.tended.push(`${provider}#${attempt}`),
-      tellOutcome: (provider, _accountId, _requestId, attempt, outcome, { isFollowed = false } = {}) => {
+      tellOutcome: (provider, _requestId, attempt, outcome, { isFollowed = false } = {}) => {
         neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}`);
         return neighbours.heard;
       },

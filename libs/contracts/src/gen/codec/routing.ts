@@ -282,7 +282,6 @@ export function writePlannedAttempt(w: Writer, m: PlannedAttempt): void {
   if (m.hiddenReasoning === true) { w.uint32(88); w.bool(m.hiddenReasoning); }
   if (m.temperatureMax !== undefined && Number(m.temperatureMax) !== 0) { w.uint32(97); w.double(m.temperatureMax); }
   if (m.firstByteTimeoutMs !== undefined && m.firstByteTimeoutMs !== 0) { w.uint32(104); w.uint32(m.firstByteTimeoutMs); }
-  if (m.needsUserId === true) { w.uint32(112); w.bool(m.needsUserId); }
   if (m.byok === true) { w.uint32(120); w.bool(m.byok); }
   if (m.steps !== undefined) for (const one of m.steps) { w.uint32(130); { const at = w.open(); writePriceStep(w, one); w.close(at); } }
   if (m.wholeTimeoutMs !== undefined && m.wholeTimeoutMs !== 0) { w.uint32(136); w.uint32(m.wholeTimeoutMs); }
@@ -301,7 +300,6 @@ export function readPlannedAttempt(r: Reader, end: number): PlannedAttemptOut {
   let v11: boolean = false;
   let v12: number = 0;
   let v13: number = 0;
-  let v14: boolean = false;
   let v15: boolean = false;
   const v16: PriceStepOut[] = [];
   let v17: number = 0;
@@ -321,7 +319,6 @@ export function readPlannedAttempt(r: Reader, end: number): PlannedAttemptOut {
       case 88: v11 = r.bool(); break;
       case 97: v12 = r.double(); break;
       case 104: v13 = r.uint32(); break;
-      case 112: v14 = r.bool(); break;
       case 120: v15 = r.bool(); break;
       case 130: v16.push(readPriceStep(r, r.delimited(end))); break;
       case 136: v17 = r.uint32(); break;
@@ -329,7 +326,7 @@ export function readPlannedAttempt(r: Reader, end: number): PlannedAttemptOut {
     }
   }
   r.check(end);
-  return { endpointId: v1, provider: v2, model: v3, providerModelId: v4, wireProtocol: v5, card: v6, maxTokensParam: v7, maxOutputTokens: v8, contextWindow: v9, dropParams: v10, hiddenReasoning: v11, temperatureMax: v12, firstByteTimeoutMs: v13, needsUserId: v14, byok: v15, steps: v16, wholeTimeoutMs: v17 } as PlannedAttemptOut;
+  return { endpointId: v1, provider: v2, model: v3, providerModelId: v4, wireProtocol: v5, card: v6, maxTokensParam: v7, maxOutputTokens: v8, contextWindow: v9, dropParams: v10, hiddenReasoning: v11, temperatureMax: v12, firstByteTimeoutMs: v13, byok: v15, steps: v16, wholeTimeoutMs: v17 } as PlannedAttemptOut;
 }
 export function copyPlannedAttempt(m: PlannedAttempt): PlannedAttemptOut {
   const v1 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
@@ -345,11 +342,10 @@ export function copyPlannedAttempt(m: PlannedAttempt): PlannedAttemptOut {
   const v11 = m.hiddenReasoning !== undefined && m.hiddenReasoning !== null ? m.hiddenReasoning : false;
   const v12 = m.temperatureMax !== undefined && m.temperatureMax !== null ? Number(m.temperatureMax) : 0;
   const v13 = m.firstByteTimeoutMs !== undefined && m.firstByteTimeoutMs !== null ? m.firstByteTimeoutMs >>> 0 : 0;
-  const v14 = m.needsUserId !== undefined && m.needsUserId !== null ? m.needsUserId : false;
   const v15 = m.byok !== undefined && m.byok !== null ? m.byok : false;
   const v16 = m.steps === undefined ? [] : m.steps.map((one) => copyPriceStep(one));
   const v17 = m.wholeTimeoutMs !== undefined && m.wholeTimeoutMs !== null ? m.wholeTimeoutMs >>> 0 : 0;
-  return { endpointId: v1, provider: v2, model: v3, providerModelId: v4, wireProtocol: v5, card: v6, maxTokensParam: v7, maxOutputTokens: v8, contextWindow: v9, dropParams: v10, hiddenReasoning: v11, temperatureMax: v12, firstByteTimeoutMs: v13, needsUserId: v14, byok: v15, steps: v16, wholeTimeoutMs: v17 } as PlannedAttemptOut;
+  return { endpointId: v1, provider: v2, model: v3, providerModelId: v4, wireProtocol: v5, card: v6, maxTokensParam: v7, maxOutputTokens: v8, contextWindow: v9, dropParams: v10, hiddenReasoning: v11, temperatureMax: v12, firstByteTimeoutMs: v13, byok: v15, steps: v16, wholeTimeoutMs: v17 } as PlannedAttemptOut;
 }
 
 export function writeDecideResponse(w: Writer, m: DecideResponse): void {
@@ -357,9 +353,7 @@ export function writeDecideResponse(w: Writer, m: DecideResponse): void {
   if (m.excludedBy !== undefined) for (const one of m.excludedBy) { w.uint32(18); w.string(one); }
   if (m.attempts !== undefined) for (const one of m.attempts) { w.uint32(26); { const at = w.open(); writePlannedAttempt(w, one); w.close(at); } }
   if (m.referenceCard !== undefined && m.referenceCard !== null) { w.uint32(34); { const at = w.open(); writePriceCard(w, m.referenceCard); w.close(at); } }
-  if (m.referenceModel !== undefined && m.referenceModel !== '') { w.uint32(42); w.string(m.referenceModel); }
   if (m.decisionId !== undefined && m.decisionId !== '') { w.uint32(50); w.string(m.decisionId); }
-  if (m.snapshotId !== undefined && m.snapshotId !== '') { w.uint32(58); w.string(m.snapshotId); }
   if (m.fallbackModels !== undefined) for (const one of m.fallbackModels) { w.uint32(66); w.string(one); }
   if (m.contextLimit !== undefined && m.contextLimit !== 0) { w.uint32(72); w.uint32(m.contextLimit); }
   if (m.explanationJson !== undefined && m.explanationJson.length > 0) { w.uint32(82); w.bytes(m.explanationJson); }
@@ -371,9 +365,7 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   const v2: string[] = [];
   const v3: PlannedAttemptOut[] = [];
   let v4: PriceCardOut | null = null;
-  let v5: string = '';
   let v6: string = '';
-  let v7: string = '';
   const v8: string[] = [];
   let v9: number = 0;
   let v10: Buffer = NO_BYTES;
@@ -386,9 +378,7 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
       case 18: v2.push(r.string(end)); break;
       case 26: v3.push(readPlannedAttempt(r, r.delimited(end))); break;
       case 34: v4 = readPriceCard(r, r.delimited(end)); break;
-      case 42: v5 = r.string(end); break;
       case 50: v6 = r.string(end); break;
-      case 58: v7 = r.string(end); break;
       case 66: v8.push(r.string(end)); break;
       case 72: v9 = r.uint32(); break;
       case 82: v10 = r.bytes(end); break;
@@ -398,22 +388,20 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
     }
   }
   r.check(end);
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, referenceModel: v5, decisionId: v6, snapshotId: v7, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12 } as DecideResponseOut;
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
   const v2 = m.excludedBy === undefined ? [] : m.excludedBy.slice();
   const v3 = m.attempts === undefined ? [] : m.attempts.map((one) => copyPlannedAttempt(one));
   const v4 = m.referenceCard !== undefined && m.referenceCard !== null ? copyPriceCard(m.referenceCard) : null;
-  const v5 = m.referenceModel !== undefined && m.referenceModel !== null ? m.referenceModel : '';
   const v6 = m.decisionId !== undefined && m.decisionId !== null ? m.decisionId : '';
-  const v7 = m.snapshotId !== undefined && m.snapshotId !== null ? m.snapshotId : '';
   const v8 = m.fallbackModels === undefined ? [] : m.fallbackModels.slice();
   const v9 = m.contextLimit !== undefined && m.contextLimit !== null ? m.contextLimit >>> 0 : 0;
   const v10 = m.explanationJson !== undefined && m.explanationJson !== null ? copyBytes(m.explanationJson) : NO_BYTES;
   const v11 = m.retryAfterMs !== undefined && m.retryAfterMs !== null ? m.retryAfterMs >>> 0 : undefined;
   const v12 = m.referenceSteps === undefined ? [] : m.referenceSteps.map((one) => copyPriceStep(one));
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, referenceModel: v5, decisionId: v6, snapshotId: v7, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12 } as DecideResponseOut;
 }
 
 export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {
@@ -494,26 +482,22 @@ export function copyModelRecord(m: ModelRecord): ModelRecordOut {
 
 export function writeListModelsResponse(w: Writer, m: ListModelsResponse): void {
   if (m.models !== undefined) for (const one of m.models) { w.uint32(10); { const at = w.open(); writeModelRecord(w, one); w.close(at); } }
-  if (m.snapshotId !== undefined && m.snapshotId !== '') { w.uint32(18); w.string(m.snapshotId); }
 }
 export function readListModelsResponse(r: Reader, end: number): ListModelsResponseOut {
   const v1: ModelRecordOut[] = [];
-  let v2: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1.push(readModelRecord(r, r.delimited(end))); break;
-      case 18: v2 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { models: v1, snapshotId: v2 } as ListModelsResponseOut;
+  return { models: v1 } as ListModelsResponseOut;
 }
 export function copyListModelsResponse(m: ListModelsResponse): ListModelsResponseOut {
   const v1 = m.models === undefined ? [] : m.models.map((one) => copyModelRecord(one));
-  const v2 = m.snapshotId !== undefined && m.snapshotId !== null ? m.snapshotId : '';
-  return { models: v1, snapshotId: v2 } as ListModelsResponseOut;
+  return { models: v1 } as ListModelsResponseOut;
 }
 
 export function writeCatalogShowResponse(w: Writer, m: CatalogShowResponse): void {

@@ -53,14 +53,12 @@ export function writeRunResponse(w: Writer, m: RunResponse): void {
   if (m.output !== undefined && m.output !== '') { w.uint32(18); w.string(m.output); }
   if (m.result !== undefined && m.result !== '') { w.uint32(26); w.string(m.result); }
   if (m.error !== undefined && m.error !== '') { w.uint32(34); w.string(m.error); }
-  if (m.wallMs !== undefined && m.wallMs !== 0) { w.uint32(40); w.uint32(m.wallMs); }
 }
 export function readRunResponse(r: Reader, end: number): RunResponseOut {
   let v1: RunStatusName = 'RUN_STATUS_UNSPECIFIED';
   let v2: string = '';
   let v3: string = '';
   let v4: string = '';
-  let v5: number = 0;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -68,20 +66,18 @@ export function readRunResponse(r: Reader, end: number): RunResponseOut {
       case 18: v2 = r.string(end); break;
       case 26: v3 = r.string(end); break;
       case 34: v4 = r.string(end); break;
-      case 40: v5 = r.uint32(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { status: v1, output: v2, result: v3, error: v4, wallMs: v5 } as RunResponseOut;
+  return { status: v1, output: v2, result: v3, error: v4 } as RunResponseOut;
 }
 export function copyRunResponse(m: RunResponse): RunResponseOut {
   const v1 = m.status !== undefined && m.status !== null ? copyRunStatus(m.status) : 'RUN_STATUS_UNSPECIFIED';
   const v2 = m.output !== undefined && m.output !== null ? m.output : '';
   const v3 = m.result !== undefined && m.result !== null ? m.result : '';
   const v4 = m.error !== undefined && m.error !== null ? m.error : '';
-  const v5 = m.wallMs !== undefined && m.wallMs !== null ? m.wallMs >>> 0 : 0;
-  return { status: v1, output: v2, result: v3, error: v4, wallMs: v5 } as RunResponseOut;
+  return { status: v1, output: v2, result: v3, error: v4 } as RunResponseOut;
 }
 
 export const codecs = {

@@ -17,8 +17,6 @@ import type { End, End__Output as EndOut } from '../signalbox/worker/v1/End.js';
 import type { Failed, Failed__Output as FailedOut } from '../signalbox/worker/v1/Failed.js';
 import type { OutcomeRequest, OutcomeRequest__Output as OutcomeRequestOut } from '../signalbox/worker/v1/OutcomeRequest.js';
 import type { TendRequest, TendRequest__Output as TendRequestOut } from '../signalbox/worker/v1/TendRequest.js';
-import type { CredentialState, CredentialState__Output as CredentialStateOut } from '../signalbox/worker/v1/CredentialState.js';
-import type { StatusResponse, StatusResponse__Output as StatusResponseOut } from '../signalbox/worker/v1/StatusResponse.js';
 import type { GenerateImagesRequest, GenerateImagesRequest__Output as GenerateImagesRequestOut } from '../signalbox/worker/v1/GenerateImagesRequest.js';
 import type { GenerateImagesResponse, GenerateImagesResponse__Output as GenerateImagesResponseOut } from '../signalbox/worker/v1/GenerateImagesResponse.js';
 
@@ -484,7 +482,6 @@ export function copyFailed(m: Failed): FailedOut {
 export function writeOutcomeRequest(w: Writer, m: OutcomeRequest): void {
   if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
   if (m.attempt !== undefined && m.attempt !== 0) { w.uint32(16); w.uint32(m.attempt); }
-  if (m.accountId !== undefined && m.accountId !== '') { w.uint32(26); w.string(m.accountId); }
   if (m.outcome !== undefined && m.outcome !== 'OUTCOME_UNSPECIFIED' && m.outcome !== 0) { w.uint32(32); w.uint32(numberOfOutcome(m.outcome)); }
   if (m.followed === true) { w.uint32(40); w.bool(m.followed); }
   if (m.reserve === true) { w.uint32(48); w.bool(m.reserve); }
@@ -492,7 +489,6 @@ export function writeOutcomeRequest(w: Writer, m: OutcomeRequest): void {
 export function readOutcomeRequest(r: Reader, end: number): OutcomeRequestOut {
   let v1: string = '';
   let v2: number = 0;
-  let v3: string = '';
   let v4: OutcomeName = 'OUTCOME_UNSPECIFIED';
   let v5: boolean = false;
   let v6: boolean = false;
@@ -501,7 +497,6 @@ export function readOutcomeRequest(r: Reader, end: number): OutcomeRequestOut {
     switch (tag) {
       case 10: v1 = r.string(end); break;
       case 16: v2 = r.uint32(); break;
-      case 26: v3 = r.string(end); break;
       case 32: v4 = nameOfOutcome(r.uint32()); break;
       case 40: v5 = r.bool(); break;
       case 48: v6 = r.bool(); break;
@@ -509,16 +504,15 @@ export function readOutcomeRequest(r: Reader, end: number): OutcomeRequestOut {
     }
   }
   r.check(end);
-  return { requestId: v1, attempt: v2, accountId: v3, outcome: v4, followed: v5, reserve: v6 } as OutcomeRequestOut;
+  return { requestId: v1, attempt: v2, outcome: v4, followed: v5, reserve: v6 } as OutcomeRequestOut;
 }
 export function copyOutcomeRequest(m: OutcomeRequest): OutcomeRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v2 = m.attempt !== undefined && m.attempt !== null ? m.attempt >>> 0 : 0;
-  const v3 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v4 = m.outcome !== undefined && m.outcome !== null ? copyOutcome(m.outcome) : 'OUTCOME_UNSPECIFIED';
   const v5 = m.followed !== undefined && m.followed !== null ? m.followed : false;
   const v6 = m.reserve !== undefined && m.reserve !== null ? m.reserve : false;
-  return { requestId: v1, attempt: v2, accountId: v3, outcome: v4, followed: v5, reserve: v6 } as OutcomeRequestOut;
+  return { requestId: v1, attempt: v2, outcome: v4, followed: v5, reserve: v6 } as OutcomeRequestOut;
 }
 
 export function writeTendRequest(w: Writer, m: TendRequest): void {
@@ -543,82 +537,6 @@ export function copyTendRequest(m: TendRequest): TendRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v2 = m.attempt !== undefined && m.attempt !== null ? m.attempt >>> 0 : 0;
   return { requestId: v1, attempt: v2 } as TendRequestOut;
-}
-
-export function writeCredentialState(w: Writer, m: CredentialState): void {
-  if (m.provider !== undefined && m.provider !== '') { w.uint32(10); w.string(m.provider); }
-  if (m.credential !== undefined && m.credential !== '') { w.uint32(18); w.string(m.credential); }
-  if (m.benched === true) { w.uint32(24); w.bool(m.benched); }
-  if (m.benchedUntilMs !== undefined && !isZero(m.benchedUntilMs)) { w.uint32(32); w.int64(m.benchedUntilMs); }
-}
-export function readCredentialState(r: Reader, end: number): CredentialStateOut {
-  let v1: string = '';
-  let v2: string = '';
-  let v3: boolean = false;
-  let v4: string = '0';
-  while (r.at < end) {
-    const tag = r.uint32();
-    switch (tag) {
-      case 10: v1 = r.string(end); break;
-      case 18: v2 = r.string(end); break;
-      case 24: v3 = r.bool(); break;
-      case 32: v4 = r.int64(); break;
-      default: r.skip(tag, end);
-    }
-  }
-  r.check(end);
-  return { provider: v1, credential: v2, benched: v3, benchedUntilMs: v4 } as CredentialStateOut;
-}
-export function copyCredentialState(m: CredentialState): CredentialStateOut {
-  const v1 = m.provider !== undefined && m.provider !== null ? m.provider : '';
-  const v2 = m.credential !== undefined && m.credential !== null ? m.credential : '';
-  const v3 = m.benched !== undefined && m.benched !== null ? m.benched : false;
-  const v4 = m.benchedUntilMs !== undefined && m.benchedUntilMs !== null ? copyInt64(m.benchedUntilMs) : '0';
-  return { provider: v1, credential: v2, benched: v3, benchedUntilMs: v4 } as CredentialStateOut;
-}
-
-export function writeStatusResponse(w: Writer, m: StatusResponse): void {
-  if (m.provider !== undefined && m.provider !== '') { w.uint32(10); w.string(m.provider); }
-  if (m.writer !== undefined && m.writer !== '') { w.uint32(18); w.string(m.writer); }
-  if (m.lastSeq !== undefined && !isZero(m.lastSeq)) { w.uint32(24); w.int64(m.lastSeq); }
-  if (m.shippedSeq !== undefined && !isZero(m.shippedSeq)) { w.uint32(32); w.int64(m.shippedSeq); }
-  if (m.ledgerSeq !== undefined && !isZero(m.ledgerSeq)) { w.uint32(40); w.int64(m.ledgerSeq); }
-  if (m.inFlight !== undefined && m.inFlight !== 0) { w.uint32(48); w.uint32(m.inFlight); }
-  if (m.credentials !== undefined) for (const one of m.credentials) { w.uint32(58); { const at = w.open(); writeCredentialState(w, one); w.close(at); } }
-}
-export function readStatusResponse(r: Reader, end: number): StatusResponseOut {
-  let v1: string = '';
-  let v2: string = '';
-  let v3: string = '0';
-  let v4: string = '0';
-  let v5: string = '0';
-  let v6: number = 0;
-  const v7: CredentialStateOut[] = [];
-  while (r.at < end) {
-    const tag = r.uint32();
-    switch (tag) {
-      case 10: v1 = r.string(end); break;
-      case 18: v2 = r.string(end); break;
-      case 24: v3 = r.int64(); break;
-      case 32: v4 = r.int64(); break;
-      case 40: v5 = r.int64(); break;
-      case 48: v6 = r.uint32(); break;
-      case 58: v7.push(readCredentialState(r, r.delimited(end))); break;
-      default: r.skip(tag, end);
-    }
-  }
-  r.check(end);
-  return { provider: v1, writer: v2, lastSeq: v3, shippedSeq: v4, ledgerSeq: v5, inFlight: v6, credentials: v7 } as StatusResponseOut;
-}
-export function copyStatusResponse(m: StatusResponse): StatusResponseOut {
-  const v1 = m.provider !== undefined && m.provider !== null ? m.provider : '';
-  const v2 = m.writer !== undefined && m.writer !== null ? m.writer : '';
-  const v3 = m.lastSeq !== undefined && m.lastSeq !== null ? copyInt64(m.lastSeq) : '0';
-  const v4 = m.shippedSeq !== undefined && m.shippedSeq !== null ? copyInt64(m.shippedSeq) : '0';
-  const v5 = m.ledgerSeq !== undefined && m.ledgerSeq !== null ? copyInt64(m.ledgerSeq) : '0';
-  const v6 = m.inFlight !== undefined && m.inFlight !== null ? m.inFlight >>> 0 : 0;
-  const v7 = m.credentials === undefined ? [] : m.credentials.map((one) => copyCredentialState(one));
-  return { provider: v1, writer: v2, lastSeq: v3, shippedSeq: v4, ledgerSeq: v5, inFlight: v6, credentials: v7 } as StatusResponseOut;
 }
 
 export function writeGenerateImagesRequest(w: Writer, m: GenerateImagesRequest): void {
@@ -712,8 +630,6 @@ export const codecs = {
   Failed: messageCodec(writeFailed, readFailed, copyFailed),
   OutcomeRequest: messageCodec(writeOutcomeRequest, readOutcomeRequest, copyOutcomeRequest),
   TendRequest: messageCodec(writeTendRequest, readTendRequest, copyTendRequest),
-  CredentialState: messageCodec(writeCredentialState, readCredentialState, copyCredentialState),
-  StatusResponse: messageCodec(writeStatusResponse, readStatusResponse, copyStatusResponse),
   GenerateImagesRequest: messageCodec(writeGenerateImagesRequest, readGenerateImagesRequest, copyGenerateImagesRequest),
   GenerateImagesResponse: messageCodec(writeGenerateImagesResponse, readGenerateImagesResponse, copyGenerateImagesResponse),
 };
@@ -723,6 +639,5 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   Dispatch: rpc('/signalbox.worker.v1.WorkerService/Dispatch', codecs.DispatchRequest, codecs.DispatchEvent, true),
   Outcome: rpc('/signalbox.worker.v1.WorkerService/Outcome', codecs.OutcomeRequest, commonCodecs.Empty, false),
   Tend: rpc('/signalbox.worker.v1.WorkerService/Tend', codecs.TendRequest, commonCodecs.Empty, false),
-  Status: rpc('/signalbox.worker.v1.WorkerService/Status', commonCodecs.Empty, codecs.StatusResponse, false),
   GenerateImages: rpc('/signalbox.worker.v1.WorkerService/GenerateImages', codecs.GenerateImagesRequest, codecs.GenerateImagesResponse, false),
 };

@@ -177,7 +177,6 @@ function endpointOf(index: number, modelIndex: number, model: ModelRow, row: End
     zdrByDefault: policy.zdr_default === true,
     quantizationBits: quantizationBitsOf(model, row, provider),
     temperatureMax: provider.temperature_max ?? 0,
-    needsUserId: provider.requires_user_id === true,
     firstByteTimeoutMs: FIRST_BYTE_TIMEOUT_MS * (isReasoning || provider.kind === 'self_hosted' ? SLOW_FACTOR : 1),
     isServable: (row.status === 'active' || FREE_PROVIDERS.has(row.provider)) && isOffered(row, terms) && row.upstream_api === 'chat' && BUILT_WIRES.has(row.wire_protocol) && prices.length > 0 && !isShutDown,
     hasManagedCredential: terms.managedProviders.has(row.provider),

@@ -79,7 +79,6 @@ const providerSchema = z.object({
   display_name: z.string().nullish(),
   kind: z.enum(['first_party', 'cloud', 'inference', 'aggregator', 'self_hosted']),
   temperature_max: z.number().positive().nullish(),
-  requires_user_id: flag,
   data_policy: z.object({ trains_on_data: flag, zdr_default: flag, zdr_by_agreement: flag }),
 });
 

@@ -11,9 +11,7 @@ export interface DecideResponse {
   'excludedBy'?: (string)[];
   'attempts'?: (_signalbox_routing_v1_PlannedAttempt)[];
   'referenceCard'?: (_signalbox_common_v1_PriceCard | null);
-  'referenceModel'?: (string);
   'decisionId'?: (string);
-  'snapshotId'?: (string);
   'fallbackModels'?: (string)[];
   'contextLimit'?: (number);
   'explanationJson'?: (Buffer | Uint8Array | string);
@@ -27,9 +25,7 @@ export interface DecideResponse__Output {
   'excludedBy': (string)[];
   'attempts': (_signalbox_routing_v1_PlannedAttempt__Output)[];
   'referenceCard': (_signalbox_common_v1_PriceCard__Output | null);
-  'referenceModel': (string);
   'decisionId': (string);
-  'snapshotId': (string);
   'fallbackModels': (string)[];
   'contextLimit': (number);
   'explanationJson': (Buffer);

@@ -5,10 +5,8 @@ import type { ModelRecord as _signalbox_routing_v1_ModelRecord, ModelRecord__Out
 
 export interface ListModelsResponse {
   'models'?: (_signalbox_routing_v1_ModelRecord)[];
-  'snapshotId'?: (string);
 }
 
 export interface ListModelsResponse__Output {
   'models': (_signalbox_routing_v1_ModelRecord__Output)[];
-  'snapshotId': (string);
 }

@@ -18,7 +18,6 @@ export interface PlannedAttempt {
   'hiddenReasoning'?: (boolean);
   'temperatureMax'?: (number | string);
   'firstByteTimeoutMs'?: (number);
-  'needsUserId'?: (boolean);
   'byok'?: (boolean);
   'steps'?: (_signalbox_common_v1_PriceStep)[];
   'wholeTimeoutMs'?: (number);
@@ -38,7 +37,6 @@ export interface PlannedAttempt__Output {
   'hiddenReasoning': (boolean);
   'temperatureMax': (number);
   'firstByteTimeoutMs': (number);
-  'needsUserId': (boolean);
   'byok': (boolean);
   'steps': (_signalbox_common_v1_PriceStep__Output)[];
   'wholeTimeoutMs': (number);

@@ -8,7 +8,6 @@ export interface RunResponse {
   'output'?: (string);
   'result'?: (string);
   'error'?: (string);
-  'wallMs'?: (number);
 }
 
 export interface RunResponse__Output {
@@ -16,5 +15,4 @@ export interface RunResponse__Output {
   'output': (string);
   'result': (string);
   'error': (string);
-  'wallMs': (number);
 }

@@ -6,7 +6,6 @@ import type { Outcome as _signalbox_worker_v1_Outcome, Outcome__Output as _signa
 export interface OutcomeRequest {
   'requestId'?: (string);
   'attempt'?: (number);
-  'accountId'?: (string);
   'outcome'?: (_signalbox_worker_v1_Outcome);
   'followed'?: (boolean);
   'reserve'?: (boolean);
@@ -15,7 +14,6 @@ export interface OutcomeRequest {
 export interface OutcomeRequest__Output {
   'requestId': (string);
   'attempt': (number);
-  'accountId': (string);
   'outcome': (_signalbox_worker_v1_Outcome__Output);
   'followed': (boolean);
   'reserve': (boolean);
