@@ -154,6 +154,23 @@ describe('dialing', () => {
     expect(visits()).toBe(1);
   });
 
+  test('over TLS the server is told the name that was asked for, not the address: its certificate is for the name', async () => {
+    let hello = '';
+    const server = createServer((socket) => {
+      socket.once('data', (bytes) => {
+        hello = bytes.toString('latin1');
+        socket.destroy();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => new Promise((resolve) => server.close(() => resolve())));
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const options = { resolve: () => Promise.resolve(['127.0.0.1']), allow: createAllowList([`files.internal:${String(port)}`]) };
+    expect(await refusalOf(dial(options, 'files.internal', port, 'https:'))).toBe('unreachable');
+    expect(hello).toContain('files.internal');
+  });
+
   test('goes on to the next address of a name when one does not answer', async () => {
     const { port } = await listen();
     const socket = await dial(

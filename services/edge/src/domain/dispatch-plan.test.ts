@@ -1,0 +1,117 @@
+import { describe, expect, test } from '@jest/globals';
+import type { PriceCard__Output } from '@signalbox/contracts/common';
+import { asNanoUsd } from '@signalbox/kernel/money';
+import { callerWith, cardWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
+import { admissionOf, createFakeNeighbours, events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
+import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
+import type { Admitted } from './admission.js';
+import type { Route } from './answer.js';
+import type { ChatRequest } from './chat-request.js';
+import { dispatchPlan } from './dispatch-plan.js';
+import type { Conducted, RoundStart } from './tool-rounds.js';
+
+const answersWith =
+  (text: string): Script =>
+  (call) =>
+    call.play(events.head(), events.body(text), events.end());
+/** Refused by its worker before anything was written down or sent. */
+const refusesUnsent: Script = (call) => call.play(events.failed('NO_CREDENTIAL', { status: 0 }));
+const ADMITTED: Admitted = {
+  admission: admissionOf('ADMITTED'),
+  question: { isLimited: false } as Admitted['question'],
+  hold: { amountNanoUsd: asNanoUsd(0n), minAmountNanoUsd: asNanoUsd(0n), tokens: 0n, minTokens: 0n, isTranched: false },
+};
+/** The second round of a request: the first was answered, and journaled, by `a`. */
+const SECOND_ROUND: RoundStart = {
+  round: 2,
+  before: [{ provider: 'a', model: 'm', failed: undefined, byok: false, round: 1 }],
+  earlierNanoUsd: 20_000n,
+  earlierTokens: 15,
+  addedBytes: 0,
+  addedMessages: 0,
+};
+
+/** What a stream is told before its cost is known, where routing compares with `referenceCard`. */
+async function estimateBeside(referenceCard: PriceCard__Output | null): Promise<unknown> {
+  const plan = { ...planWith([plannedAt('a')]), referenceCard };
+  const neighbours = createFakeNeighbours(plan);
+  neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('hi'), events.finish(), events.end()));
+  const answer = createRecordedAnswer();
+  let estimate: unknown;
+  Object.assign(answer, { chunk: (route: Route) => void (estimate = route.estimate()) });
+  await dispatchPlan(
+    neighbours,
+    { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith({ stream: true, promptTokens: 100, maxTokens: 50 }), answer },
+    plan,
+    ADMITTED,
+  );
+  return estimate;
+}
+
+interface Story {
+  readonly neighbours: FakeNeighbours;
+  readonly answer: RecordedAnswer;
+  readonly run: () => Promise<Conducted>;
+}
+
+function story(
+  scripts: Readonly<Record<string, Script>>,
+  { request = {}, start }: { readonly request?: Partial<ChatRequest>; readonly start?: RoundStart } = {},
+): Story {
+  const plan = planWith(Object.keys(scripts).map((provider) => plannedAt(provider)));
+  const neighbours = createFakeNeighbours(plan);
+  for (const [provider, script] of Object.entries(scripts)) neighbours.scripts.set(provider, script);
+  const answer = createRecordedAnswer();
+  const turn = { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith(request), answer };
+  return { neighbours, answer, run: () => dispatchPlan(neighbours, turn, plan, ADMITTED, start) };
+}
+
+describe('an answer that does not fit what was asked for', () => {
+  const request: Partial<ChatRequest> = { needs: { responseFormat: 'json_object' } };
+
+  test('makes one other attempt, not two: the second is given as it is', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: answersWith('none either'), c: answersWith('{}') }, { request });
+    expect((await run()).result).toBe('answered');
+    expect(neighbours.calls.map(({ provider }) => provider)).toEqual(['a', 'b']);
+    expect(answer.said).toEqual(['body 0:none either!stop']);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+  });
+
+  test('is given where the other was never begun, and no worker is told of an attempt that it does not know', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: refusesUnsent }, { request });
+    expect((await run()).result).toBe('answered');
+    expect(answer.said).toEqual(['body 0:no JSON!stop']);
+    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+});
+
+describe('a later round', () => {
+  test('that no worker took leaves the hold, which covers the rounds before', async () => {
+    const { neighbours, answer, run } = story({ a: refusesUnsent }, { start: SECOND_ROUND });
+    expect((await run()).result).toBe('refused');
+    expect([answer.refusal?.kind, neighbours.released]).toEqual(['attempts', []]);
+    const only = story({ a: refusesUnsent });
+    await only.run();
+    expect(only.neighbours.released).toEqual(['chatcmpl-0123456789']);
+  });
+
+  test('whose client leaves once it is with its worker counts among the attempts; one that was not sent does not', async () => {
+    const sent = story({ a: (call) => call.listener.onEvent(events.started()) }, { start: SECOND_ROUND });
+    const running = sent.run();
+    await sent.neighbours.clock.settle();
+    sent.answer.leave();
+    expect(await running).toMatchObject({ result: 'gone', attempts: [{ round: 1 }, { round: 2 }] });
+    const unsent = story({ a: refusesUnsent }, { start: SECOND_ROUND });
+    unsent.answer.leave();
+    expect(await unsent.run()).toMatchObject({ result: 'gone', attempts: [{ round: 1 }] });
+    expect([unsent.neighbours.calls, unsent.neighbours.released]).toEqual([[], []]);
+  });
+});
+
+test.each<[string, PriceCard__Output | null, bigint]>([
+  ['a dearer card', cardWith({ id: 'dear', inputUncached: '3000000000' }), 200_000n],
+  ['a cheaper card', cardWith({ id: 'cheap', inputUncached: '0' }), 0n],
+  ['no card', null, 0n],
+])('savings that are told beforehand are never below zero: beside %s', async (_name, referenceCard, savingsNanoUsd) => {
+  expect(await estimateBeside(referenceCard)).toEqual({ costNanoUsd: 200_000n, savingsNanoUsd });
+});
