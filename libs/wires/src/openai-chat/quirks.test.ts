@@ -33,7 +33,7 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'a', arguments: '{}' } }] }] },
     ],
     [
-      'the thought and state of another vendor’s model, for a host that takes neither',
+      'the thought and state of another maker’s model, for a host that takes neither',
       {},
       { messages: [{ role: 'user', content: 'x', reasoning: 'mine' }, { role: 'assistant', content: 'a', reasoning: 'r', reasoning_content: 'r', reasoning_details: [{ signature: 's' }], extra_content: { google: {} }, tool_calls: [call('call_1')] }] },
       { messages: [{ role: 'user', content: 'x', reasoning: 'mine' }, { role: 'assistant', content: 'a', tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'a', arguments: '{}' } }] }] },

@@ -22,7 +22,7 @@ export interface ChatQuirks {
   readonly toolChoice: 'native' | 'any' | 'auto-only';
   /** Fields of a message that the host takes; a message with another one is refused. undefined = any. */
   readonly messageFields: readonly string[] | undefined;
-  /** Fields of an assistant's message in which the host takes back what a model thought. Others hold state of another vendor's, or of none, and are not passed on. */
+  /** Fields of an assistant's message in which the host takes back what a model thought. Others hold state of another maker's, or of none, and are not passed on. */
   readonly thoughtFields: readonly string[];
   /** The host's word for a part that is a file. */
   readonly filePart: 'file' | 'document_url';

@@ -99,7 +99,7 @@ describe('refusals', () => {
     expect([answer.said, neighbours.asked.length, neighbours.calls.length, neighbours.released]).toEqual([['refuse admission'], 1, 0, []]);
   });
 
-  test('a plan whose circuits are all open is refused after admission, and its hold is released', async () => {
+  test('a plan whose breakers are all open is refused after admission, and its hold is released', async () => {
     const { neighbours, answer, run } = story({});
     neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY', retryAfterMs: 7_000 });
     await run();

@@ -128,7 +128,7 @@ export interface FailedAttempt {
 
 /**
  * The error when no attempt answered: 400 when the last one blames the request, 503 of ours when quota was away, else
- * 503 with the smallest hint of the providers, or 5 s. An empty list means that every circuit was open, the first of
+ * 503 with the smallest hint of the providers, or 5 s. An empty list means that every breaker was open, the first of
  * them for another `retryAfterMs`; 0 = unknown.
  */
 export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfterMs = 0): ApiError {
