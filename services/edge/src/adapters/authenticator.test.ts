@@ -334,6 +334,21 @@ test('however many sessions a key signs in, no more is kept than what is cached,
   expect([authenticator.size(), authenticator.indexed()]).toEqual([0, 0]);
 });
 
+test('what a look-up answers after the key was revoked is not kept: the next request is refused', async () => {
+  const { ask, accounts, clock, key, invalidate } = await bench();
+  let answer: () => void = () => undefined;
+  accounts.gate = new Promise((resolve) => (answer = resolve));
+  const first = ask();
+  await clock.settle();
+  accounts.add(key, revoked);
+  await invalidate({ keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' });
+  accounts.gate = undefined;
+  answer();
+  // Read before the revocation: the one that asked then may still have it.
+  expect(await first).toBe('caller');
+  expect(await ask()).toBe('revoked');
+});
+
 test('only a cached key that may be used is warm', async () => {
   const { ask, accounts, key, authenticator } = await bench();
   expect(authenticator.isWarm(key)).toBe(false);
