@@ -294,6 +294,10 @@ describe.each(['memory', 'redis', 'redis as deployed'])('the %s store', (kind) =
     await store.finish(account, { requestId: 'a', charge: 8n, tokens: 1n, byok: false, keyId: 'key_1', periods });
     await store.reregister(account, hold);
     expect((await store.show(account)).buckets.get('key_1|total')).toMatchObject({ heldCharge: 0n, finishedCharge: 8n });
+    // Nor does it come back once the ledger's totals have it: it would count twice.
+    await store.applyTotals(account, { seq: 1n, totals: [{ scope: 'key_1', periodId: 'total', charge: 8n, tokens: 1n, byok: 0n }], requestIds: ['a'] }, '');
+    await store.reregister(account, hold);
+    expect((await store.show(account)).buckets.get('key_1|total')).toMatchObject({ charge: 8n, heldCharge: 0n, finishedCharge: 0n });
   });
 
   test('what is not held does not grow and is not written down, whether it was lost or is over', async () => {
