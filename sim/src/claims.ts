@@ -38,7 +38,7 @@ export async function conductOnce(neighbours: Neighbours, repeats: Repeats, turn
   const ref = { accountId: turn.caller.account.id, keyDigest: Buffer.from(key), requestId: turn.requestId };
   let entry;
   try {
-    entry = await repeats.enter(ref, Buffer.from('body'), true);
+    entry = await repeats.enter(ref, Buffer.from('body'), true, () => client.costTold !== undefined || client.refusal !== undefined);
   } catch (error) {
     client.refuse({ kind: 'fault', fault: toFault(error) });
     return;

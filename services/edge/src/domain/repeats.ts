@@ -89,8 +89,17 @@ export interface RepeatsOptions {
 }
 
 export interface Repeats {
-  /** `isBilled` false = a call that the ledger never hears of. Throws a Fault when the claim cannot be made: nothing may run then. */
-  enter(ref: ClaimRef, bodyDigest: Buffer, isBilled: boolean): Promise<Entry>;
+  /**
+   * `isBilled` false = a call that the ledger never hears of. `isAnswered`: the client has been given all of its answer, so
+   * that a repeat waits for the end of the claim. Throws a Fault when the claim cannot be made: nothing may run then.
+   */
+  enter(ref: ClaimRef, bodyDigest: Buffer, isBilled: boolean, isAnswered: () => boolean): Promise<Entry>;
+}
+
+/** A claim of this process that has not ended. */
+interface OwnClaim {
+  readonly isAnswered: () => boolean;
+  readonly ended: Promise<void>;
 }
 
 /** A booked charge of 0 is final after this: a provider that was left is drained for 60 s at most (BILLING, section 5). */
@@ -99,11 +108,17 @@ export const SETTLED_MS = 90_000;
 export const LOST_MS = 900_000;
 const ASK_AGAIN_MS = 5_000;
 const ASK_AGAIN_MS_MAX = 30_000;
+/** A claim ends a moment after its answer: a repeat that comes in between waits so long for it at most. */
+const END_MS_MAX = 1_000;
+/** Where the claim is another edge's, nobody here knows whether it was answered: it is looked at once more. */
+const ELSEWHERE_MS = 100;
 /** Waits before the end of a claim is told again. */
 const END_WAITS_MS = [200, 1_000, 5_000] as const;
 
 export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOptions): Repeats {
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.setTimer(ms, resolve));
+  /** By request. */
+  const own = new Map<string, OwnClaim>();
 
   const endClaim = async (ref: ClaimRef, ending: ClaimEnding): Promise<void> => {
     for (const waitMs of [0, ...END_WAITS_MS]) {
@@ -117,7 +132,23 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     }
   };
 
-  const open = (ref: ClaimRef, leaseMs: number): Entry => {
+  /** Of a claim that has not ended, or not as far as was known when it was asked for. True once it is worth another look. */
+  const mayHaveEnded = async ({ outcome, requestId }: ClaimFound): Promise<boolean> => {
+    const claim = own.get(requestId);
+    if (claim === undefined) {
+      if (outcome === 'RUNNING') await pause(ELSEWHERE_MS);
+      return outcome === 'RUNNING';
+    }
+    if (!claim.isAnswered()) return false;
+    let limit: Timer | undefined;
+    await Promise.race([claim.ended, new Promise<void>((resolve) => void (limit = clock.setTimer(END_MS_MAX, resolve)))]);
+    limit?.cancel();
+    return true;
+  };
+
+  const open = (ref: ClaimRef, leaseMs: number, isAnswered: () => boolean): Entry => {
+    let over: () => void = () => undefined;
+    own.set(ref.requestId, { isAnswered, ended: new Promise((resolve) => (over = resolve)) });
     const everyMs = Math.max(100, Math.floor(leaseMs / 3));
     let timer: Timer | undefined;
     const renewLater = (): void => {
@@ -130,9 +161,11 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     return {
       kind: 'open',
       claim: {
-        end: (ending) => {
+        end: async (ending) => {
           timer?.cancel();
-          return endClaim(ref, ending);
+          await endClaim(ref, ending);
+          own.delete(ref.requestId);
+          over();
         },
       },
     };
@@ -148,10 +181,10 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     }
   };
 
-  const entryOf = (ref: ClaimRef, found: ClaimFound): Entry => {
+  const entryOf = (ref: ClaimRef, found: ClaimFound, isAnswered: () => boolean): Entry => {
     switch (found.outcome) {
       case 'CLAIMED':
-        return open(ref, found.leaseLeftMs);
+        return open(ref, found.leaseLeftMs, isAnswered);
       case 'OTHER_BODY':
         return { kind: 'other-body' };
       case 'RUNNING':
@@ -164,9 +197,11 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
   };
 
   return {
-    enter: async (ref, bodyDigest, isBilled) => {
-      const found = await claim(ref, bodyDigest, '');
-      if (found.outcome !== 'LEFT') return entryOf(ref, found);
+    enter: async (ref, bodyDigest, isBilled, isAnswered) => {
+      let found = await claim(ref, bodyDigest, '');
+      const isTaken = found.outcome === 'RUNNING' || found.outcome === 'OTHER_BODY';
+      if (isTaken && (await mayHaveEnded(found))) found = await claim(ref, bodyDigest, '');
+      if (found.outcome !== 'LEFT') return entryOf(ref, found, isAnswered);
       const { requestId, leftMs } = found;
       if (isBilled) {
         const booked = await ledger.bookedOf(ref.accountId, requestId);
@@ -178,7 +213,7 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
         if (waitMs > 0) return { kind: 'running', requestId, retryAfterMs: booked === undefined ? ASK_AGAIN_MS : Math.min(waitMs, ASK_AGAIN_MS_MAX) };
         if (booked === undefined) onTakenOver(ref.accountId, requestId, ref.requestId);
       }
-      return entryOf(ref, await claim(ref, bodyDigest, requestId));
+      return entryOf(ref, await claim(ref, bodyDigest, requestId), isAnswered);
     },
   };
 }

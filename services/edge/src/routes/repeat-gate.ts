@@ -77,7 +77,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
       let entry;
       try {
         const path = (request.url ?? '').split('?')[0] ?? '';
-        entry = await repeats.enter(ref, digest('idempotent body', request.method ?? '', path, body), isBilled);
+        entry = await repeats.enter(ref, digest('idempotent body', request.method ?? '', path, body), isBilled, () => response.writableEnded);
       } catch (error) {
         return refuse(faultToApiError(toFault(error)));
       }

@@ -102,6 +102,70 @@ test('a repeat while the first still runs waits for it, as long as its edge live
   expect(door.neighbours.calls).toHaveLength(1);
 });
 
+describe('a repeat that comes between the answer and the end of its claim', () => {
+  let end: () => void;
+  beforeEach(() => {
+    door.claims.endGate = new Promise((resolve) => (end = resolve));
+  });
+  /** Asks again, and lets the claim end once the repeat has found that it is taken. */
+  const again = async (body?: object): Promise<Response> => {
+    const { claim: look } = door.claims;
+    let looks = 0;
+    door.claims.claim = async (...of) => {
+      const found = await look(...of);
+      looks += 1;
+      return found;
+    };
+    const repeated = ask(body);
+    await until(() => looks === 1);
+    end();
+    return repeated;
+  };
+
+  test('waits for that, and gets what was kept', async () => {
+    keeping();
+    const text = await (await ask()).text();
+    const response = await again();
+    expect([response.status, await response.text()]).toEqual([200, text]);
+    expect(door.neighbours.calls).toHaveLength(1);
+  });
+
+  test('runs where nobody was charged, with another body too', async () => {
+    door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED')));
+    expect((await ask()).status).toBe(503);
+    door.neighbours.scripts.set('a', answers);
+    expect((await again({ ...hello, temperature: 1 })).status).toBe(200);
+  });
+
+  test('is told to come again where the end takes longer than a second', async () => {
+    await (await ask()).text();
+    const repeated = ask();
+    await until(() => door.neighbours.clock.pendingTimers() > 0);
+    for (let turn = 0; turn < 20; turn += 1) {
+      door.neighbours.clock.advance(100);
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    expect((await errorOf(await repeated))[1].code).toBe('idempotency_in_progress');
+    end();
+    await ended();
+  });
+});
+
+test('a repeat of what another edge has is looked at once more, a tenth of a second later', async () => {
+  await (await ask()).text();
+  await ended();
+  const [name, kept] = [...door.claims.kept][0] ?? [];
+  if (name === undefined || kept === undefined) throw new Error('expected a claim');
+  const { done, ...running } = kept;
+  door.claims.kept.set(name, { ...running, requestId: 'chatcmpl-elsewhere' });
+  const timers = door.neighbours.clock.pendingTimers();
+  const repeated = ask();
+  await until(() => door.neighbours.clock.pendingTimers() > timers);
+  door.claims.kept.set(name, { ...running, requestId: 'chatcmpl-elsewhere', ...(done === undefined ? {} : { done }) });
+  door.neighbours.clock.advance(100);
+  expect((await errorOf(await repeated))[1].code).toBe('idempotency_completed');
+});
+
 test('a request that nobody was charged for frees its key, with another body too', async () => {
   door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED')));
   expect((await ask()).status).toBe(503);

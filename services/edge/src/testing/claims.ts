@@ -15,6 +15,8 @@ export const LEASE_MS = 60_000;
 export interface FakeClaims extends ClaimsPort {
   readonly kept: Map<string, Kept>;
   isAway: boolean;
+  /** Ends wait for it. */
+  endGate: Promise<void> | undefined;
 }
 
 export function createFakeClaims(clock: Clock): FakeClaims {
@@ -27,6 +29,7 @@ export function createFakeClaims(clock: Clock): FakeClaims {
   const claims: FakeClaims = {
     kept,
     isAway: false,
+    endGate: undefined,
     claim: async ({ accountId, keyDigest, requestId }, bodyDigest, takesOver) => {
       await check();
       const name = nameOf(accountId, keyDigest);
@@ -46,6 +49,7 @@ export function createFakeClaims(clock: Clock): FakeClaims {
       if (found !== undefined) kept.set(nameOf(accountId, keyDigest), { ...found, leaseEndsMs: clock.nowMs() + LEASE_MS });
     },
     end: async ({ accountId, keyDigest, requestId }, ending) => {
+      await claims.endGate;
       await check();
       const name = nameOf(accountId, keyDigest);
       const found = kept.get(name);
