@@ -68,6 +68,8 @@ export interface Endpoint {
   readonly priorLatencyMsP75: number | null;
   /** Tokens per second (P50) from the catalog; null = unknown. */
   readonly priorThroughputTpsP50: number | null;
+  /** `YYYY-MM-DD`: from that day of UTC on it serves no more; null = none is known. */
+  readonly sunsetDate: string | null;
 }
 
 export interface Model {

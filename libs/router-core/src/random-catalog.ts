@@ -20,7 +20,7 @@ export function endpointWith(changes: Partial<Endpoint> & Pick<Endpoint, 'id' | 
     maxTokensParam: 'max_tokens', contextWindow: 128_000, maxOutputTokens: 16_000,
     capabilities: { streaming: true, tools: true, forcedToolChoice: true, parallelToolCalls: true, jsonObject: true, jsonSchema: true, vision: true, fileInput: true, audioInput: true, logprobs: true, choices: true },
     unsupportedParams: new Set(), hiddenReasoning: false, trainsOnData: false, zdr: true, zdrByDefault: true, quantizationBits: 16, temperatureMax: 2,
-    firstByteTimeoutMs: 10_000, isServable: true, hasManagedCredential: true, takesByok: true, priorLatencyMsP75: null, priorThroughputTpsP50: null, ...changes,
+    firstByteTimeoutMs: 10_000, isServable: true, hasManagedCredential: true, takesByok: true, priorLatencyMsP75: null, priorThroughputTpsP50: null, sunsetDate: null, ...changes,
   };
 }
 

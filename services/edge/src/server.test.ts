@@ -73,6 +73,17 @@ describe('answers', () => {
     expect([headers.get('x-router-attempts'), headers.get('x-router-decision-id')]).toEqual(['2', 'dec_1']);
   });
 
+  test.each([false, true])('an answer of a model whose end is known says so, and no other does (stream: %s)', async (stream) => {
+    door.neighbours.plan = planWith([{ ...plannedAt('a'), sunsetDate: '2027-01-31' }]);
+    door.neighbours.scripts.set('a', stream ? streams : answers);
+    const { headers } = await door.chat({ ...hello, stream });
+    expect(['deprecation', 'sunset'].map((name) => headers.get(name))).toEqual(['@1798761600', 'Sun, 31 Jan 2027 00:00:00 GMT']);
+    expect(headers.get('link')).toMatch(/^<\/v1\/models\/\S+\?detail=full>; rel="deprecation"$/);
+    door.neighbours.plan = planWith([plannedAt('a')]);
+    const plain = await door.chat({ ...hello, stream });
+    expect(['deprecation', 'sunset', 'link'].map((name) => plain.headers.get(name))).toEqual([null, null, null]);
+  });
+
   test('a stream that broke tells of its attempt that it was cut, and why', async () => {
     const cut = { class: 'DISCONNECTED' as const, status: 200, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
     door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('half'), events.end({ cut })));

@@ -48,6 +48,17 @@ describe('the shipped catalog', () => {
     expect(catalog.endpoints.some((endpoint) => endpoint.isServable && endpoint.provider === 'groq')).toBe(true);
   });
 
+  test('knows when an endpoint serves for the last time: with its maker, and elsewhere unless its weights are open', async () => {
+    const { loaded } = await source(['anthropic', 'amazon-bedrock', 'moonshot', 'groq']).read('2026-05-01');
+    const sunsets = (model: string): unknown[] => loaded?.catalog.endpoints.filter((endpoint) => endpoint.model === model && endpoint.hasManagedCredential).map(({ provider, sunsetDate }) => [provider, sunsetDate]) ?? [];
+    expect(sunsets('anthropic/claude-sonnet-4')).toContainEqual(['anthropic', '2026-05-14']);
+    expect(sunsets('moonshotai/kimi-k2-0905')).toEqual(expect.arrayContaining([['moonshot', '2026-05-25']]));
+    expect(sunsets('moonshotai/kimi-k2-0905')).not.toContainEqual(['groq', '2026-05-25']);
+    if (loaded === undefined) throw new Error('no catalog');
+    const plan = decide(plainRequest('anthropic/claude-sonnet-4'), { catalog: loaded.catalog, live: new Map() }, 1);
+    expect(decideResponse(plan, 'dec_1').attempts?.map(({ sunsetDate }) => sunsetDate)).toContain('2026-05-14');
+  });
+
   test('keeps requests away from endpoints that cannot say them', async () => {
     const catalog = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'xai', 'mistral', 'openai', 'azure-openai']);
     const of = (id: string) => {

@@ -141,6 +141,7 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
     temperatureMax: endpoint.temperatureMax,
     firstByteTimeoutMs,
     wholeTimeoutMs,
+    sunsetDate: endpoint.sunsetDate ?? '',
     byok,
     ...(steps.length === 0 ? {} : { steps: stepMessages(steps) }),
   };

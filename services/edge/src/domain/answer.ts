@@ -64,6 +64,8 @@ export interface Route {
   readonly decisionId: string;
   /** Attempts so far, with this one; undefined where more may follow once content was sent: a later round's. */
   attempts: number | undefined;
+  /** `YYYY-MM-DD`: from that day on the endpoint that answers serves no more; empty = none is known. */
+  readonly sunsetDate?: string | undefined;
   /** Known once the attempt starts to answer. */
   head: Head__Output | undefined;
   /** Asked only where headers leave before the end. */
@@ -77,6 +79,8 @@ export interface Settlement {
   readonly end: End__Output;
   readonly attempts: readonly AttemptReport[];
   readonly decisionId: string;
+  /** As of a route. */
+  readonly sunsetDate?: string | undefined;
   /** Repairs of the JSON that was asked for, `failed` alone where it is none; undefined = healing did not apply. */
   readonly healed?: readonly string[] | undefined;
   /** Of a request with plugins: what ran, in order. */

@@ -18,6 +18,9 @@ export interface RouterHeaderFigures {
   /** Names of the repairs; undefined = healing did not apply. */
   readonly healed?: readonly string[] | undefined;
   readonly ignoredParams?: readonly string[] | undefined;
+  readonly model: string;
+  /** `YYYY-MM-DD`: from that day on the endpoint that answers serves no more; empty = none is known. */
+  readonly sunsetDate?: string | undefined;
 }
 
 function formatSavings(savingsNanoUsd: bigint): string {
@@ -31,9 +34,20 @@ export function addRouterHeaders(headers: HeaderList, figures: RouterHeaderFigur
   if (attempts !== undefined) headers.push('X-Router-Attempts', String(attempts));
   if (decisionId !== '') headers.push('X-Router-Decision-Id', decisionId);
   if (healed !== undefined) headers.push('X-Router-Healed', formatHealed(healed));
+  if (figures.sunsetDate) addDeprecation(headers, figures.model, figures.sunsetDate);
   if (ignoredParams === undefined || ignoredParams.length === 0) return;
   const ignored = formatIgnoredParams(ignoredParams);
   if (ignored !== '') headers.push('X-Router-Ignored-Params', ignored);
+}
+
+/** Models are announced as deprecated this long before their end (contract, section 14). */
+const NOTICE_SECONDS = 30 * 86_400;
+
+/** `Deprecation` as of RFC 9745, `Sunset` as of RFC 8594. */
+function addDeprecation(headers: HeaderList, model: string, sunsetDate: string): void {
+  const sunsetMs = Date.parse(sunsetDate);
+  if (Number.isNaN(sunsetMs)) return;
+  headers.push('Deprecation', `@${String(Math.floor(sunsetMs / 1_000) - NOTICE_SECONDS)}`, 'Sunset', new Date(sunsetMs).toUTCString(), 'Link', `</v1/models/${encodeURI(model)}?detail=full>; rel="deprecation"`);
 }
 
 function formatHealed(healed: readonly string[]): string {

@@ -59,8 +59,14 @@ describe('whole answers, headers, lists', () => {
 
   test('headers show money without an exponent', () => {
     const headers: HeaderList = [];
-    addRouterHeaders(headers, { ...end, basis: 'final' });
+    addRouterHeaders(headers, { ...end, model: 'm', basis: 'final' });
     expect(headers).toEqual(['X-Router-Provider', 'openai', 'X-Router-Cost', '0.000014550', 'X-Router-Savings', '0.000227950', 'X-Router-Cost-Basis', 'final']);
+  });
+  test('a model with an end is announced with it, thirty days ahead of it', () => {
+    const headers: HeaderList = [];
+    addRouterHeaders(headers, { ...end, model: 'anthropic/claude-sonnet-4', basis: 'final', sunsetDate: '2026-05-14' });
+    expect(headers.slice(8)).toEqual(['Deprecation', '@1776124800', 'Sunset', 'Thu, 14 May 2026 00:00:00 GMT', 'Link', '</v1/models/anthropic/claude-sonnet-4?detail=full>; rel="deprecation"']);
+    expect(new Date(1_776_124_800_000).toISOString()).toBe('2026-04-14T00:00:00.000Z');
   });
   test.each([[0, '0s'], [1, '1s'], [1_000, '1s'], [360_000, '6m0s'], [3_605_000, '1h0m5s']])('%d ms is shown as %s', (ms, text) => expect(formatReset(ms)).toBe(text));
   test('names that could break a header are left out', () => expect(formatIgnoredParams(['foo', 'a\r\nb', 'é', 'bar'])).toBe('foo,bar'));

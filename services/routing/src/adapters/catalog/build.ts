@@ -146,6 +146,12 @@ function hasPassed(date: string | null | undefined, today: string): boolean {
   return date !== null && date !== undefined && date <= today;
 }
 
+/** The earlier of the endpoint's own date and the model's, which is its maker's: others go on with weights that are open. */
+function sunsetOf(model: ModelRow, row: EndpointRow, provider: ProviderRow): string | null {
+  const dates = [row.deprecation_date, provider.kind === 'first_party' || model.open_weights !== true ? model.deprecation_date : null];
+  return dates.filter((date) => typeof date === 'string').sort()[0] ?? null;
+}
+
 /** A provider that does not say what it holds has it all. */
 function isOffered({ provider, provider_model_id: model }: EndpointRow, { offeredModels }: OperatorTerms): boolean {
   return offeredModels.get(provider)?.has(model) ?? true;
@@ -154,7 +160,8 @@ function isOffered({ provider, provider_model_id: model }: EndpointRow, { offere
 function endpointOf(index: number, modelIndex: number, model: ModelRow, row: EndpointRow, provider: ProviderRow, terms: OperatorTerms): Endpoint {
   const prices = pricesOf(row);
   const policy = provider.data_policy;
-  const isShutDown = hasPassed(row.deprecation_date, terms.today) || (provider.kind === 'first_party' && hasPassed(model.deprecation_date, terms.today));
+  const sunsetDate = sunsetOf(model, row, provider);
+  const isShutDown = hasPassed(sunsetDate, terms.today);
   const isReasoning = model.capabilities.reasoning === true;
   const median = row.priors?.ttft_ms_p50 ?? null;
   return {
@@ -183,6 +190,7 @@ function endpointOf(index: number, modelIndex: number, model: ModelRow, row: End
     takesByok: terms.managedProviders.has(row.provider) || terms.byokProviders.has(row.provider),
     priorLatencyMsP75: row.priors?.ttft_ms_p75 ?? (median === null ? null : median * P75_OVER_P50),
     priorThroughputTpsP50: row.priors?.throughput_tps_p50 ?? null,
+    sunsetDate,
   };
 }
 

@@ -21,6 +21,7 @@ export interface PlannedAttempt {
   'byok'?: (boolean);
   'steps'?: (_signalbox_common_v1_PriceStep)[];
   'wholeTimeoutMs'?: (number);
+  'sunsetDate'?: (string);
 }
 
 export interface PlannedAttempt__Output {
@@ -40,4 +41,5 @@ export interface PlannedAttempt__Output {
   'byok': (boolean);
   'steps': (_signalbox_common_v1_PriceStep__Output)[];
   'wholeTimeoutMs': (number);
+  'sunsetDate': (string);
 }
