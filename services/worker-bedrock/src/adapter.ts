@@ -75,7 +75,10 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
     return { path, headers: [...Object.entries(headers).flat(), ...(credential === undefined ? [] : ['authorization', `Bearer ${credential.key}`])], body };
   };
 
-  const readingOf = (request: DispatchRequest__Output): ConverseReading => ({ seed: request.requestId.slice(-16), isUnwrapped: mayUnwrap(request), isClaude: bedrockModel(request.providerModelId).claude !== undefined });
+  const readingOf = (request: DispatchRequest__Output): ConverseReading => {
+    const { claude, isOpenAi } = bedrockModel(request.providerModelId);
+    return { seed: request.requestId.slice(-16), isUnwrapped: mayUnwrap(request), isClaude: claude !== undefined, isOpenAi };
+  };
   return {
     provider: 'amazon-bedrock',
     origin: url.origin,

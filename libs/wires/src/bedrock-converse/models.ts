@@ -9,6 +9,7 @@ export interface BedrockModel {
   /** Makes the model call a given tool; `any`: only one of all that it is shown. */
   readonly forcedTool: 'named' | 'any' | 'unknown';
   readonly takesCachePoints: boolean;
+  readonly isOpenAi: boolean;
 }
 
 /** Of inference profiles: where the model runs. */
@@ -17,9 +18,9 @@ const GEOGRAPHY = /^(?:global|us-gov|us|eu|apac|jp|au|ca)\./;
 /** `id` of a model or inference profile; an ARN's last part counts. */
 export function bedrockModel(id: string): BedrockModel {
   const name = (id.split('/').at(-1) ?? id).replace(GEOGRAPHY, '');
-  const none: BedrockModel = { claude: undefined, reasoning: 'none', forcedTool: 'unknown', takesCachePoints: false };
-  if (name.startsWith('anthropic.')) return { claude: claudeTraits(name), reasoning: 'claude', forcedTool: 'named', takesCachePoints: true };
-  if (name.startsWith('amazon.nova')) return { claude: undefined, reasoning: name.startsWith('amazon.nova-2') ? 'nova' : 'none', forcedTool: 'named', takesCachePoints: true };
+  const none: BedrockModel = { claude: undefined, reasoning: 'none', forcedTool: 'unknown', takesCachePoints: false, isOpenAi: name.startsWith('openai.') };
+  if (name.startsWith('anthropic.')) return { ...none, claude: claudeTraits(name), reasoning: 'claude', forcedTool: 'named', takesCachePoints: true };
+  if (name.startsWith('amazon.nova')) return { ...none, reasoning: name.startsWith('amazon.nova-2') ? 'nova' : 'none', forcedTool: 'named', takesCachePoints: true };
   if (name.startsWith('mistral.')) return { ...none, forcedTool: 'any' };
-  return name.startsWith('openai.') || name.startsWith('xai.') ? { ...none, reasoning: 'effort' } : none;
+  return none.isOpenAi || name.startsWith('xai.') ? { ...none, reasoning: 'effort' } : none;
 }

@@ -14,7 +14,7 @@ import { readUsage } from './usage.js';
 
 const file = (name: string): string => readFileSync(new URL(`./testdata/${name}`, import.meta.url), 'utf8');
 const fixture = (name: string): Buffer => Buffer.concat(file(`${name}.jsonl`).trim().split('\n').map((line) => jsonEvent(...(JSON.parse(line) as [string, unknown]))));
-const create = () => createConverseTransducer({ seed: 'seed', isUnwrapped: false, isClaude: true });
+const create = () => createConverseTransducer({ seed: 'seed', isUnwrapped: false, isClaude: true, isOpenAi: false });
 const run = (...parts: readonly Buffer[]): Replayed => replay(create, parts);
 
 const START = jsonEvent('messageStart', { role: 'assistant' });
@@ -23,7 +23,7 @@ const stopped = (stopReason: string): Buffer => jsonEvent('messageStop', { stopR
 const USAGE = jsonEvent('metadata', { usage: { inputTokens: 5, outputTokens: 1, totalTokens: 6 } });
 
 describe('stream', () => {
-  test.each(['text', 'thinking-tools', 'json-tool'])('%s gives the same events however its bytes are split', (name) => {
+  test.each(['text', 'thinking-tools', 'json-tool', 'openai-cached'])('%s gives the same events however its bytes are split', (name) => {
     const bytes = fixture(name);
     const whole = run(bytes);
     expect(brokenInvariants(whole)).toEqual([]);
@@ -56,16 +56,31 @@ describe('stream', () => {
     expect(summary.usage).toMatchObject({ tokens: { inputUncached: 30, cacheRead: 1_000, cacheWrite: 200, outputText: 49 }, isSuspect: false });
   });
 
+  test('a stream of OpenAI’s models counts what the cache wrote within the input, a whole answer beside it: either is charged once', () => {
+    const reading = { seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: true };
+    const { summary } = replay(() => createConverseTransducer(reading), [fixture('openai-cached')]);
+    const once = { tokens: { inputUncached: 2, cacheRead: 0, cacheWrite: 4_993, outputText: 19 }, isSuspect: false };
+    expect(summary.usage).toMatchObject(once);
+    const usage = { inputTokens: 2, outputTokens: 19, totalTokens: 5_014, cacheReadInputTokens: 0, cacheWriteInputTokens: 4_993 };
+    const whole = readConverseAnswer(Buffer.from(JSON.stringify({ output: { message: { role: 'assistant', content: [{ text: 'Noted.' }] } }, stopReason: 'end_turn', usage })), reading);
+    expect(whole).toMatchObject({ ok: true, answer: { usage: once } });
+    // A whole answer's rest may be longer than what the cache had.
+    const long = readConverseAnswer(Buffer.from(JSON.stringify({ output: { message: { role: 'assistant', content: [{ text: 'Noted.' }] } }, stopReason: 'end_turn', usage: { ...usage, inputTokens: 9_000, totalTokens: 14_012 } })), reading);
+    expect(long).toMatchObject({ ok: true, answer: { usage: { tokens: { inputUncached: 9_000, cacheWrite: 4_993 }, isSuspect: false } } });
+    // Claude's streams keep them apart.
+    expect(replay(create, [fixture('openai-cached')]).summary.usage).toMatchObject({ tokens: { inputUncached: 4_995, cacheWrite: 4_993 }, isSuspect: false });
+  });
+
   test('what another maker’s model signs is not given out as Claude’s', () => {
-    const { events } = replay(() => createConverseTransducer({ seed: 'seed', isUnwrapped: false, isClaude: false }), [fixture('thinking-tools')]);
+    const { events } = replay(() => createConverseTransducer({ seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: false }), [fixture('thinking-tools')]);
     expect(gather(events).get(0)).toMatchObject({ content: 'Let me see.', reasoning: 'I should look.' });
-    const whole = readConverseAnswer(Buffer.from(file('answer.json')), { seed: 'seed', isUnwrapped: false, isClaude: false });
+    const whole = readConverseAnswer(Buffer.from(file('answer.json')), { seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: false });
     expect(whole.ok && (JSON.parse(String(whole.answer.choices)) as { message: object }[])[0]?.message).toMatchObject({ reasoning_content: 'I should look.' });
     expect(JSON.stringify(events) + String(whole.ok && whole.answer.choices)).not.toContain('reasoning_details');
   });
 
   test('the input of the tool that stands for a JSON answer is the content, and only where it is ours', () => {
-    const { events } = replay(() => createConverseTransducer({ seed: 'seed', isUnwrapped: true, isClaude: true }), [fixture('json-tool')]);
+    const { events } = replay(() => createConverseTransducer({ seed: 'seed', isUnwrapped: true, isClaude: true, isOpenAi: false }), [fixture('json-tool')]);
     expect(gather(events).get(0)).toEqual({ content: '{"c": 4}', reasoning: '', calls: [], reasons: ['stop'] });
     expect(gather(run(fixture('json-tool')).events).get(0)).toMatchObject({ content: '', calls: [{ name: 'signalbox_json_answer' }], reasons: ['tool_calls'] });
   });
@@ -140,7 +155,7 @@ describe('stream', () => {
 });
 
 describe('whole answer', () => {
-  const read = (value: unknown, isUnwrapped = false, isClaude = true) => readConverseAnswer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), { seed: 'seed', isUnwrapped, isClaude });
+  const read = (value: unknown, isUnwrapped = false, isClaude = true) => readConverseAnswer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), { seed: 'seed', isUnwrapped, isClaude, isOpenAi: false });
   const answer = (content: readonly object[], stopReason: string): object => ({ output: { message: { role: 'assistant', content } }, stopReason, usage: { inputTokens: 3, outputTokens: 2, totalTokens: 5 } });
 
   test('text, thought, calls and usage', () => {
@@ -203,6 +218,19 @@ describe('usage', () => {
         expect(usage.isSuspect).toBe(false);
       }),
     );
+  });
+
+  test('where the cache is counted within the input the prompt is what was told, and the cost never negative', () => {
+    fc.assert(
+      fc.property(figure, figure, figure, figure, fc.boolean(), (rest, read, write, output, isDoubled) => {
+        const whole = rest + read + write;
+        const usage = readUsage({ inputTokens: whole, cacheReadInputTokens: read, cacheWriteInputTokens: write, outputTokens: output, totalTokens: whole + output + (isDoubled ? read + write : 0) }, true);
+        if (usage === undefined) throw new Error('no usage');
+        expect(usage).toMatchObject({ tokens: { inputUncached: rest, cacheRead: read, cacheWrite: write }, isSuspect: false });
+        expect(costOf(usage.tokens, card) >= 0n).toBe(true);
+      }),
+    );
+    expect(readUsage({ inputTokens: 3, cacheReadInputTokens: 100, outputTokens: 1, totalTokens: 104 }, true)).toMatchObject({ tokens: { inputUncached: 3, cacheRead: 100 }, isSuspect: false });
   });
 
   test.each([

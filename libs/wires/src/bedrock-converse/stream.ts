@@ -27,9 +27,11 @@ export interface ConverseReading {
   readonly isUnwrapped: boolean;
   /** The model is Claude. What others sign would come back to Claude as its own. */
   readonly isClaude: boolean;
+  /** The model is OpenAI's: its streams count the cache within the input, which whole answers do not. */
+  readonly isOpenAi: boolean;
 }
 
-export function createConverseTransducer({ seed, isUnwrapped, isClaude }: ConverseReading): StreamTransducer {
+export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi }: ConverseReading): StreamTransducer {
   const stream = createCanonicalStream(seed);
   const blocks = new Map<unknown, OpenBlock>();
   let details = 0;
@@ -119,7 +121,7 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude }: Conver
         stop(stringOf(event, 'stopReason'));
         break;
       case 'metadata':
-        if (isObject(event['usage'])) stream.usage(readUsage(event['usage']));
+        if (isObject(event['usage'])) stream.usage(readUsage(event['usage'], isOpenAi));
         if (hasStopped) stream.end();
         break;
     }

@@ -1,4 +1,4 @@
-/** `usage` of Converse to disjoint buckets: `inputTokens` is already without what the cache read or wrote. */
+/** `usage` of Converse to disjoint buckets: `inputTokens` is without what the cache read or wrote, save where a stream of OpenAI's models tells it. */
 import { isObject, type Usage } from '../canonical.js';
 import { tokenCount } from '../token-count.js';
 
@@ -7,8 +7,12 @@ function hasHourWrites(details: unknown): boolean {
   return Array.isArray(details) && (details as readonly unknown[]).some((item) => isObject(item) && item['ttl'] === '1h' && (tokenCount(item['inputTokens']) ?? 0) > 0);
 }
 
-/** undefined when there is no usable figure. Thought is counted with the text, and not told apart. */
-export function readUsage(raw: unknown): Usage | undefined {
+/**
+ * undefined when there is no usable figure. Thought is counted with the text, and not told apart. `isCacheInside`:
+ * `inputTokens` is the whole prompt, and the total counts the cache a second time. Less than the cache alone is the rest
+ * after all, as it is documented.
+ */
+export function readUsage(raw: unknown, isCacheInside = false): Usage | undefined {
   if (!isObject(raw)) return undefined;
   const input = tokenCount(raw['inputTokens']);
   const output = tokenCount(raw['outputTokens']);
@@ -17,10 +21,12 @@ export function readUsage(raw: unknown): Usage | undefined {
   const cacheRead = readTold ?? 0;
   const cacheWrite = tokenCount(raw['cacheWriteInputTokens']) ?? 0;
   const total = tokenCount(raw['totalTokens']);
+  const inputUncached = isCacheInside && input >= cacheRead + cacheWrite ? input - cacheRead - cacheWrite : input;
+  const totals = [input + cacheRead + cacheWrite + output, inputUncached + cacheRead + cacheWrite + output];
   return {
-    tokens: { inputUncached: input, cacheRead, cacheWrite, outputText: output, outputReasoning: 0, audio: 0, image: 0 },
+    tokens: { inputUncached, cacheRead, cacheWrite, outputText: output, outputReasoning: 0, audio: 0, image: 0 },
     cachedKnown: readTold !== undefined,
     reasoningKnown: false,
-    isSuspect: (total !== undefined && total !== input + cacheRead + cacheWrite + output) || hasHourWrites(raw['cacheDetails']),
+    isSuspect: (total !== undefined && !totals.includes(total)) || hasHourWrites(raw['cacheDetails']),
   };
 }

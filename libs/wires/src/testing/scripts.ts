@@ -237,7 +237,7 @@ function ollamaBody(script: Script): Buffer {
 export const SCRIPTED_WIRES: readonly ScriptedWire[] = [
   { name: 'openai-chat', isSse: true, create: () => createChatTransducer(SEED), read: (body) => readChatAnswer(body, SEED), frames: chatFrames, body: chatBody },
   { name: 'anthropic-messages', isSse: true, create: () => createMessagesTransducer(SEED, false), read: (body) => readMessagesAnswer(body, SEED, false), frames: messagesFrames, body: messagesBody },
-  { name: 'bedrock-converse', isSse: false, create: () => createConverseTransducer({ seed: SEED, isUnwrapped: false, isClaude: true }), read: (body) => readConverseAnswer(body, { seed: SEED, isUnwrapped: false, isClaude: true }), frames: converseFrames, body: converseBody },
+  { name: 'bedrock-converse', isSse: false, create: () => createConverseTransducer({ seed: SEED, isUnwrapped: false, isClaude: true, isOpenAi: false }), read: (body) => readConverseAnswer(body, { seed: SEED, isUnwrapped: false, isClaude: true, isOpenAi: false }), frames: converseFrames, body: converseBody },
   { name: 'google-generate-content', isSse: true, create: () => createGenerateContentTransducer(SEED), read: (body) => readGenerateContentAnswer(body, SEED), frames: googleFrames, body: googleBody },
   { name: 'cohere-v2', isSse: true, create: () => createCohereTransducer(SEED), read: (body) => readCohereAnswer(body, SEED), frames: cohereFrames, body: cohereBody },
   { name: 'ollama', isSse: false, create: () => createOllamaTransducer(SEED, false), read: (body) => readOllamaAnswer(body, SEED, false), frames: ollamaFrames, body: ollamaBody },
