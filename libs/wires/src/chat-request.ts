@@ -5,6 +5,8 @@ import type { ChatRequestField } from './openai-chat/request.js';
 
 /** What a dispatch says beside the client's fields. */
 export interface ChatInput {
+  /** The catalog's id, such as `anthropic/claude-opus-4.8`. */
+  readonly model?: string;
   readonly providerModelId: string;
   readonly stream: boolean;
   readonly maxTokens?: number | undefined;

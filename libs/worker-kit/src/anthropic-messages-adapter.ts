@@ -2,7 +2,7 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import { classifyMessagesRefusal } from '@signalbox/wires/anthropic-messages/errors';
-import { draftMessages, type MessagesQuirks } from '@signalbox/wires/anthropic-messages/request';
+import { draftMessages, type MessagesDraft, type MessagesQuirks } from '@signalbox/wires/anthropic-messages/request';
 import { readMessagesAnswer } from '@signalbox/wires/anthropic-messages/response';
 import { createMessagesTransducer } from '@signalbox/wires/anthropic-messages/stream';
 import { FETCHED_TYPES } from '@signalbox/wires/anthropic-messages/turns';
@@ -29,16 +29,25 @@ export function createAnthropicMessagesAdapter({ provider, baseUrl, quirks, auth
   const version = hasModelInPath ? [] : ['anthropic-version', API_VERSION];
   const pathOf = ({ providerModelId, stream }: DispatchRequest__Output): string =>
     hasModelInPath ? `${root}/publishers/anthropic/models/${encodeURIComponent(providerModelId).replaceAll('%40', '@')}:${stream ? 'streamRawPredict' : 'rawPredict'}${url.search}` : `${root}/messages${url.search}`;
-  const headersOf = (stream: boolean, secret: Secret | undefined): readonly string[] => [
+  const headersOf = (stream: boolean, betas: readonly string[], secret: Secret | undefined): readonly string[] => [
     ...['content-type', 'application/json', 'accept', stream ? 'text/event-stream' : 'application/json'],
     ...version,
+    ...(betas.length === 0 ? [] : ['anthropic-beta', betas.join(',')]),
     ...(secret === undefined ? [] : auth === 'bearer' ? ['authorization', `Bearer ${secret.unwrap()}`] : ['x-api-key', secret.unwrap()]),
   ];
   const seedOf = (requestId: string): string => requestId.slice(-16);
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret, onLeave) => media.compose(request.accountId, () => draftMessages(request, quirks), FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body }), onLeave),
+    compose: (request, secret, onLeave) => {
+      let betas: readonly string[] = [];
+      const draft = (): MessagesDraft => {
+        const drafted = draftMessages(request, quirks);
+        betas = drafted.betas;
+        return drafted;
+      };
+      return media.compose(request.accountId, draft, FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, betas, secret), body }), onLeave);
+    },
     createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat),
     readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat),
     classifyRefusal: classifyMessagesRefusal,

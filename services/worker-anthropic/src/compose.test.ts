@@ -50,6 +50,16 @@ describe('against recorded answers', () => {
     expect(messages.map(({ content }) => content.map(({ type }) => type))).toEqual([['text'], ['thinking', 'redacted_thinking', 'text', 'tool_use', 'tool_use'], ['tool_result', 'tool_result']]);
   });
 
+  test('a model that binds its thinking is told, in the body and by a header, to leave out what does not fit', async () => {
+    const thought = { role: 'assistant', content: 'Hi.', reasoning_details: [{ type: 'reasoning.text', text: 'Hm.', signature: 's==', format: 'anthropic-claude-v1' }] };
+    provider.enqueue({ chunks: [fixture('text.sse')] }, { chunks: [fixture('text.sse')] });
+    await ask({ messages: [...HELLO.messages, thought, ...HELLO.messages] }, { providerModelId: 'claude-opus-5-5' });
+    expect(provider.requests.at(-1)?.headers['anthropic-beta']).toBe('thinking-binding-controls-2026-08-01');
+    expect(sent()).toMatchObject({ thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } });
+    await ask(HELLO, { providerModelId: 'claude-opus-5-5' });
+    expect(provider.requests.at(-1)?.headers['anthropic-beta']).toBeUndefined();
+  });
+
   test('an answer in JSON through a tool is told as content', async () => {
     provider.enqueue({ chunks: [fixture('json-tool.sse')] });
     const schema = { type: 'object', additionalProperties: true };

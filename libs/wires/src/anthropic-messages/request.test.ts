@@ -281,6 +281,7 @@ describe('JSON', () => {
     ['thinking, which no tool may be forced beside', { response_format: asSchema(OPEN_SCHEMA), reasoning_effort: 'high' }, { model: BUDGET }],
     ['a schema of no object', { response_format: asSchema({ type: 'array' }) }, {}],
     ['a model that cannot be forced', { response_format: asSchema(OPEN_SCHEMA) }, { model: 'claude-fable-5' }],
+    ['a newer one that can stop thinking, and not be forced', { response_format: asSchema(OPEN_SCHEMA) }, { model: 'claude-sonnet-5-5' }],
     ['a host that forces no tool', { response_format: asSchema(SCHEMA) }, { quirks: MINIMAX, model: 'MiniMax-M2' }],
   ])('%s: words', (_what, fields, sent) => {
     const told = body(fields, sent);
@@ -338,6 +339,10 @@ describe('thinking', () => {
     [ADAPTIVE, 'none', {}],
     [NEWEST, 'none', { thinking: { type: 'disabled' } }],
     ['claude-fable-5', 'none', { output: { effort: 'low' } }],
+    ['claude-opus-5', 'none', { thinking: { type: 'disabled' } }],
+    ['claude-opus-5-5', 'none', { output: { effort: 'low' } }],
+    ['claude-sonnet-5-5', 'none', { thinking: { type: 'between_tools' } }],
+    ['claude-haiku-5-5', 'none', { thinking: { type: 'disabled' } }],
     ['claude-something-new', 'max', { thinking: { type: 'adaptive', display: 'summarized' }, output: { effort: 'max' } }],
   ])('%s with effort %s', (model, effort, told) => {
     expect(settings(model, effort)).toEqual(told);
@@ -357,6 +362,43 @@ describe('thinking', () => {
   test('a call that must be made comes before thinking', () => {
     expect(settings(BUDGET, 'high', { tools: [TOOL], tool_choice: 'required' })).toEqual({});
     expect(body({ tools: [TOOL], tool_choice: 'required' }, { model: NEWEST })).toMatchObject({ thinking: { type: 'disabled' } });
+    // One that cannot but think refuses in words of its own.
+    expect(body({ tools: [TOOL], tool_choice: 'required' }, { model: 'claude-opus-5-5' })).not.toHaveProperty('thinking');
+  });
+
+  describe('of earlier turns', () => {
+    const THOUGHT = { role: 'assistant', content: 'Yes.', reasoning_details: [{ type: 'reasoning.text', text: 'Hm.', signature: 's==', format: 'anthropic-claude-v1' }] };
+    const BINDING = { block_binding: { prefix_mismatch_behavior: 'drop_block' } };
+    const draftOf = (model: string, fields: object = {}, quirks = ANTHROPIC) => {
+      const all = Object.entries({ messages: [...HELLO, THOUGHT, ...HELLO], ...fields }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) }));
+      const draft = draftMessages({ providerModelId: model, stream: false, maxOutputTokens: 64_000, temperatureMax: 1, fields: all }, quirks);
+      const sent = draft.body(new Map()).toString();
+      return { betas: draft.betas, thinking: (JSON.parse(sent) as JsonObject)['thinking'], isReplayed: sent.includes('"s=="') };
+    };
+
+    test.each([
+      ['claude-fable-5-1', {}, { type: 'adaptive', ...BINDING }],
+      ['claude-opus-5-5', { reasoning_effort: 'high' }, { type: 'adaptive', display: 'summarized', ...BINDING }],
+      ['claude-something-new', {}, { type: 'adaptive', ...BINDING }],
+    ])('%s, which binds it, is told to leave out what does not fit', (model, fields, thinking) => {
+      expect(draftOf(model, fields)).toEqual({ betas: ['thinking-binding-controls-2026-08-01'], thinking, isReplayed: true });
+    });
+
+    test.each(['claude-sonnet-5-5', 'claude-haiku-5-5'])('stays out where %s is told not to think', (model) => {
+      expect(draftOf(model, { reasoning_effort: 'none' })).toMatchObject({ betas: [], isReplayed: false });
+    });
+
+    test.each([
+      ['claude-opus-5', ANTHROPIC, true],
+      ['claude-sonnet-4-6', VERTEX, true],
+      ['MiniMax-M2', MINIMAX, false],
+    ])('goes to %s as it always did', (model, quirks, isReplayed) => {
+      expect(draftOf(model, {}, quirks)).toEqual({ betas: [], thinking: undefined, isReplayed });
+    });
+
+    test('nothing is said where there is none', () => {
+      expect(draftOf('claude-opus-5-5', { messages: HELLO })).toEqual({ betas: [], thinking: undefined, isReplayed: false });
+    });
   });
 
   test('sampling is left to a model that thinks', () => {
@@ -380,5 +422,11 @@ describe('thinking', () => {
     ['claude-3-haiku-20240307', 'none'],
   ])('%s thinks by %s', (model, thinking) => {
     expect(claudeTraits(model).thinking).toBe(thinking);
+  });
+
+  test('a deployment that is called anything has the traits of the model that it serves', () => {
+    expect(claudeTraits('prod-opus', 'anthropic/claude-opus-4.1')).toEqual(claudeTraits('claude-opus-4-1'));
+    expect(claudeTraits('claude-opus-4-6', 'acme/ours-5.5')).toEqual(claudeTraits('claude-opus-4-6'));
+    expect(claudeTraits('prod', 'acme/ours')).toEqual(claudeTraits('claude-opus-9'));
   });
 });

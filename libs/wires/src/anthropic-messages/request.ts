@@ -7,7 +7,7 @@ import type { FetchedMedia, MediaReference } from '../media.js';
 import { writeJson } from '../raw-json.js';
 import { claudeTraits, type ClaudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
-import { CLAUDE_THOUGHT, thinkingSettings, type ThoughtFormat } from './thinking.js';
+import { boundThinking, CLAUDE_THOUGHT, thinkingSettings, type BoundThinking, type ThoughtFormat } from './thinking.js';
 import { isSentAsUrl, renderTurns } from './turns.js';
 
 /** What a host of the wire does unlike Anthropic itself. */
@@ -18,24 +18,21 @@ export interface MessagesQuirks {
   readonly takesUrls: boolean;
   /** The host takes `output_config.format`, where the model does. */
   readonly takesJsonFormat: boolean;
-  /** The host makes the model call a given tool. */
-  readonly forcesTools: boolean;
   /** undefined: told by the model's name. */
   readonly traits: ClaudeTraits | undefined;
   /** Whose thought its models give out and take back. */
   readonly thoughtFormat: ThoughtFormat;
 }
 
-export const ANTHROPIC: MessagesQuirks = { bodyVersion: '', takesUrls: true, takesJsonFormat: true, forcesTools: true, traits: undefined, thoughtFormat: CLAUDE_THOUGHT };
+export const ANTHROPIC: MessagesQuirks = { bodyVersion: '', takesUrls: true, takesJsonFormat: true, traits: undefined, thoughtFormat: CLAUDE_THOUGHT };
 export const VERTEX: MessagesQuirks = { ...ANTHROPIC, bodyVersion: 'vertex-2023-10-16', takesUrls: false, takesJsonFormat: false };
 /** MiniMax's models think as they see fit, or not at all where they can be stopped; effort has no setting. */
 export const MINIMAX: MessagesQuirks = {
   ...ANTHROPIC,
   takesUrls: false,
   takesJsonFormat: false,
-  forcesTools: false,
   thoughtFormat: 'minimax-v1',
-  traits: { thinking: 'adaptive', thinksByDefault: true, canStopThinking: true, isThinkingExclusive: false, hidesThinking: false, efforts: [], takesSampling: true, takesBothSampling: true, takesJsonFormat: false },
+  traits: { thinking: 'adaptive', thinksByDefault: true, stopsThinkingBy: 'disabled', isThinkingExclusive: false, takesForcedTools: false, bindsThinking: false, hidesThinking: false, efforts: [], takesSampling: true, takesBothSampling: true, takesJsonFormat: false },
 };
 
 export interface MessagesInput extends ChatInput {
@@ -58,9 +55,9 @@ function jsonModeOf({ format, tools, reasoningEffort }: Chat, traits: ClaudeTrai
   if (format.kind === 'text') return 'none';
   if (format.kind === 'json_object') return 'instruction';
   if (quirks.takesJsonFormat && traits.takesJsonFormat && nativeSchema(format.schema) !== undefined) return 'native';
-  const mayForce = quirks.forcesTools && tools.length === 0 && (reasoningEffort === '' || reasoningEffort === 'none' || traits.thinking === 'none');
+  const mayForce = traits.takesForcedTools && tools.length === 0 && (reasoningEffort === '' || reasoningEffort === 'none' || traits.thinking === 'none');
   // A model that cannot stop thinking cannot be made to call a tool either.
-  return mayForce && isObjectSchema(format.schema) && (!traits.thinksByDefault || traits.canStopThinking) ? 'tool' : 'instruction';
+  return mayForce && isObjectSchema(format.schema) && (!traits.thinksByDefault || traits.stopsThinkingBy !== undefined) ? 'tool' : 'instruction';
 }
 
 /** Tools that earlier turns called and this request no longer names: the wire wants each defined. */
@@ -102,26 +99,49 @@ function samplingOf({ temperature, topP }: Chat, traits: ClaudeTraits, isThinkin
 }
 
 export interface MessagesDraft {
+  /** For the `anthropic-beta` header. */
+  readonly betas: readonly string[];
   /** What the host does not fetch itself. */
   readonly media: readonly MediaReference[];
   /** The body's bytes. Throws Unsendable. */
   body(fetched: FetchedMedia): Buffer;
 }
 
-/** Throws Unsendable on media that are not what they say. */
-export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): MessagesDraft {
-  const chat = readChat({ fields: input.fields, temperatureMax: Math.min(input.temperatureMax || TEMPERATURE_MAX, TEMPERATURE_MAX) });
-  return { media: mediaReferences(chat.turns).filter(({ url }) => !isSentAsUrl(url, quirks.takesUrls)), body: (fetched) => composeBody(input, chat, quirks, fetched) };
+/** What does not depend on fetched media. */
+interface Terms {
+  readonly jsonMode: JsonMode;
+  readonly maxTokens: number;
+  readonly tools: readonly JsonObject[];
+  readonly choice: JsonObject | undefined;
+  readonly effort: string | undefined;
+  readonly sampling: JsonObject;
+  readonly bound: BoundThinking;
 }
 
-function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, fetched: FetchedMedia): Buffer {
-  const traits = quirks.traits ?? claudeTraits(input.providerModelId);
+function termsOf(input: MessagesInput, chat: Chat, quirks: MessagesQuirks): Terms {
+  const traits = quirks.traits ?? claudeTraits(input.providerModelId, input.model ?? '');
   const jsonMode = jsonModeOf(chat, traits, quirks);
   const { tools, choice } = toolSettings(chat, jsonMode);
   const maxTokens = input.maxTokens ?? (input.maxOutputTokens || MAX_TOKENS_DEFAULT);
   const isToolForced = choice?.['type'] === 'any' || choice?.['type'] === 'tool';
-  const { thinking, effort, isThinking } = thinkingSettings(traits, { effort: chat.reasoningEffort, maxTokens, isToolForced, turns: chat.turns });
-  const { system, messages } = renderTurns(chat.turns, fetched, quirks);
+  const settings = thinkingSettings(traits, { effort: chat.reasoningEffort, maxTokens, isToolForced, turns: chat.turns });
+  return { jsonMode, maxTokens, tools, choice, effort: settings.effort, sampling: samplingOf(chat, traits, settings.isThinking), bound: boundThinking(settings, traits, quirks.thoughtFormat, chat.turns) };
+}
+
+/** Throws Unsendable on media that are not what they say. */
+export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): MessagesDraft {
+  const chat = readChat({ fields: input.fields, temperatureMax: Math.min(input.temperatureMax || TEMPERATURE_MAX, TEMPERATURE_MAX) });
+  const terms = termsOf(input, chat, quirks);
+  return {
+    betas: terms.bound.betas,
+    media: mediaReferences(chat.turns).filter(({ url }) => !isSentAsUrl(url, quirks.takesUrls)),
+    body: (fetched) => composeBody(input, chat, quirks, terms, fetched),
+  };
+}
+
+function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, { jsonMode, maxTokens, tools, choice, effort, sampling, bound }: Terms, fetched: FetchedMedia): Buffer {
+  const { thinking, thoughtFormat } = bound;
+  const { system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat });
   const instruction = jsonMode === 'instruction' ? jsonInstruction(chat.format) : '';
   const format = jsonMode === 'native' && chat.format.kind === 'json_schema' ? { format: { type: 'json_schema', schema: nativeSchema(chat.format.schema) } } : {};
   const output = { ...(effort === undefined ? {} : { effort }), ...format };
@@ -130,7 +150,7 @@ function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, f
     ...(quirks.bodyVersion === '' ? { model: input.providerModelId } : { anthropic_version: quirks.bodyVersion }),
     max_tokens: maxTokens,
     ...(input.stream ? { stream: true } : {}),
-    ...samplingOf(chat, traits, isThinking),
+    ...sampling,
     ...(stop.length === 0 ? {} : { stop_sequences: stop }),
     ...(chat.user === '' || chat.user.length > USER_ID_MAX || PERSONAL.test(chat.user) ? {} : { metadata: { user_id: chat.user } }),
     ...(thinking === undefined ? {} : { thinking }),

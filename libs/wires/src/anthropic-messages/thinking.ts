@@ -72,12 +72,35 @@ function effortOf(effort: string, known: readonly string[]): string | undefined 
   return known.includes(effort) ? effort : effort === 'xhigh' ? 'high' : undefined;
 }
 
+/** Without it the provider takes no `block_binding`. */
+const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
+/** Thinking that does not fit to what stands before it is left out instead of refused: a client may have changed the system's words since, and a turn's thinking goes back in front of all its text. */
+const DROPS_UNFIT: JsonObject = { block_binding: { prefix_mismatch_behavior: 'drop_block' } };
+
+/** How the thinking of earlier turns goes back. */
+export interface BoundThinking {
+  /** `thinking` of the body. */
+  readonly thinking: JsonObject | undefined;
+  /** Whose blocks are sent; undefined = none are. */
+  readonly thoughtFormat: ThoughtFormat | undefined;
+  readonly betas: readonly string[];
+}
+
+/** A model that binds its thinking is told to leave out what does not fit. Where it is told not to think there is no word for that, so none is sent. */
+export function boundThinking({ thinking }: ThinkingSettings, { bindsThinking }: ClaudeTraits, format: ThoughtFormat, turns: readonly Turn[]): BoundThinking {
+  const isBound = bindsThinking && turns.some((turn) => turn.role === 'assistant' && thinkingBlocks(turn.message, format).length > 0);
+  if (!isBound) return { thinking, thoughtFormat: format, betas: [] };
+  if (thinking !== undefined && thinking['type'] !== 'adaptive') return { thinking, thoughtFormat: undefined, betas: [] };
+  return { thinking: { type: 'adaptive', ...thinking, ...DROPS_UNFIT }, thoughtFormat: format, betas: [BINDING_BETA] };
+}
+
 /** The budget is part of the token limit: what is thought was asked for with it. */
 export function thinkingSettings(traits: ClaudeTraits, { effort, maxTokens, isToolForced, turns }: ThinkingQuestion): ThinkingSettings {
-  const off: ThinkingSettings = { thinking: traits.thinksByDefault && traits.canStopThinking ? { type: 'disabled' } : undefined, effort: undefined, isThinking: traits.thinksByDefault && !traits.canStopThinking };
+  const { thinksByDefault, stopsThinkingBy } = traits;
+  const off: ThinkingSettings = { thinking: thinksByDefault && stopsThinkingBy !== undefined ? { type: stopsThinkingBy } : undefined, effort: undefined, isThinking: thinksByDefault && stopsThinkingBy === undefined };
   if (isToolForced && traits.isThinkingExclusive) return off;
   if (effort === 'none') return off.isThinking ? { ...off, effort: 'low' } : off;
-  const asDefault: ThinkingSettings = { thinking: undefined, effort: undefined, isThinking: traits.thinksByDefault };
+  const asDefault: ThinkingSettings = { thinking: undefined, effort: undefined, isThinking: thinksByDefault };
   switch (traits.thinking) {
     case 'none':
       return asDefault;

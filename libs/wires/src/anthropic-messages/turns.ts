@@ -70,9 +70,10 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, takesUrls
   return parts.flatMap((part) => (part.type === 'text' ? textBlocks(part.text, part.isCacheEnd) : [{ said: mediaOf(part, fetched, takesUrls), isCacheEnd: part.isCacheEnd }]));
 }
 
-function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string, format: ThoughtFormat): Block[] {
+function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string, format: ThoughtFormat | undefined): Block[] {
   const calls = turn.calls.map((call) => ({ type: 'tool_use', id: idOf(call.id), name: call.name, input: argumentsObject(call.arguments) }));
-  return [...thinkingBlocks(turn.message, format).map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text, turn.isCacheEnd), ...calls.map((said) => ({ said, isCacheEnd: false }))];
+  const thoughts = format === undefined ? [] : thinkingBlocks(turn.message, format);
+  return [...thoughts.map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text, turn.isCacheEnd), ...calls.map((said) => ({ said, isCacheEnd: false }))];
 }
 
 function resultBlock(id: string, { text, isCacheEnd }: Turn & { readonly role: 'tool' }): Block {
@@ -81,7 +82,8 @@ function resultBlock(id: string, { text, isCacheEnd }: Turn & { readonly role: '
 
 export interface HostTerms {
   readonly takesUrls: boolean;
-  readonly thoughtFormat: ThoughtFormat;
+  /** undefined = no thinking of earlier turns is sent. */
+  readonly thoughtFormat: ThoughtFormat | undefined;
 }
 
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */

@@ -37,7 +37,7 @@ function jsonModeOf({ format, tools, reasoningEffort }: Chat, { claude, forcedTo
   if (format.kind === 'json_object') return 'instruction';
   if (claude?.takesJsonFormat === true && nativeSchema(format.schema) !== undefined) return 'native';
   const wantsThought = reasoning !== 'none' && reasoningEffort !== '' && reasoningEffort !== 'none';
-  const canForce = forcedTool !== 'unknown' && tools.length === 0 && !wantsThought && (claude === undefined || !claude.thinksByDefault || claude.canStopThinking);
+  const canForce = forcedTool !== 'unknown' && tools.length === 0 && !wantsThought && (claude === undefined || (claude.takesForcedTools && (!claude.thinksByDefault || claude.stopsThinkingBy !== undefined)));
   return canForce && isObjectSchema(format.schema) ? 'tool' : 'instruction';
 }
 
