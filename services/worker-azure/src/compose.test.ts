@@ -52,6 +52,12 @@ describe('against scripted answers', () => {
     expect(JSON.parse(last().body)).toMatchObject({ model: 'prod five', messages: [{ role: 'system' }, { role: 'user' }] });
   });
 
+  test('a model that takes tools only where it does not think is told so, whatever its deployment is called', async () => {
+    provider.enqueue({ chunks: [wire('openai-chat/testdata/azure.sse')] });
+    await worker.ask({ ...HELLO, tools: [{ type: 'function', function: { name: 'f' } }] }, { ...MODEL, model: 'openai/gpt-5.6-sol', providerModelId: 'gpt-5' });
+    expect(JSON.parse(last().body)).toMatchObject({ model: 'prod five', reasoning_effort: 'none' });
+  });
+
   test.each<[string, Readonly<Record<string, string>>, string]>([
     ['/openai/v1', {}, '/openai/v1/chat/completions'],
     ['/openai/v1/', { AZURE_API_VERSION: 'preview' }, '/openai/v1/chat/completions?api-version=preview'],

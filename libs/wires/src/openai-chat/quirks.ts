@@ -38,6 +38,8 @@ export interface ChatQuirks {
   readonly takesCacheMarks: boolean;
   /** A client's address is not passed on: the host would follow it from inside the operator's network, or follows none. Images are sent inline. */
   readonly inlinesImages: boolean;
+  /** OpenAI's models from GPT-5.6 on think by default, and take tools on this wire only where they are told not to: they are, where a client says nothing of it. */
+  readonly stillsForTools: boolean;
 }
 
 /** Sequences that the contract allows. */
@@ -58,7 +60,10 @@ export const NO_QUIRKS: ChatQuirks = {
   stopMax: STOP_MAX,
   takesCacheMarks: false,
   inlinesImages: false,
+  stillsForTools: false,
 };
+/** Of OpenAI itself, and where its models are served as it does. */
+export const OPENAI: ChatQuirks = { ...NO_QUIRKS, stillsForTools: true };
 
 /** Tokens of thought for the efforts that mean less than all it takes. */
 const THINKING_BUDGETS: Readonly<Record<string, number>> = { minimal: 1_024, low: 4_096, medium: 16_384 };
@@ -221,7 +226,7 @@ function withConversation(fields: readonly ChatRequestField[], quirks: ChatQuirk
 /** The fields as the host takes them, in no particular order. Untouched values stay the bytes that the client sent. */
 export function adaptFields(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
   const conversation = withConversation(fields, quirks);
-  if (quirks === NO_QUIRKS) return conversation;
+  if (quirks === NO_QUIRKS || quirks === OPENAI) return conversation;
   const find = (name: string): ChatRequestField | undefined => conversation.find((field) => field.name === name);
   const { tools, choice } = adaptTooling({ tools: find('tools'), choice: find('tool_choice') }, quirks);
   const others = conversation.flatMap((field): readonly ChatRequestField[] => {

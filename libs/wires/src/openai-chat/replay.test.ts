@@ -6,7 +6,7 @@ import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import type { StreamEvent } from '../canonical.js';
 import { SSE_EVENT_BYTES_MAX } from '../sse.js';
 import { publicSentence, readRetryAfter } from './errors.js';
-import { NO_QUIRKS } from './quirks.js';
+import { NO_QUIRKS, OPENAI, type ChatQuirks } from './quirks.js';
 import { composeChatBody } from './request.js';
 import { readChatAnswer } from './response.js';
 import { createChatTransducer } from './stream.js';
@@ -143,6 +143,22 @@ describe('openai-chat request and answer', () => {
     ];
     const body = composeChatBody({ providerModelId: 'm"1', stream: false, maxTokens: 5, maxTokensParam: 'max_completion_tokens', temperatureMax: 1.5, fields }, { ...NO_QUIRKS, developerAsSystem: true, renameFields: { seed: 'random_seed' } });
     expect(JSON.parse(body.toString())).toEqual({ model: 'm"1', stream: false, max_completion_tokens: 5, messages: [{ role: 'system', content: 'x' }], temperature: 1.5, random_seed: 7 });
+  });
+
+  test.each<[string, Readonly<Record<string, unknown>>, unknown]>([
+    ['openai/gpt-5.6-terra', { tools: [] }, 'none'],
+    ['openai/gpt-6-astra', { tools: [] }, 'none'],
+    ['openai/gpt-5.6-terra', { tools: [], reasoning_effort: 'high' }, 'high'],
+    ['openai/gpt-5.6-terra', {}, undefined],
+    ['openai/gpt-5.5', { tools: [] }, undefined],
+    ['openai/gpt-5', { tools: [] }, undefined],
+    ['acme/gpt-5.6-like', { tools: [] }, undefined],
+  ])('%s with %j is told the effort %j', (model, told, effort) => {
+    const fields = Object.entries({ messages: [], ...told }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) }));
+    const compose = (quirks: ChatQuirks): Record<string, unknown> => JSON.parse(composeChatBody({ model, providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, quirks).toString()) as Record<string, unknown>;
+    expect(compose(OPENAI)['reasoning_effort']).toBe(effort);
+    // Elsewhere the same model may think beside its tools.
+    expect(compose(NO_QUIRKS)['reasoning_effort']).toBe(told['reasoning_effort']);
   });
 
   test.each<[string | null, object]>([

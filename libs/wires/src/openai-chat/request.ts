@@ -4,6 +4,8 @@ import { adaptFields, NO_QUIRKS, type ChatQuirks, type ChatRequestField } from '
 export type { ChatRequestField };
 
 export interface ChatRequestInput {
+  /** The catalog's id, such as `openai/gpt-5.6-sol`. */
+  readonly model?: string;
   readonly providerModelId: string;
   readonly stream: boolean;
   readonly maxTokens?: number | undefined;
@@ -49,6 +51,13 @@ function prefixOf(name: string): Buffer {
 
 const CLOSING = Buffer.from('}');
 
+const THINKS_OR_CALLS = /^openai\/gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|\d\d)/;
+const STILL = Buffer.from(',"reasoning_effort":"none"');
+
+function isStilled({ model = '', fields }: ChatRequestInput, { stillsForTools }: ChatQuirks): boolean {
+  return stillsForTools && THINKS_OR_CALLS.test(model) && fields.some(({ name }) => name === 'tools') && !fields.some(({ name }) => name === 'reasoning_effort');
+}
+
 /** The body's bytes. Values are copied once and never re-serialised, the quirks apart. */
 export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO_QUIRKS): Buffer {
   let head = `{"model":${JSON.stringify(input.providerModelId)},"stream":${String(input.stream)}`;
@@ -58,6 +67,7 @@ export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO
   for (const field of adaptFields(input.fields, quirks)) {
     if (!OWN_FIELDS.has(field.name)) parts.push(prefixOf(field.name), valueOf(field, input.temperatureMax));
   }
+  if (isStilled(input, quirks)) parts.push(STILL);
   parts.push(CLOSING);
   return Buffer.concat(parts);
 }
