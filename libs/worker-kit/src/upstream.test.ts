@@ -3,7 +3,7 @@ import { createAllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { together } from '@signalbox/runtime/turn';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net';
 import { createUpstream, type Upstream, type UpstreamCall, type UpstreamListener } from './upstream.js';
 
@@ -93,6 +93,36 @@ describe('an address that an account gave', () => {
     while (sent.length < 64) await new Promise(setImmediate);
     for (let n = 0; n < 257; n += 1) postTo(origin, `waits-${String(n)}`);
     expect(failed).toEqual(['waits-256 connect']);
+  });
+
+  test('has room again where one that waits is given up, and no connection is cut when its turn would have come', async () => {
+    const held: ServerResponse[] = [];
+    let connections = 0;
+    server = createServer((_request, response) => void held.push(response)).listen(0, '127.0.0.1');
+    server.on('connection', () => (connections += 1));
+    await once(server, 'listening');
+    const origin = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+    dialing(origin);
+    for (let n = 0; n < 64; n += 1) postTo(origin, `runs-${String(n)}`);
+    while (held.length < 64) await new Promise(setImmediate);
+    const waiting = Array.from({ length: 256 }, (_, n) => postTo(origin, `waits-${String(n)}`));
+    for (const call of waiting) call.abort();
+    postTo(origin, 'next');
+    held[0]?.end('over');
+    while (sent.length < 65) await new Promise(setImmediate);
+    while (held.length < 65) await new Promise(setImmediate);
+    expect([sent.at(-1), failed, connections]).toEqual(['next', [], 64]);
+  });
+
+  test('fails those that wait when all is closed', async () => {
+    const origin = await hanging();
+    dialing(origin);
+    for (let n = 0; n < 64; n += 1) postTo(origin, `hangs-${String(n)}`);
+    while (sent.length < 64) await new Promise(setImmediate);
+    postTo(origin, 'waits');
+    await upstream.close();
+    expect(failed[0]).toBe('waits connect');
+    expect(failed).toHaveLength(65);
   });
 });
 

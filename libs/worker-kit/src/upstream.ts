@@ -48,6 +48,14 @@ interface Wire {
   socket: Socket | undefined;
 }
 
+/** Where an exchange stands that waits for a connection. */
+interface Queue {
+  /** False when it did not wait there. */
+  leave(exchange: Exchange): boolean;
+  /** A request that was dispatched is over. */
+  next(): void;
+}
+
 class Exchange implements DispatchHandler, UpstreamCall {
   /** Of the client that serves it, as soon as there is one. */
   wire: Wire | undefined;
@@ -57,8 +65,20 @@ class Exchange implements DispatchHandler, UpstreamCall {
   private isOver = false;
   /** Bytes that may follow what was complete. */
   private restBytes = Infinity;
+  /** Of the connections that it waits for, or has one of; undefined once it has none any more. */
+  private queue: Queue | undefined;
 
   constructor(private listener: UpstreamListener) {}
+
+  enter(queue: Queue): void {
+    this.queue = queue;
+  }
+
+  /** Waiting is over without a connection. */
+  forsake(): void {
+    this.queue = undefined;
+    this.onResponseError();
+  }
 
   onRequestStart(controller: DispatchController): void {
     this.controller = controller;
@@ -79,12 +99,14 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 
   onResponseEnd(): void {
+    this.giveBack();
     if (this.isOver) return;
     this.isOver = true;
     together(() => this.listener.onEnd());
   }
 
   onResponseError(): void {
+    this.giveBack();
     if (this.isOver) return;
     this.isOver = true;
     this.listener.onError(this.controller === undefined ? 'connect' : 'disconnected');
@@ -110,12 +132,19 @@ class Exchange implements DispatchHandler, UpstreamCall {
     this.listener = NOBODY;
     if (this.isOver) return;
     this.isOver = true;
+    // undici knows no way out of its own queue: it would hold the body until the turn came, and cut that connection then.
+    if (this.queue?.leave(this) === true) this.queue = undefined;
     this.controller?.abort(new Error('aborted'));
   }
 
   isSent(): boolean {
     // What is left of the body waits in the socket until the kernel has taken it.
     return this.socket !== undefined && !this.socket.destroyed && this.socket.writableLength === 0;
+  }
+
+  private giveBack(): void {
+    this.queue?.next();
+    this.queue = undefined;
   }
 }
 
@@ -150,47 +179,102 @@ function openConnection(origin: URL, options: object): Connection {
   return new Connection(origin, { ...options, connect: remembering }, wire);
 }
 
+/** The connections to one origin, and who waits for one of them, the longest first. */
+class Line implements Queue {
+  private readonly waiting = new Map<Exchange, Posted>();
+  private taken = 0;
+  private isClosed = false;
+
+  constructor(
+    private readonly pool: Pool,
+    private readonly connectionsMax: number,
+    private readonly waitingMax = Infinity,
+  ) {}
+
+  /** False when too many wait. */
+  post(posted: Posted): boolean {
+    const { exchange } = posted;
+    if (this.taken < this.connectionsMax) {
+      exchange.enter(this);
+      this.dispatch(posted);
+      return true;
+    }
+    if (this.waiting.size >= this.waitingMax) return false;
+    exchange.enter(this);
+    this.waiting.set(exchange, posted);
+    return true;
+  }
+
+  leave(exchange: Exchange): boolean {
+    return this.waiting.delete(exchange);
+  }
+
+  next(): void {
+    this.taken -= 1;
+    const first = this.waiting.entries().next().value;
+    if (first === undefined || this.isClosed) return;
+    this.waiting.delete(first[0]);
+    this.dispatch(first[1]);
+  }
+
+  /** What runs, or waits, is let run out. */
+  async retire(): Promise<void> {
+    for (const [exchange, posted] of this.waiting) {
+      this.waiting.delete(exchange);
+      this.dispatch(posted);
+    }
+    await this.pool.close();
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const exchange of this.waiting.keys()) exchange.forsake();
+    this.waiting.clear();
+    await this.pool.destroy();
+  }
+
+  private dispatch(posted: Posted): void {
+    this.taken += 1;
+    this.pool.dispatch(posted, posted.exchange);
+  }
+}
+
 /** `dialer` connects to origins that clients gave; without one, requests to those fail to connect. */
 export function createUpstream(origin: string, dialer?: Dialer): Upstream {
-  const open = (at: string): Pool => new Pool(at, { factory: openConnection, connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
-  const pool = open(origin);
+  const open = (at: string): Line => new Line(new Pool(at, { factory: openConnection, connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), CONNECTIONS_MAX);
+  const own = open(origin);
   /** By origin: those that an adapter names beside its own, a handful. */
-  const others = new Map<string, Pool>();
-  const poolOf = (at: string): Pool => {
+  const others = new Map<string, Line>();
+  const otherOf = (at: string): Line => {
     let other = others.get(at);
     if (other === undefined) others.set(at, (other = open(at)));
     return other;
   };
   /** By origin, the one used longest ago first. */
-  const guarded = new Map<string, Pool>();
-  const guardedPoolOf = (at: string): Pool | undefined => {
+  const guarded = new Map<string, Line>();
+  const guardedOf = (at: string): Line | undefined => {
     if (dialer === undefined) return undefined;
-    const pool = guarded.get(at) ?? new Pool(at, { factory: openConnection, connections: GUARDED_CONNECTIONS_MAX, connect: dialer.connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
+    const line = guarded.get(at) ?? new Line(new Pool(at, { factory: openConnection, connections: GUARDED_CONNECTIONS_MAX, connect: dialer.connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), GUARDED_CONNECTIONS_MAX, GUARDED_WAITING_MAX);
     guarded.delete(at);
-    guarded.set(at, pool);
+    guarded.set(at, line);
     const oldest = guarded.size > GUARDED_POOLS_MAX ? guarded.entries().next().value : undefined;
     if (oldest !== undefined) {
       guarded.delete(oldest[0]);
-      // What runs on it is let run out.
-      oldest[1].close().catch(() => undefined);
+      oldest[1].retire().catch(() => undefined);
     }
-    return pool;
+    return line;
   };
   return {
     post: ({ path, headers, body, origin: other, isGuarded }, requestId, listener) => {
       const exchange = new Exchange(listener);
       // Also where the origin is the provider's own: its pool would not look at the address.
-      const at = isGuarded === true ? guardedPoolOf(other ?? origin) : other === undefined || other === origin ? pool : poolOf(other);
-      if (at === undefined || (isGuarded === true && at.stats.queued >= GUARDED_WAITING_MAX)) {
-        exchange.onResponseError();
-        return exchange;
-      }
+      const line = isGuarded === true ? guardedOf(other ?? origin) : other === undefined || other === origin ? own : otherOf(other);
       const posted: Posted = { path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body, exchange };
-      at.dispatch(posted, exchange);
+      if (line?.post(posted) !== true) exchange.forsake();
       return exchange;
     },
     close: async () => {
-      await Promise.all([pool, ...others.values(), ...guarded.values()].map((each) => each.destroy()));
+      await Promise.all([own, ...others.values(), ...guarded.values()].map((line) => line.close()));
     },
   };
 }
