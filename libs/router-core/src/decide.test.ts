@@ -208,7 +208,20 @@ describe('order', () => {
     expect(timed({ maxTokens: 100 })).toBe(Math.ceil(130_000 + (100 * 4_000) / known));
     expect(timed({ maxTokens: 100, needs: { ...NO_NEEDS, choices: 3 } })).toBe(Math.ceil(130_000 + (300 * 4_000) / known));
     expect(timed({ maxTokens: 3_000 }, { order: ['beta'] })).toBe(600_000);
-    expect([timed({}), timed({ maxTokens: 100, needs: { ...NO_NEEDS, streaming: true } }), timed({ maxTokens: 100, byokProviders: ['alpha'] }), timed({ maxTokens: 100 }, { order: ['gamma'] })]).toEqual([0, 0, 0, 0]);
+    expect([timed({ needs: { ...NO_NEEDS, streaming: true } }), timed({ maxTokens: 100, needs: { ...NO_NEEDS, streaming: true } }), timed({ maxTokens: 100, byokProviders: ['alpha'] }), timed({ maxTokens: 100 }, { order: ['gamma'] })]).toEqual([0, 0, 0, 0]);
+  });
+
+  test('where a client sets no limit, or none that the endpoint takes, the longest answer is what the model writes at most', () => {
+    const timed = (endpoint: Partial<Endpoint>, over: Partial<RouteRequest> = {}): number | undefined => {
+      const plan = decide(request(over), single({ priorThroughputTpsP50: 200, maxOutputTokens: 8_000, ...endpoint }), 1);
+      return plan.kind === 'plan' ? plan.attempts[0]?.wholeTimeoutMs : undefined;
+    };
+    expect(timed({})).toBe(290_000);
+    expect(timed({}, { needs: { ...NO_NEEDS, choices: 2 } })).toBe(450_000);
+    expect(timed({}, { maxTokens: 100 })).toBe(132_000);
+    expect(timed({ unsupportedParams: new Set(['max_tokens']) }, { maxTokens: 100 })).toBe(290_000);
+    expect(timed({ maxOutputTokens: 64_000 })).toBe(600_000);
+    expect([timed({ maxOutputTokens: null }), timed({ priorThroughputTpsP50: null })]).toEqual([0, 0]);
   });
 
   test('plans one attempt when fallbacks are not allowed', () => {

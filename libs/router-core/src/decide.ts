@@ -215,14 +215,15 @@ const stepsOf = (prices: readonly PriceStep[]): readonly PriceStep[] => (prices.
 
 /**
  * What a host is given for a whole answer, of which nothing can be seen before it is written: time for the longest that was
- * asked for, at a quarter of the endpoint's speed. Without `max_tokens`, or where speed is unknown, nothing tells a long answer
- * from a host that hangs. What runs on an account's own credential may run on a machine of its own.
+ * asked for, or else that the model writes, at a quarter of the endpoint's speed. Where length or speed is unknown, nothing
+ * tells a long answer from a host that hangs. What runs on an account's own credential may run on a machine of its own.
  */
 function wholeTimeoutMs({ endpoint, throughputTps }: Candidate, request: RouteRequest): number {
   const { needs, maxTokens, byokProviders } = request;
-  if (needs.streaming || maxTokens === undefined || endpoint.unsupportedParams.has('max_tokens') || throughputTps === undefined || throughputTps <= 0 || isOnOwnCredential(endpoint, byokProviders)) return 0;
+  const longest = (endpoint.unsupportedParams.has('max_tokens') ? undefined : maxTokens) ?? endpoint.maxOutputTokens;
+  if (needs.streaming || longest === null || throughputTps === undefined || throughputTps <= 0 || isOnOwnCredential(endpoint, byokProviders)) return 0;
   // Several choices may be written one after the other.
-  const writingMs = (maxTokens * Math.max(1, needs.choices) * SLOWEST_FACTOR * 1_000) / throughputTps;
+  const writingMs = (longest * Math.max(1, needs.choices) * SLOWEST_FACTOR * 1_000) / throughputTps;
   return Math.ceil(Math.min(WHOLE_ANSWER_MS_MAX, endpoint.firstByteTimeoutMs + WHOLE_ANSWER_EXTRA_MS + writingMs));
 }
 
