@@ -3,6 +3,7 @@
 export type { AttemptEnded, AttemptEnded__Output } from './gen/signalbox/events/v1/AttemptEnded.js';
 export type { AttemptObserved, AttemptObserved__Output } from './gen/signalbox/events/v1/AttemptObserved.js';
 export type { AttemptsObserved, AttemptsObserved__Output } from './gen/signalbox/events/v1/AttemptsObserved.js';
+export type { CredentialObserved, CredentialObserved__Output } from './gen/signalbox/events/v1/CredentialObserved.js';
 export type { DecisionMade, DecisionMade__Output } from './gen/signalbox/events/v1/DecisionMade.js';
 export type { DecisionsMade, DecisionsMade__Output } from './gen/signalbox/events/v1/DecisionsMade.js';
 export type { HoldsFreed, HoldsFreed__Output } from './gen/signalbox/events/v1/HoldsFreed.js';

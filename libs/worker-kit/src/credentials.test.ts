@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Secret } from '@signalbox/runtime/secret';
 import { createFakeClock } from '@signalbox/testkit/clock';
-import { createCredentialPool, type CredentialPool, type TakenCredential } from './credentials.js';
+import { createCredentialPool, markOf, type CredentialPool, type Learnt, type TakenCredential } from './credentials.js';
 
 const taken = (pool: CredentialPool, model = 'm'): string => {
   const found = pool.take(model);
@@ -115,6 +115,62 @@ describe('a pool of credentials', () => {
     pool.refused(second);
     expect(pool.benchedMs()).toBe(30_000);
     expect(createCredentialPool([], createFakeClock()).benchedMs()).toBe(0);
+  });
+
+  test('tells what its own calls learnt, once, and nothing of what it heard', () => {
+    const clock = createFakeClock();
+    const told: Learnt[] = [];
+    const pool = createCredentialPool([new Secret('a')], clock, (learnt) => told.push(learnt));
+    const first = takeOne(pool);
+    clock.advance(10);
+    pool.rest(first, 'm', 7_000);
+    pool.rest(first, 'm', 0);
+    pool.refused(first);
+    pool.refused(first);
+    pool.succeeded(first);
+    pool.hear({ position: 0, model: 'other', forMs: 5_000 });
+    clock.advance(30_000);
+    pool.succeeded(takeOne(pool));
+    pool.succeeded(takeOne(pool));
+    expect(told).toEqual([
+      { position: 0, model: 'm', forMs: 7_000 },
+      { position: 0, model: '', forMs: 30_000 },
+      { position: 0, model: '', forMs: 0 },
+    ]);
+  });
+
+  test('benches what another was refused with three seconds longer, and goes on from there when it is refused itself', () => {
+    const { clock, pool, first } = poolOf('a');
+    pool.hear({ position: 0, model: '', forMs: 60_000 });
+    expect(taken(pool)).toBe('benched 63000');
+    // What was under way says nothing.
+    pool.succeeded(first);
+    clock.advance(63_000);
+    pool.refused(takeOne(pool));
+    expect(taken(pool)).toBe('benched 120000');
+    // Its own bench is not cut short by what another's was.
+    pool.hear({ position: 0, model: '', forMs: 30_000 });
+    expect(taken(pool)).toBe('benched 120000');
+    pool.hear({ position: 0, model: '', forMs: 0 });
+    pool.refused(takeOne(pool));
+    expect(taken(pool)).toBe('benched 30000');
+  });
+
+  test('believes no wait without end, and nothing of a credential that it has not', () => {
+    const { pool } = poolOf('a');
+    pool.hear({ position: -1, model: '', forMs: 30_000 });
+    pool.hear({ position: 1, model: 'm', forMs: 30_000 });
+    expect(taken(pool)).toBe('a');
+    pool.hear({ position: 0, model: 'm', forMs: 4_000_000_000 });
+    expect([taken(pool), taken(pool, 'other')]).toEqual(['resting 600000', 'a']);
+    pool.hear({ position: 0, model: '', forMs: 4_000_000_000 });
+    expect(taken(pool)).toBe('benched 603000');
+  });
+
+  test('is marked alike wherever it is held, otherwise at another provider, and by nothing of its own', () => {
+    const mark = markOf('openai', new Secret('sk-one'));
+    expect(markOf('openai', new Secret('sk-one'))).toBe(mark);
+    expect(new Set([mark, markOf('openai', new Secret('sk-two')), markOf('azure', new Secret('sk-one')), markOf('openai', undefined)]).size).toBe(4);
   });
 
   test('stays benched when an answer ends well that was under way as it was refused', () => {

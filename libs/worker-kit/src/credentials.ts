@@ -1,6 +1,8 @@
 /** The operator's credentials at one provider: round robin, benches after refusals, rests after 429. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Secret } from '@signalbox/runtime/secret';
+import { RETRY_AFTER_MS_MAX } from '@signalbox/wires/canonical';
+import { scryptSync } from 'node:crypto';
 
 const BENCH_MS_MIN = 30_000;
 const BENCH_MS_MAX = 600_000;
@@ -13,6 +15,15 @@ export interface Credential {
   /** undefined for providers that need none. */
   readonly secret: Secret | undefined;
   readonly position: number;
+}
+
+const MARK_BYTES = 4;
+/** Some ten milliseconds for each credential, once: who reads a mark and guesses at what an operator made up needs as many for each guess. */
+const MARK_COST = 4_096;
+
+/** Names a credential of a provider to whoever has it too, and to nobody else; 0 = of none. */
+export function markOf(provider: string, secret: Secret | undefined): number {
+  return secret === undefined ? 0 : scryptSync(secret.unwrap(), `credential of ${provider}`, MARK_BYTES, { N: MARK_COST }).readUInt32BE();
 }
 
 /** Of one call. */
@@ -35,6 +46,15 @@ export type Taken =
   /** `isResting`: all that are not benched wait out a 429. */
   | { readonly ok: false; readonly isResting: boolean; readonly retryAfterMs: number };
 
+/** What one call told of a credential, for replicas that have it too. */
+export interface Learnt {
+  readonly position: number;
+  /** Empty = for all models. */
+  readonly model: string;
+  /** Benched, or for one model resting; 0 = taken, a bench is over. */
+  readonly forMs: number;
+}
+
 export interface CredentialPool {
   take(model: string): Taken;
   /** The provider refused it (401, 402, 403): benched for 30 s, doubling to 10 min. */
@@ -51,6 +71,8 @@ export interface CredentialPool {
   hasOther(credential: Credential, model: string): boolean;
   /** Milliseconds until any of them may be asked for whatever model, since all are benched, or are being tried after that; 0 = now, or never. */
   benchedMs(): number;
+  /** What another replica told. One that was benched there is tried there first, and here when that refused nothing for three seconds. */
+  hear(learnt: Learnt): void;
   /** How many are benched, and how many are not. */
   counts(): { readonly benched: number; readonly usable: number };
 }
@@ -64,13 +86,25 @@ interface Entry extends Credential {
   trying: TakenCredential | undefined;
 }
 
-/** `secrets` may hold one undefined for a provider without credentials; empty = every take fails. */
-export function createCredentialPool(secrets: readonly (Secret | undefined)[], clock: Clock): CredentialPool {
+/** `secrets` may hold one undefined for a provider without credentials; empty = every take fails. `tell` hears what calls of this pool's own learnt. */
+export function createCredentialPool(secrets: readonly (Secret | undefined)[], clock: Clock, tell: (learnt: Learnt) => void = () => undefined): CredentialPool {
   const entries: Entry[] = secrets.map((secret, position) => ({ secret, position, benchMs: 0, benchedAt: 0, benchedUntil: 0, resting: new Map(), trying: undefined }));
   let next = 0;
   const offBenchAt = ({ benchedUntil, trying }: Entry): number => Math.max(benchedUntil, trying === undefined ? 0 : trying.takenAtMs + TRY_MS);
   const freeAt = (entry: Entry, model: string): number => Math.max(offBenchAt(entry), entry.resting.get(model) ?? 0);
   const waitUntil = (atMs: number): number => (Number.isFinite(atMs) ? Math.ceil(Math.max(0, atMs - clock.monotonicMs())) : 0);
+  const restUntil = ({ resting }: Entry, model: string, atMs: number): void => {
+    const until = Math.max(resting.get(model) ?? 0, atMs);
+    resting.delete(model);
+    resting.set(model, until);
+    const oldest = resting.size > RESTING_MODELS_MAX ? resting.keys().next().value : undefined;
+    if (oldest !== undefined) resting.delete(oldest);
+  };
+  const endBench = (entry: Entry): void => {
+    entry.benchMs = 0;
+    entry.benchedUntil = 0;
+    entry.trying = undefined;
+  };
   return {
     take: (model) => {
       const now = clock.monotonicMs();
@@ -100,29 +134,39 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
       entry.benchedAt = now;
       entry.benchedUntil = now + entry.benchMs;
       entry.trying = undefined;
+      tell({ position, model: '', forMs: entry.benchMs });
     },
     succeeded: ({ position, takenAtMs }) => {
       const entry = entries[position];
       if (entry === undefined || entry.benchMs === 0 || takenAtMs <= entry.benchedAt) return;
-      entry.benchMs = 0;
-      entry.benchedUntil = 0;
-      entry.trying = undefined;
+      endBench(entry);
+      tell({ position, model: '', forMs: 0 });
     },
     release: (credential) => {
       const entry = entries[credential.position];
       if (entry !== undefined && entry.trying === credential) entry.trying = undefined;
     },
     rest: ({ position }, model, forMs) => {
-      const resting = entries[position]?.resting;
-      if (resting === undefined || forMs <= 0) return;
-      const until = Math.max(resting.get(model) ?? 0, clock.monotonicMs() + forMs);
-      resting.delete(model);
-      resting.set(model, until);
-      const oldest = resting.size > RESTING_MODELS_MAX ? resting.keys().next().value : undefined;
-      if (oldest !== undefined) resting.delete(oldest);
+      const entry = entries[position];
+      if (entry === undefined || forMs <= 0) return;
+      restUntil(entry, model, clock.monotonicMs() + forMs);
+      tell({ position, model, forMs });
     },
     waitMs: (model) => waitUntil(Math.min(...entries.map((entry) => freeAt(entry, model)))),
     benchedMs: () => waitUntil(Math.min(...entries.map(offBenchAt))),
+    hear: ({ position, model, forMs }) => {
+      const entry = entries[position];
+      if (entry === undefined) return;
+      const now = clock.monotonicMs();
+      if (model !== '') restUntil(entry, model, now + Math.min(forMs, RETRY_AFTER_MS_MAX));
+      else if (forMs === 0) endBench(entry);
+      else {
+        entry.benchMs = Math.min(BENCH_MS_MAX, Math.max(entry.benchMs, forMs));
+        entry.benchedAt = now;
+        entry.benchedUntil = Math.max(entry.benchedUntil, now + Math.min(forMs, BENCH_MS_MAX) + TRY_MS);
+        entry.trying = undefined;
+      }
+    },
     hasOther: ({ position }, model) => {
       const now = clock.monotonicMs();
       return entries.some((entry) => entry.position !== position && freeAt(entry, model) <= now);

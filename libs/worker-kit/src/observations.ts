@@ -1,6 +1,6 @@
 /** Tells routing, and the other replicas of this worker, how attempts went: batched, at most once, never awaited. Failures and the ends of probes go at once. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
-import type { AttemptObserved, AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
+import type { AttemptObserved, AttemptsObserved, AttemptsObserved__Output, CredentialObserved } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { Log } from '@signalbox/runtime/log';
@@ -22,6 +22,8 @@ export interface Observations {
   observe(attempt: AttemptObserved): void;
   /** One call was let through to an endpoint whose breaker was open, or has left its place to the next. Announced at once. */
   observeProbe(endpointId: string, step: ProbeStep): void;
+  /** What a credential met, for the other replicas; the last word of each model counts. Announced as failures are. */
+  observeCredential(credential: CredentialObserved): void;
   /** Lets the other replicas know of this one, now and every minute. */
   start(): void;
   /** Announces what waits, and nothing of its own accord any more. */
@@ -41,6 +43,7 @@ export interface ObservationsOptions {
 export function createObservations({ bus, provider, origin, clock, hasCredential }: ObservationsOptions): Observations {
   const codec = codecOf();
   let attempts: AttemptObserved[] = [];
+  const credentials = new Map<string, CredentialObserved>();
   /** Of calls that others wait for: how they end is told at once. */
   const probing = new Set<string>();
   let timer: Timer | undefined;
@@ -55,8 +58,10 @@ export function createObservations({ bus, provider, origin, clock, hasCredential
     timer?.cancel();
     timer = undefined;
     dueAtMs = Infinity;
-    const message = { attempts, origin, ...probes };
+    const message: AttemptsObserved = { attempts, origin, ...probes };
+    if (credentials.size > 0) message.credentials = [...credentials.values()];
     attempts = [];
+    credentials.clear();
     flushedAtMs = clock.monotonicMs();
     bus.announce(subjectOf(provider), codec.encode(message));
   };
@@ -66,24 +71,34 @@ export function createObservations({ bus, provider, origin, clock, hasCredential
     dueAtMs = atMs;
     timer = clock.setTimer(atMs - clock.monotonicMs(), () => flush(), { unref: true });
   };
+  const flushSoon = (nowMs: number): void => {
+    if (nowMs - flushedAtMs >= FAILURES_MS) flush();
+    else flushAt(flushedAtMs + FAILURES_MS);
+  };
   return {
     observe: (attempt) => {
       attempts.push(attempt);
       const nowMs = clock.monotonicMs();
       const endsProbe = attempt.endpointId !== undefined && probing.delete(attempt.endpointId);
       const isUrgent = (endsProbe || attempt.ok === false) && attempt.forBreakers === true;
-      if (attempts.length >= BATCH_MAX || (isUrgent && nowMs - flushedAtMs >= FAILURES_MS)) flush();
-      else flushAt(isUrgent ? flushedAtMs + FAILURES_MS : nowMs + BATCH_MS);
+      if (attempts.length >= BATCH_MAX) flush();
+      else if (isUrgent) flushSoon(nowMs);
+      else flushAt(nowMs + BATCH_MS);
     },
     observeProbe: (endpointId, step) => {
       if (step === 'sent') probing.add(endpointId);
       else if (step === 'void') probing.delete(endpointId);
       flush({ [PROBE_FIELDS[step]]: [endpointId] });
     },
+    observeCredential: (credential) => {
+      credentials.set(`${String(credential.mark)} ${credential.model ?? ''}`, credential);
+      // The attempt that met it is observed in the same turn, and takes it along.
+      flushAt(Math.max(clock.monotonicMs(), flushedAtMs + FAILURES_MS));
+    },
     start: greet,
     stop: () => {
       greeting?.cancel();
-      if (attempts.length > 0) flush();
+      if (attempts.length > 0 || credentials.size > 0) flush();
     },
   };
 }

@@ -182,7 +182,7 @@ export async function startDispatchRig(): Promise<DispatchRig> {
         if (granted instanceof Fault) throw granted;
         return granted;
       },
-      observations: { observe: (attempt) => void observed.push(attempt), observeProbe: () => undefined, start: () => undefined, stop: () => undefined },
+      observations: { observe: (attempt) => void observed.push(attempt), observeProbe: () => undefined, observeCredential: () => undefined, start: () => undefined, stop: () => undefined },
       metrics: createWorkerMetrics(createMetrics({ service: 'worker-fake', withProcessMetrics: false })),
       ...over,
     });

@@ -14,6 +14,7 @@ import type { ScopeTotal, ScopeTotal__Output as ScopeTotalOut } from '../signalb
 import type { HoldsFreed, HoldsFreed__Output as HoldsFreedOut } from '../signalbox/events/v1/HoldsFreed.js';
 import type { KeyInvalidated, KeyInvalidated__Output as KeyInvalidatedOut } from '../signalbox/events/v1/KeyInvalidated.js';
 import type { AttemptObserved, AttemptObserved__Output as AttemptObservedOut } from '../signalbox/events/v1/AttemptObserved.js';
+import type { CredentialObserved, CredentialObserved__Output as CredentialObservedOut } from '../signalbox/events/v1/CredentialObserved.js';
 import type { AttemptsObserved, AttemptsObserved__Output as AttemptsObservedOut } from '../signalbox/events/v1/AttemptsObserved.js';
 import type { DecisionMade, DecisionMade__Output as DecisionMadeOut } from '../signalbox/events/v1/DecisionMade.js';
 import type { DecisionsMade, DecisionsMade__Output as DecisionsMadeOut } from '../signalbox/events/v1/DecisionsMade.js';
@@ -419,6 +420,34 @@ export function copyAttemptObserved(m: AttemptObserved): AttemptObservedOut {
   return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9, forBreakers: v10, benchedMs: v11 } as AttemptObservedOut;
 }
 
+export function writeCredentialObserved(w: Writer, m: CredentialObserved): void {
+  if (m.mark !== undefined && m.mark !== 0) { w.uint32(8); w.uint32(m.mark); }
+  if (m.model !== undefined && m.model !== '') { w.uint32(18); w.string(m.model); }
+  if (m.forMs !== undefined && m.forMs !== 0) { w.uint32(24); w.uint32(m.forMs); }
+}
+export function readCredentialObserved(r: Reader, end: number): CredentialObservedOut {
+  let v1: number = 0;
+  let v2: string = '';
+  let v3: number = 0;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 8: v1 = r.uint32(); break;
+      case 18: v2 = r.string(end); break;
+      case 24: v3 = r.uint32(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { mark: v1, model: v2, forMs: v3 } as CredentialObservedOut;
+}
+export function copyCredentialObserved(m: CredentialObserved): CredentialObservedOut {
+  const v1 = m.mark !== undefined && m.mark !== null ? m.mark >>> 0 : 0;
+  const v2 = m.model !== undefined && m.model !== null ? m.model : '';
+  const v3 = m.forMs !== undefined && m.forMs !== null ? m.forMs >>> 0 : 0;
+  return { mark: v1, model: v2, forMs: v3 } as CredentialObservedOut;
+}
+
 export function writeAttemptsObserved(w: Writer, m: AttemptsObserved): void {
   if (m.attempts !== undefined) for (const one of m.attempts) { w.uint32(10); { const at = w.open(); writeAttemptObserved(w, one); w.close(at); } }
   if (m.origin !== undefined && m.origin !== '') { w.uint32(18); w.string(m.origin); }
@@ -426,6 +455,7 @@ export function writeAttemptsObserved(w: Writer, m: AttemptsObserved): void {
   if (m.begunEndpointIds !== undefined) for (const one of m.begunEndpointIds) { w.uint32(34); w.string(one); }
   if (m.voidEndpointIds !== undefined) for (const one of m.voidEndpointIds) { w.uint32(42); w.string(one); }
   if (m.freeProvider !== undefined && m.freeProvider !== '') { w.uint32(50); w.string(m.freeProvider); }
+  if (m.credentials !== undefined) for (const one of m.credentials) { w.uint32(58); { const at = w.open(); writeCredentialObserved(w, one); w.close(at); } }
 }
 export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOut {
   const v1: AttemptObservedOut[] = [];
@@ -434,6 +464,7 @@ export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOu
   const v4: string[] = [];
   const v5: string[] = [];
   let v6: string = '';
+  const v7: CredentialObservedOut[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -443,11 +474,12 @@ export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOu
       case 34: v4.push(r.string(end)); break;
       case 42: v5.push(r.string(end)); break;
       case 50: v6 = r.string(end); break;
+      case 58: v7.push(readCredentialObserved(r, r.delimited(end))); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6 } as AttemptsObservedOut;
+  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6, credentials: v7 } as AttemptsObservedOut;
 }
 export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
   const v1 = m.attempts === undefined ? [] : m.attempts.map((one) => copyAttemptObserved(one));
@@ -456,7 +488,8 @@ export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
   const v4 = m.begunEndpointIds === undefined ? [] : m.begunEndpointIds.slice();
   const v5 = m.voidEndpointIds === undefined ? [] : m.voidEndpointIds.slice();
   const v6 = m.freeProvider !== undefined && m.freeProvider !== null ? m.freeProvider : '';
-  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6 } as AttemptsObservedOut;
+  const v7 = m.credentials === undefined ? [] : m.credentials.map((one) => copyCredentialObserved(one));
+  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6, credentials: v7 } as AttemptsObservedOut;
 }
 
 export function writeDecisionMade(w: Writer, m: DecisionMade): void {
@@ -552,6 +585,7 @@ export const codecs = {
   HoldsFreed: messageCodec(writeHoldsFreed, readHoldsFreed, copyHoldsFreed),
   KeyInvalidated: messageCodec(writeKeyInvalidated, readKeyInvalidated, copyKeyInvalidated),
   AttemptObserved: messageCodec(writeAttemptObserved, readAttemptObserved, copyAttemptObserved),
+  CredentialObserved: messageCodec(writeCredentialObserved, readCredentialObserved, copyCredentialObserved),
   AttemptsObserved: messageCodec(writeAttemptsObserved, readAttemptsObserved, copyAttemptsObserved),
   DecisionMade: messageCodec(writeDecisionMade, readDecisionMade, copyDecisionMade),
   DecisionsMade: messageCodec(writeDecisionsMade, readDecisionsMade, copyDecisionsMade),

@@ -2,6 +2,7 @@
 // Original file: proto/events/v1/events.proto
 
 import type { AttemptObserved as _signalbox_events_v1_AttemptObserved, AttemptObserved__Output as _signalbox_events_v1_AttemptObserved__Output } from '../../../signalbox/events/v1/AttemptObserved.js';
+import type { CredentialObserved as _signalbox_events_v1_CredentialObserved, CredentialObserved__Output as _signalbox_events_v1_CredentialObserved__Output } from '../../../signalbox/events/v1/CredentialObserved.js';
 
 export interface AttemptsObserved {
   'attempts'?: (_signalbox_events_v1_AttemptObserved)[];
@@ -10,6 +11,7 @@ export interface AttemptsObserved {
   'begunEndpointIds'?: (string)[];
   'voidEndpointIds'?: (string)[];
   'freeProvider'?: (string);
+  'credentials'?: (_signalbox_events_v1_CredentialObserved)[];
 }
 
 export interface AttemptsObserved__Output {
@@ -19,4 +21,5 @@ export interface AttemptsObserved__Output {
   'begunEndpointIds': (string)[];
   'voidEndpointIds': (string)[];
   'freeProvider': (string);
+  'credentials': (_signalbox_events_v1_CredentialObserved__Output)[];
 }

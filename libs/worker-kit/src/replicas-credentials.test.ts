@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
+import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { sse, startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
+import { loadWorkerConfig } from './config.js';
+import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
+import { serveWorker } from './serve.js';
+import { NO_NEIGHBOURS, startAskedWorker, type AskedWorker } from './testing/asked-worker.js';
+
+const WHOLE = { chunks: [sse({ choices: [{ index: 0, delta: { content: 'Hello' }, finish_reason: null }] }), sse({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }), sse('[DONE]')] };
+const REFUSED = { status: 401, body: { error: { message: 'no' } } };
+const limited = (seconds: number): object => ({ status: 429, headers: { 'retry-after': String(seconds) }, body: {} });
+
+let provider: FakeProvider;
+let bus: MemoryBus;
+let clock: FakeClock;
+let heard: Buffer[];
+const workers: AskedWorker[] = [];
+beforeEach(async () => {
+  provider = await startFakeProvider();
+  clock = createFakeClock();
+  bus = createMemoryBus({ clock });
+  heard = [];
+  await bus.listen('attempts.v1.fake', ({ payload }) => void heard.push(Buffer.from(payload)));
+});
+afterEach(async () => {
+  await Promise.all(workers.splice(0).map((worker) => worker.stop()));
+  await bus.close();
+  await provider.stop();
+});
+
+const start = async (keys: string): Promise<AskedWorker> => {
+  const config = loadWorkerConfig({ ...NO_NEIGHBOURS, FAKE_API_KEY: keys }, { credentials: ['FAKE_API_KEY'], baseUrl: 'FAKE_BASE_URL', defaultBaseUrl: provider.baseUrl });
+  const worker = await startAskedWorker(({ surroundings, options }) => serveWorker({ name: 'worker-fake', config, surroundings, adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl }), ...options }), { bus, clock });
+  workers.push(worker);
+  return worker;
+};
+/** With the time that news takes. */
+const ask = async (worker: AskedWorker, providerModelId = 'm1'): Promise<readonly DispatchEvent__Output[]> => {
+  const events = await worker.ask({ messages: [{ role: 'user', content: 'Hi' }] }, { endpointId: `e-${providerModelId}`, providerModelId });
+  await clock.advanceAsync(20);
+  return events;
+};
+const asked = (): readonly unknown[] => provider.requests.map(({ headers }) => headers.authorization?.replace('Bearer ', ''));
+
+test('a credential that one replica was refused with is benched for all that have it, whatever its place among theirs', async () => {
+  const a = await start('sk-one,sk-two');
+  const b = await start('sk-three,sk-one');
+  provider.enqueue(REFUSED, WHOLE, WHOLE);
+  await ask(a);
+  await ask(b);
+  await ask(b);
+  expect(asked()).toEqual(['sk-one', 'sk-three', 'sk-three']);
+  // What is told of it is none of it.
+  expect(heard.some((payload) => payload.includes('sk-'))).toBe(false);
+});
+
+test('whoever was refused tries first; the others follow when it was taken, at once, or was not refused for three seconds', async () => {
+  const a = await start('sk-one');
+  const b = await start('sk-one');
+  provider.enqueue(REFUSED, WHOLE, WHOLE);
+  await ask(a);
+  expect((await ask(b)).at(-1)?.failed).toMatchObject({ class: 'NO_CREDENTIAL' });
+  await clock.advanceAsync(30_000);
+  expect((await ask(b)).at(-1)?.failed).toMatchObject({ class: 'NO_CREDENTIAL' });
+  expect((await ask(a)).at(-1)?.end).toBeDefined();
+  expect((await ask(b)).at(-1)?.end).toBeDefined();
+  provider.enqueue(REFUSED, WHOLE);
+  await ask(a);
+  await clock.advanceAsync(33_000);
+  expect((await ask(b)).at(-1)?.end).toBeDefined();
+  expect(provider.requests).toHaveLength(5);
+});
+
+test('a rate limit rests a credential for that model on all of them, as long as it was told', async () => {
+  const a = await start('sk-one,sk-two');
+  const b = await start('sk-one,sk-two');
+  provider.enqueue(limited(7), WHOLE, WHOLE, WHOLE, WHOLE);
+  await ask(a);
+  await ask(b);
+  await ask(b);
+  await ask(b, 'm2');
+  await clock.advanceAsync(7_000);
+  await ask(b);
+  expect(asked()).toEqual(['sk-one', 'sk-two', 'sk-two', 'sk-one', 'sk-two']);
+});
+
+test('each stands by itself while the bus is away', async () => {
+  const a = await start('sk-one');
+  const b = await start('sk-one');
+  bus.setConnected(false);
+  provider.enqueue(REFUSED, REFUSED);
+  await ask(a);
+  expect((await ask(b)).at(-1)?.failed).toMatchObject({ class: 'CREDENTIAL' });
+});
