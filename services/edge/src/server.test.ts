@@ -84,6 +84,15 @@ describe('answers', () => {
     expect(['deprecation', 'sunset', 'link'].map((name) => plain.headers.get(name))).toEqual([null, null, null]);
   });
 
+  test.each([false, true])('what of a body had no effect is named: unknown fields, and those that the endpoint does not take (stream: %s)', async (stream) => {
+    door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['seed', 'temperature'] }]);
+    door.neighbours.scripts.set('a', stream ? streams : answers);
+    const { headers } = await door.chat({ ...hello, stream, frobnicate: 1, seed: 7, temperature: 1 });
+    expect(headers.get('x-router-ignored-params')).toBe('frobnicate,seed,temperature');
+    door.neighbours.plan = planWith([plannedAt('a')]);
+    expect((await door.chat({ ...hello, stream, temperature: 1 })).headers.get('x-router-ignored-params')).toBeNull();
+  });
+
   test('a stream that broke tells of its attempt that it was cut, and why', async () => {
     const cut = { class: 'DISCONNECTED' as const, status: 200, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
     door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('half'), events.end({ cut })));

@@ -73,6 +73,15 @@ describe('the shipped catalog', () => {
     expect([of('xai:x-ai/grok-4.3').fileInput, of('mistral:mistralai/mistral-large-2512').fileInput, of('azure-openai:mistralai/mistral-large-2512').fileInput, of('azure-openai:openai/gpt-4o').fileInput, of('openai:openai/gpt-4o').fileInput]).toEqual([false, true, false, true, true]);
   });
 
+  test('knows what a host does not take, whatever the model, and keeps to others where all is required', async () => {
+    const catalog = await load(['groq', 'cerebras', 'deepinfra']);
+    const lacks = (provider: string, field: string): unknown => catalog.endpoints.find((endpoint) => endpoint.provider === provider && endpoint.model === 'openai/gpt-oss-120b')?.unsupportedParams.has(field);
+    expect([lacks('groq', 'logit_bias'), lacks('groq', 'presence_penalty'), lacks('cerebras', 'presence_penalty'), lacks('deepinfra', 'logit_bias')]).toEqual([true, false, true, false]);
+    const request = plainRequest('openai/gpt-oss-120b');
+    const decided = decide({ ...request, needs: { ...request.needs, params: ['logit_bias'] }, provider: { ...request.provider, requireParameters: true } }, { catalog, live: new Map() }, 1);
+    expect(decided).toMatchObject({ kind: 'plan', attempts: [{ endpoint: { provider: 'deepinfra' } }] });
+  });
+
   test('resolves full, bare and dated names, and prices exactly', async () => {
     const catalog = await load(['openai']);
     const mini = findModel(catalog, 'gpt-4o-mini');

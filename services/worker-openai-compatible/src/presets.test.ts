@@ -9,6 +9,7 @@ interface ProviderRow {
   readonly wire_protocol: string;
   readonly base_url: string | null;
   readonly env: readonly string[];
+  readonly unsupported_params?: readonly string[];
 }
 
 const { providers } = JSON.parse(readFileSync(new URL('../../routing/catalog/providers.json', import.meta.url), 'utf8')) as { providers: readonly ProviderRow[] };
@@ -95,5 +96,14 @@ describe('presets', () => {
     ['zai', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'presence_penalty', 'seed', 'n', 'user', 'tools', 'tool_choice', 'reasoning_effort'), stop: ['a'], user_id: 'u', thinking: { type: 'disabled' } }],
   ])('%s is sent what it takes', (id, expected) => {
     expect(bodyFor(id)).toEqual(expected);
+  });
+
+  // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
+  const KNOWN_OTHERWISE = new Set([...PLATFORM, 'n', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls']);
+
+  test.each(compatible.map((row) => [row.id, row] as const))('what %s is not sent stands in the catalog: clients are told of it', (id, row) => {
+    if (!isPresetId(id)) throw new Error('no preset');
+    const dropped = presetOf(id).quirks.dropFields.filter((field) => !KNOWN_OTHERWISE.has(field));
+    expect([...(row.unsupported_params ?? [])].sort()).toEqual([...dropped].sort());
   });
 });

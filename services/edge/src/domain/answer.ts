@@ -66,6 +66,8 @@ export interface Route {
   attempts: number | undefined;
   /** `YYYY-MM-DD`: from that day on the endpoint that answers serves no more; empty = none is known. */
   readonly sunsetDate?: string | undefined;
+  /** Fields of the request that its endpoint does not take, and is not sent. */
+  readonly dropParams?: readonly string[] | undefined;
   /** Known once the attempt starts to answer. */
   head: Head__Output | undefined;
   /** Asked only where headers leave before the end. */
@@ -81,6 +83,7 @@ export interface Settlement {
   readonly decisionId: string;
   /** As of a route. */
   readonly sunsetDate?: string | undefined;
+  readonly dropParams?: readonly string[] | undefined;
   /** Repairs of the JSON that was asked for, `failed` alone where it is none; undefined = healing did not apply. */
   readonly healed?: readonly string[] | undefined;
   /** Of a request with plugins: what ran, in order. */

@@ -83,7 +83,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     // What its worker refused unsent met no provider: only what follows a call that did adds to the load.
     if (wasSent && !retries.take()) break;
     isSuperseding = false;
-    const { provider, model, sunsetDate } = planned;
+    const { provider, model, sunsetDate, dropParams } = planned;
     const result = await runAttempt({
       workers,
       clock,
@@ -92,7 +92,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       answer,
       request: dispatchRequest(turn, plan, planned, admitted, number, start),
       isStream: request.stream,
-      route: { provider, model, sunsetDate, decisionId: plan.decisionId, attempts: start === undefined ? number : undefined, head: undefined, estimate: () => estimateOf(request, plan, planned) },
+      route: { provider, model, sunsetDate, dropParams, decisionId: plan.decisionId, attempts: start === undefined ? number : undefined, head: undefined, estimate: () => estimateOf(request, plan, planned) },
       earlier: all(),
       decisionId: plan.decisionId,
       healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() && (neighbours.unhealedAnswers?.waitMs(accountId) ?? 0) === 0 },

@@ -317,8 +317,8 @@ class Attempt implements AttemptListener, ClientListener {
 
   private settle(end: End__Output): Settlement {
     const { route, request, earlier, decisionId } = this.options;
-    const { provider, model, sunsetDate } = route;
-    return { provider, model, sunsetDate, end, attempts: [...earlier, { provider, model, failed: undefined, byok: request.byok ?? false }], decisionId };
+    const { provider, model, sunsetDate, dropParams } = route;
+    return { provider, model, sunsetDate, dropParams, end, attempts: [...earlier, { provider, model, failed: undefined, byok: request.byok ?? false }], decisionId };
   }
 
   /** One timer for the whole stream: a chunk notes its time, and the next beat counts from there. */

@@ -381,9 +381,9 @@ class Rounds {
   private lastSettlement(): Settlement | undefined {
     const last = this.ends.at(-1);
     const provider = this.answered.at(-1)?.provider;
-    const { model, sunsetDate } = this.shown.route ?? {};
+    const { model, sunsetDate, dropParams } = this.shown.route ?? {};
     if (last === undefined || provider === undefined || model === undefined) return undefined;
-    return { provider, model, sunsetDate, end: summed(this.ends.slice(0, -1), last), attempts: this.before, decisionId: this.options.plan.decisionId, pipeline: this.stages };
+    return { provider, model, sunsetDate, dropParams, end: summed(this.ends.slice(0, -1), last), attempts: this.before, decisionId: this.options.plan.decisionId, pipeline: this.stages };
   }
 
   /** The client hears something while tools run and while their calls are written. */

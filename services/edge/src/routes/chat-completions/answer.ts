@@ -36,6 +36,9 @@ export interface AnswerOptions {
   readonly recorder?: AnswerRecorder | undefined;
 }
 
+/** What of the body had no effect: fields that nobody here knows, and those that the endpoint does not take. */
+const ignoredOf = ({ ignoredParams }: ChatRequest, dropParams: readonly string[] = []): readonly string[] => (dropParams.length === 0 ? ignoredParams : [...ignoredParams, ...dropParams]);
+
 const flush = (answer: HttpAnswer): void => answer.flush();
 
 export class HttpAnswer implements Answer {
@@ -120,7 +123,7 @@ export class HttpAnswer implements Answer {
   body(body: Body__Output, settlement: Settlement): void {
     this.isDone = true;
     const { response, request, requestId, caller } = this.options;
-    const { provider, model, decisionId, sunsetDate } = settlement;
+    const { provider, model, decisionId, sunsetDate, dropParams } = settlement;
     const costNanoUsd = BigInt(settlement.end.costNanoUsd);
     const savingsNanoUsd = BigInt(settlement.end.savingsNanoUsd);
     const rendered = renderCompletion({
@@ -136,7 +139,7 @@ export class HttpAnswer implements Answer {
     });
     const headers: HeaderList = ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(rendered.length)];
     this.addCommonHeaders(headers);
-    addRouterHeaders(headers, { provider, model, sunsetDate, costNanoUsd, savingsNanoUsd, basis: 'final', attempts: settlement.attempts.length, decisionId, healed: settlement.healed, ignoredParams: request.ignoredParams });
+    addRouterHeaders(headers, { provider, model, sunsetDate, costNanoUsd, savingsNanoUsd, basis: 'final', attempts: settlement.attempts.length, decisionId, healed: settlement.healed, ignoredParams: ignoredOf(request, dropParams) });
     const { recorder } = this.options;
     if (recorder !== undefined) {
       recorder.head(headers);
@@ -199,7 +202,7 @@ export class HttpAnswer implements Answer {
     if (response.req.httpVersion !== '1.0') headers.push(...trailerHeader({ attempts: attempts === undefined, healed: healingTermsOf(request) !== undefined }));
     this.attemptsAreTold = attempts !== undefined;
     this.addCommonHeaders(headers);
-    addRouterHeaders(headers, { provider: route.provider, model: route.model, sunsetDate: route.sunsetDate, ...route.estimate(), basis: 'estimate', attempts, decisionId: route.decisionId, ignoredParams: request.ignoredParams });
+    addRouterHeaders(headers, { provider: route.provider, model: route.model, sunsetDate: route.sunsetDate, ...route.estimate(), basis: 'estimate', attempts, decisionId: route.decisionId, ignoredParams: ignoredOf(request, route.dropParams) });
     this.options.recorder?.head(headers);
     response.writeHead(200, headers);
     // The head announces chunks; from here on the wire frames them.

@@ -177,7 +177,7 @@ function endpointOf(index: number, modelIndex: number, model: ModelRow, row: End
     contextWindow: row.context_window ?? model.context_window ?? null,
     maxOutputTokens: row.max_output_tokens ?? model.max_output_tokens ?? null,
     capabilities: capabilitiesOf(model, row),
-    unsupportedParams: unsupportedParams(model, row),
+    unsupportedParams: unsupportedParams(model, row, provider),
     hiddenReasoning: isReasoning,
     trainsOnData: policy.trains_on_data ?? null,
     zdr: policy.zdr_default === true || (policy.zdr_by_agreement === true && terms.zdrAgreements.has(row.provider)),

@@ -79,6 +79,8 @@ const providerSchema = z.object({
   display_name: z.string().nullish(),
   kind: z.enum(['first_party', 'cloud', 'inference', 'aggregator', 'self_hosted']),
   temperature_max: z.number().positive().nullish(),
+  /** Tuning fields that its host refuses or ignores, whatever the model. */
+  unsupported_params: z.array(name).nullish(),
   data_policy: z.object({ trains_on_data: flag, zdr_default: flag, zdr_by_agreement: flag }),
 });
 

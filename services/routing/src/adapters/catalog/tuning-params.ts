@@ -1,5 +1,5 @@
 /** Which tuning fields an endpoint does not take: they are dropped and named, never the fields that change the meaning. */
-import type { EndpointRow, ModelRow } from './schema.js';
+import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
 
 /** Refused together by models that fix their own sampling (PROVIDERS, section 1.2). */
 const SAMPLING = ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'logit_bias'] as const;
@@ -17,7 +17,7 @@ const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Contract names of the fields to drop. An unknown `seed` is dropped; an unknown `stop` is sent. */
-export function unsupportedParams(model: ModelRow, endpoint: EndpointRow): ReadonlySet<string> {
+export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provider: ProviderRow): ReadonlySet<string> {
   const lacks = new Set<string>();
   const can = model.capabilities;
   if ((endpoint.temperature_supported ?? can.temperature) === false) for (const field of SAMPLING) lacks.add(field);
@@ -26,5 +26,6 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow): Reado
   if (can.reasoning !== true) lacks.add('reasoning_effort');
   if (!MAKER_FIELDS_PROVIDERS.has(endpoint.provider)) for (const field of MAKER_ONLY) lacks.add(field);
   for (const field of WIRE_LACKS[endpoint.wire_protocol] ?? []) lacks.add(field);
+  for (const field of provider.unsupported_params ?? []) lacks.add(field);
   return lacks;
 }
