@@ -4,8 +4,10 @@ import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Failed__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
 import { formatUsd } from '@signalbox/kernel/money';
+import type { Variant } from '@signalbox/kernel/tiers';
 import { API_ERRORS, apiError, retryHeaders, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
+import { modelHint } from './model-names.js';
 
 /** Wait told when no provider gave a hint (contract, section 7). */
 const ALL_FAILED_RETRY_AFTER_MS = 5_000;
@@ -97,11 +99,11 @@ function blockedToApiError(admission: AdmitResponse__Output): ApiError {
 }
 
 /** The error of a decision without a plan, for the model id that the client sent. Asserts that it was refused. */
-export function refusalToApiError(decision: DecideResponse__Output, model: string): ApiError {
+export function refusalToApiError(decision: DecideResponse__Output, model: string, variant: Variant): ApiError {
   const shown = model.slice(0, ECHO_MAX);
   switch (decision.refusal) {
     case 'MODEL_NOT_FOUND':
-      return apiError('model_not_found', { param: 'model', message: `The model '${shown}' does not exist or is not available to this key.` });
+      return apiError('model_not_found', { param: 'model', message: `The model '${shown}' does not exist or is not available to this key.${modelHint(shown, variant)}` });
     case 'MODEL_DEPRECATED':
       return apiError('model_deprecated', { param: 'model', message: `The model '${shown}' is no longer served.`, metadata: { fallback_models: decision.fallbackModels } });
     case 'NO_ELIGIBLE_PROVIDER':

@@ -1,7 +1,7 @@
 /** Checks of routing preferences and plugins (contract, sections 2, 9 and 11). */
 import type { ProviderPreferences } from '@signalbox/contracts/routing';
 import { usdNumberToNano } from '@signalbox/kernel/money';
-import { isPluginId } from '../../domain/plugins.js';
+import { isPluginId, PLUGINS } from '../../domain/plugins.js';
 import { apiError } from '../../wire/errors.js';
 import { asArray, asBoolean, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, wrongType, wrongValue, type JsonObject } from './checks.js';
 
@@ -9,6 +9,7 @@ const QUANTIZATIONS = ['fp32', 'fp16', 'bf16', 'fp8', 'int8', 'int4'] as const;
 const BITS: Record<(typeof QUANTIZATIONS)[number], number> = { fp32: 32, fp16: 16, bf16: 16, fp8: 8, int8: 8, int4: 4 };
 const PROVIDERS_MAX = 64;
 const PLUGINS_MAX = 32;
+const ALL_PLUGINS = Object.keys(PLUGINS);
 /** What `plugin_options` may also set: healing is not asked for, it is turned off. */
 const OTHER_OPTIONS: ReadonlySet<string> = new Set(['json-healing']);
 /** Dollars per million tokens; beyond it a bound bounds nothing, and the number would leave 64 bits. */
@@ -132,7 +133,7 @@ export function readPlugins(plugins: unknown, pluginOptions: unknown): PluginWis
   }
   if (!isAbsent(pluginOptions)) {
     for (const [id, value] of Object.entries(asObject(pluginOptions, 'plugin_options'))) {
-      if (!isPluginId(id) && !OTHER_OPTIONS.has(id)) throw new Invalid(apiError('unknown_plugin', { param: `plugin_options.${id.slice(0, 64)}`, message: `There is no plugin '${id.slice(0, 64)}'.` }));
+      if (!isPluginId(id) && !OTHER_OPTIONS.has(id)) throw noSuchPlugin(id, `plugin_options.${id.slice(0, 64)}`, [...ALL_PLUGINS, ...OTHER_OPTIONS]);
       if (!isAbsent(value)) options.set(id, asObject(value, `plugin_options.${id}`));
     }
   }
@@ -148,7 +149,11 @@ function checkHealing(wish: unknown): void {
   if (!isAbsent(enabled)) asBoolean(enabled, 'plugin_options.json-healing.enabled');
 }
 
+function noSuchPlugin(id: string, param: string, known: readonly string[]): Invalid {
+  return new Invalid(apiError('unknown_plugin', { param, message: `There is no plugin '${id.slice(0, 64)}'; known are ${known.join(', ')}.` }));
+}
+
 function knownPlugin(id: string): string {
   if (isPluginId(id)) return id;
-  throw new Invalid(apiError('unknown_plugin', { param: 'plugins', message: `There is no plugin '${id.slice(0, 64)}'.` }));
+  throw noSuchPlugin(id, 'plugins', ALL_PLUGINS);
 }

@@ -1,12 +1,13 @@
 /** Why a request got no answer, as the error that its client sees. */
+import type { Variant } from '@signalbox/kernel/tiers';
 import type { Refusal } from '../../domain/answer.js';
 import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
 import { admissionToApiError, allAttemptsFailed, refusalToApiError } from '../../wire/refusals.js';
 
 const PROBLEMS = { type: 'invalid_type', value: 'invalid_value', conflict: 'plugin_conflicts_with_policy' } as const;
 
-/** `nowMs` is the wall clock. */
-export function errorOfRefusal(refusal: Refusal, nowMs: number): ApiError {
+/** `nowMs` is the wall clock; `variant` the caller's, in whose words it is told what to do. */
+export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant): ApiError {
   switch (refusal.kind) {
     case 'scope':
       return apiError('insufficient_scope', { message: `The API key lacks the scope ${refusal.scope}.` });
@@ -23,7 +24,7 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number): ApiError {
     case 'unbounded-parts':
       return apiError('invalid_value', { param: 'messages', message: 'Where a cost cap, a credit or an allotment limits the account, files cannot be sent: what they cost cannot be bounded beforehand.' });
     case 'routing':
-      return refusalToApiError(refusal.decision, refusal.model);
+      return refusalToApiError(refusal.decision, refusal.model, variant);
     case 'admission':
       return admissionToApiError(refusal.admission, nowMs);
     case 'attempts':

@@ -133,6 +133,13 @@ test.each<[object, string, string]>([
   expect(result.kind === 'invalid' ? [result.error.code, result.error.param] : 'ok').toEqual([code, param]);
 });
 
+test('a plugin of another gateway is refused with the names of those that are', () => {
+  const refused = read({ plugins: [{ id: 'web', max_results: 3 }] });
+  expect(refused.kind === 'invalid' ? refused.error.message : '').toBe("There is no plugin 'web'; known are web-search, gutenberg, code-exec, image-gen, pdf-reader, memory.");
+  const options = read({ plugin_options: { 'response-healing': {} } });
+  expect(options.kind === 'invalid' ? options.error.message : '').toMatch(/ memory, json-healing\.$/);
+});
+
 test('a large body is read like any other, with turns for others between scan, parser and checks', async () => {
   const turns: string[] = [];
   const readInSteps = async (text: string) => {

@@ -1,0 +1,29 @@
+import { expect, test } from '@jest/globals';
+import { planWith } from '../testing/callers.js';
+import { refusalToApiError } from './refusals.js';
+
+const messageFor = (model: string, variant: 'A' | 'B' = 'A'): string => refusalToApiError(planWith([], { refusal: 'MODEL_NOT_FOUND' }), model, variant).message;
+
+test.each([
+  ['openai/gpt-4o:nitro', "ask for 'openai/gpt-4o' with `provider: {\"sort\": \"throughput\"}`"],
+  ['openai/gpt-4o:floor', "ask for 'openai/gpt-4o' with `provider: {\"sort\": \"price\"}`"],
+  ['openai/gpt-4o:online', "ask for 'openai/gpt-4o' with `plugins: [\"web-search\"]`"],
+  ['deepseek/deepseek-r1:free', "ask for 'deepseek/deepseek-r1'."],
+  ['@preset/mine', 'There are no presets here'],
+  ['bedrock/anthropic.claude-3', '`provider.only`'],
+  ['llama3.1:8b', 'GET /v1/models lists'],
+])('%s, as another gateway calls a model, is answered with what to ask for here', (model, hint) => {
+  expect(messageFor(model)).toContain(`'${model}' does not exist`);
+  expect(messageFor(model)).toContain(hint);
+});
+
+test('no field that variant B lacks is recommended there', () => {
+  for (const model of ['openai/gpt-4o:nitro', 'openai/gpt-4o:online', 'azure/x']) {
+    expect(messageFor(model, 'B')).toMatch(/GET \/v1\/models lists the names that this key may use\.$/);
+    expect(messageFor(model, 'B')).not.toMatch(/provider|plugins/);
+  }
+});
+
+test('of a long name no more is repeated than of any other', () => {
+  expect(messageFor(`${'x'.repeat(5_000)}:nitro`).length).toBeLessThan(400);
+});
