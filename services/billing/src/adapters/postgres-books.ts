@@ -13,6 +13,7 @@ import { textArray } from './arrays.js';
 import { createRequestReads } from './postgres-requests.js';
 import { createVerifier } from './postgres-verify.js';
 import { LOCK_HEADS, OWN_PERIODS, SHARE_PERIODS } from './statements.js';
+import { termsDigest, termsOf, termsText, type TermsJson } from './written-terms.js';
 
 /** Days before today that are compared with what providers say. */
 const RECONCILED_DAYS = 35;
@@ -37,22 +38,12 @@ const WRITERS = 'select writer, last_seq, ledger_seq, (cardinality(beyond) / 2):
 const DEAD_WAITING = 'select count(*)::bigint as count from dead_events where resolved_at_ms is null';
 const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms), isDeclaredLost: row.lost_at_ms > 0n });
 
-const termsText = (terms: BillingTerms): string => JSON.stringify(terms, (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
-type TermsJson = Readonly<Record<string, unknown>>;
-const amount = (value: unknown): bigint | null => (typeof value === 'string' ? BigInt(value) : null);
-function termsOf(json: TermsJson): BillingTerms {
-  return {
-    tier: String(json['tier']), variant: String(json['variant']), subscriptionNanoUsd: amount(json['subscriptionNanoUsd']), includedTokens: amount(json['includedTokens']),
-    overageNanoUsdPerMillion: amount(json['overageNanoUsdPerMillion']), hardCap: json['hardCap'] === true, trialCreditNanoUsd: amount(json['trialCreditNanoUsd']),
-  };
-}
-
 /** In order, so that replicas never wait for each other in a circle; who comes first is who writes. */
 async function addTerms(run: RunPrepared, period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void> {
   const accounts = [...terms];
   await run(
-    { name: 'billing_add_terms', text: 'insert into closed_terms (account_id, period, terms) select account_id, $1::text, terms::jsonb from unnest($2::text[], $3::text[]) as n(account_id, terms) order by account_id on conflict do nothing' },
-    [period, textArray(accounts.map(([accountId]) => accountId)), textArray(accounts.map(([, each]) => termsText(each)))],
+    { name: 'billing_add_terms', text: 'insert into closed_terms (account_id, period, terms, digest) select account_id, $1::text, terms::jsonb, digest from unnest($2::text[], $3::text[], $4::text[]) as n(account_id, terms, digest) order by account_id on conflict do nothing' },
+    [period, textArray(accounts.map(([accountId]) => accountId)), textArray(accounts.map(([, each]) => termsText(each))), textArray(accounts.map(([accountId, each]) => termsDigest(accountId, period, each)))],
   );
 }
 

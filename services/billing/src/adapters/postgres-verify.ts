@@ -2,12 +2,15 @@
 import { brokenLink, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
 import { correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { Database } from '@signalbox/sql/database';
-import { sql, type Transaction } from 'kysely';
+import type { Prepared, RunPrepared } from '@signalbox/sql/prepared';
+import { sql } from 'kysely';
 import type { BooksStore, InvariantCheck } from '../domain/books.js';
+import { differencesOf, Recount, sumsOf } from '../domain/recount.js';
 import { requestsOf } from '../domain/request.js';
 import { textArray } from './arrays.js';
 import { storedRows, type KnownRow } from './postgres-commit.js';
 import { READ_ROWS } from './statements.js';
+import { areAsWritten, type TermsRow } from './written-terms.js';
 
 const PAGE_ROWS = 5_000;
 const PAGE_REQUESTS = 1_000;
@@ -21,7 +24,8 @@ const CHECKS = {
   I6: 'No writer has a gap or is behind, but those declared lost.',
   I7: 'Sums for reports are sums over the ledger.',
   I9: 'Sums over periods are sums over the ledger.',
-  'I9 chain': 'The hash chain of each account verifies.',
+  'I9 chain': 'The hash chain of each account verifies, to its end.',
+  'I9 terms': 'The terms of bills are those that were written.',
   I12: 'An adjustment names a request of the ledger and brings no charge or cost below 0.',
 } as const;
 type Check = keyof typeof CHECKS;
@@ -44,8 +48,45 @@ interface ChainRow {
   readonly hash: string;
 }
 
-/** Of one period: by the rows of the ledger, for reports (`u_`) and in the totals that limits are counted by (`t_`). */
-type PeriodSums = { readonly period: string } & Readonly<Record<'charge' | 'adjusted' | 'requests' | 'tokens' | 'byok_tokens' | 'u_charge' | 'u_adjusted' | 'u_requests' | 'u_tokens' | 'u_byok_tokens' | 't_charge' | 't_tokens' | 't_byok_tokens', bigint>>;
+interface HeadRow {
+  readonly seq: bigint;
+  readonly hash: string;
+}
+
+interface UsageRow {
+  readonly period: string;
+  readonly day: string;
+  readonly provider: string;
+  readonly key_id: string;
+  readonly model: string;
+  readonly figures: readonly string[];
+}
+
+/** Rows of an account in the order of its chain. */
+const PAGE: Prepared = { name: 'billing_proof_page', text: `select seq, request_id from ledger_entries where account_id = $1 and seq > $2::bigint order by seq limit ${PAGE_REQUESTS}` };
+const ONE_INSTANT: Prepared = { name: 'billing_proof_instant', text: 'set transaction isolation level repeatable read' };
+/** Figures in the order of `Recount`. The driver reads numbers in arrays as text. */
+const USAGE: Prepared = {
+  name: 'billing_proof_usage',
+  text: `select period, day, provider, key_id, model,
+    array[requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd] as figures from usage_days where account_id = $1`,
+};
+/** What is learnt later of a cost counts on the day of its attempt. */
+const ATTEMPTS: Prepared = {
+  name: 'billing_proof_attempts',
+  text: `with learnt as (select to_char(to_timestamp(e.at_ms / 1000) at time zone 'utc', 'YYYY-MM-DD') as day, e.provider, sum(a.amount_nano_usd)::bigint as amount
+      from ledger_entries a join ledger_entries e on e.kind = 'attempt' and e.request_id = a.request_id and e.attempt = a.attempt
+      where a.account_id = $1 and a.kind = 'adjustment' and a.applies_to = 'cost' and (e.detail::jsonb ->> 'byok')::boolean is not true group by 1, 2)
+    select day, provider, array[attempts, tokens, cost_nano_usd - coalesce(amount, 0), estimated_nano_usd] as figures from attempt_days d left join learnt using (day, provider) where d.account_id = $1`,
+};
+const TERMS: Prepared = { name: 'billing_proof_terms', text: 'select account_id, period, terms, digest from closed_terms where account_id = $1' };
+const TOTALS: Prepared = { name: 'billing_proof_totals', text: 'select scope, period_id, array[charge_nano_usd, tokens, byok_tokens] as figures from totals where account_id = $1' };
+/** Whoever has a row anywhere: who deletes the end of a chain may delete its head too. */
+const ACCOUNTS = `with recursive found as (
+    (select account_id from ledger_entries order by account_id limit 1)
+    union all select (select e.account_id from ledger_entries e where e.account_id > f.account_id order by e.account_id limit 1) from found f where f.account_id is not null)
+  select account_id from found where account_id is not null
+  union select account_id from account_heads union select account_id from totals union select account_id from usage_days union select account_id from attempt_days union select account_id from closed_terms order by account_id`;
 
 const chained = (accountId: string, row: ChainRow): ChainedRow => ({
   accountId, seq: row.seq, kind: row.kind, requestId: row.request_id, attempt: row.attempt, amountNanoUsd: row.amount_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens, source: row.source, flags: row.flags,
@@ -55,7 +96,12 @@ const chained = (accountId: string, row: ChainRow): ChainedRow => ({
 export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>, 'db' | 'transactPrepared'>): Pick<BooksStore, 'verify'> {
   type Tell = (check: Check, example: string) => void;
 
+  const headOf = async (accountId: string): Promise<HeadRow> =>
+    (await sql<HeadRow>`select seq, hash from account_heads where account_id = ${accountId}`.execute(db)).rows[0] ?? { seq: 0n, hash: CHAIN_START };
+
   async function chain(accountId: string, tell: Tell): Promise<void> {
+    const head = await headOf(accountId);
+    let isAtHead = head.seq === 0n && head.hash === CHAIN_START;
     let hash = CHAIN_START;
     let seq = 0n;
     for (;;) {
@@ -72,57 +118,53 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
         tell('I9 chain', `${accountId} seq ${rows[broken]?.seq ?? seq}`);
         return;
       }
+      isAtHead ||= rows.some((row) => row.seq === head.seq && row.hash === head.hash);
       hash = before;
       seq = rows.at(-1)?.seq ?? seq;
     }
-    const head = await sql<{ seq: bigint; hash: string }>`select seq, hash from account_heads where account_id = ${accountId}`.execute(db);
     // The account may have grown meanwhile, never shrunk.
-    if (head.rows[0] !== undefined && head.rows[0].seq < seq) tell('I9 chain', `${accountId} head`);
+    if (!isAtHead || (await headOf(accountId)).seq < seq) tell('I9 chain', `${accountId} head`);
   }
 
-  /** Requests whose charge has a row of its own or was adjusted; the others are right by the shape of their row. */
-  async function requests(accountId: string, tell: Tell): Promise<void> {
-    for (let after = ''; ; ) {
-      const { rows } = await sql<{ request_id: string }>`select distinct request_id from ledger_entries where account_id = ${accountId} and request_id > ${after} and kind <> 'attempt' order by request_id limit ${PAGE_REQUESTS}`.execute(db);
-      if (rows.length === 0) return;
-      const ids = rows.map(({ request_id }) => request_id);
-      const known = await transactPrepared((run) => run<KnownRow>(READ_ROWS, [textArray(ids)]));
-      const states = requestsOf(known.flatMap(storedRows));
-      for (const id of ids) {
-        const state = states.get(id);
-        if (state?.booked === undefined) tell('I12', id);
-        else {
-          if (correctionOf(state.booked, fold(state.facts)) !== undefined) tell('I3', id);
-          if (state.booked.chargeNanoUsd < 0n) tell('I12', id);
-        }
+  /** All requests of an account, and its sums: at one instant, since booking goes on. */
+  const books = (accountId: string, tell: Tell): Promise<void> =>
+    transactPrepared(async (run) => {
+      await run(ONE_INSTANT, []);
+      const recount = new Recount();
+      for (let after = 0n; ; ) {
+        const page = await run<{ seq: bigint; request_id: string }>(PAGE, [accountId, after]);
+        const last = page.at(-1);
+        if (last === undefined) break;
+        await requests(run, accountId, [...new Set(page.map(({ request_id }) => request_id))], after, recount, tell);
+        after = last.seq;
       }
-      after = ids.at(-1) ?? '';
+      await sums(run, accountId, recount, tell);
+    });
+
+  /** Looks at those that have no row up to `after`: the others were looked at with that. */
+  async function requests(run: RunPrepared, accountId: string, ids: readonly string[], after: bigint, recount: Recount, tell: Tell): Promise<void> {
+    const rowsOf = new Map<string, (KnownRow & { readonly seq: bigint })[]>(ids.map((id) => [id, []]));
+    for (const row of await run<KnownRow & { readonly seq: bigint }>(READ_ROWS, [textArray(ids)])) if (row.account_id === accountId) rowsOf.get(row.request_id)?.push(row);
+    for (const [id, known] of rowsOf) {
+      const first = known.find(({ kind }) => kind !== 'outcome');
+      if (first === undefined) tell('I12', id);
+      if (first === undefined || first.seq <= after) continue;
+      const rows = known.flatMap(storedRows);
+      const state = requestsOf(rows).get(id);
+      if (state === undefined) continue;
+      if (correctionOf(state.booked, fold(state.facts)) !== undefined) tell('I3', id);
+      if (state.booked !== undefined && state.booked.chargeNanoUsd < 0n) tell('I12', id);
+      recount.add(rows, state);
     }
   }
 
-  /** At one instant, since booking goes on. */
-  const sums = (accountId: string, tell: Tell): Promise<void> => db.transaction().setIsolationLevel('repeatable read').execute((transaction) => sumsIn(transaction, accountId, tell));
-
-  async function sumsIn(transaction: Transaction<unknown>, accountId: string, tell: Tell): Promise<void> {
-    const { rows } = await sql<PeriodSums>`select period, coalesce(r.charge, 0)::bigint as charge, coalesce(r.adjusted, 0)::bigint as adjusted, coalesce(r.requests, 0)::bigint as requests, coalesce(r.tokens, 0)::bigint as tokens,
-        coalesce(r.byok_tokens, 0)::bigint as byok_tokens, coalesce(u.charge, 0)::bigint as u_charge, coalesce(u.adjusted, 0)::bigint as u_adjusted, coalesce(u.requests, 0)::bigint as u_requests, coalesce(u.tokens, 0)::bigint as u_tokens,
-        coalesce(u.byok_tokens, 0)::bigint as u_byok_tokens, coalesce(t.charge_nano_usd, 0)::bigint as t_charge, coalesce(t.tokens, 0)::bigint as t_tokens, coalesce(t.byok_tokens, 0)::bigint as t_byok_tokens from
-        (select period, sum(amount_nano_usd) filter (where not is_adjustment) as charge, sum(amount_nano_usd) filter (where is_adjustment) as adjusted, count(*) filter (where not is_adjustment) as requests, sum(tokens) as tokens, sum(byok_tokens) as byok_tokens
-          from (select period, amount_nano_usd, tokens, byok_tokens, kind = 'adjustment' as is_adjustment from ledger_entries where account_id = ${accountId} and (kind = 'charge' or charge_hash is not null or (kind = 'adjustment' and applies_to = 'charge'))) c group by period) r
-        full join (select period, sum(charge_nano_usd) as charge, sum(adjusted_nano_usd) as adjusted, sum(requests) as requests, sum(tokens) as tokens, sum(byok_tokens) as byok_tokens from usage_days where account_id = ${accountId} group by period) u using (period)
-        full join (select substr(period_id, 7) as period, charge_nano_usd, tokens, byok_tokens from totals where account_id = ${accountId} and scope = 'account' and period_id like 'month:%') t using (period)`.execute(transaction);
-    const all = { charge: 0n, tokens: 0n, byokTokens: 0n };
-    for (const row of rows) {
-      const charge = row.charge + row.adjusted;
-      all.charge += charge;
-      all.tokens += row.tokens;
-      all.byokTokens += row.byok_tokens;
-      // Tokens are money too, where they are beyond an allotment.
-      if (row.charge !== row.u_charge || row.adjusted !== row.u_adjusted || row.requests !== row.u_requests || row.tokens !== row.u_tokens || row.byok_tokens !== row.u_byok_tokens) tell('I7', `${accountId} ${row.period}`);
-      if (row.period !== '' && (charge !== row.t_charge || row.tokens !== row.t_tokens || row.byok_tokens !== row.t_byok_tokens)) tell('I9', `${accountId} ${row.period}`);
-    }
-    const [total] = (await sql<{ charge: bigint; tokens: bigint; byok_tokens: bigint }>`select charge_nano_usd as charge, tokens, byok_tokens from totals where account_id = ${accountId} and scope = 'account' and period_id = 'total'`.execute(transaction)).rows;
-    if ((total?.charge ?? 0n) !== all.charge || (total?.tokens ?? 0n) !== all.tokens || (total?.byok_tokens ?? 0n) !== all.byokTokens) tell('I9', `${accountId} total`);
+  async function sums(run: RunPrepared, accountId: string, recount: Recount, tell: Tell): Promise<void> {
+    const usage = sumsOf(await run<UsageRow>(USAGE, [accountId]), ({ period, day, provider, key_id, model }) => [period, day, provider, key_id, model], ({ figures }) => figures.map(BigInt));
+    const attempts = sumsOf(await run<UsageRow>(ATTEMPTS, [accountId]), ({ day, provider }) => [day, provider], ({ figures }) => figures.map(BigInt));
+    const totals = sumsOf(await run<{ scope: string; period_id: string; figures: readonly string[] }>(TOTALS, [accountId]), ({ scope, period_id }) => [scope, period_id], ({ figures }) => figures.map(BigInt));
+    for (const name of [...differencesOf(usage, recount.usage()), ...differencesOf(attempts, recount.attempts())]) tell('I7', `${accountId} ${name}`);
+    for (const name of differencesOf(totals, recount.totals())) tell('I9', `${accountId} ${name}`);
+    for (const written of await run<TermsRow>(TERMS, [accountId])) if (!areAsWritten(written)) tell('I9 terms', `${accountId} ${written.period}`);
   }
 
   return {
@@ -134,11 +176,10 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
         entry.violations += 1n;
         if (entry.examples.length < EXAMPLES_MAX) entry.examples.push(example);
       };
-      const accounts = accountId === '' ? (await sql<{ account_id: string }>`select account_id from account_heads order by account_id`.execute(db)).rows.map((row) => row.account_id) : [accountId];
+      const accounts = accountId === '' ? (await sql.raw<{ account_id: string }>(ACCOUNTS).execute(db)).rows.map((row) => row.account_id) : [accountId];
       for (const each of accounts) {
         await chain(each, tell);
-        await requests(each, tell);
-        await sums(each, tell);
+        await books(each, tell);
         const twice = await sql<{ request_id: string }>`select request_id from ledger_entries where account_id = ${each} and (kind = 'charge' or charge_hash is not null) group by request_id having count(*) > 1 limit ${EXAMPLES_MAX}`.execute(db);
         for (const { request_id } of twice.rows) tell('I2', request_id);
         const below = await sql<{ request_id: string }>`select a.request_id from ledger_entries a join ledger_entries e on e.kind = 'attempt' and e.request_id = a.request_id and e.attempt = a.attempt
@@ -149,7 +190,7 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
         const apart = await sql<{ provider: string; day: string }>`select provider, day from provider_usage p
           where p.cost_nano_usd <> (select coalesce(sum(a.cost_nano_usd), 0) from attempt_days a where a.day = p.day and a.provider = p.provider) order by day, provider`.execute(db);
         for (const { provider, day } of apart.rows) tell('I1', `${provider} ${day}`);
-        const { rows } = await sql<{ writer: string }>`select writer from writers where lost_at_ms = 0 and (beyond <> '{}' or ledger_seq < last_seq) order by writer`.execute(db);
+        const { rows } = await sql<{ writer: string }>`select writer from writers where (lost_at_ms = 0 and (beyond <> '{}' or ledger_seq < last_seq)) or ledger_seq > last_seq order by writer`.execute(db);
         for (const { writer } of rows) tell('I6', writer);
       }
       return [...found].map(([invariant, { violations, examples }]): InvariantCheck => ({ invariant, description: CHECKS[invariant], violations, examples }));

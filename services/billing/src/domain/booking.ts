@@ -4,7 +4,7 @@ import { correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type DraftEntry, type LedgerEntry } from './open-account.js';
-import { chargeDetail, RequestState, type AttemptSource } from './request.js';
+import { chargeDetail, RequestState, sourceOf } from './request.js';
 import { usageOf } from './usage.js';
 
 export interface Booking {
@@ -124,11 +124,6 @@ function attemptRow(attempt: CheckedAttempt, books: Books | undefined): DraftEnt
     accountId: attempt.accountId, seq: 0n, kind: 'attempt', requestId: attempt.requestId, attempt: fact.attempt, amountNanoUsd: fact.costNanoUsd, tokens: fact.byok ? 0n : tokens, byokTokens: fact.byok ? tokens : 0n, source: attempt.source,
     flags: month === attempt.periods.month ? attempt.flags : [...attempt.flags, LATE_FLAG], provider: attempt.provider, period: month, atMs: attempt.endedAtMs, appliesTo: '', cardId: attempt.cardId, keyId: attempt.keyId, detail: attempt.detail, hash: '',
   };
-}
-
-function sourceOf({ sources }: RequestState, attempt: number): AttemptSource | undefined {
-  for (const source of sources) if (source.fact.attempt === attempt) return source;
-  return undefined;
 }
 
 /** Adds the charge row, or an adjustment, that the request's facts ask for. False = nothing is to be added. */

@@ -51,6 +51,12 @@ export class RequestState {
   }
 }
 
+/** What is known of an attempt beside its fact; undefined = the request has no such attempt. */
+export function sourceOf({ sources }: Pick<RequestState, 'sources'>, attempt: number): AttemptSource | undefined {
+  for (const source of sources) if (source.fact.attempt === attempt) return source;
+  return undefined;
+}
+
 /** The part of an attempt row's detail that booking needs again; what is empty or false is left out. */
 export interface AttemptDetail {
   readonly retry_of?: readonly number[];

@@ -1,0 +1,39 @@
+/** Terms of a bill as they are kept: JSON for people, and a digest that shows a later change. */
+import { createHash } from 'node:crypto';
+import type { BillingTerms } from '@signalbox/ledger-core/statement';
+
+export type TermsJson = Readonly<Record<string, unknown>>;
+
+/** One of `closed_terms`. */
+export interface TermsRow {
+  readonly account_id: string;
+  readonly period: string;
+  readonly terms: TermsJson;
+  /** Empty in rows from before there were digests. */
+  readonly digest: string;
+}
+
+const amount = (value: unknown): bigint | null => (typeof value === 'string' ? BigInt(value) : null);
+
+export function termsText(terms: BillingTerms): string {
+  return JSON.stringify(terms, (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+}
+
+export function termsOf(json: TermsJson): BillingTerms {
+  return {
+    tier: String(json['tier']), variant: String(json['variant']), subscriptionNanoUsd: amount(json['subscriptionNanoUsd']), includedTokens: amount(json['includedTokens']),
+    overageNanoUsdPerMillion: amount(json['overageNanoUsdPerMillion']), hardCap: json['hardCap'] === true, trialCreditNanoUsd: amount(json['trialCreditNanoUsd']),
+  };
+}
+
+/** SHA-256 in hexadecimal of whose terms they are and of each field, in this order for ever. */
+export function termsDigest(accountId: string, period: string, { tier, variant, subscriptionNanoUsd, includedTokens, overageNanoUsdPerMillion, hardCap, trialCreditNanoUsd }: BillingTerms): string {
+  const text = (value: bigint | null): string | null => (value === null ? null : String(value));
+  const fields = [accountId, period, tier, variant, text(subscriptionNanoUsd), text(includedTokens), text(overageNanoUsdPerMillion), hardCap, text(trialCreditNanoUsd)];
+  return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
+}
+
+/** False when the terms are not those that were written. */
+export function areAsWritten({ account_id, period, terms, digest }: TermsRow): boolean {
+  return digest === '' || termsDigest(account_id, period, termsOf(terms)) === digest;
+}
