@@ -76,6 +76,21 @@ describe('refusals as hosts write them', () => {
     if (!['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY'].includes(expected)) expect(failure.publicMessage).toBe('');
   });
 
+  test.each<[number, unknown, Readonly<Record<string, string>>, number]>([
+    [429, '1795255230000', {}, 30_000],
+    [429, 1795255230, {}, 30_000],
+    [429, '1795305600000', {}, 600_000],
+    [429, '1795255199000', {}, 0],
+    [429, '30', {}, 0],
+    [429, 'soon', {}, 0],
+    [429, { of: 1 }, {}, 0],
+    [429, '1795255230000', { 'retry-after': '7' }, 7_000],
+    [503, '1795255230000', {}, 0],
+  ])('openrouter: a %d whose limit ends at %j, under %j, says to wait %d ms', (status, reset, headers, retryAfterMs) => {
+    const body = { error: { message: 'Rate limit exceeded: free-models-per-min. ', code: status, metadata: { headers: { 'X-RateLimit-Limit': '20', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': reset } } }, user_id: 'user_x' };
+    expect(classifyRefusal({ status, headers, body: Buffer.from(JSON.stringify(body)), nowMs: 1_795_255_200_000 }).retryAfterMs).toBe(retryAfterMs);
+  });
+
   test.each<[string, unknown, boolean]>([
     ['groq: a call that the model wrote wrongly', { error: { message: 'tool call validation failed: parameters for tool f did not match schema', type: 'invalid_request_error', code: 'tool_use_failed', failed_generation: 'secret' } }, true],
     ['groq: no JSON', { error: { message: "Failed to generate JSON. Please adjust your prompt. See 'failed_generation' for more details.", type: 'invalid_request_error', code: 'json_validate_failed' } }, true],

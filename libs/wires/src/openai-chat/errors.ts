@@ -149,6 +149,18 @@ export function readRetryAfter(headers: Refusal['headers'], nowMs: number): numb
   return /^\d+(\.\d+)?$/.test(text) ? retryAfterFromMs(Number(text) * 1_000) : retryAfterFromMs(Date.parse(text) - nowMs);
 }
 
+const EPOCH_S_MIN = 1_000_000_000;
+const EPOCH_MS_MIN = 1_000_000_000_000;
+
+/** Milliseconds until the `X-RateLimit-Reset` that OpenRouter puts into its error, in the place of `Retry-After`: seconds or milliseconds of the epoch; 0 = none. */
+function readReset(raw: unknown, nowMs: number): number {
+  const error = isObject(raw) ? raw['error'] : undefined;
+  const metadata = isObject(error) ? error['metadata'] : undefined;
+  const headers = isObject(metadata) ? metadata['headers'] : undefined;
+  const told = isObject(headers) ? Number(textOf(headers['X-RateLimit-Reset'])) : 0;
+  return told >= EPOCH_S_MIN ? retryAfterFromMs((told >= EPOCH_MS_MIN ? told : told * 1_000) - nowMs) : 0;
+}
+
 /** The JSON of a refusal's body; undefined when it is none or too long to be one. */
 export function readRefusalJson(body: Uint8Array): unknown {
   if (body.length > BODY_BYTES_MAX) return undefined;
@@ -161,9 +173,10 @@ export function readRefusalJson(body: Uint8Array): unknown {
 
 /** Classifies an answer that is not 2xx. */
 export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Failure {
-  const facts = factsOf(readRefusalJson(body));
+  const raw = readRefusalJson(body);
+  const facts = factsOf(raw);
   const told = facts === undefined && status === 403 && isPage(body) ? 'PROVIDER_ERROR' : classifyFacts(status, facts);
-  return build(told, status, readRetryAfter(headers, nowMs), facts);
+  return build(told, status, readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, nowMs) : 0), facts);
 }
 
 /** The error that a 200's body or frame holds: under `error`, or as the whole of it (Mistral, vLLM). undefined = none. */
