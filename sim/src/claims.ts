@@ -20,7 +20,7 @@ export const newClaimStore = createMemoryClaimStore;
 
 export function claimHandlers(store: ClaimStore, { clock }: Life): Handlers {
   const claims = createClaims({ store, clock, envelope: absent, leaseMs: LEASE_MS });
-  return createHandlers({ claims, metrics, accounts: absent, keys: absent, providerKeys: absent, sessions: absent, changes: absent });
+  return createHandlers({ clock, claims, metrics, accounts: absent, keys: absent, providerKeys: absent, sessions: absent, changes: absent });
 }
 
 /** As billing reads it from its tables. */

@@ -502,3 +502,17 @@ test('what was held in an earlier life of the counters does not start, nor a ret
   expect(journal.state().lastSeq).toBe(2);
   await journal.close();
 });
+
+test('where the clock of this host is behind, what waited longer than its lease does not start unheld, and the others do not pay for it', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  const startAt = (requestId: string, agoMs: number) => ({ ...start(requestId), periods: { ...start(requestId).periods, reservedAtMs: String(w.clock.nowMs() + 20_000 - agoMs) }, holdEpoch: 'life 1' });
+  await journal.start(startAt('first', 0));
+  w.store.unheld = ['fresh', 'late'];
+  // Known to be held by its age alone: quota is not asked.
+  await journal.start(startAt('fresh', 1));
+  await expect(journal.start(startAt('late', 32_000))).rejects.toThrow(/^quota_unavailable/);
+  expect(journal.state().lastSeq).toBe(2);
+  await journal.close();
+});

@@ -14,6 +14,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { afterTurn } from '@signalbox/runtime/turn';
 import type { AttemptEnd, AttemptStart, Journal, JournalState, OutcomeTerms, ToldOutcome } from './journal.js';
+import { ReservationAge } from './reservation-age.js';
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
 import { attemptKey, LiveAttempt, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
@@ -72,7 +73,7 @@ const CONCLUDED_MAX = 10_000;
 /** An attempt whose link broke may come after the word, by another link, that it was given up. */
 const FORETOLD_MAX = 10_000;
 const COOL_MS = 60_000;
-/** A lease lasts 30 s; clocks may differ by some. */
+/** A lease lasts 30 s; clocks may be ahead by some. */
 const FRESH_MS = 15_000;
 
 interface Opened {
@@ -98,6 +99,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   private readonly foretold = new Set<string>();
   /** What an earlier process left without an end or an outcome. */
   private readonly leftovers: Set<LiveAttempt>;
+  private readonly ages: ReservationAge;
   private readonly registrationWaiters = new Set<() => void>();
   private recoveryWaiters: { resolve: () => void; reject: (fault: Fault) => void }[] = [];
   private isKnown = false;
@@ -120,6 +122,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.concluded = replayed.concluded;
     this.leftovers = new Set(replayed.open.values());
     this.lastCoolMs = clock.monotonicMs();
+    this.ages = new ReservationAge(clock);
     this.settlement = createSettlement({ writer, quota, clock, liveHolds: (epoch) => this.liveHolds(epoch) });
     for (const { hold, seq } of replayed.finished) this.settlement.finishedBefore(hold, seq);
     this.shipping = createShipping({
@@ -259,7 +262,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   private beginHeld(record: AttemptStart): Promise<void> {
     const { holdEpoch = '', attempt, accountId, requestId, periods } = record;
     if (holdEpoch === '') return this.begin(record);
-    const isFresh = attempt === 1 && this.clock.nowMs() - Number(periods.reservedAtMs) < FRESH_MS;
+    const isFresh = this.ages.ageMs(Number(periods.reservedAtMs)) < FRESH_MS && attempt === 1;
     if (isFresh && this.settlement.isPresent(holdEpoch)) return this.begin(record);
     const forgotten = new Fault('quota_unavailable', 'The hold of this request was lost.');
     return this.settlement.confirm(accountId, requestId, holdEpoch).then(

@@ -85,7 +85,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
       };
       purgeLater();
       const sessions = createSessions({ store: createPostgresSessionStore(database.db), keys, announcer, clock, idleSeconds: config.SESSION_IDLE_SECONDS, absoluteSeconds: config.SESSION_ABSOLUTE_SECONDS });
-      const handlers = createHandlers({ accounts, keys, providerKeys, claims, sessions, changes: createPostgresChangeLog(database.db), metrics: createAccountsMetrics(metrics) });
+      const handlers = createHandlers({ clock, accounts, keys, providerKeys, claims, sessions, changes: createPostgresChangeLog(database.db), metrics: createAccountsMetrics(metrics) });
       server = createRpcServer({ area: 'accounts', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
       ports['grpc'] = await server.start();
       ports['metrics'] = await health.start();

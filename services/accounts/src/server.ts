@@ -5,6 +5,7 @@ import type {
   ResolveProviderKeyRequest__Output, ResolveProviderKeyResponse, RevokeKeyRequest__Output, RotateKeyRequest__Output, SessionRef__Output, SetAccountRequest__Output, SetProviderKeyRequest__Output, TouchKeysRequest__Output,
   UpdateKeyRequest__Output,
 } from '@signalbox/contracts/accounts';
+import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Handlers } from '@signalbox/rpc/call';
 import { Secret } from '@signalbox/runtime/secret';
@@ -58,11 +59,11 @@ function claimEnd({ end, costNanoUsd, answer }: EndClaimRequest__Output): ClaimE
 }
 
 /** Handlers of both doors. */
-export function createHandlers({ accounts, keys, providerKeys, claims, sessions, changes, metrics }: { readonly accounts: Accounts; readonly keys: Keys; readonly providerKeys: ProviderKeys; readonly claims: Claims; readonly sessions: Sessions; readonly changes: ChangeLog; readonly metrics: AccountsMetrics }): Handlers {
+export function createHandlers({ clock, accounts, keys, providerKeys, claims, sessions, changes, metrics }: { readonly clock: Pick<Clock, 'nowMs'>; readonly accounts: Accounts; readonly keys: Keys; readonly providerKeys: ProviderKeys; readonly claims: Claims; readonly sessions: Sessions; readonly changes: ChangeLog; readonly metrics: AccountsMetrics }): Handlers {
   const authenticate = async (digest: Uint8Array, pepperId: string): Promise<AuthenticateResponse> => {
     const found = await keys.authenticate(digest, pepperId);
     metrics.authenticated(found === undefined ? 'unknown' : 'found');
-    return found === undefined ? { found: false } : { found: true, key: keyMessage(found), account: { ...accountMessage(found.account), providerKeys: found.providerKeys.map(providerKeyMessage) } };
+    return found === undefined ? { found: false } : { found: true, key: keyMessage(found), account: { ...accountMessage(found.account), providerKeys: found.providerKeys.map(providerKeyMessage) }, atMs: String(clock.nowMs()) };
   };
   return {
     unary: {

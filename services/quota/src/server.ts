@@ -95,7 +95,7 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
         return {};
       },
       Show: async ({ accountId }: ShowRequest__Output): Promise<ShowResponse> => {
-        const { buckets, remaining } = await quota.show(accountId);
+        const { nowMs, buckets, remaining } = await quota.show(accountId);
         const all = buckets.get('account|total');
         const states = [...buckets].map(([name, bucket]): BucketState => {
           const cut = name.indexOf('|');
@@ -115,6 +115,7 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
           ...(remaining === undefined ? {} : { remainingNanoUsd: String(remaining) }),
           buckets: states,
           ledgerSeq: String(all?.seq ?? 0n),
+          atMs: String(nowMs),
         };
       },
     },

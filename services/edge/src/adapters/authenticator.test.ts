@@ -123,6 +123,17 @@ describe('states', () => {
     clock.advance(1);
     expect(await ask()).toBe('expired');
   });
+
+  test.each([-60_000, 60_000])('a key lives as long as accounts says where the clock here is apart from its own by %d ms', async (apartMs) => {
+    const { ask, accounts, clock, key } = await bench();
+    accounts.atMs = clock.nowMs() - apartMs;
+    accounts.add(key, { key: keyWith({ expiresAt: String(accounts.atMs / 1_000 + 5) }), account: accountWith() });
+    expect(await ask()).toBe('caller');
+    clock.advance(4_999);
+    expect(await ask()).toBe('caller');
+    clock.advance(1);
+    expect(await ask()).toBe('expired');
+  });
 });
 
 describe('invalidation', () => {

@@ -47,7 +47,7 @@ interface Entry {
   readonly caller: Caller | undefined;
   /** The answer as long as the key has not expired meanwhile. */
   readonly judgement: Authentication;
-  /** Milliseconds since the epoch; Infinity = never. Of the key, or of the session where that is earlier. */
+  /** Milliseconds since the epoch by the clock here; Infinity = never. Of the key, or of the session where that is earlier. */
   readonly expiresAtMs: number;
   readonly fetchedAtMs: number;
 }
@@ -64,6 +64,12 @@ function judge(caller: Caller): Authentication {
   if (key.status === 'disabled') return { kind: 'refused', state: 'disabled' };
   if (key.status === 'expired') return EXPIRED;
   return account.suspended ? { kind: 'refused', state: 'suspended' } : { kind: 'caller', caller };
+}
+
+/** How far the clock here is ahead of the one that set the key's end; negative = behind. Else a key of a minute would never be let in here, or for two. */
+function aheadMs(answer: AuthenticateResponse__Output | null, nowMs: number): number {
+  const toldMs = Number(answer?.atMs ?? 0);
+  return toldMs === 0 ? 0 : nowMs - toldMs;
 }
 
 /** Revocation and disablement are told before expiry. */
@@ -185,7 +191,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       .then(
         ({ answer, endsAtMs }): Entry => {
           const caller = answer !== null && answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: answer.account.variant === 'A' || answer.account.variant === 'B' ? answer.account.variant : variant } : undefined;
-          const entry: Entry = { caller, judgement: caller === undefined ? INVALID : judge(caller), expiresAtMs: caller === undefined ? Infinity : Math.min(expiryOf(caller), endsAtMs), fetchedAtMs: clock.monotonicMs() };
+          const entry: Entry = { caller, judgement: caller === undefined ? INVALID : judge(caller), expiresAtMs: caller === undefined ? Infinity : Math.min(expiryOf(caller), endsAtMs) + aheadMs(answer, clock.nowMs()), fetchedAtMs: clock.monotonicMs() };
           // An invalidation that arrived meanwhile may concern this very answer: use it once, do not keep it.
           failedAtMs = undefined;
           if (begun !== generation) return entry;

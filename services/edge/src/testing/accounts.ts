@@ -12,6 +12,8 @@ export const SESSION_ENDS_AT = 9_000_000_000;
 export interface FakeAccounts extends RpcClient {
   readonly keys: Map<string, Pick<AuthenticateResponse__Output, 'key' | 'account'>>;
   isAway: boolean;
+  /** What its own clock says, in milliseconds since the epoch; 0 = it does not tell. */
+  atMs: number;
   /** While set, look-ups wait for it. */
   gate: Promise<void> | undefined;
   lookUps: number;
@@ -36,7 +38,7 @@ export function createFakeAccounts(): FakeAccounts {
     const found = accounts.keys.get(digest);
     await accounts.gate;
     if (accounts.isAway) throw new Fault('peer_unavailable', 'accounts is away');
-    return found === undefined ? { found: false, key: null, account: null } : { found: true, ...found };
+    return found === undefined ? { found: false, key: null, account: null, atMs: '0' } : { found: true, ...found, atMs: String(accounts.atMs) };
   };
   const hex = (digest: unknown): string => (Buffer.isBuffer(digest) ? digest.toString('hex') : '');
   const methods: Readonly<Record<string, (request: never) => Promise<unknown>>> = {
@@ -47,7 +49,7 @@ export function createFakeAccounts(): FakeAccounts {
     },
     AuthenticateSession: async ({ sessionDigest }: SessionRef): Promise<AuthenticateSessionResponse__Output> => {
       const keyDigest = accounts.sessions.get(hex(sessionDigest));
-      const none: AuthenticateResponse__Output = { found: false, key: null, account: null };
+      const none: AuthenticateResponse__Output = { found: false, key: null, account: null, atMs: '0' };
       return { caller: keyDigest === undefined ? none : await authenticate({ digest: Buffer.from(keyDigest, 'hex') }), expiresAt: String(SESSION_ENDS_AT) };
     },
     ListChanges: async (request: ListChangesRequest): Promise<ListChangesResponse__Output> => {
@@ -68,6 +70,7 @@ export function createFakeAccounts(): FakeAccounts {
   const accounts: FakeAccounts = {
     keys: new Map(),
     isAway: false,
+    atMs: 0,
     gate: undefined,
     lookUps: 0,
     sessions: new Map(),

@@ -47,6 +47,12 @@ describe('errors', () => {
     expect(forVariant(error, 'B')).toMatchObject({ status: 429, code: 'insufficient_quota', headers: { 'Retry-After': '6', 'x-should-retry': 'false' } });
   });
 
+  test.each([9_999, 0, 3_600_000])('the wait until a limit begins anew is counted by the clock that decided, whatever the one here says (%d)', (nowMs) => {
+    const decided = { resetsAtMs: '10000', periods: { day: '', week: '', month: '', plan: '', reservedAtMs: '4000' } };
+    expect(forVariant(admissionToApiError(admission(decided), nowMs), 'B').headers?.['Retry-After']).toBe('6');
+    expect(admissionToApiError(admission({ ...decided, decision: 'ALLOTMENT_EXHAUSTED' }), nowMs).headers?.['Retry-After']).toBe('6');
+  });
+
   test('a cap without a reset is told in variant B with a day to wait', () => {
     expect(forVariant(admissionToApiError(admission({}), 0), 'B').headers?.['Retry-After']).toBe('86400');
   });

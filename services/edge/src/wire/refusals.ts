@@ -56,9 +56,14 @@ function resetsAtSeconds(admission: AdmitResponse__Output): number | null {
   return admission.resetsAtMs === undefined ? null : Math.ceil(Number(admission.resetsAtMs) / 1_000);
 }
 
+/** When it was decided, by the clock that says when limits begin anew: this host's may be apart from it. */
+function decidedAtMs({ periods }: AdmitResponse__Output, nowMs: number): number {
+  return Number(periods?.reservedAtMs ?? 0) || nowMs;
+}
+
 /** The error of an admission that was refused; `nowMs` is the wall clock. Asserts that it was refused. */
 export function admissionToApiError(admission: AdmitResponse__Output, nowMs: number): ApiError {
-  const resetMs = admission.resetsAtMs === undefined ? undefined : Math.max(1, Number(admission.resetsAtMs) - nowMs);
+  const resetMs = admission.resetsAtMs === undefined ? undefined : Math.max(1, Number(admission.resetsAtMs) - decidedAtMs(admission, nowMs));
   switch (admission.decision) {
     case 'RATE_LIMITED':
       return apiError('requests_rate_limited', { message: 'Rate limit reached: too many requests in a minute.', retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'requests_per_minute', retryable: true } });

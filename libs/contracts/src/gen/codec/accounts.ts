@@ -582,28 +582,32 @@ export function writeAuthenticateResponse(w: Writer, m: AuthenticateResponse): v
   if (m.found === true) { w.uint32(8); w.bool(m.found); }
   if (m.key !== undefined && m.key !== null) { w.uint32(18); { const at = w.open(); writeKey(w, m.key); w.close(at); } }
   if (m.account !== undefined && m.account !== null) { w.uint32(26); { const at = w.open(); writeAccount(w, m.account); w.close(at); } }
+  if (m.atMs !== undefined && !isZero(m.atMs)) { w.uint32(32); w.int64(m.atMs); }
 }
 export function readAuthenticateResponse(r: Reader, end: number): AuthenticateResponseOut {
   let v1: boolean = false;
   let v2: KeyOut | null = null;
   let v3: AccountOut | null = null;
+  let v4: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 8: v1 = r.bool(); break;
       case 18: v2 = readKey(r, r.delimited(end)); break;
       case 26: v3 = readAccount(r, r.delimited(end)); break;
+      case 32: v4 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { found: v1, key: v2, account: v3 } as AuthenticateResponseOut;
+  return { found: v1, key: v2, account: v3, atMs: v4 } as AuthenticateResponseOut;
 }
 export function copyAuthenticateResponse(m: AuthenticateResponse): AuthenticateResponseOut {
   const v1 = m.found !== undefined && m.found !== null ? m.found : false;
   const v2 = m.key !== undefined && m.key !== null ? copyKey(m.key) : null;
   const v3 = m.account !== undefined && m.account !== null ? copyAccount(m.account) : null;
-  return { found: v1, key: v2, account: v3 } as AuthenticateResponseOut;
+  const v4 = m.atMs !== undefined && m.atMs !== null ? copyInt64(m.atMs) : '0';
+  return { found: v1, key: v2, account: v3, atMs: v4 } as AuthenticateResponseOut;
 }
 
 export function writeCreateAccountRequest(w: Writer, m: CreateAccountRequest): void {

@@ -565,6 +565,7 @@ export function writeShowResponse(w: Writer, m: ShowResponse): void {
   if (m.remainingNanoUsd !== undefined && m.remainingNanoUsd !== null) { w.uint32(24); w.int64(m.remainingNanoUsd); }
   if (m.buckets !== undefined) for (const one of m.buckets) { w.uint32(34); { const at = w.open(); writeBucketState(w, one); w.close(at); } }
   if (m.ledgerSeq !== undefined && !isZero(m.ledgerSeq)) { w.uint32(40); w.int64(m.ledgerSeq); }
+  if (m.atMs !== undefined && !isZero(m.atMs)) { w.uint32(48); w.int64(m.atMs); }
 }
 export function readShowResponse(r: Reader, end: number): ShowResponseOut {
   let v1: string = '0';
@@ -572,6 +573,7 @@ export function readShowResponse(r: Reader, end: number): ShowResponseOut {
   let v3: string | undefined;
   const v4: BucketStateOut[] = [];
   let v5: string = '0';
+  let v6: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -580,11 +582,12 @@ export function readShowResponse(r: Reader, end: number): ShowResponseOut {
       case 24: v3 = r.int64(); break;
       case 34: v4.push(readBucketState(r, r.delimited(end))); break;
       case 40: v5 = r.int64(); break;
+      case 48: v6 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5 } as ShowResponseOut;
+  return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5, atMs: v6 } as ShowResponseOut;
 }
 export function copyShowResponse(m: ShowResponse): ShowResponseOut {
   const v1 = m.settledNanoUsd !== undefined && m.settledNanoUsd !== null ? copyInt64(m.settledNanoUsd) : '0';
@@ -592,7 +595,8 @@ export function copyShowResponse(m: ShowResponse): ShowResponseOut {
   const v3 = m.remainingNanoUsd !== undefined && m.remainingNanoUsd !== null ? copyInt64(m.remainingNanoUsd) : undefined;
   const v4 = m.buckets === undefined ? [] : m.buckets.map((one) => copyBucketState(one));
   const v5 = m.ledgerSeq !== undefined && m.ledgerSeq !== null ? copyInt64(m.ledgerSeq) : '0';
-  return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5 } as ShowResponseOut;
+  const v6 = m.atMs !== undefined && m.atMs !== null ? copyInt64(m.atMs) : '0';
+  return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5, atMs: v6 } as ShowResponseOut;
 }
 
 export function writeBucketState(w: Writer, m: BucketState): void {

@@ -18,3 +18,14 @@ test.each([['a calendar month', undefined], ['an operator’s own length', 40]])
   const endSeconds = (kind: 'month' | 'plan'): number => Math.floor(Number(periodEndMs(kind, NOW_MS, rules)) / 1_000);
   expect(told).toMatchObject({ caps: [{ period: 'month', limit_usd: 2, spent_usd: 0.5, resets_at: endSeconds('month') }], tokens: { included: 1000, used: 70, resets_at: endSeconds('plan') } });
 });
+
+test.each([['midnight has come here and not where is counted', 3_600_000], ['the other way round', -3_600_000]])('tells of the day that is counted where %s', async (_case, apartMs) => {
+  const counted = Date.UTC(2026, 10, 21, apartMs > 0 ? 23 : 0, 30);
+  const of = { scope: 'account', finishedNanoUsd: '0', reservedNanoUsd: '0', tokens: '0', reservedTokens: '0' };
+  const quota = {
+    unary: () => Promise.resolve({ settledNanoUsd: '0', reservedNanoUsd: '0', atMs: String(counted), buckets: [{ ...of, periodId: 'day:2026-11-21', settledNanoUsd: '500000000' }] }),
+  } as unknown as Parameters<typeof answerLimits>[0];
+  const daily = callerWith({ account: { tier: 'team', costCaps: [{ capNanoUsd: '2000000000', period: 'day' }] } });
+  const told = JSON.parse(await answerLimits(quota, { ...clock, nowMs: () => counted + apartMs }, undefined, daily)) as object;
+  expect(told).toMatchObject({ caps: [{ period: 'day', spent_usd: 0.5, resets_at: Date.UTC(2026, 10, 22) / 1_000 }] });
+});

@@ -24,7 +24,8 @@ export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds
   } catch (error) {
     throw new Fault('quota_unavailable', 'limits could not be read', { cause: error });
   }
-  const nowMs = clock.nowMs();
+  // Which day it is says who counts.
+  const nowMs = Number(shown.atMs) || clock.nowMs();
   const rules = { anchorDay: limits.billingAnchorDay ?? 0, periodSeconds };
   const periods = periodsAt(nowMs, rules);
   const bucket = (scope: string, kind: PeriodKind): BucketState__Output | undefined => shown.buckets.find((one) => one.scope === scope && one.periodId === qualifiedPeriodId(kind, periods));

@@ -3,15 +3,18 @@
 
 import type { Key as _signalbox_accounts_v1_Key, Key__Output as _signalbox_accounts_v1_Key__Output } from '../../../signalbox/accounts/v1/Key.js';
 import type { Account as _signalbox_accounts_v1_Account, Account__Output as _signalbox_accounts_v1_Account__Output } from '../../../signalbox/accounts/v1/Account.js';
+import type { Long } from '@grpc/proto-loader';
 
 export interface AuthenticateResponse {
   'found'?: (boolean);
   'key'?: (_signalbox_accounts_v1_Key | null);
   'account'?: (_signalbox_accounts_v1_Account | null);
+  'atMs'?: (number | string | Long);
 }
 
 export interface AuthenticateResponse__Output {
   'found': (boolean);
   'key': (_signalbox_accounts_v1_Key__Output | null);
   'account': (_signalbox_accounts_v1_Account__Output | null);
+  'atMs': (string);
 }

@@ -10,6 +10,7 @@ export interface ShowResponse {
   'remainingNanoUsd'?: (number | string | Long);
   'buckets'?: (_signalbox_quota_v1_BucketState)[];
   'ledgerSeq'?: (number | string | Long);
+  'atMs'?: (number | string | Long);
   '_remainingNanoUsd'?: "remainingNanoUsd";
 }
 
@@ -19,5 +20,6 @@ export interface ShowResponse__Output {
   'remainingNanoUsd'?: (string);
   'buckets': (_signalbox_quota_v1_BucketState__Output)[];
   'ledgerSeq': (string);
+  'atMs': (string);
   '_remainingNanoUsd'?: "remainingNanoUsd";
 }
