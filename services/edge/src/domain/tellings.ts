@@ -1,7 +1,7 @@
-/** What workers are told beside outcomes: that edge lives; and waiting until they have written down that an attempt is not charged, before its client is told so. */
+/** What workers are told beside outcomes: that edge lives; and waiting until they have written down what they would not conclude by themselves, before a client is told so. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
-/** A client waits no longer for its error: a worker that is away is told again later. */
+/** A client waits no longer for its end: a worker that is away is told again later. */
 const WAIT_MS_MAX = 2_000;
 /** 10 s: workers wait for 30 before they take edge for dead, and free the hold. */
 export const TEND_MS = 10_000;
@@ -19,7 +19,8 @@ export function tending(clock: Clock, tend: () => void): () => void {
 
 /**
  * Resolves when each telling has resolved, at most two seconds later; never rejects. Until then a kill of edge and worker
- * together would leave nobody who knows, and what a log does not know to be discarded is charged.
+ * together would leave nobody who knows: what a log does not know to be discarded is charged, and rounds that it does not
+ * know to be delivered are not.
  */
 export function written(tellings: readonly Promise<void>[], clock: Clock): Promise<void> {
   if (tellings.length === 0) return Promise.resolve();

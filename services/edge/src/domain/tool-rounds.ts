@@ -69,6 +69,8 @@ export interface RoundsOptions {
 interface Answered {
   readonly provider: string;
   readonly attempt: number;
+  /** It called tools of ours, and no words of it have reached the client: its worker alone would conclude that it is not charged. */
+  readonly isUnseen: boolean;
 }
 
 const added = (a: TokenCounts, b: TokenCounts): TokenCounts => ({
@@ -158,7 +160,7 @@ class Rounds {
         return { attempts: this.before, result: 'gone' };
       }
       if (end.kind === 'refused' || end.kind === 'cut') return this.broken(end, conducted);
-      this.note(end.settlement, conducted);
+      this.note(gathering, end.settlement, conducted);
       const calls = gathering.ourCalls();
       const isCalling = calls.length > 0 && !gathering.hasClientCalls() && !this.isStopped(end);
       if (!isCalling || round > tools.roundsMax) return this.give(gathering, end, calls.length > 0);
@@ -238,8 +240,9 @@ class Rounds {
     }
   }
 
-  private note({ end, provider }: Settlement, conducted: Conducted): void {
-    this.answered.push({ provider, attempt: conducted.attempts.length });
+  private note(gathering: RoundAnswer, { end, provider }: Settlement, conducted: Conducted): void {
+    const isUnseen = end.finishReason === 'tool_calls' && !gathering.hasShownWords && !gathering.hasClientCalls();
+    this.answered.push({ provider, attempt: conducted.attempts.length, isUnseen });
     this.ends.push(end);
     if (conducted.attempts.at(-1)?.byok !== true) this.earlierNanoUsd += BigInt(end.costNanoUsd);
     this.earlierTokens += totalTokens(end.tokens ?? NO_TOKENS);
@@ -289,6 +292,15 @@ class Rounds {
     return this.answered.map(({ provider, attempt }, at) => this.options.tell(provider, attempt, outcome, isFollowed || at < this.answered.length - 1));
   }
 
+  /**
+   * Tells that all of them were delivered, and resolves once the workers that would conclude otherwise have it written down:
+   * before the client is told its end, since nobody else knows of it when this edge dies.
+   */
+  private deliver(isFollowed: boolean): Promise<void> {
+    const told = this.tellAll('DELIVERED', isFollowed);
+    return written(told.filter((_, at) => this.answered[at]?.isUnseen === true), this.options.clock);
+  }
+
   /** The figures of all rounds. `ends` holds the last one's already. */
   private settled(settlement: Settlement): Settlement {
     const healed = this.isJsonSpoiled ? { healed: HEALING_FAILED } : {};
@@ -296,10 +308,12 @@ class Rounds {
   }
 
   /** The last round's answer, without calls that the client knows nothing of. */
-  private give(gathering: RoundAnswer, end: RoundEnd & { readonly kind: 'stream' | 'body' }, hasOurCalls: boolean, finishReason?: string): Conducted {
+  private async give(gathering: RoundAnswer, end: RoundEnd & { readonly kind: 'stream' | 'body' }, hasOurCalls: boolean, finishReason?: string): Promise<Conducted> {
     const { turn: { answer }, tools } = this.options;
     const reason = finishReason ?? (hasOurCalls && !gathering.hasClientCalls() && !this.isStopped(end) ? 'stop' : undefined);
-    void this.tellAll('DELIVERED', false);
+    const kept = this.deliver(false);
+    // An answer that ends in words is its own proof, and waits for nobody.
+    if (this.answered.at(-1)?.isUnseen === true) await kept;
     const settlement = this.settled(reason === undefined ? end.settlement : { ...end.settlement, end: { ...end.settlement.end, finishReason: reason } });
     if (end.kind === 'body') {
       const choices = hasOurCalls ? withoutCalls(end.body.choices, tools.names, reason) : end.body.choices;
@@ -316,7 +330,7 @@ class Rounds {
   }
 
   /** The limits leave no room for another round: what there is of the answer is all. */
-  private stopForCap(latest: RoundAnswer | undefined): Conducted {
+  private stopForCap(latest: RoundAnswer | undefined): Promise<Conducted> {
     const end = latest?.end;
     if (latest === undefined || end === undefined || (end.kind !== 'stream' && end.kind !== 'body')) throw new TypeError('Only an answered round is followed by another.');
     const stopped = { ...end, settlement: { ...end.settlement, end: { ...end.settlement.end, stoppedBy: 'cost_cap' } } };
@@ -332,7 +346,7 @@ class Rounds {
       answer.refuse({ kind: 'fault', fault });
       return { attempts: this.before, result: 'refused' };
     }
-    void this.tellAll('DELIVERED', false);
+    await this.deliver(false);
     this.showImages(route);
     answer.refuse({ kind: 'fault', fault }, this.lastSettlement());
     return { attempts: this.before, result: 'cut' };
@@ -349,7 +363,7 @@ class Rounds {
       return { attempts: this.before, result: 'refused' };
     }
     if (end.kind === 'refused') {
-      void this.tellAll('DELIVERED', false);
+      await this.deliver(false);
       const settlement = this.lastSettlement();
       const failed = last?.failed;
       const { route } = this.shown;
@@ -367,7 +381,7 @@ class Rounds {
       return { attempts: this.before, result: 'refused' };
     }
     if (last !== undefined) void tell(last.provider, attempt, 'DELIVERED', false);
-    void this.tellAll('DELIVERED', true);
+    await this.deliver(true);
     // What was given of it is charged, the fee whole.
     this.pay();
     this.showImages(end.route);
