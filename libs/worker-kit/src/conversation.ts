@@ -108,9 +108,12 @@ export class Conversation implements AttemptSinks {
     return this.gatherer?.whole();
   }
 
-  /** A client's stream has been given more than calls. Known of requests in rounds only. */
-  get isSeen(): boolean {
-    return this.hasShown;
+  /** Of a request in rounds: this one ended in calls of tools that run here, and has given its client nothing. */
+  isCallsOnly(ending: Ending, finishReason: string): boolean {
+    const { rounds, toolNames } = this.options.request;
+    if (!rounds || finishReason !== 'tool_calls' || this.hasShown) return false;
+    const whole = ending.kind === 'answer' ? ending.answer.choices : this.gathered();
+    return whole === undefined || !callsClient(whole, toolNames);
   }
 
   onChunk(event: ChunkEvent): boolean {
@@ -118,7 +121,8 @@ export class Conversation implements AttemptSinks {
       this.onBegun();
       this.onBegun = undefined;
     }
-    if (this.options.request.rounds && !this.hasShown) this.hasShown = this.options.request.clientStream && showsMoreThanCalls(event.choices);
+    const { rounds, clientStream, toolNames } = this.options.request;
+    if (rounds && clientStream && !this.hasShown) this.hasShown = showsMore(event.choices, toolNames);
     if (this.gatherer !== undefined) {
       this.gatherer.add(event.choices);
       return true;
@@ -172,8 +176,25 @@ export class Conversation implements AttemptSinks {
 
 const isSaid = (value: unknown): boolean => value !== null && value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0);
 
-/** Calls of tools that run here are kept from the client, who hears nothing then. */
-function showsMoreThanCalls(choices: Uint8Array): boolean {
-  const parsed = JSON.parse(Buffer.from(choices).toString('utf8')) as readonly { readonly delta?: Readonly<Record<string, unknown>> }[];
-  return parsed.some(({ delta = {} }) => Object.entries(delta).some(([name, value]) => name !== 'role' && name !== 'tool_calls' && isSaid(value)));
+interface Said {
+  readonly tool_calls?: readonly { readonly function?: { readonly name?: string } }[];
+}
+
+/** Of `ours` the client hears nothing; an edge that names none has none to hand on. A piece of a call without a name goes with its first. */
+function callsOther(said: Said | undefined, ours: readonly string[]): boolean {
+  return ours.length > 0 && (said?.tool_calls ?? []).some((call) => {
+    const name = call.function?.name ?? '';
+    return name !== '' && !ours.includes(name);
+  });
+}
+
+/** A chunk of which the client sees something: words, or a call of a tool of its own. */
+function showsMore(choices: Uint8Array, ours: readonly string[]): boolean {
+  const parsed = JSON.parse(Buffer.from(choices).toString('utf8')) as readonly { readonly delta?: Said }[];
+  return parsed.some(({ delta = {} }) => callsOther(delta, ours) || Object.entries(delta).some(([name, value]) => name !== 'role' && name !== 'tool_calls' && isSaid(value)));
+}
+
+/** A whole answer that is handed to the client for a call of its own tools. */
+function callsClient(choices: Uint8Array, ours: readonly string[]): boolean {
+  return (JSON.parse(Buffer.from(choices).toString('utf8')) as readonly { readonly message?: Said }[]).some(({ message }) => callsOther(message, ours));
 }

@@ -73,11 +73,14 @@ test('an answer of many choices is as long as all of them together', async () =>
 });
 
 test.each([
-  ['a round that gave a stream nothing but calls', true, '', true],
-  ['one that spoke before its calls', true, 'Let me see. ', false],
-  ['one whose client takes no stream', false, 'Let me see. ', true],
-  ['calls of a request that is asked once', true, '', undefined],
-])('%s is told apart in the journal', async (_case, clientStream, said, callsOnly) => {
+  ['a round that gave a stream nothing but calls', true, '', [], true],
+  ['one that spoke before its calls', true, 'Let me see. ', [], false],
+  ['one whose client takes no stream', false, 'Let me see. ', [], true],
+  ['one that called tools of ours alone', false, '', ['image_gen', 'code_exec'], true],
+  ["one that called a tool of its client's, whole", false, '', ['image_gen'], false],
+  ["one that called a tool of its client's, as a stream", true, '', ['image_gen'], false],
+  ['calls of a request that is asked once', true, '', [], undefined],
+])('%s is told apart in the journal', async (_case, clientStream, said, toolNames, callsOnly) => {
   const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'code_exec', arguments: '{}' } };
   rig.provider.enqueue({
     chunks: [
@@ -88,7 +91,7 @@ test.each([
       sse('[DONE]'),
     ],
   });
-  await rig.run(requestOf({ rounds: callsOnly !== undefined, clientStream, gather: !clientStream }));
+  await rig.run(requestOf({ rounds: callsOnly !== undefined, toolNames, clientStream, gather: !clientStream }));
   expect(rig.ends[0]?.callsOnly).toBe(callsOnly ?? false);
 });
 

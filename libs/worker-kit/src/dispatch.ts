@@ -346,7 +346,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       ttftMs: attempt.ttftMs,
       totalMs,
       finishReason,
-      callsOnly: request.rounds && finishReason === 'tool_calls' && !conversation.isSeen,
+      callsOnly: conversation.isCallsOnly(ending, finishReason),
       undelivered: conversation.isLost && !request.clientStream,
       endedAtMs: clock.nowMs(),
     };

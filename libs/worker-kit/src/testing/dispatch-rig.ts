@@ -78,6 +78,7 @@ export function requestOf(over: Partial<DispatchRequest__Output> = {}): Dispatch
     rounds: false,
     earlierNanoUsd: '0',
     earlierTokens: '0',
+    toolNames: [],
     steps: [],
     referenceSteps: [],
     ...over,

@@ -163,7 +163,7 @@ function estimateOf(request: ChatRequest, plan: DecideResponse__Output, planned:
   return { costNanoUsd: cost, savingsNanoUsd: asNanoUsd(reference > cost ? reference - cost : 0n) };
 }
 
-function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number, start: RoundStart | undefined): DispatchRequest {
+function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number, start: RoundStart | undefined): DispatchRequest {
   assert(planned.card !== null, 'A planned attempt carries its price card.');
   const { admission, hold, question } = admitted;
   const dispatched: DispatchRequest = {
@@ -203,6 +203,7 @@ function dispatchRequest({ requestId, caller, request }: Turn, plan: DecideRespo
   if (plan.referenceSteps.length > 0) dispatched.referenceSteps = plan.referenceSteps;
   if (start !== undefined) {
     dispatched.rounds = true;
+    dispatched.toolNames = [...(tools?.names ?? [])];
     dispatched.earlierNanoUsd = String(start.earlierNanoUsd);
     dispatched.earlierTokens = start.earlierTokens;
   }

@@ -50,6 +50,7 @@ export interface DispatchRequest {
   'steps'?: (_signalbox_common_v1_PriceStep)[];
   'referenceSteps'?: (_signalbox_common_v1_PriceStep)[];
   'wholeTimeoutMs'?: (number);
+  'toolNames'?: (string)[];
   '_maxTokens'?: "maxTokens";
 }
 
@@ -96,5 +97,6 @@ export interface DispatchRequest__Output {
   'steps': (_signalbox_common_v1_PriceStep__Output)[];
   'referenceSteps': (_signalbox_common_v1_PriceStep__Output)[];
   'wholeTimeoutMs': (number);
+  'toolNames': (string)[];
   '_maxTokens'?: "maxTokens";
 }
