@@ -53,6 +53,7 @@ export interface CanonicalStream {
   isOver(): boolean;
   /** Events since the last take. */
   take(): readonly StreamEvent[];
+  /** `failed` where a choice ended in an error. */
   finishOpen(reason: FinishReason): StreamEvent | undefined;
   summary(): StreamSummary;
 }
@@ -226,7 +227,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       events = [];
       return taken;
     },
-    finishOpen: closing,
+    finishOpen: (reason) => ([...choices.values()].some((choice) => choice.reason === 'error') ? { type: 'failed', failure: failure('PROVIDER_ERROR', true, 200) } : closing(reason)),
     summary: () => known,
   };
 }

@@ -104,7 +104,7 @@ export interface StreamTransducer {
   push(bytes: Uint8Array): readonly StreamEvent[];
   /** The source ended. The last event is `done` or `failed`, unless one was given before. */
   close(): readonly StreamEvent[];
-  /** A chunk with this finish reason for each choice that has none yet; undefined when all have one. */
+  /** A chunk with this finish reason for each choice that has none yet; undefined when all have one. `failed` where one ended in an error. */
   finishOpen(reason: FinishReason): StreamEvent | undefined;
   /** What is known so far: the same object each time, which goes on changing. */
   summary(): StreamSummary;

@@ -10,7 +10,7 @@ import { createCredentialPool } from './credentials.js';
 import type { DispatchOptions } from './dispatch.js';
 import { createWorkerMetrics } from './metrics.js';
 import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
-import { CARD, chunk, requestOf, startDispatchRig, text, type DispatchRig } from './testing/dispatch-rig.js';
+import { CARD, chunk, requestOf, startDispatchRig, text, USAGE, type DispatchRig } from './testing/dispatch-rig.js';
 import { createUpstream } from './upstream.js';
 
 let rig: DispatchRig;
@@ -182,4 +182,25 @@ test('an answer behind its usage is not booked as none, and its checkpoints know
   expect(end).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], finishReason: 'stop', tokens: { inputUncached: 4, cacheRead: 8, outputText: 2_500 } });
   expect(rig.checkpoints[0]).toMatchObject({ inputUncached: 4, cacheRead: 8 });
   expect(rig.checkpoints[0]?.outputText).toBeGreaterThanOrEqual(2_048);
+});
+
+describe('of an answer that ends in an error', () => {
+  const role = chunk([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }]);
+  const failing = chunk([{ index: 0, delta: {}, finish_reason: 'error' }]);
+
+  test('the usage behind it is booked, also where nothing of it came', async () => {
+    rig.provider.enqueue({ chunks: [role, failing, chunk([], { usage: USAGE }), sse('[DONE]')] });
+    expect((await rig.run(requestOf())).at(-1)?.failed).toMatchObject({ class: 'PROVIDER_ERROR', retryable: true });
+    expect(rig.ends[0]).toMatchObject({ source: 'PROVIDER', costNanoUsd: 20_000n, finishReason: 'error', tokens: { inputUncached: 10, outputText: 5 } });
+  });
+
+  test('the usage is waited for as behind any finish, and without it an empty answer costs nothing', async () => {
+    rig.use(rig.clock);
+    rig.provider.enqueue({ chunks: [role, failing, () => new Promise(() => undefined)] });
+    const events = rig.run(requestOf());
+    while (rig.readBytes() < Buffer.byteLength(role + failing)) await new Promise(setImmediate);
+    await rig.clock.advanceAsync(2_000);
+    expect((await events).at(-1)?.failed).toMatchObject({ class: 'PROVIDER_ERROR' });
+    expect(rig.ends[0]).toMatchObject({ costNanoUsd: 0n, finishReason: 'error' });
+  });
 });

@@ -94,6 +94,12 @@ describe('stream', () => {
     expect(brokenInvariants(whole)).toEqual([]);
   });
 
+  test('a malformed call is a failure too where the host keeps the connection open behind it', () => {
+    const transducer = create();
+    transducer.push(Buffer.from(`data: ${JSON.stringify(said([{ text: 'So' }], { finishReason: 'MALFORMED_FUNCTION_CALL' }))}\n\n`));
+    expect([transducer.summary().isFinished, transducer.finishOpen('stop')]).toMatchObject([true, { type: 'failed', failure: { class: 'PROVIDER_ERROR' } }]);
+  });
+
   test('policy that stops an answer midway finishes it as content_filter', () => {
     expect(gather(run(said([{ text: 'a' }]), said([], { finishReason: 'RECITATION' })).events).get(0)).toMatchObject({ content: 'a', reasons: ['content_filter'] });
   });

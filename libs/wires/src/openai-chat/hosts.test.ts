@@ -93,6 +93,22 @@ describe('streams as hosts write them', () => {
     expect(told([chunk({ role: 'assistant', content: 'Half' }, null), chunk({}, reason)])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR' } } });
   });
 
+  test.each([
+    ['behind it', [chunk({}, 'error'), chunk({ content: 'no more' }, null), Buffer.from(`data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 } })}\n\n`)]],
+    ['with it', [chunk({}, 'error', { usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 } })]],
+  ])('usage that comes with an error finish, or behind it, is what it cost: %s', (_when, end) => {
+    const parts = [chunk({ role: 'assistant', content: 'Half' }, null), ...end];
+    expect(told(parts)).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR' } }, summary: { usage: { tokens: { inputUncached: 9, outputText: 3 } } } });
+    expect(told([Buffer.concat(parts)])).toEqual(told(parts));
+  });
+
+  test('after an error finish without usage the stream fails at its end, or when nobody waits for it any more', () => {
+    const transducer = createChatTransducer('seed');
+    expect([transducer.push(chunk({ role: 'assistant' }, null)), transducer.push(chunk({}, 'error'))].flat()).toMatchObject([{ type: 'chunk' }]);
+    expect([transducer.summary().isFinished, transducer.finishOpen('stop')]).toMatchObject([true, { type: 'failed', failure: { class: 'PROVIDER_ERROR' } }]);
+    expect(transducer.push(Buffer.from('data: [DONE]\n\n'))).toMatchObject([{ type: 'failed', failure: { class: 'PROVIDER_ERROR' } }]);
+  });
+
   test('openrouter tells in mid-stream that the host behind it failed', () => {
     expect(told([fixture('openrouter-cut')])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR', publicMessage: '' } } });
   });

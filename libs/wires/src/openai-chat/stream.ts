@@ -1,5 +1,5 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { emptiedByPolicy, failure, isGarbage, isObject, promptOf, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
+import { emptiedByPolicy, failure, isGarbage, isObject, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
 import { finishWithCalls } from '../choice-parts.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
@@ -49,6 +49,8 @@ class ChatTransducer implements StreamTransducer {
   private finishedChoices = 0;
   private events: StreamEvent[] = [];
   private isOver = false;
+  /** A choice ended in an error: nothing more is said, and usage may follow, which is what it cost. */
+  private failing: Failure | undefined;
   private hasFrames = false;
   /** A frame came that is neither chunk nor usage nor a known error: perhaps an error of no known shape. */
   private hasOddFrame = false;
@@ -89,6 +91,7 @@ class ChatTransducer implements StreamTransducer {
   }
 
   finishOpen(reason: FinishReason): StreamEvent | undefined {
+    if (this.failing !== undefined) return { type: 'failed', failure: this.failing };
     return this.closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason);
   }
 
@@ -135,11 +138,19 @@ class ChatTransducer implements StreamTransducer {
   }
 
   private fail(failureClass: 'GARBAGE' | 'DISCONNECTED' | 'EMPTY'): void {
+    this.failAs(this.failing ?? failure(failureClass, true, 200));
+  }
+
+  private failAs(reason: Failure): void {
     this.isOver = true;
-    this.give({ type: 'failed', failure: failure(failureClass, true, 200) });
+    this.give({ type: 'failed', failure: reason });
   }
 
   private finishStream(): void {
+    if (this.failing !== undefined) {
+      this.failAs(this.failing);
+      return;
+    }
     if (!this.hasFrames || this.choices.size === 0) {
       this.fail('EMPTY');
       return;
@@ -157,7 +168,7 @@ class ChatTransducer implements StreamTransducer {
 
   private onData(bytes: Buffer, from: number, to: number): void {
     if (this.isOver || to === from) return;
-    if (this.passText(bytes, from, to) || this.passOrdinary(bytes, from, to)) {
+    if (this.failing === undefined && (this.passText(bytes, from, to) || this.passOrdinary(bytes, from, to))) {
       this.hasFrames = true;
       return;
     }
@@ -260,9 +271,11 @@ class ChatTransducer implements StreamTransducer {
     const raw = Array.isArray(frame['choices']) ? (frame['choices'] as readonly unknown[]).filter(isObject) : [];
     const isErrorFinish = raw.some((choice) => isFinishReason(choice['finish_reason']) && mapFinishReason(choice['finish_reason'], false) === 'error');
     const error = errorIn(frame);
-    if (error !== undefined || isErrorFinish) {
-      this.isOver = true;
-      this.give({ type: 'failed', failure: classifyErrorFrame(error ?? {}) });
+    if (error !== undefined || isErrorFinish) this.failing ??= classifyErrorFrame(error ?? {});
+    if (this.failing !== undefined) {
+      // Usage comes with the finish or behind it; an error without a finish is the last that comes.
+      if (read !== undefined || (error !== undefined && !isErrorFinish)) this.failAs(this.failing);
+      told.isFinished = true;
       return;
     }
     if (!Array.isArray(frame['choices']) && !isObject(usage)) this.hasOddFrame = true;
