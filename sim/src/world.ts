@@ -22,7 +22,7 @@ import { Coverage } from './coverage.js';
 import { SimDisk } from './disk.js';
 import { GrowthRecord } from './growth.js';
 import { SimLedger } from './ledger.js';
-import { Life } from './life.js';
+import { EPOCH_MS, Life } from './life.js';
 import { METERS, NOTHING, type Amounts, type Meter } from './limits.js';
 import { forgettingReserve, supersedingRounds, withoutFees, withoutRoom } from './mutant-edge.js';
 import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
@@ -455,7 +455,7 @@ export class World {
     const { clock } = life;
     const consumer = createConsumer({ store, clock, log: silentLog, metrics: billingMetrics, announce: (subject, payload) => bus.announce(subject, payload) });
     void bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 64, batchWaitMs: 20 }, consumer);
-    const handlers = createBillingHandlers({ store, clock, announce: (subject, payload) => bus.announce(subject, payload) });
+    const handlers = createBillingHandlers({ store, clock, ledgerNow: () => Promise.resolve(EPOCH_MS + Math.floor(this.scheduler.nowMs)), announce: (subject, payload) => bus.announce(subject, payload) });
     Object.assign(handlers.unary, { GetRequest: getRequest(this.ledger, life) });
     Object.assign(this.billing, { life, handlers });
   }

@@ -10,6 +10,7 @@ import { migrate } from '@signalbox/sql/migrate';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { sql } from 'kysely';
+import { createDatabaseTime } from './adapters/database-time.js';
 import { migrations } from './adapters/migrations.js';
 import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
@@ -209,7 +210,7 @@ test('gives up on an unreadable message at the fifth delivery only', async () =>
 
 test('a ledger that was restored from before a writer registered still names it, for as long as it may live', async () => {
   const clock = createFakeClock();
-  const { unary } = createHandlers({ store: { ...store, watermarks: () => Promise.resolve([]) }, clock, announce: () => undefined });
+  const { unary } = createHandlers({ store: { ...store, watermarks: () => Promise.resolve([]) }, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
   const writers = async (): Promise<unknown> => ((await (unary['Watermarks'] as (asked: unknown) => Promise<{ writers: unknown }>)({})).writers);
   await (unary['Register'] as (asked: unknown) => Promise<unknown>)({ writer: 'w_forgotten', provider: 'sim', lastSeq: '1' });
   expect(await writers()).toEqual([{ writer: 'w_forgotten' }]);
@@ -217,9 +218,22 @@ test('a ledger that was restored from before a writer registered still names it,
   expect(await writers()).toEqual([]);
 });
 
+test('a host whose clock is ahead takes no writer for lost: by the clock of the database it has been heard of', async () => {
+  const ledgerNow = createDatabaseTime(database);
+  const doorAt = async (aheadMs: number) => createHandlers({ store, clock: createFakeClock((await ledgerNow()) + aheadMs), ledgerNow, announce: () => undefined }).unary;
+  const call = async (door: Awaited<ReturnType<typeof doorAt>>, name: string, asked: object): Promise<unknown> => await (door[name] as (asked: object) => Promise<unknown>)(asked);
+  await call(await doorAt(0), 'Watermark', { writer: 'w_heard', lastSeq: '0', openSinceMs: '0' });
+  const ahead = await doorAt(16 * 60_000);
+  expect(await call(ahead, 'Watermarks', {})).toMatchObject({ writers: expect.arrayContaining([expect.objectContaining({ writer: 'w_heard', lost: false })]) as unknown });
+  await expect(call(ahead, 'BookLost', { writer: 'w_heard', requests: [] })).rejects.toThrow(/^bad_message/);
+  await call(ahead, 'Watermark', { writer: 'w_heard', lastSeq: '0', openSinceMs: '0' });
+  const { rows } = await sql<{ is_now: boolean }>`select abs(reported_at_ms - extract(epoch from clock_timestamp()) * 1000) < 60000 as is_now from writers where writer = 'w_heard'`.execute(database.db);
+  expect(rows).toEqual([{ is_now: true }]);
+});
+
 test('a lost writer: what quota knows of its requests is booked once, its own facts take that place when the log is found, and the books hold', async () => {
   const clock = createFakeClock();
-  const { unary } = createHandlers({ store, clock, announce: (subject) => void announced.push(subject) });
+  const { unary } = createHandlers({ store, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), announce: (subject) => void announced.push(subject) });
   const call = async (name: string, message: object): Promise<Record<string, unknown>> => (await (unary[name] as (asked: unknown) => Promise<unknown>)(message)) as Record<string, unknown>;
   await call('Register', { writer: 'w_lost', provider: 'sim', lastSeq: '9' });
   const lost = (requestId: string, charge: string, tokens: string) => ({ accountId: 'a_lost', keyId: 'key_1', requestId, chargeNanoUsd: charge, tokens, byok: false, periods: { ...periods, reservedAtMs: '0' } });

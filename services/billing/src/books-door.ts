@@ -11,6 +11,7 @@ import { periodAt, periodSpan } from '@signalbox/ledger-core/periods';
 import type { Handlers } from '@signalbox/rpc/call';
 import { GROUPS, type BooksStore, type Group, type ReconcileRow, type RequestView } from './domain/books.js';
 import type { Bookkeeper } from './domain/bookkeeper.js';
+import type { LedgerNow } from './domain/ports.js';
 import { dayOf } from './domain/usage.js';
 
 const LIMIT_MAX = 100;
@@ -23,6 +24,7 @@ export interface BooksDoorOptions {
   readonly books: BooksStore;
   readonly keeper: Bookkeeper;
   readonly clock: Clock;
+  readonly ledgerNow: LedgerNow;
   readonly periodSeconds: number | undefined;
   /** Told of each comparison. */
   readonly onReconciled: (unreconciledNanoUsd: bigint) => void;
@@ -56,7 +58,7 @@ export function unreconciledOf(rows: readonly ReconcileRow[]): bigint {
   return sum;
 }
 
-export function createBooksHandlers({ books, keeper, clock, periodSeconds, onReconciled }: BooksDoorOptions): Handlers['unary'] {
+export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSeconds, onReconciled }: BooksDoorOptions): Handlers['unary'] {
   return {
     Usage: async (request: UsageRequest__Output): Promise<UsageResponse> => {
       if (!isGroup(request.groupBy)) throw new Fault('bad_message', 'An unknown group.');
@@ -124,7 +126,7 @@ export function createBooksHandlers({ books, keeper, clock, periodSeconds, onRec
       };
     },
     ClosePeriods: async (): Promise<ClosePeriodsResponse> => {
-      const { closed, waiting } = await keeper.closePeriods(clock.nowMs());
+      const { closed, waiting } = await keeper.closePeriods(await ledgerNow());
       return { closed: [...closed], waiting: [...waiting] };
     },
     Reconcile: async (): Promise<ReconcileResponse> => {

@@ -14,6 +14,7 @@ import { readySchema } from '@signalbox/sql/schema-job';
 import { SCHEMA } from './adapters/migrations.js';
 import { createAccountsClient } from './adapters/accounts-client.js';
 import { nextTurn } from './adapters/event-loop.js';
+import { createDatabaseTime } from './adapters/database-time.js';
 import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresDecisions } from './adapters/postgres-decisions.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
@@ -50,6 +51,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
   const graceMs = periodSeconds === undefined ? HOLD_LEASE_MS : Math.min(HOLD_LEASE_MS, periodSeconds * 500);
   const store = createPostgresLedger(database, periodSeconds);
   const books = createPostgresBooks(database, { graceMs });
+  const ledgerNow = createDatabaseTime(database);
   const observer = createRpcObserver(metrics.metrics);
   const decisions = createPostgresDecisions(database);
   let decisionKeeper: DecisionKeeper | undefined;
@@ -60,9 +62,9 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
     return createRpcClient({ area: 'accounts', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: ACCOUNTS_DEADLINE_MS, doors, tracer, tls, observer });
   };
   const keeper = createBookkeeper({ store: books, accounts: createAccountsClient(() => (accounts ??= connectAccounts()), config.CONTRACT_VARIANT), periodSeconds, graceMs });
-  const rounds = startRounds({ books, keeper, clock, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
-  const booksDoor = createBooksHandlers({ books, keeper, clock, periodSeconds, onReconciled: (nano) => metrics.reconciled(nano) });
-  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, announce: (subject, payload) => (neighbours.bus ?? ownBus)?.announce(subject, payload), books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
+  const rounds = startRounds({ books, keeper, clock, ledgerNow, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
+  const booksDoor = createBooksHandlers({ books, keeper, clock, ledgerNow, periodSeconds, onReconciled: (nano) => metrics.reconciled(nano) });
+  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, ledgerNow, announce: (subject, payload) => (neighbours.bus ?? ownBus)?.announce(subject, payload), books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started });
   const ports: Record<string, number> = {};
   let started = false;

@@ -9,9 +9,12 @@ const NOVEMBER = Date.UTC(2026, 10, 1);
 const MINUTE = 60_000;
 
 type Answer = 'in vain' | 'waits' | 'closes' | 'nothing';
-/** When rounds closed periods, from a start 70.5 s before November, in ms from its beginning. `answers`: those of November, the last one for ever. */
-async function rounds(...answers: readonly Answer[]): Promise<readonly number[]> {
-  const clock = createFakeClock(NOVEMBER - MINUTE - 10_500);
+/** When rounds closed periods, from a start 70.5 s before November, in ms from its beginning, by the ledger's clock. `answers`: those of November, the last one for ever. */
+const rounds = (...answers: readonly Answer[]): Promise<readonly number[]> => roundsAhead(0, answers);
+
+/** On a host whose clock is so far ahead. */
+async function roundsAhead(aheadMs: number, answers: readonly Answer[]): Promise<readonly number[]> {
+  const clock = createFakeClock(NOVEMBER - MINUTE - 10_500 + aheadMs);
   const at: number[] = [];
   let asked = 0;
   const begun = startRounds({
@@ -25,7 +28,7 @@ async function rounds(...answers: readonly Answer[]): Promise<readonly number[]>
         return Promise.resolve({ closed: answer === 'closes' ? ['2026-10'] : [], waiting: answer === 'waits' ? [{ period: '2026-10', reason: 'not_over', writer: '' }] : [] });
       },
     },
-    clock, log: silentLog, metrics: createBillingMetrics(false), everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf: () => 0n,
+    clock, ledgerNow: () => Promise.resolve(clock.nowMs() - aheadMs), log: silentLog, metrics: createBillingMetrics(false), everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf: () => 0n,
   });
   begun.begin();
   await clock.advanceAsync(3 * MINUTE);
@@ -35,6 +38,10 @@ async function rounds(...answers: readonly Answer[]): Promise<readonly number[]>
 
 test('a round comes at the end of a period, when its terms are read, then each minute while it waits', async () => {
   expect(await rounds('waits')).toEqual([-50_500, 0, MINUTE]);
+});
+
+test.each([16 * MINUTE, -16 * MINUTE])('a host whose clock is %d ms off goes by the clock of the ledger', async (aheadMs) => {
+  expect(await roundsAhead(aheadMs, ['waits'])).toEqual([-50_500, 0, MINUTE]);
 });
 
 test('while that round is in vain it is tried again each second', async () => {

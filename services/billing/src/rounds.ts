@@ -5,12 +5,14 @@ import { periodAt } from '@signalbox/ledger-core/periods';
 import type { Log } from '@signalbox/runtime/log';
 import type { BooksStore, ReconcileRow } from './domain/books.js';
 import type { Bookkeeper } from './domain/bookkeeper.js';
+import type { LedgerNow } from './domain/ports.js';
 import type { BillingMetrics } from './metrics.js';
 
 export interface RoundsOptions {
   readonly books: Pick<BooksStore, 'reconcile' | 'deadWaiting'>;
   readonly keeper: Bookkeeper;
   readonly clock: Clock;
+  readonly ledgerNow: LedgerNow;
   readonly log: Log;
   readonly metrics: BillingMetrics;
   readonly everyMs: number;
@@ -30,7 +32,7 @@ const CLOSE_MIN_MS = 1_000;
 /** After the start, when writers have reported. */
 const FIRST_MS = 20_000;
 
-export function startRounds({ books, keeper, clock, log, metrics, everyMs, periodSeconds, unreconciledOf }: RoundsOptions): Rounds {
+export function startRounds({ books, keeper, clock, ledgerNow, log, metrics, everyMs, periodSeconds, unreconciledOf }: RoundsOptions): Rounds {
   const closeMs = periodSeconds === undefined ? CLOSE_MS : Math.min(CLOSE_MS, Math.max(CLOSE_MIN_MS, periodSeconds * 250));
   let timer: Timer | undefined;
   let work: Promise<void> | undefined;
@@ -38,6 +40,8 @@ export function startRounds({ books, keeper, clock, log, metrics, everyMs, perio
   let comparedAtMs = -Infinity;
   let lastPeriod = '';
   let hasWaiting = true;
+  /** How far this host's clock was ahead of the ledger's at the last round. */
+  let aheadMs = 0;
 
   async function compare(): Promise<void> {
     const rows = await books.reconcile(clock.nowMs());
@@ -51,11 +55,13 @@ export function startRounds({ books, keeper, clock, log, metrics, everyMs, perio
     const dead = await books.deadWaiting();
     metrics.deadWaiting(dead);
     if (dead > 0) log.error('Events wait in dead_events; no period closes until an operator has dealt with them.', { count: dead });
-    const period = periodAt(clock.nowMs(), periodSeconds).id;
+    const nowMs = await ledgerNow();
+    aheadMs = clock.nowMs() - nowMs;
+    const period = periodAt(nowMs, periodSeconds).id;
     let hasClosed = false;
     // Nothing falls due while the period is the same and none is waiting; of a long pause a round closes only some.
     if (hasWaiting || period !== lastPeriod) {
-      const { closed, waiting } = await keeper.closePeriods(clock.nowMs());
+      const { closed, waiting } = await keeper.closePeriods(nowMs);
       lastPeriod = period;
       hasWaiting = waiting.length > 0 || closed.length > 0;
       hasClosed = closed.length > 0;
@@ -67,7 +73,7 @@ export function startRounds({ books, keeper, clock, log, metrics, everyMs, perio
 
   function arm(delayMs: number): void {
     if (isStopped) return;
-    const nowMs = clock.nowMs();
+    const nowMs = clock.nowMs() - aheadMs;
     const current = periodAt(nowMs, periodSeconds);
     // The terms of a period are those at its end: read then, or as soon as it can be.
     const soonMs = lastPeriod === '' || lastPeriod === current.id ? current.endMs - nowMs : CLOSE_MIN_MS;

@@ -7,7 +7,7 @@ import { asNanoUsd, CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import type { Handlers } from '@signalbox/rpc/call';
 import { announceTotals, NO_RANGE, totalsMessage } from './consumer.js';
 import { standInFor, type LostRequest } from './domain/lost-writer.js';
-import type { LedgerStore, WriterMarkRow } from './domain/ports.js';
+import type { LedgerNow, LedgerStore, WriterMarkRow } from './domain/ports.js';
 
 const LEDGER_LIMIT_DEFAULT = 100;
 const LEDGER_LIMIT_MAX = 1_000;
@@ -25,6 +25,7 @@ const NOTE_LENGTH_MAX = 200;
 export interface LedgerDoorOptions {
   readonly store: LedgerStore;
   readonly clock: Clock;
+  readonly ledgerNow: LedgerNow;
   /** Handlers of the door for reports, where there is one. */
   readonly books?: Handlers['unary'];
   /** At most once, as the consumer's. */
@@ -39,7 +40,7 @@ function readLost({ accountId, keyId, requestId, byok, chargeNanoUsd, tokens, pe
   return { accountId, keyId, requestId, byok, chargeNanoUsd: asNanoUsd(charge), tokens: count, periods: { day, week, month, plan } };
 }
 
-export function createHandlers({ store, clock, books = {}, announce }: LedgerDoorOptions): Handlers {
+export function createHandlers({ store, clock, ledgerNow, books = {}, announce }: LedgerDoorOptions): Handlers {
   const known = (writer: string): string => {
     if (writer === '' || writer.length > 64) throw new Fault('bad_message', 'A writer needs an id.');
     return writer;
@@ -59,28 +60,29 @@ export function createHandlers({ store, clock, books = {}, announce }: LedgerDoo
     unary: {
       ...books,
       Register: async (request: RegisterRequest__Output): Promise<RegisterResponse> => ({
-        ledgerSeq: String(await store.register(meet(request.writer), request.provider, BigInt(request.lastSeq), clock.nowMs())),
+        ledgerSeq: String(await store.register(meet(request.writer), request.provider, BigInt(request.lastSeq), await ledgerNow())),
       }),
       // A ledger restored from before the registration learns the writer here again.
       Watermark: async (request: WatermarkRequest__Output): Promise<WatermarkResponse> => ({
-        ledgerSeq: String(await store.register(meet(request.writer), '', BigInt(request.lastSeq), clock.nowMs(), Number(request.openSinceMs))),
+        ledgerSeq: String(await store.register(meet(request.writer), '', BigInt(request.lastSeq), await ledgerNow(), Number(request.openSinceMs))),
       }),
       Watermarks: async (): Promise<WatermarksResponse> => {
         const rows = await store.watermarks();
-        const told = rows.map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs, isDeclaredLost }) => ({ lost: isDeclaredLost || clock.nowMs() - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) }));
+        const nowMs = await ledgerNow();
+        const told = rows.map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs, isDeclaredLost }) => ({ lost: isDeclaredLost || nowMs - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) }));
         return { writers: [...told, ...metBeside(rows).map((writer) => ({ writer }))] };
       },
       DeclareLost: async ({ writer, note }: DeclareLostRequest__Output): Promise<DeclareLostResponse> => {
         if (note === '' || note.length > NOTE_LENGTH_MAX) return { found: true, problem: `A note has 1 to ${NOTE_LENGTH_MAX} characters.` };
-        const nowMs = clock.nowMs();
+        const nowMs = await ledgerNow();
         const found = await store.declareLost(known(writer), note, nowMs, nowMs - ALIVE_MS);
         if (found === 'unknown') return { found: false };
         return { found: true, problem: found === 'alive' ? 'That writer was heard of within the last minute: it is not lost.' : '' };
       },
       BookLost: async ({ writer, requests }: BookLostRequest__Output): Promise<object> => {
         if (requests.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests at once.');
-        const nowMs = clock.nowMs();
         const mark = (await store.watermarks()).find((each) => each.writer === writer);
+        const nowMs = await ledgerNow();
         if (mark === undefined || !(mark.isDeclaredLost || nowMs - mark.seenAtMs > LOST_MS)) throw new Fault('bad_message', 'That writer is not lost.');
         const facts = requests.map((request) => standInFor(readLost(request), mark.provider, nowMs));
         const { accounts } = await store.commit([{ writer, range: NO_RANGE, attempts: facts.map(({ attempt }) => attempt), outcomes: facts.map(({ outcome }) => outcome) }], [], nowMs);
