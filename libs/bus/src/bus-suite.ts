@@ -1,14 +1,10 @@
 /** What every bus guarantees; run against each transport by its own test file. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { until } from '@signalbox/testkit/until';
 import type { Bus, BusMessage, Subscription, Verdict } from './bus.js';
 
 const text = (message: BusMessage): string => Buffer.from(message.payload).toString('utf8');
 const bytes = (value: string): Uint8Array => Buffer.from(value, 'utf8');
-
-/** Resolves when `condition` holds; the test's own timeout is the limit. */
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise<void>((resolve) => setImmediate(resolve));
-}
 
 let unique = 0;
 function fresh(name: string): { subject: string; durable: string } {

@@ -7,6 +7,7 @@ import { startNats } from '@signalbox/local-stores/nats';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
 import { stopTestStores, testNatsUrl } from '@signalbox/testkit/stores';
+import { until } from '@signalbox/testkit/until';
 import { busSuite } from './bus-suite.js';
 import { connectJetStreamBus } from './jetstream.js';
 
@@ -23,14 +24,14 @@ test('keeps messages over a restart of the server and goes on consuming by itsel
     return Promise.resolve(messages.map(() => 'done'));
   });
   await bus.publish('usage.v1.a', Buffer.from('before'));
-  while (!seen.includes('before')) await new Promise<void>((resolve) => setImmediate(resolve));
+  await until(() => seen.includes('before'));
   const isBack = new Promise<void>((resolve) => bus.onConnectionChange((isConnected) => isConnected && resolve()));
   await first.stop();
   await expect(bus.publish('usage.v1.a', Buffer.from('lost'))).rejects.toThrow(/store_unavailable/);
   const second = await startNats({ storeDir, port: first.port });
   await isBack;
   await bus.publish('usage.v1.a', Buffer.from('after'));
-  while (!seen.includes('after')) await new Promise<void>((resolve) => setImmediate(resolve));
+  await until(() => seen.includes('after'));
   expect(seen).not.toContain('lost');
   await bus.close();
   await second.stop();
@@ -52,7 +53,7 @@ test('makes the streams and the consumer again on a server that lost its state',
   await isBack;
   // The first is refused while nobody made the stream; its writer sends it again.
   while (!(await bus.publish('usage.v1.a', Buffer.from('after')).then(() => true, () => false))) await new Promise<void>((resolve) => setImmediate(resolve));
-  while (!seen.includes('after')) await new Promise<void>((resolve) => setImmediate(resolve));
+  await until(() => seen.includes('after'));
   await bus.close();
   await second.stop();
 }, 60_000);

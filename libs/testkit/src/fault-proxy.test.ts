@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createFaultProxy, type FaultProxy } from './fault-proxy.js';
+import { oneTurn, until } from './until.js';
 
 let server: Server;
 let port = 0;
@@ -67,7 +68,7 @@ test('holds bytes while frozen and lets them go in order', async () => {
   const { proxy, socket } = await open();
   proxy.freeze();
   socket.write('one');
-  await new Promise<void>((resolve) => setImmediate(resolve));
+  await oneTurn();
   expect(arrived).not.toContain('one');
   proxy.heal();
   const [data] = (await once(socket, 'data')) as [Buffer];
@@ -81,7 +82,7 @@ test('lets a request arrive and loses its reply', async () => {
   let replies = 0;
   socket.on('data', () => (replies += 1));
   socket.write('unanswered');
-  while (!arrived.includes('unanswered')) await new Promise<void>((resolve) => setImmediate(resolve));
+  await until(() => arrived.includes('unanswered'));
   expect(replies).toBe(0);
   socket.destroy();
 });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DispatchEvent } from '@signalbox/contracts/worker';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { sse } from '@signalbox/testkit/fake-provider';
+import { oneTurn, until } from '@signalbox/testkit/until';
 import { choicesOf, chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
 
 let rig: DispatchRig;
@@ -46,10 +47,9 @@ const saidIn = (events: readonly DispatchEvent[]): string =>
   choicesOf(events)
     .map(({ delta }) => delta.content ?? '')
     .join('');
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 /** Lets `ms` pass on the clock behind these chunks, once they are read. */
 const pause = (time: FakeClock, ms: number, behind: readonly string[]) => async (): Promise<void> => {
-  while (rig.readBytes() < Buffer.byteLength(behind.join(''))) await turn();
+  await until(() => rig.readBytes() >= Buffer.byteLength(behind.join('')));
   time.advance(ms);
 };
 
@@ -122,7 +122,7 @@ test.each<[string, string[], number, unknown]>([
   let isOver = false;
   let wasOver = true;
   const look = async (): Promise<void> => {
-    for (let turns = 0; turns < 20; turns += 1) await turn();
+    for (let turns = 0; turns < 20; turns += 1) await oneTurn();
     wasOver = isOver;
     time.advance(1);
   };
@@ -152,9 +152,6 @@ test('one that fails without an error that is known ends with an error, not with
 
 describe('after the last event of a stream', () => {
   const whole = [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')];
-  const until = async (condition: () => boolean | undefined): Promise<void> => {
-    while (condition() !== true) await turn();
-  };
 
   test('the connection serves the next request', async () => {
     const answer = { body: whole.join(''), headers: { 'content-type': 'text/event-stream' } };
@@ -162,7 +159,7 @@ describe('after the last event of a stream', () => {
     for (let n = 0; n < 3; n += 1) {
       expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER', flags: [] });
       // The pool hears of a free connection in the next turn.
-      await turn();
+      await oneTurn();
     }
     expect(new Set(rig.provider.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
   });

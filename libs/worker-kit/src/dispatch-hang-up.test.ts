@@ -6,6 +6,7 @@ import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { systemClock } from '@signalbox/runtime/clock';
 import { Secret } from '@signalbox/runtime/secret';
+import { until } from '@signalbox/testkit/until';
 import { createCredentialPool } from './credentials.js';
 import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
 import { CARD, requestOf, startDispatchRig, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
@@ -30,7 +31,7 @@ async function leaveWhen(
     { requestId: request.requestId, traceparent: '', signal, onAbort: (listener) => void (tell = listener), remainingMs: () => Infinity },
     { write: () => true, drained: () => Promise.resolve() },
   );
-  while (!isReached()) await new Promise((resolve) => setImmediate(resolve));
+  await until(isReached);
   tell(new Fault(code, 'left'));
   return { done };
 }

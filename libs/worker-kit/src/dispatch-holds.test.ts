@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { sse } from '@signalbox/testkit/fake-provider';
+import { oneTurn, until } from '@signalbox/testkit/until';
 import { choicesOf, chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
 
 let rig: DispatchRig;
@@ -84,7 +85,7 @@ describe('with a hold that covers the first tranche', () => {
     const running = rig.run(held({ clientStream, gather: !clientStream })).finally(() => (isOver = true));
     while (!isOver) {
       await rig.clock.advanceAsync(250);
-      await new Promise((resolve) => setImmediate(resolve));
+      await oneTurn();
     }
     const { end } = (await running).at(-1) ?? {};
     expect(end).toMatchObject({ cut: { class: 'QUOTA_AWAY', retryable: false }, finishReason: 'error', stoppedBy: '', source: 'ESTIMATED' });
@@ -120,8 +121,8 @@ describe('with a hold that covers the first tranche', () => {
     const done = rig.run(held(), (event) => {
       given += event.chunk?.choices?.length ?? 0;
     });
-    while (rig.extended.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    await new Promise((resolve) => setImmediate(resolve));
+    await until(() => rig.extended.length > 0);
+    await oneTurn();
     const before = given;
     expect(before).toBeLessThan(1_024 * 3 + 4_096);
     answer(true);

@@ -4,6 +4,7 @@ import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contract
 import { Fault } from '@signalbox/kernel/fault';
 import { systemClock } from '@signalbox/runtime/clock';
 import { sse, type ScriptedAnswer } from '@signalbox/testkit/fake-provider';
+import { until } from '@signalbox/testkit/until';
 import { createEndpointBreakers } from './endpoint-breakers.js';
 import type { Journal } from './journal.js';
 import { chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
@@ -35,7 +36,7 @@ test('is tried by the next at once when a client leaves before it has said anyth
     },
     { write: () => true, drained: () => Promise.resolve() },
   );
-  while (rig.provider.requests.length < 6) await new Promise(setImmediate);
+  await until(() => rig.provider.requests.length >= 6);
   expect(await rig.run(nth(7))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0 } }]);
   leave.abort();
   await left;

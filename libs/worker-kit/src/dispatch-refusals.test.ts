@@ -3,6 +3,7 @@ import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { systemClock } from '@signalbox/runtime/clock';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { sse } from '@signalbox/testkit/fake-provider';
+import { until } from '@signalbox/testkit/until';
 import { chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
 
 let rig: DispatchRig;
@@ -154,7 +155,7 @@ test('tells when no credential is left for any model, and tries one that was ben
   rig.provider.enqueue(REFUSED, { ...whole, chunks: [() => new Promise<void>((resolve) => (goOn = resolve)), ...whole.chunks] });
   const models = ['m1', 'm2', 'm3', 'm4'];
   const all = Promise.all(models.map((model) => rig.run(requestOf({ endpointId: model, providerModelId: model }))));
-  while (rig.provider.requests.length < 4) await new Promise(setImmediate);
+  await until(() => rig.provider.requests.length >= 4);
   for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
   // One for each of the two, as long as neither has said anything.
   expect(rig.provider.requests.length).toBe(4);

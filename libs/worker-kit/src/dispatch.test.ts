@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { sse } from '@signalbox/testkit/fake-provider';
+import { until } from '@signalbox/testkit/until';
 import { chunk, requestOf, startDispatchRig, text, type DispatchRig, UNSENDABLE, USAGE } from './testing/dispatch-rig.js';
 
 let rig: DispatchRig;
@@ -99,7 +100,7 @@ test('fails on the first byte timer when the provider says nothing', async () =>
   rig.use(rig.clock);
   rig.provider.enqueue({ hang: true });
   const events = rig.run(requestOf({ firstByteTimeoutMs: 50 }));
-  while (rig.provider.requests.length === 0) await new Promise(setImmediate);
+  await until(() => rig.provider.requests.length > 0);
   await rig.clock.advanceAsync(50);
   expect((await events).at(-1)?.failed).toMatchObject({ class: 'TIMEOUT_FIRST_BYTE' });
 });

@@ -9,6 +9,7 @@ import { subjectMatches } from '@signalbox/bus/subjects';
 import { startNats } from '@signalbox/local-stores/nats';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
+import { until } from '@signalbox/testkit/until';
 import { parse } from 'yaml';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -41,9 +42,6 @@ const bus = (name: Name): Bus => {
 };
 const connectAs = (name: string, password: string): Promise<Bus> => connectNatsBus({ url: `nats://${name}:${password}@127.0.0.1:${server.port}`, clock: systemClock, log: silentLog, name });
 const bytes = (value: string): Uint8Array => Buffer.from(value, 'utf8');
-const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await new Promise<void>((resolve) => setImmediate(resolve));
-};
 const nothing = (): undefined => undefined;
 
 beforeAll(async () => {
