@@ -1,32 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Account__Output } from '@signalbox/contracts/accounts';
 import { Fault } from '@signalbox/kernel/fault';
-import { callerWith, cardWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
-import { admissionOf, createFakeNeighbours, events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
-import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
+import { callerWith, cardWith, plannedAt, planWith } from '../testing/callers.js';
+import { admissionOf } from '../testing/neighbours.js';
+import { answersWith, fails } from '../testing/scripts.js';
+import { story } from '../testing/story.js';
 import type { ChatRequest } from './chat-request.js';
-import { conduct, type Conducted } from './conduct.js';
-import type { Caller } from './ports.js';
-import type { RetryBudget } from './retry-budget.js';
-
-const answersWith = (text: string): Script => (call) => call.play(events.head(), events.body(text), events.end());
-const streams = (...texts: string[]): Script => (call) => call.play(events.head(), events.role(), ...texts.map((text) => events.text(text)), events.finish(), events.end());
-const fails = (...args: Parameters<typeof events.failed>): Script => (call) => call.play(events.failed(...args));
-const breaks = (code: 'link_lost' | 'peer_unavailable'): Script => (call) => call.listener.onEnd(new Fault(code, 'test'));
-
-interface Story {
-  readonly neighbours: FakeNeighbours;
-  readonly answer: RecordedAnswer;
-  readonly run: () => Promise<Conducted>;
-}
-
-/** A plan over the scripts' providers, in their order. */
-function story(scripts: Readonly<Record<string, Script | undefined>>, { request = {}, caller = callerWith() }: { readonly request?: Partial<ChatRequest>; readonly caller?: Caller } = {}): Story {
-  const neighbours = createFakeNeighbours(planWith(Object.keys(scripts).map((provider) => plannedAt(provider))));
-  for (const [provider, script] of Object.entries(scripts)) if (script !== undefined) neighbours.scripts.set(provider, script);
-  const answer = createRecordedAnswer();
-  return { neighbours, answer, run: () => conduct(neighbours, { requestId: 'chatcmpl-0123456789', caller, request: requestWith(request), answer }) };
-}
 
 test.each<[string, Partial<ChatRequest>, string[]]>([
   ['auto chooses among the account’s models', { model: 'auto' }, ['a/x']],
@@ -158,218 +137,6 @@ describe('live holds', () => {
   });
 });
 
-describe('attempts', () => {
-  test('an answer is told delivered, once', async () => {
-    const { neighbours, answer, run } = story({ a: answersWith('hi') });
-    expect(await run()).toMatchObject({ result: 'answered' });
-    expect([answer.said, neighbours.outcomes, neighbours.released]).toEqual([['body 0:hi!stop'], ['a#1 DELIVERED'], []]);
-  });
-
-  test('a failed attempt is superseded by the one that answers', async () => {
-    const { neighbours, answer, run } = story({ a: fails('PROVIDER_ERROR'), b: answersWith('hi') });
-    await run();
-    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
-    expect(neighbours.calls.map(({ request }) => [request.attempt, request.retryOf])).toEqual([[1, []], [2, [1]]]);
-    expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'PROVIDER_ERROR'], ['b', undefined]]);
-  });
-
-  test('tries three at most, then discards them all', async () => {
-    const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: fails('PROVIDER_ERROR'), c: fails('EMPTY'), d: answersWith('never') });
-    expect(await run()).toMatchObject({ result: 'refused' });
-    expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'b#2 DISCARDED', 'c#3 DISCARDED']);
-    expect(answer.refusal).toMatchObject({ kind: 'attempts' });
-    expect(neighbours.released).toEqual([]);
-  });
-
-  /** Fails on its first credential, and does `then` on the other. */
-  const limited = (then: Script): Script => (call) => (call.request.retryOf?.length === 0 ? fails('RATE_LIMITED', { status: 429, otherCredential: true })(call) : then(call));
-
-  test('an endpoint whose credential is limited is asked again with the other, before any other endpoint', async () => {
-    const { neighbours, answer, run } = story({ a: limited(answersWith('hi')), b: answersWith('never') });
-    await run();
-    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'a#2 DELIVERED']);
-    expect(neighbours.calls.map(({ request }) => [request.endpointId, request.attempt, request.retryOf, request.heldNanoUsd])).toEqual([['a/m', 1, [], '1000000000'], ['a/m', 2, [1], '1000000000']]);
-    expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'RATE_LIMITED'], ['a', undefined]]);
-  });
-
-  test('once, and within three attempts and the budget of retries', async () => {
-    const always = fails('CREDENTIAL', { status: 401, otherCredential: true });
-    const { neighbours, run } = story({ a: always, b: always, c: answersWith('never') });
-    await run();
-    expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED', 'b#3 DISCARDED']);
-    const alone = story({ a: always });
-    await alone.run();
-    // As of a plan without fallbacks: the other credential is no other provider.
-    expect(alone.neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED']);
-    expect(alone.neighbours.calls.map(({ request }) => request.endpointId)).toEqual(['a/m', 'a/m']);
-    const spent = story({ a: limited(answersWith('never')) });
-    spent.neighbours.retries = { noteRequest: () => undefined, hasRoom: () => false, take: () => false };
-    await spent.run();
-    expect(spent.neighbours.outcomes).toEqual(['a#1 DISCARDED']);
-  });
-
-  test('what reached no provider costs no retry: only what follows a call does', async () => {
-    const unsent = fails('NO_CREDENTIAL', { status: 0 });
-    const once = (): RetryBudget => {
-      let left = 1;
-      return { noteRequest: () => undefined, hasRoom: () => left > 0, take: () => left-- > 0 };
-    };
-    const well = story({ a: unsent, b: fails('RATE_LIMITED', { status: 0 }), c: answersWith('hi') });
-    well.neighbours.retries = { ...once(), take: () => false };
-    await well.run();
-    expect(well.answer.said).toEqual(['body 0:hi!stop']);
-    const between = story({ a: fails('PROVIDER_ERROR'), b: unsent, c: answersWith('hi') });
-    between.neighbours.retries = once();
-    await between.run();
-    expect(between.answer.said).toEqual(['body 0:hi!stop']);
-    const spent = story({ a: unsent, b: fails('PROVIDER_ERROR'), c: answersWith('never') });
-    spent.neighbours.retries = { ...once(), take: () => false };
-    await spent.run();
-    expect(spent.answer.said).toEqual(['refuse attempts']);
-  });
-
-  test('a client hears that it got nothing once that is written down, or after two seconds', async () => {
-    const slow = story({ a: fails('GARBAGE') });
-    let write = (): void => undefined;
-    slow.neighbours.heard = new Promise((resolve) => (write = resolve));
-    const refused = slow.run();
-    await slow.neighbours.clock.advanceAsync(1_999);
-    expect([slow.neighbours.outcomes, slow.answer.said]).toEqual([['a#1 DISCARDED'], []]);
-    write();
-    expect(await refused).toMatchObject({ result: 'refused' });
-    expect(slow.answer.said).toEqual(['refuse attempts']);
-
-    const away = story({ a: breaks('link_lost') });
-    away.neighbours.heard = new Promise(() => undefined);
-    const late = away.run();
-    await away.neighbours.clock.advanceAsync(2_000);
-    expect(await late).toMatchObject({ result: 'refused' });
-  });
-
-  test('a client is not kept waiting for what nobody has written down', async () => {
-    const { neighbours, answer, run } = story({ a: fails('NO_CREDENTIAL', { status: 0 }) });
-    neighbours.heard = new Promise(() => undefined);
-    await run();
-    expect(answer.said).toEqual(['refuse attempts']);
-  });
-
-  test('a failure that no other endpoint can mend ends the plan', async () => {
-    const { neighbours, run } = story({ a: fails('BAD_REQUEST', { retryable: false, status: 400 }), b: answersWith('never') });
-    await run();
-    expect(neighbours.calls.length).toBe(1);
-    expect(neighbours.outcomes).toEqual(['a#1 DISCARDED']);
-  });
-
-  test.each<[string, Record<string, Script | undefined>, number]>([
-    ['no provider has a worker', { a: undefined, b: undefined }, 1],
-    ['every credential is benched', { a: fails('NO_CREDENTIAL', { status: 0 }) }, 1],
-    ['every credential rests', { a: fails('RATE_LIMITED', { status: 0 }) }, 1],
-    ['no worker could be reached', { a: breaks('peer_unavailable'), b: undefined }, 1],
-    ['one provider answered with an error', { a: fails('NO_CREDENTIAL', { status: 0 }), b: fails('PROVIDER_ERROR') }, 0],
-    ['the link broke after sending', { a: breaks('link_lost') }, 0],
-  ])('when %s, the hold is released by whoever must', async (_name, scripts, released) => {
-    const { neighbours, run } = story(scripts);
-    await run();
-    expect(neighbours.released.length).toBe(released);
-  });
-
-  test.each([
-    ['is journaled', events.started()],
-    ['answers', events.head()],
-  ])('an attempt is superseded as soon as a later one %s, and not before', async (_name, first) => {
-    const { neighbours, answer, run } = story({ a: breaks('link_lost'), b: () => undefined }, { request: { stream: true } });
-    const done = run();
-    await neighbours.clock.settle();
-    expect(neighbours.outcomes).toEqual([]);
-    neighbours.calls[1]?.listener.onEvent(first);
-    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED']);
-    neighbours.calls[1]?.play(events.text('x'), events.finish(), events.end());
-    await done;
-    expect(answer.said).toEqual(['chunk 0:x', 'finish 0:!stop']);
-    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
-  });
-
-  test.each<[string, Script | undefined]>([
-    ['finds no credential', fails('NO_CREDENTIAL', { status: 0 })],
-    ['has no worker', undefined],
-  ])('an attempt whose link broke is discarded when all that follows %s: its worker ends the hold', async (_name, later) => {
-    const { neighbours, run } = story({ a: breaks('link_lost'), b: later });
-    expect(await run()).toMatchObject({ result: 'refused' });
-    expect(neighbours.outcomes.at(0)).toBe('a#1 DISCARDED');
-    expect(neighbours.released).toEqual([]);
-  });
-
-  test('of an attempt whose client left before it was known to be journaled, nobody says that it superseded another', async () => {
-    const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: () => undefined }, { request: { stream: true } });
-    const done = run();
-    await neighbours.clock.settle();
-    answer.leave();
-    await done;
-    expect(neighbours.outcomes).toEqual(['b#2 DELIVERED']);
-  });
-
-  test('a stream fails over while no content was sent, and shows one opening only', async () => {
-    const { neighbours, answer, run } = story({ a: (call) => call.play(events.head(), events.role(), events.failed('PROVIDER_ERROR')), b: streams('hi') }, { request: { stream: true } });
-    await run();
-    expect(answer.said).toEqual(['chunk 0:', 'chunk 0:hi', 'finish 0:!stop']);
-    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
-  });
-
-  test('a stream that breaks after content is cut and charged, never tried again', async () => {
-    const { neighbours, answer, run } = story({ a: (call) => call.play(events.text('hi'), events.failed('DISCONNECTED')), b: streams('never') }, { request: { stream: true } });
-    expect(await run()).toMatchObject({ result: 'cut' });
-    expect(answer.said).toEqual(['chunk 0:hi', 'cut DISCONNECTED']);
-    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
-  });
-
-  test('a client that leaves cancels the attempt, which counts as delivered', async () => {
-    const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: (call) => call.listener.onEvent(events.text('hi')) }, { request: { stream: true } });
-    const done = run();
-    await neighbours.clock.settle();
-    answer.leave();
-    expect(await done).toMatchObject({ result: 'gone' });
-    expect(neighbours.calls[1]?.isCancelled).toBe(true);
-    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
-    expect(neighbours.clock.pendingTimers()).toBe(0);
-  });
-
-  test.each([['hung up by itself', true, 'client_left'], ['was cut off by us', false, undefined]] as const)('a worker hears whether its client %s', async (_case, byItself, why) => {
-    const { neighbours, answer, run } = story({ a: () => undefined }, { request: { stream: true } });
-    const done = run();
-    await neighbours.clock.settle();
-    answer.leave(byItself);
-    expect(await done).toMatchObject({ result: 'gone' });
-    expect(neighbours.calls.map(({ isCancelled, cancelledFor }) => [isCancelled, cancelledFor])).toEqual([[true, why]]);
-    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
-  });
-
-  test('the worker of an answer kept in reserve hears that edge lives while another is tried, and is told what became of it', async () => {
-    let fail: () => void = () => undefined;
-    const stalls: Script = (call) => void (fail = () => fails('TIMEOUT_IDLE')(call));
-    const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: stalls }, { request: { needs: { responseFormat: 'json_object' } } });
-    const running = run();
-    await neighbours.clock.advanceAsync(25_000);
-    expect(neighbours.tended).toEqual(['a#1', 'a#1', 'a#1']);
-    fail();
-    expect((await running).result).toBe('answered');
-    expect(answer.said).toEqual(['body 0:no JSON!stop']);
-    await neighbours.clock.advanceAsync(60_000);
-    expect([neighbours.tended.length, neighbours.outcomes]).toEqual([3, ['a#1 DELIVERED', 'b#2 SUPERSEDED']]);
-  });
-
-  test('a client gone between two attempts is charged nothing', async () => {
-    const { neighbours, answer, run } = story({
-      a: (call) => {
-        call.play(events.failed('CONNECT'));
-        answer.leave();
-      },
-      b: answersWith('never'),
-    });
-    expect(await run()).toMatchObject({ result: 'gone' });
-    expect([neighbours.calls.length, neighbours.outcomes]).toEqual([1, ['a#1 DISCARDED']]);
-  });
-});
-
 describe('amounts', () => {
   const capped = callerWith({ account: { costCaps: [{ capNanoUsd: '1000000000', period: 'month' }] } });
 
@@ -389,14 +156,14 @@ describe('amounts', () => {
     expect(neighbours.calls[0]?.request.heldOutputTokens).toBeUndefined();
   });
 
-  test.each<[string, Parameters<typeof requestWith>[0]]>([
+  test.each<[string, Partial<ChatRequest>]>([
     ['a JSON Schema', { needs: { responseFormat: 'json_schema' } }],
     ['tools that earlier turns called', { calledToolBytes: 60 }],
   ])('holds the prompt of the tools by which a wire serves %s', async (_name, over) => {
     const { neighbours, run } = story({}, { request: { maxTokens: 100, ...over }, caller: capped });
     neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { wireProtocol: 'anthropic-messages' })]);
     await run();
-    expect(neighbours.asked[0]).toMatchObject({ tokens: String(516 + 600 + (over?.calledToolBytes ?? 0)) });
+    expect(neighbours.asked[0]).toMatchObject({ tokens: String(516 + 600 + (over.calledToolBytes ?? 0)) });
   });
 
   test('sends upstream what the hold pays for', async () => {

@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { callerWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
-import { createFakeNeighbours, events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
-import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
+import { requestWith } from '../testing/callers.js';
+import { events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
+import type { RecordedAnswer } from '../testing/recorded-answer.js';
+import { answersWith, fails, streamsWith } from '../testing/scripts.js';
+import { story } from '../testing/story.js';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import type { ChatRequest } from './chat-request.js';
-import { conduct, type Conducted } from './conduct.js';
+import type { Conducted } from './conduct.js';
 import { createFloodGuard, type FloodGuard } from './flood.js';
 import { healChoices, healingTermsOf, StreamHealing } from './healing.js';
 
@@ -15,10 +17,6 @@ const withSchema = (schema: object): Partial<ChatRequest> => ({
 });
 const SCHEMA = withSchema({ type: 'object', required: ['a'] });
 
-const answersWith = (text: string): Script => (call) => call.play(events.head(), events.body(text), events.end());
-const streams = (...texts: string[]): Script => (call) => call.play(events.head(), events.role(), ...texts.map((text) => events.text(text)), events.finish(), events.end());
-const fails = (...args: Parameters<typeof events.failed>): Script => (call) => call.play(events.failed(...args));
-
 interface Told {
   readonly neighbours: FakeNeighbours;
   readonly answer: RecordedAnswer;
@@ -26,12 +24,10 @@ interface Told {
 }
 
 async function told(scripts: Readonly<Record<string, Script | undefined>>, request: Partial<ChatRequest>, fits: (text: string) => boolean | undefined = () => true, unhealedAnswers?: FloodGuard): Promise<Told> {
-  const neighbours = createFakeNeighbours(planWith(Object.keys(scripts).map((provider) => plannedAt(provider))));
+  const { neighbours, answer, run } = story(scripts, { request });
   neighbours.checkSchema = (_accountId, _schema, text) => Promise.resolve(fits(text));
-  for (const [provider, script] of Object.entries(scripts)) if (script !== undefined) neighbours.scripts.set(provider, script);
-  const answer = createRecordedAnswer();
-  const conducted = await conduct(unhealedAnswers === undefined ? neighbours : { ...neighbours, unhealedAnswers }, { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith(request), answer });
-  return { neighbours, answer, conducted };
+  Object.assign(neighbours, { unhealedAnswers });
+  return { neighbours, answer, conducted: await run() };
 }
 
 describe('what is asked for', () => {
@@ -144,32 +140,32 @@ describe('a streamed answer', () => {
   const textOf = (answer: RecordedAnswer): string => answer.said.map((line) => /^(?:chunk|finish) \d:([^!]*)/s.exec(line)?.[1] ?? '').join('');
 
   test('is healed as it goes, and ends with one finish', async () => {
-    const { answer } = await told({ a: streams('Sure:\n{"a": "x', 'y"', ',}\n', 'Bye') }, STREAM);
+    const { answer } = await told({ a: streamsWith('Sure:\n{"a": "x', 'y"', ',}\n', 'Bye') }, STREAM);
     expect(textOf(answer)).toBe('{"a": "xy"}');
     expect(answer.said.at(-1)).toBe('finish 0:!stop');
     expect(answer.settlement?.healed).toEqual(['prose', 'syntax']);
   });
 
   test('of prose alone has sent nothing, and is asked of another provider', async () => {
-    const { answer, neighbours } = await told({ a: streams('I would ', 'rather not.'), b: streams('{"a":1}') }, STREAM);
+    const { answer, neighbours } = await told({ a: streamsWith('I would ', 'rather not.'), b: streamsWith('{"a":1}') }, STREAM);
     expect([textOf(answer), answer.settlement?.healed]).toEqual(['{"a":1}', []]);
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
   test('of prose alone comes as it is when there is nobody else', async () => {
-    const { answer } = await told({ a: streams('I would ', 'rather not.') }, STREAM);
+    const { answer } = await told({ a: streamsWith('I would ', 'rather not.') }, STREAM);
     expect([textOf(answer), answer.settlement?.healed, answer.said.at(-1)]).toEqual(['I would rather not.', ['failed'], 'finish 0:!stop']);
   });
 
   test('that does not fit its schema is not asked for again once words of it are out', async () => {
-    const { answer, neighbours } = await told({ a: streams('{"b":', '1}'), b: streams('{"a":1}') }, { ...SCHEMA, stream: true }, () => false);
+    const { answer, neighbours } = await told({ a: streamsWith('{"b":', '1}'), b: streamsWith('{"a":1}') }, { ...SCHEMA, stream: true }, () => false);
     expect([textOf(answer), answer.settlement?.healed, neighbours.calls.length]).toEqual(['{"b":1}', ['failed'], 1]);
   });
 
   test('that breaks while its prose is held back is asked of another provider; after words it is cut, with all that was made', async () => {
-    const early = await told({ a: (call) => call.play(events.text('Sure: '), events.failed('DISCONNECTED')), b: streams('{"a":1}') }, STREAM);
+    const early = await told({ a: (call) => call.play(events.text('Sure: '), events.failed('DISCONNECTED')), b: streamsWith('{"a":1}') }, STREAM);
     expect(textOf(early.answer)).toBe('{"a":1}');
-    const late = await told({ a: (call) => call.play(events.text('{"a": 12'), events.failed('DISCONNECTED')), b: streams('{"a":1}') }, STREAM);
+    const late = await told({ a: (call) => call.play(events.text('{"a": 12'), events.failed('DISCONNECTED')), b: streamsWith('{"a":1}') }, STREAM);
     expect([textOf(late.answer), late.answer.said.at(-1), late.neighbours.calls.length]).toEqual(['{"a": 12', 'cut DISCONNECTED', 1]);
   });
 

@@ -1,13 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { oneTurn, until } from '@signalbox/testkit/until';
 import { LOST_MS, SETTLED_MS } from '../domain/repeats.js';
 import { accountWith, keyWith, plannedAt, planWith } from '../testing/callers.js';
 import { LEASE_MS } from '../testing/claims.js';
-import { startDoor, type Door } from '../testing/door.js';
-import { events, type PlayedCall, type Script } from '../testing/neighbours.js';
+import { hello, startDoor, type Door } from '../testing/door.js';
+import { events, type PlayedCall } from '../testing/neighbours.js';
+import { answersWith, streamsWith } from '../testing/scripts.js';
 
-const hello = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
-const answers: Script = (call) => call.play(events.head(), events.body('ök'), events.end());
-const streams: Script = (call) => call.play(events.head(), events.role(), events.text('ö'), events.text('k'), events.finish(), events.end());
+const answers = answersWith('ök');
+const streams = streamsWith('ö', 'k');
 
 let door: Door;
 beforeEach(async () => {
@@ -24,11 +25,8 @@ interface Told {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 const errorOf = async (response: Response): Promise<readonly [number, Told]> => [response.status, ((await response.json()) as { error: Told }).error];
-/** Ends of claims are told after the answer: until the claim is as expected. */
-const until = async (holds: () => boolean): Promise<void> => {
-  while (!holds()) await new Promise<void>((resolve) => setImmediate(resolve));
-};
 const claim = () => [...door.claims.kept.values()][0];
+/** Ends of claims are told after the answer. */
 const ended = (): Promise<void> => until(() => claim()?.done !== undefined);
 
 describe('a repeat of an answered request', () => {
@@ -91,7 +89,7 @@ test('a repeat while the first still runs waits for it, as long as its edge live
   await until(() => playing !== undefined);
   for (let turn = 0; turn < 5; turn += 1) {
     door.neighbours.clock.advance(LEASE_MS / 2);
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await oneTurn();
   }
   const response = await ask();
   const [status, error] = await errorOf(response);
@@ -143,7 +141,7 @@ describe('a repeat that comes between the answer and the end of its claim', () =
     await until(() => door.neighbours.clock.pendingTimers() > 0);
     for (let turn = 0; turn < 20; turn += 1) {
       door.neighbours.clock.advance(100);
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await oneTurn();
     }
     expect((await errorOf(await repeated))[1].code).toBe('idempotency_in_progress');
     end();
@@ -246,7 +244,7 @@ test('a client that left before its whole answer finds it when it comes back', a
   await until(() => playing !== undefined);
   leaving.abort();
   await first;
-  for (let turn = 0; turn < 20; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 20; turn += 1) await oneTurn();
   expect(playing?.isCancelled).toBe(false);
   if (playing !== undefined) answers(playing);
   await ended();

@@ -47,6 +47,8 @@ export interface Door {
   isHealthy: boolean;
   /** As for a key that was declared compromised; answers how many requests were cut. */
   cutKey(keyId: string): number;
+  /** Of any path, with the key. */
+  get(path: string, init?: RequestInit): Promise<Response>;
   /** POST of a chat completion; `body` as JSON unless it is text already. */
   chat(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** A bare connection, on which `text` has been sent. */
@@ -96,6 +98,7 @@ export async function startDoor({ dashboardDir, accessLog }: { readonly dashboar
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
+  const authorization = `Bearer ${key}`;
   const door: Door = {
     url,
     server,
@@ -110,8 +113,9 @@ export async function startDoor({ dashboardDir, accessLog }: { readonly dashboar
     metrics,
     isHealthy: true,
     cutKey: (keyId) => running.cut(keyId),
+    get: (path, init = {}) => fetch(url + path, { ...init, headers: { authorization, ...init.headers } }),
     chat: (body, headers = {}) =>
-      fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { authorization, 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) }),
     raw: (text) => {
       const socket = connect(port, '127.0.0.1');
       socket.on('error', () => undefined);
@@ -125,6 +129,18 @@ export async function startDoor({ dashboardDir, accessLog }: { readonly dashboar
     },
   };
   return door;
+}
+
+export const hello = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
+
+/** A chat completion as it goes over a connection; `lines` are further headers, `length` is what is said of the body's. */
+export const chatText = (key: string, body: string, { lines = '', length = Buffer.byteLength(body) } = {}): string =>
+  `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n${lines}authorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${body}`;
+
+/** Status, type and code of an answer that is an error. */
+export async function errorOf(response: Response): Promise<readonly [number, unknown, unknown]> {
+  const { error } = (await response.json()) as { error: { type: string; code: string | null } };
+  return [response.status, error.type, error.code];
 }
 
 /** Everything a connection answers until it closes or `until` has been seen. */

@@ -1,0 +1,147 @@
+/** Connections: one serves on after an error, bodies leave room for others, and a client that leaves leaves nothing behind. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { oneTurn, until } from '@signalbox/testkit/until';
+import { once } from 'node:events';
+import { Agent, request as httpRequest } from 'node:http';
+import type { Socket } from 'node:net';
+import { keyWith } from './testing/callers.js';
+import { BODY_BYTES_MAX, chatText, errorOf, hello, readRaw, startDoor, type Door } from './testing/door.js';
+import { events, type PlayedCall } from './testing/neighbours.js';
+import { answersWith } from './testing/scripts.js';
+
+const answers = answersWith('ok');
+
+let door: Door;
+beforeEach(async () => {
+  door = await startDoor();
+  door.neighbours.scripts.set('a', answers);
+});
+afterEach(() => door.stop());
+
+/** Waits until the server has noticed that every client left; each turn lets sockets be read. */
+const noConnections = async (): Promise<void> => {
+  let count = 1;
+  while (count > 0) {
+    await oneTurn();
+    count = await new Promise<number>((resolve) => door.server.getConnections((_error, open) => resolve(open)));
+  }
+};
+
+describe('connections', () => {
+  test('one serves on after every kind of error', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const sockets = new Set<unknown>();
+    const ask = (body: string, type = 'application/json'): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const request = httpRequest(`${door.url}/v1/chat/completions`, { method: 'POST', agent, headers: { authorization: `Bearer ${door.key}`, 'content-type': type } }, (response) => {
+          response.resume();
+          response.on('end', () => resolve(response.statusCode ?? 0));
+        });
+        request.on('socket', (socket) => sockets.add(socket));
+        request.on('error', reject);
+        request.end(body);
+      });
+    const statuses: number[] = [];
+    for (const [body, type] of [['{'], ['{}'], ['x', 'text/plain'], ['x'.repeat(BODY_BYTES_MAX + 10)], [JSON.stringify(hello)]] as const) statuses.push(await ask(body, type));
+    agent.destroy();
+    expect([statuses, sockets.size]).toEqual([[400, 400, 415, 413, 200], 1]);
+  });
+
+  test('large bodies of one account in work leave room, for others and for small ones, and give it back with their answer', async () => {
+    const held: PlayedCall[] = [];
+    door.neighbours.scripts.set('a', (call) => void held.push(call));
+    const large = { ...hello, messages: [{ role: 'user', content: 'x'.repeat(0.9 * BODY_BYTES_MAX) }] };
+    const first = [door.chat(large), door.chat(large)];
+    await until(() => held.length === 2);
+    const refused = await door.chat(large);
+    expect([await errorOf(refused), refused.headers.get('retry-after')]).toEqual([[503, 'server_error', 'overloaded'], '1']);
+    first.push(door.chat(hello));
+    await until(() => held.length === 3);
+    for (const call of held) answers(call);
+    expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    await until(() => door.metrics.inFlight() === 0);
+    door.neighbours.scripts.set('a', answers);
+    expect((await door.chat(large)).status).toBe(200);
+  });
+
+  test('a client that leaves in the middle of its body leaves nothing behind', async () => {
+    const socket = door.raw(chatText(door.key, '{"mod', { length: 100 }));
+    await until(() => door.metrics.inFlight() === 1);
+    socket.destroy();
+    await until(() => door.metrics.inFlight() === 0);
+    expect(door.neighbours.asked).toEqual([]);
+  });
+
+  test('a client that leaves while its key is looked up leaves nothing behind', async () => {
+    let open = (): void => undefined;
+    door.accounts.gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const socket = door.raw(chatText(door.key, '{"mod', { length: 100 }));
+    await until(() => door.accounts.lookUps === 1);
+    socket.destroy();
+    await once(socket, 'close');
+    await noConnections();
+    open();
+    await until(() => door.metrics.inFlight() === 0);
+  });
+
+  test.each([
+    ['closes its connection', (socket: Socket): unknown => socket.end(), 'client_left'],
+    ['breaks its connection', (socket: Socket): unknown => socket.resetAndDestroy(), 'client_left'],
+    ['is cut off at the end of a drain', (): unknown => door.server.closeAllConnections(), undefined],
+    ['is cut off for its key', (): unknown => expect(door.cutKey(keyWith().id)).toBe(1), undefined],
+  ] as const)('the worker hears the difference when a client %s', async (_case, part, why) => {
+    let call: PlayedCall | undefined;
+    door.neighbours.scripts.set('a', (played) => void (call = played));
+    const body = JSON.stringify({ ...hello, stream: true });
+    const socket = door.raw(chatText(door.key, body));
+    await until(() => call !== undefined);
+    part(socket);
+    await until(() => call?.isCancelled === true);
+    expect(call?.cancelledFor).toBe(why);
+    socket.destroy();
+  });
+
+  test('a client that leaves its stream cancels the attempt', async () => {
+    door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
+    const controller = new AbortController();
+    const response = await fetch(`${door.url}/v1/chat/completions`, { method: 'POST', signal: controller.signal, headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ ...hello, stream: true }) });
+    expect(response.status).toBe(200);
+    controller.abort();
+    await until(() => door.neighbours.calls[0]?.isCancelled === true && door.metrics.inFlight() === 0);
+    expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  test('a client that closes its side has left: on the wire nothing tells it from one that hung up', async () => {
+    door.neighbours.scripts.set('a', () => undefined);
+    const body = JSON.stringify({ ...hello, stream: true });
+    const socket = door.raw(chatText(door.key, body));
+    await until(() => door.neighbours.calls.length === 1);
+    socket.end();
+    await until(() => door.neighbours.calls[0]?.isCancelled === true && door.metrics.inFlight() === 0);
+    expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  test('garbage behind a running stream never falls into it', async () => {
+    door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
+    const body = JSON.stringify({ ...hello, stream: true });
+    const socket = door.raw(chatText(door.key, body));
+    await once(socket, 'data');
+    socket.write('NONSENSE\r\n\r\n');
+    expect(await readRaw(socket)).not.toContain('HTTP/1.1 400');
+  });
+
+  test('garbage behind a request that has reached a provider is not answered as its refusal', async () => {
+    door.neighbours.scripts.set('a', () => undefined);
+    const body = JSON.stringify(hello);
+    const socket = door.raw(chatText(door.key, body));
+    await until(() => door.neighbours.calls.length === 1);
+    const closed = once(socket, 'close');
+    let answer = '';
+    socket.on('data', (bytes: Buffer) => (answer += String(bytes)));
+    socket.write('NONSENSE\r\n\r\n');
+    await closed;
+    expect(answer).toBe('');
+  });
+});

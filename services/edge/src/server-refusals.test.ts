@@ -1,0 +1,192 @@
+/** What the public door refuses, by status, type and code, and what it does about floods. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { makeApiKey } from '@signalbox/kernel/api-key';
+import { Fault } from '@signalbox/kernel/fault';
+import { until } from '@signalbox/testkit/until';
+import { randomBytes } from 'node:crypto';
+import { accountWith, keyWith, planWith } from './testing/callers.js';
+import { BODY_BYTES_MAX, chatText, errorOf, hello, readRaw, startDoor, type Door } from './testing/door.js';
+import { admissionOf, events } from './testing/neighbours.js';
+import { answersWith } from './testing/scripts.js';
+
+let door: Door;
+beforeEach(async () => {
+  door = await startDoor();
+  door.neighbours.scripts.set('a', answersWith('ok'));
+});
+afterEach(() => door.stop());
+
+describe('refuses', () => {
+  const chat = (over: object = {}) => () => door.chat({ ...hello, ...over });
+  const make = (body: object): Promise<Response> => door.get('/api/auth', { method: 'POST', headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  test.each<[number, string, string | null, () => Promise<Response>]>([
+    [400, 'invalid_request_error', null, () => door.chat('{"model":')],
+    [400, 'invalid_request_error', 'invalid_value', chat({ temperature: 3 })],
+    [400, 'invalid_request_error', 'plugin_unavailable', chat({ plugins: ['web-search'] })],
+    [400, 'invalid_request_error', 'invalid_value', () => door.get('/v1/models/%ff')],
+    [400, 'invalid_request_error', 'invalid_value', () => door.get('/api/requests?after=%00')],
+    [404, 'invalid_request_error', 'key_not_found', () => door.get('/api/auth/key_%00')],
+    [404, 'invalid_request_error', 'key_not_found', () => door.get('/api/providers/openai%00', { method: 'DELETE' })],
+    [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'a\0b' })],
+    [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', scopes: [] })],
+    [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', limits: { allowed_models: [] } })],
+    [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', scope: ['models:read'] })],
+    [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', max_budget: 5 })],
+    [400, 'invalid_request_error', 'invalid_value', () => door.get('/api/auth/key_1', { method: 'PATCH', headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' }, body: '{"disable":true}' })],
+    [401, 'invalid_request_error', 'invalid_api_key', () => door.chat(hello, { authorization: 'Bearer nonsense' })],
+    [401, 'invalid_request_error', 'invalid_api_key', () => door.chat(hello, { authorization: 'Basic abc' })],
+    [404, 'invalid_request_error', 'unknown_url', () => door.get('/v1/nothing')],
+    [404, 'invalid_request_error', 'unknown_url', () => door.get('/v1/Chat/Completions', { method: 'POST' })],
+    [404, 'invalid_request_error', 'model_not_found', () => door.get('/v1/models/maker/none')],
+    [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/v1/chat/completions')],
+    [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/v1/chat/completions', { method: 'OPTIONS' })],
+    [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/v1/models', { method: 'DELETE' })],
+    [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/api/auth', { method: 'DELETE' })],
+    [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/api/auth/key_1', { method: 'PUT' })],
+    [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/api/auth/key_1/rotate')],
+    [400, 'invalid_request_error', 'invalid_value', () => door.chat(hello, { 'x-session-id': 'x'.repeat(257) })],
+    [413, 'invalid_request_error', 'payload_too_large', () => door.chat('x'.repeat(BODY_BYTES_MAX + 1))],
+    [415, 'invalid_request_error', 'unsupported_media_type', () => door.chat(hello, { 'content-type': 'text/plain' })],
+    [415, 'invalid_request_error', 'unsupported_media_type', () => door.chat(hello, { 'content-encoding': 'gzip' })],
+    [431, 'invalid_request_error', 'headers_too_large', () => door.chat(hello, { 'x-large': 'x'.repeat(20_000) })],
+  ])('with %i %s %s: case %#', async (status, type, code, ask) => {
+    const response = await ask();
+    expect(response.headers.get('x-request-id')).not.toBe(null);
+    expect(await errorOf(response)).toEqual([status, type, code]);
+    expect(door.neighbours.calls).toEqual([]);
+  });
+
+  test.each(['revoked', 'expired'])('a key that is %s, by its state', async (status) => {
+    door.accounts.add(door.key, { key: keyWith({ status }), account: accountWith() });
+    const response = await door.chat(hello);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    expect(await errorOf(response)).toEqual([401, 'invalid_request_error', `api_key_${status}`]);
+  });
+
+  test('a suspended account', async () => {
+    door.accounts.add(door.key, { key: keyWith(), account: accountWith({ suspended: true }) });
+    expect(await errorOf(await door.chat(hello))).toEqual([401, 'invalid_request_error', 'account_suspended']);
+  });
+
+  test.each<[number, string, string, Record<string, string>, () => void]>([
+    [403, 'permission_error', 'insufficient_scope', {}, () => door.accounts.add(door.key, { key: keyWith({ scopes: ['keys'] }), account: accountWith() })],
+    [404, 'invalid_request_error', 'no_eligible_provider', {}, () => void (door.neighbours.plan = planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['zdr'] }))],
+    [500, 'server_error', 'routing_unavailable', { 'x-should-retry': 'true' }, () => void (door.neighbours.plan = new Fault('routing_unavailable', 'x'))],
+    [429, 'requests', 'rate_limit_exceeded', { 'retry-after': '2', 'retry-after-ms': '1500' }, () => void (door.neighbours.admissions = [admissionOf('RATE_LIMITED', { retryAfterMs: 1_500 })])],
+    [402, 'payment_required', 'cost_cap_exceeded', { 'x-should-retry': 'false' }, () => void (door.neighbours.admissions = [admissionOf('COST_CAPPED')])],
+    [429, 'insufficient_quota', 'insufficient_quota', { 'x-should-retry': 'false' }, () => void (door.neighbours.admissions = [admissionOf('ALLOTMENT_EXHAUSTED')])],
+    [503, 'server_error', 'quota_unavailable', { 'retry-after': '3' }, () => void (door.neighbours.admissions = [new Fault('quota_unavailable', 'x', { retryAfterMs: 3_000 })])],
+    [503, 'server_error', 'all_models_unavailable', { 'retry-after': '7' }, () => void door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED', { status: 429, retryAfterMs: 7_000 })))],
+    [503, 'server_error', 'accounts_unavailable', { 'retry-after': '1' }, () => void (door.accounts.isAway = true)],
+    [503, 'server_error', 'overloaded', { 'retry-after': '1' }, () => void (door.isHealthy = false)],
+  ])('with %i %s %s', async (status, type, code, headers, arrange) => {
+    arrange();
+    const response = await door.chat(hello);
+    for (const [name, value] of Object.entries(headers)) expect([name, response.headers.get(name)]).toEqual([name, value]);
+    expect(await errorOf(response)).toEqual([status, type, code]);
+  });
+
+  test('a request without a key, and one with two', async () => {
+    expect(await errorOf(await fetch(`${door.url}/v1/models`))).toEqual([401, 'invalid_request_error', null]);
+    const line = `authorization: Bearer ${door.key}\r\n`;
+    expect(await readRaw(door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${line}${line}\r\n`))).toMatch(/^HTTP\/1\.1 401/);
+  });
+
+  test('HEAD with a status and no body', async () => {
+    const response = await door.get('/v1/chat/completions', { method: 'HEAD' });
+    expect([response.status, await response.text()]).toEqual([405, '']);
+  });
+
+  test('key management to a key without its scope', async () => {
+    door.accounts.add(door.key, { key: keyWith({ scopes: ['inference'] }), account: accountWith() });
+    expect(await errorOf(await door.get('/api/auth'))).toEqual([403, 'permission_error', 'insufficient_scope']);
+  });
+
+  test('a body, or headers, that do not arrive, with 408', async () => {
+    door.server.requestTimeout = 100;
+    door.server.headersTimeout = 100;
+    const late = [chatText(door.key, '{"mod', { length: 100 }), 'GET /v1/models HTTP/1.1\r\nhost: x\r\n'];
+    for (const text of await Promise.all(late.map((sent) => readRaw(door.raw(sent))))) {
+      expect(text).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/);
+      expect(text).toContain('"code":"request_timeout"');
+    }
+    await until(() => door.metrics.inFlight() === 0);
+  });
+
+  describe('what node:http would answer itself, in the shape of every error', () => {
+    const ask = (headers: string, body = JSON.stringify(hello)): string => `POST /v1/chat/completions HTTP/1.1\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\n${headers}\r\n${body}`;
+    const chunked = (size: string, rest = '0\r\n\r\n'): string => `${size}\r\n${JSON.stringify(hello)}\r\n${rest}`;
+    const length = (bytes = JSON.stringify(hello).length): string => `content-length: ${bytes}\r\n`;
+    const size = JSON.stringify(hello).length.toString(16);
+
+    test.each<[string, number, string | null, () => string]>([
+      ['a line that is no request', 400, null, () => 'NONSENSE\r\n\r\n'],
+      ['another version', 400, null, () => 'GET / HTTP/3.7\r\nhost: x\r\n\r\n'],
+      ['a bad header', 400, null, () => ask('host: x\r\nbad header: y\r\n')],
+      ['no Host', 400, null, () => ask(length())],
+      ['two Hosts', 400, null, () => ask(`host: x\r\nHost: y\r\n${length()}`)],
+      ['an expectation that is not known', 417, 'expectation_failed', () => ask(`host: x\r\nexpect: banana\r\n${length()}`)],
+      ['CONNECT', 405, 'method_not_allowed', () => 'CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n'],
+      ['two lengths', 400, null, () => ask(`host: x\r\n${length()}${length(5)}`)],
+      ['a length beside chunks', 400, null, () => ask(`host: x\r\ntransfer-encoding: chunked\r\n${length(5)}`, chunked(size))],
+      ['a transfer coding without chunks', 400, null, () => ask('host: x\r\ntransfer-encoding: gzip\r\n')],
+      ['a transfer coding within chunks', 415, 'unsupported_media_type', () => ask('host: x\r\nconnection: close\r\ntransfer-encoding: gzip, chunked\r\n', chunked(size))],
+      ['a chunk without a size', 400, null, () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked('zz'))],
+      ['a chunk that does not end where it says', 400, null, () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked('3'))],
+      ['endless chunk extensions', 413, 'payload_too_large', () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked(`${size};${'a'.repeat(20_000)}`))],
+      ['trailers that are too large', 431, 'headers_too_large', () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked(size, `0\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`))],
+      ['a path that is too long', 431, 'headers_too_large', () => `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
+    ])('%s', async (_name, status, code, text) => {
+      const [head = '', body = ''] = (await readRaw(door.raw(text()))).split('\r\n\r\n');
+      expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [A-Z]`));
+      for (const header of ['x-request-id: ', 'content-type: application/json; charset=utf-8', `content-length: ${body.length}`, 'connection: close']) expect(head.toLowerCase()).toContain(header);
+      expect(head).toMatch(/^date: \w/im);
+      expect(JSON.parse(body)).toMatchObject({ error: { type: 'invalid_request_error', code } });
+      expect(door.neighbours.calls).toEqual([]);
+    });
+  });
+});
+
+describe('floods', () => {
+  test('more than two hundred invalid requests of a key in a second are 429, and over with the second', async () => {
+    const statuses: number[] = [];
+    for (let i = 0; i < 202; i += 1) {
+      const response = await door.chat('{}');
+      statuses.push(response.status);
+      await response.arrayBuffer();
+    }
+    expect([statuses[199], statuses[200], statuses[201]]).toEqual([400, 429, 429]);
+    door.neighbours.clock.advance(1_000);
+    expect((await door.chat(hello)).status).toBe(200);
+  });
+
+  test('failed authentications close an address to unknown keys, never to a warm one', async () => {
+    expect((await door.chat(hello)).status).toBe(200);
+    const statuses: number[] = [];
+    for (let i = 0; i < 102; i += 1) {
+      const response = await fetch(`${door.url}/v1/models`);
+      statuses.push(response.status);
+      await response.arrayBuffer();
+    }
+    expect([statuses[99], statuses[101]]).toEqual([401, 429]);
+    expect((await door.chat(hello)).status).toBe(200);
+    door.neighbours.clock.advance(60_000);
+    expect((await fetch(`${door.url}/v1/models`)).status).toBe(401);
+  });
+
+  test('nor to a good key that is not known yet, while junk and unknown keys are refused and few are looked up', async () => {
+    const statusOf = async (key: string): Promise<number> => {
+      const response = await fetch(`${door.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+      await response.arrayBuffer();
+      return response.status;
+    };
+    for (let i = 0; i < 102; i += 1) await statusOf('junk');
+    expect([await statusOf('junk'), door.accounts.lookUps]).toEqual([429, 0]);
+    expect(await statusOf(door.key)).toBe(200);
+    const statuses: number[] = [];
+    for (let i = 0; i < 30; i += 1) statuses.push(await statusOf(makeApiKey(randomBytes)));
+    expect([statuses.filter((status) => status === 401).length, statuses.at(-1), door.accounts.lookUps]).toEqual([20, 429, 21]);
+    // Known by now.
+    expect(await statusOf(door.key)).toBe(200);
+  });
+});
