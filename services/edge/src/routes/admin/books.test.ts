@@ -1,13 +1,7 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import type { RpcClient } from '@signalbox/rpc/call';
-import { Secret } from '@signalbox/runtime/secret';
-import { createAdminApp } from './handler.js';
+import { startAdmin, type AdminDoor } from '../../testing/admin.js';
 
-const TOKEN = 'an admin token';
-let server: Server;
+let door: AdminDoor;
 let ledgerTotal: string;
 let countersTotal: string;
 
@@ -19,20 +13,12 @@ beforeEach(async () => {
     Verify: () => ({ checks: [] }),
     Reconcile: () => ({ rows: [], unreconciledNanoUsd: '0', atMs: '0' }),
   };
-  const neighbour = { unary: (method: string) => Promise.resolve(answers[method]?.() ?? {}) } as unknown as RpcClient;
-  server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, adminToken: new Secret(TOKEN), isServed: () => true }));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  door = await startAdmin((method) => answers[method]?.() ?? {});
 });
-afterEach(async () => {
-  server.closeAllConnections();
-  server.close();
-  await once(server, 'close');
-});
+afterEach(() => door.stop());
 
 async function call<T>(method: string, path: string): Promise<T> {
-  const { port } = server.address() as AddressInfo;
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { authorization: `Bearer ${TOKEN}` } });
+  const answer = await door.call(method, path);
   expect(answer.status).toBe(200);
   return (await answer.json()) as T;
 }

@@ -1,41 +1,25 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { RpcClient } from '@signalbox/rpc/call';
-import { Secret } from '@signalbox/runtime/secret';
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { createAdminApp } from './handler.js';
+import { ADMIN_TOKEN, startAdmin, type AdminDoor } from '../../testing/admin.js';
 
-const TOKEN = 'an admin token';
-let server: Server;
+let door: AdminDoor;
 let asked: string[];
 beforeEach(async () => {
   asked = [];
-  const neighbour = {
-    unary: (method: string): Promise<object> => {
-      asked.push(method);
-      return Promise.resolve({ account: null, key: null, found: false, problem: 'refused by the neighbour' });
-    },
-  } as unknown as RpcClient;
-  server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, plugins: neighbour, adminToken: new Secret(TOKEN), isServed: () => true }));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  door = await startAdmin((method) => {
+    asked.push(method);
+    return { account: null, key: null, found: false, problem: 'refused by the neighbour' };
+  });
 });
-afterEach(async () => {
-  server.closeAllConnections();
-  server.close();
-  await once(server, 'close');
-});
+afterEach(() => door.stop());
 
-async function call(method: string, path: string, body?: string, headers: Readonly<Record<string, string>> = { authorization: `Bearer ${TOKEN}` }): Promise<{ readonly status: number; readonly message: string }> {
-  const { port } = server.address() as AddressInfo;
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { 'content-type': 'application/json', ...headers }, ...(body === undefined ? {} : { body }) });
+async function call(method: string, path: string, body?: string, headers?: Readonly<Record<string, string>>): Promise<{ readonly status: number; readonly message: string }> {
+  const answer = await door.call(method, path, { body, ...(headers === undefined ? {} : { headers }) });
   const { error } = (await answer.json()) as { readonly error: { readonly message: string } };
   return { status: answer.status, message: error.message };
 }
 
 describe('the operator’s door', () => {
-  test.each([[{}], [{ authorization: 'Bearer ' }], [{ authorization: TOKEN }], [{ authorization: `Bearer ${TOKEN} ` + 'x' }], [{ cookie: `signalbox=${TOKEN}` }]])('is shut for %j, whatever is asked', async (headers) => {
+  test.each([[{}], [{ authorization: 'Bearer ' }], [{ authorization: ADMIN_TOKEN }], [{ authorization: `Bearer ${ADMIN_TOKEN} ` + 'x' }], [{ cookie: `signalbox=${ADMIN_TOKEN}` }]])('is shut for %j, whatever is asked', async (headers) => {
     for (const [method, path] of [['GET', '/admin/accounts'], ['POST', '/admin/keys'], ['GET', '/nothing'], ['GET', '/admin/accounts/%00']] as const) expect((await call(method, path, undefined, headers)).status).toBe(401);
     expect(asked).toEqual([]);
   });

@@ -1,0 +1,32 @@
+/** The operator's door on a free port of loopback, with one neighbour in memory in every place behind it. */
+import type { RpcClient } from '@signalbox/rpc/call';
+import { Secret } from '@signalbox/runtime/secret';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdminApp } from '../routes/admin/handler.js';
+
+export const ADMIN_TOKEN = 'an admin token';
+
+export interface AdminDoor {
+  /** As the operator, unless `headers` say otherwise; `body` is sent as JSON. */
+  call(method: string, path: string, options?: { readonly body?: string | undefined; readonly headers?: Readonly<Record<string, string>> }): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+export async function startAdmin(unary: (method: string) => object): Promise<AdminDoor> {
+  const neighbour = { unary: (method: string) => Promise.resolve(unary(method)) } as unknown as RpcClient;
+  const server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, plugins: neighbour, adminToken: new Secret(ADMIN_TOKEN), isServed: () => true }));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    call: (method, path, { body, headers = { authorization: `Bearer ${ADMIN_TOKEN}` } } = {}) =>
+      fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { 'content-type': 'application/json', ...headers }, ...(body === undefined ? {} : { body }) }),
+    stop: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
