@@ -1,0 +1,142 @@
+// docker-compose.yml: everything on one machine, with its stores, Prometheus, Grafana and, where asked for, traces.
+import { command, common, GRACE_SECONDS, hasKeyFile, KEY_FILE, migrateCommand, STORE_PORTS } from './containers.mjs';
+import { NATS_USERS, natsPassword, REDIS_START } from './store-users.mjs';
+
+/** Those whose server is the operator's own, beside the containers as like as not. */
+const NEAR_WORKERS = new Set(['worker-ollama', 'worker-vllm']);
+
+const databaseUrl = (role) => `postgres://${role}:\${${role.toUpperCase()}_DB_PASSWORD:?}@postgres:${STORE_PORTS.postgres}/signalbox`;
+const natsUrl = (user) => `nats://${user}:\${${natsPassword(user)}:?}@nats:${STORE_PORTS.nats}`;
+
+const ownerPassword = (service) => `${service.toUpperCase()}_OWNER_DB_PASSWORD`;
+
+const secretValues = (migrations) => ({
+  accounts: { DATABASE_URL: databaseUrl('accounts'), NATS_URL: natsUrl('accounts') },
+  billing: { DATABASE_URL: databaseUrl('billing'), NATS_URL: natsUrl('billing') },
+  plugins: { DATABASE_URL: databaseUrl('plugins') },
+  ...Object.fromEntries(migrations.map(({ of, secrets }) => [secrets.DATABASE_URL, { DATABASE_URL: databaseUrl(`${of}_owner`) }])),
+  quota: { REDIS_URL: `redis://quota:\${QUOTA_REDIS_PASSWORD:?}@redis:${STORE_PORTS.redis}`, NATS_URL: natsUrl('quota') },
+  routing: { NATS_URL: natsUrl('routing') },
+  workers: { NATS_URL: natsUrl('workers') },
+  edge: { NATS_URL: natsUrl('edge') },
+  keys: { KEY_PEPPER: '${KEY_PEPPER:?}' },
+  sealing: { SECRETS_KEY: '${SECRETS_KEY:?}' },
+  admin: { ADMIN_TOKEN: '${ADMIN_TOKEN:?}' },
+});
+/** Of compose; what is not here is left to the service's own default. */
+const SETTING_DEFAULTS = { RPC_TLS: 'off', CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', SIMULATOR: 'auto' };
+
+function composeService(row, migrations) {
+  const { name, env, secrets, settings, credentials, calls, stores, http, provider } = row;
+  const isWorker = provider !== undefined;
+  return {
+    image: 'signalbox:${SIGNALBOX_VERSION:-local}',
+    build: { context: '.', dockerfile: 'deploy/docker/Dockerfile' },
+    command: command(row),
+    ...(isWorker && name !== 'worker-sim' ? { profiles: [provider] } : {}),
+    environment: {
+      ...common(row),
+      LOG_LEVEL: '${LOG_LEVEL:-info}',
+      ...env,
+      ...Object.fromEntries(settings.map((setting) => [setting, `\${${setting}:-${SETTING_DEFAULTS[setting] ?? ''}}`])),
+      ...Object.fromEntries(Object.entries(secrets).map(([variable, secret]) => [variable, secretValues(migrations)[secret][variable]])),
+      ...Object.fromEntries(credentials.map((variable) => [variable, `\${${variable}:-}`])),
+      // The file of that name on the host is mounted here.
+      ...(hasKeyFile(row) ? { [KEY_FILE.variable]: `\${${KEY_FILE.variable}:+${KEY_FILE.directory}/${KEY_FILE.name}}` } : {}),
+    },
+    depends_on: {
+      ...Object.fromEntries([...stores, ...calls.filter((other) => !other.startsWith('worker-'))].map((other) => [other, { condition: 'service_healthy' }])),
+      ...Object.fromEntries(migrations.filter(({ of }) => of === name).map((run) => [run.name, { condition: 'service_completed_successfully' }])),
+    },
+    ...(http === undefined ? {} : { ports: [`127.0.0.1:\${PORT:-8080}:${http}`] }),
+    read_only: true,
+    tmpfs: ['/tmp'],
+    cap_drop: ['ALL'],
+    security_opt: ['no-new-privileges:true'],
+    ...(NEAR_WORKERS.has(name) ? { extra_hosts: ['host.docker.internal:host-gateway'] } : {}),
+    ...(isWorker ? { volumes: [`wal-${name.slice('worker-'.length)}:/wal`, ...(hasKeyFile(row) ? [`\${${KEY_FILE.variable}:-/dev/null}:${KEY_FILE.directory}/${KEY_FILE.name}:ro`] : [])] } : name === 'routing' ? { volumes: ['catalogs:/catalogs'] } : {}),
+    restart: 'unless-stopped',
+    stop_grace_period: `${GRACE_SECONDS}s`,
+    mem_limit: `${row.memoryMi}m`,
+    networks: name === 'sandbox' ? ['sandbox'] : name === 'plugins' ? ['default', 'sandbox'] : ['default'],
+  };
+}
+
+/** Runs once and ends: its service waits for that. */
+function composeMigration(row, migrations) {
+  return {
+    image: 'signalbox:${SIGNALBOX_VERSION:-local}',
+    build: { context: '.', dockerfile: 'deploy/docker/Dockerfile' },
+    command: migrateCommand(row),
+    environment: { ...row.env, DATABASE_URL: secretValues(migrations)[row.secrets.DATABASE_URL].DATABASE_URL },
+    depends_on: { postgres: { condition: 'service_healthy' } },
+    healthcheck: { disable: true },
+    read_only: true,
+    tmpfs: ['/tmp'],
+    cap_drop: ['ALL'],
+    security_opt: ['no-new-privileges:true'],
+    restart: 'on-failure:5',
+    mem_limit: '256m',
+    networks: ['default'],
+  };
+}
+
+const storeContainers = (migrations) => ({
+  postgres: {
+    image: 'postgres:17-alpine',
+    environment: { POSTGRES_USER: 'postgres', POSTGRES_DB: 'signalbox', POSTGRES_PASSWORD: '${POSTGRES_PASSWORD:?}', ACCOUNTS_DB_PASSWORD: '${ACCOUNTS_DB_PASSWORD:?}', BILLING_DB_PASSWORD: '${BILLING_DB_PASSWORD:?}', PLUGINS_DB_PASSWORD: '${PLUGINS_DB_PASSWORD:?}', ...Object.fromEntries(migrations.map(({ of }) => [ownerPassword(of), `\${${ownerPassword(of)}:?}`])) },
+    volumes: ['postgres:/var/lib/postgresql/data', './deploy/postgres:/docker-entrypoint-initdb.d:ro'],
+    // By its address: while a new volume is prepared the server answers on its socket alone.
+    healthcheck: { test: ['CMD', 'pg_isready', '-h', '127.0.0.1', '-U', 'postgres', '-d', 'signalbox'], interval: '5s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  redis: {
+    image: 'redis:7-alpine',
+    // Compose reads $$ as one $.
+    command: ['sh', '-c', REDIS_START.split('$').join('$$')],
+    environment: { QUOTA_REDIS_PASSWORD: '${QUOTA_REDIS_PASSWORD:?}' },
+    volumes: ['redis:/data', './deploy/redis/users.acl:/etc/signalbox/users.acl:ro'],
+    healthcheck: { test: ['CMD-SHELL', 'REDISCLI_AUTH="$$QUOTA_REDIS_PASSWORD" redis-cli --user quota ping | grep -q PONG'], interval: '5s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  nats: {
+    image: 'nats:2.10-alpine',
+    command: ['--config', '/etc/nats/users.conf', '--jetstream', '--store_dir', '/data', '--http_port', '8222'],
+    environment: Object.fromEntries(Object.keys(NATS_USERS).map((user) => [natsPassword(user), `"\${${natsPassword(user)}:?}"`])),
+    volumes: ['nats:/data', './deploy/nats/users.conf:/etc/nats/users.conf:ro'],
+    healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:8222/healthz'], interval: '5s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  prometheus: {
+    image: 'prom/prometheus:v3.5.0',
+    volumes: ['./deploy/prometheus/prometheus.yml:/etc/prometheus/prometheus.yml:ro', './deploy/prometheus/alerts.yml:/etc/prometheus/alerts.yml:ro', './deploy/prometheus/targets:/etc/prometheus/targets:ro', 'prometheus:/prometheus'],
+    ports: ['127.0.0.1:9090:9090'],
+    healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:9090/-/ready'], interval: '10s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+  // Takes OTLP and shows traces; keeps them in memory. Started by COMPOSE_PROFILES=traces.
+  jaeger: {
+    image: 'jaegertracing/jaeger:2.10.0',
+    profiles: ['traces'],
+    ports: ['127.0.0.1:16686:16686'],
+    healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:16686/'], interval: '10s', timeout: '3s', retries: 12 },
+    mem_limit: '512m',
+    restart: 'unless-stopped',
+  },
+  grafana: {
+    image: 'grafana/grafana:12.1.0',
+    environment: { GF_SECURITY_ADMIN_PASSWORD: '${GRAFANA_PASSWORD:?}', GF_ANALYTICS_REPORTING_ENABLED: 'false', GF_ANALYTICS_CHECK_FOR_UPDATES: 'false' },
+    volumes: ['./deploy/grafana/provisioning:/etc/grafana/provisioning:ro', './deploy/grafana/dashboards:/var/lib/grafana/dashboards:ro', 'grafana:/var/lib/grafana'],
+    ports: ['127.0.0.1:3000:3000'],
+    depends_on: { prometheus: { condition: 'service_healthy' } },
+    healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:3000/api/health'], interval: '10s', timeout: '3s', retries: 12 },
+    restart: 'unless-stopped',
+  },
+});
+
+/** The whole document: stores, the runs that make schemas, and the services. */
+export function composeFile(rows, migrations) {
+  const services = { ...storeContainers(migrations), ...Object.fromEntries([...migrations.map((row) => [row.name, composeMigration(row, migrations)]), ...rows.map((row) => [row.name, composeService(row, migrations)])]) };
+  const volumes = Object.values(services).flatMap(({ volumes: list = [] }) => list.map((volume) => volume.split(':')[0]).filter((source) => /^[a-z]/.test(source)));
+  return { name: 'signalbox', services, volumes: Object.fromEntries(volumes.map((volume) => [volume, {}])), networks: { default: {}, sandbox: { internal: true } } };
+}
