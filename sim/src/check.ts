@@ -1,4 +1,4 @@
-/** The invariants of BILLING, section 10, against what the providers' own bills say. */
+/** The invariants of BILLING, section 10, against what the providers' own bills say, once the books are at rest. */
 import type { AttemptEnded__Output, OutcomeTold__Output } from '@signalbox/contracts/events';
 import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome, type LedgerEntry } from '@signalbox/billing/proof';
 import { reservationCost } from '@signalbox/kernel/money';
@@ -6,159 +6,17 @@ import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { fold, NO_FACTS } from '@signalbox/ledger-core/fold';
 import { brokenLink } from '@signalbox/ledger-core/hash-chain';
 import { endedCodec, FRAME, outcomeCodec, readFrames } from '@signalbox/worker-kit/proof';
-import { SimLedger } from './ledger.js';
-import { isOwn, limitOf, METERS, NOTHING, type Amounts, type Meter } from './limits.js';
+import { booksOf, feeOf, isCharge, netOf, rowsOf, sum, type Books } from './books.js';
 import type { SimClient } from './client.js';
+import { SimLedger } from './ledger.js';
+import { isOwn, limitOf, METERS, NOTHING, type Amounts } from './limits.js';
 import { TRANCHE_TOKENS, type BillLine } from './provider.js';
 import type { World } from './world.js';
 
 /** A stream whose hold does not grow stops so many tokens before its end (BILLING, section 4): room for one chunk. */
 const STOP_LEFT_TOKENS = 64;
 
-const sum = (amounts: Iterable<bigint>): bigint => {
-  let total = 0n;
-  for (const amount of amounts) total += amount;
-  return total;
-};
-
-const isCharge = ({ kind }: LedgerEntry): boolean => kind !== 'attempt';
-
-interface Books {
-  readonly world: World;
-  readonly rows: readonly LedgerEntry[];
-  /** By request: all its rows, in order. */
-  readonly byRequest: ReadonlyMap<string, readonly LedgerEntry[]>;
-  readonly bill: ReadonlyMap<string, BillLine>;
-}
-
-function booksOf(world: World): Books {
-  const rows = world.callers.flatMap(({ account }) => world.ledger.rowsOf(account.id));
-  const byRequest = new Map<string, LedgerEntry[]>();
-  for (const row of rows) {
-    const known = byRequest.get(row.requestId);
-    if (known === undefined) byRequest.set(row.requestId, [row]);
-    else known.push(row);
-  }
-  return { world, rows, byRequest, bill: new Map(world.workers.flatMap(({ provider }) => [...provider.bill])) };
-}
-
-const rowsOf = ({ byRequest }: Books, requestId: string): readonly LedgerEntry[] => byRequest.get(requestId) ?? [];
-const netOf = (rows: readonly LedgerEntry[]): bigint => sum(rows.filter(isCharge).map(({ amountNanoUsd }) => amountNanoUsd));
-
-/** I4, after each commit: what is charged, as far as it was held, is within every limit; beyond it only what a loss made forgotten. */
-export function checkCaps(world: World): void {
-  const spent = new Map<string, Record<Meter, bigint>>();
-  for (const { accountId, requestId } of world.clients) {
-    const booked = world.ledger.bookedFor(requestId);
-    if (booked === undefined || world.revived.has(requestId)) continue;
-    const held = world.held.get(requestId) ?? NOTHING;
-    let sums = spent.get(accountId);
-    if (sums === undefined) spent.set(accountId, (sums = { charge: 0n, tokens: 0n }));
-    for (const meter of METERS) sums[meter] += least(booked[meter], held[meter]);
-  }
-  for (const [accountId, sums] of spent) {
-    for (const meter of METERS) {
-      const limit = widestOf(world, accountId, meter);
-      const bound = (world.forgotten.get(accountId) ?? NOTHING)[meter];
-      if (limit !== undefined && sums[meter] > limit + bound) world.violate(`I4: ${accountId} spent ${sums[meter]} of ${limit} (${meter}), bound ${bound}`);
-    }
-  }
-}
-
-const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
-
-/** Of an account whose terms changed the widest limit that it ever had; undefined = at a time it had none. */
-function widestOf(world: World, accountId: string, meter: Meter): bigint | undefined {
-  let widest = 0n;
-  for (const caller of world.terms.get(accountId) ?? []) {
-    const limit = limitOf(caller, meter);
-    if (limit === undefined) return undefined;
-    if (limit > widest) widest = limit;
-  }
-  return widest;
-}
-
-/**
- * I4, each time a hold begins or grows: what is booked, what counts as charged and what is held by requests that reached a
- * provider are within every limit of its admission. A charge counts up to its hold; `withinHold` looks at the rest.
- */
-export function checkHeld(world: World, heldId: string, grown: readonly Meter[]): void {
-  const caller = world.clients.find(({ requestId }) => requestId === heldId)?.caller;
-  if (caller === undefined) return;
-  const { id } = caller.account;
-  for (const meter of grown) {
-    const limit = limitOf(caller, meter);
-    if (limit === undefined) continue;
-    let taken = 0n;
-    for (const { requestId, accountId, traffic } of world.clients) {
-      if (accountId !== id || world.revived.has(requestId) || !world.workers.some(({ provider }) => provider.reached.has(requestId))) continue;
-      // What edge was given for a round that has not begun is lost with the counters, and so is the round.
-      const live = traffic.plugins === undefined ? undefined : world.counters.accounts.get(id)?.holds.get(requestId);
-      const held = live === undefined ? (world.held.get(requestId) ?? NOTHING)[meter] : meter === 'charge' ? live.amount : live.tokens;
-      const known = world.ledger.bookedFor(requestId) ?? world.finished.get(requestId);
-      taken += least(held, known?.[meter] ?? (world.orphaned.has(requestId) ? 0n : held));
-    }
-    const bound = (world.forgotten.get(id) ?? NOTHING)[meter];
-    if (taken > limit + bound) world.violate(`I4: ${id} has ${taken} of ${limit} (${meter}) booked and held, bound ${bound}`);
-  }
-}
-
-/** An answer that was ended before its time was ended for what it says: a cap that has no room, or a quota that was silent for long. */
-export function checkEnd(world: World, { requestId, stoppedBy, cutBy, traffic }: SimClient): void {
-  const { coverage, growth } = world;
-  if (stoppedBy === 'cost_cap') {
-    coverage.took('stopped by a cap');
-    const isWhole = world.workers.some(({ provider }) => [...provider.bill.values()].some(({ id, generated, asked }) => id.startsWith(`${requestId}/`) && generated === asked));
-    // Between rounds edge may know by itself that there is no room.
-    if (!isWhole && traffic.plugins === undefined && !growth.wasRefused(requestId)) world.violate(`I4: ${requestId} was stopped by a cap that never refused it`);
-  }
-  if (cutBy === 'QUOTA_AWAY') {
-    coverage.took('ended: quota away');
-    // A round whose hold is lost does not begin.
-    if (traffic.plugins === undefined && !growth.wasWaitedFor(requestId)) world.violate(`${requestId} was cut for a quota that was not away for long`);
-  }
-}
-
-/** True when nothing is under way any more, and every book says the same. */
-export function isAtRest(world: World): boolean {
-  return restlessness(world) === undefined;
-}
-
-/** What still moves or differs; undefined at rest (I5, I6). */
-export function restlessness(world: World): string | undefined {
-  const waiting = world.clients.find(({ isOver }) => !isOver);
-  if (waiting !== undefined) return `${waiting.requestId} is ${waiting.state}`;
-  if (world.workers.some(({ dispatcher }) => dispatcher?.inFlight() !== 0)) return 'an attempt is under way';
-  const journals = world.journals();
-  if (journals.length < world.workers.length) return 'a worker is not back';
-  for (const journal of journals) {
-    const { writer, lastSeq, ledgerSeq } = journal.state();
-    if (ledgerSeq !== lastSeq) return `I6: ${writer} is at ${lastSeq}, its watermark at ${ledgerSeq}`;
-    const booked = world.ledger.writers().get(writer)?.progress;
-    if (booked?.watermark !== BigInt(lastSeq) || booked.beyond.length > 0) return `I6: ${writer} is at ${lastSeq}, the ledger at ${booked?.watermark ?? 0n}`;
-  }
-  for (const { account } of world.callers) {
-    const state = world.counters.accounts.get(account.id);
-    const total = world.ledger.totalOf(account.id)?.chargeNanoUsd ?? 0n;
-    const settled = world.counters.countedBy(account.id) ?? state?.buckets.get('account|total')?.charge ?? 0n;
-    if (state !== undefined && (state.holds.size > 0 || state.finished.size > 0)) return `I5: ${account.id} has holds of ${[...state.holds.keys()].join(' ')} and finished ${[...state.finished.keys()].join(' ')}`;
-    const left = [...(state?.buckets ?? [])].find(([, { heldCharge, heldTokens, heldByok, finishedCharge, finishedTokens, finishedByok }]) => heldCharge !== 0n || heldTokens !== 0n || heldByok !== 0n || finishedCharge !== 0n || finishedTokens !== 0n || finishedByok !== 0n);
-    if (left !== undefined) return `I5: ${account.id} still counts ${left[1].heldCharge} held and ${left[1].finishedCharge} finished in ${left[0]}`;
-    const bucket = state?.buckets.get('account|total');
-    const { tokens } = world.ledger.spentBy(account.id);
-    if (bucket !== undefined && bucket.tokens + bucket.byok !== tokens) return `I5: ${account.id} has ${bucket.tokens + bucket.byok} tokens settled, the ledger ${tokens}`;
-    if (settled !== total) return `I5: ${account.id} has ${settled} settled, the ledger ${total}`;
-  }
-  for (const { requestId } of world.clients) {
-    const state = world.ledger.requestOf(requestId);
-    if (state !== undefined && state.facts.attempts.length > 0 && state.booked === undefined) return `I2: ${requestId} has attempts and no charge row`;
-    const open = state?.facts.attempts.find(({ attempt }) => !state.facts.outcomes.some((told) => told.attempt === attempt));
-    if (open !== undefined) return `I2: ${requestId}/${open.attempt} has no last word`;
-  }
-  return undefined;
-}
-
-/** All invariants of the books, once they are at rest. */
+/** Tells the world of each that does not hold. */
 export function checkBooks(world: World): void {
   const books = booksOf(world);
   attemptsAreBilled(books);
@@ -221,9 +79,6 @@ function attemptsAreBilled(books: Books): void {
 function isNeverTold({ ledger }: World, { requestId, isEdgeDead }: SimClient, attempt: number): boolean {
   return isEdgeDead && ledger.requestOf(requestId)?.facts.outcomes.some((told) => told.attempt === attempt && told.toldByEdge) !== true;
 }
-
-/** Fees of plugins that the card of an attempt holds. */
-const feeOf = ({ cardId }: LedgerEntry): bigint => BigInt(/\+plugins\.(\d+)$/.exec(cardId)?.[1] ?? 0);
 
 function clientIsChargedRight(books: Books, client: SimClient): void {
   const { world, bill } = books;
@@ -381,60 +236,4 @@ function keysArePaidOnce(books: Books): void {
     if (rowsOf(books, requestId).some((row) => row.kind === 'attempt' && charged.includes(row.attempt) && row.amountNanoUsd > 0n)) paid.set(key, [...(paid.get(key) ?? []), requestId]);
   }
   for (const [key, requests] of paid) if (requests.length > 1) books.world.violate(`I15: ${requests.join(', ')} are all paid under ${key}`);
-}
-
-/** What the run went through, as its books tell it. */
-export function observe(world: World): void {
-  const { coverage } = world;
-  const { rows, bill, byRequest } = booksOf(world);
-  for (const row of rows) {
-    if (row.kind === 'attempt') coverage.took(row.source === 'provider' ? 'ended: provider' : row.source === 'orphan' ? 'ended: orphan' : 'ended: estimated');
-    else if (row.kind === 'adjustment') coverage.took('adjusted');
-    else {
-      coverage.took(row.amountNanoUsd === 0n ? 'settled at 0' : 'settled');
-      if (row.attempt > 1 && row.amountNanoUsd > 0n) coverage.took('failed over');
-    }
-  }
-  coverage.took('reserved → dispatched', bill.size);
-  const opened = new Set<string>();
-  for (const client of world.clients) {
-    const { requestId, state, chunks, refusal, entry, traffic: { key = '' } } = client;
-    if (entry === 'open' || entry === 'running' || entry === 'done') coverage.took(`repeat: ${entry}`);
-    if (entry === 'open' && opened.has(key)) coverage.took('repeat: run again');
-    if (entry === 'open') opened.add(key);
-    observeAttempts(world, client, byRequest.get(requestId) ?? [], bill);
-    if (chunks > 0) coverage.took('dispatched → streaming');
-    if (state === 'answered' || state === 'cut' || state === 'refused' || state === 'left' || state === 'reset') coverage.took(`client: ${state}`);
-    if (refusal?.kind === 'fault') coverage.took('new → 503');
-    for (const { outcome, toldByEdge } of world.ledger.requestOf(requestId)?.facts.outcomes ?? []) {
-      coverage.took(toldByEdge ? (outcome === 'DELIVERED' ? 'outcome: delivered' : outcome === 'SUPERSEDED' ? 'outcome: superseded' : 'outcome: discarded') : 'outcome: concluded by the worker');
-    }
-  }
-}
-
-function observeAttempts({ coverage, ledger, plugins, left }: World, { requestId, state, stoppedBy, caller, traffic }: SimClient, rows: readonly LedgerEntry[], bill: Books['bill']): void {
-  const charged = ledger.chargedAttempts(requestId);
-  const lastLine = bill.get(`${requestId}/${charged.at(-1) ?? 0}`);
-  const attempts = rows.filter(({ kind }) => kind === 'attempt');
-  const cost = netOf(rows);
-  for (const { attempt } of attempts) {
-    const id = `${requestId}/${attempt}`;
-    if (left.has(id) && !bill.has(id)) coverage.took('left before the request was sent');
-    if (state === 'left' && traffic.isCutOff && bill.get(id)?.isHeaded === false) coverage.took('cut off before the head');
-  }
-  if (isOwn(caller) && charged.length > 0 && cost === 0n) coverage.took('own: charged nothing');
-  if (caller.account.trialCreditNanoUsd !== undefined && cost > 0n) coverage.took('on trial credit');
-  if (traffic.plugins !== undefined) {
-    if (charged.length > 1) coverage.took('rounds: charged together');
-    if (state === 'answered' && stoppedBy === 'cost_cap' && lastLine?.isCall === true) coverage.took('rounds: no room for another');
-    if (state === 'refused' && attempts.some(({ attempt }) => bill.get(`${requestId}/${attempt}`)?.isCall === true)) coverage.took('rounds: discarded');
-    if (state === 'cut' && charged.length > 1) coverage.took('rounds: cut');
-    const paid = sum(attempts.filter(({ attempt }) => charged.includes(attempt)).map(feeOf));
-    if (paid > 0n) coverage.took('fee: charged');
-    if (paid < sum(plugins.fees.get(requestId) ?? [])) coverage.took('fee: not charged');
-  } else if (traffic.wantsJson && state === 'answered') {
-    const [only = 0] = charged;
-    if (attempts.some(({ attempt }) => attempt > only)) coverage.took('reserve: given after all');
-    if (attempts.some(({ attempt }) => attempt < only && bill.get(`${requestId}/${attempt}`)?.isWhole === true)) coverage.took('reserve: bettered');
-  }
 }

@@ -1,9 +1,12 @@
 /** One run of one seed: traffic under faults, then rest, then every invariant. */
-import { checkBooks, checkCaps, checkEnd, checkHeld, isAtRest, observe, restlessness } from './check.js';
+import { checkBooks } from './check.js';
+import { checkCaps, checkEnd, checkHeld } from './check-limits.js';
 import type { Coverage } from './coverage.js';
 import { plan, planGrowth } from './faults.js';
 import type { Mutant } from './mutants.js';
+import { observe } from './observe.js';
 import { Random } from './random.js';
+import { isAtRest, restlessness } from './rest.js';
 import { CHANGEABLE, longTrafficOf, trafficOf } from './traffic.js';
 import { World } from './world.js';
 
