@@ -75,13 +75,13 @@ export interface LedgerRowView {
   readonly cardId: string;
 }
 
-/** The store of record. Every method rejects with a Fault `store_unavailable` when it is away. */
 /**
  * Milliseconds since the epoch by the ledger's own clock, one for all replicas: by it writers are lost and periods over. A
  * host whose clock is ahead would else take every writer for lost, and close what is still to come. Rejects when the store is away.
  */
 export type LedgerNow = () => Promise<EpochMs>;
 
+/** The store of record. Every method rejects with a Fault `store_unavailable` when it is away. */
 export interface LedgerStore {
   /** Books everything in one transaction; safe to repeat with the same or overlapping facts. May take the facts out of `ranges`, so that nobody holds them while the store works. */
   commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[], nowMs: number): Promise<CommittedBatch>;
