@@ -142,6 +142,16 @@ describe('refusals', () => {
     expect(decide(request({ promptTokens: 127_000, maxTokens: 1_001 }), single({}), 1)).toEqual({ kind: 'context-length-exceeded', contextLimit: 128_000, excludedBy: ['context_length'] });
   });
 
+  test.each([
+    ['what the model writes', 10, 32_000, 16_384],
+    ['what is left of its window', 120_000, 32_000, 8_000],
+    ['nothing, where the prompt is too long by itself', 128_000, 32_000, undefined],
+    ['nothing, where the model would write as much', 127_000, 16_384, undefined],
+  ])('tells how much a request that asks for a longer answer may ask for: %s', (_what, promptTokens, maxTokens, answerLimit) => {
+    const decided = decide(request({ promptTokens, maxTokens }), single({ maxOutputTokens: 16_384 }), 1);
+    expect([decided.kind, decided.kind === 'context-length-exceeded' ? decided.answerLimit : 0]).toEqual(['context-length-exceeded', answerLimit]);
+  });
+
   test('knows no model without a credential, without a price or by an unknown name', () => {
     expect(decide(request({}), single({ hasManagedCredential: false }), 1)).toEqual({ kind: 'model-not-found' });
     expect(decide(request({}), single({ isServable: false }), 1)).toEqual({ kind: 'model-not-found' });

@@ -47,8 +47,8 @@ export type Refusal =
   | { readonly kind: 'model-not-found' }
   | { readonly kind: 'model-deprecated'; readonly fallbackModels: readonly string[] }
   | { readonly kind: 'no-eligible-provider'; readonly excludedBy: readonly Reason[] }
-  /** `contextLimit` in tokens; 0 = unknown. */
-  | { readonly kind: 'context-length-exceeded'; readonly contextLimit: number; readonly excludedBy: readonly Reason[] }
+  /** `contextLimit` in tokens; 0 = unknown. `answerLimit`: a `max_tokens` of so many would be taken; undefined = the prompt is too long. */
+  | { readonly kind: 'context-length-exceeded'; readonly contextLimit: number; readonly answerLimit?: number; readonly excludedBy: readonly Reason[] }
   /** `retryAfterMs`: until the first breaker lets a call through; 0 = unknown. */
   | { readonly kind: 'all-unhealthy'; readonly retryAfterMs: number };
 
@@ -64,6 +64,8 @@ interface Pool {
   readonly mask: number;
   /** Largest window among endpoints that only the length excludes; undefined = there is none. */
   readonly contextLimit: number | undefined;
+  /** The most that one of them writes after this prompt, of those that write less than was asked for; 0 = there is none. */
+  readonly answerLimit: number;
 }
 
 /** Answers a plan or the reason there is none. `seed` settles every draw; a given `prediction` is taken instead of a new one. */
@@ -122,6 +124,7 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
   let waitMs = Infinity;
   let union = 0;
   let contextLimit: number | undefined;
+  let answerLimit = 0;
   for (const model of models) {
     if (model.isRetired) continue;
     const isModelAllowed = isAllowed(model);
@@ -131,7 +134,10 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
       const mask = filter(endpoint, isModelAllowed);
       if (mask !== 0) {
         union |= mask;
-        if (mask === CONTEXT_LENGTH_BIT) contextLimit = Math.max(contextLimit ?? 0, endpoint.contextWindow ?? 0);
+        if (mask === CONTEXT_LENGTH_BIT) {
+          contextLimit = Math.max(contextLimit ?? 0, endpoint.contextWindow ?? 0);
+          answerLimit = Math.max(answerLimit, answerRoom(endpoint, request));
+        }
         continue;
       }
       const live = snapshot.live.get(endpoint.id);
@@ -143,7 +149,13 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
     }
   }
   // Where the request may go nowhere else, it goes to them.
-  return eligible.length > 0 ? { eligible, ejected, reachable, unhealthy, waitMs, mask: union, contextLimit } : { eligible: ejected, ejected: [], reachable, unhealthy, waitMs, mask: union, contextLimit };
+  return eligible.length > 0 ? { eligible, ejected, reachable, unhealthy, waitMs, mask: union, contextLimit, answerLimit } : { eligible: ejected, ejected: [], reachable, unhealthy, waitMs, mask: union, contextLimit, answerLimit };
+}
+
+/** What an endpoint that writes less than `max_tokens` would write after this prompt; 0 for one that writes as much, or cannot read it. */
+function answerRoom({ contextWindow, maxOutputTokens }: Endpoint, { promptTokens, maxTokens = 0 }: RouteRequest): number {
+  if (maxOutputTokens === null || maxTokens <= maxOutputTokens) return 0;
+  return Math.max(0, Math.min(maxOutputTokens, (contextWindow ?? Infinity) - promptTokens));
 }
 
 /** Never on the account's own credential: a breaker tells of the operator's, which may be refused or limited alone, and another endpoint could be one that the account pays for. */
@@ -165,7 +177,10 @@ function refusalOf(pools: readonly Pool[], retired: Model | undefined, snapshot:
   }
   const excludedBy = reasonNames(reachable.reduce((mask, pool) => mask | pool.mask, 0));
   const limits = reachable.flatMap((pool) => (pool.contextLimit === undefined ? [] : [pool.contextLimit]));
-  if (limits.length > 0) return { kind: 'context-length-exceeded', contextLimit: Math.max(...limits), excludedBy };
+  if (limits.length > 0) {
+    const answerLimit = Math.max(...reachable.map((pool) => pool.answerLimit));
+    return { kind: 'context-length-exceeded', contextLimit: Math.max(...limits), ...(answerLimit > 0 ? { answerLimit } : {}), excludedBy };
+  }
   return { kind: 'no-eligible-provider', excludedBy };
 }
 

@@ -163,7 +163,7 @@ export function decideResponse(result: Plan | Refusal, decisionId: string): Deci
     case 'no-eligible-provider':
       return { decisionId, refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: [...result.excludedBy] };
     case 'context-length-exceeded':
-      return { decisionId, refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: result.contextLimit, excludedBy: [...result.excludedBy] };
+      return { decisionId, refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: result.contextLimit, ...(result.answerLimit === undefined ? {} : { answerLimit: result.answerLimit }), excludedBy: [...result.excludedBy] };
     case 'all-unhealthy':
       return { decisionId, refusal: 'ALL_UNHEALTHY', retryAfterMs: result.retryAfterMs };
     default:

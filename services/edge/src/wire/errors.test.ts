@@ -2,8 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { Failed__Output } from '@signalbox/contracts/worker';
 import { Fault, FAULTS, type FaultCode } from '@signalbox/kernel/fault';
+import { planWith } from '../testing/callers.js';
 import { API_ERRORS, apiError, faultToApiError, forVariant, renderErrorBody, type ApiErrorName } from './errors.js';
-import { admissionToApiError, allAttemptsFailed, cutToApiError } from './refusals.js';
+import { admissionToApiError, allAttemptsFailed, cutToApiError, refusalToApiError } from './refusals.js';
 
 const names = Object.keys(API_ERRORS) as ApiErrorName[];
 const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', ...over });
@@ -104,6 +105,13 @@ describe('errors', () => {
     expect(allAttemptsFailed([refused])).toMatchObject({ status: 503, code: 'all_models_unavailable', message: expect.stringContaining('/api/providers/a') as unknown, metadata: { previous_errors: [{ provider: 'a', status: 401, code: 'credential' }] } });
     expect(allAttemptsFailed([refused, { byok: true, provider: 'b', failed: failed({}) }]).message).not.toContain('credential');
     expect(allAttemptsFailed([{ ...refused, byok: false }]).message).not.toContain('credential');
+  });
+
+  test('an answer that is longer than any model writes is the fault of max_tokens, and a prompt that no model reads that of messages', () => {
+    const refused = (over: Parameters<typeof planWith>[1]) => refusalToApiError(planWith([], { refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: 128_000, ...over }), 'm', 'A');
+    expect(refused({ answerLimit: 16_384 })).toMatchObject({ status: 400, code: 'invalid_value', param: 'max_tokens', message: expect.stringContaining('at most 16384') as unknown });
+    expect(refused({})).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages', message: expect.stringContaining('128000 tokens') as unknown });
+    expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: 'CONTEXT_LENGTH' }) }])).toMatchObject({ code: 'context_length_exceeded', param: 'messages' });
   });
 
   test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('%s of the last attempt is a 400 with %s', (kind, code) => {

@@ -114,6 +114,7 @@ export function refusalToApiError(decision: DecideResponse__Output, model: strin
     case 'NO_ELIGIBLE_PROVIDER':
       return apiError('no_eligible_provider', { param: 'model', ...(decision.excludedBy.length === 0 ? {} : { message: `No provider of this model meets the requirements of the request; left out by: ${decision.excludedBy.join(', ')}.` }), metadata: { excluded_by: decision.excludedBy } });
     case 'CONTEXT_LENGTH_EXCEEDED':
+      if (decision.answerLimit !== undefined) return apiError('invalid_value', { param: 'max_tokens', message: `Invalid value for 'max_tokens' (or 'max_completion_tokens'): expected at most ${decision.answerLimit}, which is the longest answer that can be had to this request.` });
       return apiError('context_length_exceeded', {
         param: 'messages',
         ...(decision.contextLimit === 0 ? {} : { message: `The conversation is longer than the model can read (${decision.contextLimit} tokens, the answer included).` }),
@@ -147,7 +148,7 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
     return apiError(name, {
       metadata,
       ...(last.publicMessage === '' ? {} : { message: last.publicMessage }),
-      ...(last.publicParam === '' ? {} : { param: last.publicParam }),
+      ...(last.publicParam === '' ? (name === 'context_length_exceeded' ? { param: 'messages' } : {}) : { param: last.publicParam }),
     });
   }
   const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter((ms) => ms > 0);

@@ -17,6 +17,8 @@ export interface DecideResponse {
   'explanationJson'?: (Buffer | Uint8Array | string);
   'retryAfterMs'?: (number);
   'referenceSteps'?: (_signalbox_common_v1_PriceStep)[];
+  'answerLimit'?: (number);
+  '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
 
@@ -31,5 +33,7 @@ export interface DecideResponse__Output {
   'explanationJson': (Buffer);
   'retryAfterMs'?: (number);
   'referenceSteps': (_signalbox_common_v1_PriceStep__Output)[];
+  'answerLimit'?: (number);
+  '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
