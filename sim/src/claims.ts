@@ -29,7 +29,7 @@ export function getRequest(ledger: SimLedger, life: Life): (request: GetRequestR
     const booked = await ledger.read(life, () => ledger.requestOf(requestId)?.booked);
     if (booked === undefined) return { found: false };
     const attempts = ledger.requestOf(requestId)?.facts.attempts.map(({ byok, costNanoUsd }) => ({ byok, costNanoUsd: String(costNanoUsd) })) ?? [];
-    return { found: true, request: { costNanoUsd: String(booked.chargeNanoUsd), chargeNanoUsd: String(booked.chargeNanoUsd) }, attempts };
+    return { found: true, request: { costNanoUsd: String(booked.chargeNanoUsd), chargeNanoUsd: String(booked.chargeNanoUsd), promptTokens: String(booked.tokens), completionTokens: '0' }, attempts };
   };
 }
 

@@ -55,9 +55,12 @@ export function createLedgerClient(billing: RpcClient): LedgerPort {
       } catch (error) {
         throw new Fault('store_unavailable', 'the ledger does not answer', { cause: error });
       }
-      if (!found.found || found.request === null) return undefined;
-      const isPaidElsewhere = found.attempts.some(({ byok, costNanoUsd }) => byok && BigInt(costNanoUsd) > 0n);
-      return { costNanoUsd: BigInt(found.request.costNanoUsd), isBilled: BigInt(found.request.chargeNanoUsd) > 0n || isPaidElsewhere };
+      const { request, attempts } = found;
+      if (!found.found || request === null) return undefined;
+      const isPaidElsewhere = attempts.some(({ byok, costNanoUsd }) => byok && BigInt(costNanoUsd) > 0n);
+      // A model without a price draws on the allotment too.
+      const hasTokens = BigInt(request.promptTokens) + BigInt(request.completionTokens) > 0n;
+      return { costNanoUsd: BigInt(request.costNanoUsd), isBilled: BigInt(request.chargeNanoUsd) > 0n || hasTokens || isPaidElsewhere };
     },
   };
 }

@@ -20,7 +20,10 @@ const REFUSED: Conducted = { attempts: [], result: 'refused' };
 export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const { answer } = turn;
   try {
-    if (!mayInfer(turn)) return REFUSED;
+    if (!mayInfer(turn.caller)) {
+      answer.refuse({ kind: 'scope', scope: 'inference' });
+      return REFUSED;
+    }
     if (turn.request.pluginIds.length > 0) return await conductWithPlugins(neighbours, turn);
     return await conductPrepared(neighbours, turn);
   } catch (error) {
@@ -84,10 +87,9 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
   });
 }
 
-function mayInfer({ caller, answer }: Turn): boolean {
-  if (caller.key.scopes.includes('inference')) return true;
-  answer.refuse({ kind: 'scope', scope: 'inference' });
-  return false;
+/** The caller's key may ask models. */
+export function mayInfer({ key }: Turn['caller']): boolean {
+  return key.scopes.includes('inference');
 }
 
 /** A small stable number from the request's id: the seed of every draw in its plan. */

@@ -59,7 +59,7 @@ export interface ClaimsPort {
 export interface Booked {
   /** As its client was told. */
   readonly costNanoUsd: bigint;
-  /** Somebody pays for it: the account to us, or to the provider itself. */
+  /** Somebody pays for it: the account to us, in money or out of its allotment, or to the provider itself. */
   readonly isBilled: boolean;
 }
 
@@ -181,6 +181,15 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     }
   };
 
+  /** What the ledger says of its cost; undefined while it says nothing. */
+  const toldCost = async (accountId: string, requestId: string): Promise<bigint | undefined> => {
+    try {
+      return (await ledger.bookedOf(accountId, requestId))?.costNanoUsd;
+    } catch {
+      return undefined;
+    }
+  };
+
   const entryOf = (ref: ClaimRef, found: ClaimFound, isAnswered: () => boolean): Entry => {
     switch (found.outcome) {
       case 'CLAIMED':
@@ -201,6 +210,8 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
       let found = await claim(ref, bodyDigest, '');
       const isTaken = found.outcome === 'RUNNING' || found.outcome === 'OTHER_BODY';
       if (isTaken && (await mayHaveEnded(found))) found = await claim(ref, bodyDigest, '');
+      // Of an answer that broke its client was not told what it costs.
+      if (found.outcome === 'DONE' && found.costNanoUsd === undefined && isBilled) found = { ...found, costNanoUsd: await toldCost(ref.accountId, found.requestId) };
       if (found.outcome !== 'LEFT') return entryOf(ref, found, isAnswered);
       const { requestId, leftMs } = found;
       if (isBilled) {

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { makeApiKey } from '@signalbox/kernel/api-key';
+import { randomBytes } from '@signalbox/runtime/random';
 import { oneTurn, until } from '@signalbox/testkit/until';
 import { LOST_MS, SETTLED_MS } from '../domain/repeats.js';
 import { accountWith, keyWith, plannedAt, planWith } from '../testing/callers.js';
@@ -70,6 +72,24 @@ describe('a repeat of an answered request', () => {
     expect([status, code]).toEqual([409, 'idempotency_completed']);
   });
 
+  test('is not told to a key of the account that may ask for nothing, and takes no claim from it', async () => {
+    keeping();
+    await (await ask()).text();
+    await ended();
+    const other = makeApiKey(randomBytes);
+    door.accounts.add(other, { key: keyWith({ id: 'key_2', scopes: ['usage:read'] }), account: accountWith({ storeAnswers: true }) });
+    for (const idempotencyKey of ['order-1', 'order-2']) {
+      const response = await door.chat(hello, { authorization: `Bearer ${other}`, 'idempotency-key': idempotencyKey });
+      const [status, { code }] = await errorOf(response);
+      expect([status, code]).toEqual([403, 'insufficient_scope']);
+    }
+    expect(door.claims.kept.size).toBe(1);
+    // One that may ask is as good as the first.
+    door.accounts.add(other, { key: keyWith({ id: 'key_2' }), account: accountWith({ storeAnswers: true }) });
+    door.neighbours.clock.advance(61_000);
+    expect((await door.chat(hello, { authorization: `Bearer ${other}`, 'idempotency-key': 'order-1' })).headers.get('idempotent-replayed')).toBe('true');
+  });
+
   test('with another body is a conflict', async () => {
     await (await ask()).text();
     await ended();
@@ -78,6 +98,22 @@ describe('a repeat of an answered request', () => {
     expect(response.status).toBe(409);
     expect(door.neighbours.calls).toHaveLength(1);
   });
+});
+
+test('what a stream cost that broke before anybody told is asked of the ledger', async () => {
+  door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('ö')));
+  const first = await ask({ ...hello, stream: true });
+  await first.text();
+  await ended();
+  const costOf = async (): Promise<unknown> => {
+    const [status, { code, metadata }] = await errorOf(await ask({ ...hello, stream: true }));
+    expect([status, code]).toEqual([409, 'idempotency_completed']);
+    return metadata?.['cost_usd'];
+  };
+  expect(await costOf()).toBeNull();
+  door.booked.set(first.headers.get('x-request-id') ?? '', { costNanoUsd: 9_000n, isBilled: true });
+  expect(await costOf()).toBe(0.000009);
+  expect(door.neighbours.calls).toHaveLength(1);
 });
 
 test('a repeat while the first still runs waits for it, as long as its edge lives', async () => {

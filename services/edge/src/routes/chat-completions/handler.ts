@@ -7,7 +7,7 @@ import { together } from '@signalbox/runtime/turn';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
 import type { BodyPlace, BodyRoom } from '../../domain/body-room.js';
-import { conduct, type Conducted, type Neighbours } from '../../domain/conduct.js';
+import { conduct, mayInfer, type Conducted, type Neighbours } from '../../domain/conduct.js';
 import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
 import type { RunningRequests } from '../../domain/running-requests.js';
 import type { EdgeMetrics } from '../../metrics.js';
@@ -98,7 +98,8 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       const session = parsed.request.sessionId ?? named;
       const chat = session === parsed.request.sessionId ? parsed.request : { ...parsed.request, sessionId: session };
       const idempotencyKey = request.headers['idempotency-key'];
-      if (typeof idempotencyKey === 'string') {
+      // A key that may ask for nothing is told so, and not what another key of the account was answered.
+      if (typeof idempotencyKey === 'string' && mayInfer(caller)) {
         const claim = await repeats.enter({ request, response, requestId, caller, key: idempotencyKey, body: read.body, isBilled: true, mayKeep: !chat.zdr });
         if (claim === undefined) return;
         const recorder = new AnswerRecorder(keepsAnswers(caller) && !chat.zdr);
