@@ -24,6 +24,8 @@ export interface ProcessKeeper {
   start(): Promise<void>;
   /** SIGTERM, then SIGKILL after `graceMs`. */
   stop(graceMs: number): Promise<void>;
+  /** SIGKILL, and no new one. */
+  kill(): void;
   state(): ProcessState;
 }
 
@@ -98,6 +100,10 @@ export function keepProcess({ role, replica, main, environment, onRestarted }: K
         });
         running.kill('SIGTERM');
       }),
+    kill: () => {
+      isStopping = true;
+      child?.kill('SIGKILL');
+    },
     state: () => ({ role, replica, pid: child?.pid ?? 0, ports }),
   };
 }

@@ -5,16 +5,19 @@ import { quietPort } from '@signalbox/local-stores/ports';
 import { systemClock } from '@signalbox/runtime/clock';
 import { hostInUrl, logLevelOf } from '@signalbox/runtime/config';
 import { createLog } from '@signalbox/runtime/log';
+import { claimDatabase } from '@signalbox/standalone/claim-database';
 import { claimDataDir, openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
 import { claimLogs, waitForEarlierStart } from '@signalbox/standalone/earlier-start';
 import { findOllama, offeredModels } from '@signalbox/standalone/find-ollama';
 import { findVllmModels, offeredByVllm } from '@signalbox/standalone/find-vllm';
 import { makeFirstKey } from '@signalbox/standalone/first-key';
-import { checkProviderSettings, tellOperator } from '@signalbox/standalone/provider-settings';
+import { checkProviderSettings } from '@signalbox/standalone/provider-settings';
 import { recoverLeftDirectories } from '@signalbox/standalone/recover';
 import { serviceSettings } from '@signalbox/standalone/service-settings';
+import { tellOperator } from '@signalbox/standalone/tell-operator';
 import { beginLateWorkers } from '@signalbox/standalone/late-workers';
 import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from '@signalbox/standalone/wanted-workers';
+import type { SessionLock } from '@signalbox/sql/session-lock';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { keepProcess, type ProcessKeeper, type ProcessState } from './process-keeper.js';
@@ -36,6 +39,8 @@ export interface SplitOptions {
   readonly isBundled: boolean;
   /** Called with the whole table whenever a process has a new pid. */
   readonly onProcesses: (processes: readonly ProcessState[]) => void;
+  /** Called once with what ends all processes at once, without waiting for anything. */
+  readonly onEnd?: (end: () => void) => void;
   /** Aborted: what is starting is stopped and the call rejects. */
   readonly signal?: AbortSignal;
 }
@@ -76,7 +81,7 @@ function refuseUnknownRoles(replicas: ReadonlyMap<string, number>, environment: 
   if (unknown.length > 0) throw new Error(`--replicas: there is no ${unknown.join(', ')} here. Roles: ${[...ROLES, 'worker-<provider>'].join(', ')}.`);
 }
 
-export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, signal }: SplitOptions): Promise<Split> {
+export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, onEnd = () => undefined, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   refuseUnknownRoles(replicas, environment);
   checkProviderSettings(environment, tellOperator);
@@ -98,6 +103,7 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
   }
   const keepers: ProcessKeeper[] = [];
   const closers: (() => Promise<void>)[] = [];
+  let database: SessionLock | undefined;
   const stopGraceMs = drainMs + STOP_SPARE_MS;
   const stopAll = async (): Promise<void> => {
     for (const close of closers) await close();
@@ -105,14 +111,20 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
     for (const role of [...new Set(keepers.map((keeper) => layerOf(keeper.state().role)))].sort()) {
       await Promise.all(keepers.filter((keeper) => layerOf(keeper.state().role) === role).map((keeper) => keeper.stop(stopGraceMs)));
     }
+    await database?.release();
     await stores.stop();
     releaseClaims();
   };
+  onEnd(() => {
+    for (const keeper of keepers) keeper.kill();
+    void stores.stop();
+  });
   let stopped: Promise<void> | undefined;
   const stop = (): Promise<void> => (stopped ??= stopAll());
   signal?.addEventListener('abort', () => void stop());
   try {
     signal?.throwIfAborted();
+    database = await claimDatabase({ url: stores.databaseUrl, counters: 'redis', clock: systemClock, log: createLog({ service: 'database', level: logLevelOf(environment, 'warn') }), tell: tellOperator, signal });
     return await startAll(environment, dataDir, secrets, stores, { replicas, isBundled, onProcesses }, keepers, stop, (closer) => void closers.unshift(closer), signal);
   } catch (error) {
     await stop();

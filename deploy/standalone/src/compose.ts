@@ -22,6 +22,7 @@ import type { ProcessDoors, Service, Surroundings } from '@signalbox/runtime/lif
 import { createLog } from '@signalbox/runtime/log';
 import { loadTracingConfig, openTracing } from '@signalbox/runtime/tracing';
 import { randomBytes } from '@signalbox/runtime/random';
+import type { SessionLock } from '@signalbox/sql/session-lock';
 import { composeWorkerAnthropic } from '@signalbox/worker-anthropic/compose';
 import { loadWorkerAnthropicConfig } from '@signalbox/worker-anthropic/config';
 import { composeWorkerAzure } from '@signalbox/worker-azure/compose';
@@ -43,6 +44,7 @@ import { loadWorkerSimConfig } from '@signalbox/worker-sim/config';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { claimDatabase } from './claim-database.js';
 import { openDataDir } from './data-dir.js';
 import { claimLogs } from './earlier-start.js';
 import type { EmbeddedStore } from './embedded-store.js';
@@ -50,9 +52,10 @@ import { findOllama, offeredModels, type FoundOllama } from './find-ollama.js';
 import { findVllmModels, offeredByVllm } from './find-vllm.js';
 import { makeFirstKey } from './first-key.js';
 import { openMetricsDoor, type MetricsDoor } from './metrics-door.js';
-import { checkProviderSettings, tellOperator } from './provider-settings.js';
+import { checkProviderSettings } from './provider-settings.js';
 import { recoverLeftDirectories } from './recover.js';
 import { serviceSettings } from './service-settings.js';
+import { tellOperator } from './tell-operator.js';
 import { beginLateWorkers } from './late-workers.js';
 import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from './wanted-workers.js';
 
@@ -96,12 +99,14 @@ export async function startStandalone(environment: Environment, opening: Promise
   let stopLate: (() => Promise<void>) | undefined;
   let metricsDoor: MetricsDoor | undefined;
   let releaseLogs: (() => void) | undefined;
+  let database: SessionLock | undefined;
 
   const stopAll = async (): Promise<void> => {
     await stopLate?.();
     await metricsDoor?.stop();
     for (const service of [...running].reverse()) await service.stop();
     await bus.close();
+    await database?.release();
     await store?.stop();
     releaseLogs?.();
     await tracing?.stop();
@@ -129,6 +134,8 @@ export async function startStandalone(environment: Environment, opening: Promise
   try {
     store = await opening;
     signal?.throwIfAborted();
+    // Before anything counts, or writes.
+    database = await claimDatabase({ url: store.databaseUrl, counters: 'memory', clock: systemClock, log: createLog({ service: 'database', level }), tell: tellOperator, signal });
     const metricsPort = portSetting(environment, 'METRICS_PORT');
     if (metricsPort !== undefined) metricsDoor = await openMetricsDoor({ host: '127.0.0.1', port: metricsPort, services: running });
     const stores = { ...common, DATABASE_URL: store.databaseUrl };

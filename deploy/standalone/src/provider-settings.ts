@@ -40,6 +40,3 @@ export function checkProviderSettings(environment: Environment, tell: (line: str
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   for (const [provider, { given, missing }] of lackingProviders(environment)) tell(`signalbox: ${provider} stays off: ${given} is set without ${missing}`);
 }
-
-/** A line for a person; stdout is for what the start answers. */
-export const tellOperator = (line: string): void => void process.stderr.write(`${line}\n`);

@@ -1,0 +1,46 @@
+/** One all-in-one a database: its counters are in its memory, and two would let an account spend its caps once each. */
+import type { Clock } from '@signalbox/kernel/clock';
+import { ConfigError } from '@signalbox/runtime/config';
+import type { Log } from '@signalbox/runtime/log';
+import { Secret } from '@signalbox/runtime/secret';
+import { LockHeldError, takeSessionLock, type LockChange, type SessionLock } from '@signalbox/sql/session-lock';
+import { hostname } from 'node:os';
+
+const LOCK = 'signalbox.counters';
+/** A host that is gone keeps its connection for some seconds: see `takeSessionLock`. */
+const LIMIT_MS = 10_000;
+const HOST_LENGTH_MAX = 24;
+
+export interface ClaimDatabaseOptions {
+  /** Holds a password: not logged. */
+  readonly url: string;
+  /** `memory`: nobody else may run on the database. `redis`: others may who count there too. */
+  readonly counters: 'memory' | 'redis';
+  readonly clock: Clock;
+  readonly log: Log;
+  /** One line for a person. */
+  readonly tell: (line: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const WHO = { memory: 'npm start', redis: 'npm run start:split' } as const;
+
+/** Takes the database for as long as its connection lasts, and again where it was lost. Rejects with a ConfigError when another has it, or a Fault when it is away. */
+export async function claimDatabase({ url, counters, clock, log, tell, signal }: ClaimDatabaseOptions): Promise<SessionLock> {
+  const apart = (by: string): string => `${by} runs on the database at DATABASE_URL too, and ${counters === 'memory' ? 'this one' : 'it'} counts in its own memory, so that caps are counted apart`;
+  const onChange = (change: LockChange): void => {
+    if (change.state === 'lost') log.warn('The connection that holds the database for this process broke; it is opened again.');
+    else if (change.state === 'regained') log.warn('The database is held for this process again.');
+    else tell(`signalbox: ${apart(change.by)}: stop one of the two now`);
+  };
+  const holder = `${WHO[counters]} (process ${process.pid} of host ${hostname().replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)})`;
+  try {
+    return await takeSessionLock({
+      url: new Secret(url), name: LOCK, mode: counters === 'memory' ? 'alone' : 'shared', holder, clock, limitMs: LIMIT_MS, signal, onChange,
+      onWait: (by) => tell(`signalbox: ${by} has the database at DATABASE_URL; waiting for its end, at most ${LIMIT_MS / 1_000} s`),
+    });
+  } catch (error) {
+    if (!(error instanceof LockHeldError)) throw error;
+    throw new ConfigError(`DATABASE_URL: ${apart(error.by)}: stop it, or give this one another database.`, { cause: error });
+  }
+}
