@@ -1,6 +1,9 @@
 /** `npm run start:split`: every service its own process on real stores; a service that dies is started again. */
 import { openSplit, type Split } from './split.js';
 import { parseArguments } from './arguments.js';
+import { systemClock } from '@signalbox/runtime/clock';
+import { ENDED_BY_CTRL_C, onStopSignals } from '@signalbox/runtime/stop-signals';
+import { tellOperator } from '@signalbox/standalone/tell-operator';
 import { existsSync } from 'node:fs';
 
 if (existsSync('.env')) process.loadEnvFile('.env');
@@ -8,8 +11,8 @@ if (existsSync('.env')) process.loadEnvFile('.env');
 const starting = new AbortController();
 let split: Split | undefined;
 let stopping = false;
+let killAll: () => void = () => undefined;
 const stop = (): void => {
-  if (stopping) return;
   stopping = true;
   if (split === undefined) {
     starting.abort();
@@ -20,8 +23,16 @@ const stop = (): void => {
     () => process.exit(1),
   );
 };
-process.on('SIGINT', stop);
-process.on('SIGTERM', stop);
+onStopSignals({
+  clock: systemClock,
+  begin: stop,
+  onWait: () => tellOperator('signalbox: streams that run are finished; Ctrl-C once more ends them at once'),
+  end: () => {
+    tellOperator('signalbox: ended at once; what is not booked yet stands in the logs of its workers, and is booked at the next start');
+    killAll();
+    process.exit(ENDED_BY_CTRL_C);
+  },
+});
 
 try {
   const { isJson, isBundled, replicas } = parseArguments(process.argv.slice(2));
@@ -29,6 +40,9 @@ try {
     signal: starting.signal,
     replicas,
     isBundled,
+    onEnd: (end) => {
+      killAll = end;
+    },
     onProcesses: (processes) => {
       if (isJson) process.stdout.write(`${JSON.stringify({ processes })}\n`);
     },

@@ -1,10 +1,13 @@
 /** `npm start`. Prints one `ready` line on stdout; everything else goes to stderr. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { systemClock } from '@signalbox/runtime/clock';
 import { tuneProcess } from '@signalbox/runtime/process';
+import { ENDED_BY_CTRL_C, onStopSignals } from '@signalbox/runtime/stop-signals';
 import type { Standalone } from './compose.js';
 import { claimDataDir } from './data-dir.js';
 import { openEmbeddedStore, type EmbeddedStore } from './embedded-store.js';
+import { tellOperator } from './tell-operator.js';
 
 const BODY = '{"model":"auto","messages":[{"role":"user","content":"Hello!"}]}';
 
@@ -14,6 +17,7 @@ tuneProcess();
 
 const starting = new AbortController();
 let opening: Promise<EmbeddedStore> | undefined;
+let store: EmbeddedStore | undefined;
 let standalone: Standalone | undefined;
 const endWith = (stopped: Promise<void>): void => {
   stopped.then(
@@ -21,20 +25,27 @@ const endWith = (stopped: Promise<void>): void => {
     () => process.exit(1),
   );
 };
-const stop = (): void => {
-  if (starting.signal.aborted) return;
-  // Before it is ready what starts gives up, and ends below.
-  starting.abort();
-  if (standalone !== undefined) endWith(standalone.stop());
-};
-process.on('SIGINT', stop);
-process.on('SIGTERM', stop);
+onStopSignals({
+  clock: systemClock,
+  begin: () => {
+    // Before it is ready what starts gives up, and ends below.
+    starting.abort();
+    if (standalone !== undefined) endWith(standalone.stop());
+  },
+  onWait: () => tellOperator('signalbox: streams that run are finished; Ctrl-C once more ends them at once'),
+  end: () => {
+    tellOperator('signalbox: ended at once; what is not booked yet stands in the logs of its workers, and is booked at the next start');
+    // It is told in this turn; nobody waits for it.
+    void store?.stop();
+    process.exit(ENDED_BY_CTRL_C);
+  },
+});
 
 try {
   process.once('exit', claimDataDir(resolve(process.env['DATA_DIR'] || '.data')));
   opening = openEmbeddedStore(process.env);
   // Its failure is reported where it is awaited.
-  opening.catch(() => undefined);
+  opening.then((opened) => (store = opened), () => undefined);
   const { startStandalone } = await import('./compose.js');
   standalone = await startStandalone(process.env, opening, starting.signal);
   if (starting.signal.aborted) endWith(standalone.stop());

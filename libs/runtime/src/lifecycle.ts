@@ -5,6 +5,7 @@ import type { Environment } from './config.js';
 import { createLog, type Log } from './log.js';
 import { tuneProcess } from './process.js';
 import type { Tracer, Tracing } from './span.js';
+import { ENDED_BY_CTRL_C, onStopSignals } from './stop-signals.js';
 import { openRpcTls, type RpcTls } from './tls-files.js';
 import { loadTracingConfig, openTracing } from './tracing.js';
 
@@ -50,9 +51,10 @@ const complain = (name: string, error: unknown): void => {
 };
 
 /**
- * Runs a service as a process: SIGTERM and SIGINT drain it and exit 0. Settings that are wrong and a start that fails
- * print what is wrong for a person and exit 1. A launcher's channel is told `ready`; when the launcher is gone, the
- * service drains too, so that nothing is left behind.
+ * Runs a service as a process: SIGTERM and SIGINT drain it and exit 0, a second SIGINT ends it at once. Settings that are
+ * wrong and a start that fails print what is wrong for a person and exit 1. A launcher's channel is told `ready`; when the
+ * launcher is gone, the service drains too, so that nothing is left behind. Ctrl-C is then the launcher's: it reaches the
+ * whole terminal, and neighbours that all end together would cut the streams they serve.
  */
 export async function runService(name: string, environment: Environment, compose: (commons: ProcessCommons) => { readonly service: Service; readonly log: Log }): Promise<void> {
   tuneProcess();
@@ -84,8 +86,19 @@ export async function runService(name: string, environment: Environment, compose
       },
     );
   };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
+  if (process.connected) {
+    process.on('SIGTERM', stop);
+    process.on('SIGINT', () => undefined);
+  } else {
+    onStopSignals({
+      clock: systemClock,
+      begin: stop,
+      end: () => {
+        process.stderr.write(`${name}: ended at once, without waiting for what runs\n`);
+        process.exit(ENDED_BY_CTRL_C);
+      },
+    });
+  }
   process.on('disconnect', stop);
   try {
     await service.start();
