@@ -21,6 +21,7 @@ export type { RecentDecisionResponse, RecentDecisionResponse__Output } from './g
 export type { Refusal, Refusal__Output } from './gen/signalbox/routing/v1/Refusal.js';
 export type { ReplayRequest, ReplayRequest__Output } from './gen/signalbox/routing/v1/ReplayRequest.js';
 export type { ReplayResponse, ReplayResponse__Output } from './gen/signalbox/routing/v1/ReplayResponse.js';
+export type { SettingNames, SettingNames__Output } from './gen/signalbox/routing/v1/SettingNames.js';
 export type { WhatIfRequest, WhatIfRequest__Output } from './gen/signalbox/routing/v1/WhatIfRequest.js';
 export type { WhatIfResponse, WhatIfResponse__Output } from './gen/signalbox/routing/v1/WhatIfResponse.js';
 export type { WhatIfSide, WhatIfSide__Output } from './gen/signalbox/routing/v1/WhatIfSide.js';

@@ -13,6 +13,8 @@ describe('what two lists allow', () => {
     [['auto'], ['auto'], ['auto']],
     [['auto'], [], ['auto']],
     [['auto', 'a/x'], ['a/x', 'a/y'], ['a/x']],
+    [['A/X', 'a/Y*'], ['a/x', 'A/y1'], ['a/x', 'a/y1']],
+    [['Auto', 'A/X'], ['a/x'], ['a/x']],
   ])('%j and %j allow %j, whichever is whose', (one, other, both) => {
     expect(bothAllow(one, other)).toEqual({ viaAuto: both, byName: both });
     expect(new Set(bothAllow(other, one).byName)).toEqual(new Set(both));
@@ -40,6 +42,7 @@ test.each<[string[], string[], boolean]>([
   [['auto'], ['auto', 'a/x'], true],
   [['auto', 'a/x'], ['auto', 'a/x', 'a/y'], false],
   [['a/x'], ['auto'], true],
+  [['A/x'], ['a/X'], false],
 ])('that %j may allow more than %j is %j', (wanted, bound, more) => {
   expect(mayAllowMore(wanted, bound)).toBe(more);
 });

@@ -1,11 +1,16 @@
 /**
  * Allow lists of models, as an account's policy and a key have them. An empty list allows all. `auto` alone allows `auto`
  * to choose among all, and no model by its name; beside other names those are what is allowed, of `auto` too. A name
- * may end with `*`.
+ * may end with `*`. Capitals make no difference.
  */
 
 /** No model has this id: where nothing is left, an empty list would allow all. */
 const NO_MODEL = '-';
+
+/** A name of a list, as it is compared. */
+export function listName(name: string): string {
+  return name.toLowerCase();
+}
 
 /** True for either variant's id of the automatic-routing model. */
 export function isAutoModelId(id: string): boolean {
@@ -13,10 +18,10 @@ export function isAutoModelId(id: string): boolean {
 }
 
 function namesOf(list: readonly string[]): string[] {
-  return list.filter((name) => !isAutoModelId(name));
+  return list.map(listName).filter((name) => !isAutoModelId(name));
 }
 
-/** The narrower of two names, if one holds all that the other does. Names are compared as they are written. */
+/** The narrower of two names, if one holds all that the other does. */
 function narrower(one: string, other: string): string | undefined {
   if (one === other || (other.endsWith('*') && one.startsWith(other.slice(0, -1)))) return one;
   return one.endsWith('*') && other.startsWith(one.slice(0, -1)) ? other : undefined;
@@ -42,10 +47,11 @@ export function bothAllow(one: readonly string[], other: readonly string[]): All
   return { viaAuto: left, byName: left };
 }
 
-/** True when `wanted` may allow what `bound` does not: all it names must be named there, word for word. */
+/** True when `wanted` may allow what `bound` does not: all it names must be named there, letter for letter. */
 export function mayAllowMore(wanted: readonly string[], bound: readonly string[]): boolean {
   if (bound.length === 0) return false;
-  if (wanted.length === 0 || !wanted.every((name) => bound.includes(name))) return true;
+  const named = new Set(bound.map(listName));
+  if (wanted.length === 0 || !wanted.every((name) => named.has(listName(name)))) return true;
   // `auto` alone is any model, also where it stands beside names in `bound`.
   return namesOf(wanted).length === 0 && namesOf(bound).length > 0;
 }

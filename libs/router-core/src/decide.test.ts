@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { asPrice } from '@signalbox/kernel/money';
 import { namedCard, type Endpoint, type EndpointLive, type Snapshot } from './catalog.js';
 import { decide } from './decide.js';
+import { unknownInList } from './filters.js';
 import { catalogOf, endpointWith, pricesOf } from './random-catalog.js';
 import { NO_NEEDS, NO_WISHES, plainRequest, type RouteRequest } from './request.js';
 
@@ -42,6 +43,27 @@ describe('prices with steps', () => {
 
   test('where one card holds for every prompt there are none', () => {
     expect(decide(request({}), snapshotOf(steps.slice(0, 1)), 1)).toMatchObject({ kind: 'plan', attempts: [{ steps: [] }], reference: { steps: [] } });
+  });
+});
+
+describe('names of lists', () => {
+  const endpointOf = (model: string): Endpoint => endpointWith({ id: `alpha:${model}`, provider: 'alpha', model });
+  const catalog = catalogOf(['maker/one', 'other/one', 'maker/two'].map((id) => ({ id, endpoints: [endpointOf(id)] })));
+  const snapshot: Snapshot = { catalog, live: new Map() };
+
+  test('what forbids by a bare id that several makers have forbids them all, and what allows by it allows none', () => {
+    const askedOf = (model: string, lists: Partial<RouteRequest>): string[] => planned(snapshot, { ...plainRequest(model), ...lists });
+    expect(['maker/one', 'other/one', 'maker/two'].map((model) => askedOf(model, { denyModels: ['One'] })[0])).toEqual(['no-eligible-provider', 'no-eligible-provider', 'alpha:maker/two']);
+    expect(['maker/one', 'other/one'].map((model) => askedOf(model, { allowModels: ['one'] })[0])).toEqual(['no-eligible-provider', 'no-eligible-provider']);
+    expect(askedOf('maker/two', { allowModels: ['TWO'] })).toEqual(['alpha:maker/two']);
+  });
+
+  test.each<[string, boolean, boolean]>([
+    ['maker/one', true, true], ['Maker/ONE', true, true], ['two', true, true], ['one', false, true], ['auto', true, false], ['router-auto', true, false],
+    ['maker/three', false, false], ['mkaer/one', false, false], ['', false, false],
+    ['*', true, true], ['maker/*', true, true], ['MAKER/o*', true, true], ['mak*', true, true], ['maker/to-come*', true, true], ['mkaer/*', false, false], ['two*', false, false],
+  ])('%j stands for something: %j where it allows, %j where it forbids', (name, whereAllowed, whereDenied) => {
+    expect([unknownInList(catalog, [name], 'allow'), unknownInList(catalog, [name], 'deny')]).toEqual([whereAllowed ? [] : [name], whereDenied ? [] : [name]]);
   });
 });
 
@@ -99,6 +121,10 @@ describe('refusals', () => {
     ['quantization', { quantizationBits: 32 }, request({ maxQuantization: 'bf16' })],
     ['quantization', { quantizationBits: null }, request({ maxQuantization: 'fp32' })],
     ['allow_list', {}, request({ denyModels: ['maker/*'] })],
+    ['allow_list', {}, request({ denyModels: ['MAKER/*'] })],
+    ['allow_list', {}, request({ denyModels: ['Maker/One'] })],
+    ['allow_list', {}, request({ denyModels: ['ONE'] })],
+    ['allow_list', {}, request({ allowModels: ['Auto'] })],
     ['allow_list', {}, request({ allowModels: ['other/model'] })],
     ['allow_list', {}, request({ allowModels: ['auto'] })],
     ['allow_list', {}, request({ denyProviders: ['alpha'] })],
@@ -121,6 +147,7 @@ describe('refusals', () => {
     ['a price at the bound', {}, withWishes({ maxPricePrompt: 1_000_000_000n, maxPriceCompletion: 2_000_000_000n })],
     ['a prompt that fills the window to the last token', {}, request({ promptTokens: 127_000, maxTokens: 1_000 })],
     ['a prompt into an unknown window', { contextWindow: null }, request({ promptTokens: 9_000_000 })],
+    ['a model that is allowed in other capitals', {}, request({ allowModels: ['Maker/ONE'] })],
     ['a credential of the account', { hasManagedCredential: false }, request({ byokProviders: ['alpha'] })],
   ])('takes %s', (_what, changes, asked) => {
     expect(planned(single(changes), asked)).toEqual(['alpha:maker/one']);

@@ -1,6 +1,7 @@
 /** Hard filters: never relaxed. Each endpoint gets the set of reasons that exclude it; empty = eligible. */
+import { listName } from '@signalbox/kernel/model-lists';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
-import { findModel, QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
+import { QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
 import { isAuto, type RouteRequest } from './request.js';
 
 /** Reason codes as clients see them in `metadata.excluded_by`, each at its bit. */
@@ -20,17 +21,54 @@ export function reasonNames(mask: number): Reason[] {
 
 type Matcher = (model: Model) => boolean;
 
-function matcherOf(catalog: Catalog, names: readonly string[]): Matcher {
+/** For each catalog, made at its first list. */
+const listed = new WeakMap<Catalog, ReadonlyMap<string, readonly number[]>>();
+
+/** Places of the models that go by a name of a list: the one with that id, else with that alias, else all whose bare id it is. */
+function placesOf(catalog: Catalog, name: string): readonly number[] {
+  let places = listed.get(catalog);
+  if (places === undefined) {
+    places = placesByName(catalog.models);
+    listed.set(catalog, places);
+  }
+  return places.get(listName(name)) ?? [];
+}
+
+function placesByName(models: readonly Model[]): ReadonlyMap<string, readonly number[]> {
+  const places = new Map<string, readonly number[]>();
+  const namesBy: readonly ((model: Model) => readonly string[])[] = [({ id }) => [id], ({ aliases }) => aliases, ({ id }) => [id.slice(id.indexOf('/') + 1)]];
+  for (const namesOf of namesBy) {
+    const found = new Map<string, Set<number>>();
+    for (const model of models) for (const name of namesOf(model).map(listName)) found.set(name, (found.get(name) ?? new Set<number>()).add(model.index));
+    for (const [name, indices] of found) if (!places.has(name)) places.set(name, [...indices]);
+  }
+  return places;
+}
+
+/** What forbids takes every model of that name, what allows only one that is alone in it. */
+function matcherOf(catalog: Catalog, names: readonly string[], kind: 'allow' | 'deny'): Matcher {
   const indices = new Set<number>();
   const prefixes: string[] = [];
   for (const name of names) {
-    if (name.endsWith('*')) prefixes.push(name.slice(0, -1));
+    if (name.endsWith('*')) prefixes.push(listName(name.slice(0, -1)));
     else {
-      const model = findModel(catalog, name);
-      if (model !== undefined) indices.add(model.index);
+      const places = placesOf(catalog, name);
+      if (kind === 'deny' || places.length === 1) for (const place of places) indices.add(place);
     }
   }
-  return (model) => indices.has(model.index) || prefixes.some((prefix) => model.id.startsWith(prefix));
+  return (model) => indices.has(model.index) || prefixes.some((prefix) => listName(model.id).startsWith(prefix));
+}
+
+/** Of names in an allow or deny list, those that stand for nothing. Behind a maker that is known (`openai/gpt-9*`) may come what is not there yet. */
+export function unknownInList(catalog: Catalog, names: readonly string[], kind: 'allow' | 'deny'): string[] {
+  const isKnown = (name: string): boolean => {
+    if (kind === 'allow' && isAuto(listName(name))) return true;
+    if (!name.endsWith('*')) return kind === 'deny' ? placesOf(catalog, name).length > 0 : placesOf(catalog, name).length === 1;
+    const prefix = listName(name.slice(0, -1));
+    const maker = prefix.slice(0, prefix.indexOf('/') + 1);
+    return catalog.models.some(({ id }) => listName(id).startsWith(maker === '' ? prefix : maker));
+  };
+  return names.filter((name) => !isKnown(name));
 }
 
 /**
@@ -39,10 +77,10 @@ function matcherOf(catalog: Catalog, names: readonly string[]): Matcher {
  */
 export function modelListFilter(catalog: Catalog, request: Pick<RouteRequest, 'allowModels' | 'denyModels'>, viaAuto: boolean): Matcher {
   if (request.allowModels.length === 0 && request.denyModels.length === 0) return () => true;
-  const named = request.allowModels.filter((name) => !isAuto(name));
+  const named = request.allowModels.filter((name) => !isAuto(listName(name)));
   const onlyAuto = request.allowModels.length > 0 && named.length === 0;
-  const isNamed = matcherOf(catalog, named);
-  const isDenied = matcherOf(catalog, request.denyModels);
+  const isNamed = matcherOf(catalog, named, 'allow');
+  const isDenied = matcherOf(catalog, request.denyModels, 'deny');
   return (model) => !isDenied(model) && (onlyAuto ? viaAuto : request.allowModels.length === 0 || isNamed(model));
 }
 

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
-import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsRequest, ListModelsResponse__Output, ProvidersResponse__Output } from '@signalbox/contracts/routing';
+import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsRequest, ListModelsResponse__Output, ProvidersResponse__Output, SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
@@ -111,6 +111,17 @@ describe('routing over its doors', () => {
     expect(await asked({ denyProviders: ['azure'] })).toEqual(['openai']);
     expect(await asked({ provider: { only: ['azure'] } })).toEqual(['azure-openai']);
     expect(await asked({ provider: { order: ['azure'], allowFallbacks: false } })).toEqual(['azure-openai']);
+  });
+
+  test('tells which names of settings stand for nothing', async () => {
+    await start({ PROVIDERS: 'openai' });
+    const unknown = (names: SettingNames): Promise<SettingNames__Output> => client.unary<SettingNames, SettingNames__Output>('UnknownNames', names);
+    const none = { allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], models: [] };
+    // Also of providers without a model here, and of the simulator, which is off.
+    expect(await unknown({ allowModels: ['auto', 'OpenAI/gpt-4o', 'openai/*'], denyModels: ['openai/gpt-4o', 'gpt-4o-mini'], allowProviders: ['openai', 'Azure', 'vllm', 'simulator'], denyProviders: ['azure/eu', 'ollama'], models: ['openai/gpt-4o'] })).toEqual(none);
+    expect(await unknown({ allowModels: ['opnai/gpt-4o'], denyModels: ['auto', 'gpt-4o*', 'openai/gpt-4oo'], allowProviders: ['opnai', 'azure/eu'], denyProviders: ['opnai'], models: ['auto', 'OpenAI/gpt-4o'] })).toEqual({
+      allowModels: ['opnai/gpt-4o'], denyModels: ['auto', 'gpt-4o*', 'openai/gpt-4oo'], allowProviders: ['opnai', 'azure/eu'], denyProviders: ['opnai'], models: ['auto', 'OpenAI/gpt-4o'],
+    });
   });
 
   test('answers refusals as values and keeps the contract’s words', async () => {

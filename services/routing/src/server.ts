@@ -1,12 +1,14 @@
 /** The doors of the routing service: message in, domain call, message out. */
 import type {
   CatalogCheckResponse, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
-  ReplayRequest__Output, ReplayResponse, WhatIfRequest__Output, WhatIfResponse,
+  ReplayRequest__Output, ReplayResponse, SettingNames, SettingNames__Output, WhatIfRequest__Output, WhatIfResponse,
 } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
+import { findModel } from '@signalbox/router-core/catalog';
 import { decide } from '@signalbox/router-core/decide';
+import { unknownInList } from '@signalbox/router-core/filters';
 import { describe } from '@signalbox/router-core/record';
 import { isAuto, type RouteRequest } from '@signalbox/router-core/request';
 import type { Handlers } from '@signalbox/rpc/call';
@@ -22,6 +24,7 @@ import type { LoadedCatalog } from './domain/ports.js';
 import type { QualityHolder, QualityState } from './domain/quality-holder.js';
 import { readRecord, type Replays } from './domain/replays.js';
 import type { RoutingMetrics } from './metrics.js';
+import { providersForbidden, providersNamed } from './provider-names.js';
 import { changesOf, decideResponse, sideMessage, toListQuery, toRouteRequest } from './wire.js';
 
 /** Records in one question. */
@@ -100,6 +103,17 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
         deprecationDate: model.deprecationDate ?? '',
         ...(message.detail ? { detailJson: Buffer.from(JSON.stringify(modelDetail(model, query, view))) } : {}),
       })),
+    };
+  };
+
+  const unknownNames = ({ allowModels, denyModels, allowProviders, denyProviders, models }: SettingNames__Output): SettingNames => {
+    const { catalog, providers: known } = loaded();
+    return {
+      allowModels: unknownInList(catalog, allowModels, 'allow'),
+      denyModels: unknownInList(catalog, denyModels, 'deny'),
+      allowProviders: allowProviders.filter((name) => !providersNamed([name]).some((id) => known.has(id))),
+      denyProviders: denyProviders.filter((name) => !providersForbidden([name]).some((id) => known.has(id))),
+      models: models.filter((name) => findModel(catalog, name) === undefined),
     };
   };
 
@@ -200,7 +214,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
 
   return {
     unary: {
-      Decide: decideOne, ListModels: list, CatalogShow: show, CatalogReload: reload, CatalogCheck: check, Providers: providers, RecentDecision: recentDecision, Replay: replayOne, WhatIf: compare,
+      Decide: decideOne, ListModels: list, CatalogShow: show, CatalogReload: reload, CatalogCheck: check, Providers: providers, UnknownNames: unknownNames, RecentDecision: recentDecision, Replay: replayOne, WhatIf: compare,
       QualityShow: () => qualityMessage(quality.state()), QualityRollback: rollback,
     },
     obey: async (action) => {

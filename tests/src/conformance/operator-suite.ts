@@ -89,6 +89,12 @@ export function describeOperator(world: () => World): void {
       ['POST', '/admin/keys', { account_id: 'acct_none', name: 'x', expires_in: 0 }, 400, 'expires_in'],
       ['GET', '/admin/keys', undefined, 404, 'account'],
       ['DELETE', '/admin/keys/key_none', undefined, 404, 'key'],
+      ['POST', '/admin/accounts', { name: 'x', tier: 'free', baseline_model: 'opnai/gpt-4o' }, 400, 'baseline_model: "opnai/gpt-4o"'],
+      ['POST', '/admin/what-if', { account: 'acct_none' }, 404, 'account'],
+      ['POST', '/admin/what-if', { deny_models: ['opnai/*'] }, 400, 'deny_models: "opnai/*"'],
+      ['GET', '/admin/ledger/verify?account=acct_none', undefined, 404, 'account'],
+      ['GET', '/admin/statement?account=acct_none&period=2026-11', undefined, 404, 'account'],
+      ['POST', '/admin/provider-usage', { provider: 'opnai', days: [{ day: '2026-11-21', cost_usd: '1' }] }, 400, 'provider: "opnai"'],
     ])('is told what is wrong with %s %s %j', async (method, path, body, status, word) => {
       const got = await world().admin(method, path, body);
       expect([got.status, (jsonOf(got) as { error: { message: string } }).error.message]).toEqual([status, expect.stringContaining(word)]);
@@ -115,6 +121,11 @@ export function describeOperator(world: () => World): void {
       expect(await policy()).toMatchObject({ effective: { baseline_model: 'openai/gpt-4o', hard_cap: false, store_answers: false } });
       await world().admin('PATCH', `/admin/accounts/${account.id}`, { hard_cap: true, store_answers: true });
       expect(jsonOf(await world().admin('GET', `/admin/accounts/${account.id}`))['account']).toMatchObject({ baseline_model: 'openai/gpt-4o', store_answers: true });
+      expect(await policy({ deny_models: ['Simulator/FAST'] })).toMatchObject({ deny_models: ['Simulator/FAST'] });
+      const denied = await send(world().gateway.baseUrl, { method: 'POST', path: '/v1/chat/completions', key: account.key, body: { model: 'simulator/fast', messages: [{ role: 'user', content: 'hello' }] } });
+      expect([denied.status, (jsonOf(denied) as { error: { metadata: object } }).error.metadata]).toEqual([404, expect.objectContaining({ excluded_by: ['allow_list'] })]);
+      const misspelt = await send(world().gateway.baseUrl, { method: 'PUT', path: '/api/policy', key: account.key, body: { deny_models: ['simulater/fast'] } });
+      expect([misspelt.status, (jsonOf(misspelt) as { error: { param: string } }).error.param]).toEqual([400, 'deny_models']);
       const wrong = await send(world().gateway.baseUrl, { method: 'PUT', path: '/api/policy', key: account.key, body: { mode: 'cheap' } });
       expect([wrong.status, (jsonOf(wrong) as { error: { param: string } }).error.param]).toEqual([400, 'mode']);
     });

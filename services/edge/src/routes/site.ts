@@ -1,5 +1,5 @@
 /** The express app: everything but the chat route. */
-import express, { type Express, type Request, type Response } from 'express';
+import express, { type Express, type Request, type Response, type Router } from 'express';
 import helmet from 'helmet';
 import { toFault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
@@ -18,6 +18,7 @@ import { answerLimits } from './api-limits/handler.js';
 import { createApiSessionRouter } from './api-session/handler.js';
 import { ApiErrorException } from './api-error-exception.js';
 import { createControl } from './control-route.js';
+import { createNameCheck } from './known-names.js';
 import type { Gate } from './gate.js';
 import type { RepeatGate } from './repeat-gate.js';
 import { createBooksRouters } from './books/handler.js';
@@ -31,6 +32,12 @@ import type { Secret } from '@signalbox/runtime/secret';
 
 /** Key management bodies are small. */
 const CONTROL_BODY_BYTES_MAX = 64 * 1_024;
+
+/** A router answers OPTIONS by itself, with 200. None of ours has it: it goes on to what refuses the methods that a path does not have. */
+const exceptOptions = (router: Router) => (request: Request, response: Response, next: (error?: unknown) => void): void => {
+  if (request.method === 'OPTIONS') next();
+  else router(request, response, next);
+};
 
 export interface SiteOptions {
   readonly gate: Gate;
@@ -155,20 +162,21 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       return json.object;
     },
   });
-  app.use('/api/auth', enter, needsScope('keys'), createApiAuthRouter(control, repeats));
+  const unknownName = createNameCheck(routing);
+  app.use('/api/auth', enter, needsScope('keys'), exceptOptions(createApiAuthRouter(control, repeats, unknownName)));
   app.all('/api/auth', allow(['GET', 'POST']));
   app.all('/api/auth/:id', allow(['GET', 'PATCH', 'DELETE']));
   app.all('/api/auth/:id/rotate', allow(['POST']));
-  app.use('/api/providers', enter, needsScope('keys'), createApiProvidersRouter(control, (provider) => providers.has(provider)));
+  app.use('/api/providers', enter, needsScope('keys'), exceptOptions(createApiProvidersRouter(control, (provider) => providers.has(provider))));
   app.all('/api/providers', allow(['GET']));
   app.all('/api/providers/:provider', allow(['GET', 'PUT', 'DELETE']));
-  app.use('/api/policy', enter, createApiPolicyRouter(control, needsScope));
+  app.use('/api/policy', enter, exceptOptions(createApiPolicyRouter({ control, unknownName, needsScope })));
   app.all('/api/policy', allow(['GET', 'PUT']));
 
   const { decisions, feedback } = createDecisionsRouters({ billing, routing, control, needsScope });
-  app.use('/v1/decisions', enter, decisions);
+  app.use('/v1/decisions', enter, exceptOptions(decisions));
   app.all('/v1/decisions/:id', allow(['GET']));
-  app.use('/v1/feedback', enter, feedback);
+  app.use('/v1/feedback', enter, exceptOptions(feedback));
   app.all('/v1/feedback', allow(['POST']));
 
   const books = createBooksRouters({
@@ -204,7 +212,8 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.all('/openapi.json', allow(['GET']));
   if (dashboardDir !== undefined) {
     app.get('/', (_request: Request, response: Response) => response.redirect(302, DASHBOARD_PATH));
-    app.use(DASHBOARD_PATH, createWebRouter({ folder: dashboardDir, randomBytes }));
+    app.all('/', allow(['GET']));
+    app.use(DASHBOARD_PATH, createWebRouter({ folder: dashboardDir, randomBytes, refuseMethod: allow(['GET']) }));
   }
 
   app.use((request: Request, response: Response) => gate.fail(response, requestIdOf(request), apiError('unknown_url'), callers.get(request)?.caller));

@@ -81,7 +81,7 @@ export async function startDoor({ dashboardDir, accessLog }: { readonly dashboar
   const routing: RpcClient = {
     ...accounts,
     unary: async <Asked extends object, Answer>(method: string, message: Asked): Promise<Answer> => {
-      const answer = routes.get(method) ?? ((): object => ({ models: [], snapshotId: '' }));
+      const answer = routes.get(method) ?? ((): object => ({ models: [], snapshotId: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [] }));
       return Promise.resolve(answer(message as Readonly<Record<string, unknown>>) as Answer);
     },
   };

@@ -5,6 +5,8 @@ import type { ParsedArtefact } from '@signalbox/router-core/quality-artefact';
 export interface LoadedCatalog {
   readonly catalog: Catalog;
   readonly schemaVersion: string;
+  /** Ids of all its providers, with models or without, and the simulator's. */
+  readonly providers: ReadonlySet<string>;
   /** What is sound, and still worth an operator's look. */
   readonly notices: readonly string[];
 }

@@ -12,6 +12,7 @@ import type { DecideResponse, DecideResponse__Output as DecideResponseOut } from
 import type { ListModelsRequest, ListModelsRequest__Output as ListModelsRequestOut } from '../signalbox/routing/v1/ListModelsRequest.js';
 import type { ModelRecord, ModelRecord__Output as ModelRecordOut } from '../signalbox/routing/v1/ModelRecord.js';
 import type { ListModelsResponse, ListModelsResponse__Output as ListModelsResponseOut } from '../signalbox/routing/v1/ListModelsResponse.js';
+import type { SettingNames, SettingNames__Output as SettingNamesOut } from '../signalbox/routing/v1/SettingNames.js';
 import type { CatalogShowResponse, CatalogShowResponse__Output as CatalogShowResponseOut } from '../signalbox/routing/v1/CatalogShowResponse.js';
 import type { CatalogReloadResponse, CatalogReloadResponse__Output as CatalogReloadResponseOut } from '../signalbox/routing/v1/CatalogReloadResponse.js';
 import type { CatalogCheckResponse, CatalogCheckResponse__Output as CatalogCheckResponseOut } from '../signalbox/routing/v1/CatalogCheckResponse.js';
@@ -506,6 +507,42 @@ export function readListModelsResponse(r: Reader, end: number): ListModelsRespon
 export function copyListModelsResponse(m: ListModelsResponse): ListModelsResponseOut {
   const v1 = m.models === undefined ? [] : m.models.map((one) => copyModelRecord(one));
   return { models: v1 } as ListModelsResponseOut;
+}
+
+export function writeSettingNames(w: Writer, m: SettingNames): void {
+  if (m.allowModels !== undefined) for (const one of m.allowModels) { w.uint32(10); w.string(one); }
+  if (m.denyModels !== undefined) for (const one of m.denyModels) { w.uint32(18); w.string(one); }
+  if (m.allowProviders !== undefined) for (const one of m.allowProviders) { w.uint32(26); w.string(one); }
+  if (m.denyProviders !== undefined) for (const one of m.denyProviders) { w.uint32(34); w.string(one); }
+  if (m.models !== undefined) for (const one of m.models) { w.uint32(42); w.string(one); }
+}
+export function readSettingNames(r: Reader, end: number): SettingNamesOut {
+  const v1: string[] = [];
+  const v2: string[] = [];
+  const v3: string[] = [];
+  const v4: string[] = [];
+  const v5: string[] = [];
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1.push(r.string(end)); break;
+      case 18: v2.push(r.string(end)); break;
+      case 26: v3.push(r.string(end)); break;
+      case 34: v4.push(r.string(end)); break;
+      case 42: v5.push(r.string(end)); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { allowModels: v1, denyModels: v2, allowProviders: v3, denyProviders: v4, models: v5 } as SettingNamesOut;
+}
+export function copySettingNames(m: SettingNames): SettingNamesOut {
+  const v1 = m.allowModels === undefined ? [] : m.allowModels.slice();
+  const v2 = m.denyModels === undefined ? [] : m.denyModels.slice();
+  const v3 = m.allowProviders === undefined ? [] : m.allowProviders.slice();
+  const v4 = m.denyProviders === undefined ? [] : m.denyProviders.slice();
+  const v5 = m.models === undefined ? [] : m.models.slice();
+  return { allowModels: v1, denyModels: v2, allowProviders: v3, denyProviders: v4, models: v5 } as SettingNamesOut;
 }
 
 export function writeCatalogShowResponse(w: Writer, m: CatalogShowResponse): void {
@@ -1013,6 +1050,7 @@ export const codecs = {
   ListModelsRequest: messageCodec(writeListModelsRequest, readListModelsRequest, copyListModelsRequest),
   ModelRecord: messageCodec(writeModelRecord, readModelRecord, copyModelRecord),
   ListModelsResponse: messageCodec(writeListModelsResponse, readListModelsResponse, copyListModelsResponse),
+  SettingNames: messageCodec(writeSettingNames, readSettingNames, copySettingNames),
   CatalogShowResponse: messageCodec(writeCatalogShowResponse, readCatalogShowResponse, copyCatalogShowResponse),
   CatalogReloadResponse: messageCodec(writeCatalogReloadResponse, readCatalogReloadResponse, copyCatalogReloadResponse),
   CatalogCheckResponse: messageCodec(writeCatalogCheckResponse, readCatalogCheckResponse, copyCatalogCheckResponse),
@@ -1041,6 +1079,7 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   RecentDecision: rpc('/signalbox.routing.v1.RoutingService/RecentDecision', codecs.RecentDecisionRequest, codecs.RecentDecisionResponse, false),
   Replay: rpc('/signalbox.routing.v1.RoutingService/Replay', codecs.ReplayRequest, codecs.ReplayResponse, false),
   WhatIf: rpc('/signalbox.routing.v1.RoutingService/WhatIf', codecs.WhatIfRequest, codecs.WhatIfResponse, false),
+  UnknownNames: rpc('/signalbox.routing.v1.RoutingService/UnknownNames', codecs.SettingNames, codecs.SettingNames, false),
   QualityShow: rpc('/signalbox.routing.v1.RoutingService/QualityShow', commonCodecs.Empty, codecs.QualityState, false),
   QualityRollback: rpc('/signalbox.routing.v1.RoutingService/QualityRollback', commonCodecs.Empty, codecs.QualityState, false),
 };

@@ -11,11 +11,15 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Request, type Response } from 'express';
 import { z } from 'zod';
 import { statementBody, statementCsv } from '../books/schema.js';
+import type { NameCheck } from '../known-names.js';
 
 export interface AdminBooksDeps {
   readonly accounts: RpcClient;
   readonly billing: RpcClient;
   readonly quota: RpcClient;
+  readonly unknownName: NameCheck;
+  /** False after the refusal of an account that there is not. */
+  readonly isAccount: (id: string, response: Response) => Promise<boolean>;
   readonly send: (response: Response, body: object, status?: number) => void;
   readonly refuse: (response: Response, status: number, message: string) => void;
 }
@@ -59,7 +63,7 @@ function countersDifference(ours: bigint, theirs: bigint): bigint {
   return counted(ours) === counted(theirs) ? 0n : ours - theirs;
 }
 
-export function createAdminBooksRouter({ accounts, billing, quota, send, refuse }: AdminBooksDeps): Router {
+export function createAdminBooksRouter({ accounts, billing, quota, unknownName, isAccount, send, refuse }: AdminBooksDeps): Router {
   const options = { deadlineMs: DEADLINE_MS };
   const long = { deadlineMs: LONG_DEADLINE_MS };
   const router = Router();
@@ -107,6 +111,8 @@ export function createAdminBooksRouter({ accounts, billing, quota, send, refuse 
   });
   router.post('/provider-usage', async (request, response) => {
     const { provider, days } = importSchema.parse(request.body ?? {});
+    const unknown = await unknownName({ allowProviders: { field: 'provider', names: [provider] } });
+    if (unknown !== undefined) return refuse(response, 400, unknown.message);
     const told = days.map(({ day, cost_usd: costNanoUsd, tokens }) => ({ day, costNanoUsd, tokens: String(tokens) }));
     const made = await billing.unary<object, ImportProviderUsageResponse__Output>('ImportProviderUsage', { provider, days: told }, options);
     if (made.problem === '') send(response, { provider, days: made.days });
@@ -114,8 +120,9 @@ export function createAdminBooksRouter({ accounts, billing, quota, send, refuse 
   });
   router.get('/statement', async (request, response) => {
     const [accountId, period] = [text(request, 'account'), text(request, 'period')];
+    if (!(await isAccount(accountId, response))) return;
     const bill = await billing.unary<object, StatementResponse__Output>('Statement', { accountId, period }, options);
-    if (!bill.found) refuse(response, 404, 'No such account, or it has no statement of that period.');
+    if (!bill.found) refuse(response, 404, 'The account has no statement of that period: periods are as 2026-11.');
     else if (isCsv(request)) response.type('text/csv').set('cache-control', 'no-store').send(statementCsv(period, bill));
     else send(response, statementBody(accountId, period, bill));
   });
@@ -132,6 +139,7 @@ export function createAdminBooksRouter({ accounts, billing, quota, send, refuse 
   });
   router.get('/ledger/verify', async (request, response) => {
     const accountId = text(request, 'account');
+    if (accountId !== '' && !(await isAccount(accountId, response))) return;
     const { checks } = await billing.unary<object, VerifyResponse__Output>('Verify', { accountId }, long);
     const counters = accountId === '' ? await counterRows() : [];
     const apart = counters.filter(({ difference }) => difference !== 0n);

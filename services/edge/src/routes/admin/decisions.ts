@@ -5,10 +5,14 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Request, type Response } from 'express';
 import { z } from 'zod';
 import { decisionBody } from '../decisions/body.js';
+import type { NameCheck, NamedFields } from '../known-names.js';
 
 export interface AdminDecisionsDeps {
   readonly billing: RpcClient;
   readonly routing: RpcClient;
+  readonly unknownName: NameCheck;
+  /** False after the refusal of an account that there is not. */
+  isAccount(id: string, response: Response): Promise<boolean>;
   send(response: Response, body: object, status?: number): void;
   refuse(response: Response, status: number, message: string): void;
 }
@@ -25,7 +29,7 @@ const whatIfSchema = z.strictObject({
   account: z.string().max(64).optional(),
   limit: z.number().int().min(1).max(COMPARED_MAX).default(COMPARED_DEFAULT),
   mode: z.enum(['quality', 'balanced', 'economy']).optional(),
-  lambda: z.union([z.number(), z.string().regex(/^\d{1,7}(\.\d{1,9})?$/).transform(Number)]).pipe(z.number().min(0).max(1_000_000)).optional(),
+  lambda: z.union([z.number(), z.string().regex(/^\d{1,7}(\.\d{1,9})?$/).transform(Number)], 'must be a number from 0 to 1000000').pipe(z.number().min(0).max(1_000_000)).optional(),
   baseline_model: z.string().max(200).optional(),
   allow_models: names,
   deny_models: names,
@@ -33,6 +37,16 @@ const whatIfSchema = z.strictObject({
   deny_providers: names,
   catalog: z.enum(['current', 'file']).default('current'),
 });
+
+function namesOf(given: z.infer<typeof whatIfSchema>): NamedFields {
+  return {
+    allowModels: { field: 'allow_models', names: given.allow_models },
+    denyModels: { field: 'deny_models', names: given.deny_models },
+    allowProviders: { field: 'allow_providers', names: given.allow_providers },
+    denyProviders: { field: 'deny_providers', names: given.deny_providers },
+    models: { field: 'baseline_model', names: given.baseline_model === undefined ? [] : [given.baseline_model] },
+  };
+}
 
 interface Sum {
   cost: number;
@@ -62,7 +76,7 @@ const qualityBody = ({ artefactId, canaryId, canaryShare, previousId }: QualityS
   artefact_id: artefactId === '' ? null : artefactId, canary_id: canaryId === '' ? null : canaryId, canary_share: canaryShare, previous_id: previousId === '' ? null : previousId,
 });
 
-export function createAdminDecisionsRouter({ billing, routing, send, refuse }: AdminDecisionsDeps): Router {
+export function createAdminDecisionsRouter({ billing, routing, unknownName, isAccount, send, refuse }: AdminDecisionsDeps): Router {
   const options = { deadlineMs: DEADLINE_MS };
   const router = Router();
 
@@ -82,6 +96,13 @@ export function createAdminDecisionsRouter({ billing, routing, send, refuse }: A
 
   router.post('/what-if', async (request: Request, response: Response) => {
     const given = whatIfSchema.parse(request.body ?? {});
+    if (given.account !== undefined && !(await isAccount(given.account, response))) return;
+    // Of a catalog that is not in force yet nobody can tell which names it has.
+    const unknown = given.catalog === 'file' ? undefined : await unknownName(namesOf(given));
+    if (unknown !== undefined) {
+      refuse(response, 400, unknown.message);
+      return;
+    }
     const question: WhatIfRequest = {
       ...(given.mode === undefined ? {} : { mode: given.mode }), ...(given.lambda === undefined ? {} : { costWeight: given.lambda }), ...(given.baseline_model === undefined ? {} : { baselineModel: given.baseline_model }),
       allowModels: given.allow_models ?? [], denyModels: given.deny_models ?? [], allowProviders: given.allow_providers ?? [], denyProviders: given.deny_providers ?? [], catalog: given.catalog === 'file' ? 'file' : '',

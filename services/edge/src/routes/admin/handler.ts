@@ -12,6 +12,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { exactJson } from '../api-auth/exact-json.js';
 import { keyBody } from '../api-auth/schema.js';
+import { createNameCheck } from '../known-names.js';
 import { isReadableUrl, isStorable } from '../../wire/storable.js';
 import { createAdminBooksRouter } from './books.js';
 import { createAdminDecisionsRouter } from './decisions.js';
@@ -77,9 +78,17 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
     else refuse(response, 400, 'The body holds a NUL character (\\u0000) or half a surrogate pair, which cannot be stored.');
   });
   const options = { deadlineMs: DEADLINE_MS };
+  const unknownName = createNameCheck(routing);
+  /** True when there is such a model, or none is named; else the refusal has been sent. */
+  const isModel = async (name: string | null | undefined, response: Response): Promise<boolean> => {
+    const unknown = await unknownName({ models: { field: 'baseline_model', names: name === null || name === undefined ? [] : [name] } });
+    if (unknown !== undefined) refuse(response, 400, unknown.message);
+    return unknown === undefined;
+  };
 
   app.post('/admin/accounts', async (request, response) => {
     const given = bodyOf(request, createAccountSchema);
+    if (!(await isModel(given.baseline_model, response))) return;
     const made = await accounts.unary<object, CreateAccountResponse__Output>('CreateAccount', { account: accountSettings(given).account, keyName: 'default', keyScopes: [] }, options);
     if (made.account === null || made.key === null) refuse(response, 400, made.problem);
     else send(response, { account: accountBody(made.account), key: { ...keyBody(made.key), key: made.secret } }, 201);
@@ -95,7 +104,9 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
   };
   app.get('/admin/accounts/:id', async (request, response) => account(response, await accounts.unary('GetAccount', { id: id(request) }, options)));
   app.patch('/admin/accounts/:id', async (request, response) => {
-    const given = accountSettings(bodyOf(request, setAccountSchema));
+    const body = bodyOf(request, setAccountSchema);
+    if (!(await isModel(body.baseline_model, response))) return;
+    const given = accountSettings(body);
     account(response, await accounts.unary('SetAccount', { account: { ...given.account, id: id(request) }, fields: given.fields }, options));
   });
   for (const [verb, suspended] of [['suspend', true], ['resume', false]] as const) {
@@ -224,8 +235,8 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
     send(response, { loaded, snapshot_id: snapshotId, problems }, loaded ? 200 : 400);
   });
 
-  app.use('/admin', createAdminBooksRouter({ accounts, billing, quota, send, refuse }));
-  app.use('/admin', createAdminDecisionsRouter({ billing, routing, send, refuse }));
+  app.use('/admin', createAdminBooksRouter({ accounts, billing, quota, unknownName, isAccount, send, refuse }));
+  app.use('/admin', createAdminDecisionsRouter({ billing, routing, unknownName, isAccount, send, refuse }));
 
   app.use((_request: Request, response: Response) => refuse(response, 404, 'No such command.'));
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {

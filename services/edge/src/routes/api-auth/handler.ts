@@ -6,22 +6,32 @@ import { packAnswer } from '../../wire/kept-answer.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
 import { exactJson } from './exact-json.js';
 import { INVALID, sendJson as send, type Control } from '../control-route.js';
+import type { NameCheck, UnknownName } from '../known-names.js';
 import { createSchema, keyBody, rotateSchema, updateSchema } from './schema.js';
 
 /** For JSON.stringify of a parsed body. */
 const bigintAsText = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value);
 
 /** Router to be mounted at /api/auth, behind the scope `keys`. */
-export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Control, repeats: RepeatGate): Router {
+export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Control, repeats: RepeatGate, unknownName: NameCheck): Router {
   const notFound = (response: Response): void => fail(response, { status: 404, type: 'invalid_request_error', code: 'key_not_found', param: 'key_id', message: 'No such API key.' });
 
   const refOf = (request: Request): { readonly accountId: string; readonly keyId: string } => ({ accountId: callerOf(request).caller.account.id, keyId: String(request.params['id'] ?? '') });
+
+  const unknownModel = (request: Request, names: readonly string[] | undefined, kept?: readonly string[]): Promise<UnknownName | undefined> =>
+    unknownName({ allowModels: { field: 'limits.allowed_models', names, kept } }, callerOf(request).requestId);
+  const refuseName = (response: Response, { field, message }: UnknownName): void => fail(response, { ...INVALID, code: 'invalid_value', param: field, message });
 
   const router = Router();
   router.param('id', (_request, response: Response, next: () => void, id: string) => (id.includes('\0') ? notFound(response) : next()));
   router.post('/', async (request, response) => {
     const body = await parse(request, response, createSchema);
     if (body === undefined) return;
+    const unknown = await unknownModel(request, body.limits?.allowedModels);
+    if (unknown !== undefined) {
+      refuseName(response, unknown);
+      return;
+    }
     const { caller, requestId } = callerOf(request);
     const { account, key } = caller;
     const idempotencyKey = request.headers['idempotency-key'];
@@ -79,6 +89,15 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
   router.patch('/:id', async (request, response) => {
     const body = await parse(request, response, updateSchema);
     if (body === undefined) return;
+    if ((await unknownModel(request, body.limits?.allowedModels)) !== undefined) {
+      // It may stand there since the catalog had it.
+      const before = await call<KeyRef, KeyAnswer__Output>(request, 'GetKey', refOf(request));
+      const unknown = await unknownModel(request, body.limits?.allowedModels, before.key?.limits?.allowedModels);
+      if (before.found && unknown !== undefined) {
+        refuseName(response, unknown);
+        return;
+      }
+    }
     const change: UpdateKeyRequest = {
       ref: refOf(request),
       replaceLimits: body.limits !== undefined,

@@ -4,7 +4,8 @@ import { Fault } from '@signalbox/kernel/fault';
 import { Router, type NextFunction, type Request, type Response } from 'express';
 import { z } from 'zod';
 import { capBodies, costCaps } from '../api-auth/schema.js';
-import { sendJson, type Control } from '../control-route.js';
+import { INVALID, sendJson, type Control } from '../control-route.js';
+import type { NameCheck, NamedFields } from '../known-names.js';
 
 const NAMES_MAX = 200;
 const names = z.array(z.string().min(1).max(200)).max(NAMES_MAX).nullish();
@@ -23,6 +24,8 @@ const policySchema = z.strictObject({
   /** Told, never taken: whoever changes what was read and sends it back sends this too. */
   effective: z.unknown().optional(),
 });
+
+const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
 const FIELDS = ['routing_mode', 'cost_weight', 'policy_baseline_model', 'allow_models', 'deny_models', 'allow_providers', 'deny_providers', 'policy_cost_caps', 'policy_hard_cap', 'policy_store_answers'];
 
@@ -64,8 +67,25 @@ function settingsOf(id: string, policy: z.infer<typeof policySchema>): Account {
   };
 }
 
-/** Router to be mounted at /api/policy. `needsScope` refuses keys that lack it. */
-export function createApiPolicyRouter({ call, parse, refuse, callerOf }: Control, needsScope: (scope: string) => (request: Request, response: Response, next: NextFunction) => void): Router {
+function namesOf(policy: z.infer<typeof policySchema>, { allowModels, denyModels, allowProviders, denyProviders, policyBaselineModel }: Account__Output): NamedFields {
+  return {
+    allowModels: { field: 'allow_models', names: policy.allow_models, kept: allowModels },
+    denyModels: { field: 'deny_models', names: policy.deny_models, kept: denyModels },
+    allowProviders: { field: 'allow_providers', names: policy.allow_providers, kept: allowProviders },
+    denyProviders: { field: 'deny_providers', names: policy.deny_providers, kept: denyProviders },
+    models: { field: 'baseline_model', names: isAbsent(policy.baseline_model) ? [] : [policy.baseline_model], kept: [policyBaselineModel] },
+  };
+}
+
+export interface PolicyRouteDeps {
+  readonly control: Control;
+  readonly unknownName: NameCheck;
+  /** Refuses keys that lack it. */
+  needsScope(scope: string): (request: Request, response: Response, next: NextFunction) => void;
+}
+
+/** Router to be mounted at /api/policy. */
+export function createApiPolicyRouter({ control: { call, parse, refuse, fail, callerOf }, unknownName, needsScope }: PolicyRouteDeps): Router {
   const answer = (response: Response, { account, problem }: AccountAnswer__Output): void => {
     if (account !== null) sendJson(response, 200, policyBody(account));
     else if (problem !== '') refuse(response, problem);
@@ -78,6 +98,12 @@ export function createApiPolicyRouter({ call, parse, refuse, callerOf }: Control
   router.put('/', needsScope('keys'), async (request, response) => {
     const policy = await parse(request, response, policySchema);
     if (policy === undefined) return;
+    const { caller, requestId } = callerOf(request);
+    const unknown = await unknownName(namesOf(policy, caller.account), requestId);
+    if (unknown !== undefined) {
+      fail(response, { ...INVALID, code: 'invalid_value', param: unknown.field, message: unknown.message });
+      return;
+    }
     answer(response, await call<SetAccountRequest, AccountAnswer__Output>(request, 'SetAccount', { account: settingsOf(idOf(request), policy), fields: FIELDS }));
   });
   return router;

@@ -26,7 +26,7 @@ const bill = {
 
 test.each(['/usage', '/requests', '/requests/chatcmpl-1', '/statements', '/statements/2026-11'])('%s needs the scope usage:read, has GET only, and is 503 while billing is away', async (path) => {
   expect((await get(path)).status).toBe(503);
-  expect((await get(path, {}, 'POST')).status).toBe(405);
+  for (const method of ['POST', 'OPTIONS']) expect((await get(path, {}, method)).status).toBe(405);
   const other = makeApiKey(randomBytes);
   door.accounts.add(other, { key: keyWith({ scopes: ['inference', 'keys'] }), account: accountWith() });
   const refused = await get(path, { authorization: `Bearer ${other}` });

@@ -28,6 +28,12 @@ describe('the dashboard’s files', () => {
     const answer = await get('/');
     expect([answer.status, answer.headers.get('location')]).toEqual([302, '/dashboard']);
   });
+  test.each(['OPTIONS', 'POST', 'DELETE'])('%s is a method that no page has', async (method) => {
+    for (const path of ['/', '/dashboard', '/dashboard/requests', '/dashboard/assets/app-abc.js']) {
+      const answer = await fetch(`${door.url}${path}`, { method });
+      expect([path, answer.status, answer.headers.get('allow')]).toEqual([path, 405, 'GET']);
+    }
+  });
   test('every answer without a caller has an id of its own too', async () => {
     const ids = await Promise.all(['/', '/dashboard', '/dashboard/assets/app-abc.js', '/openapi.json', '/nothing'].map(async (path) => (await get(path)).headers.get('x-request-id')));
     for (const id of ids) expect(id).toMatch(/^req_[0-9A-Z]{26}$/);

@@ -23,11 +23,14 @@ export interface WebOptions {
   /** Folder of the built dashboard; it may be missing, which is a page that says so. */
   readonly folder: string;
   readonly randomBytes: RandomBytes;
+  /** Answers a method that no page has. */
+  refuseMethod(request: Request, response: Response): void;
 }
 
-/** Router to be mounted at `DASHBOARD_PATH`. Answers GET and HEAD; everything else goes on. */
-export function createWebRouter({ folder, randomBytes }: WebOptions): Router {
+/** Router to be mounted at `DASHBOARD_PATH`. A GET or HEAD of what is not there goes on. */
+export function createWebRouter({ folder, randomBytes, refuseMethod }: WebOptions): Router {
   const router = Router();
+  router.use((request: Request, response: Response, next: NextFunction) => (request.method === 'GET' || request.method === 'HEAD' ? next() : refuseMethod(request, response)));
   router.use('/assets', (request: Request, response: Response, next: NextFunction) => {
     const kind = extname(request.path);
     response.setHeader('vary', 'Accept-Encoding');

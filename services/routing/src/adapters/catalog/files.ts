@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import type { CatalogSource } from '../../domain/ports.js';
 import type { CatalogArchive } from './archive.js';
-import { buildCatalog, type OperatorTerms } from './build.js';
+import { buildCatalog, SIMULATOR_PROVIDER, type OperatorTerms } from './build.js';
 import { noticesOf } from './notices.js';
 import { modelsFileSchema, providersFileSchema, simulatorFileSchema, type CatalogRows } from './schema.js';
 
@@ -69,7 +69,7 @@ export function createCatalogFiles({ directory, withSimulator, terms, archive }:
       const { catalog, problems: faults } = buildCatalog(rows, { ...terms, today });
       if (catalog === undefined) return { problems: faults.slice(0, PROBLEMS_MAX) };
       lastRead = { id: catalog.id, rows, terms: { ...terms, today } };
-      return { problems: [], loaded: { catalog, schemaVersion, notices: noticesOf(rows, today) } };
+      return { problems: [], loaded: { catalog, schemaVersion, providers: new Set([...rows.providers.map(({ id }) => id), SIMULATOR_PROVIDER]), notices: noticesOf(rows, today) } };
     },
     taken: (id) => {
       if (lastRead?.id === id) archive?.keep(id, lastRead.rows, lastRead.terms);

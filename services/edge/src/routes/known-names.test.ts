@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { SettingNames } from '@signalbox/contracts/routing';
+import { Fault } from '@signalbox/kernel/fault';
+import { startDoor, type Door } from '../testing/door.js';
+import { accountWith, keyWith } from '../testing/callers.js';
+
+const NONE = { allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], models: [] };
+let door: Door;
+let asked: SettingNames[];
+beforeEach(async () => {
+  door = await startDoor();
+  asked = [];
+  // Whatever begins with `no` is the name of nothing.
+  door.routes.set('UnknownNames', (names) => {
+    asked.push(names as SettingNames);
+    return { ...NONE, ...Object.fromEntries(Object.entries(names as Record<string, readonly string[]>).map(([kind, list]) => [kind, list.filter((name) => name.startsWith('no'))])) };
+  });
+});
+afterEach(() => door.stop());
+
+async function send(method: string, path: string, body: object): Promise<{ readonly status: number; readonly code: string; readonly param: string | null; readonly message: string }> {
+  const answer = await fetch(`${door.url}${path}`, { method, headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  const { error } = (await answer.json()) as { readonly error: { readonly code: string; readonly param: string | null; readonly message: string } };
+  return { status: answer.status, code: error.code, param: error.param, message: error.message };
+}
+
+/** Past every check: the accounts of these tests keep nothing. */
+const TAKEN = { status: 503, code: 'accounts_unavailable' };
+
+describe('a name that stands for nothing', () => {
+  test.each([
+    ['PUT', '/api/policy', { allow_models: ['a/one', 'no/model'] }, 'allow_models', 'no/model'],
+    ['PUT', '/api/policy', { deny_models: ['no/model'] }, 'deny_models', 'no/model'],
+    ['PUT', '/api/policy', { allow_providers: ['nobody'] }, 'allow_providers', 'nobody'],
+    ['PUT', '/api/policy', { deny_providers: ['a', 'nobody'] }, 'deny_providers', 'nobody'],
+    ['PUT', '/api/policy', { baseline_model: 'no/model' }, 'baseline_model', 'no/model'],
+    ['POST', '/api/auth', { name: 'ci', limits: { allowed_models: ['no/model'] } }, 'limits.allowed_models', 'no/model'],
+  ])('%s %s %j is refused, and named', async (method, path, body, param, name) => {
+    expect(await send(method, path, body)).toEqual({ status: 400, code: 'invalid_value', param, message: expect.stringContaining(`"${name}"`) });
+  });
+
+  test('is no reason to refuse where it stands already, in whatever capitals', async () => {
+    door.accounts.add(door.key, { key: keyWith(), account: accountWith({ denyModels: ['no/More'], policyBaselineModel: 'no/base' }) });
+    expect(await send('PUT', '/api/policy', { deny_models: ['No/more', 'a/one'], baseline_model: 'no/base' })).toMatchObject(TAKEN);
+    expect(asked).toEqual([{ denyModels: ['a/one'] }]);
+  });
+
+  test('nobody is asked where there are none', async () => {
+    expect(await send('PUT', '/api/policy', { mode: 'economy', deny_models: [] })).toMatchObject(TAKEN);
+    expect(await send('POST', '/api/auth', { name: 'ci' })).toMatchObject(TAKEN);
+    expect(asked).toEqual([]);
+  });
+
+  test('is not taken unseen while routing is away', async () => {
+    door.routes.set('UnknownNames', () => {
+      throw new Fault('peer_unavailable', 'away');
+    });
+    expect(await send('PUT', '/api/policy', { deny_models: ['a/one'] })).toMatchObject({ status: 500, code: 'routing_unavailable' });
+  });
+});

@@ -1,0 +1,59 @@
+/** Names in settings are looked up before they are kept: a restriction that is misspelt would hold nobody back, and nobody would be told. */
+import type { SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
+import { Fault } from '@signalbox/kernel/fault';
+import { listName } from '@signalbox/kernel/model-lists';
+import type { RpcClient } from '@signalbox/rpc/call';
+
+export interface NamedField {
+  /** As the client knows it, such as `limits.allowed_models`. */
+  readonly field: string;
+  readonly names: readonly string[] | null | undefined;
+  /** Names that stand there already stay, though a catalog may have dropped them since. */
+  readonly kept?: readonly string[] | undefined;
+}
+
+/** At most one field of each kind; `models` are single ones, as a request names them. */
+export type NamedFields = Readonly<Partial<Record<keyof SettingNames__Output, NamedField>>>;
+
+export interface UnknownName {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** The first name that stands for nothing here, if any. Rejects with a Fault `routing_unavailable` where nobody can tell. */
+export type NameCheck = (named: NamedFields, requestId?: string) => Promise<UnknownName | undefined>;
+
+const DEADLINE_MS = 5_000;
+const HINTS: Readonly<Record<keyof SettingNames__Output, string>> = {
+  allowModels: 'is the name of no single model; in full it is `maker/model`, and `maker/*` is all of one maker',
+  denyModels: 'is the name of no model; in full it is `maker/model`, and `maker/*` is all of one maker',
+  allowProviders: 'is the name of no provider',
+  denyProviders: 'is the name of no provider',
+  models: 'is the name of no model',
+};
+
+function newNames({ names, kept = [] }: NamedField): string[] {
+  const known = new Set(kept.map(listName));
+  return (names ?? []).filter((name) => !known.has(listName(name)));
+}
+
+export function createNameCheck(routing: RpcClient): NameCheck {
+  const ask = async (names: SettingNames, requestId: string | undefined): Promise<SettingNames__Output> => {
+    try {
+      return await routing.unary<SettingNames, SettingNames__Output>('UnknownNames', names, { deadlineMs: DEADLINE_MS, ...(requestId === undefined ? {} : { requestId }) });
+    } catch (error) {
+      throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault('routing_unavailable', 'routing did not answer', { cause: error });
+    }
+  };
+  return async (named, requestId) => {
+    const fields = Object.entries(named) as [keyof SettingNames__Output, NamedField][];
+    const asked = fields.map(([kind, field]) => [kind, newNames(field)] as const).filter(([, names]) => names.length > 0);
+    if (asked.length === 0) return undefined;
+    const unknown = await ask(Object.fromEntries(asked), requestId);
+    for (const [kind, { field }] of fields) {
+      const [name] = unknown[kind];
+      if (name !== undefined) return { field, message: `${field}: ${JSON.stringify(name)} ${HINTS[kind]}.` };
+    }
+    return undefined;
+  };
+}
