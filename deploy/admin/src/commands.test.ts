@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseCommand, UsageError } from './commands.js';
+import { parseCommand, usageFor, UsageError } from './commands.js';
 
 const parse = (text: string) => parseCommand(text.split(' '));
 const EVERY = '--cost-cap-usd 5 --cost-cap-period week --hard-cap --included-tokens 9000000000000 --byok-tokens 5 --overage-usd-per-million 1.25 --rpm 60 --burst 7 --trial-credit-usd 0.5 --baseline-model openai/gpt-4o --variant B --store-answers';
@@ -34,6 +34,10 @@ test('a ledger read to a date has that day too, and one read to an instant ends 
   for (const to of ['2026-11-22T00:00:00Z', String(Date.UTC(2026, 10, 22) / 1_000)]) expect(parse(`ledger --account acct_1 --to ${to}`).call.path).toBe(`/admin/ledger?account=acct_1&to_ms=${Date.UTC(2026, 10, 22)}`);
 });
 
+test.each([['ledger verify', { unless: 'ok' }], ['catalog check', { if: 'problems' }]])('%s fails for a script when what it asks about is not well', (text, failure) => {
+  expect(parse(text).call).toMatchObject({ failure });
+});
+
 test.each([['account list', '/admin/accounts', 'accounts'], ['key list --account acct_1', '/admin/keys?account=acct_1', 'keys'], ['byok list', '/admin/byok', 'provider_keys'], ['ledger --account acct_1', '/admin/ledger?account=acct_1', 'rows']])('%s is read to its end', (text, path, paged) => {
   expect(parse(text).call).toEqual({ method: 'GET', path, paged });
 });
@@ -47,6 +51,13 @@ test.each([
   ['account list extra', 'Too many words.'],
   ['account set a --colour red', 'Unknown flag --colour.'],
   ['account set a --rpm', '--rpm needs a value.'],
+  ['account set a', 'Nothing is to be changed.'],
+  ['account show ', 'One ID is required.'],
+  ['quota --account=', '--account needs a value.'],
+  ['byok list --account ', '--account needs a value.'],
+  ['key create --account a --name N --expires-in 30d', '--expires-in must be a whole number of seconds.'],
+  ['account set a --cost-cap-usd -5', '--cost-cap-usd must be from 0 to 9000000 US dollars.'],
+  ['account set a --included-tokens -5', '--included-tokens must be a whole number of tokens.'],
   ['account set a --rpm --burst 5', '--rpm needs a value.'],
   ['account set a --rpm many', '--rpm must be a whole number.'],
   ['account set a --cost-cap-usd 1e3', '--cost-cap-usd must be a decimal amount of US dollars with at most nine decimals.'],
@@ -72,5 +83,10 @@ test('what is refused says in its line what would be right', () => {
   };
   expect(hintOf('key list --colour red')).toBe('Usage: key list --account X');
   expect(hintOf('key revoke')).toBe('Usage: key revoke ID [--compromised]');
-  expect(hintOf('account make')).toBe('`help` lists all commands.');
+  expect(hintOf('acount list')).toBe('`help` lists all commands.');
+  expect(hintOf('ledger')).toMatch(/^Usage: ledger --account X /);
+  expect(hintOf('byok make')).toBe('There are: byok set, byok list, byok remove.');
+  expect(usageFor(['key', 'revoke'])).toBe('usage: admin <command> [--json]\n  key revoke ID [--compromised]\n');
+  expect(usageFor(['key']).split('\n')).toHaveLength(5);
+  expect(usageFor(['nonsense'])).toBe(usageFor([]));
 });

@@ -33,6 +33,8 @@ export interface AdminCall {
   readonly document?: string;
   /** How the answer is shown to people. */
   readonly shown?: 'what-if';
+  /** An answer that has this is a failure for whoever runs the command: a member that is not true, or a list that is not empty. */
+  readonly failure?: { readonly unless: string } | { readonly if: string };
 }
 
 type FlagKind = 'text' | 'usd' | 'count' | 'big' | 'switch' | 'list' | 'time';
@@ -47,6 +49,8 @@ const SETTINGS: Readonly<Record<string, readonly [FlagKind, string]>> = {
   'included-tokens': ['big', 'included_tokens'], 'byok-tokens': ['big', 'byok_tokens'], 'overage-usd-per-million': ['usd', 'overage_usd_per_million'], rpm: ['count', 'requests_per_minute'], burst: ['count', 'burst_per_second'],
   'trial-credit-usd': ['usd', 'trial_credit_usd'], 'baseline-model': ['text', 'baseline_model'], variant: ['text', 'variant'], 'store-answers': ['switch', 'store_answers'],
 };
+/** What a whole number counts, where that is not plain from the flag. */
+const COUNTED: Readonly<Record<string, string>> = { 'expires-in': ' of seconds', 'included-tokens': ' of tokens', 'byok-tokens': ' of tokens' };
 const ACCOUNT = { account: ['text', 'account'] } as const;
 
 const DOCUMENT = { file: ['text', 'file'], title: ['text', 'title'], author: ['text', 'author'], url: ['text', 'url'], language: ['text', 'language'] } as const;
@@ -62,6 +66,11 @@ function query(values: Readonly<Record<string, unknown>>): string {
   const text = new URLSearchParams(Object.entries(values).map(([name, value]): [string, string] => [name, String(value)])).toString();
   return text === '' ? '' : `?${text}`;
 }
+/** The body, where there is something in it: a word that went astray would otherwise pass for a change. */
+function changed(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (Object.keys(body).length === 0) throw new UsageError('Nothing is to be changed.');
+  return body;
+}
 /** Repeated pairs of `--cost-cap-usd` and `--cost-cap-period` become a list of caps. */
 function withCaps(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { cost_cap_usd: amounts, cost_cap_period: periods, ...rest } = body;
@@ -74,7 +83,7 @@ const one = (method: AdminCall['method'], path: (id: string) => string): Command
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   'account create': { flags: SETTINGS, required: ['name', 'tier'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/accounts', body: withCaps(body) }) },
-  'account set': { flags: SETTINGS, required: [], takesId: true, build: (body, id) => ({ method: 'PATCH', path: `/admin/accounts/${encodeURIComponent(id)}`, body: withCaps(body) }) },
+  'account set': { flags: SETTINGS, required: [], takesId: true, build: (body, id) => ({ method: 'PATCH', path: `/admin/accounts/${encodeURIComponent(id)}`, body: withCaps(changed(body)) }) },
   'account show': one('GET', (id) => `/admin/accounts/${id}`),
   'account list': plain('GET', '/admin/accounts', 'accounts'),
   'account suspend': one('POST', (id) => `/admin/accounts/${id}/suspend`),
@@ -97,7 +106,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     flags: { ...ACCOUNT, from: ['time', 'from_ms'], to: ['time', 'to_ms'], after: ['big', 'after'] },
     required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger${query(values)}`, paged: 'rows' }),
   },
-  'ledger verify': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger/verify${query(values)}` }) },
+  'ledger verify': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger/verify${query(values)}`, failure: { unless: 'ok' } }) },
   'ledger cost': {
     flags: { request: ['text', 'request_id'], attempt: ['count', 'attempt'], 'cost-usd': ['usd', 'cost_usd'], reason: ['text', 'reason'] },
     required: ['request', 'attempt', 'cost-usd', 'reason'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/ledger/cost', body }),
@@ -139,15 +148,19 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'quality show': plain('GET', '/admin/quality'),
   'quality rollback': plain('POST', '/admin/quality/rollback'),
   'catalog show': plain('GET', '/admin/catalog'),
-  'catalog check': plain('POST', '/admin/catalog/check'),
+  'catalog check': { flags: {}, required: [], takesId: false, build: () => ({ method: 'POST', path: '/admin/catalog/check', failure: { if: 'problems' } }) },
   'catalog reload': plain('POST', '/admin/catalog/reload'),
 };
 
 const usageOf = (name: string, command: Command): string =>
   `${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` --${flag}${kind === 'switch' ? '' : ' X'}` : kind === 'switch' ? ` [--${flag}]` : ` [--${flag} X]`)).join('')}`;
 
-/** Of all commands. */
-export const USAGE = `usage: admin <command> [--json]\n${Object.entries(COMMANDS).map(([name, command]) => `  ${usageOf(name, command)}\n`).join('')}`;
+/** Of the commands that begin with these words, else of all. */
+export function usageFor(words: readonly string[]): string {
+  const asked = words.join(' ');
+  const named = Object.entries(COMMANDS).filter(([name]) => name === asked || name.startsWith(`${asked} `));
+  return `usage: admin <command> [--json]\n${(named.length > 0 ? named : Object.entries(COMMANDS)).map(([name, command]) => `  ${usageOf(name, command)}\n`).join('')}`;
+}
 
 function valueOf(flag: string, kind: FlagKind, text: string): unknown {
   if (kind === 'usd') {
@@ -161,7 +174,7 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
     return text;
   }
   if (kind === 'count' || kind === 'big') {
-    if (!/^\d{1,15}$/.test(text)) throw new UsageError(`--${flag} must be a whole number.`);
+    if (!/^\d{1,15}$/.test(text)) throw new UsageError(`--${flag} must be a whole number${COUNTED[flag] ?? ''}.`);
     return kind === 'count' ? Number(text) : text;
   }
   if (kind === 'time') {
@@ -183,7 +196,10 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
   const name = Object.hasOwn(COMMANDS, pair) ? pair : (rest[0] ?? '');
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (rest.length === 0) throw new UsageError('A command is missing.');
-  if (command === undefined) throw new UsageError('Unknown command.');
+  if (command === undefined) {
+    const near = Object.keys(COMMANDS).filter((known) => known.startsWith(`${name} `));
+    throw near.length === 0 ? new UsageError('Unknown command.') : new UsageError('Unknown command.', `There are: ${near.join(', ')}.`);
+  }
   try {
     return { call: callOf(name, command, rest.slice(name.split(' ').length)), json: rest.length !== words.length };
   } catch (error) {
@@ -213,13 +229,13 @@ function callOf(name: string, command: Command, queue: string[]): AdminCall {
     }
     // What begins as a flag is the next one, and no value; `--name=--x` gives such a one.
     const value = inline ?? (queue[0]?.startsWith('--') === true ? undefined : queue.shift());
-    if (value === undefined) throw new UsageError(`--${flag} needs a value.`);
+    if (value === undefined || value === '') throw new UsageError(`--${flag} needs a value.`);
     const read = value === NONE && REMOVABLE.has(flag) && takesNone(name) ? null : valueOf(flag, kind, value);
     const before = values[field];
     values[field] = !REPEATABLE.has(flag) || before === undefined ? read : Array.isArray(before) ? [...(before as unknown[]), read] : [before, read];
   }
   const missing = command.required.find((flag) => !given.has(flag));
   if (missing !== undefined) throw new UsageError(`--${missing} is required.`);
-  if (ids.length !== (command.takesId ? 1 : 0)) throw new UsageError(command.takesId ? 'One ID is required.' : 'Too many words.');
+  if (ids.length !== (command.takesId ? 1 : 0) || ids.includes('')) throw new UsageError(command.takesId ? 'One ID is required.' : 'Too many words.');
   return command.build(values, ids[0] ?? '');
 }

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
 import { join } from 'node:path';
-import { parseCommand, USAGE, UsageError, type AdminCall } from './commands.js';
+import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.js';
 import { gatherPages } from './pages.js';
 import { harmless, readable } from './readable.js';
 import { parseReport } from './report.js';
@@ -12,14 +12,20 @@ class Refusal extends Error {
   override readonly name = 'Refusal';
 }
 
+/** As the server asks of its own. */
+const TOKEN = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
+
 function tokenOf(environment: NodeJS.ProcessEnv): string {
   const given = environment['ADMIN_TOKEN'] || undefined;
-  if (given !== undefined) return given;
+  const file = join(environment['DATA_DIR'] || '.data', 'admin-token');
+  let token = given;
   try {
-    return readFileSync(join(environment['DATA_DIR'] || '.data', 'admin-token'), 'utf8').trim();
+    token ??= readFileSync(file, 'utf8').trim();
   } catch {
     throw new Refusal('No admin token: set ADMIN_TOKEN, or DATA_DIR to where the server keeps its own.');
   }
+  if (!TOKEN.test(token)) throw new Refusal(`${given === undefined ? file : 'ADMIN_TOKEN'}: must be one line of printable ASCII, without a line break or a blank at its ends.`);
+  return token;
 }
 
 function baseOf(environment: NodeJS.ProcessEnv): string {
@@ -30,7 +36,16 @@ function baseOf(environment: NodeJS.ProcessEnv): string {
   return base;
 }
 
-async function ask(base: string, token: string, { method, path, body }: AdminCall): Promise<string> {
+function isObject(text: string): boolean {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null;
+  } catch {
+    return false;
+  }
+}
+
+async function ask(base: string, token: string, { method, path, body, isText }: AdminCall): Promise<string> {
   let response;
   try {
     response = await fetch(new URL(path, base), {
@@ -42,7 +57,8 @@ async function ask(base: string, token: string, { method, path, body }: AdminCal
     throw new Refusal(`The server does not answer at ${base}.`);
   }
   const text = await response.text();
-  if (response.ok) return text;
+  if (response.ok && (isText === true || isObject(text))) return text;
+  if (response.ok) throw new Refusal(`What answers at ${base} is not the operator's door of Signalbox.`);
   let message = `The server answered ${response.status}.`;
   try {
     const parsed = JSON.parse(text) as { readonly error?: { readonly message?: unknown }; readonly problems?: readonly string[] };
@@ -51,7 +67,7 @@ async function ask(base: string, token: string, { method, path, body }: AdminCal
   } catch {
     // The status says it.
   }
-  throw new Refusal(message);
+  throw new Refusal(response.status === 401 ? `${message} It is asked for at ${base}.` : message);
 }
 
 function readReport(file: string): string {
@@ -87,7 +103,19 @@ async function run(): Promise<void> {
   const call = await withStdin(parsed);
   const base = baseOf(process.env);
   const text = await gather(base, tokenOf(process.env), call);
-  process.stdout.write(call.isText === true ? text : json ? `${harmless(text)}\n` : call.shown === 'what-if' ? whatIfTable(JSON.parse(text) as Parameters<typeof whatIfTable>[0]) : `${readable(JSON.parse(text)).trimStart()}\n`);
+  if (call.isText === true) {
+    process.stdout.write(text);
+    return;
+  }
+  const answer = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  process.stdout.write(json ? `${harmless(text)}\n` : call.shown === 'what-if' ? whatIfTable(answer as unknown as Parameters<typeof whatIfTable>[0]) : `${readable(answer).trimStart()}\n`);
+  if (call.failure !== undefined && isFailure(answer, call.failure)) process.exitCode = 1;
+}
+
+function isFailure(answer: Readonly<Record<string, unknown>>, failure: NonNullable<AdminCall['failure']>): boolean {
+  if ('unless' in failure) return answer[failure.unless] !== true;
+  const found = answer[failure.if];
+  return !Array.isArray(found) || found.length > 0;
 }
 
 // As the server does that it is to find.
@@ -98,7 +126,9 @@ process.stdout.on('error', () => process.exit());
 const HELP = new Set(['--help', '-h', 'help']);
 
 try {
-  if (HELP.has(process.argv[2] ?? '')) process.stdout.write(USAGE);
+  const words = process.argv.slice(2);
+  const help = words.findIndex((word, index) => HELP.has(word) && (index === 0 || word.startsWith('-')));
+  if (help >= 0) process.stdout.write(usageFor(words.slice(0, help)));
   else await run();
 } catch (error) {
   if (error instanceof UsageError) process.stderr.write(`${error.message} ${error.hint}\n`);

@@ -24,7 +24,8 @@ const schema = z.object({
   PORT: portField(8080),
   /** Operator's door; never to be exposed publicly. */
   ADMIN_PORT: portField(8081),
-  ADMIN_TOKEN: secretField(),
+  /** Sent in a header: what a header loses or refuses would shut the operator out. */
+  ADMIN_TOKEN: secretField().refine((token) => /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(token.unwrap()), 'must be one line of printable ASCII, without a line break or a blank at its ends'),
   METRICS_PORT: portField(0),
   LOG_LEVEL: logLevelField(),
   /** Which of the two published contracts this deployment speaks; an account may override it. */
