@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startChild } from './child.js';
 
-export const GATEWAY_CORE = 0;
+const GATEWAY_CORE = 0;
 export const LOAD_CORE = 1;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HERE = fileURLToPath(new URL('.', import.meta.url));

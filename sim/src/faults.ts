@@ -102,7 +102,7 @@ const FAULTS: Readonly<Record<string, Strike>> = {
     };
   },
 };
-export const FAULT_NAMES = Object.keys(FAULTS);
+const FAULT_NAMES = Object.keys(FAULTS);
 
 /** Struck between the growth of a hold and the word of it. */
 const atGrowth = (strike: (world: World, random: Random, asker: Life, writer: string) => boolean): Strike => (world, random) => {

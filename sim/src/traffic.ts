@@ -98,11 +98,11 @@ const messageOf = (card: PriceCard): PriceCard__Output => ({
 });
 
 /** The account whose answers are long. */
-export const LONG_ACCOUNT = 3;
+const LONG_ACCOUNT = 3;
 /** Its credentials at the providers are its own. */
-export const OWN_ACCOUNT = 4;
+const OWN_ACCOUNT = 4;
 /** On trial credit or on a paid tier, which changes while its requests are under way. */
-export const CHANGING_ACCOUNT = 5;
+const CHANGING_ACCOUNT = 5;
 export const ACCOUNTS = [0, 1, 2, LONG_ACCOUNT, OWN_ACCOUNT, CHANGING_ACCOUNT] as const;
 /** Those whose terms may change. */
 export const CHANGEABLE = [0, OWN_ACCOUNT, CHANGING_ACCOUNT, CHANGING_ACCOUNT] as const;

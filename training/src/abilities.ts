@@ -26,7 +26,7 @@ export function logit(share: number): number {
 }
 
 /** The mean log-odds of all cells, by their samples. */
-export function middleOf(cells: readonly CellMean[]): number {
+function middleOf(cells: readonly CellMean[]): number {
   return cells.reduce((sum, cell) => sum + cell.samples * logit(cell.mean), 0) / Math.max(1, cells.reduce((sum, cell) => sum + cell.samples, 0));
 }
 

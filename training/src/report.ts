@@ -33,7 +33,7 @@ export function metricsOf({ prompts, pair, apgr, many, advantage }: SetFigures):
 const TARGETS: Readonly<Record<string, number>> = { mmlu: 0.64, gsm8k: 0.58, 'mmlu-pro': 0.56 };
 
 /** The metrics of an artefact as the table of docs/auto.md. */
-export function markdownOf(metrics: QualityHeader['metrics']): string {
+function markdownOf(metrics: QualityHeader['metrics']): string {
   const whole = (value = NaN): string => (Number.isFinite(value) ? `${(value * 100).toFixed(0)} %` : '–');
   const signed = (value = NaN): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(4)}`;
   const rows = Object.entries(metrics).map(([set, of]) => [

@@ -15,7 +15,7 @@ const OWN: Readonly<Record<string, ProviderVariables>> = {
 };
 
 /** Providers of which something is said, and not enough, by catalog id. */
-export function lackingProviders(environment: Environment): ReadonlyMap<string, Lack> {
+function lackingProviders(environment: Environment): ReadonlyMap<string, Lack> {
   const lacks: (readonly [string, Lack | undefined])[] = [
     ...Object.entries(OWN).map(([provider, variables]) => [provider, lackOf(variables, environment)] as const),
     ['azure-openai', azureLack(environment)],

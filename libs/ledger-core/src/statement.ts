@@ -52,7 +52,7 @@ export interface StatementInput {
   readonly earlier: readonly ChargedPeriod[];
 }
 
-export const LINE_KINDS = ['subscription', 'included', 'overage', 'model_spend', 'plugin', 'adjustment', 'trial_credit'] as const;
+const LINE_KINDS = ['subscription', 'included', 'overage', 'model_spend', 'plugin', 'adjustment', 'trial_credit'] as const;
 export type LineKind = (typeof LINE_KINDS)[number];
 
 export interface StatementLine {
@@ -101,7 +101,7 @@ const lesser = (a: bigint, b: bigint): bigint => (a < b ? a : b);
  * account is ever charged; a period whose terms have none adds nothing. Corrections take from what was paid in money first:
  * what the credit has paid is never more than what the account was charged in all.
  */
-export function creditUsed(periods: readonly ChargedPeriod[]): bigint {
+function creditUsed(periods: readonly ChargedPeriod[]): bigint {
   let charged = 0n;
   let used = 0n;
   for (const { chargeNanoUsd, trialCreditNanoUsd } of periods) {

@@ -21,7 +21,7 @@ export interface TotalDelta {
 const ACCOUNT_SCOPE = 'account';
 
 /** The prefixed ids of the periods that a charge counts in, `total` last. */
-export function periodIdsOf(periods: ChargePeriods): readonly string[] {
+function periodIdsOf(periods: ChargePeriods): readonly string[] {
   const ids: string[] = [];
   for (const name of ['day', 'week', 'month', 'plan'] as const) if (periods[name] !== '') ids.push(`${name}:${periods[name]}`);
   ids.push('total');

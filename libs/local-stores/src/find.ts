@@ -13,7 +13,7 @@ import { startPostgres } from './postgres.js';
 import { startRedis } from './redis.js';
 
 export type StoreName = 'postgres' | 'redis' | 'nats';
-export const STORE_NAMES: readonly StoreName[] = ['postgres', 'redis', 'nats'];
+const STORE_NAMES: readonly StoreName[] = ['postgres', 'redis', 'nats'];
 
 export interface FoundStore {
   /** May hold a password: do not log it. */

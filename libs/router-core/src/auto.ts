@@ -10,7 +10,7 @@ import type { RouteRequest } from './request.js';
 /** Attempts of one plan at most. */
 export const ATTEMPTS_MAX = 3;
 /** ε: how far below the best predicted quality `auto` may go, by the account's policy. */
-export const QUALITY_MARGIN = { quality: 0.01, balanced: 0.03, economy: 0.1, '': 0.03 } as const;
+const QUALITY_MARGIN = { quality: 0.01, balanced: 0.03, economy: 0.1, '': 0.03 } as const;
 /** What moving a conversation must gain beyond its lost prompt cache: of quality, or as a share of the cost. */
 const MOVING_GAIN_MIN = 0.02;
 /** Log-odds; a model that nobody judged is as uncertain as an unmeasured one. */

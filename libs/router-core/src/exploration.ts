@@ -17,7 +17,7 @@ export function explorationRoom(spentNanoUsd: number, spentExploringNanoUsd: num
 }
 
 /** Whether this request may serve to learn at all: never one whose data must not be used. */
-export function mayExplore(request: Explorable): boolean {
+function mayExplore(request: Explorable): boolean {
   return request.explorationRoomNanoUsd !== undefined && !request.zdr && !request.denyDataCollection;
 }
 

@@ -51,7 +51,7 @@ export function wordBit(hash: number): number {
 }
 
 /** Where an ability stands among the measured ones. */
-export function standingOf(ability: number, middle: number): number {
+function standingOf(ability: number, middle: number): number {
   return clamp((ability - middle) / ABILITY_PER_STANDING, -STANDING_MAX, STANDING_MAX);
 }
 

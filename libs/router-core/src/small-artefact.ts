@@ -5,7 +5,7 @@ import { wordBit } from './quality.js';
 import { PLAIN_SETTING } from './clusters.js';
 
 const zeros = SHAPE.map(() => 0);
-export const STRIDE = 4;
+const STRIDE = 4;
 export const EXAM = 'Which one?\nA. red\nB. blue\nC. green\nD. none';
 
 export const SMALL_HEADER: QualityHeader = {

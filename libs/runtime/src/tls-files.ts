@@ -60,7 +60,7 @@ function readMaterial(directory: string): TlsMaterial {
 const isSame = (a: TlsMaterial, b: TlsMaterial): boolean => a.ca.equals(b.ca) && a.certificate.equals(b.certificate) && a.privateKey.equals(b.privateKey);
 
 /** Throws ConfigError when they cannot be used. Later, what cannot be used is told of once and changes nothing. */
-export function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock; readonly log: Log }): TlsFiles {
+function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock; readonly log: Log }): TlsFiles {
   const listeners = new Set<(material: TlsMaterial) => void>();
   let latest = readMaterial(directory);
   let timer: Timer | undefined;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { isUniqueViolation } from './faults.js';
+import { sqlStateOf } from './faults.js';
 import { migrate, type Migration } from './migrate.js';
 import { openDatabase, type Database } from './database.js';
 import { readySchema, runSchemaJob, type SchemaPlan } from './schema-job.js';
@@ -69,7 +69,7 @@ test('reads 64-bit numbers exactly, as bigint', async () => {
 
 test('leaves a broken constraint recognisable', async () => {
   const error = await open().db.insertInto('money').values({ id: 1n, amount: 2n }).execute().catch((thrown: unknown) => thrown);
-  expect(isUniqueViolation(error)).toBe(true);
+  expect(sqlStateOf(error)).toBe('23505');
 });
 
 test.each([false, true])('keeps all of a transaction of prepared statements, or nothing (pipelined: %s)', async (pipelined) => {
@@ -91,7 +91,7 @@ test.each([false, true])('keeps all of a transaction of prepared statements, or 
     await run(insert, [[first + 3], [1]]);
     await run(insert, [[first], [1]]);
   }).catch((error: unknown) => error);
-  expect(isUniqueViolation(clash)).toBe(true);
+  expect(sqlStateOf(clash)).toBe('23505');
   expect(await kept()).toEqual(both);
 });
 

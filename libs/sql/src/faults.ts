@@ -25,11 +25,6 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** Broken unique constraint: an expected outcome for writers that race. */
-export function isUniqueViolation(error: unknown): boolean {
-  return sqlStateOf(error) === '23505';
-}
-
 /** A Fault when the store is away or refused for reasons of its own; undefined for constraint violations and bugs. */
 export function toStoreFault(error: unknown): Fault | undefined {
   if (error instanceof Fault) return error;

@@ -1,7 +1,7 @@
 /** Lines out of pieces: bytes in, whole lines out, memory bounded. */
 
 /** Longer lines are of no wire here. */
-export const LINE_BYTES_MAX = 8_388_608;
+const LINE_BYTES_MAX = 8_388_608;
 
 const LF = 10;
 const CR = 13;

@@ -43,7 +43,7 @@ export function sniffMediaType(base64: string): string | undefined {
 const isPicture = (mediaType: string): boolean => mediaType.startsWith('image/');
 
 /** What the bytes are, when that is what they claim to be; an empty claim is no claim. Throws Unsendable when they are something else. */
-export function checkedMedia(claimed: string, base64: string, kind: MediaKind, param: string): Media {
+function checkedMedia(claimed: string, base64: string, kind: MediaKind, param: string): Media {
   const mediaType = claimed.split(';')[0]?.trim().toLowerCase() ?? '';
   const isClaimed = mediaType !== '' && mediaType !== 'application/octet-stream';
   const actual = sniffMediaType(base64);
@@ -73,7 +73,7 @@ function safelyDecoded(text: string, param: string): string {
 }
 
 /** A data URL's media. Throws Unsendable naming `param`. */
-export function readDataUrl(url: string, kind: MediaKind, param: string): Media {
+function readDataUrl(url: string, kind: MediaKind, param: string): Media {
   const match = DATA_URL.exec(url);
   if (match === null) throw badInput(param, 'The data URL is malformed.');
   const [head, type = '', parameters = ''] = match;

@@ -62,7 +62,7 @@ export interface Shipping {
 }
 
 /** `usage.v1.<shard>` of a writer: always the same, so that one writer's ranges stay in order. */
-export function usageSubject(writer: string): string {
+function usageSubject(writer: string): string {
   let sum = 0;
   for (let i = 0; i < writer.length; i += 1) sum = (sum * 31 + writer.charCodeAt(i)) >>> 0;
   return `usage.v1.${sum % SHARDS}`;

@@ -27,7 +27,7 @@ const INT32_BITS = 32;
 const PENALTY_MAX = 1.99;
 
 /** Major version of a Gemini model; 0 for others. */
-export function geminiMajor(model: string): number {
+function geminiMajor(model: string): number {
   return Number(/^(?:models\/)?gemini-(\d+)/.exec(model)?.[1] ?? 0);
 }
 

@@ -19,7 +19,7 @@ export interface LostRequest {
 }
 
 /** Tells such rows from those of orphans whose log was read. */
-export const WRITER_LOST_FLAG = 'writer_lost';
+const WRITER_LOST_FLAG = 'writer_lost';
 /** Neither model nor card stand anywhere but in the log. */
 const UNKNOWN_USAGE: AttemptUsage = { ...NO_USAGE, model: 'unknown' };
 

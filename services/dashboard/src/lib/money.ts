@@ -3,7 +3,7 @@
 const NANO = 1_000_000_000n;
 
 /** Nano-USD of a number with at most nine decimals, below nine million. */
-export function toNano(usd: number): bigint {
+function toNano(usd: number): bigint {
   return BigInt(Math.round(usd * 1e9));
 }
 

@@ -1,7 +1,7 @@
 /** Which page is shown, by the address below /dashboard. */
 import { useSyncExternalStore } from 'react';
 
-export const BASE = '/dashboard';
+const BASE = '/dashboard';
 const listeners = new Set<() => void>();
 const announce = (): void => listeners.forEach((listener) => listener());
 

@@ -120,7 +120,7 @@ function isRoot(value: unknown, kind: JsonKind): boolean {
 }
 
 /** True when `text` is JSON with that root as it stands. */
-export function isJsonOf(text: string, kind: JsonKind): boolean {
+function isJsonOf(text: string, kind: JsonKind): boolean {
   try {
     return isRoot(JSON.parse(text), kind);
   } catch {

@@ -202,7 +202,7 @@ export function withoutCalls(choices: Uint8Array, ours: ReadonlySet<string>, fin
 }
 
 /** Images as parts of a message, JSON array text (contract, section 9). Put together from bytes: as values they would be copied several times, and they are megabytes. */
-export function imageParts(images: readonly ToolImage[]): Buffer {
+function imageParts(images: readonly ToolImage[]): Buffer {
   const parts = images.flatMap(({ mediaType, data }, at) => [
     Buffer.from(`${at === 0 ? '' : ','}{"type":"image_url","image_url":{"url":"data:${mediaType};base64,`),
     Buffer.from(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64'), 'latin1'),

@@ -7,7 +7,7 @@ import { createHmac } from 'node:crypto';
 export const PEPPER = 'pepper-of-tests-pepper-of-tests-0';
 
 /** Unix seconds, far after every test's clock. */
-export const SESSION_ENDS_AT = 9_000_000_000;
+const SESSION_ENDS_AT = 9_000_000_000;
 
 export interface FakeAccounts extends RpcClient {
   readonly keys: Map<string, Pick<AuthenticateResponse__Output, 'key' | 'account'>>;

@@ -27,7 +27,7 @@ import { accountWith, keyWith, plannedAt, planWith } from './callers.js';
 import { createFakeNeighbours, type FakeNeighbours } from './neighbours.js';
 
 export const BODY_BYTES_MAX = 1_024 * 1_024;
-export const BODY_ROOM_BYTES = 4 * BODY_BYTES_MAX;
+const BODY_ROOM_BYTES = 4 * BODY_BYTES_MAX;
 
 export interface Door {
   readonly url: string;

@@ -11,7 +11,7 @@ export interface KeptAnswer {
 }
 
 /** Larger answers are not kept; half of what accounts takes. */
-export const KEPT_BYTES_MAX = 512 * 1_024;
+const KEPT_BYTES_MAX = 512 * 1_024;
 
 const headSchema = z.object({ status: z.number(), headers: z.array(z.string()), trailers: z.array(z.string()) });
 const LINE_FEED = 0x0a;

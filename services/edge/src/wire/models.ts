@@ -10,10 +10,10 @@ export interface ListedModel {
 }
 
 /** Owner of the automatic-routing model. */
-export const SERVICE_OWNER = 'signalbox';
+const SERVICE_OWNER = 'signalbox';
 
 /** Id of the automatic-routing model as the variant lists it; the other variant's id is accepted as an alias. */
-export function autoModelId(variant: Variant): 'auto' | 'router-auto' {
+function autoModelId(variant: Variant): 'auto' | 'router-auto' {
   return variant === 'A' ? 'auto' : 'router-auto';
 }
 

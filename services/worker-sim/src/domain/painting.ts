@@ -8,7 +8,7 @@ export interface Canvas {
   readonly height: number;
 }
 
-export const SIDE_PIXELS_MAX = 2_048;
+const SIDE_PIXELS_MAX = 2_048;
 /** Tiles of the shorter side. */
 const TILES = 8;
 const PALETTE_COLOURS = 4;
