@@ -44,6 +44,9 @@ describe('refuses', () => {
     [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/api/auth', { method: 'DELETE' })],
     [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/api/auth/key_1', { method: 'PUT' })],
     [405, 'invalid_request_error', 'method_not_allowed', () => door.get('/api/auth/key_1/rotate')],
+    ...['/v1/models', '/v1/decisions/dec_1', '/v1/feedback', '/api/auth', '/api/auth/key_1', '/api/auth/key_1/rotate', '/api/providers', '/api/providers/a', '/api/policy', '/api/session', '/api/plugins', '/api/memory', '/api/limits', '/openapi.json'].map(
+      (path): [number, string, string, () => Promise<Response>] => [405, 'invalid_request_error', 'method_not_allowed', () => door.get(path, { method: 'OPTIONS' })],
+    ),
     [400, 'invalid_request_error', 'invalid_value', () => door.chat(hello, { 'x-session-id': 'x'.repeat(257) })],
     [413, 'invalid_request_error', 'payload_too_large', () => door.chat('x'.repeat(BODY_BYTES_MAX + 1))],
     [415, 'invalid_request_error', 'unsupported_media_type', () => door.chat(hello, { 'content-type': 'text/plain' })],
