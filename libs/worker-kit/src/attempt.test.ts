@@ -84,6 +84,23 @@ describe('a host that says only that it lives', () => {
   });
 });
 
+describe('a stream that goes on and on', () => {
+  test.each<[string, Partial<DispatchRequest__Output>]>([
+    ['max_tokens', { maxTokens: 10 }],
+    ['the model', { maxOutputTokens: 10 }],
+  ])('ends for its length, far beyond what %s allows', async (_what, over) => {
+    const { attempt, sends, ended } = begin(over);
+    expect(await sends(text('a'.repeat(8_192)), 80_000)).toBeUndefined();
+    attempt.onData(Buffer.from(text('a'.repeat(8_192))));
+    expect(await ended).toEqual({ kind: 'stream', cut: undefined });
+    expect(attempt.summary()).toMatchObject({ finishReason: 'length', outputBytes: 73_728 });
+  });
+
+  test('may go on where nothing bounds it', async () => {
+    expect(await begin().sends(text('a'.repeat(8_192)), 200_000)).toBeUndefined();
+  });
+});
+
 describe('the time to the first token', () => {
   const ROLE = sse({ choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] });
   const thought = sse({ choices: [{ index: 0, delta: { reasoning_content: 'hm' }, finish_reason: null }] });

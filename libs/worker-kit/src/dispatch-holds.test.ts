@@ -26,6 +26,15 @@ describe('with a hold that covers the first tranche', () => {
     expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '', source: 'PROVIDER', tokens: { outputText: 2_000 } });
   });
 
+  test.each([
+    ['9000', '9000', '5076'],
+    ['900', '1000', '5076'],
+  ])('is journaled as the whole answer needs, since after a loss of quota’s store it does not grow: of %s in all, %s', async (wholeNanoUsd, amountNanoUsd, tokens) => {
+    rig.provider.enqueue({ chunks: [text('a'), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+    await rig.run(held({ wholeNanoUsd }));
+    expect(rig.starts[0]?.held).toEqual({ amountNanoUsd, tokens });
+  });
+
   test('never asks for more than the whole answer', async () => {
     rig.provider.enqueue({ chunks: [...hundreds(10), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
     await rig.run(held({ maxTokens: 1_030, wholeNanoUsd: '1011' }));

@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
+import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
 import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { sse, startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
 import { loadWorkerConfig } from './config.js';
+import { HELLO_MS } from './observations.js';
 import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
 import { serveWorker } from './serve.js';
 import { NO_NEIGHBOURS, startAskedWorker, type AskedWorker } from './testing/asked-worker.js';
@@ -84,6 +87,20 @@ test('a rate limit rests a credential for that model on all of them, as long as 
   await clock.advanceAsync(7_000);
   await ask(b);
   expect(asked()).toEqual(['sk-one', 'sk-two', 'sk-two', 'sk-one', 'sk-two']);
+});
+
+test('routing is told at the start and every minute of a credential that may be asked, and of none that is benched', async () => {
+  const a = await start('sk-one');
+  const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+  const hellos = (): readonly string[] => heard.map((payload) => codec.decode(payload)).filter(({ attempts, credentials }) => attempts.length + credentials.length === 0).map(({ freeProvider }) => freeProvider);
+  await clock.advanceAsync(40_000);
+  provider.enqueue(REFUSED);
+  await ask(a);
+  await clock.advanceAsync(HELLO_MS);
+  await clock.advanceAsync(HELLO_MS - 40_000);
+  expect(hellos()).toEqual(['fake', '', 'fake']);
+  await start('');
+  expect(hellos().at(-1)).toBe('');
 });
 
 test('each stands by itself while the bus is away', async () => {

@@ -86,6 +86,13 @@ describe('routing over its doors', () => {
     expect(JSON.parse(Buffer.from(list.models[0]?.detailJson ?? '').toString())).toMatchObject({ pricing: { input: 0.15 }, context_window: 128_000 });
   });
 
+  test('says how long a whole answer may take, where length and speed are known', async () => {
+    await start({ PROVIDERS: 'openai' });
+    const told = async (over: DecideRequest): Promise<number | undefined> => (await decide({ model: 'openai/gpt-4-turbo', ...over })).attempts[0]?.wholeTimeoutMs;
+    // 100 tokens, or the 4,096 that it writes at most, at a quarter of 46.7 a second.
+    expect([await told({ maxTokens: 100 }), await told({}), await told({ maxTokens: 100, needs: { streaming: true } })]).toEqual([138_566, 480_836, 0]);
+  });
+
   test('lists the models that the account’s providers serve, and of each the endpoints at those', async () => {
     await start({ PROVIDERS: 'openai,openrouter,groq' });
     const list = async (terms: ListModelsRequest): Promise<string[]> => {

@@ -66,6 +66,15 @@ function story(
   return { neighbours, answer, run: () => dispatchPlan(neighbours, turn, plan, ADMITTED, start) };
 }
 
+test('a worker is told how long a whole answer may take, where routing knows, and waits between events as long as its model takes to begin', async () => {
+  const plan = planWith([plannedAt('a', { wholeTimeoutMs: 163_000, firstByteTimeoutMs: 60_000 }), plannedAt('b')]);
+  const neighbours = createFakeNeighbours(plan);
+  neighbours.scripts.set('a', (call) => call.play(events.failed('PROVIDER_ERROR')));
+  neighbours.scripts.set('b', answersWith('hi'));
+  await dispatchPlan(neighbours, { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith(), answer: createRecordedAnswer() }, plan, ADMITTED);
+  expect(neighbours.calls.map(({ request }) => [request.wholeTimeoutMs ?? 0, request.idleTimeoutMs])).toEqual([[163_000, 60_000], [0, 30_000]]);
+});
+
 describe('an answer that does not fit what was asked for', () => {
   const request: Partial<ChatRequest> = { needs: { responseFormat: 'json_object' } };
 
