@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals';
-import { JSON_NODES_MAX, parseJsonObject } from './json-scan.js';
+import { JSON_NODES_MAX, parseJsonObject, scanJsonObject } from './json-scan.js';
 
 const reasonOf = (text: string): string => {
   const scan = parseJsonObject(Buffer.from(text));
@@ -82,6 +82,15 @@ describe('scan of a JSON body', () => {
       return length;
     };
     expect([textsOf(1_000), textsOf(20_000)]).toEqual([2, 2]);
+  });
+
+  test('spends on the widest object no square of its keys', () => {
+    const body = Buffer.from(`{"x":{${Array.from({ length: 99_000 }, (_, i) => `"key${String(i)}":0`).join(',')}}}`);
+    // Time of the processor, whatever else the machine does: some 50 ms, and several seconds where each key is compared with all.
+    const before = process.cpuUsage();
+    expect(scanJsonObject(body).kind).not.toBe('invalid');
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1_000).toBeLessThan(1_000);
   });
 
   test('finds a key twice in a wide object, whichever of the two has escapes', () => {
