@@ -135,6 +135,31 @@ test('tells nothing more of a call that is aborted while its end waits for its t
   expect(await heardOf((call) => together(() => call.abort()))).toEqual(['200', 'whole']);
 });
 
+test('a host that goes on behind an answer that is complete is cut', async () => {
+  let goOn: () => void = () => undefined;
+  let cut: Promise<unknown> = Promise.resolve();
+  server = createServer((request, response) => {
+    cut = once(request.socket, 'close');
+    response.write('whole');
+    goOn = () => response.write('x'.repeat(8_192));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const upstream = createUpstream(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}`);
+  const heard: string[] = [];
+  await new Promise<void>((resolve) => {
+    const onData = (bytes: Buffer): void => {
+      heard.push(bytes.toString());
+      call.release();
+      resolve();
+    };
+    const call = upstream.post({ path: '/', headers: [], body: Buffer.from('{}') }, 'req_1/1', { onHead: () => undefined, onData, onEnd: () => heard.push('end'), onError: (kind) => heard.push(kind) });
+  });
+  goOn();
+  await cut;
+  expect(heard).toEqual(['whole']);
+  await upstream.close();
+});
+
 describe('a request has been given to the provider', () => {
   let tcp: TcpServer;
   let upstream: Upstream | undefined;
