@@ -95,6 +95,11 @@ describe('refuses', () => {
     expect(await readRaw(door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${line}${line}\r\n`))).toMatch(/^HTTP\/1\.1 401/);
   });
 
+  test.each(['sk-1', 'Basic a2V5Og==', 'Bearer'])('a header that holds no bearer key (%s), by what it should say', async (authorization) => {
+    const response = await door.chat(hello, { authorization });
+    expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('"Authorization: Bearer <key>"') as unknown } }]);
+  });
+
   test('HEAD with a status and no body', async () => {
     const response = await door.get('/v1/chat/completions', { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([405, '']);

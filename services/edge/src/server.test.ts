@@ -150,6 +150,10 @@ describe('answers', () => {
     expect((await door.get(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(hello) })).status).toBe(200);
   });
 
+  test.each(['/v1/models/auto', '/v1/models/auto/', '/v1/models/'])('of models at %s', async (path) => {
+    expect((await door.get(path)).status).toBe(200);
+  });
+
   test('to a request target that is a whole URL', async () => {
     const body = JSON.stringify(hello);
     expect(await readRaw(door.raw(`POST http://gateway/v1/chat/completions?a HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`))).toMatch(/^HTTP\/1\.1 200/);

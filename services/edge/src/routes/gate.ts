@@ -29,6 +29,8 @@ const LOOKUPS_IN_FLOOD_PER_SECOND_MAX = 20;
 const ACCOUNTS_REMEMBERED_MAX = 20_000;
 const REFUSED_STATES = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended' } as const;
 
+const UNREADABLE = 'The Authorization header cannot be read. Send it once, as "Authorization: Bearer <key>".';
+
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /** True for a call that a page of this very site made: it knows what its cookie is worth, and its origin is ours. */
@@ -163,7 +165,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       if (token !== undefined) return enterBySession(token, request, response, requestId, address);
       if (authorization.kind !== 'ok') {
         failedAuthentications.note(address);
-        fail(response, requestId, apiError(authorization.kind === 'missing' ? 'missing_api_key' : 'invalid_api_key'));
+        fail(response, requestId, authorization.kind === 'missing' ? apiError('missing_api_key') : apiError('invalid_api_key', { message: UNREADABLE }));
         return undefined;
       }
       const found = authenticator.authenticate(authorization.key, requestId);

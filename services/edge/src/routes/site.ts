@@ -122,7 +122,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   // Model ids hold a slash.
   app.get('/v1/models/*model', enter, (request: Request, response: Response) => {
     const parts: unknown = request.params['model'];
-    return models(request, response, Array.isArray(parts) ? parts.join('/') : String(parts));
+    return models(request, response, (Array.isArray(parts) ? parts.join('/') : String(parts)).replace(/\/$/, ''));
   });
   app.all('/v1/models/*model', allow(['GET']));
   app.all('/v1/chat/completions', allow(['POST']));

@@ -9,6 +9,7 @@ test.each([
   ['openai/gpt-4o:floor', "ask for 'openai/gpt-4o' with `provider: {\"sort\": \"price\"}`"],
   ['openai/gpt-4o:online', "ask for 'openai/gpt-4o' with `plugins: [\"web-search\"]`"],
   ['deepseek/deepseek-r1:free', "ask for 'deepseek/deepseek-r1'."],
+  ['openrouter/auto', "is called 'auto' here"],
   ['@preset/mine', 'There are no presets here'],
   ['bedrock/anthropic.claude-3', '`provider.only`'],
   ['llama3.1:8b', 'GET /v1/models lists'],

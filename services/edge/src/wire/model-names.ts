@@ -21,6 +21,7 @@ export function modelHint(model: string, variant: Variant): string {
   const colon = model.lastIndexOf(':');
   const wish = colon > 0 ? ENDINGS.get(model.slice(colon + 1)) : undefined;
   if (wish !== undefined) return ` Names have no such ending here: ask for '${model.slice(0, colon)}'${wish}.`;
+  if (model.endsWith('/auto')) return " The model that leaves the choice to the gateway is called 'auto' here.";
   if (model.startsWith('@preset/')) return ` There are no presets here: what one would set stands in the request. ${LIST}`;
   return ` ${LIST} They begin with the model's maker; which provider is to serve it is said by \`provider.only\`.`;
 }

@@ -85,9 +85,14 @@ function privacyOf(object: JsonObject, prefix: string): PrivacyWishes {
 
 const PROVIDER_FIELDS: ReadonlySet<string> = new Set(['order', 'only', 'ignore', 'allow_fallbacks', 'require_parameters', 'sort', 'max_price', 'data_collection', 'zdr']);
 
-/** Names within `provider` that mean nothing here. */
+const PRICE_FIELDS: ReadonlySet<string> = new Set(['prompt', 'completion']);
+
+/** Names within `provider` that mean nothing here, prices that are not looked at included: a bound that bounds nothing is told. */
 export function unknownPreferences(provider: unknown): readonly string[] {
-  return isObject(provider) ? Object.keys(provider).filter((name) => !PROVIDER_FIELDS.has(name)).map((name) => `provider.${name}`) : [];
+  if (!isObject(provider)) return [];
+  const unknown = Object.keys(provider).filter((name) => !PROVIDER_FIELDS.has(name)).map((name) => `provider.${name}`);
+  const maxPrice = own(provider, 'max_price');
+  return isObject(maxPrice) ? [...unknown, ...Object.keys(maxPrice).filter((name) => !PRICE_FIELDS.has(name)).map((name) => `provider.max_price.${name}`)] : unknown;
 }
 
 function readPrice(prices: JsonObject, name: string): string | undefined {

@@ -48,6 +48,11 @@ describe('chat request', () => {
     expect([promptBytes, promptTokens, imageCount, needs.vision, conversationKey]).toEqual([plain.promptBytes, plain.promptTokens, 0, false, plain.conversationKey]);
   });
 
+  test('takes an empty list of stop sequences, which hosts refuse, as none', () => {
+    expect(requestOf({ stop: [] }).fields.map(({ name }) => name)).toEqual(['messages']);
+    expect(requestOf({ stop: ['a'] }).needs.params).toEqual(['stop']);
+  });
+
   test('takes null for every optional field as absent, and forwards none of them', () => {
     const names = ['temperature', 'max_tokens', 'stream', 'stream_options', 'stop', 'n', 'tools', 'tool_choice', 'response_format', 'plugins', 'provider', 'zdr', 'data_collection', 'min_quantization', 'models', 'session_id', 'user', 'metadata', 'logit_bias'];
     expect(requestOf(Object.fromEntries(names.map((name) => [name, null]))).fields.map(({ name }) => name)).toEqual(['messages']);
@@ -108,7 +113,7 @@ describe('chat request', () => {
   });
 
   test('preferences that mean nothing here are named', () => {
-    expect(requestOf({ provider: { order: ['a'], zdr: true, quantizations: ['int4'], foo: 1 } }).ignoredParams).toEqual(['provider.quantizations', 'provider.foo']);
+    expect(requestOf({ provider: { order: ['a'], zdr: true, quantizations: ['int4'], foo: 1, max_price: { prompt: 1, request: 2 } } }).ignoredParams).toEqual(['provider.quantizations', 'provider.foo', 'provider.max_price.request']);
   });
 
   test('one conversation keeps its key as it grows', () => {

@@ -264,7 +264,8 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
       continue;
     }
     const value = own(object, name);
-    if (isAbsent(value)) continue;
+    // No stop sequence at all: hosts refuse an empty list.
+    if (isAbsent(value) || (name === 'stop' && Array.isArray(value) && value.length === 0)) continue;
     check(value, name);
     if (!hasTools && OF_TOOLS.has(name)) {
       if (name !== 'tools') waitingToolFields.push({ name, value: body.subarray(start, end) });
