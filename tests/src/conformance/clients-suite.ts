@@ -50,6 +50,19 @@ export function describeClients(world: () => World): void {
       expect(cities).toEqual(['Oslo']);
     });
 
+    test.each([false, true])('reads an answer by the schema that it asked for (streaming: %s)', async (isStream) => {
+      const format = { type: 'json_schema' as const, json_schema: { name: 'weather', strict: true, schema: { type: 'object', properties: { city: { type: 'string' }, celsius: { type: 'integer' } }, required: ['city', 'celsius'], additionalProperties: false } } };
+      const body = { model: PINNED, messages: [{ role: 'user' as const, content: 'Oslo as json' }], response_format: format };
+      const whole = isStream ? await client().chat.completions.stream(body).finalChatCompletion() : await client().chat.completions.parse(body);
+      expect(JSON.parse(whole.choices[0]?.message.content ?? '')).toEqual({ city: 'Oslo', celsius: 4 });
+    });
+
+    test('a client that stops reading its stream is told that it did', async () => {
+      const stream = client().chat.completions.stream({ model: 'simulator/fast', messages: [{ role: 'user', content: '[sim:chunk-delay-ms=20] one two three four five six seven' }] });
+      stream.on('content', () => stream.abort());
+      await expect(stream.done()).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+    });
+
     test('puts streamed tool calls together', async () => {
       const whole = await client().chat.completions.stream({ model: PINNED, messages: [{ role: 'user', content: 'Weather in Oslo?' }], tools: [WEATHER] }).finalChatCompletion();
       expect(whole.choices[0]).toMatchObject({ finish_reason: 'tool_calls', message: { tool_calls: [{ id: 'call_a1', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }] } });
@@ -107,6 +120,16 @@ export function describeClients(world: () => World): void {
       };
       const text = isStream ? await streamText(options).text : (await generateText(options)).text;
       expect(text).toBe('It is 4 °C in Oslo.');
+    });
+
+    test('raises an error for a stream that breaks in the middle', async () => {
+      world().upstreams.single.enqueue({ chunks: [delta('half')], cut: true });
+      const raised: unknown[] = [];
+      const single = createOpenAICompatible({ name: 'signalbox', baseURL: `${world().gateway.baseUrl}/v1`, apiKey: world().account.key })('mistralai/ministral-3b-2512');
+      const result = streamText({ model: single, prompt: 'hello', maxRetries: 0, onError: ({ error }) => void raised.push(error) });
+      await result.consumeStream();
+      expect(raised).toMatchObject([{ message: 'The provider closed the stream before finishing.' }]);
+      expect(await result.finishReason).toBe('error');
     });
 
     test('raises the status and message of a refusal', async () => {

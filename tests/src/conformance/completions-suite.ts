@@ -140,6 +140,13 @@ export function describeCompletions(world: () => World): void {
       expect(forwarded()['frobnicate']).toBeUndefined();
     });
 
+    test('names what the endpoint does not take, and does not send it', async () => {
+      const got = await world().chat({ model: PINNED, messages: HELLO, reasoning_effort: 'low', service_tier: 'flex', temperature: 0.5 });
+      expect(got.status).toBe(200);
+      expect(header(got, 'x-router-ignored-params').split(',').sort()).toEqual(['reasoning_effort', 'service_tier']);
+      expect([forwarded()['reasoning_effort'], forwarded()['temperature']]).toEqual([undefined, 0.5]);
+    });
+
     test('adds router_metadata only when a client asks for it', async () => {
       const asked = await world().chat({ model: PINNED, messages: HELLO }, { headers: { 'x-router-metadata': 'enabled' } });
       expect(JSON.parse(asked.text)).toMatchObject({ router_metadata: { attempts: [{ provider: 'openai' }] } });

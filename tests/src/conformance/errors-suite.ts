@@ -92,6 +92,10 @@ export function describeErrors(world: () => World): void {
       expect([got.status, errorOf(got).code]).toEqual([400, 'invalid_value']);
     });
 
+    test('blames max_tokens for an answer longer than the model writes, not the conversation', async () => {
+      await bad({ max_tokens: 50_000 }, 'max_tokens', 'invalid_value');
+    });
+
     test.each(BAD_FIELDS_A)('refuses %j where variant A has it, ignores and names it in variant B', async (body, param, code) => {
       if (isA()) await bad(body, param, code);
       else {
@@ -200,6 +204,12 @@ export function describeErrors(world: () => World): void {
     test('excludes by quantization in variant A', async () => {
       const got = await world().chat({ model: 'openai/gpt-oss-20b', messages: HELLO, min_quantization: 'fp32' });
       if (isA()) expectError(got, { status: 404, code: 'no_eligible_provider', param: 'model' });
+    });
+
+    test('a name with an ending of another gateway is 404 and says what to ask for', async () => {
+      const got = await world().chat({ model: `${PINNED}:nitro`, messages: HELLO });
+      expectError(got, { status: 404, code: 'model_not_found', param: 'model' });
+      expect(errorOf(got).message).toContain(isA() ? `ask for '${PINNED}' with` : 'GET /v1/models');
     });
 
     test.each(['/none', '/v2/chat/completions', '/v1/chat/completion', '/v1/%00', '/%2e%2e/etc/passwd', '/v1/chat/completions/'])('an unknown address %s is 404 in the common shape', async (path) => {
