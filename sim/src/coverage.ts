@@ -10,7 +10,7 @@ export const TRANSITIONS = [
   'settled', 'settled at 0', 'settled on being asked', 'adjusted', 'failed over',
   'new → 429 for tokens', 'terms: changed', 'terms: another tier', 'on trial credit', 'own: charged nothing',
   'rounds: charged together', 'rounds: no room for another', 'rounds: discarded', 'rounds: cut', 'fee: charged', 'fee: not charged',
-  'reserve: given after all', 'reserve: bettered', 'repeat: open', 'repeat: running', 'repeat: done', 'repeat: run again',
+  'reserve: given after all', 'reserve: bettered', 'reserve: left for another', 'repeat: open', 'repeat: running', 'repeat: done', 'repeat: run again',
   'left before the head: prompt alone', 'left before the request was sent', 'cut off before the head',
   'client: answered', 'client: cut', 'client: refused', 'client: left', 'client: reset',
 ] as const;

@@ -53,6 +53,9 @@ function observeAttempts({ coverage, ledger, plugins, left }: World, { requestId
     const paid = sum(attempts.filter(({ attempt }) => charged.includes(attempt)).map(feeOf));
     if (paid > 0n) coverage.took('fee: charged');
     if (paid < sum(plugins.fees.get(requestId) ?? [])) coverage.took('fee: not charged');
+  } else if (traffic.wantsJson && state === 'left') {
+    // Of both only the one that was being tried is charged.
+    if (charged.length === 1 && attempts.some(({ attempt }) => attempt < (charged[0] ?? 0) && bill.get(`${requestId}/${attempt}`)?.isWhole === true)) coverage.took('reserve: left for another');
   } else if (traffic.wantsJson && state === 'answered') {
     const [only = 0] = charged;
     if (attempts.some(({ attempt }) => attempt > only)) coverage.took('reserve: given after all');

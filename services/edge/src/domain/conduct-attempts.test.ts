@@ -204,6 +204,43 @@ describe('attempts', () => {
     expect([neighbours.tended.length, neighbours.outcomes]).toEqual([3, ['a#1 DELIVERED', 'b#2 SUPERSEDED']]);
   });
 
+  describe('a client that asked for JSON and leaves while an answer that is none is kept in reserve', () => {
+    const json = { request: { needs: { responseFormat: 'json_object' } } };
+    const noJson = answersWith('no JSON');
+
+    test('pays the one that was being tried, not both', async () => {
+      const { neighbours, answer, run } = story({ a: noJson, b: (call) => call.listener.onEvent(events.head()) }, json);
+      const running = run();
+      await neighbours.clock.settle();
+      answer.leave();
+      expect(await running).toMatchObject({ result: 'gone' });
+      expect(neighbours.outcomes).toEqual(['b#2 DELIVERED', 'a#1 SUPERSEDED']);
+      await neighbours.clock.advanceAsync(60_000);
+      expect(neighbours.tended).toEqual(['a#1']);
+    });
+
+    test('leaves it to the workers where nobody knows whether another was begun', async () => {
+      const { neighbours, answer, run } = story({ a: noJson, b: () => undefined }, json);
+      const running = run();
+      await neighbours.clock.settle();
+      answer.leave();
+      await running;
+      expect(neighbours.outcomes).toEqual(['b#2 DELIVERED']);
+    });
+
+    test('pays it where no other was begun', async () => {
+      const { neighbours, answer, run } = story({ a: (call) => { noJson(call); answer.leave(); }, b: noJson }, json);
+      expect(await run()).toMatchObject({ result: 'gone' });
+      expect([neighbours.calls.length, neighbours.outcomes, neighbours.released]).toEqual([1, ['a#1 DELIVERED'], []]);
+    });
+
+    test('pays it where the other has just failed', async () => {
+      const { neighbours, answer, run } = story({ a: noJson, b: (call) => { fails('TIMEOUT_IDLE')(call); answer.leave(); } }, json);
+      expect(await run()).toMatchObject({ result: 'gone' });
+      expect([answer.said, neighbours.outcomes]).toEqual([[], ['a#1 DELIVERED', 'b#2 SUPERSEDED']]);
+    });
+  });
+
   test('a client gone between two attempts is charged nothing', async () => {
     const { neighbours, answer, run } = story({
       a: (call) => {

@@ -73,6 +73,15 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     isSuperseding = true;
     void tellEarlier('SUPERSEDED', reserve?.number);
   };
+  /** Nobody gave a better answer: it is what the client gets, or would have got, and pays. False = none is kept. */
+  const settleReserve = (): boolean => {
+    if (reserve === undefined) return false;
+    void tell(reserve.report.provider, reserve.number, 'DELIVERED');
+    untold = untold.filter(({ isTraced }) => isTraced);
+    void tellEarlier('SUPERSEDED', reserve.number);
+    reports[reserve.number - 1] = reserve.report;
+    return true;
+  };
   const terms = healingTermsOf(request);
   /** The last attempt may have reached its provider. */
   let wasSent = false;
@@ -117,7 +126,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
         if (result.wasSent) {
           void tell(provider, number, 'DELIVERED');
           if (isSuperseding) void tellEarlier('SUPERSEDED');
-        } else void discard();
+        } else if (!settleReserve()) void discard();
         if (start === undefined || result.wasSent) reports.push(report);
         return { attempts: all(), result: 'gone' };
       case 'failed':
@@ -138,13 +147,9 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     }
     if (!(report.failed?.retryable ?? false)) break;
   }
-  if (reserve !== undefined && !answer.isGone()) {
-    // Nobody gave a better one: it is what the client gets, and pays.
-    void tell(reserve.report.provider, reserve.number, 'DELIVERED');
-    untold = untold.filter(({ isTraced }) => isTraced);
-    void tellEarlier('SUPERSEDED', reserve.number);
-    reports[reserve.number - 1] = reserve.report;
-    reserve.give(reports);
+  if (settleReserve()) {
+    if (answer.isGone()) return { attempts: reports, result: 'gone' };
+    reserve?.give(reports);
     return { attempts: reports, result: 'answered' };
   }
   await discard();
