@@ -60,7 +60,8 @@ const SERVICES = [
   { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT', 'RECONCILE_SECONDS', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'billing' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, memoryMi: 384 },
   { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, settings: ['REDIS_TIMEOUT_MS'], secrets: { REDIS_URL: 'quota', NATS_URL: 'quota' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
   { name: 'routing', env: { SNAPSHOT_DIR: '/catalogs' }, settings: ['CATALOG_DIR', 'PROVIDERS', 'BYOK_PROVIDERS', 'OFFERED_MODELS', 'SIMULATOR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'], secrets: { NATS_URL: 'routing' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
-  { name: 'sandbox', env: {}, settings: ['SANDBOX_CONCURRENCY'], secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
+  // Its container reaches nothing: a network of its own under compose, a policy without egress on Kubernetes.
+  { name: 'sandbox', env: { SANDBOX_NETWORK_FENCE: 'outside' }, settings: ['SANDBOX_CONCURRENCY'], secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
   {
     name: 'plugins',
     env: { SANDBOX_ADDRS: at('sandbox'), WORKERS: IMAGE_WORKERS.map(([name, , provider]) => `${provider}=${at(name)}`).join(',') },

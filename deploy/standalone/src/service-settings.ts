@@ -9,7 +9,7 @@ const SETTINGS = {
   plugins: [...PLUGIN_SETTINGS, 'DATABASE_POOL_MAX', 'MIGRATE_ON_START', 'STATEMENT_TIMEOUT_MS'],
   quota: ['REDIS_TIMEOUT_MS'],
   routing: ['SIMULATOR', 'CATALOG_DIR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'],
-  sandbox: ['SANDBOX_CONCURRENCY'],
+  sandbox: ['SANDBOX_CONCURRENCY', 'SANDBOX_NETWORK_FENCE'],
   /** Of every worker; those of one are in `providerSettings`. */
   worker: ['DRAIN_MS', 'FETCH_ALLOW'],
 } as const;

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunRequest, RunResponse__Output } from '@signalbox/contracts/sandbox';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Service } from '@signalbox/runtime/lifecycle';
-import { silentLog } from '@signalbox/runtime/log';
+import { silentLog, type Log } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
 import { composeSandbox } from './compose.js';
 import { loadSandboxConfig } from './config.js';
@@ -15,6 +15,7 @@ const killed: string[] = [];
 
 beforeAll(async () => {
   const processes = {
+    isNetworkFenced: true,
     start: () => {
       let running = '';
       let end: () => void = () => undefined;
@@ -57,4 +58,25 @@ test('a caller that hangs up ends its program', async () => {
   await expect(running).rejects.toThrow('cancelled');
   await run({ code: 'next' });
   expect(killed).toContain('hang');
+});
+
+describe('where the kernel does not take the network from programs', () => {
+  const unfenced = { isNetworkFenced: false, start: (): never => { throw new Error('nobody asks for a program'); } };
+  const begin = async (environment: Record<string, string>): Promise<readonly string[]> => {
+    const told: string[] = [];
+    const log: Log = { ...silentLog, warn: (message) => void told.push(message) };
+    const starting = composeSandbox(loadSandboxConfig(environment), { clock: systemClock, randomBytes, log, withProcessMetrics: false }, { processes: unfenced });
+    await starting.start().finally(() => starting.stop());
+    return told;
+  };
+
+  test('it says so at its start, once', async () => {
+    expect(await begin({})).toEqual([expect.stringContaining('without a network namespace')]);
+  });
+  test('and nothing where the container has none', async () => {
+    expect(await begin({ SANDBOX_NETWORK_FENCE: 'outside' })).toEqual([]);
+  });
+  test('and does not start where that is required', async () => {
+    await expect(begin({ SANDBOX_NETWORK_FENCE: 'required' })).rejects.toThrow(/^SANDBOX_NETWORK_FENCE: required, and /);
+  });
 });

@@ -12,6 +12,8 @@ const schema = z.object({
   LOG_LEVEL: logLevelField(),
   /** Programs that run at once: each may take a core and 128 MB for 5 s. */
   SANDBOX_CONCURRENCY: wholeNumberField(1, 64, 2),
+  /** The network of programs: `tried` = taken away by the kernel where it can, with a warning where not; `required` = or it does not start; `outside` = the container has none, as under compose and Kubernetes. */
+  SANDBOX_NETWORK_FENCE: z.enum(['tried', 'required', 'outside']).default('tried'),
 });
 
 export type SandboxConfig = Readonly<z.infer<typeof schema>>;

@@ -298,6 +298,9 @@ test('compose: whatever is named exists, services are locked in, and only loopba
       if (name.startsWith('worker-')) expect(service.volumes?.filter((volume) => !volume.includes(':/credentials/'))).toEqual([`wal-${name.slice(7)}:/wal`]);
     }
   }
+  // Of the stores' images, which begin as root: redis is handed to its own user with its files, nats has no rights of root's.
+  expect(compose.services['redis']?.command?.at(-1)).toMatch(/ > \/tmp\/users\.acl && chown redis \/tmp\/users\.acl && exec docker-entrypoint\.sh redis-server /);
+  expect(compose.services['nats']).toMatchObject({ read_only: true, cap_drop: ['ALL'] });
   const dockerfile = read('deploy/docker/Dockerfile');
   expect(dockerfile).toMatch(/^USER 1000:1000$/m);
   expect(dockerfile).toMatch(/^HEALTHCHECK /m);

@@ -140,5 +140,5 @@ class NodeProcess implements ProgramProcess {
 export function createProcesses({ clock, runnerPath = ownRunner(), readable = readableBy(runnerPath) }: ProcessesOptions): ProgramProcesses {
   const net = netFence();
   const command = [...net, process.execPath, ...fence(readable), '--no-warnings', '--max-old-space-size=96', '--disallow-code-generation-from-strings', runnerPath];
-  return { start: () => new NodeProcess(command, clock) };
+  return { isNetworkFenced: net.length > 0, start: () => new NodeProcess(command, clock) };
 }

@@ -10,5 +10,7 @@ export interface ProgramProcess {
 }
 
 export interface ProgramProcesses {
+  /** The kernel keeps them from the network; false = only the interpreter does, which has none. */
+  readonly isNetworkFenced: boolean;
   start(): ProgramProcess;
 }

@@ -11,6 +11,7 @@ function createFakeProcesses() {
   const made: { codes: string[]; isKilled: boolean; finish: () => void }[] = [];
   return {
     made,
+    isNetworkFenced: true,
     running: () => made.filter(({ codes }) => codes.length > 0),
     start: (): ProgramProcess => {
       let resolve: (end: ProgramEnd) => void = () => undefined;
