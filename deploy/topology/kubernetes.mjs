@@ -82,7 +82,8 @@ function kubernetesService(row, rows) {
   const selector = { matchLabels: labels(name) };
   const workload =
     provider === undefined
-      ? { apiVersion: 'apps/v1', kind: 'Deployment', metadata: metadata(name), spec: { replicas, selector, strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } }, template: podTemplate(row) } }
+      ? // How many there are is the autoscaler's: named here too, each apply would take away what it had added.
+        { apiVersion: 'apps/v1', kind: 'Deployment', metadata: metadata(name), spec: { selector, strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } }, template: podTemplate(row) } }
       : {
           apiVersion: 'apps/v1',
           kind: 'StatefulSet',

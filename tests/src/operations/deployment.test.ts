@@ -311,6 +311,12 @@ test('compose: whatever is named exists, services are locked in, and only loopba
   expect(ours.filter(([, { networks }]) => networks?.includes('sandbox') === true).map(([name]) => name)).toEqual(['sandbox', 'plugins']);
 });
 
+test('cluster: how many there are of what is scaled is told by its autoscaler alone, lest each apply undid its work', () => {
+  const scaled = base.filter(({ kind }) => kind === 'HorizontalPodAutoscaler').map(({ metadata }) => metadata.name);
+  expect(scaled.length).toBeGreaterThan(0);
+  expect(workloads.filter(({ metadata, spec }) => scaled.includes(metadata.name) && spec.replicas !== undefined).map(({ metadata }) => metadata.name)).toEqual([]);
+});
+
 test('cluster: every pod is locked in, watched and drained', () => {
   for (const workload of workloads) {
     const { template } = workload.spec;
