@@ -1,6 +1,6 @@
 /** The stream of ConverseStream: binary events in, canonical chunks out. */
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
-import { failure, isGarbage, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { failure, isGarbage, isObject, parsedObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createEventStreamParser, type EventMessage } from '../event-stream.js';
 import { JSON_TOOL } from '../json-tool.js';
@@ -129,16 +129,11 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
 
   const onMessage = ({ headers, payload }: EventMessage): void => {
     if (stream.isOver()) return;
-    let parsed: unknown;
-    try {
-      parsed = JSON.parse(payload.toString('utf8'));
-    } catch {
-      parsed = undefined;
-    }
+    const parsed = parsedObject(payload.toString('utf8'));
     const kind = headers.get(':message-type');
     if (kind === 'exception') stream.fail(classifyConverseException(headers.get(':exception-type') ?? '', parsed));
     else if (kind === 'error') stream.fail(classifyConverseException(headers.get(':error-code') ?? '', { message: headers.get(':error-message') }));
-    else if (isObject(parsed)) onEvent(headers.get(':event-type') ?? '', parsed);
+    else if (parsed !== undefined) onEvent(headers.get(':event-type') ?? '', parsed);
     else garbage();
     stream.flush();
   };

@@ -1,5 +1,5 @@
 /** A whole answer of Cohere's v2 chat to a canonical choice. */
-import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { failure, isObject, parsedObject, type AnswerResult } from '../canonical.js';
 import { answerOf, readSafely } from '../canonical-answer.js';
 import { readCall, readLogprobs, readText } from './content.js';
 import { classifyErrorFrame } from './errors.js';
@@ -12,13 +12,8 @@ export function readCohereAnswer(body: Uint8Array, seed: string): AnswerResult {
 }
 
 function readBody(body: Uint8Array, seed: string): AnswerResult {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
-  } catch {
-    parsed = undefined;
-  }
-  if (!isObject(parsed)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const parsed = parsedObject(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+  if (parsed === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(parsed['usage']);
   const { message } = parsed;
   if (!isObject(message)) return { ok: false, failure: typeof message === 'string' || parsed['error'] !== undefined ? classifyErrorFrame(parsed) : failure('EMPTY', true, 200), usage };

@@ -1,5 +1,5 @@
 /** A whole answer of generateContent to canonical choices. */
-import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { failure, isObject, parsedObject, type AnswerResult } from '../canonical.js';
 import { answerOf, readSafely } from '../canonical-answer.js';
 import { candidatesOf, isPromptBlocked } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
@@ -12,13 +12,8 @@ export function readGenerateContentAnswer(body: Uint8Array, seed: string, names:
 
 function readBody(body: Uint8Array, seed: string, names: ReadonlyMap<string, string>): AnswerResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    parsed = undefined;
-  }
-  if (!isObject(parsed)) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const parsed = parsedObject(text);
+  if (parsed === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(parsed['usageMetadata']);
   if (isObject(parsed['error'])) return { ok: false, failure: classifyErrorFrame(parsed), usage };
   const candidates = candidatesOf(parsed, text, names);
