@@ -64,6 +64,20 @@ function report(error: unknown, log: Log): Fault {
   return toFault(error);
 }
 
+/** Does the work of a call whose caller may make it, and tells its span and the call how it ended. Never rejects. */
+async function conclude<Result>(served: ServedCall, isAllowed: boolean, work: () => Promise<Result>, finish: (fault: Fault | undefined, result?: Result) => void, log: Log): Promise<void> {
+  try {
+    if (!isAllowed) throw callerRefused();
+    const result = await work();
+    served.endSpan();
+    finish(undefined, result);
+  } catch (error) {
+    const fault = report(error, log);
+    served.endSpan(fault);
+    finish(fault);
+  }
+}
+
 export function plainUnary(handler: AnyUnaryHandler, method: Method, options: DoorOptions): handleUnaryCall<object, object> {
   return (call, callback) => {
     let isOver = false;
@@ -75,23 +89,7 @@ export function plainUnary(handler: AnyUnaryHandler, method: Method, options: Do
       else callback(null, response);
     };
     const served = serve(call, method, options, (fault) => finish(fault));
-    if (options.mayCall?.(call) === false) {
-      const refused = callerRefused();
-      served.endSpan(refused);
-      finish(refused);
-      return;
-    }
-    void (async () => {
-      try {
-        const response = (await handler(call.request, served)) as object;
-        served.endSpan();
-        finish(undefined, response);
-      } catch (error) {
-        const fault = report(error, options.log);
-        served.endSpan(fault);
-        finish(fault);
-      }
-    })();
+    void conclude(served, options.mayCall?.(call) !== false, async () => (await handler(call.request, served)) as object, finish, options.log);
   };
 }
 
@@ -138,23 +136,7 @@ export function plainStream(handler: AnyStreamHandler, method: Method, options: 
         return waiting;
       },
     };
-    if (options.mayCall?.(call) === false) {
-      const refused = callerRefused();
-      served.endSpan(refused);
-      finish(refused);
-      return;
-    }
-    void (async () => {
-      try {
-        await handler(call.request, served, emit);
-        served.endSpan();
-        finish(undefined);
-      } catch (error) {
-        const fault = report(error, options.log);
-        served.endSpan(fault);
-        finish(fault);
-      }
-    })();
+    void conclude(served, options.mayCall?.(call) !== false, () => handler(call.request, served, emit), finish, options.log);
   };
 }
 
