@@ -10,7 +10,7 @@ import { systemClock } from '@signalbox/runtime/clock';
 import type { Service } from '@signalbox/runtime/lifecycle';
 import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
-import type { Journal } from '@signalbox/worker-kit/journal';
+import { FORGETFUL } from '@signalbox/worker-kit/testing/asked-worker';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { composeWorkerSim } from './compose.js';
 import { loadWorkerSimConfig } from './config.js';
@@ -18,15 +18,6 @@ import { loadWorkerSimConfig } from './config.js';
 let service: Service;
 let client: RpcClient;
 let made = 0;
-
-const FORGETFUL: Journal = {
-  start: () => Promise.resolve(),
-  checkpoint: () => undefined,
-  end: () => Promise.resolve(),
-  outcome: () => undefined,
-  tend: () => undefined,
-  state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
-};
 
 beforeAll(async () => {
   const config = loadWorkerSimConfig({ WAL_DIR: mkdtempSync(join(tmpdir(), 'worker-sim-')), QUOTA_ADDRS: '127.0.0.1:1', BILLING_ADDRS: '127.0.0.1:1' });

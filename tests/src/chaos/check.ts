@@ -1,20 +1,9 @@
 /** Joins what clients saw, what the provider billed, what the ledger says and what quota counts. */
+import type { PrintedRow } from '../harness/books.js';
 import type { Gateway } from '../harness/gateway.js';
 import type { StruckFault } from './faults.js';
 import type { SeenRequest } from './load.js';
 import type { BillLine } from './provider.js';
-
-export interface LedgerRow {
-  readonly seq: number;
-  readonly kind: 'attempt' | 'charge' | 'adjustment';
-  readonly request_id: string;
-  readonly attempt: number;
-  readonly amount_nano_usd: string;
-  readonly tokens: number;
-  readonly source: string;
-  readonly prev_hash: string;
-  readonly hash: string;
-}
 
 export interface CappedAccount {
   readonly id: string;
@@ -44,17 +33,17 @@ async function admin<Answer>({ adminUrl, adminToken }: Gateway, path: string): P
   return (await response.json()) as Answer;
 }
 
-export async function ledgerOf(gateway: Gateway, accountId: string): Promise<readonly LedgerRow[]> {
-  const rows: LedgerRow[] = [];
+export async function ledgerOf(gateway: Gateway, accountId: string): Promise<readonly PrintedRow[]> {
+  const rows: PrintedRow[] = [];
   for (let after: number | null = 0; after !== null; ) {
-    const page: { rows: readonly LedgerRow[]; next: number | null } = await admin(gateway, `/ledger?account=${accountId}&after=${after}`);
+    const page: { rows: readonly PrintedRow[]; next: number | null } = await admin(gateway, `/ledger?account=${accountId}&after=${after}`);
     rows.push(...page.rows);
     after = page.next;
   }
   return rows;
 }
 
-const chargeOf = (rows: readonly LedgerRow[]): bigint => rows.filter(({ kind }) => kind !== 'attempt').reduce((sum, row) => sum + BigInt(row.amount_nano_usd), 0n);
+const chargeOf = (rows: readonly PrintedRow[]): bigint => rows.filter(({ kind }) => kind !== 'attempt').reduce((sum, row) => sum + BigInt(row.amount_nano_usd), 0n);
 
 /** What still moves, or differs between the books; undefined at rest (I5, I6). */
 export async function restlessness(gateway: Gateway, accounts: readonly CappedAccount[]): Promise<string | undefined> {
@@ -81,7 +70,7 @@ const nanoOf = (usd: string): bigint => {
 /** Every invariant that can be seen from outside. */
 export async function check(gateway: Gateway, accounts: readonly CappedAccount[], seen: readonly SeenRequest[], bill: ReadonlyMap<string, BillLine>, doubles: readonly string[]): Promise<Findings> {
   const findings: Findings = { violations: doubles.map((id) => `I1: ${id} was sent twice`), lost: 0, doubleBilled: 0, worstOverspend: 0n, leftEarly: 0, paidPrompt: 0 };
-  const byRequest = new Map<string, LedgerRow[]>();
+  const byRequest = new Map<string, PrintedRow[]>();
   for (const { id, capNanoUsd, bound } of accounts) {
     const rows = await ledgerOf(gateway, id);
     chainHolds(findings, id, rows);
@@ -102,7 +91,7 @@ export async function check(gateway: Gateway, accounts: readonly CappedAccount[]
 }
 
 /** I9. */
-function chainHolds({ violations }: Findings, id: string, rows: readonly LedgerRow[]): void {
+function chainHolds({ violations }: Findings, id: string, rows: readonly PrintedRow[]): void {
   let previous = '0'.repeat(64);
   for (const [index, row] of rows.entries()) {
     if (row.seq !== index + 1 || row.prev_hash !== previous) {
@@ -114,7 +103,7 @@ function chainHolds({ violations }: Findings, id: string, rows: readonly LedgerR
 }
 
 /** I1: one row for each attempt that the provider knows, to the nano where it told a figure that was booked. */
-function billedOnce(findings: Findings, line: BillLine, byRequest: ReadonlyMap<string, readonly LedgerRow[]>, client: SeenRequest | undefined): void {
+function billedOnce(findings: Findings, line: BillLine, byRequest: ReadonlyMap<string, readonly PrintedRow[]>, client: SeenRequest | undefined): void {
   const { id, told } = line;
   const [requestId = '', attempt = ''] = id.split('/');
   const rows = (byRequest.get(requestId) ?? []).filter((row) => row.kind === 'attempt' && row.attempt === Number(attempt));
@@ -132,7 +121,7 @@ function billedOnce(findings: Findings, line: BillLine, byRequest: ReadonlyMap<s
 const LEFT_EARLY_MIN = 8;
 
 /** I8 and I14: no output is booked that was not made; before the head of an answer a prompt is booked where its client hung up, and nowhere else. */
-function madeIsBooked(findings: Findings, { id, generated, isHeaded }: BillLine, { amount_nano_usd: amount, tokens, source }: LedgerRow, client: SeenRequest | undefined): void {
+function madeIsBooked(findings: Findings, { id, generated, isHeaded }: BillLine, { amount_nano_usd: amount, tokens, source }: PrintedRow, client: SeenRequest | undefined): void {
   const { violations } = findings;
   const booked = BigInt(amount);
   const output = Math.min(generated, tokens);
@@ -146,7 +135,7 @@ function madeIsBooked(findings: Findings, { id, generated, isHeaded }: BillLine,
 }
 
 /** I2, I3, I7, I10 and I12 of one request. */
-function chargedRight(findings: Findings, one: SeenRequest, rows: readonly LedgerRow[], bill: ReadonlyMap<string, BillLine>): void {
+function chargedRight(findings: Findings, one: SeenRequest, rows: readonly PrintedRow[], bill: ReadonlyMap<string, BillLine>): void {
   const { violations } = findings;
   if (one.requestId === '') return;
   const charges = rows.filter(({ kind }) => kind === 'charge');
