@@ -31,5 +31,5 @@ describe('the money protocol under faults', () => {
     let caught = 0;
     for (let from = 1; caught === 0 && from < MUTANT_SEEDS; from += MUTANT_STEP) caught = (await runBatch({ from, count: MUTANT_STEP, mutant })).failures.length;
     expect(caught).toBeGreaterThan(0);
-  });
+  }, 60_000);
 });
