@@ -1,0 +1,82 @@
+import { describe, expect, jest, test } from '@jest/globals';
+import { KeyStack, type KeyVerdict } from './json-keys.js';
+
+/** Opens an object for `{`, closes one for `}`, adds any other text as a key; answers what was said of each key. */
+function verdicts(steps: readonly string[], keys = new KeyStack()): readonly KeyVerdict[] {
+  const body = Buffer.from(steps.join(','));
+  keys.reset(body);
+  let at = 0;
+  return steps.flatMap((step): KeyVerdict[] => {
+    const start = at;
+    const end = start + Buffer.byteLength(step);
+    at = end + 1;
+    if (step === '{') keys.open();
+    else if (step === '}') keys.close();
+    else return [keys.add(start, end)];
+    return [];
+  });
+}
+
+const last = (...steps: readonly string[]): KeyVerdict | undefined => verdicts(steps).at(-1);
+const many = (count: number, nameOf: (at: number) => string): readonly string[] => Array.from({ length: count }, (_, at) => nameOf(at));
+
+describe('the keys of open objects', () => {
+  test.each<[KeyVerdict, readonly string[]]>([
+    ['ok', ['{', 'a', 'b']],
+    ['ok', ['{', 'a', '{', 'a']],
+    ['ok', ['{', '{', 'a', '}', '{', 'a']],
+    ['duplicate-key', ['{', 'a', '{', 'b', 'c', '}', 'a']],
+    ['ok', ['{', 'a', '{', 'b', 'c', '}', 'b']],
+    ['duplicate-key', ['{', '', 'a', '']],
+    ['forbidden-key', ['{', 'a', '__proto__']],
+    ['forbidden-key', ['{', '__pr\\u006fto__']],
+    ['ok', ['{', '__proto_']],
+  ])('%s: %j', (verdict, steps) => expect(last(...steps)).toBe(verdict));
+
+  test.each([2, 15, 16, 17, 200])('an object of %d finds any of them again, however it is spelled, and an object within it does not', (count) => {
+    const keys = many(count, (at) => `é${String(at)}`);
+    for (const again of [0, count - 1]) {
+      expect(last('{', ...keys, `é${String(again)}`)).toBe('duplicate-key');
+      expect(last('{', ...keys, `\\u00e9${String(again)}`)).toBe('duplicate-key');
+      expect(last('{', `\\u00e9${String(again)}`, ...keys.slice(0, again + 1))).toBe('duplicate-key');
+      expect(last('{', ...keys, '{', `é${String(again)}`)).toBe('ok');
+    }
+    expect(last('{', ...keys, `é${String(count)}`)).toBe('ok');
+  });
+
+  test('long keys are told apart by their last byte', () => {
+    const long = 'x'.repeat(1_000);
+    expect(verdicts(['{', `${long}a`, `${long}b`, `${long}a`])).toEqual(['ok', 'ok', 'duplicate-key']);
+  });
+
+  test('a wrong escape is no key', () => expect(() => verdicts(['{', '\\x'])).toThrow(SyntaxError));
+
+  test('what was in one body is nothing to the next, wherever that one broke off', () => {
+    const keys = new KeyStack();
+    verdicts(['{', 'a', '{', ...many(2_000, (at) => `k${String(at)}`), '\\u0061'], keys);
+    expect(verdicts(['{', 'a', 'k7', '{', 'k7', 'a'], keys)).toEqual(['ok', 'ok', 'ok', 'ok']);
+  });
+});
+
+describe('work', () => {
+  /** Texts made of bytes, and texts read as JSON, while `run` runs. */
+  function textsOf(run: () => void): readonly [number, number] {
+    const text = jest.spyOn(Buffer.prototype, 'toString');
+    const parse = jest.spyOn(JSON, 'parse');
+    run();
+    const counts = [text.mock.calls.length, parse.mock.calls.length] as const;
+    jest.restoreAllMocks();
+    return counts;
+  }
+
+  test('no text is made of a key without escapes, in narrow objects or wide', () => {
+    const steps = ['{', ...many(20_000, (at) => `key${String(at)}`), '{', 'a', 'b'];
+    expect(textsOf(() => verdicts(steps))).toEqual([0, 0]);
+  });
+
+  test('beside a key with an escape, each is made a text once, with however many it is compared', () => {
+    const object = many(15, (at) => `\\u0061bcdefgh${String(at)}`);
+    const steps = many(200, () => '').flatMap(() => ['{', ...object, '}']);
+    expect(textsOf(() => verdicts(steps))).toEqual([3_000, 3_000]);
+  });
+});
