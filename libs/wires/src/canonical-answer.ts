@@ -1,6 +1,7 @@
 /** Builds a whole canonical answer for wires other than OpenAI's. */
-import { CALLS_MAX, failure, isGarbage, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
+import { CALLS_MAX, failure, isGarbage, parsedObject, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
+import { ANSWER_BOUNDS, isWithin } from './json-bounds.js';
 
 export interface ChoiceParts {
   readonly content: string;
@@ -29,6 +30,21 @@ function bytesOf({ content, reasoning, calls }: ChoiceParts): number {
 
 function hasContent({ content, reasoning, calls, images }: ChoiceParts): boolean {
   return content !== '' || reasoning !== '' || calls.length > 0 || images.length > 0;
+}
+
+export interface AnswerJson {
+  readonly object: JsonObject;
+  /** What it was read from. */
+  readonly text: string;
+}
+
+/** undefined when a body is no JSON object, or beyond what an answer may hold. */
+export function readAnswerJson(body: Uint8Array): AnswerJson | undefined {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
+  if (!isWithin(bytes, 0, bytes.length, ANSWER_BOUNDS)) return undefined;
+  const text = bytes.toString('utf8');
+  const object = parsedObject(text);
+  return object === undefined ? undefined : { object, text };
 }
 
 /** What `read` gives, or GARBAGE where it cannot be read at all. */

@@ -137,6 +137,22 @@ export function isGarbage(error: unknown): boolean {
   return error instanceof Garbage || error instanceof RangeError;
 }
 
+/** What an error says stands at its beginning; in an event it may go on for megabytes, which a dozen patterns would be held against. */
+const ERROR_CHARS_MAX = 8_192;
+
+/** Text of an error's field, cut; empty for what is no text. */
+export function errorText(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, ERROR_CHARS_MAX) : '';
+}
+
+/** A name that an answer or each of its chunks repeats: of a host's that is longer nothing is told. */
+const LABEL_CHARS_MAX = 256;
+
+/** `system_fingerprint` or `service_tier`; empty where there is none. */
+export function labelOf(value: unknown): string {
+  return typeof value === 'string' && value.length <= LABEL_CHARS_MAX ? value : '';
+}
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isObject(value: unknown): value is JsonObject {

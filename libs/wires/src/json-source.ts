@@ -3,6 +3,15 @@
 const QUOTE = 34;
 const BACKSLASH = 92;
 const COMMA = 44;
+const SPACE = 32;
+const OPEN_ARRAY = 91;
+const CLOSE_ARRAY = 93;
+const OPEN_OBJECT = 123;
+const CLOSE_OBJECT = 125;
+
+const isClosing = (code: number): boolean => code === CLOSE_ARRAY || code === CLOSE_OBJECT;
+/** Of text that passed JSON.parse: what stands behind a number or word. */
+const endsScalar = (code: number): boolean => code === COMMA || code <= SPACE || isClosing(code);
 
 /** Index behind the string that opens at `at`. */
 function endOfString(text: string, at: number): number {
@@ -13,7 +22,7 @@ function endOfString(text: string, at: number): number {
 
 function skipSpace(text: string, at: number): number {
   let index = at;
-  while (text.charCodeAt(index) <= 32) index += 1;
+  while (text.charCodeAt(index) <= SPACE) index += 1;
   return index;
 }
 
@@ -23,21 +32,27 @@ function endOfValue(text: string, at: number): number {
   if (first === '"') return endOfString(text, at);
   if (first !== '{' && first !== '[') {
     let index = at;
-    while (index < text.length && !/[,\]}\s]/.test(text.charAt(index))) index += 1;
+    while (index < text.length && !endsScalar(text.charCodeAt(index))) index += 1;
     return index;
   }
   let depth = 0;
   let index = at;
   for (;;) {
-    const char = text.charAt(index);
-    if (char === '"') {
+    const code = text.charCodeAt(index);
+    if (code === QUOTE) {
       index = endOfString(text, index);
       continue;
     }
-    if (char === '{' || char === '[') depth += 1;
-    else if ((char === '}' || char === ']') && (depth -= 1) === 0) return index + 1;
+    if (code === OPEN_OBJECT || code === OPEN_ARRAY) depth += 1;
+    else if (isClosing(code) && (depth -= 1) === 0) return index + 1;
     index += 1;
   }
+}
+
+/** Whether the key whose quotes stand at `from` and before `to` is `name`. One is parsed only where it has escapes: there may be thousands. */
+function isKey(text: string, from: number, to: number, name: string): boolean {
+  const key = text.slice(from + 1, to - 1);
+  return key.includes('\\') ? JSON.parse(`"${key}"`) === name : key === name;
 }
 
 /** Range of the member or element `step` of the value at `at`; the last of members with one name, as JSON.parse has it. */
@@ -47,11 +62,11 @@ function childOf(text: string, at: number, step: string | number): readonly [num
   let found: readonly [number, number] | undefined;
   let position = 0;
   let index = skipSpace(text, at + 1);
-  while (!/[\]}]/.test(text.charAt(index))) {
+  while (!isClosing(text.charCodeAt(index))) {
     let isWanted = position === step;
     if (isObject) {
       const keyEnd = endOfString(text, index);
-      isWanted = JSON.parse(text.slice(index, keyEnd)) === step;
+      isWanted = isKey(text, index, keyEnd, String(step));
       index = skipSpace(text, skipSpace(text, keyEnd) + 1);
     }
     const end = endOfValue(text, index);

@@ -1,6 +1,7 @@
 /** Streams whose events are JSON objects in SSE frames. */
 import { failure, isGarbage, isObject, type JsonObject } from './canonical.js';
 import type { CanonicalStream } from './canonical-stream.js';
+import { EVENT_BOUNDS, isWithin } from './json-bounds.js';
 import { createSseParser } from './sse.js';
 import type { StreamTransducer } from './canonical.js';
 
@@ -17,6 +18,10 @@ export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWi
 
   const sse = createSseParser((bytes, from, to) => {
     if (stream.isOver()) return;
+    if (!isWithin(bytes, from, to, EVENT_BOUNDS)) {
+      garbage();
+      return;
+    }
     const text = bytes.toString('utf8', from, to).trim();
     if (text === '' || text === '[DONE]') return;
     let parsed: unknown;

@@ -1,9 +1,14 @@
 /** Work that grows with what came, and no faster: counted in bytes and calls, not in time. */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { ANSWER_BOUNDS, EVENT_BOUNDS } from './json-bounds.js';
+import { classifyErrorFrame } from './openai-chat/errors.js';
+import { readChatAnswer } from './openai-chat/response.js';
 import { createChatTransducer } from './openai-chat/stream.js';
 import { Gatherer } from './gather.js';
 import { joinReasoningDetails } from './reasoning-details.js';
 import { createSseParser } from './sse.js';
+import { jsonEvent } from './testing/event-stream.js';
+import { SCRIPTED_WIRES } from './testing/scripts.js';
 
 afterEach(() => {
   jest.restoreAllMocks();
@@ -61,4 +66,58 @@ test('lists of a gathered answer hold what all its chunks brought', () => {
   for (let i = 0; i < 100; i += 1) gatherer.add(chunk);
   const [choice] = JSON.parse(gatherer.whole().toString('utf8')) as [{ readonly message: { readonly images: readonly unknown[] }; readonly logprobs: { readonly content: readonly unknown[] } }];
   expect([choice.message.images.length, choice.logprobs.content.length]).toEqual([100, 100]);
+});
+
+describe.each(SCRIPTED_WIRES)('$name', ({ name, create, read, isSse }) => {
+  const values = (count: number): string => `[${'0,'.repeat(count - 1)}0]`;
+  const event = (count: number): Buffer => {
+    const json = `{"type":"x","choices":[],"x":${values(count)}}`;
+    return name === 'bedrock-converse' ? jsonEvent('messageStart', JSON.parse(json)) : Buffer.from(isSse ? `data: ${json}\n\n` : `${json}\n`);
+  };
+
+  test('an event of more values than any answer has is garbage, and is not parsed', () => {
+    const bytes = event(EVENT_BOUNDS.values + 1);
+    const transducer = create();
+    let events: ReturnType<typeof transducer.push> = [];
+    expect(parsedChars(() => (events = transducer.push(bytes)))).toBe(0);
+    expect(events).toEqual([{ type: 'failed', failure: expect.objectContaining({ class: 'GARBAGE', retryable: true }) as unknown }]);
+  });
+
+  test('one of nearly as many is read', () => {
+    expect(create().push(event(EVENT_BOUNDS.values / 2))).not.toContainEqual(expect.objectContaining({ type: 'failed' }));
+  });
+
+  test('so it is with a whole answer', () => {
+    const body = Buffer.from(`{"x":${values(ANSWER_BOUNDS.values + 1)}}`);
+    let result: ReturnType<typeof read> | undefined;
+    expect(parsedChars(() => (result = read(body)))).toBe(0);
+    expect(result).toMatchObject({ ok: false, failure: { class: 'GARBAGE', retryable: true } });
+  });
+});
+
+test('an event that is not parsed ends a stream that has begun', () => {
+  const transducer = createChatTransducer('s');
+  transducer.push(Buffer.from(frame({ role: 'assistant', content: 'hello' })));
+  expect(transducer.push(Buffer.from(`data: {"x":[${'[],'.repeat(EVENT_BOUNDS.values)}0]}\n\n`))).toEqual([{ type: 'failed', failure: expect.objectContaining({ class: 'GARBAGE' }) as unknown }]);
+  expect(transducer.summary().contentSeen).toBe(true);
+});
+
+test('an answer of escapes is counted without a text for each of them', () => {
+  const body = Buffer.from(`{"choices":[{"index":0,"message":{"role":"assistant","content":"${'\\u00e9'.repeat(10_000)}"},"finish_reason":"stop"}]}`);
+  const texts = jest.spyOn(Buffer.prototype, 'toString');
+  expect(readChatAnswer(body, 's')).toMatchObject({ ok: true, answer: { outputBytes: 20_000 } });
+  expect(texts.mock.calls.length).toBeLessThan(10);
+});
+
+test('of an error of megabytes the beginning is held against the patterns', () => {
+  const tested = jest.spyOn(RegExp.prototype, 'test');
+  const message = `The context length is exceeded. ${'word '.repeat(200_000)}`;
+  expect(classifyErrorFrame({ message })).toMatchObject({ class: 'CONTEXT_LENGTH' });
+  expect(Math.max(...tested.mock.calls.map(([text]) => text.length))).toBeLessThan(10_000);
+});
+
+test('what each chunk of an answer repeats is short, or is not told', () => {
+  const transducer = createChatTransducer('s');
+  transducer.push(Buffer.from(`data: ${JSON.stringify({ system_fingerprint: 'f'.repeat(100_000), service_tier: 'default', choices: [{ index: 0, delta: { content: 'a' } }] })}\n\n`));
+  expect(transducer.summary()).toMatchObject({ systemFingerprint: '', serviceTier: 'default' });
 });

@@ -1,5 +1,5 @@
 /** What a refusal of the Messages API means, and what of it a client may read. */
-import { failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
+import { errorText, failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
 import { failureOf, isPage, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
 const CLASSES: Readonly<Record<string, FailureClass>> = {
@@ -27,11 +27,6 @@ const POLICY = /content filtering policy|usage policy/i;
 /** One model's or host's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) support(?:ed)?\b|not available/i;
 
-function textOf(error: JsonObject, name: string): string {
-  const value = error[name];
-  return typeof value === 'string' ? value : '';
-}
-
 function refine(told: FailureClass, type: string, status: number, message: string): FailureClass {
   if (told === 'CREDENTIAL') return (type === 'permission_error' || status === 403) && OF_A_MODEL.test(message) ? 'NOT_FOUND' : told;
   if (told !== 'BAD_REQUEST') return told === 'RATE_LIMITED' && NO_CREDIT.test(message) ? 'CREDENTIAL' : told;
@@ -41,8 +36,8 @@ function refine(told: FailureClass, type: string, status: number, message: strin
 }
 
 function classify(error: JsonObject, byStatus: FailureClass, status: number, retryAfterMs: number): Failure {
-  const type = textOf(error, 'type');
-  const message = textOf(error, 'message');
+  const type = errorText(error['type']);
+  const message = errorText(error['message']);
   const told = refine((Object.hasOwn(CLASSES, type) ? CLASSES[type] : undefined) ?? byStatus, type, status, message);
   const reason = failureOf(told, status, retryAfterMs, message, '');
   return told === 'BAD_REQUEST' && LACK.test(message) ? { ...reason, retryable: true } : reason;
@@ -68,5 +63,5 @@ export function classifyMessagesRefusal({ status, headers, body, nowMs }: Refusa
 /** Classifies an `error` event, or an error body that came with a 200. */
 export function classifyMessagesError(error: unknown): Failure {
   const told = isObject(error) ? error : {};
-  return classify(told, 'PROVIDER_ERROR', FRAME_STATUSES[textOf(told, 'type')] ?? 200, 0);
+  return classify(told, 'PROVIDER_ERROR', FRAME_STATUSES[errorText(told['type'])] ?? 200, 0);
 }

@@ -1,6 +1,6 @@
 /** A whole answer of the Messages API to a canonical one. */
-import { failure, isObject, parsedObject, type AnswerResult, type JsonObject } from '../canonical.js';
-import { answerOf, readSafely } from '../canonical-answer.js';
+import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
@@ -17,9 +17,9 @@ export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: 
 }
 
 function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: ThoughtFormat): AnswerResult {
-  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
-  const message = parsedObject(text);
-  if (message === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const json = readAnswerJson(body);
+  if (json === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const { object: message, text } = json;
   const figures = readFigures(message['usage']);
   const usage = usageOf(figures);
   if (message['type'] === 'error' || isObject(message['error'])) return { ok: false, failure: classifyMessagesError(message['error']), usage };

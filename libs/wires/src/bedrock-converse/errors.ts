@@ -1,5 +1,5 @@
 /** What a refusal of Bedrock means, and what of it a client may read. */
-import { failure, isObject, type Failure, type FailureClass } from '../canonical.js';
+import { errorText, failure, isObject, type Failure, type FailureClass } from '../canonical.js';
 import { failureOf, isPage, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
 /** By the exception's name without `Exception`, lower case. */
@@ -63,8 +63,7 @@ function classify(name: string, byStatus: FailureClass, message: string, status:
 
 function messageOf(body: unknown): string {
   if (!isObject(body)) return '';
-  const told = body['message'] ?? body['Message'];
-  return typeof told === 'string' ? told : '';
+  return errorText(body['message'] ?? body['Message']);
 }
 
 /** Classifies an answer that is not 2xx. A 4xx that is no JSON comes from something in between. */

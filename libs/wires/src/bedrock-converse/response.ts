@@ -1,7 +1,7 @@
 /** A whole answer of Converse to a canonical one. */
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
-import { failure, isObject, parsedObject, type AnswerResult, type JsonObject } from '../canonical.js';
-import { answerOf, readSafely } from '../canonical-answer.js';
+import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
@@ -40,9 +40,9 @@ export function readConverseAnswer(body: Uint8Array, reading: ConverseReading): 
 }
 
 function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude }: ConverseReading): AnswerResult {
-  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
-  const parsed = parsedObject(text);
-  if (parsed === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const json = readAnswerJson(body);
+  if (json === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const { object: parsed, text } = json;
   const usage = readUsage(parsed['usage']);
   const message = isObject(parsed['output']) ? parsed['output']['message'] : undefined;
   if (!isObject(message) || typeof parsed['stopReason'] !== 'string') {

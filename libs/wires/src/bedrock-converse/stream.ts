@@ -3,6 +3,7 @@ import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-me
 import { failure, isGarbage, isObject, parsedObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createEventStreamParser, type EventMessage } from '../event-stream.js';
+import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyConverseException } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
@@ -129,6 +130,10 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
 
   const onMessage = ({ headers, payload }: EventMessage): void => {
     if (stream.isOver()) return;
+    if (!isWithin(payload, 0, payload.length, EVENT_BOUNDS)) {
+      garbage();
+      return;
+    }
     const parsed = parsedObject(payload.toString('utf8'));
     const kind = headers.get(':message-type');
     if (kind === 'exception') stream.fail(classifyConverseException(headers.get(':exception-type') ?? '', parsed));

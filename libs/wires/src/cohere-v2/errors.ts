@@ -1,5 +1,5 @@
 /** What a refusal of Cohere's means, and what of it a client may read. */
-import { isObject, type Failure, type FailureClass } from '../canonical.js';
+import { errorText, isObject, type Failure, type FailureClass } from '../canonical.js';
 import { classifyFacts, failureOf, isPage, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
 /** Of a trial key: the month's calls are used up, which no waiting of ours mends. */
@@ -10,7 +10,7 @@ const CLIENT_CLOSED = 499;
 function messageOf(raw: unknown): string | undefined {
   if (!isObject(raw)) return undefined;
   const inner = isObject(raw['error']) ? raw['error']['message'] : (raw['message'] ?? raw['error']);
-  return typeof inner === 'string' ? inner : undefined;
+  return typeof inner === 'string' ? errorText(inner) : undefined;
 }
 
 function classOf(status: number, message: string | undefined): FailureClass {

@@ -1,6 +1,6 @@
 /** A whole answer of Cohere's v2 chat to a canonical choice. */
-import { failure, isObject, parsedObject, type AnswerResult } from '../canonical.js';
-import { answerOf, readSafely } from '../canonical-answer.js';
+import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { readCall, readLogprobs, readText } from './content.js';
 import { classifyErrorFrame } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
@@ -12,7 +12,7 @@ export function readCohereAnswer(body: Uint8Array, seed: string): AnswerResult {
 }
 
 function readBody(body: Uint8Array, seed: string): AnswerResult {
-  const parsed = parsedObject(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+  const parsed = readAnswerJson(body)?.object;
   if (parsed === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(parsed['usage']);
   const { message } = parsed;

@@ -23,7 +23,7 @@ function extraOf(part: JsonObject): JsonObject | undefined {
 }
 
 /** White space between tokens is Google's, not the model's. */
-const withoutSpace = (json: string): string => json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+const withoutSpace = (json: string): string => json.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g, '$1');
 
 /** `argumentsText` is the JSON text of `args`: numbers keep every digit. */
 function callOf(call: JsonObject, part: JsonObject, argumentsText: () => string | undefined): CallParts {

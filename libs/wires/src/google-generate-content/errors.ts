@@ -1,5 +1,5 @@
 /** What a refusal of Google's APIs means, and what of it a client may read. */
-import { failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
+import { errorText, failure, isObject, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
 import { classifyFacts, failureOf, isPage, readRefusalJson, readRetryAfter, retryAfterFromMs, type Refusal } from '../openai-chat/errors.js';
 
 /** ErrorInfo reasons that are about our key, project or account. */
@@ -24,11 +24,9 @@ interface GoogleError {
   readonly retryAfterMs: number;
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-
 function detailOf(details: unknown, type: string): JsonObject {
   const list = Array.isArray(details) ? (details as readonly unknown[]).filter(isObject) : [];
-  return list.find((detail) => textOf(detail['@type']).endsWith(`.${type}`)) ?? {};
+  return list.find((detail) => errorText(detail['@type']).endsWith(`.${type}`)) ?? {};
 }
 
 /** Milliseconds of a protobuf duration such as `34.5s`. */
@@ -41,13 +39,13 @@ function errorOf(raw: unknown): GoogleError | undefined {
   // Streams wrap their error in a list.
   const outer: unknown = Array.isArray(raw) ? raw[0] : raw;
   const inner = isObject(outer) ? outer['error'] : undefined;
-  if (typeof inner === 'string') return { message: inner, status: '', reason: '', retryAfterMs: 0 };
+  if (typeof inner === 'string') return { message: errorText(inner), status: '', reason: '', retryAfterMs: 0 };
   if (!isObject(inner)) return undefined;
   return {
-    message: textOf(inner['message']),
-    status: textOf(inner['status']),
-    reason: textOf(detailOf(inner['details'], 'ErrorInfo')['reason']),
-    retryAfterMs: durationMs(textOf(detailOf(inner['details'], 'RetryInfo')['retryDelay'])),
+    message: errorText(inner['message']),
+    status: errorText(inner['status']),
+    reason: errorText(detailOf(inner['details'], 'ErrorInfo')['reason']),
+    retryAfterMs: durationMs(errorText(detailOf(inner['details'], 'RetryInfo')['retryDelay'])),
   };
 }
 

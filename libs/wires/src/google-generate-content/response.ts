@@ -1,6 +1,6 @@
 /** A whole answer of generateContent to canonical choices. */
-import { failure, isObject, parsedObject, type AnswerResult } from '../canonical.js';
-import { answerOf, readSafely } from '../canonical-answer.js';
+import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { candidatesOf, isPromptBlocked } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
 import { readUsage } from './usage.js';
@@ -11,9 +11,9 @@ export function readGenerateContentAnswer(body: Uint8Array, seed: string, names:
 }
 
 function readBody(body: Uint8Array, seed: string, names: ReadonlyMap<string, string>): AnswerResult {
-  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
-  const parsed = parsedObject(text);
-  if (parsed === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const json = readAnswerJson(body);
+  if (json === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const { object: parsed, text } = json;
   const usage = readUsage(parsed['usageMetadata']);
   if (isObject(parsed['error'])) return { ok: false, failure: classifyErrorFrame(parsed), usage };
   const candidates = candidatesOf(parsed, text, names);

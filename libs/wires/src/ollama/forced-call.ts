@@ -5,6 +5,7 @@
 import { isObject, parsedObject, type JsonObject } from '../canonical.js';
 import type { Chat, Tool } from '../chat-request.js';
 import type { CallParts } from '../choice-parts.js';
+import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { sourceOf } from '../json-source.js';
 
 /** Tools of which one must be called; empty when the choice is free. */
@@ -25,9 +26,10 @@ export function forcedSchema(tools: readonly Tool[]): JsonObject {
 
 export const FORCED_INSTRUCTION = 'Call one of the given functions now. Write nothing but the call, as one JSON object: {"name": the function’s name, "arguments": an object}.';
 
-/** The call that `content` is; undefined when it is none. */
+/** The call that `content` is; undefined when it is none, or more than one event could hold. */
 export function readForcedCall(content: string): CallParts | undefined {
-  const call = parsedObject(content);
+  const bytes = Buffer.from(content);
+  const call = isWithin(bytes, 0, bytes.length, EVENT_BOUNDS) ? parsedObject(content) : undefined;
   if (call === undefined || typeof call['name'] !== 'string' || call['name'] === '' || !isObject(call['arguments'])) return undefined;
   return { id: '', name: call['name'], arguments: sourceOf(content, ['arguments']) ?? '{}' };
 }

@@ -1,6 +1,6 @@
 /** A whole answer of Ollama's to a canonical one. */
-import { failure, isObject, parsedObject, type AnswerResult } from '../canonical.js';
-import { answerOf, readSafely } from '../canonical-answer.js';
+import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { classifyOllamaError } from './errors.js';
 import { isNoAnswer, mapDoneReason } from './finish-reason.js';
 import { readForcedCall } from './forced-call.js';
@@ -13,9 +13,9 @@ export function readOllamaAnswer(body: Uint8Array, seed: string, isForced: boole
 }
 
 function readBody(body: Uint8Array, seed: string, isForced: boolean): AnswerResult {
-  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
-  const frame = parsedObject(text);
-  if (frame === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const json = readAnswerJson(body);
+  if (json === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
+  const { object: frame, text } = json;
   const usage = readUsage(frame);
   if (frame['error'] !== undefined) return { ok: false, failure: classifyOllamaError(frame['error']), usage };
   const reason = typeof frame['done_reason'] === 'string' ? frame['done_reason'] : '';

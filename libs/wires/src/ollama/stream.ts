@@ -1,6 +1,7 @@
 /** Ollama's stream: lines of JSON in, canonical chunks out. */
 import { failure, isGarbage, parsedObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
+import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { createLineSplitter } from '../lines.js';
 import { classifyOllamaError } from './errors.js';
 import { isNoAnswer, mapDoneReason } from './finish-reason.js';
@@ -25,6 +26,7 @@ export function createOllamaTransducer(seed: string, isForced: boolean): StreamT
 
   const onLine = (line: Buffer): boolean => {
     if (stream.isOver()) return true;
+    if (!isWithin(line, 0, line.length, EVENT_BOUNDS)) return false;
     const text = line.toString('utf8').trim();
     if (text === '') return true;
     const frame = parsedObject(text);

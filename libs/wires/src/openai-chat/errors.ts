@@ -1,5 +1,5 @@
 /** What a refusal of a host of the OpenAI wire means, and what of it a client may read. */
-import { isObject, RETRY_AFTER_MS_MAX, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
+import { errorText, isObject, RETRY_AFTER_MS_MAX, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
 
 export interface Refusal {
   readonly status: number;
@@ -44,7 +44,7 @@ export interface ErrorFacts {
 }
 
 function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
+  return typeof value === 'number' ? String(value) : errorText(value);
 }
 
 function factsOf(raw: unknown): ErrorFacts | undefined {

@@ -1,5 +1,7 @@
 /** Whether JSON that comes in pieces is whole by now: each character is looked at once, however often that is asked. */
 
+import { jsonRootOf } from '@signalbox/kernel/json-root';
+
 const QUOTE = 34;
 const BACKSLASH = 92;
 const SPACE = 32;
@@ -8,15 +10,6 @@ const SCALAR_CHARS_MAX = 64;
 
 const isOpening = (code: number): boolean => code === 91 || code === 123;
 const isClosing = (code: number): boolean => code === 93 || code === 125;
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 export class JsonProgress {
   private depth = 0;
@@ -34,9 +27,9 @@ export class JsonProgress {
 
   /** `text`: all that was pushed. */
   isWhole(text: string): boolean {
-    if (!this.hasRoot) return text.length <= SCALAR_CHARS_MAX && isJson(text);
+    if (!this.hasRoot) return text.length <= SCALAR_CHARS_MAX && jsonRootOf(text) !== undefined;
     if (this.isBroken || this.depth > 0) return false;
-    return (this.verdict ??= isJson(text));
+    return (this.verdict ??= jsonRootOf(text) !== undefined);
   }
 
   private step(code: number): void {

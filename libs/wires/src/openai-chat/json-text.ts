@@ -35,8 +35,15 @@ export function endOfText(bytes: Buffer, from: number, to: number): number {
   return isAscii || isUtf8(bytes.subarray(from, at)) ? at : -1;
 }
 
+/** Of a digit that `isHex` took. */
+function hexOf(byte: number | undefined): number {
+  const digit = byte ?? 48;
+  return digit <= 57 ? digit - 48 : (digit | 0x20) - 87;
+}
+
+/** Without a text for each: an answer may consist of escapes. */
 function unitAt(bytes: Buffer, at: number): number {
-  return Number.parseInt(bytes.toString('latin1', at, at + 4), 16);
+  return (hexOf(bytes[at]) << 12) | (hexOf(bytes[at + 1]) << 8) | (hexOf(bytes[at + 2]) << 4) | hexOf(bytes[at + 3]);
 }
 
 /** UTF-8 bytes of the text that a JSON string stands for; `from` up to `to` as `endOfText` found it. */

@@ -1,6 +1,6 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
-import { readSafely } from '../canonical-answer.js';
+import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { readAnswerJson, readSafely } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT } from '../choice-parts.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
@@ -59,21 +59,12 @@ function readChoice(raw: JsonObject, position: number, seed: string, sources: re
   };
 }
 
-function parse(body: Buffer): JsonObject | undefined {
-  try {
-    const parsed: unknown = JSON.parse(body.toString('utf8'));
-    return isObject(parsed) ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 function answerOf(fields: JsonObject, usage: Usage | undefined, said: Pick<Answer, 'choices' | 'finishReason' | 'outputBytes' | 'thoughtBytes'>): AnswerResult {
   if (said.finishReason === 'content_filter' && said.outputBytes === 0) return { ok: false, failure: emptiedByPolicy(), usage };
   const answer: Answer = {
     choices: said.choices,
-    systemFingerprint: typeof fields['system_fingerprint'] === 'string' ? fields['system_fingerprint'] : '',
-    serviceTier: typeof fields['service_tier'] === 'string' ? fields['service_tier'] : '',
+    systemFingerprint: labelOf(fields['system_fingerprint']),
+    serviceTier: labelOf(fields['service_tier']),
     usage,
     usageUnreadable: usage === undefined && isObject(fields['usage']),
     finishReason: said.finishReason,
@@ -91,14 +82,14 @@ export function readChatAnswer(bytes: Uint8Array, seed: string): AnswerResult {
 function readBody(bytes: Uint8Array, seed: string): AnswerResult {
   const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const plain = readPlainAnswer(body);
-  const fields = plain?.fields ?? parse(body);
+  const fields = plain?.fields ?? readAnswerJson(body)?.object;
   if (fields === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(fields['usage']);
   const error = errorIn(fields);
   if (error !== undefined) return { ok: false, failure: classifyErrorFrame(error), usage };
   const sources = sourcesOf(fields);
   if (plain !== undefined && sources === undefined) return answerOf(fields, usage, plain);
-  const told = plain === undefined ? fields : (parse(body) ?? fields);
+  const told = plain === undefined ? fields : (readAnswerJson(body)?.object ?? fields);
   const choices = Array.isArray(told['choices']) ? (told['choices'] as readonly unknown[]).filter(isObject) : [];
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   const read = choices.map((choice, position) => readChoice(choice, position, seed, sources));

@@ -1,6 +1,7 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { emptiedByPolicy, failure, isGarbage, isObject, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
+import { emptiedByPolicy, failure, isGarbage, isObject, labelOf, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
 import { finishWithCalls } from '../choice-parts.js';
+import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
@@ -176,6 +177,10 @@ class ChatTransducer implements StreamTransducer {
       this.finishStream();
       return;
     }
+    if (!isWithin(bytes, from, to, EVENT_BOUNDS)) {
+      this.fail('GARBAGE');
+      return;
+    }
     const text = bytes.toString('utf8', from, to).trim();
     if (text === '') return;
     if (text === '[DONE]') {
@@ -228,8 +233,8 @@ class ChatTransducer implements StreamTransducer {
     if (choice.isFinished || choice.hasRole === ordinary.hasRole) return false;
     const { told } = this;
     if (told.systemFingerprint === '') {
-      told.systemFingerprint = ordinary.systemFingerprint;
-      told.serviceTier = ordinary.serviceTier;
+      told.systemFingerprint = labelOf(ordinary.systemFingerprint);
+      told.serviceTier = labelOf(ordinary.serviceTier);
     }
     choice.hasRole = true;
     const { choicesFrom, choicesTo, textFrom, textTo } = ordinary;
@@ -257,8 +262,8 @@ class ChatTransducer implements StreamTransducer {
 
   private readParts(frame: JsonObject): void {
     const { told } = this;
-    if (typeof frame['system_fingerprint'] === 'string') told.systemFingerprint = frame['system_fingerprint'];
-    if (typeof frame['service_tier'] === 'string') told.serviceTier = frame['service_tier'];
+    told.systemFingerprint = labelOf(frame['system_fingerprint']) || told.systemFingerprint;
+    told.serviceTier = labelOf(frame['service_tier']) || told.serviceTier;
     // Groq's older streams tell usage under x_groq.
     const usage = frame['usage'] ?? (isObject(frame['x_groq']) ? frame['x_groq']['usage'] : undefined);
     const read = usage === undefined || usage === null ? undefined : readUsage(usage);
