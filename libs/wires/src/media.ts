@@ -32,6 +32,15 @@ const SIGNATURES: readonly (readonly [mediaType: string, base64: RegExp])[] = [
   ['application/pdf', /^JVBERi/],
 ];
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const PAD = '='.charCodeAt(0);
+const PADS_MAX = 2;
+/** By byte: what it is in the standard alphabet; 0 = it is of none, SKIPPED = white space. */
+const SYMBOLS = new Uint8Array(256);
+const SKIPPED = 1;
+for (const symbol of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/') SYMBOLS[symbol.charCodeAt(0)] = symbol.charCodeAt(0);
+SYMBOLS['-'.charCodeAt(0)] = '+'.charCodeAt(0);
+SYMBOLS['_'.charCodeAt(0)] = '/'.charCodeAt(0);
+for (const space of ' \t\r\n\f\v') SYMBOLS[space.charCodeAt(0)] = SKIPPED;
 const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),/i;
 
 /** Type by the first bytes; undefined for formats not known here. */
@@ -57,11 +66,28 @@ function checkedMedia(claimed: string, base64: string, kind: MediaKind, param: s
 
 function toBase64(payload: string, isBase64: boolean, param: string): string {
   if (!isBase64) return Buffer.from(safelyDecoded(payload, param)).toString('base64');
-  const text = (payload.includes('%') ? safelyDecoded(payload, param) : payload).replace(/\s+/g, '').replaceAll('-', '+').replaceAll('_', '/');
-  if (!BASE64.test(text)) throw badInput(param, 'The data is not base64.');
-  const bare = text.replace(/=+$/, '');
-  if (bare.length % 4 === 1) throw badInput(param, 'The data is not base64.');
+  const text = payload.includes('%') ? safelyDecoded(payload, param) : payload;
+  if (text.length % 4 === 0 && BASE64.test(text)) return text;
+  const bare = standardAlphabet(text);
+  if (bare === undefined || bare === '' || bare.length % 4 === 1) throw badInput(param, 'The data is not base64.');
   return bare.padEnd(Math.ceil(bare.length / 4) * 4, '=');
+}
+
+/** Base64 of either alphabet without white space and padding; undefined where it is none. In one pass over bytes: a text that is replaced piece by piece takes fifty times its memory. */
+function standardAlphabet(text: string): string | undefined {
+  const bytes = Buffer.from(text);
+  let length = 0;
+  let pads = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] as number;
+    const symbol = SYMBOLS[byte] as number;
+    if (symbol > SKIPPED && pads === 0) {
+      bytes[length] = symbol;
+      length += 1;
+    } else if (byte === PAD && pads < PADS_MAX) pads += 1;
+    else if (symbol !== SKIPPED) return undefined;
+  }
+  return bytes.toString('latin1', 0, length);
 }
 
 function safelyDecoded(text: string, param: string): string {

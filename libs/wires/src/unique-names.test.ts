@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createFileNames } from './bedrock-converse/media.js';
 import { createCallIds } from './call-ids.js';
 import { readTurns } from './chat-turns.js';
+import { createUniqueNames } from './unique-names.js';
 
 /** A request has at most 100,000 JSON values: as many calls as fit, so that what looks for each id anew takes minutes. */
 const CALLS = 14_000;
@@ -24,6 +25,15 @@ test('an id that comes again in every call is a new one each time', () => {
 test('files of one name are told apart', () => {
   const nameOf = createFileNames();
   expect(new Set(range.map(() => nameOf('a.pdf'))).size).toBe(CALLS);
+});
+
+test('bases that are cut to the same copies take no more tries for it', () => {
+  let copies = 0;
+  const unique = createUniqueNames(1, (base, copy) => `${base.slice(0, 4)}_${String((copies += 1) && copy)}`);
+  const bases = range.map((i) => `abcd${String(i)}`);
+  const names = [...bases, ...bases].map((base) => unique(base));
+  expect(new Set(names).size).toBe(2 * CALLS);
+  expect(copies).toBeLessThan(20 * CALLS);
 });
 
 test('a copy takes no id that another call has', () => {

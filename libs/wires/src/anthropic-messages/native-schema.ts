@@ -13,34 +13,42 @@ const NAMES = new Set(['$schema', '$id']);
 const DEPTH_MAX = 32;
 /** Definitions that lead to one another; a longer way is taken for one without end. */
 const REFERENCES_MAX = 256;
+/** Schemas in one another: far more than are taken there. Each takes some microseconds, and a client may send 100,000. */
+const SCHEMAS_MAX = 10_000;
 
 /** Thrown inside this module only. */
 class Inexpressible extends Error {}
 
-function expressibleList(value: unknown, depth: number): readonly JsonObject[] {
-  if (!Array.isArray(value)) throw new Inexpressible();
-  return (value as readonly unknown[]).map((item) => express(item, depth));
+/** What may still be said. */
+interface Budget {
+  schemas: number;
 }
 
-function expressibleMap(value: unknown, depth: number): JsonObject {
+function expressibleList(value: unknown, depth: number, budget: Budget): readonly JsonObject[] {
+  if (!Array.isArray(value)) throw new Inexpressible();
+  return (value as readonly unknown[]).map((item) => express(item, depth, budget));
+}
+
+function expressibleMap(value: unknown, depth: number, budget: Budget): JsonObject {
   if (!isObject(value)) throw new Inexpressible();
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, express(item, depth)]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, express(item, depth, budget)]));
 }
 
 const isFlat = (value: unknown): boolean => typeof value !== 'object' || value === null;
 
-function express(schema: unknown, depth: number): JsonObject {
+function express(schema: unknown, depth: number, budget: Budget): JsonObject {
+  budget.schemas -= 1;
   // A boolean schema, and one that nests without end, have no words there.
-  if (!isObject(schema) || depth > DEPTH_MAX) throw new Inexpressible();
+  if (!isObject(schema) || depth > DEPTH_MAX || budget.schemas < 0) throw new Inexpressible();
   const told: Record<string, unknown> = {};
   const bounds: string[] = [];
   for (const [name, value] of Object.entries(schema)) {
     if (NAMES.has(name)) continue;
     if (BOUNDS.has(name)) bounds.push(`${name}: ${JSON.stringify(value)}`);
-    else if (name === 'properties' || name === '$defs' || name === 'definitions') told[name] = expressibleMap(value, depth + 1);
-    else if (name === 'items') told[name] = express(value, depth + 1);
-    else if (name === 'anyOf' || name === 'oneOf') told['anyOf'] = expressibleList(value, depth + 1);
-    else if (name === 'allOf') told[name] = expressibleList(value, depth + 1);
+    else if (name === 'properties' || name === '$defs' || name === 'definitions') told[name] = expressibleMap(value, depth + 1, budget);
+    else if (name === 'items') told[name] = express(value, depth + 1, budget);
+    else if (name === 'anyOf' || name === 'oneOf') told['anyOf'] = expressibleList(value, depth + 1, budget);
+    else if (name === 'allOf') told[name] = expressibleList(value, depth + 1, budget);
     else if (name === 'additionalProperties') {
       if (value !== false) throw new Inexpressible();
     } else if (!KEPT.has(name) || (name === '$ref' && !(typeof value === 'string' && value.startsWith('#/')))) throw new Inexpressible();
@@ -82,7 +90,7 @@ function isRecursive(schema: JsonObject): boolean {
 /** undefined when it cannot be said there without changing what the answer may be. */
 export function nativeSchema(schema: JsonObject): JsonObject | undefined {
   try {
-    const told = express(schema, 0);
+    const told = express(schema, 0, { schemas: SCHEMAS_MAX });
     return isRecursive(schema) ? undefined : told;
   } catch (error) {
     if (error instanceof Inexpressible) return undefined;

@@ -313,6 +313,12 @@ describe('JSON', () => {
     expect(nativeSchema({ $defs: { ...$defs, d60: { type: 'string' } }, $ref: '#/$defs/d0' })).toBeDefined();
   });
 
+  test('a schema of more parts than are taken there is given up, not said', () => {
+    const properties = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${String(at)}`, { type: 'string' }]));
+    expect(nativeSchema({ type: 'object', properties: properties(9_000) })).toBeDefined();
+    expect(nativeSchema({ type: 'object', properties: properties(11_000) })).toBeUndefined();
+  });
+
   test('definitions that lead to one another for ever so long cannot be said, and end nothing', () => {
     const $defs = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`d${String(at)}`, { $ref: `#/$defs/d${String(at + 1)}` }]));
     expect(nativeSchema({ $defs: { ...$defs, d20000: { type: 'string' } }, $ref: '#/$defs/d0' })).toBeUndefined();

@@ -4,7 +4,7 @@ import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from 
 import { mediaReferences } from '../chat-turns.js';
 import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { writeJson } from '../raw-json.js';
+import { plainJson, writeJson } from '../raw-json.js';
 import { claudeTraits, type ClaudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
 import { boundThinking, CLAUDE_THOUGHT, thinkingSettings, type BoundThinking, type ThoughtFormat } from './thinking.js';
@@ -48,16 +48,18 @@ const USER_ID_MAX = 256;
 /** Mail addresses and telephone numbers are refused there. */
 const PERSONAL = /@|^\+\d[\d\s().-]{5,}$|^\(?\d{3}\)?[\s.-]\d{3}[\s.-]\d{4}$/;
 
-type JsonMode = 'none' | 'native' | 'tool' | 'instruction';
+/** `native`: with the schema as the wire takes it. */
+type JsonMode = { readonly kind: 'none' | 'tool' | 'instruction' } | { readonly kind: 'native'; readonly schema: JsonObject };
 
 /** How the answer is made to be JSON: the wire's own setting, else a tool that must be called, else words. */
 function jsonModeOf({ format, tools, reasoningEffort }: Chat, traits: ClaudeTraits, quirks: MessagesQuirks): JsonMode {
-  if (format.kind === 'text') return 'none';
-  if (format.kind === 'json_object') return 'instruction';
-  if (quirks.takesJsonFormat && traits.takesJsonFormat && nativeSchema(format.schema) !== undefined) return 'native';
+  if (format.kind === 'text') return { kind: 'none' };
+  if (format.kind === 'json_object') return { kind: 'instruction' };
+  const native = quirks.takesJsonFormat && traits.takesJsonFormat ? nativeSchema(format.schema) : undefined;
+  if (native !== undefined) return { kind: 'native', schema: native };
   const mayForce = traits.takesForcedTools && tools.length === 0 && (reasoningEffort === '' || reasoningEffort === 'none' || traits.thinking === 'none');
   // A model that cannot stop thinking cannot be made to call a tool either.
-  return mayForce && isObjectSchema(format.schema) && (!traits.thinksByDefault || traits.stopsThinkingBy !== undefined) ? 'tool' : 'instruction';
+  return { kind: mayForce && isObjectSchema(format.schema) && (!traits.thinksByDefault || traits.stopsThinkingBy !== undefined) ? 'tool' : 'instruction' };
 }
 
 /** Tools that earlier turns called and this request no longer names: the wire wants each defined. */
@@ -68,15 +70,15 @@ function calledTools({ turns, tools }: Chat): readonly Tool[] {
 }
 
 function toolJson({ name, description, parameters = {} }: Tool): JsonObject {
-  return { name, ...(description === '' ? {} : { description }), input_schema: { ...parameters, type: 'object' } };
+  return { name, ...(description === '' ? {} : { description }), input_schema: plainJson({ ...parameters, type: 'object' }) };
 }
 
 function toolSettings(chat: Chat, jsonMode: JsonMode): { readonly tools: readonly JsonObject[]; readonly choice: JsonObject | undefined } {
   const called = calledTools(chat);
   const tools = [...chat.tools, ...called].map(toolJson);
   const { format } = chat;
-  if (jsonMode === 'tool' && format.kind === 'json_schema') {
-    tools.push({ name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), input_schema: { ...format.schema, type: 'object' } });
+  if (jsonMode.kind === 'tool' && format.kind === 'json_schema') {
+    tools.push({ name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), input_schema: plainJson({ ...format.schema, type: 'object' }) });
     return { tools, choice: { type: 'tool', name: JSON_TOOL, disable_parallel_tool_use: true } };
   }
   if (tools.length === 0) return { tools, choice: undefined };
@@ -142,8 +144,8 @@ export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): Mes
 function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, { jsonMode, maxTokens, tools, choice, effort, sampling, bound }: Terms, fetched: FetchedMedia): Buffer {
   const { thinking, thoughtFormat } = bound;
   const { system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat });
-  const instruction = jsonMode === 'instruction' ? jsonInstruction(chat.format) : '';
-  const format = jsonMode === 'native' && chat.format.kind === 'json_schema' ? { format: { type: 'json_schema', schema: nativeSchema(chat.format.schema) } } : {};
+  const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
+  const format = jsonMode.kind === 'native' ? { format: { type: 'json_schema', schema: plainJson(jsonMode.schema) } } : {};
   const output = { ...(effort === undefined ? {} : { effort }), ...format };
   const stop = chat.stop.filter((text) => text.trim() !== '');
   const settings: JsonObject = {

@@ -3,7 +3,7 @@ import { createCallIds } from '../call-ids.js';
 import type { JsonObject } from '../canonical.js';
 import type { MediaPart, Turn, UserPart } from '../chat-turns.js';
 import type { FetchedMedia, Media } from '../media.js';
-import { argumentsObject } from '../raw-json.js';
+import { argumentsObject, base64Json } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 import { thinkingBlocks, type ThoughtFormat } from './thinking.js';
 
@@ -25,6 +25,11 @@ interface Message {
   readonly blocks: Block[];
 }
 
+interface OpenMessage extends Message {
+  /** Of tools: put before the rest once all are here, since each by itself would move whatever stands behind it. */
+  readonly results: Block[];
+}
+
 /** To be written with `writeJson`. */
 export interface Conversation {
   readonly system: readonly JsonObject[];
@@ -42,7 +47,7 @@ function textBlocks(text: string, isCacheEnd = false): Block[] {
 }
 
 function inline({ mediaType, base64 }: Media): JsonObject {
-  return { type: 'base64', media_type: mediaType, data: base64 };
+  return { type: 'base64', media_type: mediaType, data: base64Json(base64) };
 }
 
 function imageOf(part: MediaPart, media: Media): JsonObject {
@@ -89,27 +94,24 @@ export interface HostTerms {
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
 function join(turns: readonly Turn[], fetched: FetchedMedia, { takesUrls, thoughtFormat }: HostTerms): Message[] {
   const idOf = createCallIds();
-  const messages: Message[] = [];
-  let results = 0;
-  const messageOf = (role: Message['role']): Message => {
+  const messages: OpenMessage[] = [];
+  const messageOf = (role: Message['role']): OpenMessage => {
     const last = messages.at(-1);
     if (last?.role === role) return last;
-    results = 0;
-    const next = { role, blocks: [] };
+    const next = { role, results: [], blocks: [] };
     messages.push(next);
     return next;
   };
   for (const turn of turns) {
     if (turn.role === 'tool') {
-      messageOf('user').blocks.splice(results, 0, resultBlock(idOf(turn.callId), turn));
-      results += 1;
+      messageOf('user').results.push(resultBlock(idOf(turn.callId), turn));
       continue;
     }
     if (turn.role === 'system') continue;
     const blocks = turn.role === 'user' ? userBlocks(turn.parts, fetched, takesUrls) : assistantBlocks(turn, idOf, thoughtFormat);
     if (blocks.length > 0) messageOf(turn.role).blocks.push(...blocks);
   }
-  return messages;
+  return messages.map(({ role, results, blocks }) => ({ role, blocks: results.length === 0 ? blocks : [...results, ...blocks] }));
 }
 
 /** Only the last breakpoints count; each covers all before it. */

@@ -1,6 +1,7 @@
 /** Images and files as Converse has them: bytes, a format word, and names of a narrow kind. */
 import type { MediaPart } from '../chat-turns.js';
 import type { FetchedMedia, Media } from '../media.js';
+import { base64Json } from '../raw-json.js';
 import { createUniqueNames } from '../unique-names.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 
@@ -30,13 +31,13 @@ export function createFileNames(): (name: string) => string {
 function imageBlock({ param }: MediaPart, { mediaType, base64 }: Media): object {
   const format = IMAGE_FORMATS[mediaType];
   if (format === undefined) throw notTakenHere(param, 'This model takes PNG, JPEG, GIF and WebP images.');
-  return { image: { format, source: { bytes: base64 } } };
+  return { image: { format, source: { bytes: base64Json(base64) } } };
 }
 
 function documentBlock({ param, name }: MediaPart, { mediaType, base64 }: Media, nameOf: (name: string) => string): object {
   const format = FILE_FORMATS[mediaType];
   if (format === undefined) throw notTakenHere(param, 'This model takes PDF, office and text files.');
-  return { document: { format, name: nameOf(name), source: { bytes: base64 } } };
+  return { document: { format, name: nameOf(name), source: { bytes: base64Json(base64) } } };
 }
 
 /** Throws Unsendable. */

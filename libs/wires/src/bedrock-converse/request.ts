@@ -5,7 +5,7 @@ import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from 
 import { mediaReferences } from '../chat-turns.js';
 import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { writeJson } from '../raw-json.js';
+import { plainJson, writeJson } from '../raw-json.js';
 import { bedrockModel, type BedrockModel } from './models.js';
 import { reasoningOf, type Reasoning } from './thinking.js';
 import { renderTurns } from './turns.js';
@@ -18,7 +18,8 @@ export interface ConverseInput extends ChatInput {
 /** Limit for a model whose own is unknown, where one is needed. */
 const MAX_TOKENS_DEFAULT = 8_192;
 
-type JsonMode = 'none' | 'native' | 'tool' | 'instruction';
+/** `native`: with the schema as the wire takes it. */
+type JsonMode = { readonly kind: 'none' | 'tool' | 'instruction' } | { readonly kind: 'native'; readonly schema: JsonObject };
 
 interface Tooling {
   readonly tools: readonly object[];
@@ -33,21 +34,22 @@ const NO_TOOLS: Tooling = { tools: [], choice: undefined, claudeChoice: undefine
 
 /** How the answer is made to be JSON: the wire's own setting, else a tool that must be called, else words. */
 function jsonModeOf({ format, tools, reasoningEffort }: Chat, { claude, forcedTool, reasoning }: BedrockModel): JsonMode {
-  if (format.kind === 'text') return 'none';
-  if (format.kind === 'json_object') return 'instruction';
-  if (claude?.takesJsonFormat === true && nativeSchema(format.schema) !== undefined) return 'native';
+  if (format.kind === 'text') return { kind: 'none' };
+  if (format.kind === 'json_object') return { kind: 'instruction' };
+  const native = claude?.takesJsonFormat === true ? nativeSchema(format.schema) : undefined;
+  if (native !== undefined) return { kind: 'native', schema: native };
   const wantsThought = reasoning !== 'none' && reasoningEffort !== '' && reasoningEffort !== 'none';
   const canForce = forcedTool !== 'unknown' && tools.length === 0 && !wantsThought && (claude === undefined || (claude.takesForcedTools && (!claude.thinksByDefault || claude.stopsThinkingBy !== undefined)));
-  return canForce && isObjectSchema(format.schema) ? 'tool' : 'instruction';
+  return { kind: canForce && isObjectSchema(format.schema) ? 'tool' : 'instruction' };
 }
 
 function toolSpec({ name, description, parameters = {} }: Tool): object {
-  return { toolSpec: { name, ...(description === '' ? {} : { description }), inputSchema: { json: { ...parameters, type: 'object' } } } };
+  return { toolSpec: { name, ...(description === '' ? {} : { description }), inputSchema: { json: plainJson({ ...parameters, type: 'object' }) } } };
 }
 
 function toolingOf(chat: Chat, model: BedrockModel, jsonMode: JsonMode): Tooling {
   const { format, toolChoice, parallelToolCalls } = chat;
-  if (jsonMode === 'tool' && format.kind === 'json_schema') {
+  if (jsonMode.kind === 'tool' && format.kind === 'json_schema') {
     const tool = { name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), parameters: format.schema, strict: false };
     return { tools: [toolSpec(tool)], choice: model.forcedTool === 'any' ? { any: {} } : { tool: { name: JSON_TOOL } }, claudeChoice: undefined, isForced: true };
   }
@@ -78,9 +80,9 @@ function samplingOf({ temperature, topP }: Chat, { claude }: BedrockModel, { isE
 }
 
 function outputConfig({ format }: Chat, jsonMode: JsonMode): JsonObject {
-  if (jsonMode !== 'native' || format.kind !== 'json_schema') return {};
-  const { name, description, schema } = format;
-  return { outputConfig: { textFormat: { type: 'json_schema', structure: { jsonSchema: { name, ...(description === '' ? {} : { description }), schema: JSON.stringify(nativeSchema(schema)) } } } } };
+  if (jsonMode.kind !== 'native' || format.kind !== 'json_schema') return {};
+  const { name, description } = format;
+  return { outputConfig: { textFormat: { type: 'json_schema', structure: { jsonSchema: { name, ...(description === '' ? {} : { description }), schema: JSON.stringify(jsonMode.schema) } } } } };
 }
 
 export interface ConverseDraft {
@@ -102,7 +104,7 @@ function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): B
   const { tools, choice, claudeChoice, isForced } = toolingOf(chat, model, jsonMode);
   const reasoning = reasoningOf(chat, model, input.maxTokens ?? (input.maxOutputTokens || MAX_TOKENS_DEFAULT), input.maxTokens !== undefined, isForced);
   const { system, messages } = renderTurns(chat.turns, fetched, { hasTools: tools.length > 0, takesCachePoints: model.takesCachePoints, takesThought: model.claude !== undefined });
-  const instruction = jsonMode === 'instruction' ? jsonInstruction(chat.format) : '';
+  const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const spoken = instruction === '' ? system : [...system, { text: instruction }];
   const maxTokens = input.maxTokens ?? reasoning.maxTokens;
   const stop = chat.stop.filter((text) => text.trim() !== '');

@@ -30,6 +30,11 @@ interface Message {
   readonly blocks: Block[];
 }
 
+interface OpenMessage extends Message {
+  /** Of tools: put before the rest once all are here, since each by itself would move whatever stands behind it. */
+  readonly results: Block[];
+}
+
 /** For writeJson. */
 export interface Conversation {
   readonly system: readonly object[];
@@ -69,27 +74,22 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, nameOf: (
 function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools, takesThought }: ConversationOptions): Message[] {
   const renderer = hasTools ? asTools() : IN_WORDS;
   const nameOf = createFileNames();
-  const messages: Message[] = [];
-  let results = 0;
+  const messages: OpenMessage[] = [];
   const say = (role: Message['role'], blocks: readonly Block[], isResult = false): void => {
     if (blocks.length === 0) return;
     let message = messages.at(-1);
     if (message?.role !== role) {
-      message = { role, blocks: [] };
+      message = { role, results: [], blocks: [] };
       messages.push(message);
-      results = 0;
     }
-    if (isResult) {
-      message.blocks.splice(results, 0, ...blocks);
-      results += blocks.length;
-    } else message.blocks.push(...blocks);
+    (isResult ? message.results : message.blocks).push(...blocks);
   };
   for (const turn of turns) {
     if (turn.role === 'user') say('user', userBlocks(turn.parts, fetched, nameOf));
     else if (turn.role === 'tool') say('user', renderer.result(turn), true);
     else if (turn.role === 'assistant') say('assistant', [...(takesThought && (hasTools || turn.calls.length === 0) ? thoughtBlocks(turn.message).map(plain) : []), ...textBlocks(turn.text, turn.isCacheEnd), ...turn.calls.flatMap((call) => renderer.call(call))]);
   }
-  return messages;
+  return messages.map(({ role, results, blocks }) => ({ role, blocks: results.length === 0 ? blocks : [...results, ...blocks] }));
 }
 
 /** A document must not stand alone there. */

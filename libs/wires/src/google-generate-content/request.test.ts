@@ -4,7 +4,7 @@ import { Unsendable } from '../unsendable.js';
 import { clientNames } from './names.js';
 import { draftGenerateContent } from './request.js';
 import { readGenerateContentAnswer } from './response.js';
-import { toOpenApiSchema } from './schema.js';
+import { schemaBudget, toOpenApiSchema } from './schema.js';
 import { createGenerateContentTransducer } from './stream.js';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -304,4 +304,14 @@ describe('settings', () => {
   ])('%s thinks %s', (model, effort, thinkingConfig) => {
     expect(compose({ reasoning_effort: effort }, { model })['generationConfig']).toEqual(thinkingConfig === undefined ? undefined : { thinkingConfig });
   });
+});
+
+test('tools of one request share what may be converted: those beyond it go as they came', () => {
+  const $defs = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`d${String(at)}`, { type: 'object', properties: { a: { $ref: `#/$defs/d${String(at + 1)}` }, b: { $ref: `#/$defs/d${String(at + 1)}` } } }]));
+  const schema = { $defs: { ...$defs, d12: { type: 'string' } }, $ref: '#/$defs/d4' };
+  const budget = schemaBudget();
+  const converted = Array.from({ length: 128 }, () => toOpenApiSchema(schema, budget)).filter((told) => told !== undefined);
+  expect(converted.length).toBeGreaterThan(1);
+  // 1,022 schemas each, of 10,000.
+  expect(converted.length).toBeLessThan(10);
 });

@@ -3,10 +3,10 @@ import { isObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool, type ToolChoice } from '../chat-request.js';
 import { mediaReferences } from '../chat-turns.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { writeJson } from '../raw-json.js';
+import { plainJson, writeJson } from '../raw-json.js';
 import { badInput } from '../unsendable.js';
 import { sentName } from './names.js';
-import { toOpenApiSchema } from './schema.js';
+import { schemaBudget, toOpenApiSchema, type SchemaBudget } from './schema.js';
 import { thinkingOf } from './thinking.js';
 import { renderTurns } from './turns.js';
 
@@ -31,12 +31,12 @@ function geminiMajor(model: string): number {
   return Number(/^(?:models\/)?gemini-(\d+)/.exec(model)?.[1] ?? 0);
 }
 
-function declaration({ name, description, parameters }: Tool): object {
+function declaration({ name, description, parameters }: Tool, budget: SchemaBudget): object {
   const head = { name: sentName(name), ...(description === '' ? {} : { description }) };
   const hasProperties = parameters !== undefined && (Object.keys(parameters).some((keyword) => keyword !== 'type' && keyword !== 'properties' && keyword !== 'required' && keyword !== 'additionalProperties') || Object.keys(isObject(parameters['properties']) ? parameters['properties'] : {}).length > 0);
   if (!hasProperties) return head;
-  const schema = toOpenApiSchema(parameters);
-  return { ...head, ...(schema === undefined ? { parametersJsonSchema: parameters } : { parameters: schema }) };
+  const schema = toOpenApiSchema(parameters, budget);
+  return { ...head, ...(schema === undefined ? { parametersJsonSchema: plainJson(parameters) } : { parameters: plainJson(schema) }) };
 }
 
 function callingConfig(choice: ToolChoice, tools: readonly Tool[]): object {
@@ -57,13 +57,13 @@ function hasJsonMode(chat: Chat, major: number): boolean {
   return chat.format.kind !== 'text' && (chat.tools.length === 0 || major >= 3);
 }
 
-function jsonMode({ format }: Chat): object {
+function jsonMode({ format }: Chat, budget: SchemaBudget): object {
   if (format.kind !== 'json_schema') return { responseMimeType: 'application/json' };
-  const schema = toOpenApiSchema(format.schema);
-  return { responseMimeType: 'application/json', ...(schema === undefined ? { responseJsonSchema: format.schema } : { responseSchema: schema }) };
+  const schema = toOpenApiSchema(format.schema, budget);
+  return { responseMimeType: 'application/json', ...(schema === undefined ? { responseJsonSchema: plainJson(format.schema) } : { responseSchema: plainJson(schema) }) };
 }
 
-function generationConfig(chat: Chat, input: ChatInput): object {
+function generationConfig(chat: Chat, input: ChatInput, budget: SchemaBudget): object {
   const major = geminiMajor(input.providerModelId);
   const { temperature, topP, presencePenalty, frequencyPenalty, stop, seed, choices } = chat;
   const thinking = thinkingOf(chat.reasoningEffort, input.providerModelId);
@@ -78,7 +78,7 @@ function generationConfig(chat: Chat, input: ChatInput): object {
     ...(choices === undefined || choices === 1 ? {} : { candidateCount: choices }),
     ...(input.maxTokens === undefined ? {} : { maxOutputTokens: input.maxTokens }),
     ...(chat.logprobs ? { responseLogprobs: true, ...(chat.topLogprobs > 0 ? { logprobs: chat.topLogprobs } : {}) } : {}),
-    ...(hasJsonMode(chat, major) ? jsonMode(chat) : {}),
+    ...(hasJsonMode(chat, major) ? jsonMode(chat, budget) : {}),
     ...(thinking === undefined ? {} : { thinkingConfig: thinking }),
   };
 }
@@ -96,13 +96,14 @@ export function draftGenerateContent(input: ChatInput, options: GenerateContentO
     body: (fetched) => {
       const contents = renderTurns(chat.turns, fetched, { ...options, needsSignature: major >= 3 });
       if (contents.length === 0 && spoken.length === 0) throw badInput('messages', 'There is nothing to answer.');
-      const config = generationConfig(chat, input);
+      const budget = schemaBudget();
+      const config = generationConfig(chat, input, budget);
       const parts = spoken.map((text) => ({ text }));
       return Buffer.from(
         writeJson({
           // A prompt must hold something that is no system text.
           ...(contents.length === 0 ? { contents: [{ role: 'user', parts }] } : { contents, ...(parts.length === 0 ? {} : { systemInstruction: { parts } }) }),
-          ...(chat.tools.length === 0 ? {} : { tools: [{ functionDeclarations: chat.tools.map(declaration) }], toolConfig: { functionCallingConfig: callingConfig(chat.toolChoice, chat.tools) } }),
+          ...(chat.tools.length === 0 ? {} : { tools: [{ functionDeclarations: chat.tools.map((tool) => declaration(tool, budget)) }], toolConfig: { functionCallingConfig: callingConfig(chat.toolChoice, chat.tools) } }),
           ...(Object.keys(config).length === 0 ? {} : { generationConfig: config }),
         }),
       );

@@ -10,23 +10,27 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = { STRING: ['date-ti
 const BESIDE_UNIONS: ReadonlySet<string> = new Set(['title', 'description', 'nullable']);
 /** References inside one another; deeper is taken for a cycle. */
 const REFERENCES_MAX = 32;
-/** Schemas in one another, each as often as it is referred to: a few definitions that refer to two others each come to billions. */
+/** Schemas of a request, those in one another each as often as it is referred to: a few definitions that refer to two others each come to billions. */
 const SCHEMAS_MAX = 10_000;
 /** Characters that may be said more than once, of a definition as often as it is referred to and of a union to each of its members: one long list that thousands refer to would come to gigabytes. */
 const REPEATED_CHARS_MAX = 262_144;
 
-/** Of the whole: what may still be converted. */
-interface Budget {
+/** Of all schemas of a request: what may still be converted. */
+export interface SchemaBudget {
   schemas: number;
   repeatedChars: number;
   /** Characters of the definitions that were referred to so far. */
   readonly sizes: Map<JsonObject, number>;
 }
 
+export function schemaBudget(): SchemaBudget {
+  return { schemas: SCHEMAS_MAX, repeatedChars: REPEATED_CHARS_MAX, sizes: new Map() };
+}
+
 interface Place {
   readonly root: JsonObject;
   readonly references: number;
-  readonly budget: Budget;
+  readonly budget: SchemaBudget;
 }
 
 function resolveReference(reference: unknown, root: JsonObject): JsonObject | undefined {
@@ -40,12 +44,12 @@ function resolveReference(reference: unknown, root: JsonObject): JsonObject | un
 }
 
 /** False when there is no room for so many characters more. */
-function mayRepeat(chars: number, budget: Budget): boolean {
+function mayRepeat(chars: number, budget: SchemaBudget): boolean {
   budget.repeatedChars -= chars;
   return budget.repeatedChars >= 0;
 }
 
-function sizeOf(definition: JsonObject, { sizes }: Budget): number {
+function sizeOf(definition: JsonObject, { sizes }: SchemaBudget): number {
   let size = sizes.get(definition);
   if (size === undefined) sizes.set(definition, (size = JSON.stringify(definition).length));
   return size;
@@ -90,9 +94,11 @@ function unionOf(members: readonly JsonObject[], { description, ...about }: Json
 
 function convertProperties(value: unknown, place: Place): JsonObject | undefined {
   if (!isObject(value)) return undefined;
+  const names = Object.keys(value);
+  if (names.length > place.budget.schemas) return undefined;
   const converted: [string, JsonObject][] = [];
-  for (const [name, item] of Object.entries(value)) {
-    const property = convert(item, place);
+  for (const name of names) {
+    const property = convert(value[name], place);
     if (property === undefined) return undefined;
     converted.push([name, property]);
   }
@@ -149,7 +155,7 @@ function convert(schema: unknown, place: Place): JsonObject | undefined {
   return out['type'] === undefined ? undefined : out;
 }
 
-/** undefined when the subset cannot say the same. */
-export function toOpenApiSchema(schema: JsonObject): JsonObject | undefined {
-  return convert(schema, { root: schema, references: 0, budget: { schemas: SCHEMAS_MAX, repeatedChars: REPEATED_CHARS_MAX, sizes: new Map() } });
+/** undefined when the subset cannot say the same, or the budget is used up. */
+export function toOpenApiSchema(schema: JsonObject, budget = schemaBudget()): JsonObject | undefined {
+  return convert(schema, { root: schema, references: 0, budget });
 }

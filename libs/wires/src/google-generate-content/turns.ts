@@ -1,8 +1,9 @@
 /** The conversation as generateContent has it: what answers calls stands by itself, right behind them. */
+import { jsonRootOf } from '@signalbox/kernel/json-root';
 import { failure, isObject, type JsonObject } from '../canonical.js';
 import { extraOf, type Turn, type TurnCall, type UserPart } from '../chat-turns.js';
 import type { FetchedMedia } from '../media.js';
-import { RawJson, rawObject } from '../raw-json.js';
+import { base64Json, RawJson, rawObject } from '../raw-json.js';
 import { Unsendable } from '../unsendable.js';
 import { sentName } from './names.js';
 
@@ -38,14 +39,7 @@ function signatureOf(extra: JsonObject): string {
 /** Both sides want objects; what is none goes in as a member. */
 const objectOf = (text: string, member: string): RawJson | JsonObject => (text.trim() === '' ? {} : (rawObject(text) ?? { [member]: jsonValue(text) }));
 
-function jsonValue(text: string): unknown {
-  try {
-    JSON.parse(text);
-    return new RawJson(text);
-  } catch {
-    return text;
-  }
-}
+const jsonValue = (text: string): unknown => (jsonRootOf(text) === undefined ? text : new RawJson(text));
 
 /** Text of nothing is refused. */
 function userParts(parts: readonly UserPart[], fetched: FetchedMedia): object[] {
@@ -53,7 +47,7 @@ function userParts(parts: readonly UserPart[], fetched: FetchedMedia): object[] 
     if (part.type === 'text') return part.text === '' ? [] : [{ text: part.text }];
     const media = part.source.kind === 'inline' ? part.source : fetched.get(part.source.url);
     if (media === undefined) throw new Unsendable(failure('BAD_REQUEST'));
-    return [{ inlineData: { mimeType: media.mediaType, data: media.base64 } }];
+    return [{ inlineData: { mimeType: media.mediaType, data: base64Json(media.base64) } }];
   });
 }
 

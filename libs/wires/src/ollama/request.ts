@@ -3,7 +3,7 @@ import type { JsonObject } from '../canonical.js';
 import { readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
 import { mediaReferences, type Turn, type UserPart } from '../chat-turns.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { argumentsObject, writeJson } from '../raw-json.js';
+import { argumentsObject, base64Json, plainJson, writeJson, type RawJson } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 import { FORCED_INSTRUCTION, forcedSchema, forcedTools } from './forced-call.js';
 
@@ -34,11 +34,11 @@ const ANSWER_TOKENS = 4_096;
 const LEVELLED = /^gpt-oss/;
 const LEVELS: Readonly<Record<string, string>> = { none: 'low', minimal: 'low', low: 'low', medium: 'medium', high: 'high', xhigh: 'high', max: 'high' };
 
-function imageOf(part: UserPart & { readonly type: 'media' }, fetched: FetchedMedia): string {
+function imageOf(part: UserPart & { readonly type: 'media' }, fetched: FetchedMedia): RawJson {
   if (part.kind !== 'image') throw notTakenHere(part.param, `This model takes no ${part.kind === 'file' ? 'files' : 'sound'}.`);
   const media = part.source.kind === 'inline' ? part.source : fetched.get(part.source.url);
   if (media === undefined) throw badInput(part.param, 'The URL could not be fetched.');
-  return media.base64;
+  return base64Json(media.base64);
 }
 
 function messageOf(turn: Turn, fetched: FetchedMedia): JsonObject {
@@ -61,7 +61,7 @@ function messageOf(turn: Turn, fetched: FetchedMedia): JsonObject {
 }
 
 function toolOf({ name, description, parameters }: Tool): JsonObject {
-  return { type: 'function', function: { name, description, parameters: { properties: {}, ...parameters, type: 'object' } } };
+  return { type: 'function', function: { name, description, parameters: plainJson({ properties: {}, ...parameters, type: 'object' }) } };
 }
 
 function thinkOf(effort: string, model: string): boolean | string | undefined {
@@ -70,10 +70,10 @@ function thinkOf(effort: string, model: string): boolean | string | undefined {
   return LEVELLED.test(model) ? level : effort !== 'none';
 }
 
-function formatOf({ format }: Chat, forced: readonly Tool[]): JsonObject | 'json' | undefined {
-  if (forced.length > 0) return forcedSchema(forced);
+function formatOf({ format }: Chat, forced: readonly Tool[]): RawJson | 'json' | undefined {
+  if (forced.length > 0) return plainJson(forcedSchema(forced));
   if (format.kind === 'text') return undefined;
-  return format.kind === 'json_object' ? 'json' : format.schema;
+  return format.kind === 'json_object' ? 'json' : plainJson(format.schema);
 }
 
 function textBytes(turn: Turn): number {
@@ -82,9 +82,9 @@ function textBytes(turn: Turn): number {
 }
 
 /** Powers of two: each length of its own would have the server load the model anew. */
-function contextTokens(chat: Chat, answerTokens: number, least: number): number {
+function contextTokens(chat: Chat, toolBytes: number, answerTokens: number, least: number): number {
   const prompt = chat.turns.reduce((sum, turn) => sum + Math.ceil(textBytes(turn) / BYTES_PER_TOKEN) + TOKENS_PER_TURN, 0);
-  const tools = Math.ceil(JSON.stringify(chat.tools).length / BYTES_PER_TOKEN);
+  const tools = Math.ceil(toolBytes / BYTES_PER_TOKEN);
   let tokens = least;
   while (tokens < prompt + tools + answerTokens) tokens *= 2;
   return tokens;
@@ -97,7 +97,7 @@ function composeBody(input: ChatInput, chat: Chat, settings: OllamaSettings, fet
   const think = thinkOf(chat.reasoningEffort, input.providerModelId);
   const format = formatOf(chat, forced);
   const options: JsonObject = {
-    num_ctx: contextTokens(chat, input.maxTokens ?? ANSWER_TOKENS, settings.contextTokensMin),
+    num_ctx: contextTokens(chat, input.fields.find(({ name }) => name === 'tools')?.value.length ?? 0, input.maxTokens ?? ANSWER_TOKENS, settings.contextTokensMin),
     num_predict: input.maxTokens,
     temperature: chat.temperature,
     top_p: chat.topP,

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { adaptFields, NO_QUIRKS, type ChatQuirks } from './quirks.js';
 
@@ -88,6 +88,25 @@ describe('quirks of hosts', () => {
   test('messages that no quirk concerns are not parsed', () => {
     const value = Buffer.from('[ {"role":"user","content":"hi"} ]');
     expect(adaptFields([{ name: 'messages', value }], { ...NO_QUIRKS, developerAsSystem: true, shortToolCallIds: true, messageFields: ['role'] })[0]?.value).toBe(value);
+  });
+
+  test('a short id is the FNV-1a of 64 bits in base 62, without a bigint for each byte of it', () => {
+    const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+    const expected = (id: string): string => {
+      let hash = 0xcbf29ce484222325n;
+      for (const byte of Buffer.from(id)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+      return Array.from({ length: 9 }, () => {
+        const digit = digits.charAt(Number(hash % 62n));
+        hash /= 62n;
+        return digit;
+      }).join('');
+    };
+    const short = (id: string): unknown => (adapt({ messages: [{ role: 'tool', tool_call_id: id, content: '' }] }, { shortToolCallIds: true }) as { readonly messages: readonly [{ readonly tool_call_id: string }] }).messages[0].tool_call_id;
+    fc.assert(fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }).filter((id) => !/^[a-zA-Z0-9]{9}$/.test(id)), (id) => expect(short(id)).toBe(expected(id))));
+    const bigint = jest.spyOn(globalThis, 'BigInt');
+    short('x'.repeat(10_000));
+    expect(bigint).not.toHaveBeenCalled();
+    bigint.mockRestore();
   });
 
   test('short ids are nine letters or digits, alike for a call and its result, and unlike for unlike ids', () => {

@@ -68,7 +68,9 @@ export const OPENAI: ChatQuirks = { ...NO_QUIRKS, stillsForTools: true };
 /** Tokens of thought for the efforts that mean less than all it takes. */
 const THINKING_BUDGETS: Readonly<Record<string, number>> = { minimal: 1_024, low: 4_096, medium: 16_384 };
 const TOOL_CALL_ID_CHARS = 9;
-const BASE_62 = 62n;
+const BASE_62 = 62;
+/** Of the prime of FNV-1a with 64 bits, which is 2^40 and this. */
+const FNV_PRIME_LOW = 0x1b3;
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 function bufferOf(bytes: Uint8Array): Buffer {
@@ -86,10 +88,30 @@ function json(value: unknown): Buffer {
 /** FNV-1a over UTF-8, 64 bit, in base 62: one id in 10^16 meets another of its conversation. */
 function shortId(id: string): string {
   if (/^[a-zA-Z0-9]{9}$/.test(id)) return id;
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of Buffer.from(id)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  // In quarters, the lowest first: a request may hold megabytes of ids, and a bigint for each byte of them would hold the event loop for a second.
+  let [a, b, c, d] = [0x2325, 0x8422, 0x9ce4, 0xcbf2];
+  const bytes = Buffer.from(id);
+  for (let at = 0; at < bytes.length; at += 1) {
+    const mixed = a ^ (bytes[at] ?? 0);
+    const first = mixed * FNV_PRIME_LOW;
+    const second = b * FNV_PRIME_LOW + (first >>> 16);
+    const third = c * FNV_PRIME_LOW + (mixed << 8) + (second >>> 16);
+    d = (d * FNV_PRIME_LOW + (b << 8) + (third >>> 16)) & 0xffff;
+    a = first & 0xffff;
+    b = second & 0xffff;
+    c = third & 0xffff;
+  }
   let text = '';
-  for (; text.length < TOOL_CALL_ID_CHARS; hash /= BASE_62) text += DIGITS[Number(hash % BASE_62)] ?? '0';
+  while (text.length < TOOL_CALL_ID_CHARS) {
+    const third = ((d % BASE_62) << 16) | c;
+    const second = ((third % BASE_62) << 16) | b;
+    const first = ((second % BASE_62) << 16) | a;
+    text += DIGITS[first % BASE_62] ?? '0';
+    a = Math.floor(first / BASE_62);
+    b = Math.floor(second / BASE_62);
+    c = Math.floor(third / BASE_62);
+    d = Math.floor(d / BASE_62);
+  }
   return text;
 }
 
