@@ -46,7 +46,7 @@ export function createAnthropicMessagesAdapter({ provider, baseUrl, quirks, auth
         betas = drafted.betas;
         return drafted;
       };
-      return media.compose(request.accountId, draft, FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, betas, secret), body }), onLeave);
+      return media.compose(request, draft, FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, betas, secret), body }), onLeave);
     },
     createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat),
     readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat),

@@ -158,3 +158,33 @@ describe('a request that gets no connection', () => {
     expect(await sent(over, sendAfterMs)).toMatchObject([ms, { kind: 'failed', failure: { class: expected, status: 0, retryable: true } }]);
   });
 });
+
+test('a stream that comes faster than it is read leaves others their turn, and is read on after it', async () => {
+  const calls: string[] = [];
+  let listener: UpstreamListener | undefined;
+  const attempt = new Attempt({
+    adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
+    upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => void calls.push('pause'), resume: () => void calls.push('resume'), release: () => undefined, abort: () => void calls.push('abort'), isSent: () => true }), close: () => Promise.resolve() },
+    clock: createFakeClock(),
+    request: REQUEST,
+    upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
+    sinks: { onHead: () => undefined, onChunk: () => true, onProgress: () => undefined },
+  });
+  attempt.start();
+  listener?.onHead(200, {});
+  const othersTurn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  listener?.onData(Buffer.from(PING.repeat(8_000)));
+  expect(calls).toEqual([]);
+  listener?.onData(Buffer.from(PING.repeat(200)));
+  listener?.onData(Buffer.from(PING.repeat(200)));
+  expect(calls).toEqual(['pause']);
+  await othersTurn();
+  expect(calls).toEqual(['pause', 'resume']);
+  listener?.onData(Buffer.from(PING.repeat(200)));
+  expect(calls).toEqual(['pause', 'resume']);
+  // One that is over meanwhile is not read on.
+  listener?.onData(Buffer.from(PING.repeat(9_000)));
+  attempt.abandon();
+  await othersTurn();
+  expect(calls).toEqual(['pause', 'resume', 'pause', 'abort']);
+});

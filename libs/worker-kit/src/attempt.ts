@@ -2,6 +2,7 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { spreadMs } from '@signalbox/kernel/spread';
+import { together } from '@signalbox/runtime/turn';
 import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
 import { outputTokensMax } from './charge.js';
 import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
@@ -17,7 +18,9 @@ const QUIET_FACTOR = 4;
 const QUIET_MS_MIN = 120_000;
 /** A whole answer may take as long as the longest generation. */
 const WHOLE_ANSWER_MS = 600_000;
-const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
+const STREAM_BYTES_MAX = 64 * 1_024 * 1_024;
+/** Of an answer that is read at once when it is whole: several pictures of 4,096 pixels, which hold the event loop for a tenth of a second. */
+const WHOLE_BYTES_MAX = 24 * 1_024 * 1_024;
 const REFUSAL_BYTES_MAX = 65_536;
 /** After the finish chunk: usage and `[DONE]` follow at once or not at all. */
 const AFTER_FINISH_MS = 2_000;
@@ -29,6 +32,8 @@ const AFTER_DONE_MS = 1_000;
 const STALLED_CLIENT_MS = 60_000;
 const DRAIN_MS = 60_000;
 const ENDLESS_BYTES_MARGIN = 65_536;
+/** Of a stream that comes faster than it is read, so much is read in one turn of the event loop: thousands of tiny events else hold up all others. */
+const TURN_BYTES = 65_536;
 /** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
 const HELD_READ_BYTES = 2_048;
 /** Told as Retry-After, 2 to 5 s, when quota is away (BILLING, section 6). */
@@ -102,6 +107,9 @@ export class Attempt implements UpstreamListener {
   /** Of a growing hold: read, but not looked at while an extension is awaited. */
   private backlog: Buffer[] = [];
   private isAwaiting = false;
+  /** Read since others last had their turn. */
+  private turnBytes = 0;
+  private isResting = false;
   private isStopped = false;
   private wasSent = false;
   /** How the source ended while there was a backlog. */
@@ -168,7 +176,7 @@ export class Attempt implements UpstreamListener {
     this.lastEventAt = this.lastDataAt;
     this.timer?.cancel();
     this.watch(this.finishedAt === undefined ? this.idleMs : this.afterFinishMs());
-    if (!this.isAwaiting) this.call.resume();
+    if (!this.isAwaiting && !this.isResting) this.call.resume();
   }
 
   /** The caller went away: stop the provider now. */
@@ -197,7 +205,7 @@ export class Attempt implements UpstreamListener {
     this.lastDataAt = this.clock.monotonicMs();
     if (this.firstDataMs === 0) this.firstDataMs = Math.max(1, Math.round(this.lastDataAt - this.startedAt));
     this.received += bytes.length;
-    if (this.received > BODY_BYTES_MAX) {
+    if (this.received > (this.transducer === undefined ? WHOLE_BYTES_MAX : STREAM_BYTES_MAX)) {
       this.fail(failure('GARBAGE', true, this.httpStatus));
       return;
     }
@@ -207,6 +215,8 @@ export class Attempt implements UpstreamListener {
         this.backlog.push(bytes);
         this.readBacklog(this.transducer, this.options.growth);
       }
+      this.turnBytes += bytes.length;
+      if (this.turnBytes > TURN_BYTES) this.rest();
     } else {
       this.body.push(bytes);
       if (!this.isSuccess() && this.received > REFUSAL_BYTES_MAX) this.refuse();
@@ -243,6 +253,18 @@ export class Attempt implements UpstreamListener {
     else if (this.finishedAt !== undefined) this.finish('stop');
     else if (this.httpStatus !== 0 && !this.isSuccess()) this.refuse();
     else this.fail(failure('DISCONNECTED', true, this.httpStatus));
+  }
+
+  /** Others' turn. */
+  private rest(): void {
+    if (this.isOver || this.isResting) return;
+    this.isResting = true;
+    this.call.pause();
+    together(() => {
+      this.isResting = false;
+      this.turnBytes = 0;
+      if (!this.isOver && this.pausedAt === undefined && !this.isAwaiting) this.call.resume();
+    });
   }
 
   private readBacklog(transducer: StreamTransducer, growth: HoldGrowth): void {
@@ -291,7 +313,7 @@ export class Attempt implements UpstreamListener {
     if (this.isOver || this.isAwaiting) return;
     if (this.sourceEnd === 'end') this.onEnd();
     else if (this.sourceEnd !== undefined) this.onError(this.sourceEnd);
-    else if (this.pausedAt === undefined) this.call.resume();
+    else if (this.pausedAt === undefined && !this.isResting) this.call.resume();
   }
 
   /** Ends the answer well: choices without a reason of their own end with this one. */

@@ -15,6 +15,7 @@ import { withoutSecret, type Credential, type CredentialPool, type TakenCredenti
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, Journal } from './journal.js';
+import { isLarge, othersTurn } from './large-request.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
@@ -269,7 +270,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         hasLeft = true;
         listener();
       });
-    const composing = adapter.compose(request, credential.secret, onLeave);
+    const composing = isLarge(request) ? othersTurn().then(() => adapter.compose(request, credential.secret, onLeave)) : adapter.compose(request, credential.secret, onLeave);
     const composed = composing instanceof Promise ? await composing : composing;
     const upstreamRequest = hasLeft ? UNSENT : own?.isAtOwnAddress === true && !('class' in composed) ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
     if ('class' in upstreamRequest) {

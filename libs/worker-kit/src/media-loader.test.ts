@@ -9,11 +9,23 @@ const TYPES = { image: ['image/png'], audio: [], file: ['application/pdf'] };
 const reference = (at: number): MediaReference => ({ url: `https://x.test/${String(at)}`, kind: 'image', param: `messages.[${String(at)}]` });
 const draft = (count: number): Draft => ({ media: Array.from({ length: count }, (_, at) => reference(at)), body: (fetched: FetchedMedia) => Buffer.from(JSON.stringify([...fetched])) });
 const found: Fetched = { ok: true, bytes: Buffer.from('png'), mediaType: 'image/png' };
+const of = (accountId: string) => ({ accountId, fields: [] });
 const never: FetchFile = () => Promise.reject(new Error('fetched'));
 
 describe('media loader', () => {
+  test('others have their turn between the reading of a large request and its writing', async () => {
+    const steps: string[] = [];
+    const large = { accountId: 'a', fields: [{ name: 'messages', value: Buffer.alloc(200_000) }] };
+    const composing = createMediaLoader(never).compose(large, () => (steps.push('read'), { media: [], body: () => (steps.push('written'), Buffer.from('body')) }), TYPES, String);
+    steps.push('others');
+    await Promise.resolve();
+    steps.push('microtasks');
+    expect(await composing).toBe('body');
+    expect(steps).toEqual(['read', 'others', 'microtasks', 'written']);
+  });
+
   test('a request without addresses is put together at once', () => {
-    expect(String(createMediaLoader(never).compose('a', () => draft(0), TYPES, String))).toBe('[]');
+    expect(String(createMediaLoader(never).compose(of('a'), () => draft(0), TYPES, String))).toBe('[]');
   });
 
   test('files are fetched as the wire takes them, and handed over in base64', async () => {
@@ -22,17 +34,17 @@ describe('media loader', () => {
       asked.push([url, limits.mediaTypes]);
       return Promise.resolve(found);
     });
-    expect(JSON.parse(String(await loader.compose('a', () => draft(2), TYPES, String)))).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, { mediaType: 'image/png', base64: 'cG5n' }]));
+    expect(JSON.parse(String(await loader.compose(of('a'), () => draft(2), TYPES, String)))).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, { mediaType: 'image/png', base64: 'cG5n' }]));
     expect(asked).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, ['image/png']]));
   });
 
   test('an address that is refused names its part, and nothing of our network', async () => {
     const loader = createMediaLoader((url) => Promise.resolve(url.endsWith('1') ? { ok: false, refusal: refusal('unresolved') } : found));
-    expect(await loader.compose('a', () => draft(2), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
+    expect(await loader.compose(of('a'), () => draft(2), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
   });
 
   test('too many addresses are refused before any is followed', async () => {
-    expect(await createMediaLoader(never).compose('a', () => draft(17), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
+    expect(await createMediaLoader(never).compose(of('a'), () => draft(17), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
   });
 
   test('what cannot be said on the wire is an answer, and a bug is not', () => {
@@ -43,14 +55,14 @@ describe('media loader', () => {
     const broken = (): never => {
       throw new Error('bug');
     };
-    expect(loader.compose('a', unsendable, TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicMessage: 'No.' });
-    expect(() => loader.compose('a', broken, TYPES, String)).toThrow('bug');
+    expect(loader.compose(of('a'), unsendable, TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicMessage: 'No.' });
+    expect(() => loader.compose(of('a'), broken, TYPES, String)).toThrow('bug');
   });
 
   test('of all requests together only so many files are under way', async () => {
     const answers: ((file: Fetched) => void)[] = [];
     const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
-    const composing = ['a', 'b'].map((accountId) => loader.compose(accountId, () => draft(6), TYPES, String));
+    const composing = ['a', 'b'].map((accountId) => loader.compose(of(accountId), () => draft(6), TYPES, String));
     const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     await settled();
     expect(answers).toHaveLength(8);
@@ -66,10 +78,10 @@ describe('media loader', () => {
     const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
     const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     let leave: () => void = () => undefined;
-    const gone = loader.compose('a', () => draft(16), TYPES, String, (listener) => {
+    const gone = loader.compose(of('a'), () => draft(16), TYPES, String, (listener) => {
       leave = listener;
     });
-    const staying = loader.compose('a', () => draft(1), TYPES, String);
+    const staying = loader.compose(of('a'), () => draft(1), TYPES, String);
     await settled();
     leave();
     expect(await gone).toMatchObject({ class: 'DISCONNECTED', retryable: false });
@@ -80,7 +92,7 @@ describe('media loader', () => {
     expect(String(await staying)).toContain('cG5n');
     expect(answers).toHaveLength(7);
     // One that left before its turn to wait came.
-    expect(await loader.compose('a', () => draft(1), TYPES, String, (listener) => listener())).toMatchObject({ class: 'DISCONNECTED' });
+    expect(await loader.compose(of('a'), () => draft(1), TYPES, String, (listener) => listener())).toMatchObject({ class: 'DISCONNECTED' });
     expect(answers).toHaveLength(7);
   });
 
@@ -92,14 +104,14 @@ describe('media loader', () => {
       answers.push(resolve);
     }));
     const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-    const slow = Array.from({ length: 4 }, () => loader.compose('slow', () => draft(16), TYPES, String));
-    const other = loader.compose('other', () => ({ ...draft(1), media: [{ ...reference(0), url: 'https://other.test/' }] }), TYPES, String);
+    const slow = Array.from({ length: 4 }, () => loader.compose(of('slow'), () => draft(16), TYPES, String));
+    const other = loader.compose(of('other'), () => ({ ...draft(1), media: [{ ...reference(0), url: 'https://other.test/' }] }), TYPES, String);
     await settled();
     expect([answers.length, asked.at(-1)]).toEqual([7, 'https://other.test/']);
     answers.at(-1)?.(found);
     expect(String(await other)).toContain('cG5n');
     // With every place taken, whoever has the fewest is next.
-    const others = ['b', 'c', 'd'].map((accountId) => loader.compose(accountId, () => ({ ...draft(1), media: [{ ...reference(0), url: `https://${accountId}.test/` }] }), TYPES, String));
+    const others = ['b', 'c', 'd'].map((accountId) => loader.compose(of(accountId), () => ({ ...draft(1), media: [{ ...reference(0), url: `https://${accountId}.test/` }] }), TYPES, String));
     await settled();
     answers[0]?.(found);
     await settled();

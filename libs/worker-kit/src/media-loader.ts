@@ -1,4 +1,5 @@
 /** Composing for wires that take files, not addresses: what a client's message points at is fetched first, guarded. */
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { AllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
@@ -6,6 +7,7 @@ import { createFetchFile, type FetchFile } from '@signalbox/net-guard/fetcher';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { FetchedMedia, Media, MediaKind, MediaReference } from '@signalbox/wires/media';
 import { badInput, Unsendable } from '@signalbox/wires/unsendable';
+import { isLarge, othersTurn } from './large-request.js';
 import type { OnLeave } from './provider.js';
 
 /** A request as far as it can be put together before its files are here. */
@@ -19,12 +21,14 @@ export interface Draft {
 /** Lower-case media types that the wire takes, such as `image/png`. */
 export type MediaTypes = Readonly<Record<MediaKind, readonly string[]>>;
 
+export type LoadedRequest = Pick<DispatchRequest__Output, 'accountId' | 'fields'>;
+
 export interface MediaLoader {
   /**
-   * What `send` makes of the body, or why the request cannot be sent. A promise only where something has to be fetched;
-   * `draft` may throw Unsendable. Once its caller has left, what still waits to be fetched is not, and some failure is the answer.
+   * What `send` makes of the body, or why the request cannot be sent. A promise only where something has to be fetched, or
+   * the request is large: others have their turn between its reading and its writing. `draft` may throw Unsendable. Once its caller has left, what still waits to be fetched is not, and some failure is the answer.
    */
-  compose<Sent>(accountId: string, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent, onLeave?: OnLeave): Sent | Failure | Promise<Sent | Failure>;
+  compose<Sent>(request: LoadedRequest, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent, onLeave?: OnLeave): Sent | Failure | Promise<Sent | Failure>;
 }
 
 const FILE_BYTES_MAX = 8_388_608;
@@ -113,11 +117,12 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
   };
 
   return {
-    compose: (accountId, make, mediaTypes, send, onLeave) => {
+    compose: (request, make, mediaTypes, send, onLeave) => {
       try {
         const draft = make();
-        if (draft.media.length === 0) return send(draft.body(NOTHING));
-        return loadAll(accountId, draft, mediaTypes, onLeave)
+        if (draft.media.length === 0 && !isLarge(request)) return send(draft.body(NOTHING));
+        const loaded = draft.media.length === 0 ? othersTurn().then(() => NOTHING) : loadAll(request.accountId, draft, mediaTypes, onLeave);
+        return loaded
           .then((fetched) => send(draft.body(fetched)))
           .catch(failureOf);
       } catch (error) {

@@ -49,7 +49,7 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
   const loader = quirks.inlinesImages ? media : undefined;
   assert(!quirks.inlinesImages || loader !== undefined, 'A host that is given no addresses needs a media loader.');
   const composeInline = (loads: MediaLoader, request: DispatchRequest__Output, secret: Secret | undefined, onLeave: OnLeave | undefined): Composed | Promise<Composed> =>
-    loads.compose(request.accountId, () => draftChatBody(request, quirks), FETCHED_TYPES, (body) => send(request, secret, body), onLeave);
+    loads.compose(request, () => draftChatBody(request, quirks), FETCHED_TYPES, (body) => send(request, secret, body), onLeave);
   return {
     provider,
     origin: url.origin,

@@ -83,7 +83,7 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
     provider: 'amazon-bedrock',
     origin: url.origin,
     compose: async (request, secret, onLeave) => {
-      const body = await media.compose(request.accountId, () => draftConverse(request), FETCHED_TYPES, (bytes) => bytes, onLeave);
+      const body = await media.compose(request, () => draftConverse(request), FETCHED_TYPES, (bytes) => bytes, onLeave);
       return Buffer.isBuffer(body) ? send(request, secret, body) : body;
     },
     createTransducer: (request) => createConverseTransducer(readingOf(request)),

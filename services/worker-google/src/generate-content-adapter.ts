@@ -42,7 +42,7 @@ export function createGenerateContentAdapter({ provider, baseUrl, auth, withCall
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret, onLeave) => media.compose(request.accountId, () => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body }), onLeave),
+    compose: (request, secret, onLeave) => media.compose(request, () => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body }), onLeave),
     createTransducer: (request) => createGenerateContentTransducer(seedOf(request.requestId), clientNames(request.fields)),
     readAnswer: (body, request) => readGenerateContentAnswer(body, seedOf(request.requestId), clientNames(request.fields)),
     classifyRefusal: classifyGoogleRefusal,
