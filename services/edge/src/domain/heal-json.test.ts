@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { healJson, JsonHealer, repairBudget, type HealedText, type HealStep, type JsonKind } from './heal-json.js';
 
@@ -225,5 +225,55 @@ describe('proof by fuzzing', () => {
       expect(healed.isJson).toBe(true);
       for (const key of Object.keys(JSON.parse(healed.text) as object)) expect(Object.hasOwn(JSON.parse(text) as object, key)).toBe(true);
     }), { numRuns: 200 });
+  });
+});
+
+describe('work', () => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  /** Patterns that were held against texts while `work` ran. */
+  function patternsOf(work: () => void): number {
+    const tested = jest.spyOn(RegExp.prototype, 'test');
+    const executed = jest.spyOn(RegExp.prototype, 'exec');
+    work();
+    return tested.mock.calls.length + executed.mock.calls.length;
+  }
+
+  test.each([['{'], ['[ x '], ['{ x ']])('a whole text of megabytes is looked through for a value as far as a stream is: %j', (prose) => {
+    const text = prose.repeat(500_000);
+    expect(patternsOf(() => expect(healJson(text, 'object', false)).toEqual({ text, steps: [], isJson: false }))).toBeLessThan(300_000);
+  });
+
+  test('what leads to a value is looked at once, however many brackets stand in the prose', () => {
+    const text = `${FENCE}${'a'.repeat(30_000)} !${'[1 '.repeat(10_000)}`;
+    const sliced = jest.spyOn(String.prototype, 'slice');
+    healJson(text, 'object', false);
+    const chars = sliced.mock.results.reduce((sum, { value }) => sum + String(value).length, 0);
+    expect(chars).toBeLessThan(100 * text.length);
+  });
+
+  test('thoughts of any length may stand before it', () => {
+    expect(healJson(`<think>${'{ '.repeat(200_000)}</think>{"a":1}`, 'object', false)).toMatchObject({ text: '{"a":1}', isJson: true });
+  });
+
+  test('whether a text is JSON is told without parsing it', () => {
+    const parse = jest.spyOn(JSON, 'parse');
+    expect(healJson(`{"a":[${'[],'.repeat(100_000)}[]]}`, 'object', false)).toMatchObject({ steps: [], isJson: true });
+    expect(parse).not.toHaveBeenCalled();
+  });
+
+  test.each([
+    ['one piece of it', ['{"a":', `"${'x'.repeat(1_100_000)}`, '","b":1,}']],
+    ['the whole', [...Array.from({ length: 70 }, (_, at) => `${at === 0 ? '["' : ''}${'x'.repeat(64_000)}`), '",]']],
+  ])('a text of which %s is longer than any model writes passes as it came', (_what, pieces) => {
+    expect(streamed(pieces, 'any', false)).toEqual({ text: pieces.join(''), steps: [], isJson: false });
+    expect(healJson(pieces.join(''), 'any', false)).toEqual({ text: pieces.join(''), steps: [], isJson: false });
+  });
+
+  test('a text that is given up keeps the prose before it while nothing was given', () => {
+    const text = `Sure: {"a":"${'x'.repeat(1_100_000)}`;
+    expect(streamed([text], 'object', false).text).toBe(text);
   });
 });

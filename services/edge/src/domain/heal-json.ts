@@ -3,6 +3,7 @@
  * the same result. Prose, fences and a thinking block around the value are dropped; strict JSON passes as it comes;
  * from the first mistake on the rest waits for the end, and is repaired with all that came before it.
  */
+import { jsonRootOf } from '@signalbox/kernel/json-root';
 import { JsonScanner } from './json-scanner.js';
 import { repairJson, type Repaired } from './repair-json.js';
 
@@ -23,6 +24,9 @@ export interface Healed {
 
 /** Characters of prose that are looked through for a value; then the text passes as it is. */
 const PREFIX_CHARS_MAX = 65_536;
+/** Longer texts are no model's; they pass as they are, and so do texts that come in longer pieces: each is read at once. */
+const TEXT_CHARS_MAX = 4_194_304;
+const PIECE_CHARS_MAX = 1_048_576;
 /** Repair reads texts on the event loop, once: so many characters take it a tenth of a second at worst. */
 const REPAIR_CHARS_MAX = 262_144;
 
@@ -38,35 +42,36 @@ const THINK = '<think>';
 const THINK_END = '</think>';
 const SPACES = /^[ \t\r\n]*$/;
 /** Nothing, or a fence that opens. */
-const FENCE_ONLY = /^[ \t\r\n\uFEFF]*(?:```[\w-]*[ \t\r\n]*)?$/;
+const FENCE_AHEAD = /^[ \t\r\n\uFEFF]*(?:```[\w-]*[ \t\r\n]*)?/;
 const LEAD = /^(?:```[\w-]*[ \t]*(?:\r?\n[ \t\r\n]*)?)?/;
 const WORDS: readonly string[] = ['true', 'false', 'null'];
 /** Enough to tell a word from the beginning of a sentence. */
 const SCALAR_CHARS = 6;
 const OPENS = { object: /[{[]/g, array: /\[/g, any: /[{[]/g } as const;
+const NO_SPACE = /[^ \t\r\n]/g;
+const NAME = /[A-Za-z_$][\w$-]*[ \t]*/y;
+const LETTERS = /[A-Za-z]+/y;
+const LITERAL = /^(?:true|false|null|True|False|None)$/;
 
 /** Whether the bracket at `at` begins a value or stands in prose; undefined = more text must tell. */
 function opensValue(text: string, at: number): boolean | undefined {
-  const inside = /[^ \t\r\n]/g;
-  inside.lastIndex = at + 1;
-  const next = inside.exec(text);
+  NO_SPACE.lastIndex = at + 1;
+  const next = NO_SPACE.exec(text);
   if (next === null) return undefined;
   const [first] = next;
   if ('"\'“‘'.includes(first)) return true;
   if (first === '/') return text.length > next.index + 1 ? '/*'.includes(text[next.index + 1] ?? '') : undefined;
   if (text[at] === '{') {
     if (first === '}') return true;
-    const name = /[A-Za-z_$][\w$-]*[ \t]*/y;
-    name.lastIndex = next.index;
-    if (!name.test(text)) return false;
-    return name.lastIndex === text.length ? undefined : text[name.lastIndex] === ':';
+    NAME.lastIndex = next.index;
+    if (!NAME.test(text)) return false;
+    return NAME.lastIndex === text.length ? undefined : text[NAME.lastIndex] === ':';
   }
   if ('{[]-0123456789'.includes(first)) return true;
-  const word = /[A-Za-z]+/y;
-  word.lastIndex = next.index;
-  const found = word.exec(text);
+  LETTERS.lastIndex = next.index;
+  const found = LETTERS.exec(text);
   if (found === null) return false;
-  return word.lastIndex === text.length ? undefined : /^(?:true|false|null|True|False|None)$/.test(found[0]);
+  return LETTERS.lastIndex === text.length ? undefined : LITERAL.test(found[0]);
 }
 
 /** Whether `text` begins with a string, number or word of JSON; undefined = more text must tell. */
@@ -88,7 +93,9 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
     if (end < 0) return { kind: 'unknown', from: 0 };
     head = end + THINK_END.length;
   } else if (!isEnd && THINK.startsWith(text.slice(start.index))) return { kind: 'unknown', from: 0 };
-  const leads = (position: number): boolean => FENCE_ONLY.test(text.slice(0, position));
+  // No bracket stands in what may lead to a value: the one behind it is the first.
+  let leadEnd: number | undefined;
+  const leads = (position: number): boolean => position === (leadEnd ??= FENCE_AHEAD.exec(text)?.[0].length);
   // A scalar stands at the head or nowhere: a number within prose is none, wherever a stream is split.
   if (kind === 'any') {
     const at = head + (LEAD.exec(text.slice(head))?.[0].length ?? 0);
@@ -100,6 +107,8 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
   brackets.lastIndex = Math.max(from, head);
   for (let bracket = brackets.exec(text); bracket !== null; bracket = brackets.exec(text)) {
     const position = bracket.index;
+    // A text that came in one piece is looked through no further than one that came in many.
+    if (position > head + PREFIX_CHARS_MAX) break;
     const opens = opensValue(text, position);
     if (opens === undefined && !isEnd) return { kind: 'unknown', from: position };
     // Of an object that is wanted, an array in prose is not taken for it, unless it holds objects.
@@ -115,17 +124,10 @@ function withoutFence(text: string): string {
   return bare.endsWith('```') ? bare.slice(0, -3).trimEnd() : text;
 }
 
-function isRoot(value: unknown, kind: JsonKind): boolean {
-  return kind === 'any' || (kind === 'array' ? Array.isArray(value) : typeof value === 'object' && value !== null && !Array.isArray(value));
-}
-
 /** True when `text` is JSON with that root as it stands. */
 function isJsonOf(text: string, kind: JsonKind): boolean {
-  try {
-    return isRoot(JSON.parse(text), kind);
-  } catch {
-    return false;
-  }
+  const root = jsonRootOf(text);
+  return root !== undefined && (kind === 'any' || root === kind);
 }
 
 /** One text. */
@@ -205,9 +207,18 @@ export class JsonHealer {
       this.waiting += text;
       return '';
     }
+    if (text.length > PIECE_CHARS_MAX || scanner.source.length + text.length > TEXT_CHARS_MAX) return this.giveUp(text);
     const given = scanner.push(text);
     if (scanner.isDone) this.waiting = scanner.rest();
     return given;
+  }
+
+  /** What was held back, and all that follows, as it came. */
+  private giveUp(text: string): string {
+    const { scanner, lead } = this;
+    this.phase = 'passing';
+    const raw = scanner.held() + text;
+    return this.hasGiven || SPACES.test(lead) ? raw : lead + raw;
   }
 
   private whole(text: string): Healed {
@@ -258,6 +269,7 @@ export interface HealedText {
 
 /** A whole text. One that cannot be healed comes back as it is. */
 export function healJson(text: string, kind: JsonKind, isCut: boolean, budget = repairBudget()): HealedText {
+  if (text.length > TEXT_CHARS_MAX) return { text, steps: [], isJson: false };
   if (isJsonOf(text, kind)) return { text, steps: [], isJson: true };
   const healer = new JsonHealer(kind, budget);
   const first = healer.push(text);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { requestWith } from '../testing/callers.js';
 import { events, type FakeNeighbours, type Script } from '../testing/neighbours.js';
 import type { RecordedAnswer } from '../testing/recorded-answer.js';
@@ -40,6 +40,15 @@ describe('what is asked for', () => {
     expect(healingTermsOf(requestWith(JSON_OBJECT))).toEqual({ kind: 'object', schema: undefined });
     expect(healingTermsOf(requestWith(withSchema({ type: 'array' })))).toEqual({ kind: 'array', schema: '{"type":"array"}' });
     expect(healingTermsOf(requestWith(withSchema({ anyOf: [] })))).toMatchObject({ kind: 'any' });
+  });
+
+  test('is read once of a request, however often it is asked for', () => {
+    const request = requestWith(SCHEMA);
+    const parse = jest.spyOn(JSON, 'parse');
+    const terms = healingTermsOf(request);
+    expect(healingTermsOf({ ...request, pluginOptions: {} })).toBe(terms);
+    expect(parse).toHaveBeenCalledTimes(1);
+    parse.mockRestore();
   });
 });
 

@@ -40,10 +40,23 @@ export function healingTermsOf(request: Pick<ChatRequest, 'needs' | 'fields' | '
   if (isObject(wish) && wish['enabled'] === false) return undefined;
   if (format !== 'json_schema') return { kind: 'object', schema: undefined };
   const field = request.fields.find(({ name }) => name === 'response_format');
-  const told: unknown = field === undefined ? undefined : JSON.parse(field.value.toString('utf8'));
-  const named = isObject(told) ? told['json_schema'] : undefined;
+  return field === undefined ? ANY_JSON : schemaTermsOf(field.value);
+}
+
+const ANY_JSON: HealingTerms = { kind: 'any', schema: undefined };
+/** By the field's bytes: a request asks for its terms several times, and a schema may have 100,000 members. */
+const termsOfFields = new WeakMap<Buffer, HealingTerms>();
+
+function schemaTermsOf(value: Buffer): HealingTerms {
+  let terms = termsOfFields.get(value);
+  if (terms === undefined) termsOfFields.set(value, (terms = readTerms(JSON.parse(value.toString('utf8')))));
+  return terms;
+}
+
+function readTerms(format: unknown): HealingTerms {
+  const named = isObject(format) ? format['json_schema'] : undefined;
   const schema = isObject(named) ? named['schema'] : undefined;
-  return isObject(schema) ? { kind: rootOf(schema), schema: JSON.stringify(schema) } : { kind: 'any', schema: undefined };
+  return isObject(schema) ? { kind: rootOf(schema), schema: JSON.stringify(schema) } : ANY_JSON;
 }
 
 function rootOf(schema: Json): JsonKind {

@@ -55,6 +55,8 @@ export class JsonScanner {
   private at = 0;
   /** Of `source`, what was given or left out. */
   private taken = 0;
+  /** Of `source`, what is certain: given at the end of `push`, in one piece. */
+  private certain = 0;
   /** Given by the present call. */
   private fresh = '';
   /** The comma that waits for what follows, or -1. */
@@ -91,8 +93,12 @@ export class JsonScanner {
     this.source += text;
     this.buffer += text;
     const end = this.base + this.buffer.length;
-    while (this.at < end && this.state !== 'done' && this.state !== 'stuck') if (this.step(this.buffer.charCodeAt(this.at - this.base))) this.at += 1;
+    while (this.at < end && this.state !== 'done' && this.state !== 'stuck') {
+      if (this.state === 'string' && this.escapeStart < 0) this.skipLetters();
+      if (this.at < end && this.step(this.buffer.charCodeAt(this.at - this.base))) this.at += 1;
+    }
     if (this.state !== 'stuck' && this.state !== 'done') this.takeTo(this.certainTo(end));
+    this.flush();
     this.buffer = this.buffer.slice(this.taken - this.base);
     this.base = this.taken;
     return this.give();
@@ -113,6 +119,7 @@ export class JsonScanner {
     else if (this.state === 'number') tail = NUMBER_PREFIX.exec(token)?.[0] ?? '';
     else if (this.state === 'word') tail = WORDS.find((word) => word.startsWith(token)) ?? '';
     if (!isValueString && tail !== '') this.takeTo(this.tokenStart);
+    this.flush();
     this.fresh += tail;
     for (const bracket of this.stack.reverse()) this.fresh += bracket === OPEN_OBJECT ? '}' : ']';
     this.state = 'done';
@@ -120,6 +127,7 @@ export class JsonScanner {
   }
 
   private give(): string {
+    this.flush();
     const { fresh } = this;
     this.fresh = '';
     this.given += fresh;
@@ -129,20 +137,24 @@ export class JsonScanner {
   private certainTo(end: number): number {
     switch (this.state) {
       case 'string':
-        return this.isKey ? this.taken : this.escapeStart >= 0 ? this.escapeStart : end;
+        return this.isKey ? this.certain : this.escapeStart >= 0 ? this.escapeStart : end;
       case 'string-ended':
-        return this.isKey ? this.taken : this.valueEnd - 1;
+        return this.isKey ? this.certain : this.valueEnd - 1;
       case 'after':
         return this.valueEnd;
       default:
-        return this.taken;
+        return this.certain;
     }
   }
 
   private takeTo(end: number): void {
-    if (end <= this.taken) return;
-    this.fresh += this.buffer.slice(this.taken - this.base, end - this.base);
-    this.taken = end;
+    if (end > this.certain) this.certain = end;
+  }
+
+  private flush(): void {
+    if (this.certain <= this.taken) return;
+    this.fresh += this.buffer.slice(this.taken - this.base, this.certain - this.base);
+    this.taken = this.certain;
   }
 
   /** One character; false: look at it again in the new state. */
@@ -171,6 +183,17 @@ export class JsonScanner {
         this.beginValue(code);
         return true;
     }
+  }
+
+  /** Moves on to what ends or breaks the string, or is an escape: most of any text is neither. */
+  private skipLetters(): void {
+    const { buffer } = this;
+    let index = this.at - this.base;
+    for (; index < buffer.length; index += 1) {
+      const code = buffer.charCodeAt(index);
+      if (code === QUOTE || code === BACKSLASH || code < SPACE) break;
+    }
+    this.at = this.base + index;
   }
 
   private stringPart(code: number): void {
@@ -227,7 +250,9 @@ export class JsonScanner {
     }
     if (this.comma >= 0) {
       this.takeTo(this.comma);
+      this.flush();
       this.taken = this.comma + 1;
+      this.takeTo(this.taken);
       this.comma = -1;
       this.hasDroppedComma = true;
     }
