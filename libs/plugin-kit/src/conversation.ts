@@ -16,6 +16,9 @@ export interface PlacedPart {
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** Of a message that may be megabytes nobody looks up more. */
+const LOOKUP_CHARS_MAX = 32_768;
+
 /** Text of a message's content, its text parts joined by line breaks. */
 export function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
@@ -43,10 +46,11 @@ export class Conversation {
     });
   }
 
-  /** What the user wrote in the last of its messages, to look things up by: without texts of files that were put there since, empty when there is none. NUL characters, which no store takes, are blanks. */
+  /** What the user wrote in the last of its messages, to look things up by: its beginning, without texts of files that were put there since, empty when there is none. NUL characters, which no store takes, are blanks. */
   lastUserText(): string {
     const content = this.messages.findLast((message) => message.role === 'user')?.content;
-    return textOf(Array.isArray(content) ? content.filter((part) => !this.replacements.has(part)) : content).replaceAll('\0', ' ');
+    const text = textOf(Array.isArray(content) ? content.filter((part) => !this.replacements.has(part)) : content);
+    return firstChars(text.trimStart(), LOOKUP_CHARS_MAX).replaceAll('\0', ' ');
   }
 
   /** Parts of that type in messages of users, in order. */
