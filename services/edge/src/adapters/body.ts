@@ -11,9 +11,9 @@ const ABORTED: BodyRead = { kind: 'aborted' };
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Never rejects. Above `bytesMax` it stops keeping what arrives and answers at once; node:http throws the rest away
- * once the answer has left, within the server's request timeout, so that the client gets to read its 413. `take`, told of
- * the bytes that come, may refuse to have them kept: the rest is then read and thrown away.
+ * Never rejects. Above `bytesMax` it stops keeping what arrives and answers at once. The rest is read and thrown away,
+ * within the server's request timeout, so that a client that reads nothing before it has sent all gets to read its 413,
+ * and the connection serves its next request. `take`, told of the bytes that come, may refuse to have them kept: likewise.
  */
 export function readBody(request: IncomingMessage, bytesMax: number, take: (bytes: number) => boolean = () => true): BodyRead | Promise<BodyRead> {
   // The client may have left while its key was looked up: no event would follow.
@@ -39,15 +39,11 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
     request.on('data', (part: Buffer) => {
       if (isRefused) return;
       bytes += part.length;
-      if (bytes > bytesMax) {
-        first = rest = undefined;
-        request.pause();
-        resolve(TOO_LARGE);
-      } else if (!take(part.length)) {
-        // What still comes is thrown away here, so that the connection serves the next try.
+      if (bytes > bytesMax || !take(part.length)) {
+        // node:http throws nothing away of what somebody listens to.
         isRefused = true;
         first = rest = undefined;
-        resolve(NO_ROOM);
+        resolve(bytes > bytesMax ? TOO_LARGE : NO_ROOM);
       } else if (first === undefined) first = part;
       else (rest ??= [first]).push(part);
     });
