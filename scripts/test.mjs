@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import jestConfig from '../jest.config.mjs';
 import { ensureDashboard } from './build-dashboard.mjs';
 import { bundlePrograms } from './bundle.mjs';
 import { build, ensureInstalled, root } from './install.mjs';
@@ -24,7 +25,9 @@ process.on('SIGTERM', interrupt);
 
 // Tests of whole gateways start a dozen processes each: one at a time, so that they do not starve each other.
 const given = process.argv.slice(2);
-const PASSES = given.length > 0 ? [given] : [['libs', 'services', 'deploy', 'bench', 'sim'].map((dir) => join(root, dir)), ['--runInBand', join(root, 'tests')]];
+const folders = jestConfig.roots.map((folder) => join(root, folder.replace('<rootDir>', '')));
+const ofGateways = join(root, 'tests');
+const PASSES = given.length > 0 ? [given] : [folders.filter((folder) => folder !== ofGateways), ['--runInBand', ofGateways]];
 
 function runJest(environment, resultFile, passArguments) {
   return new Promise((resolve) => {
