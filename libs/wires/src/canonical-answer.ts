@@ -1,7 +1,6 @@
 /** Builds a whole canonical answer for wires other than OpenAI's. */
 import { CALLS_MAX, failure, isGarbage, parsedObject, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
-import { ANSWER_BOUNDS, isWithin } from './json-bounds.js';
 
 export interface ChoiceParts {
   readonly content: string;
@@ -38,11 +37,9 @@ export interface AnswerJson {
   readonly text: string;
 }
 
-/** undefined when a body is no JSON object, or beyond what an answer may hold. */
+/** undefined when a body is no JSON object. */
 export function readAnswerJson(body: Uint8Array): AnswerJson | undefined {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  if (!isWithin(bytes, 0, bytes.length, ANSWER_BOUNDS)) return undefined;
-  const text = bytes.toString('utf8');
+  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
   const object = parsedObject(text);
   return object === undefined ? undefined : { object, text };
 }

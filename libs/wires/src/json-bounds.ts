@@ -9,11 +9,11 @@ export interface JsonBounds {
   readonly bareBytes: number;
 }
 
-/** One event of a stream: as many values as a client's body may have. One with more is no answer of a model's. */
-export const EVENT_BOUNDS: JsonBounds = { values: 100_000, escapes: 1_000_000, bareBytes: 4_194_304 };
+/** One event of a stream. With the probabilities of 20 tokens in the place of each, 2,000 tokens at once: no host writes as many. */
+export const EVENT_BOUNDS: JsonBounds = { values: 400_000, escapes: 1_000_000, bareBytes: 4_194_304 };
 
-/** A whole answer: with the probabilities of 20 tokens in the place of each it has some 200 values a token. */
-export const ANSWER_BOUNDS: JsonBounds = { values: 1_000_000, escapes: 1_000_000, bareBytes: 16_777_216 };
+/** A whole answer from an address that an account gave: 5,000 tokens with such probabilities. What the operator's providers write is paid for, and read however long. */
+export const STRANGERS_ANSWER_BOUNDS: JsonBounds = { values: 1_000_000, escapes: 1_000_000, bareBytes: 16_777_216 };
 
 const QUOTE = 34;
 const COMMA = 44;

@@ -18,7 +18,7 @@ interface Begun {
   readonly sends: (bytes: string, forMs: number) => Promise<number | undefined>;
 }
 
-function begin(over: Partial<DispatchRequest__Output> = {}, status = 200): Begun {
+function begin(over: Partial<DispatchRequest__Output> = {}, status = 200, isGuarded = false): Begun {
   const clock = createFakeClock();
   let listener: UpstreamListener | undefined;
   const attempt = new Attempt({
@@ -26,7 +26,7 @@ function begin(over: Partial<DispatchRequest__Output> = {}, status = 200): Begun
     upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => true }), close: () => Promise.resolve() },
     clock,
     request: { ...REQUEST, ...over },
-    upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
+    upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0), isGuarded },
     sinks: { onHead: () => undefined, onChunk: () => true, onProgress: () => undefined },
   });
   attempt.start();
@@ -98,6 +98,21 @@ describe('a stream that goes on and on', () => {
 
   test('may go on where nothing bounds it', async () => {
     expect(await begin().sends(text('a'.repeat(8_192)), 200_000)).toBeUndefined();
+  });
+});
+
+describe('a whole answer of more values than are read in a moment', () => {
+  const answerOf = (values: number): string => `{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}],"x":[${'0,'.repeat(values)}0]}`;
+
+  test.each([
+    [1_100_000, false, { kind: 'answer' }],
+    [900_000, true, { kind: 'answer' }],
+    [1_100_000, true, { kind: 'failed', failure: { class: 'GARBAGE', retryable: true } }],
+  ])('(%i, of an address that an account gave: %s) ends well where it was paid for by the operator', async (values, isGuarded, ending) => {
+    const { attempt, ended } = begin({ stream: false }, 200, isGuarded);
+    attempt.onData(Buffer.from(answerOf(values)));
+    attempt.onEnd();
+    expect(await ended).toMatchObject(ending);
   });
 });
 

@@ -4,6 +4,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { spreadMs } from '@signalbox/kernel/spread';
 import { together } from '@signalbox/runtime/turn';
 import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
+import { isWithin, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
 import { outputTokensMax } from './charge.js';
 import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
@@ -18,9 +19,9 @@ const QUIET_FACTOR = 4;
 const QUIET_MS_MIN = 120_000;
 /** A whole answer may take as long as the longest generation. */
 const WHOLE_ANSWER_MS = 600_000;
-const STREAM_BYTES_MAX = 64 * 1_024 * 1_024;
-/** Of an answer that is read at once when it is whole: several pictures of 4,096 pixels, which hold the event loop for a tenth of a second. */
-const WHOLE_BYTES_MAX = 24 * 1_024 * 1_024;
+const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
+/** Of a whole answer, which is read at once, from an address that an account gave. */
+const STRANGERS_BYTES_MAX = 24 * 1_024 * 1_024;
 const REFUSAL_BYTES_MAX = 65_536;
 /** After the finish chunk: usage and `[DONE]` follow at once or not at all. */
 const AFTER_FINISH_MS = 2_000;
@@ -205,7 +206,7 @@ export class Attempt implements UpstreamListener {
     this.lastDataAt = this.clock.monotonicMs();
     if (this.firstDataMs === 0) this.firstDataMs = Math.max(1, Math.round(this.lastDataAt - this.startedAt));
     this.received += bytes.length;
-    if (this.received > (this.transducer === undefined ? WHOLE_BYTES_MAX : STREAM_BYTES_MAX)) {
+    if (this.received > (this.transducer === undefined && this.isStrangers ? STRANGERS_BYTES_MAX : BODY_BYTES_MAX)) {
       this.fail(failure('GARBAGE', true, this.httpStatus));
       return;
     }
@@ -239,7 +240,12 @@ export class Attempt implements UpstreamListener {
     }
     const { adapter, request } = this.options;
     const [only] = this.body;
-    const result = adapter.readAnswer(this.body.length === 1 && only !== undefined ? only : Buffer.concat(this.body), request);
+    const body = this.body.length === 1 && only !== undefined ? only : Buffer.concat(this.body);
+    if (this.isStrangers && !isWithin(body, 0, body.length, STRANGERS_ANSWER_BOUNDS)) {
+      this.fail(failure('GARBAGE', true, this.httpStatus));
+      return;
+    }
+    const result = adapter.readAnswer(body, request);
     if (result.ok) this.end({ kind: 'answer', answer: result.answer });
     else this.end({ kind: 'failed', failure: result.failure, usage: result.usage });
   }
@@ -380,6 +386,11 @@ export class Attempt implements UpstreamListener {
       this.timer?.cancel();
       this.watch(STALLED_CLIENT_MS);
     }
+  }
+
+  /** An account chose who answers. */
+  private get isStrangers(): boolean {
+    return this.options.upstreamRequest.isGuarded === true;
   }
 
   private isSuccess(): boolean {
