@@ -115,6 +115,16 @@ describe('an address that an account gave', () => {
     expect([sent.at(-1), failed, connections]).toEqual(['next', [], 64]);
   });
 
+  test('serves one after another for as long as it is asked', async () => {
+    const origin = await originOf('whole');
+    dialing(origin);
+    for (let n = 0; n < 66; n += 1) {
+      await new Promise<void>((resolve, reject) => {
+        upstream.post({ path: '/', headers: [], body: Buffer.from('{}'), origin, isGuarded: true }, `req_${String(n)}`, { onHead: () => undefined, onData: () => undefined, onEnd: resolve, onError: reject });
+      });
+    }
+  });
+
   test('fails those that wait when all is closed', async () => {
     const origin = await hanging();
     dialing(origin);

@@ -118,9 +118,11 @@ describe('openai-chat usage', () => {
     const card = { id: 'c', inputUncached: price, cacheRead: price, cacheWrite: price, outputText: price, outputReasoning: price, audio: price, image: price, requestNanoUsd: asNanoUsd(0n) };
     const figure = fc.nat(1_000_000);
     fc.assert(
-      fc.property(figure, figure, figure, figure, figure, (prompt, completion, cached, reasoning, audio) => {
-        const usage = readUsage({ prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, prompt_tokens_details: { cached_tokens: cached, audio_tokens: audio }, completion_tokens_details: { reasoning_tokens: reasoning } });
+      fc.property(figure, figure, figure, figure, figure, figure, (prompt, completion, cached, written, reasoning, audio) => {
+        const usage = readUsage({ prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: written, audio_tokens: audio }, completion_tokens_details: { reasoning_tokens: reasoning } });
         if (usage === undefined) throw new Error('no usage');
+        expect(Math.min(...Object.values(usage.tokens))).toBeGreaterThanOrEqual(0);
+        expect(usage.isSuspect).toBe(cached + written > prompt || reasoning > completion);
         expect(promptTokens(usage.tokens)).toBe(prompt);
         expect(completionTokens(usage.tokens)).toBe(completion);
         expect(costOf(usage.tokens, card) >= 0n).toBe(true);

@@ -28,6 +28,6 @@ export function readUsage(raw: unknown): Usage | undefined {
     tokens: { inputUncached: prompt - cacheRead - cacheWrite - audio, cacheRead, cacheWrite, outputText: output - outputReasoning, outputReasoning, audio, image: 0 },
     cachedKnown: cachedTold !== undefined,
     reasoningKnown: reasoningTold !== undefined,
-    isSuspect: (cachedTold ?? 0) > prompt || (reasoningTold ?? 0) > output,
+    isSuspect: (cachedTold ?? 0) + writtenTold > prompt || (reasoningTold ?? 0) > output,
   };
 }
