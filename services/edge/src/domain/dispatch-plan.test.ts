@@ -86,6 +86,15 @@ describe('an answer that does not fit what was asked for', () => {
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
+  test('is paid for by nobody whose client leaves while the other is under way: that one is', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: (call) => call.listener.onEvent(events.started()) }, { request });
+    const running = run();
+    while (neighbours.calls.length < 2) await new Promise(setImmediate);
+    answer.leave();
+    expect((await running).result).toBe('gone');
+    expect([...neighbours.outcomes].sort()).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+  });
+
   test('is given where the other was never begun, and no worker is told of an attempt that it does not know', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: refusesUnsent }, { request });
     expect((await run()).result).toBe('answered');
