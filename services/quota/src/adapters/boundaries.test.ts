@@ -161,6 +161,22 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     for (const [spanMs, limit] of [[60_000, 40], [1_000, 3]] as const) for (const [index, ms] of passed.entries()) expect((passed[index + limit] ?? Infinity) - ms).toBeGreaterThanOrEqual(spanMs);
   });
 
+  test('a hold that nobody dispatched ends after 30 s, to the millisecond, and money is asked about before more is admitted', async () => {
+    const account = fresh();
+    const asked = (id: string): Promise<AdmitAnswer> => store.admit(account, command(id, { amount: 5n, walls: [wall(10n)], needsTotals: true }));
+    await store.applyTotals(account, { seq: 1n, totals: [], requestIds: [] }, await store.epoch());
+    const begunMs = nowMs;
+    expect(verdict(await asked('a')).decision).toBe('admitted');
+    nowMs = begunMs + 29_999;
+    expect(await store.sweep(account)).toBe(0);
+    expect(verdict(await asked('b')).decision).toBe('admitted');
+    nowMs = begunMs + 30_000;
+    expect(await store.sweep(account)).toBe(1);
+    expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(5n);
+    // Whoever held it may have been dispatched and charged, and never heard of.
+    expect(await asked('c')).toBe('unloaded');
+  });
+
   describe('a period', () => {
     const turns: readonly (readonly [string, PeriodKind, number, string, string])[] = [
       ['midnight', 'day', 0, '2026-11-21T23:59:59.999Z', '2026-11-22T00:00:00.000Z'],
