@@ -24,7 +24,7 @@ export class SimClient implements Answer {
   /** What its Idempotency-Key was found to be; undefined = it has none. */
   entry: string | undefined;
   private listener: ClientListener | undefined;
-  private isCutOff = false;
+  isCutOff = false;
 
   constructor(
     readonly traffic: Traffic,
@@ -45,8 +45,9 @@ export class SimClient implements Answer {
     return this.caller.account.id;
   }
 
+  /** Its edge died, and what it had not told with it. */
   get isEdgeDead(): boolean {
-    return this.edge?.isDead === true;
+    return this.edge?.isDead === true && !this.edge.hasToldAll;
   }
 
   get isOver(): boolean {
@@ -116,9 +117,12 @@ export class SimClient implements Answer {
   /** Hangs up, or is cut off by its edge, which knows the one from the other. */
   leave(): void {
     if (this.isOver) return;
-    this.state = 'left';
-    this.isCutOff = this.traffic.isCutOff;
-    this.listener?.onGone(!this.isCutOff);
+    this.goes(this.traffic.isCutOff);
+  }
+
+  /** Its edge has no more time for it. */
+  cutOff(): void {
+    if (!this.isOver) this.goes(true);
   }
 
   slow(): void {
@@ -138,6 +142,12 @@ export class SimClient implements Answer {
   private read(choices: Uint8Array): void {
     if (this.isOver) return;
     for (const letter of Buffer.from(choices).toString('latin1').match(/([A-Z])\1*/g) ?? []) this.given.add(attemptOf(letter));
+  }
+
+  private goes(isCutOff: boolean): void {
+    this.state = 'left';
+    this.isCutOff = isCutOff;
+    this.listener?.onGone(!isCutOff);
   }
 
   private end(state: ClientState, settlement: Settlement | undefined): void {

@@ -7,6 +7,8 @@ export const EPOCH_MS: EpochMs = 1_795_262_400_000;
 
 export class Life {
   readonly clock: Clock;
+  /** It ended by itself, once all that it had to tell was heard: nothing died with it. */
+  hasToldAll = false;
   private dead = false;
   private frozen = false;
   private backlog: (() => void)[] = [];

@@ -60,10 +60,10 @@ export class Network {
 
   client({ from, area, doors, deadlineMs }: ClientOptions): RpcClient {
     return {
-      unary: <Request extends object, Response>(method: string, request: Request, options?: { readonly deadlineMs?: number }) =>
+      unary: <Request extends object, Response>(method: string, request: Request, options?: { readonly deadlineMs?: number; readonly peer?: object | undefined }) =>
         new Promise<Response>((resolve, reject) => {
           if (from.isDead) return;
-          new UnaryCall(this.parts, from, rpcOf(area, method), this.doorOf(doors), method, request, options?.deadlineMs ?? deadlineMs, (answer) => resolve(answer as Response), reject).send(this.weather);
+          new UnaryCall(this.parts, from, rpcOf(area, method), this.doorOf(doors, options?.peer), method, request, options?.deadlineMs ?? deadlineMs, (answer) => resolve(answer as Response), reject).send(this.weather);
         }),
       stream: <Request extends object, Message>(method: string, request: Request, listener: StreamListener<Message>, options?: { readonly deadlineMs?: number }) => {
         const call = new SimStream(this.parts, from, rpcOf(area, method), this.doorOf(doors), method, request, options?.deadlineMs ?? deadlineMs, listener as StreamListener<object>);
@@ -81,9 +81,11 @@ export class Network {
     return { scheduler: this.scheduler, random: this.random, onBug: this.onBug, delayMs: () => 0.05 + this.random.next() * this.weather.delayMs };
   }
 
-  private doorOf(doors: readonly Door[]): Door | undefined {
+  /** Any that is open, or the one that served the call which this one is about. */
+  private doorOf(doors: readonly Door[], peer?: object): Door | undefined {
     const open = doors.filter(({ life }) => life !== undefined && !life.isDead);
-    return open.length === 0 ? undefined : this.random.pick(open);
+    const any = open.length === 0 ? undefined : this.random.pick(open);
+    return peer === undefined ? any : open.find((door) => door === peer);
   }
 }
 
@@ -241,6 +243,10 @@ class SimStream implements StreamCall, OpenStream, Emitter<object> {
     if (this.isOver) return;
     this.abortServer(new Fault(why, this.method));
     this.over(new Fault('cancelled', this.method));
+  }
+
+  peer(): object | undefined {
+    return this.door;
   }
 
   pause(): void {

@@ -7,6 +7,7 @@ import type { Mutant } from './mutants.js';
 import { observe } from './observe.js';
 import { Random } from './random.js';
 import { isAtRest, restlessness } from './rest.js';
+import { planStops } from './stops.js';
 import { CHANGEABLE, longTrafficOf, trafficOf } from './traffic.js';
 import { World } from './world.js';
 
@@ -30,6 +31,8 @@ const LATE_SHARE = 0.05;
 /** In some runs several answers of one account grow at once. */
 const LONG_SHARE = 0.4;
 const LONG_SPREAD_MS = 2_500;
+/** In some runs edges are stopped, and one worker has two replicas. */
+const STOP_SHARE = 0.25;
 /** In some runs the terms of accounts change while their requests are under way. */
 const CHANGE_SHARE = 0.35;
 /** In some runs a request is sent several times under one Idempotency-Key. */
@@ -50,12 +53,16 @@ const REST_MS = 720_000;
 /** Never rejects for a violation; `trace` hears what happens. The same seed and mutant give the same run. */
 export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: string) => void): Promise<Run> {
   const random = new Random(seed);
-  const world = new World(random, mutant, trace);
+  // Drawn apart: runs without them do not depend on them.
+  const stops = new Random(~seed);
+  const hasStops = stops.chance(STOP_SHARE);
+  const world = new World(random, mutant, trace, hasStops);
   const { scheduler } = world;
   world.ledger.onCommit = () => checkCaps(world);
   world.onHeld = (requestId, grown) => checkHeld(world, requestId, grown);
   world.onAnswered = (client) => checkEnd(world, client);
   plan(world, random, LOAD_MS);
+  if (hasStops) planStops(world, stops, LOAD_MS);
   const requests = random.int(7, 12);
   for (let i = 0; i < requests; i += 1) {
     const traffic = trafficOf(i, random);

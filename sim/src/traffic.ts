@@ -70,6 +70,11 @@ export function longTrafficOf(number: number, random: Random): Traffic {
   return { ...trafficOf(number, random), account: LONG_ACCOUNT, stream: random.chance(0.8), maxTokens: random.chance(0.6) ? undefined : random.int(1_100, 6_000), leavesAfterMs: random.chance(0.08) ? random.int(500, 6_000) : undefined };
 }
 
+/** Rounds that are under way when their edge stops, most of them of answers that nobody sees before their end. */
+export function roundsTrafficOf(number: number, edge: number, random: Random): Traffic {
+  return { ...trafficOf(number, random), edge, stream: random.chance(0.3), route: [0, 0], leavesAfterMs: undefined, plugins: { ...pluginsOf(random), roundsMax: 3 } };
+}
+
 /** A thousandth of a USD for a thousand tokens or so; some providers take a fee per request. */
 function cardOf(provider: string, random: Random): PriceCard__Output {
   const input = random.int(200, 2_000) * 1_000_000 + random.int(0, 999_999);

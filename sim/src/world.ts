@@ -5,7 +5,7 @@ import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchRequest__Output, OutcomeRequest__Output, DispatchEvent, TendRequest__Output } from '@signalbox/contracts/worker';
-import { createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours, type Repeats, type Turn } from '@signalbox/edge/proof';
+import { createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours, type Turn } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
 import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals, readWriters, writeLost } from '@signalbox/quota/proof';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
@@ -20,6 +20,7 @@ import { SimClient } from './client.js';
 import { COUNTER_MUTANTS, SimCounters } from './counters.js';
 import { Coverage } from './coverage.js';
 import { SimDisk } from './disk.js';
+import { SimEdge, type EdgeParts } from './edge.js';
 import { GrowthRecord } from './growth.js';
 import { SimLedger } from './ledger.js';
 import { EPOCH_MS, Life } from './life.js';
@@ -57,18 +58,14 @@ const SECRET = new Secret('sk-simulated');
 const OWN_SECRET = new Secret('sk-own');
 
 interface Worker {
+  readonly name: string;
   readonly provider: SimProvider;
   readonly disk: SimDisk;
   readonly door: Door;
+  /** Requests that came to it. */
+  readonly served: Set<string>;
   journal: OpenJournal | undefined;
   dispatcher: Dispatcher | undefined;
-}
-
-interface Edge {
-  life: Life;
-  neighbours: Neighbours;
-  repeats: Repeats;
-  readonly clients: Set<SimClient>;
 }
 
 /** A refusal by a limit, and which requests of its account there had been. */
@@ -118,12 +115,15 @@ export class World {
   private readonly billing: Door = { life: undefined, handlers: undefined };
   private readonly accounts: Door = { life: undefined, handlers: undefined };
   private claimStore = newClaimStore();
-  private readonly edges: readonly Edge[];
+  private readonly providers: readonly SimProvider[];
+  private readonly edges: readonly SimEdge[];
 
   constructor(
     readonly random: Random,
     private readonly mutant: Mutant | undefined,
     trace?: (line: string) => void,
+    /** A second replica of the first provider's worker. */
+    hasReplica = false,
   ) {
     const scheduler = (this.scheduler = new Scheduler((error) => this.bug(error), trace));
     const onBug = (error: unknown): void => this.bug(error);
@@ -149,11 +149,12 @@ export class World {
     this.growth = new GrowthRecord(scheduler, this.coverage);
     this.callers = ACCOUNTS.map((index) => callerOf(index, random));
     for (const caller of this.callers) this.terms.set(caller.account.id, [caller]);
-    this.workers = PROVIDERS.map((name, index): Worker => {
-      const provider = new SimProvider(name, pricesOf(name, random), scheduler, random);
-      return { provider, disk: new SimDisk(name, () => this.killWorker(index)), door: { life: undefined, handlers: undefined }, journal: undefined, dispatcher: undefined };
+    this.providers = PROVIDERS.map((name) => new SimProvider(name, pricesOf(name, random), scheduler, random));
+    this.workers = [...this.providers, ...(hasReplica ? this.providers.slice(0, 1) : [])].map((provider, index): Worker => {
+      const name = index < PROVIDERS.length ? provider.name : `${provider.name}2`;
+      return { name, provider, disk: new SimDisk(name, () => this.killWorker(index)), door: { life: undefined, handlers: undefined }, served: new Set(), journal: undefined, dispatcher: undefined };
     });
-    this.edges = [0, 1].map((index) => this.makeEdge(index));
+    this.edges = [0, 1].map((index) => new SimEdge({ make: () => this.edgeParts(index), later: (start) => this.later(start), onBug, onCutOff: () => this.coverage.took('edge: stopped and cut answers off') }));
     this.startBilling();
     this.startAccounts();
     for (const index of this.quotas.keys()) this.startQuota(index);
@@ -171,7 +172,7 @@ export class World {
 
   /** Answers of providers outgrow their first holds, where they may. */
   answerLong(): void {
-    for (const { provider } of this.workers) provider.isLong = true;
+    for (const provider of this.providers) provider.isLong = true;
   }
 
   disk(index: number): SimDisk {
@@ -194,24 +195,25 @@ export class World {
     const edge = this.edges[traffic.edge];
     const caller = this.callers[traffic.account];
     if (edge === undefined || caller === undefined) throw new RangeError('traffic names an edge and an account');
-    const { life, neighbours, repeats } = edge;
+    const { life } = edge;
     const client = new SimClient(traffic, caller, (answered) => this.onAnswered(answered), isProbe, life);
     this.clients.push(client);
     this.scheduler.say(() => `client asks edge ${traffic.edge}: ${JSON.stringify(traffic)}`);
-    if (life.isDead) {
+    if (!edge.isOpen) {
       client.reset();
       return;
     }
-    edge.clients.add(client);
-    const plan = planOf(traffic, caller, this.workers.map(({ provider }) => provider));
-    const own: Neighbours = {
-      ...neighbours,
-      routing: { decide: (): Promise<DecideResponse__Output> => Promise.resolve(plan) },
-      plugins: traffic.plugins === undefined ? undefined : this.plugins.portFor(life, traffic.requestId, traffic.plugins),
-    };
+    const plan = planOf(traffic, caller, this.providers);
     const turn: Turn = { requestId: traffic.requestId, caller, request: requestOf(traffic), answer: client };
     const { key } = traffic;
-    life.run(() => void (key === undefined ? conduct(own, turn) : conductOnce(own, repeats, turn, key, client)).catch((error: unknown) => this.bug(error)));
+    edge.serve(client, ({ neighbours, repeats }) => {
+      const own: Neighbours = {
+        ...neighbours,
+        routing: { decide: (): Promise<DecideResponse__Output> => Promise.resolve(plan) },
+        plugins: traffic.plugins === undefined ? undefined : this.plugins.portFor(life, traffic.requestId, traffic.plugins),
+      };
+      return key === undefined ? conduct(own, turn) : conductOnce(own, repeats, turn, key, client);
+    });
     if (traffic.leavesAfterMs !== undefined) this.scheduler.at(traffic.leavesAfterMs, () => life.run(() => client.leave()));
     if (traffic.slowAfterMs !== undefined) {
       this.scheduler.at(traffic.slowAfterMs, () => life.run(() => client.slow()));
@@ -220,12 +222,27 @@ export class World {
   }
 
   killEdge(index: number): void {
+    this.edges[index]?.kill();
+  }
+
+  /** SIGTERM; its answers may end for so long. */
+  stopEdge(index: number, drainMs: number): void {
     const edge = this.edges[index];
-    if (edge === undefined || edge.life.isDead) return;
-    edge.life.kill();
-    for (const client of edge.clients) client.reset();
-    edge.clients.clear();
-    this.later(() => Object.assign(edge, this.edgeParts(index)));
+    if (edge?.isOpen !== true) return;
+    const rounds = edge.underWay().filter(({ traffic }) => traffic.plugins !== undefined);
+    const holders = this.replicas().filter(({ served }) => rounds.some(({ requestId }) => served.has(requestId)));
+    this.coverage.took('edge: stopped');
+    if (holders.length > 1) this.coverage.took('edge: stopped amid rounds of two replicas');
+    edge.stop(drainMs);
+  }
+
+  isOpen(edge: number): boolean {
+    return this.edges[edge]?.isOpen === true;
+  }
+
+  /** Of the first provider's worker: the requests that came to each, and how it is killed. */
+  replicas(): readonly { readonly served: ReadonlySet<string>; readonly kill: () => void }[] {
+    return this.workers.flatMap(({ provider, served }, index) => (provider === this.providers[0] ? [{ served, kill: () => this.killWorker(index) }] : []));
   }
 
   /** Until `heal`. */
@@ -237,7 +254,7 @@ export class World {
     const worker = this.workerAt(index);
     if (worker.door.life?.isDead !== false) return;
     worker.door.life.kill();
-    for (const requestId of worker.provider.reached) if (this.ledger.requestOf(requestId)?.booked === undefined) this.orphaned.add(requestId);
+    for (const requestId of worker.provider.reached) if (worker.served.has(requestId) && this.ledger.requestOf(requestId)?.booked === undefined) this.orphaned.add(requestId);
     worker.journal = undefined;
     worker.dispatcher = undefined;
     this.later(() => this.startWorker(index));
@@ -303,10 +320,10 @@ export class World {
     this.counters.calm();
     this.bus.calm();
     this.ledger.calm();
-    for (const { disk, provider } of this.workers) {
+    for (const provider of this.providers) provider.isCalm = true;
+    for (const { disk } of this.workers) {
       disk.isFull = false;
       disk.killAtWrite = undefined;
-      provider.isCalm = true;
     }
     for (const life of this.lives()) life.thaw();
   }
@@ -374,20 +391,17 @@ export class World {
     return new Life(name, this.scheduler, this.random.int(-2_000, 2_000));
   }
 
-  private makeEdge(index: number): Edge {
-    return { ...this.edgeParts(index), clients: new Set() };
-  }
-
-  private edgeParts(index: number): { readonly life: Life; readonly neighbours: Neighbours; readonly repeats: Repeats } {
+  private edgeParts(index: number): EdgeParts {
     const life = this.newLife(`edge ${index}`);
     const quota = createQuotaClient(this.network.client({ from: life, area: 'quota', doors: this.quotas, deadlineMs: ADMIT_DEADLINE_MS }), ADMIT_DEADLINE_MS);
-    const clients = new Map(this.workers.map(({ provider, door }) => [provider.name, this.network.client({ from: life, area: 'worker', doors: [door], deadlineMs: ATTEMPT_DEADLINE_MS })]));
+    const doorsOf = (each: SimProvider): readonly Door[] => this.workers.filter(({ provider }) => provider === each).map(({ door }) => door);
+    const workers = createWorkerClients(new Map(this.providers.map((provider) => [provider.name, this.network.client({ from: life, area: 'worker', doors: doorsOf(provider), deadlineMs: ATTEMPT_DEADLINE_MS })])), life.clock, ATTEMPT_DEADLINE_MS);
     const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')) };
     const claims = createClaimsClient(this.network.client({ from: life, area: 'accounts', doors: [this.accounts], deadlineMs: NEIGHBOUR_DEADLINE_MS }));
     const ledger = createLedgerClient(this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: NEIGHBOUR_DEADLINE_MS }));
     const repeats = createRepeats({ claims, ledger, clock: life.clock, onTakenOver: () => undefined });
-    const neighbours: Neighbours = { routing, quota, workers: createWorkerClients(clients, life.clock, ATTEMPT_DEADLINE_MS), waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock), withMessages: (request) => request, wastedRuns: createFloodGuard(life.clock, 10, 60_000), unhealedAnswers: createFloodGuard(life.clock, 10, 60_000) };
-    return { life, repeats, neighbours: this.broken(neighbours) };
+    const neighbours: Neighbours = { routing, quota, workers, waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock), withMessages: (request) => request, wastedRuns: createFloodGuard(life.clock, 10, 60_000), unhealedAnswers: createFloodGuard(life.clock, 10, 60_000) };
+    return { life, repeats, workers, neighbours: this.broken(neighbours) };
   }
 
   private broken(neighbours: Neighbours): Neighbours {
@@ -462,8 +476,8 @@ export class World {
 
   private startWorker(index: number): void {
     const worker = this.workerAt(index);
-    const { provider, disk, door } = worker;
-    const life = this.newLife(`worker ${provider.name}`);
+    const { provider, disk, door, served } = worker;
+    const life = this.newLife(`worker ${worker.name}`);
     const { clock } = life;
     Object.assign(door, { life, handlers: undefined });
     const quota = this.network.client({ from: life, area: 'quota', doors: this.quotas, deadlineMs: NEIGHBOUR_DEADLINE_MS });
@@ -471,7 +485,7 @@ export class World {
     const ownBus = this.bus.openFor(life);
     const bus = this.mutant === 'cut-at-bus' ? cutAtBus(ownBus, disk) : ownBus;
     const afterTurn = (callback: () => void): void => void this.scheduler.at(0, () => life.run(callback));
-    openJournal({ directory: provider.name, provider: provider.name, clock, randomBytes: this.random.bytes, log: silentLog, bus, quota, billing, disk: disk.openFor(life), afterTurn }).then(
+    openJournal({ directory: worker.name, provider: provider.name, clock, randomBytes: this.random.bytes, log: silentLog, bus, quota, billing, disk: disk.openFor(life), afterTurn }).then(
       (journal) => {
         if (life.isDead) return;
         worker.journal = journal;
@@ -504,7 +518,10 @@ export class World {
               return {};
             },
           },
-          stream: { Dispatch: (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>) => dispatcher.dispatch(request, this.watched(request, call), emit) },
+          stream: { Dispatch: (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>) => {
+            served.add(request.requestId);
+            return dispatcher.dispatch(request, this.watched(request, call), emit);
+          } },
         };
       },
       () => {

@@ -32,6 +32,7 @@ import { createFloodGuard } from './domain/flood.js';
 import { createLocalAdmission } from './domain/local-admission.js';
 import { createRunningRequests } from './domain/running-requests.js';
 import { createRepeats } from './domain/repeats.js';
+import { settleRequests } from './domain/stopping.js';
 import { createWaitingRoom } from './domain/waiting-room.js';
 import { createRetryBudget } from './domain/retry-budget.js';
 import { createEdgeMetrics, observeKeys } from './metrics.js';
@@ -46,9 +47,6 @@ import { createPublicServer } from './server.js';
 
 const DEFAULT_DEADLINE_MS = 5_000;
 const CLOSE_IDLE_MS = 100;
-const LOOK_EVERY_MS = 20;
-/** What workers have not heard is told to them for the rest of DRAIN_MS, and for so long at least: streams may have used it up. */
-const SETTLE_MS_MIN = 2_000;
 /** Requests a minute of one account whose plugins ran and that admission then refused; beyond it plugins are not run first. */
 const WASTED_RUNS_PER_MINUTE_MAX = 30;
 /** Beyond it answers that do not fit their schema are given as they are: who writes the schema could else make the operator pay for two each time. */
@@ -152,9 +150,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     const endMs = clock.monotonicMs() + config.DRAIN_MS;
     if (publicServer !== undefined) await closeServer(publicServer, config.DRAIN_MS, clock);
     if (adminServer !== undefined) await closeServer(adminServer, 0, clock);
-    // Requests whose answers were cut find that out, and what is to be told of them.
-    await untilNone(() => edgeMetrics.inFlight(), SETTLE_MS_MIN, clock);
-    const untold = (await workerClients?.settle(Math.max(SETTLE_MS_MIN, endMs - clock.monotonicMs()))) ?? 0;
+    const untold = await settleRequests({ inFlight: () => edgeMetrics.inFlight(), settle: async (limitMs) => (await workerClients?.settle(limitMs)) ?? 0, clock, endMs });
     if (untold > 0) log.warn('Outcomes could not be told to their workers, which will conclude by themselves.', { outcomes: untold });
     heapWatch.stop();
     await freedHolds?.stop();
@@ -202,12 +198,6 @@ function closeServer(server: Server, graceMs: number, clock: Surroundings['clock
     });
     closeIdle();
   });
-}
-
-/** Resolves once `count` answers 0, or after `limitMs`. */
-async function untilNone(count: () => number, limitMs: number, clock: Surroundings['clock']): Promise<void> {
-  const endMs = clock.monotonicMs() + limitMs;
-  while (count() > 0 && clock.monotonicMs() < endMs) await new Promise<void>((resolve) => clock.setTimer(LOOK_EVERY_MS, resolve));
 }
 
 function portOf(server: Server | undefined): number {

@@ -1,11 +1,12 @@
 /** What the simulation drives of this service; deploy takes `compose`. */
 export { createClaimsClient, createLedgerClient } from './adapters/claims-client.js';
 export { createQuotaClient } from './adapters/quota-client.js';
-export { createWorkerClients } from './adapters/worker-clients.js';
+export { createWorkerClients, type WorkerClients } from './adapters/worker-clients.js';
 export type { Answer, ClientListener, Refusal, Route, Settlement } from './domain/answer.js';
 export type { ChatRequest } from './domain/chat-request.js';
 export { conduct, type Conducted, type Neighbours } from './domain/conduct.js';
 export { createRepeats, endingOf, type Repeats } from './domain/repeats.js';
+export { settleRequests, untilNone } from './domain/stopping.js';
 export type { Turn } from './domain/turn.js';
 export type { Caller } from './domain/ports.js';
 export { createFloodGuard } from './domain/flood.js';
