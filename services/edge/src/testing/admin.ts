@@ -14,8 +14,9 @@ export interface AdminDoor {
   stop(): Promise<void>;
 }
 
+/** `unary` answers for every neighbour; what it throws is how they fail. */
 export async function startAdmin(unary: (method: string) => object): Promise<AdminDoor> {
-  const neighbour = { unary: (method: string) => Promise.resolve(unary(method)) } as unknown as RpcClient;
+  const neighbour = { unary: (method: string) => new Promise<object>((resolve) => resolve(unary(method))) } as unknown as RpcClient;
   const server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, plugins: neighbour, adminToken: new Secret(ADMIN_TOKEN), isServed: () => true }));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

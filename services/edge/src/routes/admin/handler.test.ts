@@ -1,12 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
 import { ADMIN_TOKEN, startAdmin, type AdminDoor } from '../../testing/admin.js';
 
 let door: AdminDoor;
 let asked: string[];
+/** What every neighbour answers, if set. */
+let fault: Error | undefined;
 beforeEach(async () => {
   asked = [];
+  fault = undefined;
   door = await startAdmin((method) => {
     asked.push(method);
+    if (fault !== undefined) throw fault;
     return { account: null, key: null, found: false, problem: 'refused by the neighbour' };
   });
 });
@@ -40,6 +45,18 @@ describe('the operator’s door', () => {
   ])('tells the operator of %s, and asks nobody', async (_what, method, path, body, status, message) => {
     expect(await call(method, path, body)).toEqual({ status, message: expect.stringMatching(message) });
     expect(asked).toEqual([]);
+  });
+
+  test.each([
+    ['GET', '/admin/accounts', 'accounts', 503], ['GET', '/admin/watermarks', 'billing', 503], ['GET', '/admin/providers', 'routing', 503], ['GET', '/admin/sources', 'plugins', 503], ['POST', '/admin/reconcile', 'billing', 503],
+  ])('%s %s says that %s is away', async (method, path, service, status) => {
+    fault = new Fault('peer_unavailable', 'no connection');
+    expect(await call(method, path)).toEqual({ status, message: `${service} does not answer (peer_unavailable). See whether it is up, and try again.` });
+  });
+
+  test('says of a bug no more than that', async () => {
+    fault = new Error('something inside');
+    expect(await call('GET', '/admin/accounts')).toEqual({ status: 500, message: 'An internal error occurred.' });
   });
 
   test('leaves a document that holds a NUL to plugins', async () => {

@@ -4,7 +4,6 @@ import type { LedgerResponse__Output, WatermarksResponse__Output } from '@signal
 import type { AddSourceResponse__Output, DeletedResponse__Output, ListSourcesResponse__Output } from '@signalbox/contracts/plugins';
 import type { ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { CatalogCheckResponse__Output, CatalogReloadResponse__Output, CatalogShowResponse__Output, ProvidersResponse__Output } from '@signalbox/contracts/routing';
-import { FAULTS, toFault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Secret } from '@signalbox/runtime/secret';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
@@ -16,6 +15,7 @@ import { createNameCheck } from '../known-names.js';
 import { isReadableUrl, isStorable } from '../../wire/storable.js';
 import { createAdminBooksRouter } from './books.js';
 import { createAdminDecisionsRouter } from './decisions.js';
+import { naming, tellFault } from './neighbours.js';
 import { providerKeyBody } from '../api-providers/handler.js';
 import { accountBody, accountSettings, createAccountSchema, createKeySchema, providerKeySchema, setAccountSchema, sourceSchema } from './schema.js';
 
@@ -56,7 +56,12 @@ function isRefusedBody(error: unknown): error is { readonly status: number } {
 const text = (request: Request, name: string): string => (typeof request.query[name] === 'string' ? request.query[name] : '');
 const id = (request: Request): string => String(request.params['id'] ?? '');
 
-export function createAdminApp({ accounts, quota, billing, routing, plugins, adminToken, isServed }: AdminDeps): Express {
+export function createAdminApp({ adminToken, isServed, ...clients }: AdminDeps): Express {
+  const accounts = naming('accounts', clients.accounts);
+  const quota = naming('quota', clients.quota);
+  const billing = naming('billing', clients.billing);
+  const routing = naming('routing', clients.routing);
+  const plugins = clients.plugins === undefined ? undefined : naming('plugins', clients.plugins);
   const app = express();
   app.disable('x-powered-by');
   app.set('query parser', 'simple');
@@ -245,8 +250,8 @@ export function createAdminApp({ accounts, quota, billing, routing, plugins, adm
     else if (error instanceof SyntaxError) refuse(response, 400, 'The body is not JSON.');
     else if (isRefusedBody(error)) refuse(response, error.status, error.status === 413 ? 'The body is too large.' : 'The body cannot be read.');
     else {
-      const meaning = FAULTS[toFault(error).code];
-      send(response, { error: { message: meaning.publicMessage, type: 'server_error', param: null, code: meaning.publicCode } }, meaning.httpStatus);
+      const { message, code, status } = tellFault(error);
+      send(response, { error: { message, type: 'server_error', param: null, code } }, status);
     }
   });
   return app;
