@@ -153,3 +153,17 @@ describe('a lock whose connection broke', () => {
     expect(changes).toEqual([{ state: 'lost' }]);
   });
 });
+
+test('a server that ends idle sessions leaves it alone', async () => {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const database = new URL(url).pathname.slice(1);
+  await client.query(`alter database ${database} set idle_session_timeout = '50ms'`);
+  await take('first');
+  await client.query('select pg_sleep(0.3)');
+  const { rows } = await client.query<{ held: string }>(`select count(*) as held from pg_locks held join pg_stat_activity activity on activity.pid = held.pid where locktype = 'advisory' and application_name = 'first'`);
+  await client.query(`alter database ${database} reset idle_session_timeout`);
+  await client.end();
+  expect(rows).toEqual([{ held: '1' }]);
+  expect(changes).toEqual([]);
+});

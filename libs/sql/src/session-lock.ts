@@ -49,8 +49,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const END_TIMEOUT_MS = 1_000;
 /** Silence after which each side asks whether the other's host still lives. */
 const KEEPALIVE_MS = 3_000;
-/** The server gives a host up that has not answered for 3 s + 2 × 2 s: its lock does not stay for the hours that are the system's default. */
-const KEEPALIVES = `select set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '2', false)`;
+/** The server gives a host up that has not answered for 3 s + 2 × 2 s: its lock does not stay for the hours that are the system's default. A session that waits for ever is no idle one. */
+const SETTINGS = [`select set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '2', false)`, `select set_config('idle_session_timeout', '0', false)`];
 const TRY = { alone: 'select pg_try_advisory_lock($1::bigint) as locked', shared: 'select pg_try_advisory_lock_shared($1::bigint) as locked' } as const;
 const HOLDER = `select activity.pid, activity.application_name as name from pg_locks held join pg_stat_activity activity on activity.pid = held.pid
   where held.locktype = 'advisory' and held.granted and held.objsubid = 1 and held.pid <> pg_backend_pid()
@@ -85,7 +85,7 @@ async function connect({ url, holder }: SessionLockOptions): Promise<Session> {
   try {
     await client.connect();
     // Where the system knows no such settings, its own hold.
-    await client.query(KEEPALIVES).catch(ignore);
+    await Promise.all(SETTINGS.map((setting) => client.query(setting).catch(ignore)));
     return session;
   } catch (error) {
     client.connection.stream.destroy();
