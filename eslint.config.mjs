@@ -14,6 +14,17 @@ const all = Object.values(restricted);
 const without = (...left) => ['error', ...all.filter((rule) => !left.includes(rule))];
 const { environment, now, newDate, timers, random } = restricted;
 
+// How code is written: what a reader would otherwise stumble over in a change. Lines break where their author breaks them.
+// ESLint keeps these rules for their users' sake and adds none: without them they would be its stylistic plugin's.
+const style = {
+  semi: 'error',
+  quotes: ['error', 'single', { avoidEscape: true, allowTemplateLiterals: true }],
+  'comma-dangle': ['error', 'only-multiline'],
+  'object-curly-spacing': ['error', 'always'],
+  'no-multiple-empty-lines': ['error', { max: 1, maxBOF: 0, maxEOF: 0 }],
+  ...Object.fromEntries(['arrow-parens', 'arrow-spacing', 'block-spacing', 'comma-spacing', 'eol-last', 'key-spacing', 'keyword-spacing', 'linebreak-style', 'no-tabs', 'no-trailing-spaces', 'space-before-blocks', 'space-infix-ops'].map((rule) => [rule, 'error'])),
+};
+
 const outside = ['**/*.test.ts', '**/test/**', '**/testing/**', 'tests/**', 'bench/**', 'sim/**', 'deploy/**', 'libs/testkit/**', 'libs/local-stores/**', 'services/dashboard/**'];
 
 export default tseslint.config(
@@ -34,6 +45,7 @@ export default tseslint.config(
       'no-console': 'error',
       'no-restricted-syntax': without(),
       eqeqeq: 'error',
+      ...style,
     },
   },
   { files: ['**/config.ts', '**/main.ts'], rules: { 'no-restricted-syntax': without(environment) } },

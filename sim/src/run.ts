@@ -102,7 +102,7 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   for (let atMs = probeMs + LOOK_MS; atMs <= restMs; atMs += LOOK_MS) {
     await scheduler.runUntil(atMs);
     if (atMs > lastAskMs && isAtRest(world)) break;
-    scheduler.say(() => `RESTLESS ${restlessness(world) ?? ""}`);
+    scheduler.say(() => `RESTLESS ${restlessness(world) ?? ''}`);
   }
   const restless = restlessness(world);
   if (restless !== undefined) world.violate(`no rest: ${restless}`);

@@ -139,4 +139,3 @@ export function plainStream(handler: AnyStreamHandler, method: Method, options: 
     void conclude(served, options.mayCall?.(call) !== false, () => handler(call.request, served, emit), finish, options.log);
   };
 }
-

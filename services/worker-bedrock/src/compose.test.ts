@@ -78,7 +78,7 @@ describe('against scripted answers', () => {
 
   test.each([
     ['throttling inside a 200', { chunks: [jsonEvent('messageStart', { role: 'assistant' }), exceptionEvent('throttlingException', 'wait')] }, { class: 'RATE_LIMITED', retryable: true }],
-    ['a page', { chunks: ['<html>'] , headers: { 'content-type': 'text/html' } }, { class: 'DISCONNECTED' }],
+    ['a page', { chunks: ['<html>'], headers: { 'content-type': 'text/html' } }, { class: 'DISCONNECTED' }],
     ['a model that is not open to the account', { status: 403, headers: { 'x-amzn-errortype': 'AccessDeniedException' }, body: { message: "You don't have access to the model with the specified model ID." } }, { class: 'NOT_FOUND', retryable: true }],
     ['a cut', { chunks: [jsonEvent('messageStart', { role: 'assistant' })], cut: true }, { class: 'DISCONNECTED' }],
   ])('%s fails the attempt before anything is delivered', async (_what, answer, expected) => {

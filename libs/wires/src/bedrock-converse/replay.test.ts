@@ -265,7 +265,7 @@ describe('errors', () => {
     [403, '', { message: 'Authentication failed: Please make sure your API Key is valid.' }, 'CREDENTIAL', true],
     [404, 'ResourceNotFoundException', { message: 'Could not resolve the foundation model.' }, 'NOT_FOUND', true],
     [400, 'ValidationException', { message: 'The provided model identifier is invalid.' }, 'NOT_FOUND', true],
-    [400, 'ValidationException', { message: "Invocation of model ID x with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model." }, 'NOT_FOUND', true],
+    [400, 'ValidationException', { message: 'Invocation of model ID x with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.' }, 'NOT_FOUND', true],
     [400, 'ValidationException', { message: 'Input is too long for requested model.' }, 'CONTEXT_LENGTH', true],
     [400, 'ValidationException', { message: 'input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000' }, 'CONTEXT_LENGTH', true],
     [400, 'ValidationException', { message: "This model doesn't support tool use in streaming mode." }, 'BAD_REQUEST', true],

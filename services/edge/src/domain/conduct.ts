@@ -133,4 +133,3 @@ function decideRequest({ requestId, caller, request, explain }: Turn): DecideReq
   if (request.preferredMinThroughput !== undefined) question.preferredMinThroughput = request.preferredMinThroughput;
   return question;
 }
-

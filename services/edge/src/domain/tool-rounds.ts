@@ -424,4 +424,3 @@ function notRun(name: string, reason: string, why: string): ToolOutcome {
 export function conductRounds(options: RoundsOptions): Promise<Conducted> {
   return new Rounds(options).run();
 }
-
