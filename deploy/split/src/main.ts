@@ -26,7 +26,7 @@ const stop = (): void => {
 onStopSignals({
   clock: systemClock,
   begin: stop,
-  onWait: () => tellOperator('signalbox: streams that run are finished; Ctrl-C once more ends them at once'),
+  onWait: () => tellOperator('signalbox: stopping once running streams have finished; Ctrl-C again stops at once'),
   end: () => {
     tellOperator('signalbox: ended at once; what is not booked yet stands in the logs of its workers, and is booked at the next start');
     killAll();

@@ -32,7 +32,7 @@ onStopSignals({
     starting.abort();
     if (standalone !== undefined) endWith(standalone.stop());
   },
-  onWait: () => tellOperator('signalbox: streams that run are finished; Ctrl-C once more ends them at once'),
+  onWait: () => tellOperator('signalbox: stopping once running streams have finished; Ctrl-C again stops at once'),
   end: () => {
     tellOperator('signalbox: ended at once; what is not booked yet stands in the logs of its workers, and is booked at the next start');
     // It is told in this turn; nobody waits for it.
