@@ -4,6 +4,7 @@ import type { GatewayMode } from '../harness/gateway.js';
 import { describeClients } from './clients-suite.js';
 import { describeCompletions } from './completions-suite.js';
 import { describeDecisions } from './decisions-suite.js';
+import { describeDocument } from './document-suite.js';
 import { describeErrors } from './errors-suite.js';
 import { describeFaults } from './faults-suite.js';
 import { describeHealing } from './healing-suite.js';
@@ -57,6 +58,7 @@ export function describeContract(mode: GatewayMode, variant: 'A' | 'B'): void {
     describeRepeats(world);
     describeOperator(world);
     describeDecisions(world);
+    describeDocument(world);
     describeClients(world);
     if (mode === 'split') describeNeighbours(world);
     describeAfterKill?.();

@@ -2,8 +2,8 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
 import {
-  ApiKey, ApiKeyChange, ApiKeyDeleted, ApiKeyRequest, ApiKeyRotation, ChatCompletion, ChatCompletionRequest, Decision, ErrorBody, FeedbackRequest, Limits, listOf, MemoryFact, Model, PluginManifest, Policy, ProviderKey, ProviderKeyRequest, RequestDetail, RequestRow, Session,
-  Statement, StatementRow, UsageRow,
+  ApiKey, ApiKeyChange, ApiKeyDeleted, ApiKeyRequest, ApiKeyRotation, ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, Decision, ErrorBody, FeedbackRequest, Limits, listOf, MemoryFact, MemoryForgotten, Model, PluginManifest, Policy, PolicyRequest, ProviderKey,
+  ProviderKeyDeleted, ProviderKeyRequest, RequestDetail, RequestRow, Session, SessionDeleted, Statement, StatementRow, UsageRow,
 } from './schemas.js';
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
@@ -16,6 +16,9 @@ interface Operation {
   /** Undefined = none is needed. */
   readonly scope?: string;
   readonly isPublic?: boolean;
+  /** A session does not do. */
+  readonly needsKey?: boolean;
+  readonly headers?: Readonly<Record<string, z.ZodType>>;
   readonly query?: Readonly<Record<string, z.ZodType>>;
   readonly body?: z.ZodType;
   /** Absent: there is no body. */
@@ -42,16 +45,17 @@ const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.s
 const span = { from: z.string().optional().meta({ description: 'Unix seconds, or an ISO 8601 date or time, UTC where it has no offset.' }), to: z.string().optional().meta({ description: 'Likewise; a date is its whole day.' }) };
 const ofRequests = { model: z.string().optional(), provider: z.string().optional(), key: z.string().optional() };
 
+const idempotencyKey = { 'Idempotency-Key': z.string().optional().meta({ description: 'Of the client’s choice: what is sent again under it is done once.' }) };
 const memoryOf = { user: z.string().optional(), namespace: z.string().optional() };
 
 export const OPERATIONS: readonly Operation[] = [
-  { method: 'post', path: '/v1/chat/completions', tag: 'Inference', summary: 'Create a chat completion', scope: 'inference', body: ChatCompletionRequest, answer: ChatCompletion, errors: [400, 402, 403, 404, 409, 500, 503] },
+  { method: 'post', path: '/v1/chat/completions', tag: 'Inference', summary: 'Create a chat completion', scope: 'inference', headers: { ...idempotencyKey, 'X-Router-Metadata': z.literal('enabled').optional().meta({ description: 'Adds `router_metadata` to the answer.' }) }, body: ChatCompletionRequest, answer: ChatCompletion, errors: [400, 402, 403, 404, 409, 500, 503] },
   { method: 'get', path: '/v1/models', tag: 'Inference', summary: 'List the models that the key may use', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: z.object({ object: z.literal('list'), data: z.array(Model) }), errors: [403, 500] },
   { method: 'get', path: '/v1/models/{model}', tag: 'Inference', summary: 'Show a model', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: Model, errors: [403, 404, 500] },
   { method: 'get', path: '/v1/decisions/{id}', tag: 'Decisions', summary: 'Show why a request went where it went', scope: 'usage:read', answer: Decision, errors: [403, 404, 500] },
   { method: 'post', path: '/v1/feedback', tag: 'Decisions', summary: 'Tell how good an answer was', scope: 'inference', body: FeedbackRequest, status: 204, errors: [400, 403, 404, 500] },
-  { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403, 409] },
-  { method: 'get', path: '/api/auth', tag: 'API keys', summary: 'List API keys', scope: 'keys', query: { ...page, status: z.string().optional() }, answer: listOf(ApiKey), errors: [400, 403] },
+  { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', headers: idempotencyKey, body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403, 409] },
+  { method: 'get', path: '/api/auth', tag: 'API keys', summary: 'List API keys', scope: 'keys', query: { ...page, status: z.enum(['active', 'rotating', 'disabled', 'expired', 'revoked']).optional() }, answer: listOf(ApiKey), errors: [400, 403] },
   { method: 'get', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Show an API key', scope: 'keys', answer: ApiKey, errors: [403, 404] },
   { method: 'patch', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Change an API key', scope: 'keys', body: ApiKeyChange, answer: ApiKey, errors: [400, 403, 404] },
   { method: 'delete', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Revoke an API key', scope: 'keys', answer: ApiKeyDeleted, errors: [403, 404] },
@@ -69,22 +73,22 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'get', path: '/api/statements', tag: 'Usage', summary: 'List statements', scope: 'usage:read', query: page, answer: listOf(StatementRow), errors: [400, 403] },
   { method: 'get', path: '/api/statements/{period}', tag: 'Usage', summary: 'Show a statement (`Accept: text/csv` too)', scope: 'usage:read', answer: Statement, errors: [403, 404] },
   { method: 'get', path: '/api/policy', tag: 'Policy', summary: 'Show the account’s policy', scope: 'usage:read', answer: Policy, errors: [403] },
-  { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: Policy, answer: Policy, errors: [400, 403] },
+  { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: PolicyRequest, answer: Policy, errors: [400, 403] },
   { method: 'get', path: '/api/providers', tag: 'Own keys at providers', summary: 'List the account’s own credentials', scope: 'keys', answer: listOf(ProviderKey), errors: [403] },
   { method: 'get', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Show the account’s own credential at a provider', scope: 'keys', answer: ProviderKey, errors: [403, 404] },
   { method: 'put', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Give or replace it', scope: 'keys', body: ProviderKeyRequest, answer: ProviderKey, errors: [400, 403, 404] },
-  { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Remove it', scope: 'keys', answer: z.looseObject({ provider: z.string(), deleted: z.boolean() }), errors: [403, 404] },
-  { method: 'get', path: '/api/plugins', tag: 'Plugins', summary: 'List plugins', scope: 'usage:read', answer: z.looseObject({ object: z.literal('list'), data: z.array(PluginManifest) }), errors: [403] },
-  { method: 'get', path: '/api/memory', tag: 'Plugins', summary: 'List what is remembered of a user', scope: 'usage:read', query: { limit: z.int().min(1).max(1_000).default(100).optional(), ...memoryOf }, answer: z.looseObject({ object: z.literal('list'), data: z.array(MemoryFact) }), errors: [400, 403] },
-  { method: 'delete', path: '/api/memory', tag: 'Plugins', summary: 'Forget a user', scope: 'keys', query: memoryOf, answer: z.looseObject({}), errors: [400, 403] },
-  { method: 'post', path: '/api/session', tag: 'Dashboard', summary: 'Sign in: exchange the key for a session in a cookie', answer: Session, status: 201 },
+  { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Remove it', scope: 'keys', answer: ProviderKeyDeleted, errors: [403] },
+  { method: 'get', path: '/api/plugins', tag: 'Plugins', summary: 'List plugins', scope: 'usage:read', answer: z.object({ object: z.literal('list'), data: z.array(PluginManifest) }), errors: [403] },
+  { method: 'get', path: '/api/memory', tag: 'Plugins', summary: 'List what is remembered of a user', scope: 'usage:read', query: { limit: z.int().min(1).max(1_000).default(100).optional(), ...memoryOf }, answer: z.object({ object: z.literal('list'), data: z.array(MemoryFact) }), errors: [400, 403] },
+  { method: 'delete', path: '/api/memory', tag: 'Plugins', summary: 'Forget a user', scope: 'keys', query: memoryOf, answer: MemoryForgotten, errors: [400, 403] },
+  { method: 'post', path: '/api/session', tag: 'Dashboard', summary: 'Sign in: exchange the key for a session in a cookie', needsKey: true, answer: Session, status: 201 },
   { method: 'get', path: '/api/session', tag: 'Dashboard', summary: 'Show who calls', answer: Session },
-  { method: 'delete', path: '/api/session', tag: 'Dashboard', summary: 'Sign out', answer: z.object({ object: z.literal('session'), deleted: z.boolean() }), errors: [403] },
+  { method: 'delete', path: '/api/session', tag: 'Dashboard', summary: 'Sign out', answer: SessionDeleted, errors: [403] },
   { method: 'get', path: '/openapi.json', tag: 'Dashboard', summary: 'This document', isPublic: true, answer: z.looseObject({}) },
 ];
 
-/** Beside JSON. */
-const OTHER_FORMATS: Readonly<Record<string, string>> = { '/v1/chat/completions': 'text/event-stream', '/api/statements/{period}': 'text/csv' };
+/** Beside JSON. Of a stream the schema is that of each event's data. */
+const OTHER_FORMATS: Readonly<Record<string, Readonly<Record<string, { readonly schema: z.ZodType }>>>> = { '/v1/chat/completions': { 'text/event-stream': { schema: ChatCompletionChunk } }, '/api/statements/{period}': { 'text/csv': { schema: z.string() } } };
 
 const json = (schema: z.ZodType) => ({ 'application/json': { schema } });
 
@@ -92,8 +96,8 @@ const json = (schema: z.ZodType) => ({ 'application/json': { schema } });
 export function openApiDocument(): object {
   const registry = new OpenAPIRegistry();
   registry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer sbx_live_…`.' });
-  registry.registerComponent('securitySchemes', 'session', { type: 'apiKey', in: 'cookie', name: '__Host-signalbox', description: 'A session of the dashboard; with X-CSRF-Token on every call that changes something.' });
-  for (const { method, path, tag, summary, scope, isPublic = false, query, body, answer, status = 200, errors = [] } of OPERATIONS) {
+  registry.registerComponent('securitySchemes', 'session', { type: 'apiKey', in: 'cookie', name: '__Host-signalbox', description: 'A session of the dashboard (on loopback the cookie is `signalbox`); with `X-CSRF-Token` on every call that changes something.' });
+  for (const { method, path, tag, summary, scope, isPublic = false, needsKey = false, headers, query, body, answer, status = 200, errors = [] } of OPERATIONS) {
     const other = OTHER_FORMATS[path];
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     const params = Object.fromEntries(names.map((name) => [name, z.string()]));
@@ -105,16 +109,17 @@ export function openApiDocument(): object {
       summary,
       ...(scope === undefined ? {} : { description: `Scope: ${scope}.` }),
       operationId: `${method}${path.replace(/[^a-z]+(\w)/gi, (_match, letter: string) => letter.toUpperCase()).replace(/\W/g, '')}`,
-      security: isPublic ? [] : [{ apiKey: [] }, { session: [] }],
+      security: isPublic ? [] : needsKey ? [{ apiKey: [] }] : [{ apiKey: [] }, { session: [] }],
       request: {
         ...(names.length === 0 ? {} : { params: z.object(params) }),
         ...(query === undefined ? {} : { query: z.object(query) }),
+        ...(headers === undefined ? {} : { headers: z.object(headers) }),
         ...(body === undefined ? {} : { body: { content: json(body), required: true } }),
       },
       responses: {
         [status]: {
           description: path === '/v1/chat/completions' ? 'The completion; with `stream: true` events of chunks, then `[DONE]`.' : 'OK',
-          ...(answer === undefined ? {} : { content: { ...json(answer), ...(other === undefined ? {} : { [other]: { schema: z.string() } }) } }),
+          ...(answer === undefined ? {} : { content: { ...json(answer), ...other } }),
         },
         ...Object.fromEntries(shown.sort((one, other) => one - other).map((code) => [code, { description: ERRORS[code] ?? 'Error', content: json(ErrorBody) }])),
       },

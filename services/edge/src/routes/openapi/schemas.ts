@@ -39,12 +39,26 @@ export const ChatCompletionRequest = z
     messages: z.array(Message).min(1),
     temperature: z.number().min(0).max(2).nullish(),
     max_tokens: z.int().min(1).nullish().meta({ description: 'Also as `max_completion_tokens`.' }),
+    max_completion_tokens: z.int().min(1).nullish().meta({ description: 'The same under its newer name.' }),
     stream: z.boolean().nullish(),
     stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
+    presence_penalty: z.number().min(-2).max(2).nullish(),
+    frequency_penalty: z.number().min(-2).max(2).nullish(),
+    n: z.int().min(1).max(128).nullish().meta({ description: 'How many answers.' }),
+    seed: z.number().nullish(),
+    logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
+    logprobs: z.boolean().nullish(),
+    top_logprobs: z.int().min(0).max(20).nullish(),
+    reasoning_effort: z.string().nullish(),
+    service_tier: z.string().nullish(),
+    verbosity: z.string().nullish(),
+    modalities: z.array(z.string()).max(8).nullish(),
+    metadata: z.record(z.string(), z.string()).nullish(),
     stop: z.union([z.string(), z.array(z.string()).max(4)]).nullish(),
     tools: z.array(z.looseObject({ type: z.literal('function') })).max(128).nullish(),
     tool_choice: z.union([z.enum(['none', 'auto', 'required']), z.looseObject({})]).nullish(),
+    parallel_tool_calls: z.boolean().nullish(),
     response_format: z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) }).nullish(),
     plugins: z.array(z.union([z.string(), z.looseObject({ id: z.string() })])).nullish().meta({ description: 'Ids: web-search, gutenberg, code-exec (free), image-gen, pdf-reader, memory (paid).' }),
     plugin_options: z.record(z.string(), z.looseObject({})).nullish(),
@@ -54,16 +68,32 @@ export const ChatCompletionRequest = z
     preferred_min_throughput: z.number().positive().nullish().meta({ description: 'P50 in tokens per second; slower providers come last.' }),
     min_quantization: quantization.nullish(),
     max_quantization: quantization.nullish(),
-    models: z.array(z.string()).nullish().meta({ description: 'Models to fall back to.' }),
+    models: z.array(z.string()).max(16).nullish().meta({ description: 'Models to fall back to.' }),
+    provider: z
+      .looseObject({
+        order: z.array(z.string()).max(64).nullish(), only: z.array(z.string()).max(64).nullish(), ignore: z.array(z.string()).max(64).nullish(), allow_fallbacks: z.boolean().nullish(), require_parameters: z.boolean().nullish(),
+        sort: z.enum(['price', 'throughput', 'latency']).nullish(), max_price: z.object({ prompt: z.number().nullish(), completion: z.number().nullish() }).nullish().meta({ description: 'US dollars per million tokens.' }),
+        data_collection: z.enum(['allow', 'deny']).nullish(), zdr: z.boolean().nullish(),
+      })
+      .nullish()
+      .meta({ description: 'Which providers, and in which order.' }),
     session_id: z.string().max(256).nullish(),
     user: z.string().nullish(),
   })
   .meta({ id: 'ChatCompletionRequest' });
 
-const Usage = z.looseObject({ prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), total_tokens: tokens('Both.') }).meta({ id: 'Usage' });
+const Usage = z.looseObject({ prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), total_tokens: tokens('Both.'), prompt_tokens_details: z.looseObject({ cached_tokens: tokens('From the provider’s cache.') }).optional(), completion_tokens_details: z.looseObject({ reasoning_tokens: tokens('Not shown.') }).optional() }).meta({ id: 'Usage' });
 const RouterFigures = z
   .object({ provider: z.string(), cost_usd: dollars('Cost of the request'), savings_usd: dollars('Saved against the baseline model'), routed_from: z.string().meta({ description: 'The model that was asked for.' }) })
   .meta({ id: 'RouterFigures' });
+
+const toolCall = z.looseObject({ index: z.int().optional().meta({ description: 'In streams.' }), id: z.string().optional(), type: z.literal('function').optional(), function: z.looseObject({ name: z.string().optional(), arguments: z.string().optional() }).optional() });
+const logprobs = z.looseObject({});
+/** What a model says, whole or piece by piece. */
+const answered = {
+  content: z.string().nullable(), refusal: z.string().nullish(), tool_calls: z.array(toolCall).optional(), reasoning_content: z.string().nullish(),
+  annotations: z.array(z.looseObject({ type: z.string() })).optional().meta({ description: 'Of plugins: sources and files.' }), images: z.array(z.looseObject({ type: z.string() })).optional().meta({ description: 'Of image-gen.' }),
+};
 
 export const ChatCompletion = z
   .looseObject({
@@ -71,11 +101,29 @@ export const ChatCompletion = z
     object: z.literal('chat.completion'),
     created: time('When it was made'),
     model: z.string().meta({ description: 'The model that answered.' }),
-    choices: z.array(z.looseObject({ index: z.int(), message: z.looseObject({ role: z.literal('assistant'), content: z.string().nullable() }), finish_reason: z.string() })),
+    choices: z.array(z.looseObject({ index: z.int(), message: z.looseObject({ role: z.literal('assistant'), ...answered }), logprobs: logprobs.nullish(), finish_reason: z.string() })),
     usage: Usage,
+    service_tier: z.string().optional(),
+    system_fingerprint: z.string().optional(),
     x_router: RouterFigures.optional().meta({ description: 'Variant A.' }),
+    router_metadata: z.looseObject({}).optional().meta({ description: 'With the header `X-Router-Metadata: enabled`, or where a cost cap ended the answer.' }),
   })
   .meta({ id: 'ChatCompletion' });
+export const ChatCompletionChunk = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal('chat.completion.chunk'),
+    created: time('When it was made'),
+    model: z.string(),
+    choices: z.array(z.looseObject({ index: z.int(), delta: z.looseObject({ role: z.string().optional(), ...answered, content: z.string().nullish() }), logprobs: logprobs.nullish(), finish_reason: z.string().nullable() })),
+    usage: Usage.nullish().meta({ description: 'In the last chunk.' }),
+    service_tier: z.string().optional(),
+    system_fingerprint: z.string().optional(),
+    error: ErrorBody.shape.error.optional().meta({ description: 'The answer broke off here; `finish_reason` is `error`.' }),
+    x_router: RouterFigures.optional().meta({ description: 'Variant A, in the last chunk.' }),
+    router_metadata: z.looseObject({}).optional(),
+  })
+  .meta({ id: 'ChatCompletionChunk' });
 
 const pricing = z.looseObject({ unit: z.string(), input: z.number(), cached_input: z.number(), cache_write: z.number(), output: z.number() }).nullable();
 export const Model = z
@@ -83,6 +131,9 @@ export const Model = z
     id: z.string(),
     object: z.literal('model'),
     owned_by: z.string(),
+    permission: z.array(z.unknown()).optional().meta({ description: 'Variant B, like the next two.' }),
+    root: z.string().optional(),
+    parent: z.null().optional(),
     pricing: pricing.optional().meta({ description: 'With `detail=full`, as all below: of the cheapest endpoint.' }),
     context_window: z.int().nullable().optional(),
     max_output_tokens: z.int().nullable().optional(),
@@ -97,7 +148,7 @@ export const Model = z
           context_window: z.int().nullable(),
           max_output_tokens: z.int().nullable(),
           quantization_bits: z.number().nullable(),
-          policy: z.looseObject({}),
+          policy: z.looseObject({ trains_on_data: z.boolean().nullable().meta({ description: 'Null = not known.' }), zdr: z.boolean() }),
           live: z.object({ breaker: z.enum(['closed', 'open', 'half-open']), samples: z.int().min(0), latency_ms_p75: z.number().nullable(), throughput_tps_p50: z.number().nullable() }),
         }),
       )
@@ -105,7 +156,16 @@ export const Model = z
   })
   .meta({ id: 'Model' });
 
-const KeyLimits = z.looseObject({ requests_per_minute: z.int().nullable(), cost_cap_usd: z.number().nullable(), cost_cap_period: z.enum(['day', 'week', 'month', 'total']).nullable(), allowed_models: z.array(z.string()).nullable() });
+const capPeriod = z.enum(['day', 'week', 'month', 'total']);
+const costCaps = z.array(z.strictObject({ cap_usd: z.number().min(0).max(9_000_000).meta({ description: 'US dollars with at most nine decimals.' }), period: capPeriod })).max(4);
+
+const KeyLimits = z.looseObject({
+  requests_per_minute: z.int().nullable(), cost_cap_usd: z.number().nullable(), cost_cap_period: capPeriod.nullable(),
+  cost_caps: costCaps.optional().meta({ description: 'Where there are several; the first stands above too.' }), allowed_models: z.array(z.string()).nullable(),
+});
+const KeyLimitsRequest = z
+  .strictObject({ requests_per_minute: z.int().min(1).max(10_000_000).nullish(), cost_cap_usd: z.number().min(0).max(9_000_000).nullish(), cost_cap_period: capPeriod.nullish(), cost_caps: costCaps.nullish(), allowed_models: z.array(z.string().min(1).max(200)).min(1).max(200).nullish() })
+  .meta({ id: 'ApiKeyLimits', description: 'Absent or null = none of its own. `cost_cap_usd` and `cost_cap_period` go together, or `cost_caps` names several.' });
 export const ApiKey = z
   .looseObject({
     id: z.string(),
@@ -126,11 +186,13 @@ export const ApiKeyRequest = z
   .strictObject({
     name: z.string().min(1).max(100),
     expires_in: z.int().min(1).max(315_360_000).nullish().meta({ description: 'Seconds from now; absent = never.' }),
-    scopes: z.array(z.string()).nullish().meta({ description: 'Of: inference, models:read, keys, usage:read; absent = those of the key that asks.' }),
-    limits: z.looseObject({ requests_per_minute: z.int().nullish(), cost_cap_usd: z.number().nullish(), cost_cap_period: z.string().nullish(), allowed_models: z.array(z.string()).nullish() }).nullish(),
+    scopes: z.array(z.string()).min(1).max(20).nullish().meta({ description: 'Of: inference, models:read, keys, usage:read; absent = those of the key that asks.' }),
+    limits: KeyLimitsRequest.nullish(),
   })
   .meta({ id: 'ApiKeyRequest' });
-export const ApiKeyChange = z.strictObject({ name: z.string().optional(), disabled: z.boolean().optional(), limits: z.looseObject({}).nullable().optional() }).meta({ id: 'ApiKeyChange' });
+export const ApiKeyChange = z
+  .strictObject({ name: z.string().min(1).max(100).optional(), disabled: z.boolean().optional(), limits: KeyLimitsRequest.nullable().optional().meta({ description: 'In place of all it has; null = none.' }) })
+  .meta({ id: 'ApiKeyChange', description: 'What is absent stays as it is.' });
 export const ApiKeyRotation = z.strictObject({ grace_seconds: z.int().min(0).max(2_592_000).default(0) }).meta({ id: 'ApiKeyRotation' });
 export const ApiKeyDeleted = z.object({ id: z.string(), object: z.literal('api_key'), deleted: z.literal(true), status: z.literal('revoked'), revoked_at: time('When it was revoked') }).meta({ id: 'ApiKeyDeleted' });
 
@@ -166,11 +228,12 @@ const duration = (what: string) => z.int().min(1).nullable().meta({ description:
 
 export const UsageRow = z
   .looseObject({
+    day: z.string().optional().meta({ description: 'UTC, `2026-11-21`.' }), model: z.string().optional(), provider: z.string().optional(), key: z.string().optional().meta({ description: 'Id of the key.' }),
     requests: z.int(), prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), charge_usd: dollars('Charged to the account'), savings_usd: dollars('Saved, signed'),
     latency_ms_p50: duration('Median duration'), latency_ms_p95: duration('95th percentile of the duration'),
     time_to_first_token_ms_p50: duration('Median time to the first token'), time_to_first_token_ms_p95: duration('95th percentile of the time to the first token'),
   })
-  .meta({ id: 'UsageRow', description: 'With one more field, named as `group_by`: day, model, provider or key.' });
+  .meta({ id: 'UsageRow', description: 'With one of day, model, provider and key: as `group_by` says.' });
 
 const requestFields = {
   id: z.string(), object: z.literal('request'), created: timeOrNull('When it was admitted'), key_id: z.string().nullable(), model: z.string().nullable(), provider: z.string().nullable(), status: z.string(), byok: z.boolean(),
@@ -178,21 +241,34 @@ const requestFields = {
   time_to_first_token_ms: z.number().nullable(), finish_reason: z.string().nullable(), routed_from: z.string().nullable(), decision_id: z.string().nullable(),
 };
 export const RequestRow = z.looseObject(requestFields).meta({ id: 'Request' });
+const tokenBuckets = z.object({ input_uncached: tokens('Read.'), cache_read: tokens('Read from the provider’s cache.'), cache_write: tokens('Written to it.'), output_text: tokens('Written.'), output_reasoning: tokens('Reasoning.'), audio: tokens('Audio.'), image: tokens('Images.') });
 export const RequestDetail = z
   .looseObject({
     ...requestFields,
-    attempts: z.array(z.looseObject({ attempt: z.int(), provider: z.string(), status: z.int().nullable(), failure: z.string().nullable(), charged: z.boolean(), cost_usd: dollars('Cost'), latency_ms: z.number(), tokens: z.record(z.string(), z.int()) })),
-    charge: z.looseObject({ amount_usd: dollars('Charged'), period: z.string(), adjustments: z.array(z.looseObject({ amount_usd: dollars('Added or taken off') })) }),
+    attempts: z.array(
+      z.looseObject({
+        attempt: z.int().min(1), provider: z.string(), model: z.string().nullable(), endpoint_id: z.string().nullable(), status: z.int().nullable().meta({ description: 'What the provider answered.' }), failure: z.string().nullable(), charged: z.boolean(), byok: z.boolean(),
+        source: z.string().meta({ description: 'Who counted the tokens.' }), flags: z.array(z.string()), tokens: tokenBuckets, cost_usd: dollars('Cost'), savings_usd: dollars('Saved, signed'), price_card_id: z.string().nullable(), latency_ms: z.number(),
+        time_to_first_token_ms: z.number().nullable(), finish_reason: z.string().nullable(), started_at: timeOrNull('When it was sent'), ended_at: timeOrNull('When it had ended'),
+      }),
+    ),
+    charge: z.looseObject({
+      amount_usd: dollars('Charged, corrections included'), period: z.string(), source: z.string().nullable(), attempts: z.array(z.int()).meta({ description: 'Those that are charged.' }),
+      adjustments: z.array(z.looseObject({ amount_usd: dollars('Added or taken off'), period: z.string(), at: timeOrNull('When') })),
+    }),
   })
   .meta({ id: 'RequestDetail', description: 'Never content.' });
 
-export const StatementRow = z
-  .looseObject({ id: z.string(), object: z.literal('statement'), period: z.string(), status: z.string(), starts_at: time('First instant'), ends_at: time('First instant after it'), model_spend_usd: dollars('Spent on models') })
-  .meta({ id: 'StatementSummary' });
+const statementFields = { id: z.string(), object: z.literal('statement'), period: z.string(), status: z.enum(['open', 'closed']), starts_at: time('First instant'), ends_at: time('First instant after it'), closed_at: timeOrNull('When it was closed'), model_spend_usd: dollars('Spent on models') };
+export const StatementRow = z.looseObject(statementFields).meta({ id: 'StatementSummary' });
 export const Statement = z
   .looseObject({
-    id: z.string(), object: z.literal('statement'), period: z.string(), status: z.string(), total_usd: dollars('To be paid'), subscription_usd: dollars('Fixed').nullable(), overage_usd: dollars('Tokens beyond the allotment'), model_spend_usd: dollars('Models'),
-    plugins_usd: dollars('Plugins'), adjustments_usd: dollars('Corrections'), lines: z.array(z.looseObject({ kind: z.string(), description: z.string(), amount_usd: dollars('Amount') })),
+    ...statementFields, account_id: z.string(), currency: z.literal('USD'), tier: z.string(), total_usd: dollars('To be paid'), subscription_usd: dollars('Fixed').nullable(),
+    included_tokens: z.int().nullable().meta({ description: 'Of the plan; null = it includes none.' }), used_tokens: tokens('Used.'), overage_tokens: tokens('Used beyond those.'), overage_usd_per_million: dollars('Price of a million of them').nullable(), overage_usd: dollars('Tokens beyond the allotment'),
+    plugins_usd: dollars('Plugins'), adjustments_usd: dollars('Corrections'), trial_credit_usd: dollars('Paid by the trial credit'),
+    lines: z.array(
+      z.looseObject({ kind: z.string(), description: z.string(), model: z.string().nullable(), provider: z.string().nullable(), request_id: z.string().nullable(), tokens: tokens('Tokens.'), requests: z.int().min(0), amount_usd: dollars('Amount') }),
+    ),
   })
   .meta({ id: 'Statement' });
 
@@ -213,16 +289,40 @@ export const Decision = z
   .meta({ id: 'Decision', description: 'Why a request went where it went. Never content.' });
 export const FeedbackRequest = z.object({ request_id: z.string().max(200), score: z.number().min(0).max(1).meta({ description: '0 = useless, 1 = as good as can be.' }) }).meta({ id: 'FeedbackRequest' });
 
+const mode = z.enum(['quality', 'balanced', 'economy']);
+const names = z.array(z.string().min(1).max(200)).max(200);
+const effective = z.object({ baseline_model: z.string().nullable(), hard_cap: z.boolean(), store_answers: z.boolean() });
 export const Policy = z
   .looseObject({
-    mode: z.string().nullish(), lambda: z.number().nullish(), baseline_model: z.string().nullish(), allow_models: z.array(z.string()), deny_models: z.array(z.string()), allow_providers: z.array(z.string()), deny_providers: z.array(z.string()),
-    cost_caps: z.array(z.looseObject({ period: z.enum(['day', 'week', 'month', 'total']) })), hard_cap: z.boolean().meta({ description: 'The account’s own; the operator’s holds beside it.' }),
-    store_answers: z.boolean().nullish().meta({ description: 'The account’s own word; null = the operator’s holds.' }),
-    effective: z.object({ baseline_model: z.string().nullable(), hard_cap: z.boolean(), store_answers: z.boolean() }).optional().meta({ readOnly: true, description: 'What holds, the operator’s included. Ignored in a request.' }),
+    mode: mode.nullable(), lambda: z.number().nullable(), baseline_model: z.string().nullable(), allow_models: names, deny_models: names, allow_providers: names, deny_providers: names,
+    cost_caps: costCaps, hard_cap: z.boolean().meta({ description: 'The account’s own; the operator’s holds beside it.' }), store_answers: z.boolean().nullable().meta({ description: 'The account’s own word; null = the operator’s holds.' }),
+    effective: effective.meta({ description: 'What holds, the operator’s included.' }),
   })
   .meta({ id: 'Policy' });
+export const PolicyRequest = z
+  .strictObject({
+    mode: mode.nullish(), lambda: z.number().min(0).max(1_000_000).nullish(), baseline_model: z.string().min(1).max(200).nullish(), allow_models: names.nullish(), deny_models: names.nullish(), allow_providers: names.nullish(), deny_providers: names.nullish(),
+    cost_caps: costCaps.nullish(), hard_cap: z.boolean().nullish(), store_answers: z.boolean().nullish(), effective: effective.optional().meta({ description: 'Ignored: what was read may be sent back.' }),
+  })
+  .meta({ id: 'PolicyRequest', description: 'Replaces all of it: what is absent or null goes back to its default.' });
 
-export const ProviderKey = z.looseObject({ provider: z.string(), last4: z.string(), zdr: z.boolean(), created_at: time('When it was given') }).meta({ id: 'ProviderKey', description: 'A credential of the account at a provider. The secret is never answered.' });
-export const ProviderKeyRequest = z.looseObject({ secret: z.string(), zdr: z.boolean().optional(), base_url: z.string().optional() }).meta({ id: 'ProviderKeyRequest' });
-export const PluginManifest = z.looseObject({ id: z.string() }).meta({ id: 'Plugin' });
-export const MemoryFact = z.looseObject({ id: z.string() }).meta({ id: 'MemoryFact' });
+export const ProviderKey = z
+  .looseObject({ provider: z.string(), last4: z.string().nullable().meta({ description: 'Null where so short a credential would be told.' }), zdr: z.boolean(), created_at: time('When it was given'), base_url: z.string().optional() })
+  .meta({ id: 'ProviderKey', description: 'A credential of the account at a provider. The secret is never answered.' });
+export const ProviderKeyRequest = z
+  .strictObject({ secret: z.string().min(1).max(16_384), zdr: z.boolean().nullish().meta({ description: 'There is an agreement of zero data retention for it.' }), base_url: z.string().min(1).max(2_048).nullish() })
+  .meta({ id: 'ProviderKeyRequest' });
+export const ProviderKeyDeleted = z.object({ provider: z.string(), deleted: z.literal(true) }).meta({ id: 'ProviderKeyDeleted' });
+const pluginOption = z.looseObject({
+  type: z.enum(['integer', 'boolean', 'string', 'strings', 'integers']), description: z.string(), default: z.union([z.string(), z.number(), z.boolean()]).optional().meta({ description: 'If it is absent; none = empty.' }), min: z.number().optional(), max: z.number().optional(),
+  maxLength: z.int().optional(), maxItems: z.int().optional(), choices: z.array(z.string()).optional(),
+});
+export const PluginManifest = z
+  .looseObject({
+    id: z.string(), object: z.literal('plugin'), name: z.string(), description: z.string(), paid: z.boolean(), kind: z.enum(['retrieval', 'tool']), fee_usd: dollars('Of a run'),
+    policies: z.object({ zdr: z.boolean(), data_collection_deny: z.boolean() }).meta({ description: 'Whether it runs in requests that ask for this.' }), options: z.record(z.string(), pluginOption),
+  })
+  .meta({ id: 'Plugin' });
+export const MemoryFact = z.looseObject({ id: z.string(), object: z.literal('memory.fact'), text: z.string(), namespace: z.string(), created_at: time('When it was learned'), updated_at: time('When it was last changed') }).meta({ id: 'MemoryFact' });
+export const MemoryForgotten = z.object({ object: z.literal('memory'), user: z.string(), deleted: z.literal(true), count: z.int().min(0) }).meta({ id: 'MemoryForgotten' });
+export const SessionDeleted = z.object({ object: z.literal('session'), deleted: z.boolean() }).meta({ id: 'SessionDeleted' });
