@@ -23,6 +23,7 @@ interface Content {
   readonly [type: string]: { readonly schema?: Schema };
 }
 interface Operation {
+  readonly operationId: string;
   readonly tags?: readonly string[];
   readonly summary?: string;
   readonly description?: string;
@@ -52,43 +53,67 @@ function typeOf(schema: Schema, document: Document): string {
   return typeof schema.type === 'string' ? schema.type : (schema.type?.join(' or ') ?? 'any');
 }
 
-function Fields({ schema, document }: { readonly schema: Schema; readonly document: Document }): ReactElement | null {
+/** The object that a field is, or each of a list of which it is one; undefined for plain values. */
+function innerOf(schema: Schema, document: Document): Schema | undefined {
+  const { properties, items, anyOf } = resolve(schema, document);
+  if (properties !== undefined) return schema;
+  if (items !== undefined) return innerOf(items, document);
+  return anyOf?.map((one) => innerOf(one, document)).find((one) => one !== undefined);
+}
+
+const DEPTH_MAX = 3;
+
+function Fields({ schema, document, depth = 0 }: { readonly schema: Schema; readonly document: Document; readonly depth?: number }): ReactElement | null {
   const { properties = {}, required = [] } = resolve(schema, document);
   const entries = Object.entries(properties);
   if (entries.length === 0) return null;
+  const inner = entries.flatMap(([name, field]) => {
+    const found = depth < DEPTH_MAX ? innerOf(field, document) : undefined;
+    return found === undefined ? [] : [[name, found] as const];
+  });
   return (
-    <Rows>
-      <Table verticalSpacing={4}>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Field</Table.Th>
-            <Table.Th>Type</Table.Th>
-            <Table.Th>Meaning</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {entries.map(([name, field]) => (
-            <Table.Tr key={name}>
-              <Table.Td>
-                <Code>{name}</Code>
-                {required.includes(name) ? null : (
-                  <Text span size="xs" c="dimmed">
-                    {' '}
-                    optional
-                  </Text>
-                )}
-              </Table.Td>
-              <Table.Td>
-                <Text size="xs">{typeOf(field, document)}</Text>
-              </Table.Td>
-              <Table.Td>
-                <Text size="xs">{field.description ?? ''}</Text>
-              </Table.Td>
+    <>
+      <Rows>
+        <Table verticalSpacing={4}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Field</Table.Th>
+              <Table.Th>Type</Table.Th>
+              <Table.Th>Meaning</Table.Th>
             </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Rows>
+          </Table.Thead>
+          <Table.Tbody>
+            {entries.map(([name, field]) => (
+              <Table.Tr key={name}>
+                <Table.Td>
+                  <Code>{name}</Code>
+                  {required.includes(name) ? null : (
+                    <Text span size="xs" c="dimmed">
+                      {' '}
+                      optional
+                    </Text>
+                  )}
+                </Table.Td>
+                <Table.Td>
+                  <Text size="xs">{typeOf(field, document)}</Text>
+                </Table.Td>
+                <Table.Td>
+                  <Text size="xs">{field.description ?? ''}</Text>
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Rows>
+      {inner.map(([name, found]) => (
+        <div key={name} className="inner">
+          <Text size="xs" c="dimmed">
+            of <Code>{name}</Code>
+          </Text>
+          <Fields schema={found} document={document} depth={depth + 1} />
+        </div>
+      ))}
+    </>
   );
 }
 
@@ -170,7 +195,7 @@ export function ApiReference(): ReactElement {
                       Object.entries(methods)
                         .filter(([, operation]) => operation.tags?.includes(tag) === true)
                         .map(([method, operation]) => (
-                          <Accordion.Item key={`${method} ${path}`} value={`${method} ${path}`}>
+                          <Accordion.Item key={`${method} ${path}`} value={operation.operationId}>
                             <Accordion.Control>
                               <Group gap="xs">
                                 <span className="method" style={{ color: COLORS[method] }}>
