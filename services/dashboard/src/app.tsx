@@ -1,11 +1,11 @@
 /** The frame around the pages, and who may see them. */
 import { ActionIcon, Alert, AppShell, Badge, Box, Burger, Center, Group, Loader, NavLink, ScrollArea, Stack, Text, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useState, type ReactElement } from 'react';
+import { useEffect, useRef, useState, type ReactElement } from 'react';
 import { signOut } from './lib/api.js';
 import { hrefOf, navigate, useRoute } from './lib/route.js';
-import { endSession, useSession } from './lib/use-api.js';
+import { endSession, mayRead, useOtherTabs, useSession } from './lib/use-api.js';
 import type { Session } from './lib/types.js';
 import { ApiReference } from './pages/api-reference.tsx';
 import { Keys } from './pages/keys.tsx';
@@ -23,26 +23,30 @@ import { Statements } from './pages/statements.tsx';
 import { Brand } from './parts/brand.tsx';
 import { Icon, type IconName } from './parts/icon.tsx';
 import { follow } from './parts/link.tsx';
-import { Failure, PageHead } from './parts/panel.tsx';
+import { Guard } from './parts/guard.tsx';
+import { Empty, Failure, PageHead, Panel } from './parts/panel.tsx';
 
 interface PageEntry {
   readonly path: string;
   readonly label: string;
   readonly icon: IconName;
+  /** Scopes of which one is needed. */
+  readonly needs?: readonly string[];
   readonly render: () => ReactElement;
 }
 
+const USAGE = ['usage:read'];
 const PAGES: readonly PageEntry[] = [
-  { path: '/', label: 'Overview', icon: 'overview', render: () => <Overview /> },
-  { path: '/playground', label: 'Playground', icon: 'playground', render: () => <Playground /> },
-  { path: '/requests', label: 'Requests', icon: 'requests', render: () => <Requests /> },
-  { path: '/models', label: 'Models', icon: 'models', render: () => <Models /> },
-  { path: '/plugins', label: 'Plugins', icon: 'plugins', render: () => <Plugins /> },
-  { path: '/keys', label: 'API keys', icon: 'keys', render: () => <Keys /> },
-  { path: '/providers', label: 'Provider keys', icon: 'providers', render: () => <ProviderKeys /> },
-  { path: '/policy', label: 'Policy and caps', icon: 'policy', render: () => <PolicyPage /> },
-  { path: '/statements', label: 'Statements', icon: 'statement', render: () => <Statements /> },
-  { path: '/memory', label: 'Memory', icon: 'memory', render: () => <Memory /> },
+  { path: '/', label: 'Overview', icon: 'overview', needs: USAGE, render: () => <Overview /> },
+  { path: '/playground', label: 'Playground', icon: 'playground', needs: ['inference'], render: () => <Playground /> },
+  { path: '/requests', label: 'Requests', icon: 'requests', needs: USAGE, render: () => <Requests /> },
+  { path: '/models', label: 'Models', icon: 'models', needs: ['models:read', 'inference'], render: () => <Models /> },
+  { path: '/plugins', label: 'Plugins', icon: 'plugins', needs: USAGE, render: () => <Plugins /> },
+  { path: '/keys', label: 'API keys', icon: 'keys', needs: ['keys'], render: () => <Keys /> },
+  { path: '/providers', label: 'Provider keys', icon: 'providers', needs: ['keys'], render: () => <ProviderKeys /> },
+  { path: '/policy', label: 'Policy and caps', icon: 'policy', needs: USAGE, render: () => <PolicyPage /> },
+  { path: '/statements', label: 'Statements', icon: 'statement', needs: USAGE, render: () => <Statements /> },
+  { path: '/memory', label: 'Memory', icon: 'memory', needs: USAGE, render: () => <Memory /> },
   { path: '/api', label: 'API reference', icon: 'api', render: () => <ApiReference /> },
 ];
 
@@ -59,12 +63,34 @@ function Colors(): ReactElement {
   );
 }
 
+function NotForKey({ entry: { label, needs = [] }, session }: { readonly entry: PageEntry; readonly session: Session }): ReactElement {
+  return (
+    <>
+      <PageHead title={label} />
+      <Panel>
+        <Empty title="Not for this key">
+          It needs the scope {needs.join(' or ')}; this key has {session.key.scopes.join(', ')}. Sign in with one that has it.
+        </Empty>
+      </Panel>
+    </>
+  );
+}
+
+/** An address may have been typed. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function pageOf(route: string): { readonly entry: PageEntry | undefined; readonly body: ReactElement } {
   const [, first = '', second] = route.split('/');
   const entry = PAGES.find(({ path }) => path === `/${first}`);
   if (entry === undefined || (second !== undefined && first !== 'requests' && first !== 'statements')) return { entry: undefined, body: <PageHead title="There is no such page" hint="Choose one from the menu." /> };
-  if (first === 'requests' && second !== undefined) return { entry, body: <RequestPage id={decodeURIComponent(second)} /> };
-  if (first === 'statements') return { entry, body: <Statements {...(second === undefined ? {} : { period: decodeURIComponent(second) })} /> };
+  if (first === 'requests' && second !== undefined) return { entry, body: <RequestPage key={second} id={decoded(second)} /> };
+  if (first === 'statements') return { entry, body: <Statements {...(second === undefined ? {} : { period: decoded(second) })} /> };
   return { entry, body: entry.render() };
 }
 
@@ -72,11 +98,20 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const route = useRoute();
   const client = useQueryClient();
+  useHotkeys([['Escape', close]]);
   const [problem, setProblem] = useState<string>();
   const { entry, body } = pageOf(route);
+  const isAllowed = entry?.needs?.some((scope) => mayRead(session, scope)) !== false;
   useEffect(() => {
     document.title = `${entry?.label ?? 'Not found'} · Signalbox`;
   }, [entry]);
+  // Who follows a link by keyboard or ear goes on at the page, not at the head of the document.
+  const shown = useRef(route);
+  useEffect(() => {
+    if (shown.current === route) return;
+    shown.current = route;
+    document.getElementById('main')?.focus({ preventScroll: true });
+  }, [route]);
   const leave = async (): Promise<void> => {
     setProblem(undefined);
     try {
@@ -101,15 +136,15 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
             <Brand />
           </Group>
           <Group gap="xs" wrap="nowrap">
-            <Box visibleFrom="xs" ta="right">
-              <Text size="sm" fw={600} lh={1.2}>
+            <Box visibleFrom="xs" ta="right" maw={320} className="who">
+              <Text size="sm" fw={600} lh={1.2} truncate>
                 {session.account.name}
               </Text>
-              <Text size="xs" c="dimmed" lh={1.2}>
+              <Text size="xs" c="dimmed" lh={1.2} truncate>
                 {session.key.name}
               </Text>
             </Box>
-            <Badge variant="light" visibleFrom="xs">
+            <Badge variant="light" visibleFrom="xs" miw="max-content">
               {session.account.tier}
             </Badge>
             <Colors />
@@ -121,7 +156,7 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
           </Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="xs" aria-label="Pages">
+      <AppShell.Navbar p="xs" aria-label="Pages" className="pages" data-open={isOpen}>
         <ScrollArea>
           <Stack gap={2}>
             {PAGES.map(({ path, label, icon }) => (
@@ -149,7 +184,7 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
               {problem}
             </Alert>
           )}
-          {body}
+          <Guard key={route}>{isAllowed || entry === undefined ? body : <NotForKey entry={entry} session={session} />}</Guard>
         </Box>
       </AppShell.Main>
     </AppShell>
@@ -159,6 +194,7 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
 export function App(): ReactElement {
   const session = useSession();
   const route = useRoute();
+  useOtherTabs();
   if (session.isPending) {
     return (
       <Center mih="100vh">

@@ -13,6 +13,8 @@ import { createQueryClient } from './lib/use-api.js';
 const colors = localStorageColorSchemeManager({ key: 'signalbox-colors' });
 // Filled in by the server, anew for each page; styles without it are refused by the browser.
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
+// Where the part that stops a page from scrolling behind a dialog looks for it.
+Object.assign(globalThis, { __webpack_nonce__: nonce });
 const root = document.getElementById('root');
 if (root !== null) {
   createRoot(root).render(

@@ -21,13 +21,15 @@ export function launch(): Promise<Browser> {
 export interface Look {
   readonly scheme: 'light' | 'dark';
   readonly width: number;
+  /** Where the reader is; absent = where the test runs. */
+  readonly timeZone?: string;
 }
 
 /** What the browser complained of: errors of scripts, refused styles, failed loads. */
 export type Complaints = string[];
 
-export async function openContext(browser: Browser, { scheme, width }: Look): Promise<{ readonly context: BrowserContext; readonly page: Page; readonly complaints: Complaints }> {
-  const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 }, reducedMotion: 'reduce' });
+export async function openContext(browser: Browser, { scheme, width, timeZone }: Look): Promise<{ readonly context: BrowserContext; readonly page: Page; readonly complaints: Complaints }> {
+  const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 }, reducedMotion: 'reduce', ...(timeZone === undefined ? {} : { timezoneId: timeZone }) });
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);

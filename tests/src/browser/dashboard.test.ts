@@ -21,6 +21,12 @@ async function api<Answer>(path: string, options: RequestInit = {}): Promise<Ans
   return (await response.json()) as Answer;
 }
 
+/** An account beside the first one, without limits. */
+async function madeAccount(): Promise<{ readonly key: string }> {
+  const response = await fetch(`${gateway.adminUrl}/admin/accounts`, { method: 'POST', headers: { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' }, body: JSON.stringify({ name: 'other', tier: 'enterprise' }) });
+  return ((await response.json()) as { readonly key: { readonly key: string } }).key;
+}
+
 async function signIn(page: Page, key = gateway.key): Promise<void> {
   await page.goto(`${gateway.baseUrl}/dashboard`);
   await page.getByTestId('key').fill(key);
@@ -58,6 +64,8 @@ suite('the dashboard', () => {
         await page.goto(`${gateway.baseUrl}/dashboard${path}`);
         await settle(page);
         expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(title);
+        // What stands in it is built only when it is opened.
+        if (path === '/api') await page.getByRole('button', { name: 'GET /api/usage' }).click();
         if (path === '') await page.getByRole('img', { name: /^Median duration of answers on the latest day with any: [\d.]+ m?s/ }).waitFor();
         await inspect(path === '' ? 'overview' : path.slice(1));
       }
@@ -189,6 +197,168 @@ suite('the dashboard', () => {
     }
     expect(reached).toEqual(expect.arrayContaining(['Skip to the page', 'Sign out', 'Playground', 'API keys']));
     await context.close();
+  }, SLOW_MS);
+
+  test('a key is rotated: its new secret is shown once, whatever key is pressed, and the old one ends', async () => {
+    const made = await api<{ readonly id: string; readonly key: string }>('/api/auth', { method: 'POST', body: JSON.stringify({ name: 'to be rotated' }) });
+    const { context, page, complaints } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page);
+    await page.getByRole('link', { name: 'API keys' }).click();
+    await page.getByRole('button', { name: 'Rotate to be rotated' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate', exact: true }).click();
+    const secret = (await page.getByTestId('secret').textContent()) ?? '';
+    expect(secret).toMatch(/^sbx_live_\w{36}$/);
+    expect(secret).not.toBe(made.key);
+    await page.keyboard.press('Escape');
+    expect(await page.getByTestId('secret').count()).toBe(1);
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect((await page.content()).includes(secret)).toBe(false);
+    const body = { model: 'auto', messages: [{ role: 'user', content: 'hello' }] };
+    expect((await ask(gateway.baseUrl, secret, body)).status).toBe(200);
+    await until(async () => (await ask(gateway.baseUrl, made.key, body)).status === 401, 2_000, 50, 'the end of the old secret');
+    await context.close();
+    expect(complaints).toEqual([]);
+  }, SLOW_MS);
+
+  test('periods and days are told in UTC wherever the reader is, and a filter of days is of the reader’s own', async () => {
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280, timeZone: 'America/Los_Angeles' });
+    await signIn(page);
+    await page.getByRole('link', { name: 'Statements' }).click();
+    await page.getByRole('cell', { name: new RegExp(`^1 ${new Date().toLocaleString('en-GB', { month: 'short', timeZone: 'UTC' })} `) }).waitFor();
+    await page.getByRole('link', { name: 'Requests' }).click();
+    const asked = page.waitForRequest((request) => request.url().includes('to='));
+    await page.getByLabel('From', { exact: true }).fill('2026-01-31');
+    await page.getByLabel('To', { exact: true }).fill('2026-01-31');
+    const { searchParams } = new URL((await asked).url());
+    expect(['from', 'to'].map((name) => Number(searchParams.get(name)))).toEqual(['2026-01-31T08:00:00Z', '2026-02-01T08:00:00Z'].map((time) => Date.parse(time) / 1_000));
+    await context.close();
+  }, SLOW_MS);
+
+  test('what a list was narrowed to is there again after a way back and a reload', async () => {
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page);
+    await page.getByRole('link', { name: 'Requests' }).click();
+    await page.getByRole('combobox', { name: 'Model' }).click();
+    await page.getByRole('option', { name: 'simulator/smart' }).click();
+    const rows = page.locator('tbody tr');
+    const narrowed = async (): Promise<void> => page.waitForFunction(() => globalThis.document.querySelectorAll('tbody tr').length === 1).then(() => undefined);
+    await narrowed();
+    await rows.first().getByRole('link').click();
+    await page.getByText('Ledger').waitFor();
+    expect(await page.evaluate(() => globalThis.document.activeElement?.id)).toBe('main');
+    await page.goBack();
+    await narrowed();
+    await page.reload();
+    await narrowed();
+    await context.close();
+  }, SLOW_MS);
+
+  test('two tabs show one session: signed out of one, signed out of both, and in again as whoever signs in', async () => {
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    const other = await context.newPage();
+    await other.goto(`${gateway.baseUrl}/dashboard/requests`);
+    await other.getByRole('link', { name: /\d/ }).first().waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await other.getByTestId('key').waitFor();
+    const made = await api<{ readonly key: string }>('/api/auth', { method: 'POST', body: JSON.stringify({ name: 'of someone else', scopes: ['models:read'] }) });
+    await signIn(page, made.key);
+    await other.getByText('of someone else').waitFor();
+    await other.getByText('Not for this key').waitFor();
+    await context.close();
+  }, SLOW_MS);
+
+  test('a policy that was changed elsewhere is not replaced unseen', async () => {
+    const { key } = await madeAccount();
+    const policy = async (body?: object): Promise<unknown> => (await fetch(`${gateway.baseUrl}/api/policy`, { headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, ...(body === undefined ? {} : { method: 'PUT', body: JSON.stringify(body) }) })).json();
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page, key);
+    await page.getByRole('link', { name: 'Policy and caps' }).click();
+    await page.getByRole('textbox', { name: 'A week' }).fill('3');
+    await policy({ deny_providers: ['groq'] });
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Changed elsewhere').waitFor();
+    expect(await policy()).toMatchObject({ deny_providers: ['groq'], cost_caps: [] });
+    await page.getByRole('button', { name: 'Show what holds now' }).click();
+    await page.getByText('groq').waitFor();
+    await page.getByRole('textbox', { name: 'A week' }).fill('3');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved.', { exact: false }).waitFor();
+    expect(await policy()).toMatchObject({ deny_providers: ['groq'], cost_caps: [{ cap_usd: 3, period: 'week' }] });
+    await context.close();
+  }, SLOW_MS);
+
+  test('figures that could not be read anew say so, and a page that breaks leaves the menu', async () => {
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page);
+    await page.getByRole('link', { name: 'Statements' }).click();
+    await page.getByRole('cell', { name: 'open' }).waitFor();
+    const away = { status: 503, contentType: 'application/json', body: JSON.stringify({ error: { message: 'Billing is away.', type: 'server_error', param: null, code: 'billing_unavailable' } }) };
+    await page.route('**/api/requests?*', (route) => route.fulfill(away));
+    await page.getByRole('link', { name: 'Requests' }).click();
+    await page.getByText('Billing is away.').waitFor();
+    await page.unroute('**/api/requests?*');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('link', { name: /\d/ }).first().waitFor();
+    await page.route('**/api/requests?*', (route) => route.fulfill(away));
+    await page.getByText('Not up to date: Billing is away.').waitFor();
+    await page.route('**/api/plugins', (route) => route.fulfill({ status: 200, contentType: 'application/json', body: '{}' }));
+    await page.getByRole('link', { name: 'Plugins' }).click();
+    await page.getByText('This page cannot be shown').waitFor();
+    await page.getByRole('link', { name: 'Models' }).click();
+    await page.getByRole('heading', { name: 'Models and providers' }).waitFor();
+    await context.close();
+  }, SLOW_MS);
+
+  test('a long name hides no control, and a name that is markup is text', async () => {
+    const names = ['W'.repeat(100), '<img src=x onerror="document.title=1">'];
+    for (const name of names) await api('/api/auth', { method: 'POST', body: JSON.stringify({ name }) });
+    const { context, page, complaints } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page);
+    await page.getByRole('link', { name: 'API keys' }).click();
+    for (const name of names) {
+      const box = await page.getByRole('button', { name: `Revoke ${name}` }).boundingBox();
+      expect((box?.x ?? 1_280) + (box?.width ?? 0)).toBeLessThanOrEqual(1_280);
+      await page.getByRole('button', { name: `Revoke ${name}` }).click();
+      await page.getByRole('dialog').getByText(name).waitFor();
+      expect(await overflow(page)).toBe(0);
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+    await context.close();
+    expect(complaints).toEqual([]);
+  }, SLOW_MS);
+
+  test('on a phone the menu is out of the way of the keyboard until it is opened', async () => {
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 360 });
+    await signIn(page);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    const link = page.getByRole('link', { name: 'Statements' });
+    expect(await link.isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Menu' }).click();
+    await link.click();
+    await page.getByRole('heading', { name: 'Statements' }).waitFor();
+    await link.waitFor({ state: 'hidden' });
+    await context.close();
+  }, SLOW_MS);
+
+  test('a key that may only read is offered nothing to change', async () => {
+    const made = await api<{ readonly key: string }>('/api/auth', { method: 'POST', body: JSON.stringify({ name: 'reader', scopes: ['usage:read'] }) });
+    const { context, page, complaints } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page, made.key);
+    await page.getByText(/^on \d+ requests/).waitFor();
+    await page.getByRole('link', { name: 'Policy and caps' }).click();
+    await page.getByText('This key may read the policy, not change it', { exact: false }).waitFor();
+    expect(await page.getByRole('textbox', { name: 'A day' }).isDisabled()).toBe(true);
+    for (const name of ['API keys', 'Provider keys', 'Playground']) {
+      await page.getByRole('link', { name }).click();
+      await page.getByText('Not for this key').waitFor();
+    }
+    await context.close();
+    // Nothing was asked that is refused.
+    expect(complaints).toEqual([]);
   }, SLOW_MS);
 
   test('a session ends within a second of its key’s revocation', async () => {

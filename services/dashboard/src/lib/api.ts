@@ -30,6 +30,16 @@ export function hasSessionHint(): boolean {
   }
 }
 
+/** Calls back when another tab signed in or out; answers how to stop. */
+export function onOtherTab(callback: () => void): () => void {
+  const heed = ({ key }: StorageEvent): void => {
+    // Null: the whole storage was emptied.
+    if (key === HINT || key === null) callback();
+  };
+  window.addEventListener('storage', heed);
+  return () => window.removeEventListener('storage', heed);
+}
+
 export function noteSession(session: Session | undefined): void {
   csrf = session?.csrf_token ?? undefined;
   try {

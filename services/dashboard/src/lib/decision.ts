@@ -13,7 +13,8 @@ function attemptWords(attempt: RequestDetail['attempts'][number]): string {
 export function decisionInWords(request: RequestDetail): readonly string[] {
   const words: string[] = [];
   const asked = request.routed_from;
-  if (asked === 'auto' || asked === 'router-auto') words.push(`You asked for ${asked}: the gateway chose ${request.model ?? 'a model'} as the best value for this prompt among the models and providers your policy allows.`);
+  if (request.status === 'failed') words.push(`You asked for ${asked ?? 'a model'}; none answered.`);
+  else if (asked === 'auto' || asked === 'router-auto') words.push(`You asked for ${asked}: the gateway chose ${request.model ?? 'a model'} as the best value for this prompt among the models and providers your policy allows.`);
   else if (asked !== null && asked !== request.model) words.push(`You asked for ${asked}; ${request.model ?? 'another model'} answered.`);
   else if (request.model !== null) words.push(`You asked for ${request.model} by name, so only its provider was chosen.`);
   const last = request.attempts.at(-1);

@@ -22,14 +22,33 @@ export function formatMs(ms: number | null | undefined): string {
 }
 
 const dateTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+const instant = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 const date = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' });
 
 export function formatTime(seconds: number | null | undefined): string {
   return seconds === null || seconds === undefined ? '–' : dateTime.format(new Date(seconds * 1_000));
 }
 
+/** To the second: of requests, of which there may be many in a minute. */
+export function formatInstant(seconds: number | null | undefined): string {
+  return seconds === null || seconds === undefined ? '–' : instant.format(new Date(seconds * 1_000));
+}
+
 export function formatDate(seconds: number | null | undefined): string {
   return seconds === null || seconds === undefined ? '–' : date.format(new Date(seconds * 1_000));
+}
+
+const utcDate = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+
+/** The day in UTC: of periods, which begin and end there wherever the reader is. */
+export function formatUtcDate(seconds: number): string {
+  return utcDate.format(new Date(seconds * 1_000));
+}
+
+/** First instant of a day of the reader's own zone, `2026-11-21`, or of the one `daysLater`, in Unix seconds; '' for no day. */
+export function startOfDay(day: string, daysLater = 0): number | '' {
+  const [year = 0, month = 0, date = 0] = day.split('-').map(Number);
+  return day === '' ? '' : Math.floor(new Date(year, month - 1, date + daysLater).getTime() / 1_000);
 }
 
 /** `2026-11-21`, in UTC, as sums of days are named. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { exactUsd, formatUsd, shareOf, spentUsd, sumUsd } from './money.js';
+import { bookedFirst, exactUsd, formatUsd, shareOf, spentUsd, sumUsd } from './money.js';
 
 describe('amounts', () => {
   test.each<[number | bigint | null, string]>([
@@ -15,6 +15,11 @@ describe('amounts', () => {
   });
   test('a ledger shows every decimal that is not a trailing zero', () => {
     expect([exactUsd(0.00001455), exactUsd(2), exactUsd(-1.5), exactUsd(0.123456789)]).toEqual(['$0.00001455', '$2.00', '−$1.50', '$0.123456789']);
+  });
+  test('a request’s first line and its corrections make what was charged', () => {
+    const charge = { amount_usd: 0.6, adjustments: [{ amount_usd: -0.5 }, { amount_usd: 0.1 }] };
+    expect(exactUsd(bookedFirst(charge))).toBe('$1.00');
+    expect(exactUsd(1_234_567.891)).toBe('$1,234,567.891');
   });
   test('a share stays within its bar', () => {
     expect([shareOf(1, 4), shareOf(9, 4), shareOf(-1, 4), shareOf(0, 0)]).toEqual([25, 100, 0, 100]);

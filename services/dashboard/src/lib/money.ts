@@ -16,6 +16,13 @@ export function spentUsd(row: { readonly charge_usd: number } | undefined): numb
   return row?.charge_usd ?? 0;
 }
 
+const grouped = (whole: string): string => whole.replace(/\B(?=(\d{3})+$)/g, ',');
+
+/** Nano-USD of a request's first ledger line: what is told as charged has the corrections in it. */
+export function bookedFirst({ amount_usd: charged, adjustments }: { readonly amount_usd: number; readonly adjustments: readonly { readonly amount_usd: number }[] }): bigint {
+  return toNano(charged) - sumUsd(adjustments.map(({ amount_usd: amount }) => amount));
+}
+
 /** `$1,234.50`; small amounts keep what tells them apart: `$0.0000146`. */
 export function formatUsd(amount: number | bigint | null | undefined): string {
   if (amount === null || amount === undefined) return '–';
@@ -31,16 +38,16 @@ export function formatUsd(amount: number | bigint | null | undefined): string {
   const scale = 10n ** BigInt(9 - digits);
   const rounded = (positive + scale / 2n) / scale;
   const text = String(rounded).padStart(digits + 1, '0');
-  const head = text.slice(0, -digits).replace(/\B(?=(\d{3})+$)/g, ',');
+  const head = grouped(text.slice(0, -digits));
   const tail = text.slice(-digits).replace(/0+$/, '').padEnd(2, '0');
   return `${sign}$${head}.${tail}`;
 }
 
 /** Every decimal: for statements and ledgers. */
-export function exactUsd(amount: number): string {
-  const nano = toNano(amount);
+export function exactUsd(amount: number | bigint): string {
+  const nano = typeof amount === 'bigint' ? amount : toNano(amount);
   const positive = nano < 0n ? -nano : nano;
-  return `${nano < 0n ? '−' : ''}$${positive / NANO}.${String(positive % NANO).padStart(9, '0').replace(/0{1,7}$/, '')}`;
+  return `${nano < 0n ? '−' : ''}$${grouped(String(positive / NANO))}.${String(positive % NANO).padStart(9, '0').replace(/0{1,7}$/, '')}`;
 }
 
 /** Share in percent, 0 to 100, of a limit; 100 when the limit is 0. */

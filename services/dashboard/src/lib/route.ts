@@ -19,6 +19,22 @@ export function useRoute(): string {
   return useSyncExternalStore(subscribe, () => window.location.pathname.slice(BASE.length).replace(/\/$/, '') || '/');
 }
 
+/** What a page keeps in its entry of the history: after a reload or a way back it is there again. Plain values only. */
+export function useKept<Value>(name: string, first: Value): readonly [Value, (value: Value) => void] {
+  const entry = useSyncExternalStore(subscribe, () => window.history.state as Readonly<Record<string, Value>> | null);
+  const keep = (value: Value): void => {
+    window.history.replaceState({ ...(window.history.state as object | null), [name]: value }, '');
+    announce();
+  };
+  return [entry?.[name] ?? first, keep];
+}
+
+/** For whoever signs in next. */
+export function forgetKept(): void {
+  window.history.replaceState(null, '');
+  announce();
+}
+
 export function hrefOf(path: string): string {
   return path === '/' ? BASE : `${BASE}${path}`;
 }

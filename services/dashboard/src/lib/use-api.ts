@@ -1,11 +1,13 @@
 /** Answers of the interface as queries; a session that ended ends here. */
-import { QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
-import { ApiError, call, hasSessionHint, noteSession, type CallOptions } from './api.js';
-import type { Page, Session, UsageRow } from './types.js';
+import { keepPreviousData, QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
+import { useEffect } from 'react';
+import { ApiError, call, hasSessionHint, noteSession, onOtherTab, type CallOptions } from './api.js';
+import type { KeyRecord, ModelRecord, Page, Session, UsageRow } from './types.js';
 
 export const SESSION_KEY = ['session'] as const;
 
 const WAIT_MS_MAX = 20_000;
+const NO_MODELS: readonly ModelRecord[] = [];
 
 /** Our own limits are waited out, faults tried twice more, and refusals believed. */
 function isWorthAnotherTry(count: number, error: unknown): boolean {
@@ -39,6 +41,30 @@ export function useSession(): UseQueryResult<Session | null> {
   });
 }
 
+/** True when the session's key has the scope. To read, `keys:read` does too: it is what is left of `keys` to a secret in its grace. */
+export function mayRead({ key: { scopes } }: Session, scope: string): boolean {
+  return scopes.includes(scope) || scopes.includes(`${scope}:read`);
+}
+
+/** May what belongs to the account be changed here? */
+export function useMayChange(): boolean {
+  return useSession().data?.key.scopes.includes('keys') === true;
+}
+
+/** The account's keys by page after page, none where this key may not read them. */
+export function useKeyNames(): readonly KeyRecord[] {
+  const session = useSession().data;
+  const isEnabled = session !== null && session !== undefined && mayRead(session, 'keys');
+  return useWhole<KeyRecord>('/api/auth?limit=100', { isEnabled }).data?.data ?? [];
+}
+
+/** Models with their endpoints to choose from; nothing is asked where this key may not list them. */
+export function useModelChoice(): readonly ModelRecord[] {
+  const scopes = useSession().data?.key.scopes ?? [];
+  const models = useApi<{ readonly data: readonly ModelRecord[] }>('/v1/models?detail=full', { isEnabled: scopes.includes('models:read') || scopes.includes('inference') });
+  return models.data?.data ?? NO_MODELS;
+}
+
 /** Shows the sign-in page, and keeps nothing of what was read: who signs in next may be of another account. */
 export function endSession(client: QueryClient): void {
   noteSession(undefined);
@@ -46,11 +72,25 @@ export function endSession(client: QueryClient): void {
   client.removeQueries({ predicate: ({ queryKey: [first] }) => first !== SESSION_KEY[0] });
 }
 
-/** A 401 of any call means that the session has ended. */
-function useEnded(): (error: unknown) => void {
+/** Reads anew who is signed in, and keeps nothing of what was read: it may be of another account by now. */
+export function askAnew(client: QueryClient): void {
+  client.removeQueries({ predicate: ({ queryKey: [first] }) => first !== SESSION_KEY[0] });
+  void client.resetQueries({ queryKey: SESSION_KEY });
+}
+
+/** Heeds what other tabs do: the session's cookie is one for all of them. */
+export function useOtherTabs(): void {
+  const client = useQueryClient();
+  useEffect(() => onOtherTab(() => askAnew(client)), [client]);
+}
+
+/** A 401 of any call means that the session has ended; a refused CSRF token that another one has begun. */
+export function useEnded(): (error: unknown) => void {
   const client = useQueryClient();
   return (error) => {
-    if (error instanceof ApiError && error.status === 401) endSession(client);
+    if (!(error instanceof ApiError)) return;
+    if (error.status === 401) endSession(client);
+    else if (error.code === 'invalid_csrf_token') askAnew(client);
   };
 }
 
@@ -59,22 +99,46 @@ export interface ApiOptions {
   readonly isEnabled?: boolean;
 }
 
-export function useApi<Answer>(path: string, { everyMs, isEnabled = true }: ApiOptions = {}): UseQueryResult<Answer> {
+function useRead<Answer>(queryKey: readonly string[], read: (context: { readonly signal: AbortSignal; readonly client: QueryClient }) => Promise<Answer>, { everyMs, isEnabled = true }: ApiOptions): UseQueryResult<Answer> {
   const ended = useEnded();
   return useQuery({
-    queryKey: [path],
+    queryKey,
     enabled: isEnabled,
     refetchInterval: everyMs ?? false,
-    placeholderData: (before) => before,
-    queryFn: async ({ signal }) => {
+    placeholderData: keepPreviousData,
+    queryFn: async (context) => {
       try {
-        return await call<Answer>(path, { signal });
+        return await read(context);
       } catch (error) {
         ended(error);
         throw error;
       }
     },
   });
+}
+
+export function useApi<Answer>(path: string, options: ApiOptions = {}): UseQueryResult<Answer> {
+  return useRead([path], ({ signal }) => call<Answer>(path, { signal }), options);
+}
+
+const PAGES_MAX = 10;
+
+/** A list page after page, up to ten pages; `path` has a query. Each page is a query of its own: one that has to wait does not send the others again. */
+export function useWhole<Item>(path: string, options: ApiOptions = {}): UseQueryResult<Page<Item>> {
+  const read = async (client: QueryClient): Promise<Page<Item>> => {
+    const pageAfter = (after: string): Promise<Page<Item>> => {
+      const pagePath = after === '' ? path : `${path}&after=${encodeURIComponent(after)}`;
+      return client.fetchQuery({ queryKey: [pagePath], queryFn: ({ signal }) => call<Page<Item>>(pagePath, { signal }) });
+    };
+    let page = await pageAfter('');
+    const rows = [...page.data];
+    for (let pages = 1; pages < PAGES_MAX && page.has_more && page.last_id !== null; pages += 1) {
+      page = await pageAfter(page.last_id);
+      rows.push(...page.data);
+    }
+    return { ...page, data: rows };
+  };
+  return useRead([path, 'whole'], ({ client }) => read(client), options);
 }
 
 export interface Change extends CallOptions {
@@ -96,6 +160,6 @@ export function useChange<Answer>(stale: readonly string[]): UseMutationResult<A
 
 /** Models or providers to choose from: those that were used before. */
 export function useNames(group: 'model' | 'provider'): readonly string[] {
-  const usage = useApi<Page<UsageRow>>(`/api/usage?group_by=${group}&limit=100`);
+  const usage = useWhole<UsageRow>(`/api/usage?group_by=${group}&limit=100`);
   return (usage.data?.data ?? []).map((row) => row[group] ?? '').filter((name) => name !== '');
 }

@@ -1,9 +1,10 @@
-/** The account's API keys: made, shown once, revoked. */
+/** The account's API keys: made, shown once, rotated, revoked. */
 import { ActionIcon, Alert, Badge, Button, Checkbox, Code, CopyButton, Group, Modal, NumberInput, Select, SimpleGrid, Stack, Table, Text, TextInput, Tooltip, VisuallyHidden } from '@mantine/core';
-import { useState, type FormEvent, type ReactElement } from 'react';
-import { capLines } from '../lib/caps.js';
+import { useEffect, useState, type FormEvent, type ReactElement } from 'react';
+import { limitLines } from '../lib/caps.js';
 import { formatDate, formatTime } from '../lib/format.js';
-import { useApi, useChange, useSession } from '../lib/use-api.js';
+import { useKept } from '../lib/route.js';
+import { useApi, useChange, useMayChange, useSession } from '../lib/use-api.js';
 import type { CapPeriod, KeyRecord, Page } from '../lib/types.js';
 import { Icon } from '../parts/icon.tsx';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
@@ -29,9 +30,83 @@ const PERIODS: readonly { value: CapPeriod; label: string }[] = [
   { value: 'month', label: 'a month' },
   { value: 'total', label: 'in all' },
 ];
+/** Ids after which the pages before this one began. */
+const FIRST: readonly string[] = [];
 const COLORS = { active: 'teal', rotating: 'blue', disabled: 'gray', expired: 'orange', revoked: 'red' } as const;
 
-function NewKey({ onClose }: { readonly onClose: () => void }): ReactElement {
+const GRACES = [
+  { value: '0', label: 'Ends at once' },
+  { value: '3600', label: 'Works for another hour' },
+  { value: '86400', label: 'Works for another day' },
+  { value: '604800', label: 'Works for another week' },
+];
+
+interface Telling {
+  /** True while a secret is shown. */
+  readonly onTelling: (isTelling: boolean) => void;
+}
+
+/** Shown this one time. */
+function Secret({ secret, onTelling, onClose }: Telling & { readonly secret: string; readonly onClose: () => void }): ReactElement {
+  useEffect(() => {
+    onTelling(true);
+    return () => onTelling(false);
+  }, [onTelling]);
+  return (
+    <Stack>
+      <Alert color="orange" variant="light" title="Copy it now" role="status">
+        This is the only time that the key is shown.
+      </Alert>
+      <Group wrap="nowrap" align="stretch" gap="xs">
+        <Code block style={{ flex: 1, overflowWrap: 'anywhere', whiteSpace: 'normal' }} data-testid="secret">
+          {secret}
+        </Code>
+        <CopyButton value={secret}>
+          {({ copied, copy }) => (
+            <Button variant="default" onClick={copy} leftSection={<Icon name={copied ? 'check' : 'copy'} />} h="auto" autoFocus>
+              {copied ? 'Copied' : 'Copy'}
+            </Button>
+          )}
+        </CopyButton>
+      </Group>
+      <Button onClick={onClose}>I have stored it</Button>
+    </Stack>
+  );
+}
+
+function Rotate({ record, onTelling, onClose }: Telling & { readonly record: KeyRecord; readonly onClose: () => void }): ReactElement {
+  const session = useSession();
+  const rotate = useChange<KeyRecord>(['/api/auth']);
+  const isOwn = session.data?.key.id === record.id;
+  // At once, the session would end before the new secret could be copied.
+  const graces = isOwn ? GRACES.slice(1) : GRACES;
+  const [grace, setGrace] = useState(graces[0]?.value ?? '3600');
+  if (rotate.data?.key !== undefined) return <Secret secret={rotate.data.key} onTelling={onTelling} onClose={onClose} />;
+  return (
+    <Stack>
+      <Text style={{ overflowWrap: 'anywhere' }}>
+        Give <strong>{record.name}</strong> ({record.prefix}…) a new secret? Its limits, its name and its place in the books stay.
+      </Text>
+      <Select label="The old secret" data={graces} value={grace} onChange={(value) => setGrace(value ?? grace)} allowDeselect={false} data-autofocus />
+      {isOwn ? (
+        <Alert color="orange" variant="light">
+          You are signed in with this key: until the old secret ends you can only read here. Sign in anew with the new one.
+        </Alert>
+      ) : null}
+      {rotate.isError ? <Failure error={rotate.error} /> : null}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+        <Button loading={rotate.isPending} onClick={() => rotate.mutate({ path: `/api/auth/${record.id}/rotate`, method: 'POST', body: { grace_seconds: Number(grace) } })}>
+          Rotate
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function NewKey({ onTelling, onClose }: Telling & { readonly onClose: () => void }): ReactElement {
   const session = useSession();
   const allowed = (session.data?.key.scopes ?? []).filter((scope) => scope in SCOPES);
   const make = useChange<KeyRecord>(['/api/auth']);
@@ -57,27 +132,7 @@ function NewKey({ onClose }: { readonly onClose: () => void }): ReactElement {
   };
 
   if (make.data?.key !== undefined) {
-    const { key } = make.data;
-    return (
-      <Stack>
-        <Alert color="orange" variant="light" title="Copy it now">
-          This is the only time that the key is shown.
-        </Alert>
-        <Group wrap="nowrap" align="stretch" gap="xs">
-          <Code block style={{ flex: 1, overflowWrap: 'anywhere', whiteSpace: 'normal' }} data-testid="secret">
-            {key}
-          </Code>
-          <CopyButton value={key}>
-            {({ copied, copy }) => (
-              <Button variant="default" onClick={copy} leftSection={<Icon name={copied ? 'check' : 'copy'} />} h="auto">
-                {copied ? 'Copied' : 'Copy'}
-              </Button>
-            )}
-          </CopyButton>
-        </Group>
-        <Button onClick={onClose}>I have stored it</Button>
-      </Stack>
-    );
+    return <Secret secret={make.data.key} onTelling={onTelling} onClose={onClose} />;
   }
   return (
     <form onSubmit={submit}>
@@ -138,14 +193,18 @@ function Revoke({ record, onClose }: { readonly record: KeyRecord; readonly onCl
 }
 
 export function Keys(): ReactElement {
-  const [after, setAfter] = useState<readonly string[]>([]);
+  const [after, setAfter] = useKept('after', FIRST);
   const keys = useApi<Page<KeyRecord>>(`/api/auth?limit=50${after.length === 0 ? '' : `&after=${after.at(-1)}`}`);
   const [isMaking, setIsMaking] = useState(false);
   const [revoked, setRevoked] = useState<KeyRecord>();
+  const [rotated, setRotated] = useState<KeyRecord>();
+  // A dialog that tells a secret is closed on purpose only.
+  const [isTelling, setIsTelling] = useState(false);
+  const canChange = useMayChange();
   return (
     <>
       <PageHead title="API keys" hint="Each can do less, spend less and end sooner than your account.">
-        <Button onClick={() => setIsMaking(true)}>New key</Button>
+        {canChange ? <Button onClick={() => setIsMaking(true)}>New key</Button> : null}
       </PageHead>
       <Panel flush>
         <Loaded query={keys} height={260}>
@@ -155,13 +214,13 @@ export function Keys(): ReactElement {
             ) : (
               <>
                 <Rows>
-                  <Table verticalSpacing="sm" horizontalSpacing="md">
+                  <Table verticalSpacing="sm" horizontalSpacing="sm">
                     <Table.Thead>
                       <Table.Tr>
                         <Table.Th>Name</Table.Th>
                         <Table.Th>State</Table.Th>
                         <Table.Th>May</Table.Th>
-                        <Table.Th>Cap</Table.Th>
+                        <Table.Th>Limits</Table.Th>
                         <Table.Th>Made</Table.Th>
                         <Table.Th>Last used</Table.Th>
                         <Table.Th>Expires</Table.Th>
@@ -174,7 +233,7 @@ export function Keys(): ReactElement {
                       {data.map((record) => (
                         <Table.Tr key={record.id}>
                           <Table.Td>
-                            <Text size="sm" fw={600}>
+                            <Text size="sm" fw={600} className="name">
                               {record.name}
                             </Text>
                             <Text size="xs" c="dimmed" ff="monospace">
@@ -189,15 +248,20 @@ export function Keys(): ReactElement {
                           <Table.Td>
                             <Text size="xs">{record.scopes.join(', ')}</Text>
                           </Table.Td>
-                          <Table.Td style={{ whiteSpace: 'pre-line' }}>{capLines(record.limits).join('\n') || '–'}</Table.Td>
-                          <Table.Td>{formatDate(record.created_at)}</Table.Td>
+                          <Table.Td style={{ whiteSpace: 'pre-line' }}>{limitLines(record.limits).join('\n') || '–'}</Table.Td>
+                          <Table.Td className="date">{formatDate(record.created_at)}</Table.Td>
                           <Table.Td>{formatTime(record.last_used_at)}</Table.Td>
-                          <Table.Td>{record.expires_at === null ? 'never' : formatDate(record.expires_at)}</Table.Td>
+                          <Table.Td className="date">{record.expires_at === null ? 'never' : formatDate(record.expires_at)}</Table.Td>
                           <Table.Td>
-                            {record.status === 'revoked' || record.status === 'expired' ? null : (
-                              <Button size="compact-sm" variant="subtle" color="red" onClick={() => setRevoked(record)} aria-label={`Revoke ${record.name}`}>
-                                Revoke
-                              </Button>
+                            {!canChange || record.status === 'revoked' || record.status === 'expired' ? null : (
+                              <Group gap={4} wrap="nowrap">
+                                <Button size="compact-sm" variant="subtle" onClick={() => setRotated(record)} aria-label={`Rotate ${record.name}`}>
+                                  Rotate
+                                </Button>
+                                <Button size="compact-sm" variant="subtle" color="red" onClick={() => setRevoked(record)} aria-label={`Revoke ${record.name}`}>
+                                  Revoke
+                                </Button>
+                              </Group>
                             )}
                           </Table.Td>
                         </Table.Tr>
@@ -211,8 +275,11 @@ export function Keys(): ReactElement {
           }
         </Loaded>
       </Panel>
-      <Modal opened={isMaking} onClose={() => setIsMaking(false)} title="New API key" closeOnClickOutside={false} closeButtonProps={{ 'aria-label': 'Close' }}>
-        <NewKey onClose={() => setIsMaking(false)} />
+      <Modal opened={isMaking} onClose={() => setIsMaking(false)} title="New API key" closeOnClickOutside={false} closeOnEscape={!isTelling} withCloseButton={!isTelling} closeButtonProps={{ 'aria-label': 'Close' }}>
+        <NewKey onTelling={setIsTelling} onClose={() => setIsMaking(false)} />
+      </Modal>
+      <Modal opened={rotated !== undefined} onClose={() => setRotated(undefined)} title="Rotate a key" closeOnClickOutside={false} closeOnEscape={!isTelling} withCloseButton={!isTelling} closeButtonProps={{ 'aria-label': 'Close' }}>
+        {rotated === undefined ? null : <Rotate record={rotated} onTelling={setIsTelling} onClose={() => setRotated(undefined)} />}
       </Modal>
       <Modal opened={revoked !== undefined} onClose={() => setRevoked(undefined)} title="Revoke a key" closeButtonProps={{ 'aria-label': 'Close' }}>
         {revoked === undefined ? null : <Revoke record={revoked} onClose={() => setRevoked(undefined)} />}

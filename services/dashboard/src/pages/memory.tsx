@@ -3,17 +3,14 @@ import { Button, Group, Modal, Stack, Table, Text, TextInput } from '@mantine/co
 import { useState, type ReactElement } from 'react';
 import { queryText } from '../lib/api.js';
 import { formatTime } from '../lib/format.js';
-import { useApi, useChange } from '../lib/use-api.js';
+import { useApi, useChange, useMayChange } from '../lib/use-api.js';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
 
 interface Fact {
   readonly id: string;
-  readonly fact?: string;
-  readonly text?: string;
-  readonly user?: string;
-  readonly namespace?: string;
-  readonly created_at?: number;
+  readonly text: string;
+  readonly created_at: number;
 }
 
 export function Memory(): ReactElement {
@@ -21,6 +18,7 @@ export function Memory(): ReactElement {
   const [asked, setAsked] = useState('');
   const [isForgetting, setIsForgetting] = useState(false);
   const facts = useApi<{ readonly data: readonly Fact[] }>(`/api/memory${queryText({ user: asked })}`);
+  const canChange = useMayChange();
   const forget = useChange<object>(['/api/memory']);
   return (
     <>
@@ -57,17 +55,19 @@ export function Memory(): ReactElement {
                   <Table.Tbody>
                     {data.map((fact) => (
                       <Table.Tr key={fact.id}>
-                        <Table.Td>{fact.fact ?? fact.text ?? ''}</Table.Td>
-                        <Table.Td>{asked === '' ? 'none' : asked}</Table.Td>
+                        <Table.Td className="name">{fact.text}</Table.Td>
+                        <Table.Td className="name">{asked === '' ? 'none' : asked}</Table.Td>
                         <Table.Td>{formatTime(fact.created_at)}</Table.Td>
                       </Table.Tr>
                     ))}
                   </Table.Tbody>
                 </Table>
                 <Group justify="flex-end" p="sm">
-                  <Button color="red" variant="light" onClick={() => setIsForgetting(true)}>
-                    Forget all of it
-                  </Button>
+                  {canChange ? (
+                    <Button color="red" variant="light" onClick={() => setIsForgetting(true)}>
+                      Forget all of it
+                    </Button>
+                  ) : null}
                 </Group>
               </Rows>
             )

@@ -1,7 +1,7 @@
 /** What may be asked for, at what price, under which policy, and how its providers do right now. */
 import { Badge, Group, SegmentedControl, Stack, Table, Text, TextInput } from '@mantine/core';
 import { useMemo, useState, type ReactElement } from 'react';
-import { formatMs, formatPrice, formatShort } from '../lib/format.js';
+import { formatCount, formatCounted, formatMs, formatPrice, formatShort } from '../lib/format.js';
 import { useApi } from '../lib/use-api.js';
 import type { ModelEndpoint, ModelRecord } from '../lib/types.js';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
@@ -44,7 +44,7 @@ const endpointRow = (endpoint: ModelEndpoint, model: string | undefined): ReactE
       <Retention policy={endpoint.policy} />
     </Table.Td>
     <Table.Td className="number">{formatMs(endpoint.live?.latency_ms_p75)}</Table.Td>
-    <Table.Td className="number">{endpoint.live?.throughput_tps_p50 === null || endpoint.live === undefined ? '–' : `${Math.round(endpoint.live.throughput_tps_p50)} tok/s`}</Table.Td>
+    <Table.Td className="number">{endpoint.live?.throughput_tps_p50 === null || endpoint.live === undefined ? '–' : `${formatCount(Math.round(endpoint.live.throughput_tps_p50))} tok/s`}</Table.Td>
   </Table.Tr>
 );
 
@@ -117,7 +117,7 @@ export function Models(): ReactElement {
                     </Panel>
                   ))
                 : providers.map(([provider, rows]) => (
-                    <Panel key={provider} title={provider} flush side={<Text size="xs" c="dimmed">{rows.length} models</Text>}>
+                    <Panel key={provider} title={provider} flush side={<Text size="xs" c="dimmed">{formatCounted(rows.length, 'model')}</Text>}>
                       <Endpoints first="Model" rows={rows.slice(0, SHOWN_MAX)} />
                     </Panel>
                   ))}

@@ -1,11 +1,12 @@
 /** What was spent and saved, on what, and what is left. */
 import { Box, Group, SegmentedControl, Select, SimpleGrid, Skeleton, Stack, Table, Text } from '@mantine/core';
-import { useMemo, useState, type ReactElement } from 'react';
-import { formatCounted, formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
+import { useMemo, type ReactElement } from 'react';
+import { formatCount, formatCounted, formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
 import { formatUsd, spentUsd, sumUsd } from '../lib/money.js';
-import { useApi, useNames } from '../lib/use-api.js';
+import { useKept } from '../lib/route.js';
+import { useApi, useKeyNames, useNames, useWhole } from '../lib/use-api.js';
 import { queryText } from '../lib/api.js';
-import type { KeyRecord, Limits, Page, RequestRow, UsageRow } from '../lib/types.js';
+import type { Limits, Page, RequestRow, UsageRow } from '../lib/types.js';
 import { Chart } from '../parts/chart.tsx';
 import { Link } from '../parts/link.tsx';
 import { Meter } from '../parts/meter.tsx';
@@ -20,9 +21,13 @@ interface Filter {
   readonly model: string;
   readonly provider: string;
 }
+const ANY: Filter = { model: '', provider: '' };
 /** Seldom: these calls count to the account's own rate limit. */
 const EVERY_MS = 30_000;
 const LIMITS_EVERY_MS = 10_000;
+
+/** Rows of a breakdown. */
+const SHOWN_MAX = 8;
 
 const usdAxis = (value: number): string => formatUsd(value);
 const msAxis = (value: number): string => formatMs(value);
@@ -49,19 +54,20 @@ function Figure({ label, value, hint }: { readonly label: string; readonly value
 }
 
 function Breakdown({ title, group, from, filter }: { readonly title: string; readonly group: 'model' | 'provider' | 'key'; readonly from: string; readonly filter: Filter }): ReactElement {
-  const usage = useApi<Page<UsageRow>>(`/api/usage${queryText({ group_by: group, from, ...filter, limit: 100 })}`, { everyMs: EVERY_MS });
-  const keys = useApi<Page<KeyRecord>>('/api/auth?limit=100', { isEnabled: group === 'key' });
+  const usage = useWhole<UsageRow>(`/api/usage${queryText({ group_by: group, from, ...filter, limit: 100 })}`, { everyMs: EVERY_MS });
+  const keys = useKeyNames();
+  const count = usage.data?.data.length ?? 0;
   return (
-    <Panel title={title} flush>
+    <Panel title={title} flush side={count > SHOWN_MAX ? <Text size="xs" c="dimmed">{`the dearest ${SHOWN_MAX} of ${usage.data?.has_more === true ? 'more than ' : ''}${formatCount(count)}`}</Text> : undefined}>
       <Loaded query={usage} height={160}>
         {({ data }) => {
-          const rows = [...data].sort((one, other) => other.cost_usd - one.cost_usd).slice(0, 8);
+          const rows = [...data].sort((one, other) => other.cost_usd - one.cost_usd).slice(0, SHOWN_MAX);
           const most = Math.max(...rows.map(({ cost_usd: cost }) => cost), 0);
           return rows.length === 0 ? (
             <Empty title="Nothing yet" />
           ) : (
             <Rows>
-              <Table verticalSpacing="xs" horizontalSpacing="md">
+              <Table verticalSpacing="xs" horizontalSpacing="xs">
                 <Table.Thead>
                   <Table.Tr>
                     <Table.Th>{`${group.charAt(0).toUpperCase()}${group.slice(1)}`}</Table.Th>
@@ -74,11 +80,11 @@ function Breakdown({ title, group, from, filter }: { readonly title: string; rea
                 <Table.Tbody>
                   {rows.map((row) => {
                     const id = row[group] ?? '';
-                    const name = keys.data?.data.find((key) => key.id === id)?.name ?? id;
+                    const name = (group === 'key' ? keys.find((key) => key.id === id)?.name : undefined) ?? id;
                     return (
                       <Table.Tr key={id}>
                         <Table.Td>
-                          <Text size="sm">{name === '' ? 'none' : name}</Text>
+                          <Text size="sm" className="name">{name === '' ? 'none' : name}</Text>
                           <Box h={3} mt={4} w={`${most > 0 ? Math.max(1, (row.cost_usd / most) * 100) : 0}%`} bg="var(--series-1)" style={{ borderRadius: 2 }} />
                         </Table.Td>
                         <Table.Td className="number">{formatShort(row.requests)}</Table.Td>
@@ -136,8 +142,8 @@ function LimitBars(): ReactElement {
 }
 
 export function Overview(): ReactElement {
-  const [range, setRange] = useState<Range>('7');
-  const [filter, setFilter] = useState<Filter>({ model: '', provider: '' });
+  const [range, setRange] = useKept<Range>('range', '7');
+  const [filter, setFilter] = useKept<Filter>('filter', ANY);
   const models = useNames('model');
   const providers = useNames('provider');
   const nowMs = Date.now();
@@ -189,7 +195,7 @@ export function Overview(): ReactElement {
           <Failure error={days.error} again={() => void days.refetch()} />
         ) : (
           <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="md">
-            <Figure label="Spent" value={shown(formatUsd(spent))} hint={`on ${formatCounted(requests, 'request')}`} />
+            <Figure label="Spent" value={shown(formatUsd(spent))} hint={`on ${formatCounted(requests, 'request')}${cost === spent ? '' : `, which cost ${formatUsd(cost)}`}`} />
             <Figure label="Saved by routing" value={shown(formatUsd(savings))} hint={saved} />
             <Figure label="Tokens" value={shown(formatShort(read + written))} hint={`${formatShort(read)} read, ${formatShort(written)} written`} />
             <Figure label="Latency" value={latest.isPending ? undefined : formatMs(half)} hint={tail === undefined ? undefined : `P95 ${formatMs(tail)}, latest ${formatCounted(durations.length, 'request')}`} />

@@ -5,7 +5,7 @@ import { ApiError, callRaw } from '../lib/api.js';
 import { createEventReader } from '../lib/events.js';
 import { formatCount, formatMs } from '../lib/format.js';
 import { formatUsd } from '../lib/money.js';
-import { useApi } from '../lib/use-api.js';
+import { useApi, useEnded } from '../lib/use-api.js';
 import type { ModelRecord } from '../lib/types.js';
 import { Link } from '../parts/link.tsx';
 import { PageHead, Panel } from '../parts/panel.tsx';
@@ -65,6 +65,7 @@ export function Playground(): ReactElement {
   const [turns, setTurns] = useState<readonly Turn[]>([]);
   const [run, setRun] = useState<Run>(NO_RUN);
   const [problem, setProblem] = useState<string>();
+  const ended = useEnded();
   const abort = useRef<AbortController>(undefined);
   const [isRunning, setIsRunning] = useState(false);
   const wanted = model ?? names[0] ?? 'auto';
@@ -119,6 +120,7 @@ export function Playground(): ReactElement {
       const parts = response.body?.getReader();
       for (let part = await parts?.read(); part !== undefined && !part.done; part = await parts?.read()) reader.push(decoder.decode(part.value, { stream: true }));
     } catch (error) {
+      ended(error);
       if (!(error instanceof DOMException && error.name === 'AbortError')) setProblem(error instanceof ApiError ? error.message : 'The stream was cut.');
       if (answer === '') {
         setTurns(turns);

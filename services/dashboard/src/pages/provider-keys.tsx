@@ -2,8 +2,8 @@
 import { Badge, Button, Group, Modal, PasswordInput, Select, Stack, Switch, Table, Text, TextInput, VisuallyHidden } from '@mantine/core';
 import { useMemo, useState, type FormEvent, type ReactElement } from 'react';
 import { formatDate } from '../lib/format.js';
-import { useApi, useChange } from '../lib/use-api.js';
-import type { ModelRecord, Page, ProviderKey } from '../lib/types.js';
+import { useApi, useChange, useMayChange, useModelChoice } from '../lib/use-api.js';
+import type { Page, ProviderKey } from '../lib/types.js';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
 
@@ -43,17 +43,20 @@ function Give({ names, onClose }: { readonly names: readonly string[]; readonly 
 
 export function ProviderKeys(): ReactElement {
   const keys = useApi<Page<ProviderKey>>('/api/providers');
-  const models = useApi<{ readonly data: readonly ModelRecord[] }>('/v1/models?detail=full');
-  const names = useMemo(() => [...new Set([...(models.data?.data ?? []).flatMap(({ endpoints = [] }) => endpoints.map(({ provider }) => provider)), ...COMMON])].sort(), [models.data]);
+  const models = useModelChoice();
+  const names = useMemo(() => [...new Set([...models.flatMap(({ endpoints = [] }) => endpoints.map(({ provider }) => provider)), ...COMMON])].sort(), [models]);
   const remove = useChange<object>(['/api/providers', '/v1/models']);
+  const canChange = useMayChange();
   const [isGiving, setIsGiving] = useState(false);
   const [removed, setRemoved] = useState<ProviderKey>();
   return (
     <>
       <PageHead title="Provider keys" hint="Requests to these providers run on your own key there: they cost you nothing here.">
-        <Button onClick={() => setIsGiving(true)} disabled={keys.data === undefined}>
-          Add a key
-        </Button>
+        {canChange ? (
+          <Button onClick={() => setIsGiving(true)} disabled={keys.data === undefined}>
+            Add a key
+          </Button>
+        ) : null}
       </PageHead>
       <Panel flush>
         <Loaded query={keys} height={200}>
@@ -82,7 +85,7 @@ export function ProviderKeys(): ReactElement {
                             {key.provider}
                           </Text>
                           {key.base_url === undefined || key.base_url === null ? null : (
-                            <Text size="xs" c="dimmed">
+                            <Text size="xs" c="dimmed" className="name">
                               {key.base_url}
                             </Text>
                           )}
@@ -91,9 +94,11 @@ export function ProviderKeys(): ReactElement {
                         <Table.Td>{key.zdr ? <Badge variant="light">zero retention</Badge> : 'provider’s terms'}</Table.Td>
                         <Table.Td>{formatDate(key.created_at)}</Table.Td>
                         <Table.Td>
-                          <Button size="compact-sm" variant="subtle" color="red" onClick={() => setRemoved(key)} aria-label={`Remove the key at ${key.provider}`}>
-                            Remove
-                          </Button>
+                          {canChange ? (
+                            <Button size="compact-sm" variant="subtle" color="red" onClick={() => setRemoved(key)} aria-label={`Remove the key at ${key.provider}`}>
+                              Remove
+                            </Button>
+                          ) : null}
                         </Table.Td>
                       </Table.Tr>
                     ))}

@@ -3,8 +3,8 @@ import { Badge, Button, Group, SimpleGrid, Skeleton, Stack, Table, Text } from '
 import type { ReactElement, ReactNode } from 'react';
 import { ApiError } from '../lib/api.js';
 import { decisionInWords, leftOutInWords } from '../lib/decision.js';
-import { formatCount, formatMs, formatTime } from '../lib/format.js';
-import { exactUsd, formatUsd } from '../lib/money.js';
+import { formatCount, formatInstant, formatMs, formatTime } from '../lib/format.js';
+import { bookedFirst, exactUsd, formatUsd } from '../lib/money.js';
 import { navigate } from '../lib/route.js';
 import { useApi } from '../lib/use-api.js';
 import type { Decision, RequestDetail } from '../lib/types.js';
@@ -14,6 +14,8 @@ import { Rows } from '../parts/rows.tsx';
 import { StatusBadge } from './requests.tsx';
 
 const BUCKETS: Readonly<Record<string, string>> = { input_uncached: 'read', cache_read: 'read from cache', cache_write: 'written to cache', output_text: 'written', output_reasoning: 'reasoning', audio: 'audio', image: 'image' };
+
+const SOURCES: Readonly<Record<string, string>> = { provider: 'the provider’s count', estimated: 'the gateway’s own count', orphan: 'a stand-in for a count that was lost' };
 
 function Fact({ label, children }: { readonly label: string; readonly children: ReactNode }): ReactElement {
   return (
@@ -105,9 +107,9 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                   {decision.data === undefined ? null : <Why decision={decision.data} />}
                 </Stack>
                 <SimpleGrid cols={{ base: 2, sm: 3, md: 4 }} mt="lg" spacing="md">
-                  <Fact label="Time">{formatTime(found.created)}</Fact>
+                  <Fact label="Time">{formatInstant(found.created)}</Fact>
                   <Fact label="Asked for">{found.routed_from ?? '–'}</Fact>
-                  <Fact label="Answered by">{found.model ?? '–'}</Fact>
+                  <Fact label={found.status === 'failed' ? 'Asked last' : 'Answered by'}>{found.model ?? '–'}</Fact>
                   <Fact label="Provider">{found.provider ?? '–'}</Fact>
                   <Fact label="Whole answer">{formatMs(found.latency_ms)}</Fact>
                   <Fact label="First token">{formatMs(found.time_to_first_token_ms)}</Fact>
@@ -181,9 +183,9 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                     </Table.Thead>
                     <Table.Tbody>
                       <Table.Tr>
-                        <Table.Td>Charge, by {found.charge.source === 'provider' ? 'the provider’s count' : (found.charge.source ?? 'the gateway’s count')}</Table.Td>
+                        <Table.Td>Charge, by {SOURCES[found.charge.source ?? ''] ?? 'the gateway’s count'}</Table.Td>
                         <Table.Td>{found.charge.period}</Table.Td>
-                        <Table.Td className="number">{exactUsd(found.charge.amount_usd)}</Table.Td>
+                        <Table.Td className="number">{exactUsd(bookedFirst(found.charge))}</Table.Td>
                       </Table.Tr>
                       {found.charge.adjustments.map((line, index) => (
                         <Table.Tr key={index}>
@@ -193,6 +195,14 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                         </Table.Tr>
                       ))}
                     </Table.Tbody>
+                    {found.charge.adjustments.length === 0 ? null : (
+                      <Table.Tfoot>
+                        <Table.Tr>
+                          <Table.Th colSpan={2}>Charged</Table.Th>
+                          <Table.Th className="number">{exactUsd(found.charge.amount_usd)}</Table.Th>
+                        </Table.Tr>
+                      </Table.Tfoot>
+                    )}
                   </Table>
                 </Rows>
               </Panel>

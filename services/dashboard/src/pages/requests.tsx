@@ -2,11 +2,11 @@
 import { Badge, Button, Group, Select, SimpleGrid, Table, Text, TextInput } from '@mantine/core';
 import { useState, type FormEvent, type ReactElement } from 'react';
 import { queryText } from '../lib/api.js';
-import { formatCount, formatMs, formatTime } from '../lib/format.js';
+import { formatCount, formatInstant, formatMs, startOfDay } from '../lib/format.js';
 import { formatUsd } from '../lib/money.js';
-import { hrefOf, navigate } from '../lib/route.js';
-import { useApi, useNames } from '../lib/use-api.js';
-import type { KeyRecord, Page, RequestRow } from '../lib/types.js';
+import { hrefOf, navigate, useKept } from '../lib/route.js';
+import { useApi, useKeyNames, useNames } from '../lib/use-api.js';
+import type { Page, RequestRow } from '../lib/types.js';
 import { follow, Link } from '../parts/link.tsx';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
@@ -14,6 +14,10 @@ import { Pages } from './keys.tsx';
 
 const NONE = { model: '', provider: '', key: '', status: '', from: '', to: '' };
 type Filter = typeof NONE;
+/** Ids after which the pages before this one began. */
+const FIRST: readonly string[] = [];
+/** Of a list to choose from; the rest is found by typing. */
+const CHOICES_MAX = 100;
 
 export function StatusBadge({ status }: { readonly status: string }): ReactElement {
   return (
@@ -24,16 +28,18 @@ export function StatusBadge({ status }: { readonly status: string }): ReactEleme
 }
 
 export function Requests(): ReactElement {
-  const [filter, setFilter] = useState<Filter>(NONE);
+  const [filter, setFilter] = useKept<Filter>('filter', NONE);
   const [search, setSearch] = useState('');
-  const [after, setAfter] = useState<readonly string[]>([]);
+  const [after, setAfter] = useKept('after', FIRST);
   const models = useNames('model');
   const providers = useNames('provider');
-  const keys = useApi<Page<KeyRecord>>('/api/auth?limit=100', { isEnabled: true });
-  const requests = useApi<Page<RequestRow>>(`/api/requests${queryText({ ...filter, limit: 50, after: after.at(-1) })}`, after.length === 0 ? { everyMs: 10_000 } : {});
+  const keys = useKeyNames();
+  // Days as the reader's clock has them, like the times of the rows.
+  const span = { from: startOfDay(filter.from), to: startOfDay(filter.to, 1) };
+  const requests = useApi<Page<RequestRow>>(`/api/requests${queryText({ ...filter, ...span, limit: 50, after: after.at(-1) })}`, after.length === 0 ? { everyMs: 10_000 } : {});
   const set = (change: Partial<Filter>): void => {
     setFilter({ ...filter, ...change });
-    setAfter([]);
+    setAfter(FIRST);
   };
   const find = (event: FormEvent): void => {
     event.preventDefault();
@@ -54,9 +60,9 @@ export function Requests(): ReactElement {
         </form>
       </PageHead>
       <SimpleGrid cols={{ base: 2, sm: 3, md: 6 }} spacing="xs" mb="md">
-        <Select aria-label="Model" placeholder="Any model" data={[...models]} value={filter.model || null} onChange={(value) => set({ model: value ?? '' })} clearable searchable />
+        <Select aria-label="Model" placeholder="Any model" data={[...models]} value={filter.model || null} onChange={(value) => set({ model: value ?? '' })} clearable searchable limit={CHOICES_MAX} />
         <Select aria-label="Provider" placeholder="Any provider" data={[...providers]} value={filter.provider || null} onChange={(value) => set({ provider: value ?? '' })} clearable />
-        <Select aria-label="Key" placeholder="Any key" data={(keys.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))} value={filter.key || null} onChange={(value) => set({ key: value ?? '' })} clearable searchable />
+        <Select aria-label="Key" placeholder="Any key" data={keys.map(({ id, name }) => ({ value: id, label: name }))} value={filter.key || null} onChange={(value) => set({ key: value ?? '' })} clearable searchable limit={CHOICES_MAX} />
         <Select aria-label="State" placeholder="Any state" data={['completed', 'failed']} value={filter.status || null} onChange={(value) => set({ status: value ?? '' })} clearable />
         <TextInput aria-label="From" type="date" value={filter.from} onChange={(event) => set({ from: event.currentTarget.value })} />
         <TextInput aria-label="To" type="date" value={filter.to} onChange={(event) => set({ to: event.currentTarget.value })} />
@@ -97,7 +103,7 @@ export function Requests(): ReactElement {
                         <Table.Tr key={row.id} data-link onClick={follow(`/requests/${row.id}`)}>
                           <Table.Td style={{ whiteSpace: 'nowrap' }}>
                             <a href={hrefOf(`/requests/${row.id}`)} onClick={follow(`/requests/${row.id}`)} style={{ color: 'inherit' }}>
-                              {formatTime(row.created)}
+                              {formatInstant(row.created)}
                             </a>
                           </Table.Td>
                           <Table.Td>

@@ -4,6 +4,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState, type FormEvent, type ReactElement } from 'react';
 import { signIn } from '../lib/api.js';
 import { SESSION_KEY } from '../lib/use-api.js';
+import { forgetKept } from '../lib/route.js';
 import { Brand } from '../parts/brand.tsx';
 import { Link } from '../parts/link.tsx';
 
@@ -23,6 +24,7 @@ export function SignIn(): ReactElement {
     try {
       const session = await signIn(key.trim());
       setKey('');
+      forgetKept();
       client.setQueryData(SESSION_KEY, session);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : 'That did not work.');

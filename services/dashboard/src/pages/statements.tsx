@@ -2,10 +2,10 @@
 import { Badge, Button, Group, SimpleGrid, Stack, Table, Text } from '@mantine/core';
 import { useState, type ReactElement } from 'react';
 import { callRaw } from '../lib/api.js';
-import { formatCount, formatDate } from '../lib/format.js';
+import { formatCount, formatUtcDate } from '../lib/format.js';
 import { exactUsd, formatUsd } from '../lib/money.js';
 import { navigate } from '../lib/route.js';
-import { useApi } from '../lib/use-api.js';
+import { useApi, useEnded } from '../lib/use-api.js';
 import type { Page, Statement, StatementRow } from '../lib/types.js';
 import { Icon } from '../parts/icon.tsx';
 import { follow, Link } from '../parts/link.tsx';
@@ -33,6 +33,16 @@ async function download(period: string): Promise<void> {
 function One({ period }: { readonly period: string }): ReactElement {
   const statement = useApi<Statement>(`/api/statements/${encodeURIComponent(period)}`);
   const [problem, setProblem] = useState<unknown>();
+  const ended = useEnded();
+  const fetchCsv = async (): Promise<void> => {
+    setProblem(undefined);
+    try {
+      await download(period);
+    } catch (error) {
+      ended(error);
+      setProblem(error);
+    }
+  };
   return (
     <>
       <PageHead title={`Statement ${period}`}>
@@ -40,7 +50,7 @@ function One({ period }: { readonly period: string }): ReactElement {
           <Button variant="default" leftSection={<Icon name="back" />} onClick={() => navigate('/statements')}>
             All
           </Button>
-          <Button onClick={() => void download(period).catch(setProblem)}>CSV</Button>
+          <Button onClick={() => void fetchCsv()}>CSV</Button>
         </Group>
       </PageHead>
       {problem === undefined ? null : <Failure error={problem} />}
@@ -68,7 +78,7 @@ function One({ period }: { readonly period: string }): ReactElement {
                 </div>
               ))}
             </SimpleGrid>
-            <Panel title={`${formatDate(bill.starts_at)} to ${formatDate(bill.ends_at - 1)}`} side={<StatusOf status={bill.status} />} flush>
+            <Panel title={`${formatUtcDate(bill.starts_at)} to ${formatUtcDate(bill.ends_at - 1)}, UTC`} side={<StatusOf status={bill.status} />} flush>
               <Rows>
                 <Table verticalSpacing="xs" horizontalSpacing="md">
                   <Table.Thead>
@@ -110,7 +120,7 @@ function One({ period }: { readonly period: string }): ReactElement {
 }
 
 export function Statements({ period }: { readonly period?: string }): ReactElement {
-  if (period !== undefined) return <One period={period} />;
+  if (period !== undefined) return <One key={period} period={period} />;
   return <All />;
 }
 
@@ -118,7 +128,7 @@ function All(): ReactElement {
   const statements = useApi<Page<StatementRow>>('/api/statements?limit=100');
   return (
     <>
-      <PageHead title="Statements" hint="The same figures line by line, as JSON and CSV." />
+      <PageHead title="Statements" hint="The same figures line by line, as JSON and CSV. Periods are UTC." />
       <Panel flush>
         <Loaded query={statements} height={200}>
           {({ data }) =>
@@ -142,8 +152,8 @@ function All(): ReactElement {
                         <Table.Td>
                           <Link to={`/statements/${row.period}`}>{row.period}</Link>
                         </Table.Td>
-                        <Table.Td>{formatDate(row.starts_at)}</Table.Td>
-                        <Table.Td>{formatDate(row.ends_at - 1)}</Table.Td>
+                        <Table.Td>{formatUtcDate(row.starts_at)}</Table.Td>
+                        <Table.Td>{formatUtcDate(row.ends_at - 1)}</Table.Td>
                         <Table.Td>
                           <StatusOf status={row.status} />
                         </Table.Td>

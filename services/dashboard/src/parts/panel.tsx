@@ -70,7 +70,18 @@ export function Failure({ error, again }: { readonly error: unknown; readonly ag
 
 /** The answer once it is there; until then as much room as it will need. */
 export function Loaded<Answer>({ query, height = 180, children }: { readonly query: UseQueryResult<Answer>; readonly height?: number; readonly children: (answer: Answer) => ReactNode }): ReactElement {
-  if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.data !== undefined) {
+    return (
+      <>
+        {query.isError ? (
+          <Text size="xs" c="red" px="md" py={4} role="status">
+            Not up to date: {query.error.message}
+          </Text>
+        ) : null}
+        {children(query.data)}
+      </>
+    );
+  }
   if (query.isError) {
     return (
       <Box mih={height}>

@@ -9,7 +9,7 @@ export function Rows({ children }: { readonly children: ReactNode }): ReactEleme
     for (const row of place.current?.querySelectorAll('tbody tr') ?? []) for (const [index, cell] of [...row.children].entries()) cell.setAttribute('data-name', names[index] ?? '');
   });
   return (
-    <div className="rows" role="region" aria-label="Table" tabIndex={0} ref={place}>
+    <div className="rows" role="group" aria-label="Table" tabIndex={0} ref={place}>
       {children}
     </div>
   );
