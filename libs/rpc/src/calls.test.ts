@@ -124,11 +124,14 @@ describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (
 
   test('ends a call at its deadline on both sides', async () => {
     let reason: Promise<Fault> | undefined;
-    const { client } = await connect(door, 'quota', admitting(async (_request, call) => {
+    const { client } = await connect(door, 'quota', admitting(async ({ accountId }, call) => {
+      if (accountId === 'first') return {};
       reason = untilAborted(call);
       throw await reason;
     }));
-    await expect(admit(client, {}, { deadlineMs: 150 })).rejects.toMatchObject({ code: 'deadline_exceeded' });
+    // Connected: a call that has no link by its deadline ends as one that was never sent.
+    await admit(client, { accountId: 'first' });
+    await expect(admit(client, {}, { deadlineMs: 500 })).rejects.toMatchObject({ code: 'deadline_exceeded' });
     expect(['deadline_exceeded', 'cancelled']).toContain((await reason)?.code);
   });
 
@@ -241,14 +244,14 @@ describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (
     let received = 0;
     let end: (fault: Fault | undefined) => void = () => undefined;
     const ended = new Promise<Fault | undefined>((resolve) => (end = resolve));
-    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (message) => (received += message.chunk?.choices.length ?? 0), onEnd: end });
+    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (message) => (received += message.chunk?.choices.length ?? 0), onEnd: end }, { deadlineMs: 60_000 });
     call.pause();
     await isStalled;
     expect(written).toBeLessThan(2_000_000);
     call.resume();
     expect(await ended).toBeUndefined();
     expect(received).toBe(20_000_000);
-  });
+  }, 60_000);
 
   test('fails calls in work with a typed fault when the server is cut, and unsent ones as unavailable', async () => {
     let started: () => void = () => undefined;
@@ -265,9 +268,10 @@ describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (
   });
 
   test('answers 5,000 calls at once', async () => {
-    // A unary call costs half a millisecond, and the machine may be busy: the deadline is not what is tested here.
+    // A unary call costs half a millisecond, and the machine may be busy: neither the deadline nor the wait for a connection is tested here.
     const { client } = await connect(door, 'quota', admitting((request) => ({ heldNanoUsd: request.amountNanoUsd })));
+    await admit(client);
     const answers = await Promise.all(Array.from({ length: 5_000 }, (_, i) => client.unary<AdmitRequest, AdmitResponse__Output>('Admit', { amountNanoUsd: String(i) }, { deadlineMs: 60_000 })));
     expect(answers.every((answer, i) => answer.heldNanoUsd === String(i))).toBe(true);
-  });
+  }, 60_000);
 });
