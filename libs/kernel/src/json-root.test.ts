@@ -45,3 +45,7 @@ test('nothing is parsed, however much there is', () => {
   expect(parse).not.toHaveBeenCalled();
   parse.mockRestore();
 });
+
+test('a text that breaks off deep within itself is nothing to the next', () => {
+  expect([jsonRootOf('[[[{'), jsonRootOf('{"a":{"b":[{}]}}'), jsonRootOf('{"a":{"b":{'), jsonRootOf('[[[[1]]]]')]).toEqual([undefined, 'object', undefined, 'array']);
+});

@@ -117,10 +117,11 @@ function skipKey(text: string, from: number): number {
   return colon !== -1 && text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : -1;
 }
 
+/** By depth: 1 = object. Of the text that is being read: made anew for each, most of the time would go into that. */
+const levels = new Uint8Array(JSON_TEXT_DEPTH_MAX);
+
 /** Reads a list or object whose bracket is at `from`; one past its end, -1 when it is malformed or too deep. */
 function skipNested(text: string, from: number): number {
-  /** 1 = object. */
-  const levels = new Uint8Array(JSON_TEXT_DEPTH_MAX);
   let depth = 0;
   let at = from;
   for (;;) {
