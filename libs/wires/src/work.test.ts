@@ -109,6 +109,19 @@ test('of an error of megabytes the beginning is held against the patterns', () =
   expect(Math.max(...tested.mock.calls.map(([text]) => text.length))).toBeLessThan(10_000);
 });
 
+test('a chunk of megabytes is counted before it is read, also in an envelope that is known', () => {
+  const chunk = (text: string): Buffer => Buffer.from(`data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"${text}"},"finish_reason":null}]}\n\n`);
+  const begun = (): ReturnType<typeof createChatTransducer> => {
+    const transducer = createChatTransducer('s');
+    for (const text of ['a', 'b']) transducer.push(chunk(text));
+    return transducer;
+  };
+  expect(begun().push(chunk('\\n'.repeat(EVENT_BOUNDS.escapes + 1)))).toEqual([{ type: 'failed', failure: expect.objectContaining({ class: 'GARBAGE' }) as unknown }]);
+  const transducer = begun();
+  expect(transducer.push(chunk('é'.repeat(100_000)))).toEqual([expect.objectContaining({ type: 'chunk', content: true })]);
+  expect(transducer.summary().outputBytes).toBe(200_002);
+});
+
 test('what each chunk of an answer repeats is short, or is not told', () => {
   const transducer = createChatTransducer('s');
   transducer.push(Buffer.from(`data: ${JSON.stringify({ system_fingerprint: 'f'.repeat(100_000), service_tier: 'default', choices: [{ index: 0, delta: { content: 'a' } }] })}\n\n`));

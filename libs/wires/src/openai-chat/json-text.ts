@@ -49,7 +49,7 @@ function unitAt(bytes: Buffer, at: number): number {
 /** UTF-8 bytes of the text that a JSON string stands for; `from` up to `to` as `endOfText` found it. */
 export function decodedBytes(bytes: Buffer, from: number, to: number): number {
   let length = to - from;
-  for (let at = bytes.indexOf(BACKSLASH, from); at !== -1 && at < to; at = bytes.indexOf(BACKSLASH, at)) {
+  for (let at = bytes.indexOf(BACKSLASH, from); at !== -1 && at < to; at = bytes[at] === BACKSLASH ? at : bytes.indexOf(BACKSLASH, at)) {
     if (bytes[at + 1] !== LOWER_U) {
       length -= 1;
       at += 2;

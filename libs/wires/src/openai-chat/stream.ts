@@ -13,6 +13,8 @@ import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js
 import { readUsage } from './usage.js';
 
 const CHOICES_MAX = 128;
+/** A chunk of more is no piece of a text: it is counted before it is read. */
+const PASSED_BYTES_MAX = 65_536;
 const DONE = Buffer.from('[DONE]');
 const NO_EVENTS: readonly StreamEvent[] = [];
 
@@ -210,7 +212,7 @@ class ChatTransducer implements StreamTransducer {
   private passText(bytes: Buffer, from: number, to: number): boolean {
     const { envelope, envelopeChoice } = this;
     if (envelope === undefined || envelopeChoice === undefined || envelopeChoice.isFinished) return false;
-    const textTo = envelope.textTo(bytes, from, to);
+    const textTo = to - from > PASSED_BYTES_MAX ? -1 : envelope.textTo(bytes, from, to);
     if (textTo === -1) return false;
     const textFrom = envelope.textFrom(from);
     this.texts.push({ bytes, from: textFrom, to: textTo });
