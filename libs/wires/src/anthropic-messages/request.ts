@@ -4,7 +4,7 @@ import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from 
 import { mediaReferences } from '../chat-turns.js';
 import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { plainJson, writeJson } from '../raw-json.js';
+import { PlainJson, writeJson } from '../raw-json.js';
 import { claudeTraits, type ClaudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
 import { boundThinking, CLAUDE_THOUGHT, thinkingSettings, type BoundThinking, type ThoughtFormat } from './thinking.js';
@@ -70,7 +70,7 @@ function calledTools({ turns, tools }: Chat): readonly Tool[] {
 }
 
 function toolJson({ name, description, parameters = {} }: Tool): JsonObject {
-  return { name, ...(description === '' ? {} : { description }), input_schema: plainJson({ ...parameters, type: 'object' }) };
+  return { name, ...(description === '' ? {} : { description }), input_schema: new PlainJson({ ...parameters, type: 'object' }) };
 }
 
 function toolSettings(chat: Chat, jsonMode: JsonMode): { readonly tools: readonly JsonObject[]; readonly choice: JsonObject | undefined } {
@@ -78,7 +78,7 @@ function toolSettings(chat: Chat, jsonMode: JsonMode): { readonly tools: readonl
   const tools = [...chat.tools, ...called].map(toolJson);
   const { format } = chat;
   if (jsonMode.kind === 'tool' && format.kind === 'json_schema') {
-    tools.push({ name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), input_schema: plainJson({ ...format.schema, type: 'object' }) });
+    tools.push({ name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), input_schema: new PlainJson({ ...format.schema, type: 'object' }) });
     return { tools, choice: { type: 'tool', name: JSON_TOOL, disable_parallel_tool_use: true } };
   }
   if (tools.length === 0) return { tools, choice: undefined };
@@ -145,7 +145,7 @@ function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, {
   const { thinking, thoughtFormat } = bound;
   const { system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat });
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
-  const format = jsonMode.kind === 'native' ? { format: { type: 'json_schema', schema: plainJson(jsonMode.schema) } } : {};
+  const format = jsonMode.kind === 'native' ? { format: { type: 'json_schema', schema: new PlainJson(jsonMode.schema) } } : {};
   const output = { ...(effort === undefined ? {} : { effort }), ...format };
   const stop = chat.stop.filter((text) => text.trim() !== '');
   const settings: JsonObject = {

@@ -5,7 +5,7 @@ import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from 
 import { mediaReferences } from '../chat-turns.js';
 import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { plainJson, writeJson } from '../raw-json.js';
+import { PlainJson, writeJson } from '../raw-json.js';
 import { bedrockModel, type BedrockModel } from './models.js';
 import { reasoningOf, type Reasoning } from './thinking.js';
 import { renderTurns } from './turns.js';
@@ -44,7 +44,7 @@ function jsonModeOf({ format, tools, reasoningEffort }: Chat, { claude, forcedTo
 }
 
 function toolSpec({ name, description, parameters = {} }: Tool): object {
-  return { toolSpec: { name, ...(description === '' ? {} : { description }), inputSchema: { json: plainJson({ ...parameters, type: 'object' }) } } };
+  return { toolSpec: { name, ...(description === '' ? {} : { description }), inputSchema: { json: new PlainJson({ ...parameters, type: 'object' }) } } };
 }
 
 function toolingOf(chat: Chat, model: BedrockModel, jsonMode: JsonMode): Tooling {

@@ -3,7 +3,7 @@ import { isObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool, type ToolChoice } from '../chat-request.js';
 import { mediaReferences } from '../chat-turns.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { plainJson, writeJson } from '../raw-json.js';
+import { PlainJson, writeJson } from '../raw-json.js';
 import { badInput } from '../unsendable.js';
 import { sentName } from './names.js';
 import { schemaBudget, toOpenApiSchema, type SchemaBudget } from './schema.js';
@@ -36,7 +36,7 @@ function declaration({ name, description, parameters }: Tool, budget: SchemaBudg
   const hasProperties = parameters !== undefined && (Object.keys(parameters).some((keyword) => keyword !== 'type' && keyword !== 'properties' && keyword !== 'required' && keyword !== 'additionalProperties') || Object.keys(isObject(parameters['properties']) ? parameters['properties'] : {}).length > 0);
   if (!hasProperties) return head;
   const schema = toOpenApiSchema(parameters, budget);
-  return { ...head, ...(schema === undefined ? { parametersJsonSchema: plainJson(parameters) } : { parameters: plainJson(schema) }) };
+  return { ...head, ...(schema === undefined ? { parametersJsonSchema: new PlainJson(parameters) } : { parameters: new PlainJson(schema) }) };
 }
 
 function callingConfig(choice: ToolChoice, tools: readonly Tool[]): object {
@@ -60,7 +60,7 @@ function hasJsonMode(chat: Chat, major: number): boolean {
 function jsonMode({ format }: Chat, budget: SchemaBudget): object {
   if (format.kind !== 'json_schema') return { responseMimeType: 'application/json' };
   const schema = toOpenApiSchema(format.schema, budget);
-  return { responseMimeType: 'application/json', ...(schema === undefined ? { responseJsonSchema: plainJson(format.schema) } : { responseSchema: plainJson(schema) }) };
+  return { responseMimeType: 'application/json', ...(schema === undefined ? { responseJsonSchema: new PlainJson(format.schema) } : { responseSchema: new PlainJson(schema) }) };
 }
 
 function generationConfig(chat: Chat, input: ChatInput, budget: SchemaBudget): object {

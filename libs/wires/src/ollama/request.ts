@@ -3,7 +3,7 @@ import type { JsonObject } from '../canonical.js';
 import { readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
 import { mediaReferences, type Turn, type UserPart } from '../chat-turns.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { argumentsObject, base64Json, plainJson, writeJson, type RawJson } from '../raw-json.js';
+import { argumentsObject, base64Json, PlainJson, writeJson, type RawJson } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 import { FORCED_INSTRUCTION, forcedSchema, forcedTools } from './forced-call.js';
 
@@ -61,7 +61,7 @@ function messageOf(turn: Turn, fetched: FetchedMedia): JsonObject {
 }
 
 function toolOf({ name, description, parameters }: Tool): JsonObject {
-  return { type: 'function', function: { name, description, parameters: plainJson({ properties: {}, ...parameters, type: 'object' }) } };
+  return { type: 'function', function: { name, description, parameters: new PlainJson({ properties: {}, ...parameters, type: 'object' }) } };
 }
 
 function thinkOf(effort: string, model: string): boolean | string | undefined {
@@ -70,10 +70,10 @@ function thinkOf(effort: string, model: string): boolean | string | undefined {
   return LEVELLED.test(model) ? level : effort !== 'none';
 }
 
-function formatOf({ format }: Chat, forced: readonly Tool[]): RawJson | 'json' | undefined {
-  if (forced.length > 0) return plainJson(forcedSchema(forced));
+function formatOf({ format }: Chat, forced: readonly Tool[]): PlainJson | 'json' | undefined {
+  if (forced.length > 0) return new PlainJson(forcedSchema(forced));
   if (format.kind === 'text') return undefined;
-  return format.kind === 'json_object' ? 'json' : plainJson(format.schema);
+  return format.kind === 'json_object' ? 'json' : new PlainJson(format.schema);
 }
 
 function textBytes(turn: Turn): number {
