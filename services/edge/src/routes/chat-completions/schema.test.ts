@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { readChatRequest, readLargeChatRequest } from './schema.js';
 
@@ -99,6 +99,16 @@ describe('chat request', () => {
     expect(requestOf({ plugin_options: off }).pluginOptions).toEqual(off);
     expect(read({ plugin_options: { 'json-healing': { enabld: false } } })).toMatchObject({ kind: 'invalid', error: { code: 'invalid_value', param: 'plugin_options.json-healing.enabld' } });
     expect(read({ plugin_options: { 'json-healing': { enabled: 'no' } } })).toMatchObject({ kind: 'invalid', error: { code: 'invalid_type' } });
+  });
+
+  test('of a body of thousands of fields variant B copies those that it has', () => {
+    const body = Buffer.from(JSON.stringify({ ...base, ...Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`x${String(at)}`, 1])) }));
+    const copied = [jest.spyOn(Object, 'fromEntries'), jest.spyOn(Object, 'entries')];
+    const result = readChatRequest(body, 'B');
+    expect(copied.map(({ mock }) => mock.calls.filter(([of]) => Object.keys(of as object).length > 1_000))).toEqual([[], []]);
+    jest.restoreAllMocks();
+    expect(result).toMatchObject({ kind: 'ok', request: { model: 'auto', messageCount: 1 } });
+    expect(result.kind === 'ok' ? result.request.ignoredParams.length : 0).toBe(10_000);
   });
 
   test('variant B ignores and names what only variant A has, but honours privacy', () => {

@@ -60,6 +60,7 @@ const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   parallel_tool_calls: aBoolean,
   response_format: checkResponseFormat,
 }));
+const FIELDS_OF_B = [...FORWARDED.keys(), ...OWN_FIELDS].filter((name) => !VARIANT_A_ONLY.has(name));
 /** Without tools these say nothing, and providers refuse them. */
 const OF_TOOLS = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
 /** What becomes prompt. */
@@ -162,8 +163,15 @@ function requestOf(body: Buffer, json: JsonObjectRead, variant: Variant): ChatRe
   }
 }
 
+/** The fields that variant B has, picked by name: a body may have 100,000 others. */
+function knownToB(object: JsonObject): JsonObject {
+  const known: Record<string, unknown> = {};
+  for (const name of FIELDS_OF_B) if (Object.hasOwn(object, name)) known[name] = object[name];
+  return known;
+}
+
 function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, ByteRange>, variant: Variant): ChatRequest {
-  const ours: JsonObject = variant === 'A' ? object : Object.fromEntries(Object.entries(object).filter(([name]) => !VARIANT_A_ONLY.has(name)));
+  const ours = variant === 'A' ? object : knownToB(object);
   const model = asName(required(own(ours, 'model'), 'model'), 'model', { min: 1, max: MODEL_ID_MAX });
   const messages = checkMessages(own(ours, 'messages'));
   const tools = own(ours, 'tools');
