@@ -15,6 +15,9 @@ export const EVENT_BOUNDS: JsonBounds = { values: 400_000, escapes: 1_000_000, b
 /** A whole answer from an address that an account gave: 5,000 tokens with such probabilities. What the operator's providers write is paid for, and read however long. */
 export const STRANGERS_ANSWER_BOUNDS: JsonBounds = { values: 1_000_000, escapes: 1_000_000, bareBytes: 16_777_216 };
 
+/** A whole answer of the operator's providers: twice 20,000 tokens with such probabilities. Twenty million lists, which 64 MiB hold, would take a small process all its memory. */
+export const ANSWER_BOUNDS: JsonBounds = { values: 8_000_000, escapes: Infinity, bareBytes: Infinity };
+
 const QUOTE = 34;
 const COMMA = 44;
 const OPEN_ARRAY = 91;

@@ -106,9 +106,10 @@ describe('a whole answer of more values than are read in a moment', () => {
 
   test.each([
     [1_100_000, false, { kind: 'answer' }],
+    [8_100_000, false, { kind: 'failed', failure: { class: 'GARBAGE', retryable: true } }],
     [900_000, true, { kind: 'answer' }],
     [1_100_000, true, { kind: 'failed', failure: { class: 'GARBAGE', retryable: true } }],
-  ])('(%i, of an address that an account gave: %s) ends well where it was paid for by the operator', async (values, isGuarded, ending) => {
+  ])('(%i, of an address that an account gave: %s) ends well where it was paid for by the operator, and is no answer beyond all measure', async (values, isGuarded, ending) => {
     const { attempt, ended } = begin({ stream: false }, 200, isGuarded);
     attempt.onData(Buffer.from(answerOf(values)));
     attempt.onEnd();

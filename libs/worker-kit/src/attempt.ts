@@ -4,7 +4,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { spreadMs } from '@signalbox/kernel/spread';
 import { together } from '@signalbox/runtime/turn';
 import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
-import { isWithin, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
+import { ANSWER_BOUNDS, isWithin, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
 import { outputTokensMax } from './charge.js';
 import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
@@ -241,7 +241,7 @@ export class Attempt implements UpstreamListener {
     const { adapter, request } = this.options;
     const [only] = this.body;
     const body = this.body.length === 1 && only !== undefined ? only : Buffer.concat(this.body);
-    if (this.isStrangers && !isWithin(body, 0, body.length, STRANGERS_ANSWER_BOUNDS)) {
+    if (!isWithin(body, 0, body.length, this.isStrangers ? STRANGERS_ANSWER_BOUNDS : ANSWER_BOUNDS)) {
       this.fail(failure('GARBAGE', true, this.httpStatus));
       return;
     }
