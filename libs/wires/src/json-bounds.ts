@@ -12,7 +12,7 @@ export interface JsonBounds {
 /** One event of a stream. With the probabilities of 20 tokens in the place of each, 2,000 tokens at once: no host writes as many. */
 export const EVENT_BOUNDS: JsonBounds = { values: 400_000, escapes: 1_000_000, bareBytes: 4_194_304 };
 
-/** A whole answer from an address that an account gave: 5,000 tokens with such probabilities. What the operator's providers write is paid for, and read however long. */
+/** A whole answer from an address that an account gave: 5,000 tokens with such probabilities. */
 export const STRANGERS_ANSWER_BOUNDS: JsonBounds = { values: 1_000_000, escapes: 1_000_000, bareBytes: 16_777_216 };
 
 /** A whole answer of the operator's providers: twice 20,000 tokens with such probabilities. Twenty million lists, which 64 MiB hold, would take a small process all its memory. */
