@@ -15,9 +15,12 @@ test.each<readonly [string, Partial<CloseInput>, readonly string[]]>([
   ['a writer told of more than is booked', { writers: [writer({ lastSeq: 10n })] }, ['writer_behind']],
   ['a range is missing', { writers: [writer({ gaps: 1n })] }, ['writer_behind']],
   ['a writer has not reported since the boundary', { writers: [writer({ reportedAtMs: 999_000 })] }, ['writer_silent']],
+  ['a writer has not reported since what was held last is out', { writers: [writer({ reportedAtMs: 1_029_999 })] }, ['writer_silent']],
+  ['a writer reported the moment that it is', { nowMs: 1_030_000, writers: [writer({ reportedAtMs: 1_030_000 })] }, []],
   ['an attempt of the period runs', { writers: [writer({ openSinceMs: 999_999 })] }, ['reservation_open']],
   ['an attempt of the next period runs', { writers: [writer({ openSinceMs: 1_000_000 })] }, []],
   ['a writer is declared lost', { nowMs: 1_000_000 + WRITER_LOST_MS, writers: [writer({ reportedAtMs: 1_000_000, lastSeq: 10n })] }, []],
+  ['a writer is as good as lost', { nowMs: 1_000_000 + WRITER_LOST_MS, writers: [writer({ reportedAtMs: 1_000_001, lastSeq: 10n })] }, ['writer_behind']],
   ['one of two writers is behind', { writers: [writer(), writer({ writer: 'v', lastSeq: 10n })] }, ['writer_behind']],
 ])('%s', (_what, over, expected) => {
   expect(reasons(over)).toEqual(expected);

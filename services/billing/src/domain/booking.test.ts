@@ -97,3 +97,23 @@ test('a charge row tells what it was computed from', () => {
   commit(kept, [attempt('r1', { ...fact, attempt: 1, retryOf: [] }), attempt('r1', { ...fact, attempt: 2, retryOf: [1] })], [told(2, 'DELIVERED'), told(1, 'SUPERSEDED')]);
   expect(JSON.parse(kept.rows.at(-1)?.detail ?? '') as ChargeDetail).toEqual({ charged: [2], outcomes: [[1, 'SUPERSEDED', true], [2, 'DELIVERED', true]] });
 });
+
+test('a correction is of the moment at which it is booked, and moves each figure from what was booked to what is right', () => {
+  const kept = newBook();
+  const tried = (number: number, retryOf: readonly number[], cost: bigint): CheckedAttempt => attempt('r1', { attempt: number, retryOf, costNanoUsd: asNanoUsd(cost), tokens: 3, byok: false });
+  commit(kept, [tried(1, [], 20n)], [outcome('r1', { attempt: 1, outcome: 'DELIVERED', toldByEdge: false })]);
+  const late = book({
+    attempts: [tried(2, [1], 50n)], outcomes: [outcome('r1', { attempt: 2, outcome: 'DELIVERED', toldByEdge: true })], requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map(kept.head === undefined ? [] : [['acct_1', kept.head]]), nowMs: 9,
+  });
+  expect(late.rows.map(({ kind, amountNanoUsd, atMs }) => [kind, amountNanoUsd, atMs])).toEqual([['attempt', 50n, 5n], ['adjustment', 30n, 9n]]);
+  expect(late.accounts[0]?.usage).toMatchObject([{ requests: 0, tokens: 0, chargeNanoUsd: 0n, adjustedNanoUsd: 30n, costNanoUsd: 30n }]);
+});
+
+test('a fact that names another account than its request has is refused, and books nothing there or here', () => {
+  const kept = newBook();
+  const one = attempt('r1', { attempt: 1, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false });
+  commit(kept, [one], []);
+  const [other, told] = [{ ...one, accountId: 'acct_2', fact: { ...one.fact, attempt: 2 } }, { ...outcome('r1', { attempt: 1, outcome: 'DELIVERED', toldByEdge: true }), accountId: 'acct_2' }];
+  const booking = book({ attempts: [other], outcomes: [told], requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map(), nowMs: 9 });
+  expect([booking.refused, booking.rows, booking.outcomes]).toEqual([[other, told], [], []]);
+});

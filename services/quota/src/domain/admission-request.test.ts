@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { AdmitRequest__Output, AdmitResponse, Limits__Output } from '@signalbox/contracts/quota';
 import { overageOf } from '@signalbox/ledger-core/statement';
 import { createFakeClock } from '@signalbox/testkit/clock';
@@ -71,4 +71,44 @@ test.each<[string, Partial<Limits__Output>, string]>([
     answers.push(writeVerdict(admission, verdict));
   }
   expect(answers.map(({ decision, blockedAs: as }) => [decision, as])).toEqual([[ADMITTED, undefined], ['BLOCKED_BY_LIVE', blockedAs]]);
+});
+
+describe('which limits a request meets', () => {
+  const limits: Limits__Output = {
+    ...LIMITS, hardCap: true, byokTokens: '7', trialCreditNanoUsd: '9', billingAnchorDay: 31,
+    caps: [{ scope: 'account', period: 'DAY', capNanoUsd: '1' }, { scope: 'key_1', period: 'TOTAL', capNanoUsd: '2' }, { scope: 'key_2', period: 'WEEK', capNanoUsd: '3' }],
+  };
+  const read = (over: Partial<AdmitRequest__Output>) => readAdmission({ ...REQUEST, requestId: 'r', amountNanoUsd: '5', limits, ...over }, undefined);
+  const [ofDay, ofKey] = [{ scope: 'account', period: 'day', meter: 'charge', limit: 1n }, { scope: 'key', period: 'total', meter: 'charge', limit: 2n }];
+  const ofPlan = { scope: 'account', period: 'plan', meter: 'routed', limit: INCLUDED };
+
+  test('on the operator’s credential: the caps of its account and its own key, the credit, the hard allotment', () => {
+    const { command, walls } = read({});
+    expect(command.walls).toEqual([ofDay, ofKey, { scope: 'account', period: 'total', meter: 'charge', limit: 9n }, ofPlan]);
+    expect(walls.map(({ refusal }) => refusal)).toEqual(['COST_CAPPED', 'COST_CAPPED', 'TRIAL_EXHAUSTED', 'ALLOTMENT_EXHAUSTED']);
+    expect(command).toMatchObject({ amount: 5n, tokens: 5_010n, anchorDay: 28, needsTotals: true });
+  });
+
+  test('on the account’s own: no money and no credit, but both allotments of tokens', () => {
+    const { command } = read({ byok: true });
+    expect(command.walls).toEqual([ofDay, ofKey, { scope: 'account', period: 'plan', meter: 'byok', limit: 7n }, ofPlan]);
+    expect(command).toMatchObject({ amount: 0n, tokens: 5_010n });
+  });
+
+  test('for the list of models or keys: none of them', () => {
+    expect(read({ counter: 'CONTROL' }).command).toMatchObject({ walls: [], amount: 0n, tokens: 0n, needsTotals: false });
+  });
+
+  test('where none is set the ledger need not be asked', () => {
+    expect(read({ limits: LIMITS }).command).toMatchObject({ walls: [], needsTotals: false });
+  });
+});
+
+test('a wait that is longer than its field can tell is told as the longest', async () => {
+  const store = createMemoryStore({ clock: createFakeClock(1_000), periodSeconds: 10_000_000 });
+  await store.applyTotals('acct_1', { seq: 1n, totals: [], requestIds: [] }, store.latestEpoch());
+  const admission = readAdmission({ ...REQUEST, requestId: 'r', limits: { ...LIMITS, includedTokens: '1', hardCap: true } }, 10_000_000);
+  const verdict = await store.admit('acct_1', admission.command);
+  if (typeof verdict === 'string') throw new Error(`expected a verdict, not ${verdict}`);
+  expect(writeVerdict(admission, verdict)).toMatchObject({ decision: REFUSED, retryAfterMs: 4_294_967_295, resetsAtMs: '10000000000' });
 });

@@ -206,3 +206,14 @@ test('a refusal at a wall heals by itself where the announcement of a lower sum 
   await quota.reconcile(15_000);
   expect(ledger.asked).toBe(asked);
 });
+
+test('a writer that quota heard of is waited for, though a ledger that was restored does not know it, until it was silent for a quarter of an hour', async () => {
+  const clock = createFakeClock();
+  const store = createMemoryStore({ clock });
+  const quota = createQuota(store, () => Promise.resolve({ seq: 0n, totals: [], requestIds: [] }), undefined, { clock, askWriters: () => Promise.resolve([]), bookLost: () => Promise.resolve() });
+  await quota.presentEpoch('wrt_a');
+  clock.advance(900_000);
+  await expect(quota.admit(ACCOUNT, capped('r1', 1n, 10n))).rejects.toThrow(/^quota_unavailable/);
+  clock.advance(1);
+  expect(await quota.admit(ACCOUNT, capped('r1', 1n, 10n))).toMatchObject({ verdict: { decision: 'admitted' } });
+});
