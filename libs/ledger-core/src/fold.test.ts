@@ -91,6 +91,10 @@ describe('the charge of a request', () => {
     expect(book([ended(1, 5n), told(1, 'DELIVERED', false), ended(2, 3n, [1]), told(2, 'DELIVERED')]).sum).toBe(3n);
   });
 
+  test('is not lost to an attempt that names itself among those it supersedes', () => {
+    expect(book([ended(1, 5n), told(1, 'SUPERSEDED'), ended(2, 7n, [1, 2]), told(2, 'DELIVERED')]).sum).toBe(7n);
+  });
+
   test('adds rounds up', () => {
     expect(book([ended(1, 5n), ended(2, 7n), told(1, 'DELIVERED'), told(2, 'DELIVERED')]).sum).toBe(12n);
   });
