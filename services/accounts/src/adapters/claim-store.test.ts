@@ -61,6 +61,9 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     await claim('a');
     await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 1_234n, answer });
     expect(await claim('b')).toEqual({ outcome: 'DONE', requestId: 'a', costNanoUsd: 1_234n, answer });
+    // Another body is a conflict, also where it would fit the answer; and nobody owns what is over.
+    expect(await claim('c', '', 'another body')).toEqual({ outcome: 'OTHER_BODY', requestId: 'a' });
+    expect(await claim('a')).toMatchObject({ outcome: 'DONE', requestId: 'a' });
     const kept = await store.claim({ accountId, keyDigest, bodyDigest: Buffer.from('x'), requestId: 'z', isEnded: false, leaseEndsMs: 0, forgetMs: 0, costNanoUsd: null, answer: null }, '', clock.nowMs());
     expect(Buffer.from(kept?.answer?.sealed ?? []).includes('prompt')).toBe(false);
     expect(Buffer.from(kept?.answer?.sealed ?? []).length).toBeGreaterThan(answer.length);
