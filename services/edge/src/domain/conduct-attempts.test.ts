@@ -241,6 +241,20 @@ describe('attempts', () => {
     });
   });
 
+  test('an answer kept in reserve is given once workers have it written down that it counts, and two seconds later at most', async () => {
+    for (const waitMs of [1_900, 2_000]) {
+      const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: breaks('link_lost') }, { request: { needs: { responseFormat: 'json_object' } } });
+      let hear: () => void = () => undefined;
+      neighbours.heard = new Promise((resolve) => (hear = resolve));
+      const running = run();
+      await neighbours.clock.advanceAsync(waitMs);
+      expect([neighbours.outcomes, answer.said.length]).toEqual([['a#1 DELIVERED', 'b#2 SUPERSEDED'], waitMs < 2_000 ? 0 : 1]);
+      hear();
+      expect((await running).result).toBe('answered');
+      expect(answer.said).toEqual(['body 0:no JSON!stop']);
+    }
+  });
+
   test('a client gone between two attempts is charged nothing', async () => {
     const { neighbours, answer, run } = story({
       a: (call) => {

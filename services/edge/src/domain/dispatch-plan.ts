@@ -73,14 +73,13 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     isSuperseding = true;
     void tellEarlier('SUPERSEDED', reserve?.number);
   };
-  /** Nobody gave a better answer: it is what the client gets, or would have got, and pays. False = none is kept. */
-  const settleReserve = (): boolean => {
-    if (reserve === undefined) return false;
-    void tell(reserve.report.provider, reserve.number, 'DELIVERED');
+  /** Nobody gave a better answer: it is what the client gets, or would have got, and pays. Their workers alone would conclude that it pays for the last. Undefined = none is kept. */
+  const settleReserve = (): readonly Promise<void>[] | undefined => {
+    if (reserve === undefined) return undefined;
+    const told = tell(reserve.report.provider, reserve.number, 'DELIVERED');
     untold = untold.filter(({ isTraced }) => isTraced);
-    void tellEarlier('SUPERSEDED', reserve.number);
     reports[reserve.number - 1] = reserve.report;
-    return true;
+    return [told, ...tellEarlier('SUPERSEDED', reserve.number)];
   };
   const terms = healingTermsOf(request);
   /** The last attempt may have reached its provider. */
@@ -126,7 +125,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
         if (result.wasSent) {
           void tell(provider, number, 'DELIVERED');
           if (isSuperseding) void tellEarlier('SUPERSEDED');
-        } else if (!settleReserve()) void discard();
+        } else if (settleReserve() === undefined) void discard();
         if (start === undefined || result.wasSent) reports.push(report);
         return { attempts: all(), result: 'gone' };
       case 'failed':
@@ -147,7 +146,9 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     }
     if (!(report.failed?.retryable ?? false)) break;
   }
-  if (settleReserve()) {
+  const settling = settleReserve();
+  if (settling !== undefined) {
+    if (!answer.isGone()) await written(settling, clock);
     if (answer.isGone()) return { attempts: reports, result: 'gone' };
     reserve?.give(reports);
     return { attempts: reports, result: 'answered' };
