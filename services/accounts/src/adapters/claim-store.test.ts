@@ -7,7 +7,7 @@ import { openDatabase } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { randomUUID } from 'node:crypto';
-import { createClaims, REMEMBERED_MS, type Claims, type ClaimStore } from '../domain/claims.js';
+import { ANSWER_BYTES_MAX, createClaims, REMEMBERED_MS, type Claims, type ClaimStore } from '../domain/claims.js';
 import { createEnvelope } from '../domain/envelope.js';
 import { createMemoryClaimStore } from './memory-claim-store.js';
 import { MIGRATIONS } from './migrations.js';
@@ -74,6 +74,13 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     expect(await claim('b')).toMatchObject({ outcome: 'DONE', costNanoUsd: 1_234n });
     clock.advance(1);
     expect((await claim('b')).outcome).toBe('CLAIMED');
+  });
+
+  test('an answer of more than a mebibyte is not kept, and its cost is', async () => {
+    const { claim, claims, ref } = await open();
+    await claim('a');
+    await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 7n, answer: Buffer.alloc(ANSWER_BYTES_MAX + 1) });
+    expect(await claim('b')).toEqual({ outcome: 'DONE', requestId: 'a', costNanoUsd: 7n, answer: undefined });
   });
 
   test('a claim whose owner fell silent is left, and goes to one of those who ask for it by name', async () => {

@@ -36,6 +36,10 @@ describe('keys', () => {
     expect(await keys.create({ ...ask(account.id, first.key.id), scopes: ['admin'] })).toEqual({ problem: expect.stringMatching(/^insufficient_scope: /) });
     expect(await keys.create(ask(account.id, first.key.id))).toMatchObject({ seen: { key: { scopes: first.key.scopes } } });
   });
+  test.each<[bigint, boolean]>([[-1n, false], [0n, false], [1n, true], [315_360_000n, true], [315_360_001n, false]])('lives for a second to ten years: %d', async (expiresInSeconds, isMade) => {
+    const { keys, account } = await world();
+    expect(await keys.create({ ...ask(account.id, ''), expiresInSeconds })).toEqual(isMade ? expect.objectContaining({ secret: expect.any(String) as unknown }) : { problem: expect.stringMatching(/^expires_in /) as unknown });
+  });
   test('gives no key the secret of one with more scopes', async () => {
     const { keys, account, first, stateOf } = await world();
     const managing = await keys.create({ ...ask(account.id, first.key.id), scopes: ['keys'] });
