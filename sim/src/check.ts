@@ -80,6 +80,15 @@ function isNeverTold({ ledger }: World, { requestId, isEdgeDead }: SimClient, at
   return isEdgeDead && ledger.requestOf(requestId)?.facts.outcomes.some((told) => told.attempt === attempt && told.toldByEdge) !== true;
 }
 
+/** An end waits so long until a worker that would conclude otherwise has it written down. */
+const HEARD_MS = 2_000;
+
+/** It was given once its worker had written nothing down for as long as its client waits, and its edge died before it did. */
+function isGivenUnheard(world: World, client: SimClient, attempt: number): boolean {
+  const toldAtMs = world.toldAtMs.get(`${client.requestId}/${attempt}`) ?? Infinity;
+  return (client.endedAtMs ?? 0) - toldAtMs >= HEARD_MS && isNeverTold(world, client, attempt);
+}
+
 function clientIsChargedRight(books: Books, client: SimClient): void {
   const { world, bill } = books;
   const { requestId, state, costTold, admission } = client;
@@ -109,7 +118,7 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
   feesAreCharged(books, client, rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)));
   const cost = sum(rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)).map(({ amountNanoUsd }) => amountNanoUsd));
   // What own credentials cost is told, and charged by the provider.
-  const isReserve = cost === 0n && client.traffic.wantsJson && [...client.given].every((attempt) => isNeverTold(world, client, attempt));
+  const isReserve = cost === 0n && client.traffic.wantsJson && [...client.given].every((attempt) => isGivenUnheard(world, client, attempt));
   // Rounds that only called tools are free for a worker that knows of no answer after them.
   const isRound = client.traffic.plugins !== undefined && rows.some((row) => row.kind === 'attempt' && bill.get(`${requestId}/${row.attempt}`)?.isCall === true && isNeverTold(world, client, row.attempt));
   if (costTold !== undefined && BigInt(costTold) !== cost && !isReserve && !isRound) world.violate(`I7: ${requestId} was told ${costTold} and its attempts cost ${cost}`);
@@ -131,8 +140,9 @@ function givenIsCharged(books: Books, client: SimClient, charged: readonly numbe
   // Of one whose worker died, what came after its last checkpoint is given away; what costs nothing needs no row that counts it.
   const isLost = (attempt: number): boolean => rowsOf(books, requestId).some((row) => row.kind === 'attempt' && row.attempt === attempt && row.amountNanoUsd === 0n && (row.source === 'orphan' || row.tokens + row.byokTokens === 0n));
   // An answer that was given from reserve: for its worker the attempt after it has taken its place.
-  const isReserve = (attempt: number): boolean => traffic.wantsJson && charged.length === 0 && isNeverTold(world, client, attempt);
-  for (const attempt of given) if (!charged.includes(attempt) && !isLost(attempt) && !isReserve(attempt)) world.violate(`I8: ${requestId} gave attempt ${attempt} away and is charged for ${charged.join(', ') || 'nothing'}`);
+  const isReserve = (attempt: number): boolean => traffic.wantsJson && charged.length === 0 && isGivenUnheard(world, client, attempt);
+  const isRound = (attempt: number): boolean => bill.get(`${requestId}/${attempt}`)?.isCall === true && isGivenUnheard(world, client, attempt);
+  for (const attempt of given) if (!charged.includes(attempt) && !isLost(attempt) && !isReserve(attempt) && !isRound(attempt)) world.violate(`I8: ${requestId} gave attempt ${attempt} away and is charged for ${charged.join(', ') || 'nothing'}`);
   const unseen = charged.filter((attempt) => !given.has(attempt) && bill.get(`${requestId}/${attempt}`)?.isCall !== true);
   // One that its cap stopped may have no words.
   const most = (state === 'answered' && client.stoppedBy === '') || state === 'cut' ? 0 : 1;

@@ -15,6 +15,8 @@ export class SimClient implements Answer {
   readonly given = new Set<number>();
   /** Cost as the header, the body or the last chunk says it. */
   costTold: string | undefined;
+  /** Virtual milliseconds at which it was told its end. */
+  endedAtMs: number | undefined;
   /** What the limits of its account did to a whole answer, as it was told. */
   stoppedBy = '';
   /** Class of the failure that cut its stream. */
@@ -154,6 +156,7 @@ export class SimClient implements Answer {
     if (this.isOver) return;
     this.state = state;
     this.costTold = settlement?.end.costNanoUsd;
+    this.endedAtMs = this.edge?.clock.monotonicMs();
     this.stoppedBy = settlement?.end.stoppedBy ?? '';
     this.onAnswered(this);
   }

@@ -103,6 +103,8 @@ export class World {
   readonly revived = new Set<string>();
   /** By `request/attempt`: when its worker heard that the client had hung up by itself, in virtual milliseconds. */
   readonly left = new Map<string, number>();
+  /** By `request/attempt`: when its edge first told what became of it, in virtual milliseconds. */
+  readonly toldAtMs = new Map<string, number>();
   /** By `request/attempt`: prompt tokens by our own count. */
   readonly ownPrompts = new Map<string, number>();
   readonly growth: GrowthRecord;
@@ -401,7 +403,19 @@ export class World {
     const ledger = createLedgerClient(this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: NEIGHBOUR_DEADLINE_MS }));
     const repeats = createRepeats({ claims, ledger, clock: life.clock, onTakenOver: () => undefined });
     const neighbours: Neighbours = { routing, quota, workers, waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock), withMessages: (request) => request, wastedRuns: createFloodGuard(life.clock, 10, 60_000), unhealedAnswers: createFloodGuard(life.clock, 10, 60_000) };
-    return { life, repeats, workers, neighbours: this.broken(neighbours) };
+    return { life, repeats, workers, neighbours: this.broken({ ...neighbours, workers: this.listening(workers) }) };
+  }
+
+  /** Notes when outcomes are told. */
+  private listening(workers: Neighbours['workers']): Neighbours['workers'] {
+    return {
+      ...workers,
+      tellOutcome: (provider, requestId, attempt, ...told) => {
+        const id = `${requestId}/${attempt}`;
+        if (!this.toldAtMs.has(id)) this.toldAtMs.set(id, this.scheduler.nowMs);
+        return workers.tellOutcome(provider, requestId, attempt, ...told);
+      },
+    };
   }
 
   private broken(neighbours: Neighbours): Neighbours {
