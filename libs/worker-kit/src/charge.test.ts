@@ -89,3 +89,9 @@ test('figures that are no usage do not choose among steps either', () => {
     expect(chargeOf({ ...seen, usage }, steps, Infinity)).toMatchObject({ source: 'ESTIMATED', costNanoUsd: 110n, cards: { card: { id: 'c' } } });
   }
 });
+
+test('a refused attempt costs nothing, the fee of each request included; an answered one has it', () => {
+  const withFee = stepsOf({ ...CARD, requestNanoUsd: asNanoUsd(5n) });
+  expect(chargeOf({ ...seen, isAnswered: false }, withFee, Infinity)).toMatchObject({ costNanoUsd: 0n, savingsNanoUsd: 0n, source: 'ESTIMATED', flags: [] });
+  expect(chargeOf(seen, withFee, Infinity).costNanoUsd).toBe(115n);
+});

@@ -130,6 +130,11 @@ test.each<[string, Readonly<Record<string, string>>, number]>([
   expect(rig.provider.requests).toHaveLength(3);
 });
 
+test('a refusal whose body is cut is still the refusal that its status says', async () => {
+  rig.provider.enqueue({ status: 401, chunks: ['{"err'], cut: true });
+  expect(await rig.run(requestOf())).toMatchObject([{ failed: { class: 'CREDENTIAL', status: 401 } }]);
+});
+
 test('benches a refused credential: the next attempt reaches no provider', async () => {
   rig.provider.enqueue({ status: 401, body: { error: { message: 'no' } } });
   expect((await rig.run(requestOf())).at(-1)?.failed).toMatchObject({ class: 'CREDENTIAL' });

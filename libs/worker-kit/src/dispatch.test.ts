@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { DispatchEvent } from '@signalbox/contracts/worker';
 import { sse } from '@signalbox/testkit/fake-provider';
 import { until } from '@signalbox/testkit/until';
 import { chunk, requestOf, startDispatchRig, text, type DispatchRig, UNSENDABLE, USAGE } from './testing/dispatch-rig.js';
@@ -103,4 +104,32 @@ test('fails on the first byte timer when the provider says nothing', async () =>
   await until(() => rig.provider.requests.length > 0);
   await rig.clock.advanceAsync(50);
   expect((await events).at(-1)?.failed).toMatchObject({ class: 'TIMEOUT_FIRST_BYTE' });
+});
+
+test('a caller without room is waited for, and given the rest once it has some', async () => {
+  rig.provider.enqueue({ chunks: [text('Hel'), text('lo'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
+  let makeRoom: () => void = () => undefined;
+  const room = new Promise<void>((resolve) => (makeRoom = resolve));
+  const events: DispatchEvent[] = [];
+  let asks = 0;
+  const { signal } = new AbortController();
+  const done = rig.dispatch(
+    requestOf(),
+    { requestId: 'chatcmpl-1', traceparent: '', signal, onAbort: () => undefined, remainingMs: () => Infinity },
+    {
+      write: (event) => {
+        events.push(event);
+        return event.chunk === undefined || asks > 0;
+      },
+      drained: () => {
+        asks += 1;
+        return room;
+      },
+    },
+  );
+  while (asks === 0) await new Promise(setImmediate);
+  makeRoom();
+  await done;
+  expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', source: 'PROVIDER' });
+  expect(asks).toBe(1);
 });
