@@ -5,7 +5,7 @@ import { FAULTS_MIN, runSeed, STEPS_MIN } from './run.js';
 
 const SEEDS = 100;
 /** Enough for the rarest to show itself. */
-const MUTANT_SEEDS = 60;
+const MUTANT_SEEDS = 100;
 const MUTANT_STEP = 10;
 
 describe('the money protocol under faults', () => {
