@@ -30,6 +30,8 @@ export function describeDocument(world: () => World): void {
     const bodies = contentType === 'text/event-stream' ? streamOf(got.text).chunks : [got.text === '' ? undefined : contentType === JSON_TYPE ? (JSON.parse(got.text) as unknown) : got.text];
     const problems = bodies.flatMap((each) => document.problems({ method, path, status: got.status, contentType, sent: body, got: each }));
     expect([method, path, got.status, problems]).toEqual([method, path, got.status, []]);
+    // What is told of an account is kept by nobody on the way.
+    if (key !== null && path !== '/v1/chat/completions' && got.status < 300 && got.text !== '') expect([path, header(got, 'cache-control')]).toEqual([path, 'no-store']);
     if (got.status < 300) called.add(`${method} ${path}`);
     return got;
   };

@@ -96,6 +96,8 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       const caller = await gate.enter(request, response, requestId);
       if (caller === undefined || !(await gate.admitControl(caller, response, requestId))) return;
       callers.set(request, { caller, requestId });
+      // Whatever it is, it is this caller's: with a cookie a browser would else keep it on disk past the sign-out.
+      response.setHeader('cache-control', 'no-store');
       const headers: HeaderList = [];
       gate.addHeaders(headers, caller.account.id);
       for (let i = 0; i + 1 < headers.length; i += 2) response.setHeader(headers[i] ?? '', headers[i + 1] ?? '');
