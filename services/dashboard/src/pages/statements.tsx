@@ -66,6 +66,7 @@ function One({ period }: { readonly period: string }): ReactElement {
                   ['Overage', bill.overage_usd],
                   ['Plugins', bill.plugins_usd],
                   ['Corrections', bill.adjustments_usd],
+                  ...(bill.trial_credit_usd === 0 ? [] : [['Trial credit', bill.trial_credit_usd] as const]),
                 ] as const
               ).map(([label, amount]) => (
                 <div className="panel" key={label}>
