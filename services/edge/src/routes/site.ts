@@ -77,7 +77,8 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.disable('etag');
   app.set('query parser', 'simple');
   app.set('case sensitive routing', true);
-  app.use(helmet());
+  // How the operator's other names are served is not ours to say.
+  app.use(helmet({ strictTransportSecurity: { includeSubDomains: false } }));
   app.use((request: Request, response: Response, next: () => void) => {
     response.setHeader('x-request-id', requestIdOf(request));
     if (!isReadableUrl(request.url)) throw new ApiErrorException(apiError('invalid_value', { message: 'The address cannot be read: percent-encode it as UTF-8, without NUL characters.' }));

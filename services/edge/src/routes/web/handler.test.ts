@@ -57,6 +57,10 @@ describe('the dashboard’s files', () => {
     expect(policy).toContain("frame-ancestors 'none'");
     expect(policy).not.toContain('unsafe');
   });
+  test('a browser that met it over TLS comes back so, and takes nothing from that of other names of the operator', async () => {
+    const policy = (await get('/dashboard')).headers.get('strict-transport-security');
+    expect(policy).toMatch(/^max-age=\d+$/);
+  });
   test.each(['/dashboard/index.html', '/dashboard/index%2ehtml', '/dashboard/x%2f..%2findex.html'])('%s is no way to the page without its policy', async (path) => {
     const answer = await get(path);
     expect([answer.status, answer.headers.get('location')]).toEqual([302, '/dashboard']);
