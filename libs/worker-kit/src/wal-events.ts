@@ -123,11 +123,16 @@ export function orphanEvent(event: AttemptEvent, nowMs: number): void {
   event.deliveredUnknown = true;
 }
 
-/** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer, and somebody to hand it to. */
+/** Its client hung up before the answer began and owes the prompt, by the word of edge that its end was written upon: where no status came, nothing else is estimated (`isPromptOwed` of dispatch.ts). */
+function owesPromptAlone({ status, flags }: AttemptEvent): boolean {
+  return status === 0 && flags.includes('estimated');
+}
+
+/** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer, and somebody to hand it to, or when its client left and owes the prompt. */
 export function concludedOutcome(event: AttemptEvent): 'DELIVERED' | 'DISCARDED' {
   if (event.undelivered) return 'DISCARDED';
   const isWhole = event.finishReason !== '' && event.finishReason !== 'error';
-  return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole ? 'DELIVERED' : 'DISCARDED';
+  return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole || owesPromptAlone(event) ? 'DELIVERED' : 'DISCARDED';
 }
 
 /** What quota is told at once; undefined when another attempt answers. The rounds before are part of what was delivered. */

@@ -136,6 +136,32 @@ test('rounds of a process that died are charged when the last one answered, and 
   await successor.close();
 });
 
+test('a prompt that is owed is charged, with the rounds before it, where the process died before it could write that down', async () => {
+  const w = await world();
+  const journal = await w.open();
+  const unbegun: AttemptEnd = { ...end, tokens: { ...NO_TOKENS, inputUncached: 7 }, source: 'ESTIMATED', status: 0, finishReason: 'error' };
+  await journal.start(start('owed'));
+  await journal.end('owed', 1, { ...unbegun, flags: ['estimated'] });
+  await journal.start(start('lost'));
+  await journal.end('lost', 1, { ...unbegun, tokens: NO_TOKENS, costNanoUsd: asNanoUsd(0n) });
+  // Its answer had begun, and nothing tells a link that broke from a client that left.
+  await journal.start(start('begun'));
+  await journal.end('begun', 1, { ...unbegun, flags: ['estimated'], status: 200 });
+  const rounds = { earlierNanoUsd: 0n, earlierTokens: 0n };
+  await journal.start({ ...start('rounds'), rounds });
+  await journal.end('rounds', 1, { ...end, finishReason: 'tool_calls', callsOnly: true });
+  await journal.start({ ...start('rounds'), attempt: 2, rounds: { earlierNanoUsd: 7n, earlierTokens: 7n } });
+  await journal.end('rounds', 2, { ...unbegun, flags: ['estimated'] });
+  await journal.close();
+  const successor = await w.open();
+  const recovered = successor.recover();
+  await w.clock.advanceAsync(3_000);
+  await recovered;
+  expect([...outcomesIn(w.usage)].sort()).toEqual(['begun DISCARDED false', 'lost DISCARDED false', 'owed DELIVERED false', 'rounds DELIVERED false', 'rounds DELIVERED false']);
+  expect(w.finished).toContainEqual(expect.objectContaining({ requestId: 'owed', chargeNanoUsd: '7', tokens: '7' }));
+  await successor.close();
+});
+
 test('a process that died is booked at its last checkpoint, and at 0 when nothing was delivered, despite a torn tail', async () => {
   const w = await world();
   const journal = await w.open();
