@@ -1,11 +1,11 @@
 /** The ledger's store in memory: what Postgres keeps, booked by billing's own domain code. */
 import {
-  book, keptRows, mergeRanges, NEW_HEAD, requestsOf,
+  book, isSettled, keptRows, mergeRanges, NEW_HEAD, requestsOf,
   type AccountHead, type AccountTotals, type CheckedAttempt, type CheckedOutcome, type CommittedBatch, type DeadEvent, type LedgerEntry, type LedgerStore, type Progress,
   type RequestState, type ScopeTotals, type StoredRow,
 } from '@signalbox/billing/proof';
 import { Fault } from '@signalbox/kernel/fault';
-import type { Life } from './life.js';
+import { EPOCH_MS, type Life } from './life.js';
 import type { Amounts } from './limits.js';
 import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
@@ -147,7 +147,7 @@ export class SimLedger {
     for (const outcome of booking.outcomes) this.store(keptRows([], [outcome]));
     tables.dead.push(...dead);
     const accounts: AccountTotals[] = [];
-    for (const { accountId, head, previousTotalsSeq, deltas, chargedRequestIds } of booking.accounts) {
+    for (const { accountId, head, previousTotalsSeq, deltas, chargedRequestIds, settledRequestIds } of booking.accounts) {
       tables.heads.set(accountId, head);
       const sums = deltas.map((delta) => {
         const key = `${accountId}|${delta.scope}|${delta.periodId}`;
@@ -159,7 +159,7 @@ export class SimLedger {
         tables.totals.set(key, sum);
         return sum;
       });
-      if (chargedRequestIds.length > 0) accounts.push({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, totals: sums, requestIds: chargedRequestIds });
+      if (chargedRequestIds.length > 0) accounts.push({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, totals: sums, requestIds: settledRequestIds });
     }
     this.scheduler.say(() => `ledger commits ${ranges.map(({ writer, range }) => `${writer} ${range.first}–${range.last}`).join(', ')}: ${booking.rows.map(({ kind, requestId, attempt, amountNanoUsd, source }) => `${kind} ${requestId}/${attempt} ${amountNanoUsd} ${source}`).join('; ')}`);
     this.onCommit();
@@ -200,7 +200,12 @@ export class SimLedger {
   }
 
   private totalsOf(accountId: string, asked: readonly string[]): AccountTotals {
-    const requestIds = this.rowsOf(accountId).filter(({ kind, requestId }) => kind === 'charge' && (asked.length === 0 || asked.includes(requestId))).map(({ requestId }) => requestId);
+    const nowMs = EPOCH_MS + this.scheduler.nowMs;
+    const requestIds = this.rowsOf(accountId).filter(({ kind, requestId }) => {
+      if (kind !== 'charge' || (asked.length > 0 && !asked.includes(requestId))) return false;
+      const state = this.requestOf(requestId);
+      return state !== undefined && isSettled(state, nowMs);
+    }).map(({ requestId }) => requestId);
     return { accountId, ledgerSeq: (this.tables.heads.get(accountId) ?? NEW_HEAD).seq, previousSeq: 0n, totals: [...this.tables.totals.values()].filter((total) => total.accountId === accountId), requestIds };
   }
 

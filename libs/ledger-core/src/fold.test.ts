@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { asNanoUsd } from '@signalbox/kernel/money';
-import { addAttempt, addOutcome, correctionOf, fold, NO_FACTS, STAND_IN_ATTEMPT, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts } from './fold.js';
+import { addAttempt, addOutcome, correctionOf, fold, isWhole, NO_FACTS, STAND_IN_ATTEMPT, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts } from './fold.js';
 
 type Event = { readonly attempt: AttemptFact } | { readonly outcome: OutcomeFact };
 
@@ -138,5 +138,30 @@ describe('the charge of a request', () => {
       expect(other.charges).toBeLessThanOrEqual(1);
       expect(other.lowest).toBe(0n);
     }
+  });
+});
+
+describe('whether a round of the request is still to be told of', () => {
+  const wholeAfter = (...events: readonly Event[]): boolean => isWhole(events.reduce(apply, NO_FACTS));
+  const followed: Event = { outcome: { attempt: 1, outcome: 'DELIVERED', toldByEdge: true, isFollowed: true } };
+
+  test('one attempt with an outcome is all there is, and so is a fallback, which names those before it', () => {
+    expect(wholeAfter(ended(1, 5n), told(1, 'DELIVERED'))).toBe(true);
+    expect(wholeAfter(ended(1, 5n), ended(2, 7n, [1]), told(2, 'DELIVERED'))).toBe(true);
+    expect(wholeAfter(ended(3, 7n, [1, 2]), told(3, 'DELIVERED'))).toBe(true);
+  });
+
+  test('an attempt without an outcome, an earlier round that is not known, and a later one that was announced are waited for', () => {
+    expect(wholeAfter()).toBe(false);
+    expect(wholeAfter(ended(1, 5n), ended(2, 7n), told(2, 'DELIVERED'))).toBe(false);
+    expect(wholeAfter(ended(2, 7n), told(2, 'DELIVERED'))).toBe(false);
+    expect(wholeAfter(ended(3, 7n, [2]), told(3, 'DELIVERED'))).toBe(false);
+    expect(wholeAfter(ended(1, 5n), followed)).toBe(false);
+    expect(wholeAfter(ended(1, 5n), followed, ended(2, 7n))).toBe(false);
+    expect(wholeAfter(ended(1, 5n), followed, ended(2, 7n), told(2, 'DELIVERED'))).toBe(true);
+  });
+
+  test('nothing is waited for where a log is lost', () => {
+    expect(wholeAfter(ended(2, 7n), ended(STAND_IN_ATTEMPT, 1n), told(STAND_IN_ATTEMPT, 'DELIVERED', false))).toBe(true);
   });
 });

@@ -24,6 +24,8 @@ export interface OutcomeFact {
   readonly outcome: ToldOutcome;
   /** False when the worker concluded it by itself; edge's word counts more. */
   readonly toldByEdge: boolean;
+  /** A later round of the request was answered. Kept by rows about a charge alone. */
+  readonly isFollowed?: boolean;
 }
 
 /** Everything known of one request; lists are sorted by attempt and hold each attempt once. */
@@ -130,6 +132,29 @@ export function fold(facts: RequestFacts): Charge | undefined {
     }
   }
   return { chargeNanoUsd: charge, tokens, byokTokens, chargedAttempts: charged.map(({ attempt }) => attempt) };
+}
+
+/**
+ * True when each attempt that the facts speak of has an outcome or is superseded, none below the latest missing: one names all
+ * of its own round before it.
+ */
+export function isComplete(facts: RequestFacts): boolean {
+  const latest = facts.attempts.at(-1);
+  if (latest === undefined) return false;
+  // A log is lost: nobody will tell the rest.
+  if (facts.attempts[0]?.attempt === STAND_IN_ATTEMPT) return true;
+  const superseded = new Set(facts.attempts.flatMap(({ retryOf }) => retryOf));
+  for (let attempt = 1; attempt <= latest.attempt; attempt += 1) {
+    if (superseded.has(attempt)) continue;
+    if (outcomeOf(facts, attempt) === undefined || !facts.attempts.some((known) => known.attempt === attempt)) return false;
+  }
+  return true;
+}
+
+/** No round of the request is still to be told of: the facts are complete, and the latest attempt was not told as followed. */
+export function isWhole(facts: RequestFacts): boolean {
+  const latest = facts.attempts.at(-1)?.attempt;
+  return isComplete(facts) && facts.outcomes.find(({ attempt }) => attempt === latest)?.isFollowed !== true;
 }
 
 /** What has to be booked to get from what is booked to what is right; undefined when nothing is. Amounts may be negative. */

@@ -42,7 +42,7 @@ export interface Settlement {
   released(requestId: string): void;
   /** `seq` is that of the outcome in the log. */
   finished(hold: FinishedHold, seq: number): void;
-  /** As `finished`, by an earlier process: quota is told only after a loss. */
+  /** As `finished`, by an earlier process, or by one that does not know whether the request is over: quota is told only after a loss. */
   finishedBefore(hold: FinishedHold, seq: number): void;
   /** The ledger has everything up to `seq`: what is still queued below need not be told. */
   committed(seq: number): void;

@@ -102,8 +102,8 @@ export class OutcomeEntry implements LogEntry {
 
   payload(seq: number): Buffer {
     const { requestId, attempt, accountId } = this.attempt.event;
-    const { outcome, byEdge } = this.outcome;
-    return outcomeCodec.encode({ seq, requestId, attempt, accountId, outcome, toldByEdge: byEdge });
+    const { outcome, byEdge, isFollowed: followed = false } = this.outcome;
+    return outcomeCodec.encode({ seq, requestId, attempt, accountId, outcome, toldByEdge: byEdge, followed });
   }
 
   written(seq: number): void {
@@ -129,8 +129,8 @@ export class EarlyOutcomeEntry implements LogEntry {
 
   payload(seq: number): Buffer {
     const { requestId, attempt, accountId } = this.attempt.event;
-    const { outcome, byEdge } = this.outcome;
-    return outcomeCodec.encode({ seq, requestId, attempt, accountId, outcome, toldByEdge: byEdge });
+    const { outcome, byEdge, isFollowed: followed = false } = this.outcome;
+    return outcomeCodec.encode({ seq, requestId, attempt, accountId, outcome, toldByEdge: byEdge, followed });
   }
 
   written(): void {

@@ -48,7 +48,15 @@ export function startedEvent(record: AttemptStart): AttemptEvent {
     traceparent: record.traceparent ?? '',
     callsOnly: false,
     undelivered: false,
+    rounds: record.rounds !== undefined,
+    earlierNanoUsd: String(record.rounds?.earlierNanoUsd ?? 0),
+    earlierTokens: String(record.rounds?.earlierTokens ?? 0),
   };
+}
+
+/** The rounds before it, as its start told of them; undefined for a request that is not asked in rounds. */
+export function roundsOf({ rounds, earlierNanoUsd, earlierTokens }: AttemptEvent): EarlierRounds | undefined {
+  return rounds ? { earlierNanoUsd: BigInt(earlierNanoUsd), earlierTokens: BigInt(earlierTokens) } : undefined;
 }
 
 function promptOnly(promptTokens: number): TokenCounts {

@@ -3,7 +3,7 @@ import { LiveMap } from '@signalbox/kernel/live-map';
 import type { Log } from '@signalbox/runtime/log';
 import { attemptKey, LiveAttempt } from './wal-attempt.js';
 import { FINISHED_MAX, type FinishedHold } from './settlement.js';
-import { endedCodec, finishedHold, outcomeCodec, withPrompt, type AttemptEvent } from './wal-events.js';
+import { endedCodec, finishedHold, outcomeCodec, roundsOf, withPrompt, type AttemptEvent } from './wal-events.js';
 import { coldSequences } from './wal-files.js';
 import type { WalDisk } from './wal-disk.js';
 import { FRAME, type Frame } from './wal-frame.js';
@@ -46,11 +46,11 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     const attempt = open.get(key);
     if (attempt !== undefined && attempt.endedAtMs === undefined) {
       // Its end is not written yet: the word is kept until then.
-      if (told.outcome !== 'OUTCOME_UNSPECIFIED') attempt.early = { outcome: told.outcome, byEdge: told.toldByEdge };
+      if (told.outcome !== 'OUTCOME_UNSPECIFIED') attempt.early = { outcome: told.outcome, byEdge: told.toldByEdge, isFollowed: told.followed };
       return;
     }
     const known = attempt ?? concluded.get(key);
-    const hold = known === undefined || told.outcome === 'OUTCOME_UNSPECIFIED' ? undefined : finishedHold(known.event, told.outcome);
+    const hold = known === undefined || told.outcome === 'OUTCOME_UNSPECIFIED' || told.followed ? undefined : finishedHold(known.event, told.outcome, known.rounds);
     if (hold !== undefined) finished.push({ seq, hold });
     if (finished.length > 2 * FINISHED_MAX) finished = finished.slice(-FINISHED_MAX);
     open.delete(key);
@@ -63,8 +63,10 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     lastSeq = Math.max(lastSeq, kind === FRAME.head ? seq - 1 : seq);
     if (kind === FRAME.start) {
       const event = endedCodec.decode(payload);
-      const attempt = new LiveAttempt(event, event.tokens?.inputUncached ?? 0, segment);
+      const attempt = new LiveAttempt(event, event.tokens?.inputUncached ?? 0, segment, roundsOf(event));
       attempt.isStarted = true;
+      // An edge that lives says so again: no longer wait than for others.
+      attempt.tendedAtMs = nowMs;
       open.set(attempt.key, attempt);
     } else if (kind === FRAME.check) check(endedCodec.decode(payload));
     else if (kind === FRAME.end) end(endedCodec.decode(payload));

@@ -248,7 +248,10 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.leftovers.delete(attempt);
     if (!told.byEdge && attempt.told === told) this.remember(attempt);
     const hold = told.isFollowed === true ? undefined : finishedHold(event, told.outcome, attempt.rounds);
-    if (hold !== undefined) this.settlement.finished(hold, seq);
+    if (hold === undefined) return;
+    // Edge alone knows which round is the last: the ledger's totals end the hold.
+    if (attempt.rounds !== undefined && !told.byEdge) this.settlement.finishedBefore(hold, seq);
+    else this.settlement.finished(hold, seq);
   }
 
   notTold(attempt: LiveAttempt, told: Told): void {

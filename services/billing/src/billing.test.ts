@@ -16,6 +16,7 @@ import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
 import { createConsumer } from './consumer.js';
 import type { LedgerStore } from './domain/ports.js';
+import { ANNOUNCED_WAIT_MS, ROUND_WAIT_MS } from './domain/request.js';
 import { createBillingMetrics } from './metrics.js';
 import { createHandlers } from './server.js';
 
@@ -69,6 +70,20 @@ test('brings a charge down by an adjustment when the superseding attempt arrives
   const stored = await sql<{ tokens: bigint; byok_tokens: bigint; card_id: string; seq: bigint }>`select seq, tokens, byok_tokens, card_id from ledger_rows where account_id = 'a2' order by seq`.execute(database.db);
   const chained = rows.map((row, i) => ({ ...row, accountId: 'a2', tokens: stored.rows[i]?.tokens ?? 0n, byokTokens: stored.rows[i]?.byok_tokens ?? 0n, cardId: stored.rows[i]?.card_id ?? '' }));
   expect(brokenLink(chained)).toBeUndefined();
+});
+
+test('tells quota that a request in rounds is over when the last log has told its round', async () => {
+  const named = async (): Promise<readonly string[]> => (await store.totals('a12', ['r12'], 10)).requestIds;
+  await consume([message({ writer: 'w12', firstSeq: '1', lastSeq: '2', ended: [ended('r12', 1, 'a12', '20')], outcomes: [{ ...told('r12', 1, 'a12', 'DELIVERED'), followed: true }] })]);
+  expect(await named()).toEqual([]);
+  expect((await store.totals('a12', ['r12'], 5 + ANNOUNCED_WAIT_MS)).requestIds).toEqual(['r12']);
+  await consume([message({ writer: 'w13', firstSeq: '1', lastSeq: '1', ended: [ended('r12', 2, 'a12', '20')] })]);
+  expect(await named()).toEqual([]);
+  // A log that tells nothing for so long counts as lost.
+  expect((await store.totals('a12', ['r12'], 5 + ROUND_WAIT_MS)).requestIds).toEqual(['r12']);
+  await consume([message({ writer: 'w13', firstSeq: '2', lastSeq: '2', outcomes: [told('r12', 2, 'a12', 'DELIVERED')] })]);
+  expect(await named()).toEqual(['r12']);
+  expect((await store.totals('a12', [], 10)).totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd).toBe(40n);
 });
 
 test('tries a fact five times before it is kept aside, and books what stands beside it at once', async () => {

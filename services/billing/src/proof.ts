@@ -5,7 +5,7 @@ export { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome } 
 export { NEW_HEAD, type AccountHead, type LedgerEntry } from './domain/open-account.js';
 export type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, LedgerStore, ScopeTotals, WriterMarkRow } from './domain/ports.js';
 export { mergeRanges, type Progress } from './domain/ranges.js';
-export { requestsOf, type RequestState, type StoredRow } from './domain/request.js';
+export { isSettled, requestsOf, type RequestState, type StoredRow } from './domain/request.js';
 export { createBillingMetrics } from './metrics.js';
 export { createHandlers } from './server.js';
 export { keptRows } from './testing/kept-rows.js';

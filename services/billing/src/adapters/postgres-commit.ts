@@ -8,7 +8,7 @@ import type { CheckedOutcome } from '../domain/check.js';
 import type { BookedAccount } from '../domain/open-account.js';
 import type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, ScopeTotals } from '../domain/ports.js';
 import { mergeRanges, type Progress, type SeqRange } from '../domain/ranges.js';
-import { plainChargeDetail, requestsOf, type AttemptDetail, type ChargeDetail, type StoredRow } from '../domain/request.js';
+import { plainChargeDetail, requestsOf, type AttemptDetail, type ChargeDetail, type RequestState, type StoredRow } from '../domain/request.js';
 import { bigintsOf, integersOf, textArray, textsOf } from './arrays.js';
 import { nextTurn } from './event-loop.js';
 import { PackedRows } from './packed-rows.js';
@@ -82,6 +82,11 @@ export function storedRows(row: KnownRow): StoredRow[] {
   if (row.kind !== 'attempt') return [{ ...common, kind: row.kind, detail: JSON.parse(row.detail) as ChargeDetail }];
   const attempt: StoredRow = { ...common, kind: 'attempt', detail: JSON.parse(row.detail) as AttemptDetail };
   return row.has_charge ? [attempt, { ...common, kind: 'charge', detail: JSON.parse(plainChargeDetail(row.attempt)) as ChargeDetail }] : [attempt];
+}
+
+/** States of these requests, as far as they exist. */
+export async function readRequests(run: RunPrepared, requestIds: readonly string[]): Promise<Map<string, RequestState>> {
+  return requestsOf((await run<KnownRow>(READ_ROWS, [textArray(requestIds)])).flatMap(storedRows));
 }
 
 /** Closed periods as known to this process; they never open again, so only new ones are read. */
@@ -188,7 +193,7 @@ async function packBatch(run: RunPrepared, ranges: readonly CheckedRange[], peri
     columns: [...rows.columns(), ...packSums(booking.accounts, advance(opened.writers, ranges))],
     moved: booking.accounts
       .filter(({ chargedRequestIds }) => chargedRequestIds.length > 0)
-      .map(({ accountId, head, previousTotalsSeq, chargedRequestIds }) => ({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, requestIds: chargedRequestIds })),
+      .map(({ accountId, head, previousTotalsSeq, settledRequestIds }) => ({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, requestIds: settledRequestIds })),
     outcomes: booking.outcomes,
     refused: booking.refused.map((fact) => ({ subject: '', reason: 'account_mismatch', writer: '', payload: Buffer.from(factText(fact)) })),
   };

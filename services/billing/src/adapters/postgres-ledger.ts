@@ -4,7 +4,8 @@ import { periodAt } from '@signalbox/ledger-core/periods';
 import type { Database } from '@signalbox/sql/database';
 import { sql } from 'kysely';
 import type { LedgerRowView, LedgerStore, WriterMarkRow } from '../domain/ports.js';
-import { commitBatch, type KnownPeriods } from './postgres-commit.js';
+import { isSettled } from '../domain/request.js';
+import { commitBatch, readRequests, type KnownPeriods } from './postgres-commit.js';
 
 /** Rows of the table whose requests are named in a rebuild: about as many requests, most of which were charged as they were booked. */
 const RECENT_ROWS = 2_000;
@@ -60,6 +61,17 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     return rows.map((row) => row.request_id);
   }
 
+  /** Of charged requests those of which no round is still to be told. Nearly all have one attempt, booked with its charge in one row. */
+  async function settledRequests(charged: readonly string[], nowMs: number): Promise<readonly string[]> {
+    const { rows: several } = await sql<{ request_id: string }>`select distinct request_id from ledger_entries where request_id = any(${charged}::text[]) and kind = 'attempt' and (charge_hash is null or attempt > 1)`.execute(db);
+    if (several.length === 0) return charged;
+    const known = await database.transactPrepared((run) => readRequests(run, several.map((row) => row.request_id)));
+    return charged.filter((requestId) => {
+      const state = known.get(requestId);
+      return state === undefined || isSettled(state, nowMs);
+    });
+  }
+
   return {
     commit: (ranges, dead, nowMs) => database.transactPrepared((run) => commitBatch(run, ranges, dead, periods, nowMs)),
     register: async (writer, provider, lastSeq, nowMs, openSinceMs) => {
@@ -86,7 +98,7 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     },
     totals: async (accountId, asked, nowMs) => {
       // Requests first: what is named here is in the totals that are read after it.
-      const requestIds = await chargedRequests(accountId, asked);
+      const requestIds = await settledRequests(await chargedRequests(accountId, asked), nowMs);
       const { rows } = await sql<{ seq: bigint; scope: string | null; period_id: string; charge_nano_usd: bigint; tokens: bigint; byok_tokens: bigint }>`select h.seq, t.scope, t.period_id, t.charge_nano_usd, t.tokens, t.byok_tokens
         from account_heads h left join totals t on t.account_id = h.account_id and (t.period_id = 'total' or t.updated_at_ms > case when t.period_id like 'day:%' then ${nowMs - RECENT_DAYS_MS}::bigint else ${nowMs - RECENT_PERIODS_MS}::bigint end) where h.account_id = ${accountId}`.execute(db);
       const totals = rows.flatMap((row) => (row.scope === null ? [] : [{ scope: row.scope, periodId: row.period_id, chargeNanoUsd: row.charge_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens }]));

@@ -7,7 +7,7 @@ import { keptRows } from '../testing/kept-rows.js';
 import { book } from './booking.js';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import type { AccountHead, LedgerEntry } from './open-account.js';
-import { requestsOf, type ChargeDetail } from './request.js';
+import { ANNOUNCED_WAIT_MS, isSettled, requestsOf, ROUND_WAIT_MS, type ChargeDetail } from './request.js';
 
 const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-10' };
 const attempt = (requestId: string, fact: AttemptFact): CheckedAttempt => ({
@@ -116,4 +116,17 @@ test('a fact that names another account than its request has is refused, and boo
   const [other, told] = [{ ...one, accountId: 'acct_2', fact: { ...one.fact, attempt: 2 } }, { ...outcome('r1', { attempt: 1, outcome: 'DELIVERED', toldByEdge: true }), accountId: 'acct_2' }];
   const booking = book({ attempts: [other], outcomes: [told], requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map(), nowMs: 9 });
   expect([booking.refused, booking.rows, booking.outcomes]).toEqual([[other, told], [], []]);
+});
+
+test('a request is named as over when every round of it is in the sums, whichever of two logs tells first', () => {
+  const round = (number: number): CheckedAttempt => attempt('r1', { attempt: number, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false });
+  const first = { attempts: [round(1)], outcomes: [outcome('r1', { attempt: 1, outcome: 'DELIVERED', toldByEdge: true, isFollowed: true })] };
+  const last = { attempts: [round(2)], outcomes: [outcome('r1', { attempt: 2, outcome: 'DELIVERED', toldByEdge: true })] };
+  for (const [early, late, waitMs] of [[first, last, ANNOUNCED_WAIT_MS], [last, first, ROUND_WAIT_MS]] as const) {
+    const { rows, outcomes, accounts } = book({ ...early, requests: new Map(), heads: new Map(), nowMs: 9 });
+    expect(accounts).toMatchObject([{ chargedRequestIds: ['r1'], settledRequestIds: [] }]);
+    const kept = requestsOf(keptRows(rows, outcomes));
+    expect([...kept.values()].map((state) => [isSettled(state, 5 + waitMs - 1), isSettled(state, 5 + waitMs)])).toEqual([[false, true]]);
+    expect(book({ ...late, requests: kept, heads: new Map(), nowMs: 9 }).accounts).toMatchObject([{ chargedRequestIds: ['r1'], settledRequestIds: ['r1'] }]);
+  }
 });

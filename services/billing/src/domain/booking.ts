@@ -1,6 +1,6 @@
 /** From facts to ledger rows: pure, so that the same facts in any order and any number of times give the same sums. */
 import { assert } from '@signalbox/kernel/assert';
-import { correctionOf, fold } from '@signalbox/ledger-core/fold';
+import { correctionOf, fold, isWhole } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type DraftEntry, type LedgerEntry } from './open-account.js';
@@ -146,5 +146,6 @@ function charge(account: OpenAccount, requestId: string, state: RequestState, no
   };
   account.append(row);
   account.charge(row, periods, correction, source?.usage.model ?? '', usageOf(state, correction, charged));
+  if (isWhole(state.facts)) account.settled(requestId);
   return true;
 }

@@ -107,5 +107,8 @@ export function checkOutcome(message: OutcomeMessage): CheckedOutcome | Refusal 
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
   const { outcome } = message;
   if (outcome !== 'DELIVERED' && outcome !== 'SUPERSEDED' && outcome !== 'DISCARDED') return 'unknown_outcome';
-  return { requestId: message.requestId, accountId: shareText(message.accountId), fact: { attempt: message.attempt, outcome, toldByEdge: message.toldByEdge } };
+  const fact: OutcomeFact = { attempt: message.attempt, outcome, toldByEdge: message.toldByEdge };
+  // Of what is given up none follows: whoever is named last ends the hold.
+  const isFollowed = message.followed === true && outcome === 'DELIVERED';
+  return { requestId: message.requestId, accountId: shareText(message.accountId), fact: isFollowed ? { ...fact, isFollowed } : fact };
 }

@@ -38,4 +38,5 @@ export interface OutcomeMessage {
   readonly accountId: string;
   readonly outcome: string;
   readonly toldByEdge: boolean;
+  readonly followed?: boolean;
 }

@@ -33,6 +33,8 @@ export interface BookedAccount {
   readonly attempts: readonly AttemptDelta[];
   /** Requests with a new charge or adjustment; when there are none the totals have not moved. */
   readonly chargedRequestIds: readonly string[];
+  /** Of these the ones of which no round is still to be told: counters need not hold anything for them any more. */
+  readonly settledRequestIds: readonly string[];
 }
 
 /** What one key and one set of periods are charged in this batch: most requests of an account share both. */
@@ -58,6 +60,7 @@ export class OpenAccount {
   readonly #start: AccountHead;
   readonly #groups = new Map<string, Group[]>();
   readonly #charged: string[] = [];
+  readonly #settled: string[] = [];
   readonly #usage = new UsageTally();
   readonly #attempts = new AttemptTally();
   #seq: bigint;
@@ -82,6 +85,11 @@ export class OpenAccount {
   attempt(row: DraftEntry, byok: boolean): void {
     this.append(row);
     if (!byok) this.#attempts.add(dayOf(row.atMs), row);
+  }
+
+  /** All that was told of the request is in the sums, and no round of it is still to come. */
+  settled(requestId: string): void {
+    this.#settled.push(requestId);
   }
 
   /** Counts a charge or adjustment row that was appended; `periods` are those it is booked to. */
@@ -113,6 +121,7 @@ export class OpenAccount {
       usage: this.#usage.deltas(),
       attempts: this.#attempts.deltas(),
       chargedRequestIds: this.#charged,
+      settledRequestIds: this.#settled,
     };
   }
 }

@@ -1,6 +1,6 @@
 /** What the ledger knows of a request: read back from its own rows, which are the only state there is. */
 import { asNanoUsd } from '@signalbox/kernel/money';
-import { addAttempt, addOutcome, NO_FACTS, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
+import { addAttempt, addOutcome, isComplete, isWhole, NO_FACTS, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import { completionTokens, NO_TOKENS, promptTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { AttemptUsage } from './usage.js';
@@ -51,6 +51,18 @@ export class RequestState {
   }
 }
 
+/** So long a log that has another round of a charged request is waited for: one that tells nothing for as long counts as lost. */
+export const ROUND_WAIT_MS = 900_000;
+/** So long a round is waited for that was announced only: it may have begun nowhere. */
+export const ANNOUNCED_WAIT_MS = 60_000;
+
+/** True when counters need hold nothing for a charged request any more. Waits count from the end of its latest attempt. */
+export function isSettled({ facts, sources }: Pick<RequestState, 'facts' | 'sources'>, nowMs: number): boolean {
+  if (isWhole(facts)) return true;
+  const waitMs = isComplete(facts) ? ANNOUNCED_WAIT_MS : ROUND_WAIT_MS;
+  return sources.every(({ endedAtMs }) => nowMs - Number(endedAtMs) >= waitMs);
+}
+
 /** What is known of an attempt beside its fact; undefined = the request has no such attempt. */
 export function sourceOf({ sources }: Pick<RequestState, 'sources'>, attempt: number): AttemptSource | undefined {
   for (const source of sources) if (source.fact.attempt === attempt) return source;
@@ -76,15 +88,15 @@ export interface AttemptDetail {
 export interface ChargeDetail {
   /** Attempts that are charged, ascending. */
   readonly charged: readonly number[];
-  /** Attempt, outcome, told by edge. */
-  readonly outcomes: readonly (readonly [number, ToldOutcome, boolean])[];
+  /** Attempt, outcome, told by edge; a fourth, true, where a later round was answered. */
+  readonly outcomes: readonly (readonly [attempt: number, outcome: ToldOutcome, toldByEdge: boolean, isFollowed?: true])[];
 }
 
 /** A ChargeDetail as text. */
 export function chargeDetail({ outcomes }: RequestFacts, charged: readonly number[]): string {
   const [only] = outcomes;
-  if (only !== undefined && outcomes.length === 1 && charged.length === 1 && only.attempt === charged[0] && only.outcome === 'DELIVERED' && only.toldByEdge) return plainChargeDetail(only.attempt);
-  const told = outcomes.map(({ attempt, outcome, toldByEdge }) => `[${attempt},"${outcome}",${toldByEdge}]`);
+  if (only !== undefined && outcomes.length === 1 && charged.length === 1 && only.attempt === charged[0] && only.outcome === 'DELIVERED' && only.toldByEdge && only.isFollowed !== true) return plainChargeDetail(only.attempt);
+  const told = outcomes.map(({ attempt, outcome, toldByEdge, isFollowed }) => `[${attempt},"${outcome}",${toldByEdge}${isFollowed === true ? ',true' : ''}]`);
   return `{"charged":[${charged.join(',')}],"outcomes":[${told.join(',')}]}`;
 }
 
@@ -125,7 +137,7 @@ function addRow(state: RequestState, row: StoredRow): void {
     state.addAttempt(fact, row.keyId, { day, week, month: row.period, plan }, source);
     return;
   }
-  for (const [attempt, outcome, toldByEdge] of row.detail.outcomes) state.addOutcome({ attempt, outcome, toldByEdge });
+  for (const [attempt, outcome, toldByEdge, isFollowed] of row.detail.outcomes) state.addOutcome(isFollowed === true ? { attempt, outcome, toldByEdge, isFollowed } : { attempt, outcome, toldByEdge });
   if (row.kind === 'outcome') return;
   const before = state.booked ?? { chargeNanoUsd: 0n, tokens: 0, byokTokens: 0 };
   state.booked = {

@@ -91,6 +91,9 @@ export function writeAttemptEnded(w: Writer, m: AttemptEnded): void {
   if (m.traceparent !== undefined && m.traceparent !== '') { w.uint32(234); w.string(m.traceparent); }
   if (m.callsOnly === true) { w.uint32(240); w.bool(m.callsOnly); }
   if (m.undelivered === true) { w.uint32(248); w.bool(m.undelivered); }
+  if (m.rounds === true) { w.uint32(256); w.bool(m.rounds); }
+  if (m.earlierNanoUsd !== undefined && !isZero(m.earlierNanoUsd)) { w.uint32(264); w.int64(m.earlierNanoUsd); }
+  if (m.earlierTokens !== undefined && !isZero(m.earlierTokens)) { w.uint32(272); w.int64(m.earlierTokens); }
 }
 export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
   let v1: string = '0';
@@ -124,6 +127,9 @@ export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
   let v29: string = '';
   let v30: boolean = false;
   let v31: boolean = false;
+  let v32: boolean = false;
+  let v33: string = '0';
+  let v34: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -159,11 +165,14 @@ export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
       case 234: v29 = r.string(end); break;
       case 240: v30 = r.bool(); break;
       case 248: v31 = r.bool(); break;
+      case 256: v32 = r.bool(); break;
+      case 264: v33 = r.int64(); break;
+      case 272: v34 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31 } as AttemptEndedOut;
+  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31, rounds: v32, earlierNanoUsd: v33, earlierTokens: v34 } as AttemptEndedOut;
 }
 export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v1 = m.seq !== undefined && m.seq !== null ? copyInt64(m.seq) : '0';
@@ -197,7 +206,10 @@ export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v29 = m.traceparent !== undefined && m.traceparent !== null ? m.traceparent : '';
   const v30 = m.callsOnly !== undefined && m.callsOnly !== null ? m.callsOnly : false;
   const v31 = m.undelivered !== undefined && m.undelivered !== null ? m.undelivered : false;
-  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31 } as AttemptEndedOut;
+  const v32 = m.rounds !== undefined && m.rounds !== null ? m.rounds : false;
+  const v33 = m.earlierNanoUsd !== undefined && m.earlierNanoUsd !== null ? copyInt64(m.earlierNanoUsd) : '0';
+  const v34 = m.earlierTokens !== undefined && m.earlierTokens !== null ? copyInt64(m.earlierTokens) : '0';
+  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31, rounds: v32, earlierNanoUsd: v33, earlierTokens: v34 } as AttemptEndedOut;
 }
 
 export function writeOutcomeTold(w: Writer, m: OutcomeTold): void {
@@ -207,6 +219,7 @@ export function writeOutcomeTold(w: Writer, m: OutcomeTold): void {
   if (m.accountId !== undefined && m.accountId !== '') { w.uint32(34); w.string(m.accountId); }
   if (m.outcome !== undefined && m.outcome !== 'OUTCOME_UNSPECIFIED' && m.outcome !== 0) { w.uint32(40); w.uint32(numberOfOutcome(m.outcome)); }
   if (m.toldByEdge === true) { w.uint32(48); w.bool(m.toldByEdge); }
+  if (m.followed === true) { w.uint32(56); w.bool(m.followed); }
 }
 export function readOutcomeTold(r: Reader, end: number): OutcomeToldOut {
   let v1: string = '0';
@@ -215,6 +228,7 @@ export function readOutcomeTold(r: Reader, end: number): OutcomeToldOut {
   let v4: string = '';
   let v5: OutcomeName = 'OUTCOME_UNSPECIFIED';
   let v6: boolean = false;
+  let v7: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -224,11 +238,12 @@ export function readOutcomeTold(r: Reader, end: number): OutcomeToldOut {
       case 34: v4 = r.string(end); break;
       case 40: v5 = nameOfOutcome(r.uint32()); break;
       case 48: v6 = r.bool(); break;
+      case 56: v7 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { seq: v1, requestId: v2, attempt: v3, accountId: v4, outcome: v5, toldByEdge: v6 } as OutcomeToldOut;
+  return { seq: v1, requestId: v2, attempt: v3, accountId: v4, outcome: v5, toldByEdge: v6, followed: v7 } as OutcomeToldOut;
 }
 export function copyOutcomeTold(m: OutcomeTold): OutcomeToldOut {
   const v1 = m.seq !== undefined && m.seq !== null ? copyInt64(m.seq) : '0';
@@ -237,7 +252,8 @@ export function copyOutcomeTold(m: OutcomeTold): OutcomeToldOut {
   const v4 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v5 = m.outcome !== undefined && m.outcome !== null ? copyOutcome(m.outcome) : 'OUTCOME_UNSPECIFIED';
   const v6 = m.toldByEdge !== undefined && m.toldByEdge !== null ? m.toldByEdge : false;
-  return { seq: v1, requestId: v2, attempt: v3, accountId: v4, outcome: v5, toldByEdge: v6 } as OutcomeToldOut;
+  const v7 = m.followed !== undefined && m.followed !== null ? m.followed : false;
+  return { seq: v1, requestId: v2, attempt: v3, accountId: v4, outcome: v5, toldByEdge: v6, followed: v7 } as OutcomeToldOut;
 }
 
 export function writeTotalsPublished(w: Writer, m: TotalsPublished): void {

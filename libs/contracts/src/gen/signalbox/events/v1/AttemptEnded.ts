@@ -40,6 +40,9 @@ export interface AttemptEnded {
   'traceparent'?: (string);
   'callsOnly'?: (boolean);
   'undelivered'?: (boolean);
+  'rounds'?: (boolean);
+  'earlierNanoUsd'?: (number | string | Long);
+  'earlierTokens'?: (number | string | Long);
 }
 
 export interface AttemptEnded__Output {
@@ -74,4 +77,7 @@ export interface AttemptEnded__Output {
   'traceparent': (string);
   'callsOnly': (boolean);
   'undelivered': (boolean);
+  'rounds': (boolean);
+  'earlierNanoUsd': (string);
+  'earlierTokens': (string);
 }

@@ -11,6 +11,7 @@ export interface OutcomeTold {
   'accountId'?: (string);
   'outcome'?: (_signalbox_worker_v1_Outcome);
   'toldByEdge'?: (boolean);
+  'followed'?: (boolean);
 }
 
 export interface OutcomeTold__Output {
@@ -20,4 +21,5 @@ export interface OutcomeTold__Output {
   'accountId': (string);
   'outcome': (_signalbox_worker_v1_Outcome__Output);
   'toldByEdge': (boolean);
+  'followed': (boolean);
 }
