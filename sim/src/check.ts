@@ -32,10 +32,15 @@ export function checkBooks(world: World): void {
 /** A whole answer of a client that left is waited for so long (BILLING, section 5). */
 const DRAIN_MS = 60_000;
 
-/** The provider had the whole request and had told nothing yet when its worker gave it up because the client itself had hung up: it bills the prompt. */
+/**
+ * The provider had the whole request and had told nothing yet when its worker gave it up because the client itself had hung up: it
+ * bills the prompt. A stream is given up at once, a whole answer after the minute in which its provider may still be too slow.
+ */
 function isPromptOwed(world: World, { id, isHeaded, endedAtMs }: BillLine): boolean {
   const leftAtMs = world.left.get(id);
-  return !isHeaded && leftAtMs !== undefined && endedAtMs !== undefined && (endedAtMs === leftAtMs || endedAtMs >= leftAtMs + DRAIN_MS);
+  if (isHeaded || leftAtMs === undefined || endedAtMs === undefined) return false;
+  const isStream = world.clients.find(({ requestId }) => id.startsWith(`${requestId}/`))?.traffic.stream;
+  return isStream === true ? endedAtMs === leftAtMs : endedAtMs >= leftAtMs + DRAIN_MS;
 }
 
 /** I8, I14: an answer that had not begun is booked at its prompt by our own count and not a token more where its client hung up, and else at nothing. */

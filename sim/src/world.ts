@@ -101,7 +101,7 @@ export class World {
   readonly orphaned = new Set<string>();
   /** Requests that were taken for given up, since their edge was silent, and then given after all: their holds had ended. */
   readonly revived = new Set<string>();
-  /** By `request/attempt`: when its worker heard that the client had hung up by itself, in virtual milliseconds. */
+  /** By `request/attempt`: when its worker heard, while it was under way, that the client had hung up by itself, in virtual milliseconds. */
   readonly left = new Map<string, number>();
   /** By `request/attempt`: when its edge first told what became of it, in virtual milliseconds. */
   readonly toldAtMs = new Map<string, number>();
@@ -351,7 +351,9 @@ export class World {
     const hear = this.mutant === 'left-unpaid' ? takenForCancelled : this.mutant === 'cut-off-paid' ? takenForLeft : (reason: Fault): Fault => reason;
     const onAbort: CallInfo['onAbort'] = (listener) =>
       call.onAbort((reason) => {
-        if (reason.code === 'client_left') this.left.set(id, this.scheduler.nowMs);
+        // A worker that thaws may find its provider's time over before it reads the word: it is not given up because of it then.
+        const isUnderWay = this.providers.every(({ bill }) => bill.get(id)?.endedAtMs === undefined);
+        if (reason.code === 'client_left' && isUnderWay) this.left.set(id, this.scheduler.nowMs);
         listener(hear(reason));
       });
     return { ...call, onAbort };
