@@ -74,6 +74,15 @@ describe('work', () => {
     expect(textsOf(() => verdicts(steps))).toEqual([0, 0]);
   });
 
+  test('a key of a wide object is compared with none but its like', () => {
+    const steps = ['{', ...many(5_000, (at) => String(at).padStart(100, 'x'))];
+    const compared = jest.spyOn(Buffer.prototype, 'compare');
+    expect(verdicts(steps).every((verdict) => verdict === 'ok')).toBe(true);
+    // Two of them may have one hash of 32 bits.
+    expect(compared.mock.calls.length).toBeLessThan(5);
+    compared.mockRestore();
+  });
+
   test('beside a key with an escape, each is made a text once, with however many it is compared', () => {
     const object = many(15, (at) => `\\u0061bcdefgh${String(at)}`);
     const steps = many(200, () => '').flatMap(() => ['{', ...object, '}']);
