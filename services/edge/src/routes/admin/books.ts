@@ -8,25 +8,20 @@ import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import type { ShowResponse__Output } from '@signalbox/contracts/quota';
 import { parseUsd } from '@signalbox/kernel/money';
 import type { RpcClient } from '@signalbox/rpc/call';
-import { Router, type Request, type Response } from 'express';
+import { Router, type Request } from 'express';
 import { z } from 'zod';
 import { statementBody, statementCsv } from '../books/schema.js';
-import type { NameCheck } from '../known-names.js';
+import { ANSWER_OPTIONS, bodyOf, digits, refuse, send, text } from './answers.js';
+import type { AdminChecks } from './checks.js';
 
 export interface AdminBooksDeps {
   readonly accounts: RpcClient;
   readonly billing: RpcClient;
   readonly quota: RpcClient;
-  readonly unknownName: NameCheck;
-  /** False after the refusal of an account that there is not. */
-  readonly isAccount: (id: string, response: Response) => Promise<boolean>;
-  readonly send: (response: Response, body: object, status?: number) => void;
-  readonly refuse: (response: Response, status: number, message: string) => void;
 }
 
 /** Proofs and comparisons read the whole ledger. */
 const LONG_DEADLINE_MS = 600_000;
-const DEADLINE_MS = 10_000;
 /** Accounts compared with their counters at once. */
 const COMPARED_AT_ONCE = 16;
 
@@ -47,7 +42,6 @@ const importSchema = z.strictObject({
 const costSchema = z.strictObject({ request_id: z.string().min(1).max(200), attempt: z.number().int().min(0).max(1_000), cost_usd: amount, reason: z.string().min(1).max(200) });
 const noteSchema = z.strictObject({ note: z.string().min(1).max(200) });
 
-const text = (request: Request, name: string): string => (typeof request.query[name] === 'string' ? request.query[name] : '');
 const isCsv = (request: Request): boolean => text(request, 'format') === 'csv' || request.accepts(['application/json', 'text/csv']) === 'text/csv';
 
 const reconcileRow = (row: ReconcileRow__Output): object => ({
@@ -63,15 +57,14 @@ function countersDifference(ours: bigint, theirs: bigint): bigint {
   return counted(ours) === counted(theirs) ? 0n : ours - theirs;
 }
 
-export function createAdminBooksRouter({ accounts, billing, quota, unknownName, isAccount, send, refuse }: AdminBooksDeps): Router {
-  const options = { deadlineMs: DEADLINE_MS };
+export function createAdminBooksRouter({ accounts, billing, quota }: AdminBooksDeps, { unknownName, isAccount }: AdminChecks): Router {
   const long = { deadlineMs: LONG_DEADLINE_MS };
   const router = Router();
 
   async function accountIds(): Promise<readonly string[]> {
     const ids: string[] = [];
     for (let after = ''; ; ) {
-      const page = await accounts.unary<object, ListAccountsResponse__Output>('ListAccounts', { limit: 1_000, after }, options);
+      const page = await accounts.unary<object, ListAccountsResponse__Output>('ListAccounts', { limit: 1_000, after }, ANSWER_OPTIONS);
       ids.push(...page.accounts.map(({ id }) => id));
       if (!page.hasMore) return ids;
       after = ids.at(-1) ?? '';
@@ -86,8 +79,8 @@ export function createAdminBooksRouter({ accounts, billing, quota, unknownName, 
       const compared = await Promise.all(
         ids.slice(i, i + COMPARED_AT_ONCE).map(async (accountId) => {
           const [totals, shown] = await Promise.all([
-            billing.unary<object, TotalsPublished__Output>('Totals', { accountId, requestIds: [] }, options),
-            quota.unary<object, ShowResponse__Output>('Show', { accountId }, options),
+            billing.unary<object, TotalsPublished__Output>('Totals', { accountId, requestIds: [] }, ANSWER_OPTIONS),
+            quota.unary<object, ShowResponse__Output>('Show', { accountId }, ANSWER_OPTIONS),
           ]);
           const ours = totals.totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd ?? '0';
           const difference = countersDifference(BigInt(ours), BigInt(shown.settledNanoUsd));
@@ -110,18 +103,18 @@ export function createAdminBooksRouter({ accounts, billing, quota, unknownName, 
     });
   });
   router.post('/provider-usage', async (request, response) => {
-    const { provider, days } = importSchema.parse(request.body ?? {});
+    const { provider, days } = bodyOf(request, importSchema);
     const unknown = await unknownName({ allowProviders: { field: 'provider', names: [provider] } });
     if (unknown !== undefined) return refuse(response, 400, unknown.message);
     const told = days.map(({ day, cost_usd: costNanoUsd, tokens }) => ({ day, costNanoUsd, tokens: String(tokens) }));
-    const made = await billing.unary<object, ImportProviderUsageResponse__Output>('ImportProviderUsage', { provider, days: told }, options);
+    const made = await billing.unary<object, ImportProviderUsageResponse__Output>('ImportProviderUsage', { provider, days: told }, ANSWER_OPTIONS);
     if (made.problem === '') send(response, { provider, days: made.days });
     else refuse(response, 400, made.problem);
   });
   router.get('/statement', async (request, response) => {
     const [accountId, period] = [text(request, 'account'), text(request, 'period')];
     if (!(await isAccount(accountId, response))) return;
-    const bill = await billing.unary<object, StatementResponse__Output>('Statement', { accountId, period }, options);
+    const bill = await billing.unary<object, StatementResponse__Output>('Statement', { accountId, period }, ANSWER_OPTIONS);
     if (!bill.found) refuse(response, 404, 'The account has no statement of that period: periods are as 2026-11.');
     else if (isCsv(request)) response.type('text/csv').set('cache-control', 'no-store').send(statementCsv(period, bill));
     else send(response, statementBody(accountId, period, bill));
@@ -131,8 +124,8 @@ export function createAdminBooksRouter({ accounts, billing, quota, unknownName, 
     send(response, { closed, waiting: waiting.map(({ period, reason, writer }) => ({ period, reason, writer: writer === '' ? undefined : writer })) });
   });
   router.post('/ledger/cost', async (request, response) => {
-    const given = costSchema.parse(request.body ?? {});
-    const made = await billing.unary<object, AdjustCostResponse__Output>('AdjustCost', { requestId: given.request_id, attempt: given.attempt, costNanoUsd: given.cost_usd, reason: given.reason }, options);
+    const given = bodyOf(request, costSchema);
+    const made = await billing.unary<object, AdjustCostResponse__Output>('AdjustCost', { requestId: given.request_id, attempt: given.attempt, costNanoUsd: given.cost_usd, reason: given.reason }, ANSWER_OPTIONS);
     if (!made.found) refuse(response, 404, 'No such attempt.');
     else if (made.problem !== '') refuse(response, 400, made.problem);
     else send(response, { seq: made.seq === '0' ? null : Number(made.seq), amount_nano_usd: made.amountNanoUsd });
@@ -148,21 +141,21 @@ export function createAdminBooksRouter({ accounts, billing, quota, unknownName, 
     send(response, { ok: told.every(({ violations }) => violations === 0), checks: told });
   });
   router.post('/writers/:id/lost', async (request, response) => {
-    const { note } = noteSchema.parse(request.body ?? {});
-    const made = await billing.unary<object, DeclareLostResponse__Output>('DeclareLost', { writer: request.params.id, note }, options);
+    const { note } = bodyOf(request, noteSchema);
+    const made = await billing.unary<object, DeclareLostResponse__Output>('DeclareLost', { writer: request.params.id, note }, ANSWER_OPTIONS);
     if (!made.found) refuse(response, 404, 'No such writer.');
     else if (made.problem !== '') refuse(response, 409, made.problem);
     else send(response, { writer: request.params.id, lost: true });
   });
   router.get('/dead-events', async (request, response) => {
-    const { events } = await billing.unary<object, DeadEventsResponse__Output>('DeadEvents', { after: /^\d{1,15}$/.test(text(request, 'after')) ? text(request, 'after') : '0', limit: 100 }, options);
+    const { events } = await billing.unary<object, DeadEventsResponse__Output>('DeadEvents', { after: digits(request, 'after'), limit: 100 }, ANSWER_OPTIONS);
     send(response, {
       events: events.map((event) => ({ id: Number(event.id), subject: event.subject, reason: event.reason, writer: event.writer, at: Math.floor(Number(event.atMs) / 1_000), payload_bytes: Number(event.payloadBytes), resolved: event.resolved })),
     });
   });
   router.post('/dead-events/:id/resolve', async (request, response) => {
-    const { note } = noteSchema.parse(request.body ?? {});
-    const { found } = /^\d{1,15}$/.test(request.params.id) ? await billing.unary<object, ResolveDeadEventResponse__Output>('ResolveDeadEvent', { id: request.params.id, note }, options) : { found: false };
+    const { note } = bodyOf(request, noteSchema);
+    const { found } = /^\d{1,15}$/.test(request.params.id) ? await billing.unary<object, ResolveDeadEventResponse__Output>('ResolveDeadEvent', { id: request.params.id, note }, ANSWER_OPTIONS) : { found: false };
     if (found) send(response, { id: Number(request.params.id), resolved: true });
     else refuse(response, 404, 'No such event.');
   });

@@ -5,19 +5,15 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Request, type Response } from 'express';
 import { z } from 'zod';
 import { decisionBody } from '../decisions/body.js';
-import type { NameCheck, NamedFields } from '../known-names.js';
+import type { NamedFields } from '../known-names.js';
+import { ANSWER_OPTIONS, bodyOf, id, refuse, send } from './answers.js';
+import type { AdminChecks } from './checks.js';
 
 export interface AdminDecisionsDeps {
   readonly billing: RpcClient;
   readonly routing: RpcClient;
-  readonly unknownName: NameCheck;
-  /** False after the refusal of an account that there is not. */
-  isAccount(id: string, response: Response): Promise<boolean>;
-  send(response: Response, body: object, status?: number): void;
-  refuse(response: Response, status: number, message: string): void;
 }
 
-const DEADLINE_MS = 10_000;
 const LONG_DEADLINE_MS = 60_000;
 /** Records asked for and compared at a time. */
 const PAGE = 200;
@@ -76,17 +72,16 @@ const qualityBody = ({ artefactId, canaryId, canaryShare, previousId }: QualityS
   artefact_id: artefactId === '' ? null : artefactId, canary_id: canaryId === '' ? null : canaryId, canary_share: canaryShare, previous_id: previousId === '' ? null : previousId,
 });
 
-export function createAdminDecisionsRouter({ billing, routing, unknownName, isAccount, send, refuse }: AdminDecisionsDeps): Router {
-  const options = { deadlineMs: DEADLINE_MS };
+export function createAdminDecisionsRouter({ billing, routing }: AdminDecisionsDeps, { unknownName, isAccount }: AdminChecks): Router {
   const router = Router();
 
   router.get('/decisions/:id', async (request: Request, response: Response) => {
-    const { decision } = await billing.unary<object, GetDecisionResponse__Output>('GetDecision', { accountId: '', id: String(request.params['id'] ?? '') }, options);
+    const { decision } = await billing.unary<object, GetDecisionResponse__Output>('GetDecision', { accountId: '', id: id(request) }, ANSWER_OPTIONS);
     if (decision === null) {
       refuse(response, 404, 'No such decision, or it is no longer kept.');
       return;
     }
-    const replayed = await routing.unary<object, ReplayResponse__Output>('Replay', { recordJson: decision.recordJson }, options);
+    const replayed = await routing.unary<object, ReplayResponse__Output>('Replay', { recordJson: decision.recordJson }, ANSWER_OPTIONS);
     send(response, {
       ...decisionBody(decision),
       account_id: decision.accountId,
@@ -95,7 +90,7 @@ export function createAdminDecisionsRouter({ billing, routing, unknownName, isAc
   });
 
   router.post('/what-if', async (request: Request, response: Response) => {
-    const given = whatIfSchema.parse(request.body ?? {});
+    const given = bodyOf(request, whatIfSchema);
     if (given.account !== undefined && !(await isAccount(given.account, response))) return;
     // Of a catalog that is not in force yet nobody can tell which names it has.
     const unknown = given.catalog === 'file' ? undefined : await unknownName(namesOf(given));
@@ -136,7 +131,7 @@ export function createAdminDecisionsRouter({ billing, routing, unknownName, isAc
     });
   });
 
-  router.get('/quality', async (_request: Request, response: Response) => send(response, qualityBody(await routing.unary<object, QualityState__Output>('QualityShow', {}, options))));
-  router.post('/quality/rollback', async (_request: Request, response: Response) => send(response, qualityBody(await routing.unary<object, QualityState__Output>('QualityRollback', {}, options))));
+  router.get('/quality', async (_request: Request, response: Response) => send(response, qualityBody(await routing.unary<object, QualityState__Output>('QualityShow', {}, ANSWER_OPTIONS))));
+  router.post('/quality/rollback', async (_request: Request, response: Response) => send(response, qualityBody(await routing.unary<object, QualityState__Output>('QualityRollback', {}, ANSWER_OPTIONS))));
   return router;
 }

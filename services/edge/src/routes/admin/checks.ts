@@ -1,0 +1,31 @@
+/** What a request to the operator's door names, looked up before anything is done. */
+import type { AccountAnswer__Output } from '@signalbox/contracts/accounts';
+import type { RpcClient } from '@signalbox/rpc/call';
+import type { Response } from 'express';
+import { createNameCheck, type NameCheck } from '../known-names.js';
+import { ANSWER_OPTIONS, refuse } from './answers.js';
+
+export interface AdminChecks {
+  readonly unknownName: NameCheck;
+  /** True when there is such a model, or none is named; else the refusal has been sent. */
+  isModel(name: string | null | undefined, response: Response): Promise<boolean>;
+  /** True when there is that account; else the refusal has been sent. */
+  isAccount(id: string, response: Response): Promise<boolean>;
+}
+
+export function createAdminChecks({ accounts, routing }: { readonly accounts: RpcClient; readonly routing: RpcClient }): AdminChecks {
+  const unknownName = createNameCheck(routing);
+  return {
+    unknownName,
+    isModel: async (name, response) => {
+      const unknown = await unknownName({ models: { field: 'baseline_model', names: name === null || name === undefined ? [] : [name] } });
+      if (unknown !== undefined) refuse(response, 400, unknown.message);
+      return unknown === undefined;
+    },
+    isAccount: async (accountId, response) => {
+      const { found } = await accounts.unary<object, AccountAnswer__Output>('GetAccount', { id: accountId }, ANSWER_OPTIONS);
+      if (!found) refuse(response, 404, accountId === '' ? 'account is required.' : 'account names no account.');
+      return found;
+    },
+  };
+}

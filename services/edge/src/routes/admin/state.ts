@@ -1,0 +1,54 @@
+/** What the operator asks of the gateway as it stands: counters, rows of the ledger, writers, providers. */
+import type { LedgerResponse__Output, WatermarksResponse__Output } from '@signalbox/contracts/billing';
+import type { ShowResponse__Output } from '@signalbox/contracts/quota';
+import type { ProvidersResponse__Output } from '@signalbox/contracts/routing';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { Router } from 'express';
+import { ANSWER_OPTIONS, digits, send, text } from './answers.js';
+import type { AdminChecks } from './checks.js';
+
+const LEDGER_PAGE_ROWS = 1_000;
+
+export interface AdminStateDeps {
+  readonly quota: RpcClient;
+  readonly billing: RpcClient;
+  readonly routing: RpcClient;
+}
+
+export function createAdminStateRouter({ quota, billing, routing }: AdminStateDeps, { isAccount }: AdminChecks): Router {
+  const router = Router();
+  router.get('/quota', async (request, response) => {
+    if (!(await isAccount(text(request, 'account'), response))) return;
+    const shown = await quota.unary<object, ShowResponse__Output>('Show', { accountId: text(request, 'account') }, ANSWER_OPTIONS);
+    const buckets = shown.buckets.map((bucket) => ({
+      scope: bucket.scope, period_id: bucket.periodId, settled_nano_usd: bucket.settledNanoUsd, finished_nano_usd: bucket.finishedNanoUsd, reserved_nano_usd: bucket.reservedNanoUsd,
+      tokens: Number(bucket.tokens), reserved_tokens: Number(bucket.reservedTokens),
+    }));
+    send(response, { settled_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, remaining_nano_usd: shown.remainingNanoUsd ?? null, buckets, ledger_seq: Number(shown.ledgerSeq) });
+  });
+  router.get('/ledger', async (request, response) => {
+    const accountId = text(request, 'account');
+    if (!(await isAccount(accountId, response))) return;
+    const page = await billing.unary<object, LedgerResponse__Output>('Ledger', { accountId, fromMs: digits(request, 'from_ms'), toMs: digits(request, 'to_ms'), after: digits(request, 'after'), limit: LEDGER_PAGE_ROWS }, ANSWER_OPTIONS);
+    const rows = page.rows.map((row) => ({
+      seq: Number(row.seq), kind: row.kind, request_id: row.requestId, attempt: row.attempt, amount_nano_usd: row.amountNanoUsd, source: row.source, charged: row.charged, flags: row.flags,
+      provider: row.provider, period: row.period, at: Number(row.atMs), prev_hash: row.prevHash, hash: row.hash, applies_to: row.appliesTo === '' ? undefined : row.appliesTo,
+      tokens: Number(row.tokens), byok_tokens: Number(row.byokTokens), card_id: row.cardId,
+    }));
+    send(response, { account_id: accountId, rows, next: page.next === undefined ? null : Number(page.next) });
+  });
+  router.get('/watermarks', async (_request, response) => {
+    const { writers } = await billing.unary<object, WatermarksResponse__Output>('Watermarks', {}, ANSWER_OPTIONS);
+    send(response, { writers: writers.map((mark) => ({ writer: mark.writer, provider: mark.provider, last_seq: Number(mark.lastSeq), ledger_seq: Number(mark.ledgerSeq), gaps: Number(mark.gaps), lost: mark.lost })) });
+  });
+  router.get('/providers', async (_request, response) => {
+    const { providers } = await routing.unary<object, ProvidersResponse__Output>('Providers', {}, ANSWER_OPTIONS);
+    send(response, {
+      providers: providers.map(({ provider, available, endpoints }) => ({
+        provider, available,
+        endpoints: endpoints.map((one) => ({ endpoint_id: one.endpointId, breaker: one.breaker, samples: one.samples, latency_ms_p75: one.latencyMsP75 ?? null, throughput_tps_p50: one.throughputTpsP50 ?? null, ejected_for: one.ejectedFor || null })),
+      })),
+    });
+  });
+  return router;
+}
