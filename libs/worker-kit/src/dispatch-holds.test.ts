@@ -174,3 +174,20 @@ describe('with a hold that covers the first tranche', () => {
     expect((await rig.run(requestOf({ maxTokens: 70, shortened: true }))).at(-1)?.end).toMatchObject({ finishReason: 'length', stoppedBy: 'cost_cap' });
   });
 });
+
+describe('without a limit that watches', () => {
+  const FINISH = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]);
+  const unwatched = requestOf({ heldNanoUsd: '1000', unwatchedTokens: '1100' });
+
+  test('a hold is journaled with its tokens: a limit may be set when quota’s store was lost', async () => {
+    rig.provider.enqueue({ chunks: [text('a'), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
+    await rig.run(unwatched);
+    expect(rig.starts[0]?.held).toEqual({ amountNanoUsd: '1000', tokens: '1100' });
+  });
+
+  test('it bounds neither the answer nor a prompt that is told before the answer breaks', async () => {
+    rig.provider.enqueue({ chunks: [chunk([], { usage: { prompt_tokens: 5_000, completion_tokens: 0 } }), text('abc '.repeat(1_200))], cut: true });
+    expect((await rig.run(unwatched)).at(-1)?.end).toMatchObject({ tokens: { inputUncached: 5_000, outputText: 1_200 } });
+    expect(rig.extended).toEqual([]);
+  });
+});

@@ -105,10 +105,10 @@ function readTerms(request: DispatchRequest__Output): Terms {
   }
 }
 
-/** The hold as it is told after a loss of quota's store: whole, since its limits are lost and it does not grow any more. */
+/** The hold as it is told after a loss of quota's store: whole, since its limits are lost and it does not grow any more. One that none watched counts too: a limit may be set by then. */
 function wholeHold(request: DispatchRequest__Output): { readonly amountNanoUsd: string; readonly tokens: string } {
-  const { heldNanoUsd, heldTokens, heldOutputTokens, wholeNanoUsd } = request;
-  if (heldOutputTokens === 0) return { amountNanoUsd: heldNanoUsd, tokens: heldTokens };
+  const { heldNanoUsd, heldTokens, heldOutputTokens, wholeNanoUsd, unwatchedTokens } = request;
+  if (heldOutputTokens === 0) return { amountNanoUsd: heldNanoUsd, tokens: heldTokens === '0' ? unwatchedTokens : heldTokens };
   return { amountNanoUsd: BigInt(wholeNanoUsd) > BigInt(heldNanoUsd) ? wholeNanoUsd : heldNanoUsd, tokens: String(BigInt(heldTokens) + BigInt(Math.max(0, outputTokensMax(request) - heldOutputTokens))) };
 }
 

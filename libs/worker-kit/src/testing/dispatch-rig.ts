@@ -71,6 +71,7 @@ export function requestOf(over: Partial<DispatchRequest__Output> = {}): Dispatch
     gather: false,
     heldOutputTokens: 0,
     heldTokens: '0',
+    unwatchedTokens: '0',
     outputPriceMax: '0',
     wholeNanoUsd: '0',
     shortened: false,

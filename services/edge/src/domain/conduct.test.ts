@@ -156,6 +156,14 @@ describe('amounts', () => {
     expect(neighbours.calls[0]?.request.heldOutputTokens).toBeUndefined();
   });
 
+  test('tells them where no limit watches the answer, too, as what bounds nothing: one may be set when the counters are lost', async () => {
+    const { neighbours, run } = story({ a: answersWith('x') });
+    neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '1316000', heldTokens: '1440' })];
+    await run();
+    expect(neighbours.calls[0]?.request).toMatchObject({ heldNanoUsd: '1316000', unwatchedTokens: '1440' });
+    expect([neighbours.calls[0]?.request.heldTokens, neighbours.calls[0]?.request.maxTokens]).toEqual([undefined, undefined]);
+  });
+
   test.each<[string, Partial<ChatRequest>]>([
     ['a JSON Schema', { needs: { responseFormat: 'json_schema' } }],
     ['tools that earlier turns called', { calledToolBytes: 60 }],

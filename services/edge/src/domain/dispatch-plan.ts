@@ -215,6 +215,8 @@ function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: Deci
   }
   if (!question.isLimited) {
     if (request.maxTokens !== undefined) dispatched.maxTokens = request.maxTokens;
+    // After a loss of quota's store its worker tells it: a limit that is set by then counts it.
+    dispatched.unwatchedTokens = admission.heldTokens;
     return dispatched;
   }
   const terms = answerTerms(planned, question, hold.isTranched, grantedBy(admission));

@@ -51,6 +51,7 @@ export interface DispatchRequest {
   'referenceSteps'?: (_signalbox_common_v1_PriceStep)[];
   'wholeTimeoutMs'?: (number);
   'toolNames'?: (string)[];
+  'unwatchedTokens'?: (number | string | Long);
   '_maxTokens'?: "maxTokens";
 }
 
@@ -98,5 +99,6 @@ export interface DispatchRequest__Output {
   'referenceSteps': (_signalbox_common_v1_PriceStep__Output)[];
   'wholeTimeoutMs': (number);
   'toolNames': (string)[];
+  'unwatchedTokens': (string);
   '_maxTokens'?: "maxTokens";
 }
