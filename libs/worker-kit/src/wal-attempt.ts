@@ -20,6 +20,9 @@ export interface Held {
 
 export const NOTHING_HELD: Held = { amountNanoUsd: '0', tokens: '0' };
 
+/** Of a request that is not asked in rounds. */
+export const NO_ROUNDS: EarlierRounds = { earlierNanoUsd: 0n, earlierTokens: 0n };
+
 export class LiveAttempt {
   readonly key: string;
   /** Its start is in the log. */

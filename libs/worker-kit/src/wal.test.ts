@@ -514,6 +514,23 @@ test('a new life of the counters is told all that is under way and all that the 
   await successor.close();
 });
 
+test('of a request in rounds a successor tells a new life of the counters what the rounds before are charged, too', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  await journal.start({ ...start('r1'), rounds: { earlierNanoUsd: 0n, earlierTokens: 0n } });
+  await journal.end('r1', 1, { ...end, callsOnly: true });
+  await journal.start({ ...start('r1'), attempt: 2, rounds: { earlierNanoUsd: 7n, earlierTokens: 7n } });
+  await journal.end('r1', 2, end);
+  await journal.close();
+  w.store.epoch = 'life 2';
+  const successor = await w.open();
+  await w.clock.advanceAsync(100);
+  // One hold, as large as the largest that is told.
+  expect(w.told.at(-1)).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'r1', amountNanoUsd: '7', tokens: '7' }, { requestId: 'r1', amountNanoUsd: '14', tokens: '14' }] });
+  await successor.close();
+});
+
 test('counters that hold a request are told that it lives, and of no amount: it may be larger than their limits leave', async () => {
   const w = await world();
   w.store.repliesToLose = 1;

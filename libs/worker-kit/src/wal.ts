@@ -17,7 +17,7 @@ import type { AttemptEnd, AttemptStart, Journal, JournalState, OutcomeTerms, Tol
 import { ReservationAge } from './reservation-age.js';
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
-import { attemptKey, LiveAttempt, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
+import { attemptKey, LiveAttempt, NO_ROUNDS, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
 import { GroupCommit } from './wal-commit.js';
 import { localDisk, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
@@ -398,8 +398,9 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
         // The end is written in this turn or retried; an outcome that was told follows from it.
         void this.writeEnd(attempt).catch(() => undefined);
       }
-      // What its process held for it is not in the log; it will not cost more than this.
-      attempt.held = { amountNanoUsd: event.costNanoUsd, tokens: String(totalTokens(event.tokens ?? NO_TOKENS)) };
+      // What its process held for it is not in the log; with the rounds before it will not cost more than this.
+      const { earlierNanoUsd, earlierTokens } = attempt.rounds ?? NO_ROUNDS;
+      attempt.held = { amountNanoUsd: String(BigInt(event.costNanoUsd) + earlierNanoUsd), tokens: String(BigInt(totalTokens(event.tokens ?? NO_TOKENS)) + earlierTokens) };
     }
     if (this.isAlone) this.concludeLeftovers();
   }
