@@ -3,6 +3,7 @@ import { checkBooks } from './check.js';
 import { checkCaps, checkEnd, checkHeld } from './check-limits.js';
 import type { Coverage } from './coverage.js';
 import { plan, planGrowth } from './faults.js';
+import { planLateLimits } from './late-limits.js';
 import type { Mutant } from './mutants.js';
 import { observe } from './observe.js';
 import { Random } from './random.js';
@@ -35,6 +36,10 @@ const LONG_SPREAD_MS = 2_500;
 const STOP_SHARE = 0.25;
 /** In some runs the terms of accounts change while their requests are under way. */
 const CHANGE_SHARE = 0.35;
+/** In some runs an account that has none gets limits as the counters are lost. */
+const LATE_LIMIT_SHARE = 0.2;
+/** Makes draws of their own of a seed. */
+const LATE_LIMIT_MARK = 0x5f356495;
 /** In some runs a request is sent several times under one Idempotency-Key. */
 const KEY_SHARE = 0.3;
 /** In a few so late that a charge of 0 is final by then, and in fewer that what nobody knows counts as lost. */
@@ -63,6 +68,8 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   world.onAnswered = (client) => checkEnd(world, client);
   plan(world, random, LOAD_MS);
   if (hasStops) planStops(world, stops, LOAD_MS);
+  const late = new Random(seed ^ LATE_LIMIT_MARK);
+  if (late.chance(LATE_LIMIT_SHARE)) planLateLimits(world, late, LOAD_MS);
   const requests = random.int(7, 12);
   for (let i = 0; i < requests; i += 1) {
     const traffic = trafficOf(i, random);

@@ -111,6 +111,8 @@ const CHANGING_ACCOUNT = 5;
 export const ACCOUNTS = [0, 1, 2, LONG_ACCOUNT, OWN_ACCOUNT, CHANGING_ACCOUNT] as const;
 /** Those whose terms may change. */
 export const CHANGEABLE = [0, OWN_ACCOUNT, CHANGING_ACCOUNT, CHANGING_ACCOUNT] as const;
+/** Those that may have no limit at first, and some later. */
+export const UNLIMITED_ACCOUNTS = [2, OWN_ACCOUNT] as const;
 
 type Terms = Pick<Caller['account'], 'tier' | 'hardCap' | 'providerKeys' | 'includedTokens' | 'trialCreditNanoUsd' | 'byokTokens' | 'requestsPerMinute' | 'burstPerSecond'>;
 
@@ -149,6 +151,20 @@ export function callerOf(index: number, random: Random): Caller {
       limits: index === 1 ? { costCaps: [{ capNanoUsd: cap(), period: 'total' }], costCapPeriod: '', allowedModels: [] } : null,
     },
   };
+}
+
+/** The same account, and nothing that it uses meets a limit. */
+export function withoutLimits({ account, ...caller }: Caller): Caller {
+  const { includedTokens: _included, byokTokens: _own, trialCreditNanoUsd: _credit, ...rest } = account;
+  return { ...caller, account: { ...rest, hardCap: false, costCaps: [] } };
+}
+
+/** The same account with a limit in tokens; some of those that pay get one in money, too. */
+export function withLimits({ account, ...caller }: Caller, random: Random): Caller {
+  const tokens = String(random.int(1_500, 6_000));
+  if (account.providerKeys.length > 0 && random.chance(0.5)) return { ...caller, account: { ...account, byokTokens: tokens } };
+  const costCaps = random.chance(0.3) ? [{ period: 'total', capNanoUsd: String(random.int(1_000_000, 25_000_000)) }] : [];
+  return { ...caller, account: { ...account, costCaps, hardCap: true, includedTokens: tokens } };
 }
 
 export function planOf({ route, promptBytes }: Traffic, { account }: Caller, providers: readonly { readonly name: string; readonly prices: readonly PriceStep[] }[]): DecideResponse__Output {

@@ -183,9 +183,13 @@ export class World {
 
   /** An account's tier and limits change; what was admitted before goes on as it was. */
   change(index: number, random: Random): void {
+    this.changeTerms(index, () => callerOf(index, random));
+  }
+
+  changeTerms(index: number, change: (before: Caller) => Caller): void {
     const before = this.callers[index];
     if (before === undefined) return;
-    const after = callerOf(index, random);
+    const after = change(before);
     this.callers[index] = after;
     this.terms.get(before.account.id)?.push(after);
     this.coverage.took(before.account.tier === after.account.tier ? 'terms: changed' : 'terms: another tier');

@@ -1,0 +1,33 @@
+/** Accounts without limits that get some as the counters are lost: what no limit watched until then must count all the same. */
+import type { Random } from './random.js';
+import { UNLIMITED_ACCOUNTS, trafficOf, withLimits, withoutLimits } from './traffic.js';
+import type { World } from './world.js';
+
+/** Numbers of the requests. */
+const LATE_FROM = 800;
+/** Requests come so long before the loss, and as long after the limits. */
+const AHEAD_MS = 2_500;
+const BEHIND_MS = 3_500;
+
+/** One such account within `spanMs`. */
+export function planLateLimits(world: World, random: Random, spanMs: number): void {
+  const { scheduler } = world;
+  const account = random.pick(UNLIMITED_ACCOUNTS);
+  world.changeTerms(account, withoutLimits);
+  let number = LATE_FROM;
+  const ask = (atMs: number): void => {
+    const traffic = { ...trafficOf(number++, random), account };
+    scheduler.at(atMs, () => world.ask(traffic));
+  };
+  const lossMs = AHEAD_MS + random.next() * (spanMs - AHEAD_MS);
+  for (let asked = random.int(2, 4); asked > 0; asked -= 1) ask(lossMs - random.next() * AHEAD_MS);
+  scheduler.at(lossMs, () => {
+    world.coverage.struck('counters wiped before a limit');
+    scheduler.say(() => 'FAULT counters wiped before a limit');
+    world.counters.wipe();
+  });
+  // Some are set before the loss is known.
+  const limitMs = lossMs + random.int(-200, random.chance(0.5) ? 200 : 2_000);
+  scheduler.at(limitMs, () => world.changeTerms(account, (caller) => withLimits(caller, random)));
+  for (let asked = random.int(3, 6); asked > 0; asked -= 1) ask(limitMs + random.next() * BEHIND_MS);
+}
