@@ -100,8 +100,8 @@ test('while most of its request still waits in the socket owes nothing', async (
   }
 });
 
-test('a status that refuses costs nothing, also while its words are still to come', async () => {
-  rig.provider.enqueue({ status: 500, chunks: ['{"err'], hang: true });
+/** Ends the call once the provider's status has come; resolves when the attempt is over. */
+async function leftAtStatus(code: FaultCode): Promise<void> {
   const through = createUpstream(rig.provider.origin);
   let heads = 0;
   const seeing: Upstream = {
@@ -115,9 +115,20 @@ test('a status that refuses costs nothing, also while its words are still to com
       }),
   };
   rig.use(systemClock, { upstream: seeing });
-  await leftWhen(requestOf(), () => heads > 0);
-  expect(rig.ends).toMatchObject([{ status: 500, costNanoUsd: 0n, flags: [] }]);
+  await leftWhen(requestOf(), () => heads > 0, code);
   await through.close();
+}
+
+test('a status that refuses costs nothing, also while its words are still to come', async () => {
+  rig.provider.enqueue({ status: 500, chunks: ['{"err'], hang: true });
+  await leftAtStatus('client_left');
+  expect(rig.ends).toMatchObject([{ status: 500, costNanoUsd: 0n, flags: [] }]);
+});
+
+test.each<[FaultCode, boolean]>([['client_left', true], ['cancelled', false], ['link_lost', false], ['deadline_exceeded', false]])('a status without a word is the prompt: by %s it is written down who left, its client: %s', async (code, clientLeft) => {
+  rig.provider.enqueue({ chunks: [': thinking\n\n'], hang: true });
+  await leftAtStatus(code);
+  expect(rig.ends).toMatchObject([{ status: 200, tokens: PROMPT, costNanoUsd: 10_000n, flags: ['estimated'], clientLeft }]);
 });
 
 describe('of a whole answer', () => {

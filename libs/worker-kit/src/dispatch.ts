@@ -349,6 +349,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       finishReason,
       callsOnly: conversation.isCallsOnly(ending, finishReason),
       undelivered: conversation.isLost && !request.clientStream,
+      clientLeft: conversation.isClientGone,
       endedAtMs: clock.nowMs(),
     };
     await journal.end(request.requestId, request.attempt, ended);

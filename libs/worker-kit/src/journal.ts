@@ -64,6 +64,8 @@ export interface AttemptEnd {
   readonly callsOnly?: boolean;
   /** The caller was lost before anything of it could be handed over: nobody saw it. */
   readonly undelivered?: boolean;
+  /** The client had hung up by itself, as edge said: it owes what is booked here, should nobody live to tell so. */
+  readonly clientLeft?: boolean;
   readonly endedAtMs: number;
 }
 

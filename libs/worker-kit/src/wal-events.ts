@@ -51,6 +51,7 @@ export function startedEvent(record: AttemptStart): AttemptEvent {
     rounds: record.rounds !== undefined,
     earlierNanoUsd: String(record.rounds?.earlierNanoUsd ?? 0),
     earlierTokens: String(record.rounds?.earlierTokens ?? 0),
+    clientLeft: false,
   };
 }
 
@@ -80,6 +81,7 @@ export function completeEvent(event: AttemptEvent, end: AttemptEnd): void {
   event.finishReason = end.finishReason;
   event.callsOnly = end.callsOnly === true;
   event.undelivered = end.undelivered === true;
+  event.clientLeft = end.clientLeft === true;
   event.endedAtMs = String(end.endedAtMs);
 }
 
@@ -102,8 +104,8 @@ export function encodedStart({ seq, tokens }: AttemptEvent, head: Buffer): Buffe
 /** The record of an end; without a `head` all of the event is encoded. */
 export function encodedEnd(event: AttemptEvent, head: Buffer | undefined): Buffer {
   if (head === undefined) return endedCodec.encode(event);
-  const { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered } = event;
-  return endedCodec.encodeBehind(head, { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered });
+  const { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered, clientLeft } = event;
+  return endedCodec.encodeBehind(head, { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered, clientLeft });
 }
 
 /** `delivered` with the estimated prompt where it tells none. */
@@ -131,16 +133,21 @@ export function orphanEvent(event: AttemptEvent, nowMs: number): void {
   event.deliveredUnknown = true;
 }
 
-/** Its client hung up before the answer began and owes the prompt, by the word of edge that its end was written upon: where no status came, nothing else is estimated (`isPromptOwed` of dispatch.ts). */
-function owesPromptAlone({ status, flags }: AttemptEvent): boolean {
-  return status === 0 && flags.includes('estimated');
+/** Its client hung up by itself and owes what is booked, by the word of edge that its end was written upon. Ends of before `client_left` tell it where no status came, since nothing else is estimated there (`isPromptOwed` of dispatch.ts). */
+function isOwed({ clientLeft, status, flags }: AttemptEvent): boolean {
+  return clientLeft || (status === 0 && flags.includes('estimated'));
 }
 
-/** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer, and somebody to hand it to, or when its client left and owes the prompt. */
+/** Nobody saw it unless a later round answered, and nobody left before it ended. */
+export function restsOnCalls({ callsOnly, clientLeft }: AttemptEvent): boolean {
+  return callsOnly && !clientLeft;
+}
+
+/** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer, and somebody to hand it to, or when its client left and owes it. */
 export function concludedOutcome(event: AttemptEvent): 'DELIVERED' | 'DISCARDED' {
   if (event.undelivered) return 'DISCARDED';
   const isWhole = event.finishReason !== '' && event.finishReason !== 'error';
-  return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole || owesPromptAlone(event) ? 'DELIVERED' : 'DISCARDED';
+  return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole || isOwed(event) ? 'DELIVERED' : 'DISCARDED';
 }
 
 /** What quota is told at once; undefined when another attempt answers. The rounds before are part of what was delivered. */

@@ -182,6 +182,44 @@ test('a prompt that is owed is charged, with the rounds before it, where the pro
   await successor.close();
 });
 
+test('after the status, too, its log says whose client left: that one owes the prompt, and the round that called tools', async () => {
+  const w = await world();
+  const journal = await w.open();
+  const begun: AttemptEnd = { ...end, tokens: { ...NO_TOKENS, inputUncached: 7 }, source: 'ESTIMATED', flags: ['estimated'], finishReason: 'error' };
+  await journal.start(start('left'));
+  await journal.end('left', 1, { ...begun, clientLeft: true });
+  // Cut off by edge, or its link broke.
+  await journal.start(start('lost'));
+  await journal.end('lost', 1, begun);
+  const rounds = { earlierNanoUsd: 0n, earlierTokens: 0n };
+  await journal.start({ ...start('rounds'), rounds });
+  await journal.end('rounds', 1, { ...end, finishReason: 'tool_calls', callsOnly: true });
+  await journal.start({ ...start('rounds'), attempt: 2, rounds: { earlierNanoUsd: 7n, earlierTokens: 7n } });
+  await journal.end('rounds', 2, { ...end, finishReason: 'tool_calls', callsOnly: true, clientLeft: true });
+  await journal.close();
+  const successor = await w.open();
+  const recovered = successor.recover();
+  await w.clock.advanceAsync(3_000);
+  await recovered;
+  expect([...outcomesIn(w.usage)].sort()).toEqual(['left DELIVERED false', 'lost DISCARDED false', 'rounds DELIVERED false', 'rounds DELIVERED false']);
+  await successor.close();
+});
+
+test('that a client left stands in the end: the word of it need not be waited for', async () => {
+  const w = await world();
+  const journal = await w.open();
+  const begun: AttemptEnd = { ...end, tokens: { ...NO_TOKENS, inputUncached: 7 }, source: 'ESTIMATED', flags: ['estimated'], finishReason: 'error' };
+  await journal.start(start('left'));
+  await journal.end('left', 1, { ...begun, clientLeft: true });
+  await journal.start(start('cut off'));
+  await journal.end('cut off', 1, begun);
+  expect(journal.outcome('left', 1, 'DELIVERED', true)).toBeUndefined();
+  await expect(journal.outcome('cut off', 1, 'DELIVERED', true)).resolves.toBeUndefined();
+  await w.clock.advanceAsync(3_000);
+  expect([...outcomesIn(w.usage)].sort()).toEqual(['cut off DELIVERED true', 'left DELIVERED true']);
+  await journal.close();
+});
+
 test('a process that died is booked at its last checkpoint, and at 0 when nothing was delivered, despite a torn tail', async () => {
   const w = await world();
   const journal = await w.open();

@@ -21,7 +21,7 @@ import { attemptKey, LiveAttempt, NO_ROUNDS, NOTHING_HELD, oldestReservationMs, 
 import { GroupCommit } from './wal-commit.js';
 import { localDisk, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
-import { completeEvent, concludedOutcome, finishedHold, orphanEvent, startedEvent, withPrompt, type AttemptEvent } from './wal-events.js';
+import { completeEvent, concludedOutcome, finishedHold, orphanEvent, restsOnCalls, startedEvent, withPrompt, type AttemptEvent } from './wal-events.js';
 import { LogFiles } from './wal-files.js';
 import { replayLog, type Replayed } from './wal-replay.js';
 
@@ -319,7 +319,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
 
   /** True for what recovery would conclude anyway: it is not lost with the process. */
   private isForeseen({ event }: LiveAttempt, { outcome, isReserve }: Told): boolean {
-    return isReserve !== true && !event.callsOnly && outcome === concludedOutcome(event);
+    return isReserve !== true && !restsOnCalls(event) && outcome === concludedOutcome(event);
   }
 
   private keepTelling(attempt: LiveAttempt, write: (settle: (fault?: Fault) => void) => void): void {
@@ -341,13 +341,13 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   /** Edge never told: nobody is charged for rounds whose request broke off before it was answered. */
   private conclusionOf(attempt: LiveAttempt): 'DELIVERED' | 'DISCARDED' {
     const outcome = concludedOutcome(attempt.event);
-    return attempt.event.callsOnly && !this.isAnsweredLater(attempt.event) ? 'DISCARDED' : outcome;
+    return restsOnCalls(attempt.event) && !this.isAnsweredLater(attempt.event) ? 'DISCARDED' : outcome;
   }
 
   private isAnsweredLater({ requestId, attempt }: AttemptEvent): boolean {
     for (const known of [this.open, this.concluded]) {
       for (const { event, endedAtMs } of known.values()) {
-        if (event.requestId === requestId && event.attempt > attempt && endedAtMs !== undefined && !event.callsOnly && concludedOutcome(event) === 'DELIVERED') return true;
+        if (event.requestId === requestId && event.attempt > attempt && endedAtMs !== undefined && !restsOnCalls(event) && concludedOutcome(event) === 'DELIVERED') return true;
       }
     }
     return false;

@@ -43,6 +43,7 @@ export interface AttemptEnded {
   'rounds'?: (boolean);
   'earlierNanoUsd'?: (number | string | Long);
   'earlierTokens'?: (number | string | Long);
+  'clientLeft'?: (boolean);
 }
 
 export interface AttemptEnded__Output {
@@ -80,4 +81,5 @@ export interface AttemptEnded__Output {
   'rounds': (boolean);
   'earlierNanoUsd': (string);
   'earlierTokens': (string);
+  'clientLeft': (boolean);
 }
