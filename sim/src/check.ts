@@ -33,12 +33,12 @@ export function checkBooks(world: World): void {
 const DRAIN_MS = 60_000;
 
 /**
- * The provider had the whole request and had told nothing yet when its worker gave it up because the client itself had hung up: it
+ * The provider had the whole request and had said no word yet when its worker gave it up because the client itself had hung up: it
  * bills the prompt. A stream is given up at once, a whole answer after the minute in which its provider may still be too slow.
  */
-function isPromptOwed(world: World, { id, isHeaded, endedAtMs }: BillLine): boolean {
+function isPromptOwed(world: World, { id, endedAtMs }: BillLine): boolean {
   const leftAtMs = world.left.get(id);
-  if (isHeaded || leftAtMs === undefined || endedAtMs === undefined) return false;
+  if (leftAtMs === undefined || endedAtMs === undefined) return false;
   const isStream = world.clients.find(({ requestId }) => id.startsWith(`${requestId}/`))?.traffic.stream;
   return isStream === true ? endedAtMs === leftAtMs : endedAtMs >= leftAtMs + DRAIN_MS;
 }
@@ -54,9 +54,10 @@ function unbegunIsBookedRight(books: Books, line: BillLine, row: LedgerEntry): v
   const isNothing = row.amountNanoUsd === 0n && row.tokens + row.byokTokens === 0n;
   const isPrompt = row.amountNanoUsd === prompt && row.tokens + row.byokTokens === BigInt(own);
   if (!isNothing && !isPrompt) world.violate(`I8: ${line.id} gave nothing, has a prompt of ${own} and is booked ${row.amountNanoUsd} for ${row.tokens + row.byokTokens} tokens`);
-  if (!line.isHeaded && isNothing === isOwed) world.violate(`I14: ${line.id} had not begun, its client ${isOwed ? 'hung up' : 'did not hang up'}, and it is booked ${row.amountNanoUsd}`);
+  // What a link or a cut-off ended after the status is booked, too.
+  if (isOwed ? isNothing : !isNothing && !line.isHeaded) world.violate(`I14: ${line.id} had not begun, its client ${isOwed ? 'hung up' : 'did not hang up'}, and it is booked ${row.amountNanoUsd}`);
   if (!isOwed) return;
-  world.coverage.took('left before the head: prompt alone');
+  world.coverage.took(line.isHeaded ? 'left after the head: prompt alone' : 'left before the head: prompt alone');
   const client = world.clients.find(({ requestId }) => requestId === row.requestId);
   if (client === undefined) return;
   const charged = isOwn(client.caller) ? (fold(world.ledger.requestOf(row.requestId)?.facts ?? NO_FACTS)?.chargedAttempts ?? []) : world.ledger.chargedAttempts(row.requestId);

@@ -11,7 +11,7 @@ export const TRANSITIONS = [
   'new → 429 for tokens', 'terms: changed', 'terms: another tier', 'on trial credit', 'own: charged nothing',
   'rounds: charged together', 'rounds: no room for another', 'rounds: discarded', 'rounds: cut', 'fee: charged', 'fee: not charged',
   'reserve: given after all', 'reserve: bettered', 'reserve: left for another', 'repeat: open', 'repeat: running', 'repeat: done', 'repeat: run again',
-  'left before the head: prompt alone', 'left before the request was sent', 'cut off before the head',
+  'left before the head: prompt alone', 'left after the head: prompt alone', 'left before the request was sent', 'cut off before the head',
   'edge: stopped', 'edge: stopped amid rounds of two replicas', 'edge: stopped and cut answers off',
   'client: answered', 'client: cut', 'client: refused', 'client: left', 'client: reset',
 ] as const;

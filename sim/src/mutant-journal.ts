@@ -40,6 +40,18 @@ export function asOurs(journal: Journal): Journal {
   };
 }
 
+/** Nobody writes down that a client left. */
+export function forgettingLeft(journal: Journal): Journal {
+  return {
+    start: (record) => journal.start(record),
+    checkpoint: (...told) => journal.checkpoint(...told),
+    end: (requestId, attempt, end) => journal.end(requestId, attempt, { ...end, clientLeft: false }),
+    tend: (...told) => journal.tend(...told),
+    outcome: (...told) => journal.outcome(...told),
+    state: () => journal.state(),
+  };
+}
+
 /** The log is cut at the bus's acknowledgement: what it acknowledged is gone from the disk. */
 export function cutAtBus(bus: Bus, disk: SimDisk): Bus {
   return {

@@ -18,6 +18,7 @@ export const MUTANTS = {
   'own-charged': 'workers write down what runs on own credentials as what runs on ours',
   'keys-forgotten': 'accounts forgets each claim of an Idempotency-Key at once',
   'left-unpaid': 'a worker books nothing for a client that hangs up before the head of its answer',
+  'leaving-unwritten': 'a worker does not write down that a client hung up',
   'cut-off-paid': 'a worker takes a client that edge cuts off for one that hangs up',
   'unsent-paid': 'a worker takes a request that waits for its connection for one that the provider has',
   'away-is-refused': 'a worker takes a quota that does not answer for one that refuses',

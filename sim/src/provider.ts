@@ -98,6 +98,8 @@ export class SimProvider {
   /** Asked twice for one attempt. */
   readonly doubles: string[] = [];
   isCalm = false;
+  /** Called once the head of a stream has come; answers after how many milliseconds its first words do. */
+  onHeaded: (id: string) => number = () => 0;
 
   constructor(
     readonly name: string,
@@ -266,7 +268,9 @@ class Call implements UpstreamCall {
     }
     if (isStream) {
       this.tell((listener) => listener.onData(chunkOf({ role: 'assistant', content: '' }, null)));
-      this.generate(line, script, 0);
+      const speaksAfterMs = this.provider.onHeaded(line.id);
+      if (speaksAfterMs === 0) this.generate(line, script, 0);
+      else this.scheduler.at(speaksAfterMs, () => this.generate(line, script, 0));
     } else this.scheduler.at(script.pauseMs * 3, () => this.answer(line, script));
   }
 

@@ -2,6 +2,7 @@
 import { checkBooks } from './check.js';
 import { checkCaps, checkEnd, checkHeld } from './check-limits.js';
 import type { Coverage } from './coverage.js';
+import { planDepartures } from './departures.js';
 import { plan, planGrowth } from './faults.js';
 import { planLateLimits } from './late-limits.js';
 import type { Mutant } from './mutants.js';
@@ -34,6 +35,10 @@ const LONG_SHARE = 0.4;
 const LONG_SPREAD_MS = 2_500;
 /** In some runs edges are stopped, and one worker has two replicas. */
 const STOP_SHARE = 0.25;
+/** In some runs nobody lives to tell that a client hung up. */
+const DEPARTURE_SHARE = 0.25;
+/** Makes draws of their own of a seed. */
+const DEPARTURE_MARK = 0x2545f491;
 /** In some runs the terms of accounts change while their requests are under way. */
 const CHANGE_SHARE = 0.35;
 /** In some runs an account that has none gets limits as the counters are lost. */
@@ -85,6 +90,8 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
       scheduler.at(beginMs + random.next() * LONG_SPREAD_MS, () => world.ask(traffic));
     }
   }
+  const departures = new Random(seed ^ DEPARTURE_MARK);
+  if (departures.chance(DEPARTURE_SHARE)) planDepartures(world, departures, LOAD_MS);
   if (random.chance(CHANGE_SHARE)) {
     for (let i = random.int(1, 4); i > 0; i -= 1) {
       const index = random.pick(CHANGEABLE);

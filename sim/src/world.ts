@@ -27,7 +27,7 @@ import { EPOCH_MS, Life } from './life.js';
 import { METERS, NOTHING, type Amounts, type Meter } from './limits.js';
 import { forgettingReserve, supersedingRounds, withoutFees, withoutRoom } from './mutant-edge.js';
 import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
-import { asOurs, cutAtBus, writeLate } from './mutant-journal.js';
+import { asOurs, cutAtBus, forgettingLeft, writeLate } from './mutant-journal.js';
 import { takenForCancelled, takenForLeft, takenForSent } from './mutant-leaving.js';
 import type { Mutant } from './mutants.js';
 import { Network, type Door } from './network.js';
@@ -110,6 +110,10 @@ export class World {
   readonly growth: GrowthRecord;
   onHeld: (requestId: string, grown: readonly Meter[]) => void = () => undefined;
   onAnswered: (client: SimClient) => void = () => undefined;
+  /** The head of a stream has come to its worker; answers after how many milliseconds the first words do. */
+  onHeaded: (requestId: string) => number = () => 0;
+  /** A worker, by its position, heard while an attempt was under way that the client had hung up by itself. */
+  onLeft: (requestId: string, worker: number) => void = () => undefined;
   readonly refusals: SeenRefusal[] = [];
   /** By account: what was under way when the counters were lost, which no hold stands for afterwards. */
   readonly forgotten = new Map<string, Amounts>();
@@ -152,6 +156,7 @@ export class World {
     this.callers = ACCOUNTS.map((index) => callerOf(index, random));
     for (const caller of this.callers) this.terms.set(caller.account.id, [caller]);
     this.providers = PROVIDERS.map((name) => new SimProvider(name, pricesOf(name, random), scheduler, random));
+    for (const provider of this.providers) provider.onHeaded = (id) => this.onHeaded(id.slice(0, id.indexOf('/')));
     this.workers = [...this.providers, ...(hasReplica ? this.providers.slice(0, 1) : [])].map((provider, index): Worker => {
       const name = index < PROVIDERS.length ? provider.name : `${provider.name}2`;
       return { name, provider, disk: new SimDisk(name, () => this.killWorker(index)), door: { life: undefined, handlers: undefined }, served: new Set(), journal: undefined, dispatcher: undefined };
@@ -225,6 +230,12 @@ export class World {
       this.scheduler.at(traffic.slowAfterMs, () => life.run(() => client.slow()));
       this.scheduler.at(traffic.slowAfterMs + traffic.slowForMs, () => life.run(() => client.drain()));
     }
+  }
+
+  /** Its client hangs up, unless it is over. */
+  leave(requestId: string): void {
+    const client = this.clients.find((one) => one.requestId === requestId);
+    if (client !== undefined) this.edges[client.traffic.edge]?.life.run(() => client.leave());
   }
 
   killEdge(index: number): void {
@@ -349,7 +360,7 @@ export class World {
   }
 
   /** A call of a worker, with what is known of how it began and of its client's leaving. */
-  private watched({ requestId, attempt, promptTokens }: DispatchRequest__Output, call: CallInfo): CallInfo {
+  private watched(worker: number, { requestId, attempt, promptTokens }: DispatchRequest__Output, call: CallInfo): CallInfo {
     const id = `${requestId}/${attempt}`;
     this.ownPrompts.set(id, promptTokens);
     const hear = this.mutant === 'left-unpaid' ? takenForCancelled : this.mutant === 'cut-off-paid' ? takenForLeft : (reason: Fault): Fault => reason;
@@ -357,7 +368,10 @@ export class World {
       call.onAbort((reason) => {
         // A worker that thaws may find its provider's time over before it reads the word: it is not given up because of it then.
         const isUnderWay = this.providers.every(({ bill }) => bill.get(id)?.endedAtMs === undefined);
-        if (reason.code === 'client_left' && isUnderWay) this.left.set(id, this.scheduler.nowMs);
+        if (reason.code === 'client_left' && isUnderWay) {
+          this.left.set(id, this.scheduler.nowMs);
+          this.onLeft(requestId, worker);
+        }
         listener(hear(reason));
       });
     return { ...call, onAbort };
@@ -509,7 +523,7 @@ export class World {
       (journal) => {
         if (life.isDead) return;
         worker.journal = journal;
-        const book = this.mutant === 'no-write-ahead' ? writeLate(journal) : this.mutant === 'own-charged' ? asOurs(journal) : journal;
+        const book = this.mutant === 'no-write-ahead' ? writeLate(journal) : this.mutant === 'own-charged' ? asOurs(journal) : this.mutant === 'leaving-unwritten' ? forgettingLeft(journal) : journal;
         const adapter = createOpenAiChatAdapter({ provider: provider.name, baseUrl: `http://${provider.name}.invalid/v1` });
         const own = { pool: createCredentialPool([OWN_SECRET], clock), adapter, isAtOwnAddress: false };
         const dispatcher = createDispatcher({
@@ -540,7 +554,7 @@ export class World {
           },
           stream: { Dispatch: (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>) => {
             served.add(request.requestId);
-            return dispatcher.dispatch(request, this.watched(request, call), emit);
+            return dispatcher.dispatch(request, this.watched(index, request, call), emit);
           } },
         };
       },
