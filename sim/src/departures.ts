@@ -5,7 +5,7 @@ import { trafficOf } from './traffic.js';
 import type { World } from './world.js';
 
 /** Numbers of the requests. */
-const HUNG_UP_FROM = 800;
+const HUNG_UP_FROM = 900;
 /** Most leave once the status has come, the others whenever. */
 const AT_HEAD_SHARE = 0.7;
 const HEAD_MS_MAX = 30;
