@@ -149,6 +149,19 @@ export function busSuite(name: string, open: () => Promise<Bus>): void {
       expect(seen).toEqual(['lone']);
     });
 
+    test('hands out full batches without waiting, so that what lies behind many messages waits for none of them', async () => {
+      const at = fresh('full');
+      for (let index = 0; index < 25; index += 1) await bus.publish(at.subject, bytes(String(index)));
+      const sizes: number[] = [];
+      // A wait that ends after the test's own time-out.
+      subscriptions.push(await bus.consume({ ...at, batchMessagesMax: 8, batchWaitMs: 600_000 }, (messages) => {
+        sizes.push(messages.length);
+        return Promise.resolve(messages.map(() => 'done'));
+      }));
+      await until(() => sizes.length >= 3);
+      expect(sizes).toEqual([8, 8, 8]);
+    });
+
     test('shares messages between consumers of one durable name', async () => {
       const at = fresh('shared');
       const seen: string[] = [];

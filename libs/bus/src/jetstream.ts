@@ -323,13 +323,14 @@ class JetStreamBus implements Bus {
   }
 
   /**
-   * One first message, waited for; then, once the batch is due, what lies there, up to the limit. The second
+   * One first message, waited for; then, once the batch is due or full, what lies there, up to the limit. The second
    * request asks without waiting, so that no open request is left behind whose messages nobody would take.
    */
   async #fetch(stream: string, options: ConsumeOptions, dueAtMs: number, signal: AbortSignal): Promise<readonly JsMsg[]> {
     const first = await this.#ask(stream, options.durable, { batch: 1, expires: FETCH_EXPIRES_MS });
     if (first.length === 0 || options.batchMessagesMax === 1) return first;
-    const waitMs = dueAtMs - this.#clock.monotonicMs();
+    const behind = first[0]?.info.pending ?? 0;
+    const waitMs = behind >= options.batchMessagesMax - 1 ? 0 : dueAtMs - this.#clock.monotonicMs();
     if (waitMs > 0 && !signal.aborted) await this.#pause(waitMs, signal);
     const rest = await this.#ask(stream, options.durable, { batch: options.batchMessagesMax - 1, no_wait: true });
     return [...first, ...rest];
@@ -362,13 +363,15 @@ class JetStreamBus implements Bus {
     } catch (error) {
       this.#log.error('A consumer of the bus failed; its batch comes again.', { durable: options.durable, messages: batch.length }, error);
     }
+    const burials: Promise<void>[] = [];
     for (const [index, message] of batch.entries()) {
       const verdict = verdicts[index];
       const deliveries = message.info.deliveryCount;
       if (verdict === 'done') message.ack();
-      else if (verdict === 'poison' || (verdict === undefined && deliveries >= DELIVERIES_MAX)) await this.#bury(message, options);
+      else if (verdict === 'poison' || (verdict === undefined && deliveries >= DELIVERIES_MAX)) burials.push(this.#bury(message, options));
       else message.nak(AGAIN_MS[Math.min(deliveries, AGAIN_MS.length) - 1] ?? 5_000);
     }
+    await Promise.all(burials);
   }
 
   /** Copy first, then end the original: a crash between the two leaves one copy too many, never one too few. */
