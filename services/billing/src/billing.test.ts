@@ -217,12 +217,6 @@ test('refuses to change, delete or truncate ledger rows', async () => {
   await expect(sql`truncate ledger_entries`.execute(database.db)).rejects.toThrow(/append-only/);
 });
 
-test('gives up on an unreadable message at the fifth delivery only', async () => {
-  const junk = { subject: 'usage.v1.0', payload: Uint8Array.of(255, 255), deliveries: 1 };
-  expect(await consume([junk])).toEqual(['again']);
-  expect(await consume([{ ...junk, deliveries: 5 }])).toEqual(['poison']);
-});
-
 test('a ledger that was restored from before a writer registered still names it, for as long as it may live', async () => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store: { ...store, watermarks: () => Promise.resolve([]) }, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });

@@ -15,8 +15,8 @@ const attemptCodec = messageCodec<AttemptEnded, AttemptEnded__Output>('signalbox
 const outcomeCodec = messageCodec<OutcomeTold, OutcomeTold__Output>('signalbox.events.v1.OutcomeTold');
 const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
 
-/** A fact that cannot be read or booked is tried this often, since a newer replica may know it, then kept as a dead event. */
-const DELIVERIES_MAX = 5;
+/** A fact that cannot be booked is tried this often, since a newer replica may know it, then kept as a dead event. */
+export const DELIVERIES_MAX = 5;
 
 export interface ConsumerOptions {
   readonly store: LedgerStore;
@@ -81,6 +81,9 @@ function readUsage({ subject, payload }: BusMessage): Read | undefined {
   return { range: { writer: usage.writer, range, attempts, outcomes }, dead, traced: usage.ended.filter(({ traceparent }) => traceparent !== '') };
 }
 
+/** True where this version can read the message, whatever its facts are worth. */
+export const isReadable = (message: BusMessage): boolean => readUsage(message) !== undefined;
+
 /** Answers the handler of batches for `Bus.consume`. */
 export function createConsumer({ store, clock, log, metrics, announce, tracer, nextTurn }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
   async function commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[]): Promise<void> {
@@ -118,7 +121,7 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer, n
         dead.push(...read.dead);
         return 'poison';
       }
-      if (message.deliveries < DELIVERIES_MAX) return 'again';
+      // This version will never read it, and those behind it must not wait: kept at once, for later versions (reread.ts).
       dead.push({ subject: message.subject, reason: 'undecodable', writer: '', payload: message.payload });
       return 'poison';
     };

@@ -28,7 +28,7 @@ async function roundsAhead(aheadMs: number, answers: readonly Answer[]): Promise
         return Promise.resolve({ closed: answer === 'closes' ? ['2026-10'] : [], waiting: answer === 'waits' ? [{ period: '2026-10', reason: 'not_over', writer: '' }] : [] });
       },
     },
-    clock, ledgerNow: () => Promise.resolve(clock.nowMs() - aheadMs), log: silentLog, metrics: createBillingMetrics(false), everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf: () => 0n,
+    reread: () => Promise.resolve(), clock, ledgerNow: () => Promise.resolve(clock.nowMs() - aheadMs), log: silentLog, metrics: createBillingMetrics(false), everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf: () => 0n,
   });
   begun.begin();
   await clock.advanceAsync(3 * MINUTE);
@@ -51,4 +51,19 @@ test('while that round is in vain it is tried again each second', async () => {
 test('after a close comes one more, for what is left of a long pause', async () => {
   expect(await rounds('closes', 'nothing')).toEqual([-50_500, 0, MINUTE]);
   expect(await rounds('nothing')).toEqual([-50_500, 0]);
+});
+
+test('each round reads again what was kept unread, before it looks at what waits', async () => {
+  const clock = createFakeClock(NOVEMBER);
+  const did: string[] = [];
+  const begun = startRounds({
+    books: { reconcile: () => Promise.resolve([]), deadWaiting: () => (did.push('count'), Promise.resolve(0)) },
+    keeper: { bill: () => Promise.resolve(undefined), closePeriods: () => Promise.resolve({ closed: [], waiting: [] }) },
+    reread: () => (did.push('reread'), Promise.resolve()),
+    clock, ledgerNow: () => Promise.resolve(clock.nowMs()), log: silentLog, metrics: createBillingMetrics(false), everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf: () => 0n,
+  });
+  begun.begin();
+  await clock.advanceAsync(20_000 + MINUTE);
+  await begun.stop();
+  expect(did).toEqual(['reread', 'count', 'reread', 'count']);
 });

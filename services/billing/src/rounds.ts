@@ -11,6 +11,8 @@ import type { BillingMetrics } from './metrics.js';
 export interface RoundsOptions {
   readonly books: Pick<BooksStore, 'reconcile' | 'deadWaiting'>;
   readonly keeper: Bookkeeper;
+  /** Reads again what was kept unread. Never rejects. */
+  readonly reread: () => Promise<void>;
   readonly clock: Clock;
   readonly ledgerNow: LedgerNow;
   readonly log: Log;
@@ -32,7 +34,7 @@ const CLOSE_MIN_MS = 1_000;
 /** After the start, when writers have reported. */
 const FIRST_MS = 20_000;
 
-export function startRounds({ books, keeper, clock, ledgerNow, log, metrics, everyMs, periodSeconds, unreconciledOf }: RoundsOptions): Rounds {
+export function startRounds({ books, keeper, reread, clock, ledgerNow, log, metrics, everyMs, periodSeconds, unreconciledOf }: RoundsOptions): Rounds {
   const closeMs = periodSeconds === undefined ? CLOSE_MS : Math.min(CLOSE_MS, Math.max(CLOSE_MIN_MS, periodSeconds * 250));
   let timer: Timer | undefined;
   let work: Promise<void> | undefined;
@@ -52,6 +54,7 @@ export function startRounds({ books, keeper, clock, ledgerNow, log, metrics, eve
   }
 
   async function round(): Promise<void> {
+    await reread();
     const dead = await books.deadWaiting();
     metrics.deadWaiting(dead);
     if (dead > 0) log.error('Events wait in dead_events; no period closes until an operator has dealt with them.', { count: dead });

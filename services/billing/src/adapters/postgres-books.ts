@@ -199,6 +199,11 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         from dead_events where id > ${after}::bigint order by id limit ${limit}`.execute(db);
       return rows.map((row) => ({ id: row.id, subject: row.subject, reason: row.reason, writer: row.writer, atMs: Number(row.at_ms), payloadBytes: row.bytes, resolved: row.is_resolved }));
     },
+    nextUnread: async (after) => {
+      const { rows } = await sql<{ id: bigint; subject: string; payload: Buffer }>`select id, subject, payload from dead_events
+        where reason = 'undecodable' and resolved_at_ms is null and id > ${after}::bigint order by id limit 1`.execute(db);
+      return rows[0];
+    },
     resolveDeadEvent: async (id, note, nowMs) => {
       const { rows } = await sql`update dead_events set resolved_at_ms = coalesce(resolved_at_ms, ${nowMs}::bigint), note = ${note} where id = ${id}::bigint returning id`.execute(db);
       return rows.length > 0;

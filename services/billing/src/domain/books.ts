@@ -151,6 +151,13 @@ export interface DeadEventView {
   readonly resolved: boolean;
 }
 
+/** As it came over the bus. */
+export interface UnreadMessage {
+  readonly id: bigint;
+  readonly subject: string;
+  readonly payload: Uint8Array;
+}
+
 export interface CostChange {
   readonly requestId: string;
   readonly attempt: number;
@@ -184,5 +191,7 @@ export interface BooksStore {
   /** Of one account, or of all when empty. */
   verify(accountId: string): Promise<readonly InvariantCheck[]>;
   deadEvents(after: bigint, limit: number): Promise<readonly DeadEventView[]>;
+  /** The first message with an id above `after` that no version could read and nobody has dealt with. */
+  nextUnread(after: bigint): Promise<UnreadMessage | undefined>;
   resolveDeadEvent(id: bigint, note: string, nowMs: number): Promise<boolean>;
 }
