@@ -3,6 +3,8 @@
 export interface JsonBounds {
   /** Values at all levels. */
   readonly values: number;
+  /** Members of objects: a name that no other has takes as long as twenty numbers. */
+  readonly members: number;
   /** Escapes in strings: each takes as long as a dozen letters. */
   readonly escapes: number;
   /** Bytes outside of strings. */
@@ -10,21 +12,36 @@ export interface JsonBounds {
 }
 
 /** One event of a stream. With the probabilities of 20 tokens in the place of each, 2,000 tokens at once: no host writes as many. */
-export const EVENT_BOUNDS: JsonBounds = { values: 400_000, escapes: 1_000_000, bareBytes: 4_194_304 };
+export const EVENT_BOUNDS: JsonBounds = { values: 400_000, members: 150_000, escapes: 1_000_000, bareBytes: 4_194_304 };
 
-/** A whole answer from an address that an account gave: 5,000 tokens with such probabilities. */
-export const STRANGERS_ANSWER_BOUNDS: JsonBounds = { values: 1_000_000, escapes: 1_000_000, bareBytes: 16_777_216 };
+/** What a whole answer may hold. */
+export interface AnswerBounds extends JsonBounds {
+  /** Values of what stands under `logprobs` or `logprobsResult`, at any depth: clients ask for millions of them. Of them nothing else is counted but escapes. */
+  readonly logprobValues: number;
+}
 
-/** A whole answer of the operator's providers: twice 20,000 tokens with such probabilities. Twenty million lists, which 64 MiB hold, would take a small process all its memory. */
-export const ANSWER_BOUNDS: JsonBounds = { values: 8_000_000, escapes: Infinity, bareBytes: Infinity };
+/** A whole answer of the operator's providers: beside the probabilities of twice 20,000 tokens as much as in an event. */
+export const ANSWER_BOUNDS: AnswerBounds = { values: 400_000, members: 100_000, escapes: 4_000_000, bareBytes: 8_388_608, logprobValues: 8_000_000 };
+
+/** A whole answer from an address that an account gave: the probabilities of 5,000 tokens. */
+export const STRANGERS_ANSWER_BOUNDS: AnswerBounds = { values: 400_000, members: 100_000, escapes: 1_000_000, bareBytes: 8_388_608, logprobValues: 1_000_000 };
 
 const QUOTE = 34;
+const SPACE = 32;
 const COMMA = 44;
+const COLON = 58;
 const OPEN_ARRAY = 91;
 const BACKSLASH = 92;
+const CLOSE_ARRAY = 93;
 const OPEN_OBJECT = 123;
+const CLOSE_OBJECT = 125;
+const LOGPROBS: readonly string[] = ['logprobs', 'logprobsResult'];
+const LOGPROBS_CHARS_MAX = 14;
 /** Bytes of a string that are looked at one by one before the native search takes over: it costs more to start than a short loop. */
 const PLAIN_BYTES = 32;
+
+/** What is shorter holds of nothing more than it may: a member has five bytes at least. */
+const EARLY_BYTES = 400_000;
 
 /** Where one byte stands next; no byte is searched through twice, however often that is asked. */
 class Finder {
@@ -45,31 +62,91 @@ class Finder {
   }
 }
 
-/** Strings of a text, and the escapes in them. */
-class Strings {
-  escapes = 0;
-  private readonly quotes: Finder;
-  private readonly backslashes: Finder;
+/** Counts what JSON holds as its bytes come, each looked at once. Says nothing of whether they are JSON. */
+export class JsonTally {
+  private valuesLeft: number;
+  private membersLeft: number;
+  private escapesLeft: number;
+  private bareBytesLeft: number;
+  private logprobValuesLeft: number;
+  private readonly knowsLogprobs: boolean;
+  private isOver = false;
+  /** The bytes end within a string, of which this came before them, or its beginning. */
+  private isOpen = false;
+  private opening = '';
+  /** And behind a backslash. */
+  private isEscaping = false;
+  /** What stands before: a key of LOGPROBS, or that and its colon. */
+  private behind: 'key' | 'colon' | undefined;
+  /** Lists and objects of logprobs that are open. */
+  private depth = 0;
+  private quotes = new Finder(Buffer.alloc(0), QUOTE);
+  private backslashes = this.quotes;
 
-  constructor(
-    private readonly bytes: Buffer,
-    private readonly escapesMax: number,
-  ) {
-    this.quotes = new Finder(bytes, QUOTE);
-    this.backslashes = new Finder(bytes, BACKSLASH);
+  constructor(bounds: JsonBounds | AnswerBounds) {
+    // The first value stands behind nothing.
+    this.valuesLeft = bounds.values - 1;
+    this.membersLeft = bounds.members;
+    this.escapesLeft = bounds.escapes;
+    this.bareBytesLeft = bounds.bareBytes;
+    this.knowsLogprobs = 'logprobValues' in bounds;
+    this.logprobValuesLeft = 'logprobValues' in bounds ? bounds.logprobValues : 0;
   }
 
-  /** One past the closing quote of the string whose opening quote is at `from`; `to` or beyond where there is none, or there are too many escapes. */
-  skip(from: number, to: number): number {
-    const { bytes } = this;
-    let plain = 0;
-    let at = from + 1;
-    while (at < to) {
+  /** False, from then on, once it is more work to parse all that was given than the bounds allow. */
+  push(bytes: Buffer): boolean {
+    if (this.isOver) return false;
+    this.quotes = new Finder(bytes, QUOTE);
+    this.backslashes = new Finder(bytes, BACKSLASH);
+    let at = this.isOpen ? this.skipString(bytes, 0) : 0;
+    while (at < bytes.length && !this.isOver) {
       const byte = bytes[at] as number;
-      if (byte === QUOTE) return at + 1;
+      if (byte === QUOTE) at = this.skipString(bytes, at + 1);
+      else {
+        this.bare(byte);
+        at += 1;
+      }
+    }
+    return !this.isOver;
+  }
+
+  /** A byte outside of strings. */
+  private bare(byte: number): void {
+    const isOpening = byte === OPEN_ARRAY || byte === OPEN_OBJECT;
+    // A value is the first of its list or object, or stands behind a comma.
+    const isValue = isOpening || byte === COMMA;
+    if (this.depth > 0) {
+      if (isOpening) this.depth += 1;
+      else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) this.depth -= 1;
+      if (isValue) this.logprobValuesLeft -= 1;
+      this.isOver = this.logprobValuesLeft < 0;
+      return;
+    }
+    if (isValue) this.valuesLeft -= 1;
+    else if (byte === COLON) this.membersLeft -= 1;
+    this.bareBytesLeft -= 1;
+    this.isOver = this.valuesLeft < 0 || this.membersLeft < 0 || this.bareBytesLeft < 0;
+    if (this.behind === undefined || byte <= SPACE) return;
+    if (this.behind === 'colon' && isOpening) this.depth = 1;
+    this.behind = this.behind === 'key' && byte === COLON ? 'colon' : undefined;
+  }
+
+  /** From inside a string to one past its closing quote, or to the end of the bytes. */
+  private skipString(bytes: Buffer, from: number): number {
+    let plain = 0;
+    let at = this.isEscaping ? from + 1 : from;
+    while (at < bytes.length) {
+      const byte = bytes[at] as number;
+      if (byte === QUOTE) {
+        this.close(bytes, from, at);
+        return at + 1;
+      }
       if (byte === BACKSLASH) {
-        this.escapes += 1;
-        if (this.escapes > this.escapesMax) return to;
+        this.escapesLeft -= 1;
+        if (this.escapesLeft < 0) {
+          this.isOver = true;
+          return bytes.length;
+        }
         at += 2;
         plain = 0;
       } else if (plain === PLAIN_BYTES) {
@@ -80,27 +157,47 @@ class Strings {
         plain += 1;
       }
     }
-    return at;
+    this.isOpen = true;
+    this.isEscaping = at === bytes.length + 1;
+    // One too long is no key of LOGPROBS, whatever follows.
+    if (this.opening.length <= LOGPROBS_CHARS_MAX) this.opening += bytes.toString('latin1', from, Math.min(bytes.length, from + LOGPROBS_CHARS_MAX + 1));
+    return bytes.length;
+  }
+
+  private close(bytes: Buffer, from: number, to: number): void {
+    this.behind = this.knowsLogprobs && this.depth === 0 && this.isLogprobs(bytes, from, to) ? 'key' : undefined;
+    this.isOpen = false;
+    this.isEscaping = false;
+    this.opening = '';
+  }
+
+  private isLogprobs(bytes: Buffer, from: number, to: number): boolean {
+    const length = this.opening.length + to - from;
+    return LOGPROBS.some((key) => key.length === length && key === this.opening + bytes.toString('latin1', from, to));
   }
 }
 
 /** True where it is little work to parse `bytes` from `from` up to `to`. Says nothing of whether they are JSON. */
-export function isWithin(bytes: Buffer, from: number, to: number, { values, escapes, bareBytes }: JsonBounds): boolean {
+export function isWithin(bytes: Buffer, from: number, to: number, bounds: JsonBounds): boolean {
   // No value and no escape is shorter than a byte: nearly every event is too short to be looked at.
-  if (to - from <= values) return true;
-  const strings = new Strings(bytes, escapes);
-  let valuesLeft = values - 1;
-  let bareLeft = bareBytes;
-  for (let at = from; at < to; ) {
-    const byte = bytes[at] as number;
-    if (byte === QUOTE) at = strings.skip(at, to);
-    else {
-      // A value is the first of its list or object, or stands behind a comma.
-      if (byte === COMMA || byte === OPEN_ARRAY || byte === OPEN_OBJECT) valuesLeft -= 1;
-      bareLeft -= 1;
-      if (valuesLeft < 0 || bareLeft < 0) return false;
-      at += 1;
-    }
+  return to - from <= bounds.values || new JsonTally(bounds).push(bytes.subarray(from, to));
+}
+
+/** A whole answer, counted as it comes: one that is too short to be much work is not looked at. */
+export class AnswerTally {
+  private readonly early: Buffer[] = [];
+  private bytes = 0;
+  private tally: JsonTally | undefined;
+
+  constructor(private readonly bounds: AnswerBounds) {}
+
+  /** As of JsonTally. */
+  push(bytes: Buffer): boolean {
+    if (this.tally !== undefined) return this.tally.push(bytes);
+    this.early.push(bytes);
+    this.bytes += bytes.length;
+    if (this.bytes <= EARLY_BYTES) return true;
+    const tally = (this.tally = new JsonTally(this.bounds));
+    return this.early.splice(0).every((part) => tally.push(part));
   }
-  return strings.escapes <= escapes;
 }

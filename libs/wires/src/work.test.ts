@@ -70,8 +70,9 @@ test('lists of a gathered answer hold what all its chunks brought', () => {
 
 describe.each(SCRIPTED_WIRES)('$name', ({ name, create, isSse }) => {
   const values = (count: number): string => `[${'0,'.repeat(count - 1)}0]`;
-  const event = (count: number): Buffer => {
-    const json = `{"type":"x","choices":[],"x":${values(count)}}`;
+  const members = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"${at}":0`).join()}}`;
+  const event = (count: number, of = values): Buffer => {
+    const json = `{"type":"x","choices":[],"x":${of(count)}}`;
     return name === 'bedrock-converse' ? jsonEvent('messageStart', JSON.parse(json)) : Buffer.from(isSse ? `data: ${json}\n\n` : `${json}\n`);
   };
 
@@ -81,6 +82,11 @@ describe.each(SCRIPTED_WIRES)('$name', ({ name, create, isSse }) => {
     let events: ReturnType<typeof transducer.push> = [];
     expect(parsedChars(() => (events = transducer.push(bytes)))).toBe(0);
     expect(events).toEqual([{ type: 'failed', failure: expect.objectContaining({ class: 'GARBAGE', retryable: true }) as unknown }]);
+  });
+
+  test('nor is one whose objects have more members', () => {
+    const bytes = event(EVENT_BOUNDS.members + 1, members);
+    expect(parsedChars(() => expect(create().push(bytes)).toEqual([{ type: 'failed', failure: expect.objectContaining({ class: 'GARBAGE' }) as unknown }]))).toBe(0);
   });
 
   test('one of nearly as many is read', () => {

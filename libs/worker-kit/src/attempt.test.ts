@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { sse } from '@signalbox/testkit/fake-provider';
@@ -102,18 +102,38 @@ describe('a stream that goes on and on', () => {
 });
 
 describe('a whole answer of more values than are read in a moment', () => {
-  const answerOf = (values: number): string => `{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}],"x":[${'0,'.repeat(values)}0]}`;
+  const choice = (logprobs: string): string => `{"index":0,"message":{"role":"assistant","content":"a"},"logprobs":${logprobs},"finish_reason":"stop"}`;
+  const list = (values: number): string => `[${'0,'.repeat(values)}0]`;
+  const beside = (values: number): string => `{"choices":[${choice('null')}],"x":${list(values)}}`;
+  const probable = (values: number): string => `{"choices":[${choice(`{"content":${list(values)}}`)}]}`;
+  const members = (count: number): string => `{"choices":[${choice('null')}],"x":{${Array.from({ length: count }, (_, at) => `"k${at}":0`).join()}}}`;
+  const GARBAGE = { kind: 'failed', failure: { class: 'GARBAGE', retryable: true } };
 
   test.each([
-    [1_100_000, false, { kind: 'answer' }],
-    [8_100_000, false, { kind: 'failed', failure: { class: 'GARBAGE', retryable: true } }],
-    [900_000, true, { kind: 'answer' }],
-    [1_100_000, true, { kind: 'failed', failure: { class: 'GARBAGE', retryable: true } }],
-  ])('(%i, of an address that an account gave: %s) ends well where it was paid for by the operator, and is no answer beyond all measure', async (values, isGuarded, ending) => {
+    ['390,000 values', false, beside(390_000), { kind: 'answer' }],
+    ['410,000 values', false, beside(410_000), GARBAGE],
+    ['410,000 values', true, beside(410_000), GARBAGE],
+    ['98,000 members', false, members(98_000), { kind: 'answer' }],
+    ['102,000 members', false, members(102_000), GARBAGE],
+    ['1,100,000 values of probabilities', false, probable(1_100_000), { kind: 'answer' }],
+    ['8,100,000 values of probabilities', false, probable(8_100_000), GARBAGE],
+    ['900,000 values of probabilities', true, probable(900_000), { kind: 'answer' }],
+    ['1,100,000 values of probabilities', true, probable(1_100_000), GARBAGE],
+  ])('(%s, of an address that an account gave: %s) ends well where it may have been paid for, and is no answer beyond all measure', async (_what, isGuarded, answer, ending) => {
     const { attempt, ended } = begin({ stream: false }, 200, isGuarded);
-    attempt.onData(Buffer.from(answerOf(values)));
+    const bytes = Buffer.from(answer);
+    for (let at = 0; at < bytes.length; at += 65_536) attempt.onData(bytes.subarray(at, at + 65_536));
     attempt.onEnd();
     expect(await ended).toMatchObject(ending);
+  });
+
+  test('is given up as soon as it is too much, before it has come whole, and nothing of it is parsed', async () => {
+    const parse = jest.spyOn(JSON, 'parse');
+    const { attempt, ended } = begin({ stream: false });
+    attempt.onData(Buffer.from(beside(410_000)));
+    expect(await ended).toMatchObject(GARBAGE);
+    expect(parse).not.toHaveBeenCalled();
+    parse.mockRestore();
   });
 });
 

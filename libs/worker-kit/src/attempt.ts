@@ -4,7 +4,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { spreadMs } from '@signalbox/kernel/spread';
 import { together } from '@signalbox/runtime/turn';
 import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
-import { ANSWER_BOUNDS, isWithin, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
+import { AnswerTally, ANSWER_BOUNDS, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
 import { outputTokensMax } from './charge.js';
 import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
@@ -94,6 +94,8 @@ export class Attempt implements UpstreamListener {
   private firstContentMs = 0;
   private received = 0;
   private body: Buffer[] = [];
+  /** Of a whole answer. */
+  private readonly tally: AnswerTally;
   private isHeadGiven = false;
   private isContentGiven = false;
   private lastDataAt: number;
@@ -124,6 +126,7 @@ export class Attempt implements UpstreamListener {
     this.lastDataAt = this.startedAt;
     this.lastEventAt = this.startedAt;
     this.transducer = request.stream ? adapter.createTransducer(request) : undefined;
+    this.tally = new AnswerTally(this.isStrangers ? STRANGERS_ANSWER_BOUNDS : ANSWER_BOUNDS);
     this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
     this.firstByteLimitMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : Math.min(WHOLE_ANSWER_MS, request.wholeTimeoutMs || WHOLE_ANSWER_MS);
     this.quietMs = request.stream ? Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteLimitMs) : WHOLE_ANSWER_MS;
@@ -220,7 +223,9 @@ export class Attempt implements UpstreamListener {
       if (this.turnBytes > TURN_BYTES) this.rest();
     } else {
       this.body.push(bytes);
-      if (!this.isSuccess() && this.received > REFUSAL_BYTES_MAX) this.refuse();
+      if (!this.isSuccess()) {
+        if (this.received > REFUSAL_BYTES_MAX) this.refuse();
+      } else if (!this.tally.push(bytes)) this.fail(failure('GARBAGE', true, this.httpStatus));
     }
   }
 
@@ -241,10 +246,6 @@ export class Attempt implements UpstreamListener {
     const { adapter, request } = this.options;
     const [only] = this.body;
     const body = this.body.length === 1 && only !== undefined ? only : Buffer.concat(this.body);
-    if (!isWithin(body, 0, body.length, this.isStrangers ? STRANGERS_ANSWER_BOUNDS : ANSWER_BOUNDS)) {
-      this.fail(failure('GARBAGE', true, this.httpStatus));
-      return;
-    }
     const result = adapter.readAnswer(body, request);
     if (result.ok) this.end({ kind: 'answer', answer: result.answer });
     else this.end({ kind: 'failed', failure: result.failure, usage: result.usage });

@@ -54,6 +54,11 @@ test("on an account's own credential that one alone pays, and without it nothing
   expect(provider.requests).toHaveLength(1);
 });
 
+test('an answer of more values than pictures have is garbage', async () => {
+  provider.enqueue({ body: { ...ANSWER.body, x: Array.from({ length: 410_000 }, () => 0) } });
+  expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'GARBAGE' } });
+});
+
 test('a credential that was refused or told to wait is not asked with again', async () => {
   provider.enqueue({ status: 429, headers: { 'retry-after': '7' }, body: { error: { message: 'Rate limit reached' } } });
   expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'RATE_LIMITED', retryAfterMs: 7_000 } });

@@ -3,6 +3,7 @@ import type { Failed, GenerateImagesRequest__Output, GenerateImagesResponse } fr
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
+import { AnswerTally, ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
 import { withoutSecret, type CredentialPool, type TakenCredential } from './credentials.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
@@ -47,6 +48,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
       let headers: ResponseHeaders = {};
       let bytes = 0;
       const parts: Buffer[] = [];
+      const tally = new AnswerTally(ANSWER_BOUNDS);
       let call: UpstreamCall | undefined;
       const end = (result: Exchanged): void => {
         timer.cancel();
@@ -69,7 +71,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
         },
         onData: (part) => {
           bytes += part.length;
-          if (bytes > BODY_BYTES_MAX) {
+          if (bytes > BODY_BYTES_MAX || !tally.push(part)) {
             end({ kind: 'failed', failure: failure('GARBAGE', true, status) });
             return;
           }
