@@ -127,6 +127,54 @@ describe('a whole answer of more values than are read in a moment', () => {
     expect(await ended).toMatchObject(ending);
   });
 
+  /** Of an answer of two megabytes: characters that were parsed in each turn of the event loop, and how it ended. */
+  async function read(answer: string, atTurn: (turn: number, attempt: Attempt) => void = () => undefined): Promise<{ readonly parsed: readonly number[]; readonly ending: Ending }> {
+    const { attempt, ended } = begin({ stream: false });
+    const parsed: number[] = [0];
+    const parse = jest.spyOn(JSON, 'parse');
+    let isOver = false;
+    const watch = (): void => {
+      parsed[parsed.length - 1] = parse.mock.calls.reduce((sum, [text]) => sum + text.length, 0);
+      parse.mockClear();
+      if (isOver) return;
+      parsed.push(0);
+      atTurn(parsed.length, attempt);
+      setImmediate(watch);
+    };
+    attempt.onData(Buffer.from(answer));
+    attempt.onEnd();
+    setImmediate(watch);
+    const ending = await ended;
+    isOver = true;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    parse.mockRestore();
+    return { parsed, ending };
+  }
+
+  test('probabilities in megabytes are read in many turns, and given on whole', async () => {
+    const { parsed, ending } = await read(probable(1_000_000));
+    expect(Math.max(...parsed)).toBeLessThan(600_000);
+    expect(parsed.reduce((sum, chars) => sum + chars, 0)).toBeGreaterThan(2_000_000);
+    expect(ending).toMatchObject({ kind: 'answer', answer: { finishReason: 'stop', outputBytes: 1 } });
+    const { choices } = (ending as Ending & { readonly kind: 'answer' }).answer;
+    const { choices: written } = JSON.parse(probable(1_000_000)) as { readonly choices: readonly { readonly message: object }[] };
+    expect(Buffer.from(JSON.stringify(written.map((each) => ({ ...each, message: { ...each.message, refusal: null } })))).equals(choices)).toBe(true);
+  });
+
+  test('what is no JSON among them is garbage, told at the segment that holds it', async () => {
+    const { parsed, ending } = await read(probable(1_000_000).replace('0,'.repeat(200_000), `${'0,'.repeat(199_999)}00`));
+    expect(ending).toMatchObject(GARBAGE);
+    expect(parsed.reduce((sum, chars) => sum + chars, 0)).toBeLessThan(1_000_000);
+  });
+
+  test('a caller that goes away in between is answered no more', async () => {
+    const { parsed, ending } = await read(probable(1_000_000), (turn, attempt) => {
+      if (turn === 3) attempt.abandon();
+    });
+    expect(ending).toEqual({ kind: 'abandoned' });
+    expect(parsed.reduce((sum, chars) => sum + chars, 0)).toBeLessThan(1_500_000);
+  });
+
   test('is given up as soon as it is too much, before it has come whole, and nothing of it is parsed', async () => {
     const parse = jest.spyOn(JSON, 'parse');
     const { attempt, ended } = begin({ stream: false });

@@ -3,10 +3,12 @@ import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { spreadMs } from '@signalbox/kernel/spread';
 import { together } from '@signalbox/runtime/turn';
-import { failure, type Answer, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
+import { failure, type Answer, type AnswerResult, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
 import { AnswerTally, ANSWER_BOUNDS, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
+import { elementsOf, putBack, setApart } from '@signalbox/wires/set-apart';
 import { outputTokensMax } from './charge.js';
 import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
+import { othersTurn } from './large-request.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
 import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 
@@ -246,7 +248,35 @@ export class Attempt implements UpstreamListener {
     const { adapter, request } = this.options;
     const [only] = this.body;
     const body = this.body.length === 1 && only !== undefined ? only : Buffer.concat(this.body);
-    const result = adapter.readAnswer(body, request);
+    if (adapter.keepsLogprobs === true && this.tally.segments.length > 0) void this.readInSteps(body);
+    else this.answered(adapter.readAnswer(body, request));
+  }
+
+  /** Of probabilities in megabytes each segment has a turn of its own. */
+  private async readInSteps(body: Buffer): Promise<void> {
+    const { adapter, request } = this.options;
+    const elements: Buffer[] = [];
+    for (const segment of this.tally.segments) {
+      await othersTurn();
+      if (this.isOver) return;
+      const read = elementsOf(body, segment);
+      if (read === undefined) {
+        this.fail(failure('GARBAGE', true, this.httpStatus));
+        return;
+      }
+      elements.push(read);
+    }
+    await othersTurn();
+    if (this.isOver) return;
+    const apart = setApart(body, this.tally.segments);
+    const result = adapter.readAnswer(apart.body, request);
+    const choices = result.ok ? putBack(result.answer.choices, apart.mark, elements) : undefined;
+    // Without all of them in their places it is an answer that no model writes.
+    if (!result.ok) this.answered(result);
+    else this.answered(choices === undefined ? adapter.readAnswer(body, request) : { ok: true, answer: { ...result.answer, choices } });
+  }
+
+  private answered(result: AnswerResult): void {
     if (result.ok) this.end({ kind: 'answer', answer: result.answer });
     else this.end({ kind: 'failed', failure: result.failure, usage: result.usage });
   }

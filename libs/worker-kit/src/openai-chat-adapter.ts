@@ -56,6 +56,7 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
     compose: (request, secret, onLeave) => (loader === undefined ? send(request, secret, composeChatBody(request, quirks)) : composeInline(loader, request, secret, onLeave)),
     createTransducer: (request) => createChatTransducer(seedOf(request.requestId), choicesAsked(request.fields, quirks)),
     readAnswer: (body, request) => readChatAnswer(body, seedOf(request.requestId)),
+    keepsLogprobs: true,
     classifyRefusal,
     images: { compose: (request, secret) => ({ path: imagesPath, headers: preparedFor(secret).whole, body: composeImagesBody(request) }), readAnswer: readImagesAnswer },
   };

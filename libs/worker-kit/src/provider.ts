@@ -41,6 +41,8 @@ export interface ProviderAdapter {
   compose(request: DispatchRequest__Output, secret: Secret | undefined, onLeave?: OnLeave): Composed | Promise<Composed>;
   createTransducer(request: DispatchRequest__Output): StreamTransducer;
   readAnswer(body: Uint8Array, request: DispatchRequest__Output): AnswerResult;
+  /** `readAnswer` gives on what stands in `logprobs` as it came, whatever it is: of a long answer they are read by themselves, in steps. */
+  readonly keepsLogprobs?: boolean;
   classifyRefusal(refusal: { readonly status: number; readonly headers: ResponseHeaders; readonly body: Uint8Array; readonly nowMs: number }): Failure;
   /** Absent: this wire makes no images. */
   readonly images?: ImagesWire;

@@ -73,6 +73,7 @@ export function createAzureAdapter({ baseUrl, apiVersion, deployments, media }: 
       };
     },
     createTransducer: (request) => (isClaude(request) ? claude.createTransducer(request) : createChatTransducer(seedOf(request.requestId), choicesAsked(request.fields))),
+    keepsLogprobs: true,
     readAnswer: (body, request) => (isClaude(request) ? claude.readAnswer(body, request) : readChatAnswer(body, seedOf(request.requestId))),
     classifyRefusal,
   };
