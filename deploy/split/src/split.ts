@@ -124,7 +124,8 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
   signal?.addEventListener('abort', () => void stop());
   try {
     signal?.throwIfAborted();
-    database = await claimDatabase({ url: stores.databaseUrl, counters: 'redis', clock: systemClock, log: createLog({ service: 'database', level: logLevelOf(environment, 'warn') }), tell: tellOperator, signal });
+    const counters = stores.stores.redis?.origin === 'given' ? 'redis' : 'own-redis';
+    database = await claimDatabase({ url: stores.databaseUrl, counters, clock: systemClock, log: createLog({ service: 'database', level: logLevelOf(environment, 'warn') }), tell: tellOperator, signal });
     return await startAll(environment, dataDir, secrets, stores, { replicas, isBundled, onProcesses }, keepers, stop, (closer) => void closers.unshift(closer), signal);
   } catch (error) {
     await stop();

@@ -37,11 +37,18 @@ test('a second all-in-one waits ten seconds for the first, says for whom, and is
   expect(clock.monotonicMs()).toBeGreaterThanOrEqual(10_000);
 });
 
-test('those that count in Redis may be several, and are none beside an all-in-one', async () => {
+test('those that count in one Redis may be several, and are none beside an all-in-one', async () => {
   await claim('redis');
   await claim('redis');
   await expect(claim('memory')).rejects.toThrow(`DATABASE_URL: npm run start:split (${US}) runs on the database at DATABASE_URL too, and this one counts`);
   await Promise.all(held.splice(0).map((lock) => lock.release()));
   await claim('memory');
   await expect(claim('redis')).rejects.toThrow(`DATABASE_URL: npm start (${US}) runs on the database at DATABASE_URL too, and it counts`);
+});
+
+test('a start with a Redis of its own is as alone as an all-in-one', async () => {
+  await claim('own-redis');
+  const beside = `npm run start:split (${US}) runs on the database at DATABASE_URL too, and`;
+  await expect(claim('own-redis')).rejects.toThrow(`DATABASE_URL: ${beside} this one counts in a Redis of its own, so that caps are counted apart: stop it, or give this one another database.`);
+  await expect(claim('redis')).rejects.toThrow(`DATABASE_URL: ${beside} it counts by itself`);
 });

@@ -1,4 +1,4 @@
-/** One all-in-one a database: its counters are in its memory, and two would let an account spend its caps once each. */
+/** One set of counters a database: two that know nothing of each other would let an account spend its caps once each. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { ConfigError } from '@signalbox/runtime/config';
 import type { Log } from '@signalbox/runtime/log';
@@ -14,8 +14,8 @@ const HOST_LENGTH_MAX = 24;
 export interface ClaimDatabaseOptions {
   /** Holds a password: not logged. */
   readonly url: string;
-  /** `memory`: nobody else may run on the database. `redis`: others may who count there too. */
-  readonly counters: 'memory' | 'redis';
+  /** `memory`, and `own-redis`, which was started for this one alone: nobody else may run on the database. `redis`, a given one: others may who count there too. */
+  readonly counters: 'memory' | 'own-redis' | 'redis';
   readonly clock: Clock;
   readonly log: Log;
   /** One line for a person. */
@@ -23,11 +23,13 @@ export interface ClaimDatabaseOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const WHO = { memory: 'npm start', redis: 'npm run start:split' } as const;
+const WHO = { memory: 'npm start', 'own-redis': 'npm run start:split', redis: 'npm run start:split' } as const;
+/** Where they count who take the database alone; of another nobody knows but that he does. */
+const WHERE = { memory: 'this one counts in its own memory', 'own-redis': 'this one counts in a Redis of its own', redis: 'it counts by itself' } as const;
 
 /** Takes the database for as long as its connection lasts, and again where it was lost. Rejects with a ConfigError when another has it, or a Fault when it is away. */
 export async function claimDatabase({ url, counters, clock, log, tell, signal }: ClaimDatabaseOptions): Promise<SessionLock> {
-  const apart = (by: string): string => `${by} runs on the database at DATABASE_URL too, and ${counters === 'memory' ? 'this one' : 'it'} counts in its own memory, so that caps are counted apart`;
+  const apart = (by: string): string => `${by} runs on the database at DATABASE_URL too, and ${WHERE[counters]}, so that caps are counted apart`;
   const onChange = (change: LockChange): void => {
     if (change.state === 'lost') log.warn('The connection that holds the database for this process broke; it is opened again.');
     else if (change.state === 'regained') log.warn('The database is held for this process again.');
@@ -36,7 +38,7 @@ export async function claimDatabase({ url, counters, clock, log, tell, signal }:
   const holder = `${WHO[counters]} (process ${process.pid} of host ${hostname().replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)})`;
   try {
     return await takeSessionLock({
-      url: new Secret(url), name: LOCK, mode: counters === 'memory' ? 'alone' : 'shared', holder, clock, limitMs: LIMIT_MS, signal, onChange,
+      url: new Secret(url), name: LOCK, mode: counters === 'redis' ? 'shared' : 'alone', holder, clock, limitMs: LIMIT_MS, signal, onChange,
       onWait: (by) => tell(`signalbox: ${by} has the database at DATABASE_URL; waiting for its end, at most ${LIMIT_MS / 1_000} s`),
     });
   } catch (error) {
