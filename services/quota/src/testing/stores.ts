@@ -31,13 +31,13 @@ export const verdict = (answer: AdmitAnswer): AdmitVerdict => {
 /** Of quota's user at the Redis of `deployedRedis`. */
 export const PASSWORD = '0e1a2b';
 
-/** A Redis with the users of deploy/redis, their file made by the command that compose starts it with. */
+/** A Redis with the users of deploy/redis, their file made by the command that compose starts it with. Here it stays whoever's runs the test: the image's user is on few machines, and only root gives files away. */
 export async function deployedRedis(): ReturnType<typeof ownRedis> {
   const root = fileURLToPath(new URL('../../../..', import.meta.url));
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-acl-'));
   const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8')) as { readonly services: { readonly redis: { readonly command: readonly [string, string, string] } } };
   const [shell, flag, script] = services.redis.command;
-  const [make = '', start = ''] = script.replaceAll('$$', '$').replaceAll('/etc/signalbox', join(root, 'deploy/redis')).replaceAll('/tmp/users.acl', join(folder, 'users.acl')).split(' && exec ');
+  const [make = '', start = ''] = script.replaceAll('$$', '$').replaceAll('/etc/signalbox', join(root, 'deploy/redis')).replaceAll('/tmp/users.acl', join(folder, 'users.acl')).split(/ && (?:chown redis \S+ && )?exec /);
   if (!start.includes(`--aclfile ${join(folder, 'users.acl')}`)) throw new Error(`compose starts Redis without its users: ${start}`);
   execFileSync(shell, [flag, make], { env: { PATH: process.env['PATH'], QUOTA_REDIS_PASSWORD: PASSWORD } });
   const server = await ownRedis({ aclFile: join(folder, 'users.acl') });
