@@ -26,7 +26,7 @@ test.each(documentsIn(''))('every link of %s leads to a page, and to a section t
   expect(broken.map(([link]) => link)).toEqual([]);
 });
 
-test.each(['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/add-a-provider.md', 'docs/add-a-plugin.md', 'docs/add-a-model.md'])('every file that %s names is there, and every npm script', (document) => {
+test.each(['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/add-a-provider.md', 'docs/add-a-plugin.md', 'docs/add-a-model.md', 'docs/add-a-service.md'])('every file that %s names is there, and every npm script', (document) => {
   const text = read(document);
   const paths = [...prose(text).matchAll(/`((?:deploy|docs|k8s|libs|proto|scripts|services|sim|tests|training)\/[\w./-]*\w\/?)`/g)].map(([, path = '']) => path);
   expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
