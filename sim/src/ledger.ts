@@ -5,6 +5,7 @@ import {
   type RequestState, type ScopeTotals, type StoredRow,
 } from '@signalbox/billing/proof';
 import { Fault } from '@signalbox/kernel/fault';
+import { isWhole } from '@signalbox/ledger-core/fold';
 import { EPOCH_MS, type Life } from './life.js';
 import type { Amounts } from './limits.js';
 import type { Random } from './random.js';
@@ -204,7 +205,7 @@ export class SimLedger {
     const requestIds = this.rowsOf(accountId).filter(({ kind, requestId }) => {
       if (kind !== 'charge' || (asked.length > 0 && !asked.includes(requestId))) return false;
       const state = this.requestOf(requestId);
-      return state !== undefined && isSettled(state, nowMs);
+      return state !== undefined && (asked.includes(requestId) ? isSettled(state, nowMs) : isWhole(state.facts));
     }).map(({ requestId }) => requestId);
     return { accountId, ledgerSeq: (this.tables.heads.get(accountId) ?? NEW_HEAD).seq, previousSeq: 0n, totals: [...this.tables.totals.values()].filter((total) => total.accountId === accountId), requestIds };
   }

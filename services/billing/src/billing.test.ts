@@ -86,6 +86,14 @@ test('tells quota that a request in rounds is over when the last log has told it
   expect((await store.totals('a12', [], 10)).totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd).toBe(40n);
 });
 
+test('names a request whose later round may be under way to nobody who does not ask about it, however long ago the one before ended', async () => {
+  await consume([message({ writer: 'w14', firstSeq: '1', lastSeq: '2', ended: [ended('r14', 1, 'a14', '20')], outcomes: [{ ...told('r14', 1, 'a14', 'DELIVERED'), followed: true }] })]);
+  const later = 5 + ROUND_WAIT_MS;
+  expect((await store.totals('a14', [], later)).requestIds).toEqual([]);
+  expect((await store.totals('a14', ['r15'], later)).requestIds).toEqual([]);
+  expect((await store.totals('a14', ['r14'], later)).requestIds).toEqual(['r14']);
+});
+
 test('tries a fact five times before it is kept aside, and books what stands beside it at once', async () => {
   const usage = { writer: 'w4', firstSeq: '1', lastSeq: '4', ended: [ended('r3', 1, 'a3', '21'), ended('r4', 1, 'a3', '20')], outcomes: [told('r4', 1, 'a3', 'DELIVERED')] };
   for (let deliveries = 1; deliveries < 5; deliveries += 1) {

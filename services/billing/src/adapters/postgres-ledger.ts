@@ -1,4 +1,5 @@
 /** The ledger in Postgres: one transaction a batch, a handful of prepared statements whatever its size. */
+import { isWhole } from '@signalbox/ledger-core/fold';
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
 import { periodAt } from '@signalbox/ledger-core/periods';
 import type { Database } from '@signalbox/sql/database';
@@ -61,14 +62,18 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     return rows.map((row) => row.request_id);
   }
 
-  /** Of charged requests those of which no round is still to be told. Nearly all have one attempt, booked with its charge in one row. */
-  async function settledRequests(charged: readonly string[], nowMs: number): Promise<readonly string[]> {
+  /**
+   * Of charged requests those of which no round is still to be told. What is asked about lives no more, and is waited for no
+   * longer than `isSettled` says; of the others a round may be under way. Nearly all have one attempt, booked with its charge in one row.
+   */
+  async function settledRequests(charged: readonly string[], asked: readonly string[], nowMs: number): Promise<readonly string[]> {
     const { rows: several } = await sql<{ request_id: string }>`select distinct request_id from ledger_entries where request_id = any(${charged}::text[]) and kind = 'attempt' and (charge_hash is null or attempt > 1)`.execute(db);
     if (several.length === 0) return charged;
     const known = await database.transactPrepared((run) => readRequests(run, several.map((row) => row.request_id)));
+    const overdue = new Set(asked);
     return charged.filter((requestId) => {
       const state = known.get(requestId);
-      return state === undefined || isSettled(state, nowMs);
+      return state === undefined || (overdue.has(requestId) ? isSettled(state, nowMs) : isWhole(state.facts));
     });
   }
 
@@ -98,7 +103,7 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     },
     totals: async (accountId, asked, nowMs) => {
       // Requests first: what is named here is in the totals that are read after it.
-      const requestIds = await settledRequests(await chargedRequests(accountId, asked), nowMs);
+      const requestIds = await settledRequests(await chargedRequests(accountId, asked), asked, nowMs);
       const { rows } = await sql<{ seq: bigint; scope: string | null; period_id: string; charge_nano_usd: bigint; tokens: bigint; byok_tokens: bigint }>`select h.seq, t.scope, t.period_id, t.charge_nano_usd, t.tokens, t.byok_tokens
         from account_heads h left join totals t on t.account_id = h.account_id and (t.period_id = 'total' or t.updated_at_ms > case when t.period_id like 'day:%' then ${nowMs - RECENT_DAYS_MS}::bigint else ${nowMs - RECENT_PERIODS_MS}::bigint end) where h.account_id = ${accountId}`.execute(db);
       const totals = rows.flatMap((row) => (row.scope === null ? [] : [{ scope: row.scope, periodId: row.period_id, chargeNanoUsd: row.charge_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens }]));

@@ -56,7 +56,7 @@ export const ROUND_WAIT_MS = 900_000;
 /** So long a round is waited for that was announced only: it may have begun nowhere. */
 export const ANNOUNCED_WAIT_MS = 60_000;
 
-/** True when counters need hold nothing for a charged request any more. Waits count from the end of its latest attempt. */
+/** True when counters need hold nothing more for a charged request that lives no more. Waits count from the end of its latest attempt: the next may be under way still. */
 export function isSettled({ facts, sources }: Pick<RequestState, 'facts' | 'sources'>, nowMs: number): boolean {
   if (isWhole(facts)) return true;
   const waitMs = isComplete(facts) ? ANNOUNCED_WAIT_MS : ROUND_WAIT_MS;
