@@ -6,6 +6,7 @@ import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.j
 import { gatherPages } from './pages.js';
 import { harmless, readable } from './readable.js';
 import { parseReport } from './report.js';
+import { whyUnanswered } from './unanswered.js';
 import { whatIfTable } from './what-if-table.js';
 
 class Refusal extends Error {
@@ -53,8 +54,8 @@ async function ask(base: string, token: string, { method, path, body, isText }: 
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-  } catch {
-    throw new Refusal(`The server does not answer at ${base}.`);
+  } catch (error) {
+    throw new Refusal(whyUnanswered(error, base));
   }
   const text = await response.text();
   if (response.ok && (isText === true || isObject(text))) return text;

@@ -1,0 +1,12 @@
+/** Why a call got no answer, for a person. */
+
+/** undici gives up a server that has sent no head for 300 s; the door works twice as long on what reads the whole ledger. */
+const GIVEN_UP = 'UND_ERR_HEADERS_TIMEOUT';
+
+/** `error` is what fetch rejected with. */
+export function whyUnanswered(error: unknown, base: string): string {
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  const code = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;
+  if (code === GIVEN_UP) return `The server at ${base} has not answered within five minutes, and may still be at work. A large ledger is verified account by account: ledger verify --account ID.`;
+  return `The server does not answer at ${base}.`;
+}
