@@ -68,6 +68,9 @@ describe('the shipped catalog', () => {
     };
     // These cannot stop thinking, and while they think no tool can be forced.
     for (const id of ['anthropic:anthropic/claude-fable-5', 'amazon-bedrock:anthropic/claude-fable-5', 'anthropic:anthropic/claude-fable-5.1', 'anthropic:anthropic/claude-opus-5.5']) expect(of(id)).toMatchObject({ tools: true, forcedToolChoice: false });
+    // It wants the effort `none` beside tools, and has no such effort.
+    for (const id of ['openai:openai/gpt-6-astra', 'azure-openai:openai/gpt-6-astra']) expect(of(id)).toMatchObject({ tools: false });
+    expect(of('openai:openai/gpt-6-sol')).toMatchObject({ tools: true });
     expect(of('anthropic:anthropic/claude-opus-5')).toMatchObject({ forcedToolChoice: true, choices: false, fileInput: true });
     expect([of('google-ai-studio:google/gemini-2.5-flash').choices, of('google-ai-studio:google/gemini-3.5-flash').choices]).toEqual([true, false]);
     expect([of('xai:x-ai/grok-4.3').fileInput, of('mistral:mistralai/mistral-large-2512').fileInput, of('azure-openai:mistralai/mistral-large-2512').fileInput, of('azure-openai:openai/gpt-4o').fileInput, of('openai:openai/gpt-4o').fileInput]).toEqual([false, true, false, true, true]);

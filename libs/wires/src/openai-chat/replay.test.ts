@@ -149,7 +149,7 @@ describe('openai-chat request and answer', () => {
 
   test.each<[string, Readonly<Record<string, unknown>>, unknown]>([
     ['openai/gpt-5.6-terra', { tools: [] }, 'none'],
-    ['openai/gpt-6-astra', { tools: [] }, 'none'],
+    ['openai/gpt-6-sol', { tools: [] }, 'none'],
     ['openai/gpt-5.6-terra', { tools: [], reasoning_effort: 'high' }, 'high'],
     ['openai/gpt-5.6-terra', {}, undefined],
     ['openai/gpt-5.5', { tools: [] }, undefined],
