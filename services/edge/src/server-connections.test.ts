@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { oneTurn, until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { keyWith } from './testing/callers.js';
 import { BODY_BYTES_MAX, chatText, errorOf, hello, readRaw, startDoor, type Door } from './testing/door.js';
 import { events, type PlayedCall } from './testing/neighbours.js';
@@ -125,6 +125,54 @@ describe('connections', () => {
     socket.end();
     await until(() => door.neighbours.calls[0]?.isCancelled === true && door.metrics.inFlight() === 0);
     expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  describe('a client that never closes its side', () => {
+    /** One that goes on reading, and both ends of its connection. */
+    const hold = async (text: string): Promise<{ readonly socket: Socket; readonly served: Socket; readonly told: () => string }> => {
+      const serving = once(door.server, 'connection');
+      const socket = connect({ port: Number(new URL(door.url).port), host: '127.0.0.1', allowHalfOpen: true });
+      let told = '';
+      socket.on('data', (bytes: Buffer) => (told += String(bytes)));
+      socket.on('error', () => undefined);
+      socket.write(text);
+      const [served] = (await serving) as [Socket];
+      return { socket, served, told: () => told };
+    };
+    /** As node:http does when a request has not arrived in time. */
+    const timeOut = (served: Socket): boolean => door.server.emit('clientError', Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), served);
+
+    test('and whose body comes too late is refused, leaves nothing behind, and reaches no provider with what it sends then', async () => {
+      const body = JSON.stringify(hello);
+      const { socket, served, told } = await hold(chatText(door.key, body.slice(0, -1), { length: body.length }));
+      await until(() => door.metrics.inFlight() === 1);
+      timeOut(served);
+      await until(() => told().includes('request_timeout'));
+      socket.write(body.slice(-1));
+      await until(() => door.metrics.inFlight() === 0);
+      await noConnections();
+      expect([told().match(/HTTP\/1.1 \d+/g), door.neighbours.asked]).toEqual([['HTTP/1.1 408'], []]);
+      socket.destroy();
+    });
+
+    test('and sends no HTTP is cut off a second after its refusal', async () => {
+      const { socket, served, told } = await hold('NONSENSE\r\n\r\n');
+      await until(() => told().includes('HTTP/1.1 400'));
+      expect(served.destroyed).toBe(false);
+      await door.neighbours.clock.advance(1_000);
+      expect(served.destroyed).toBe(true);
+      await noConnections();
+      socket.destroy();
+    });
+
+    test('and has its answer before its body is through gets no second one', async () => {
+      const { socket, served, told } = await hold(chatText(door.key, '{', { length: 2 * BODY_BYTES_MAX }));
+      await until(() => told().includes('payload_too_large'));
+      timeOut(served);
+      await noConnections();
+      expect(told().match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413']);
+      socket.destroy();
+    });
   });
 
   test('garbage behind a running stream never falls into it', async () => {

@@ -16,9 +16,12 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const CHAT_PATH = '/v1/chat/completions';
 const HEADER_BYTES_MAX = 16 * 1_024;
+/** A client whose connection ends with a refusal is given so long to read it and to close its side. */
+const LINGER_MS = 1_000;
+const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 /** Codes of node:http's parser that mean more than that a request is not one. */
-const REFUSED_BY_PARSER: Readonly<Record<string, ApiErrorName>> = { HPE_HEADER_OVERFLOW: 'headers_too_large', HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large', ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout' };
+const REFUSED_BY_PARSER: Readonly<Record<string, ApiErrorName>> = { HPE_HEADER_OVERFLOW: 'headers_too_large', HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large', [TIMED_OUT]: 'request_timeout' };
 
 /** A write after the client left is no fault of ours. */
 const ignore = (): void => undefined;
@@ -28,7 +31,7 @@ export interface PublicServerOptions {
   readonly site: Express;
   readonly gate: Gate;
   readonly makeId: IdSource;
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly clock: Pick<Clock, 'nowMs' | 'setTimer'>;
   readonly inFlight: () => number;
   readonly inFlightMax: number;
   /** False while draining. */
@@ -69,33 +72,57 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
     response.setHeader('connection', 'close');
     gate.fail(response, makeId('call'), apiError('expectation_failed'));
   });
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => answerRaw(apiError('method_not_allowed', { message: 'The method CONNECT is not allowed here.' }), socket, makeId('call'), clock.nowMs()));
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => answerRaw(apiError('method_not_allowed', { message: 'The method CONNECT is not allowed here.' }), { socket, clock }, makeId('call')));
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const response = answering.get(socket);
     // A whole request may have reached a provider by now: it is told of a closed connection, never of a refusal that is another's.
     if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete)) socket.destroy();
-    else answerBadRequest(error, socket, makeId('call'), clock.nowMs());
+    // What was wrong with the rest of a body whose request has its answer: it gets no second one.
+    else if (response !== undefined && response.writableFinished && !response.req.complete) closeBehind(undefined, { socket, clock }, error.code === TIMED_OUT);
+    else answerBadRequest(error, { socket, clock }, makeId('call'));
   });
   return server;
 }
 
+interface Ending {
+  readonly socket: Socket;
+  readonly clock: PublicServerOptions['clock'];
+}
+
 /** What the parser of node:http refuses gets an error of the contract's shape too. */
-function answerBadRequest(error: NodeJS.ErrnoException, socket: Socket, requestId: string, nowMs: number): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
+function answerBadRequest(error: NodeJS.ErrnoException, ending: Ending, requestId: string): void {
+  if (error.code === 'ECONNRESET') {
+    ending.socket.destroy();
     return;
   }
   const name = REFUSED_BY_PARSER[error.code ?? ''];
-  answerRaw(name === undefined ? apiError('bad_json', { message: 'The request is not valid HTTP.' }) : apiError(name), socket, requestId, nowMs);
+  answerRaw(name === undefined ? apiError('bad_json', { message: 'The request is not valid HTTP.' }) : apiError(name), ending, requestId, error.code === TIMED_OUT);
 }
 
-/** Where there is no ServerResponse to answer with. */
-function answerRaw(shown: ApiError, socket: Socket, requestId: string, nowMs: number): void {
-  socket.on('error', ignore);
+/** Where there is no ServerResponse to answer with. `isReading` as of `closeBehind`. */
+function answerRaw(shown: ApiError, ending: Ending, requestId: string, isReading = false): void {
   const body = renderErrorBody(shown);
-  const headers = { date: new Date(nowMs).toUTCString(), 'content-type': 'application/json; charset=utf-8', 'content-length': String(body.length), 'x-request-id': requestId, connection: 'close', ...shown.headers };
+  const headers = { date: new Date(ending.clock.nowMs()).toUTCString(), 'content-type': 'application/json; charset=utf-8', 'content-length': String(body.length), 'x-request-id': requestId, connection: 'close', ...shown.headers };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(Buffer.concat([Buffer.from(`HTTP/1.1 ${shown.status} ${STATUS_CODES[shown.status] ?? 'Error'}\r\n${head.join('')}\r\n`), body]));
+  closeBehind(Buffer.concat([Buffer.from(`HTTP/1.1 ${shown.status} ${STATUS_CODES[shown.status] ?? 'Error'}\r\n${head.join('')}\r\n`), body]), ending, isReading);
+}
+
+/**
+ * Sends the last words and closes both sides, soon and whatever the client does: one that never closes its own would hold
+ * the connection, its body and its place for ever. `isReading`: the parser goes on. It is cut off at once then, since a
+ * body that ends after its refusal would reach a provider, and be charged.
+ */
+function closeBehind(words: Buffer | undefined, { socket, clock }: Ending, isReading: boolean): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  socket.on('error', ignore);
+  const linger = clock.setTimer(LINGER_MS, () => socket.destroy(), { unref: true });
+  socket.once('close', () => linger.cancel());
+  const cut = isReading ? (): unknown => socket.destroy() : ignore;
+  if (words === undefined) socket.end(cut);
+  else socket.end(words, cut);
 }
 
 /** HTTP/1.1 wants one Host header; of several, those before us may have believed another (RFC 9112, section 3.2). */
