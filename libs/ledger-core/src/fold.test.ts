@@ -76,6 +76,32 @@ describe('an answer that was kept in reserve', () => {
   });
 });
 
+describe('a round that only called tools', () => {
+  const called = (attempt: number, cost: bigint): Event => ({ attempt: { attempt, retryOf: [], costNanoUsd: asNanoUsd(cost), tokens: Number(cost), byok: false, restsOnCalls: true } });
+  const permutations = <T>(items: readonly T[]): T[][] => (items.length <= 1 ? [[...items]] : items.flatMap((item, at) => permutations(items.filter((_, other) => other !== at)).map((rest) => [item, ...rest])));
+  const sumOf = (...events: readonly Event[]): readonly bigint[] => [...new Set(permutations(events).map((ordered) => book(ordered).sum))];
+
+  test('is charged with a later one that is, though its own log knew of none, in whatever order they come', () => {
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED', false), ended(2, 7n), told(2, 'DELIVERED', false))).toEqual([47n]);
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED', false), called(2, 5n), told(2, 'DISCARDED', false), ended(4, 7n, [3]), told(4, 'DELIVERED'))).toEqual([52n]);
+  });
+
+  test('is free where none followed, the one that did is free, edge said so, or another took its place', () => {
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED', false))).toEqual([0n]);
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED', false), ended(2, 7n), told(2, 'DISCARDED', false))).toEqual([0n]);
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED'), ended(2, 7n), told(2, 'DELIVERED'))).toEqual([7n]);
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED', false), ended(2, 7n, [1]), told(2, 'DELIVERED'))).toEqual([7n]);
+    expect(sumOf(ended(1, 40n), told(1, 'DISCARDED', false), ended(2, 7n), told(2, 'DELIVERED'))).toEqual([7n]);
+  });
+
+  test('may be followed in a log that is not known yet', () => {
+    const wholeAfter = (...events: readonly Event[]): boolean => isWhole(events.reduce(apply, NO_FACTS));
+    expect(wholeAfter(called(1, 40n), told(1, 'DISCARDED', false))).toBe(false);
+    expect(wholeAfter(called(1, 40n), told(1, 'DISCARDED'))).toBe(true);
+    expect(wholeAfter(called(1, 40n), told(1, 'DISCARDED', false), ended(2, 7n), told(2, 'DELIVERED'))).toBe(true);
+  });
+});
+
 describe('the charge of a request', () => {
   test('is open until an ended attempt has a last word', () => {
     expect(fold(apply(NO_FACTS, ended(1, 5n)))).toBeUndefined();

@@ -15,6 +15,8 @@ export interface AttemptFact {
   readonly tokens: number;
   /** Paid by the account's own key at the provider: the account is charged 0. */
   readonly byok: boolean;
+  /** A round that only called tools and gave its client nothing: answered by a later one, or by none. Absent = no. */
+  readonly restsOnCalls?: boolean;
 }
 
 export type ToldOutcome = 'DELIVERED' | 'SUPERSEDED' | 'DISCARDED';
@@ -87,6 +89,11 @@ function foldOnly({ attempt, costNanoUsd, tokens, byok }: AttemptFact, told: Tol
   return { chargeNanoUsd: byok ? ZERO_NANO_USD : costNanoUsd, tokens: byok ? 0 : tokens, byokTokens: byok ? tokens : 0, chargedAttempts: [attempt] };
 }
 
+/** Its worker discards it since its log knows of no later round: where another log has one that is charged, this one is, too. */
+function awaitsLater({ restsOnCalls }: AttemptFact, { outcome, toldByEdge }: OutcomeFact): boolean {
+  return restsOnCalls === true && outcome === 'DISCARDED' && !toldByEdge;
+}
+
 /** Edge said itself that the client got it: a later attempt that gave nothing better, as edge or its worker says, does not take its place. */
 function isGiven({ outcomes }: RequestFacts, attempt: number): boolean {
   for (const told of outcomes) if (told.attempt === attempt) return told.toldByEdge && told.outcome === 'DELIVERED';
@@ -95,7 +102,8 @@ function isGiven({ outcomes }: RequestFacts, attempt: number): boolean {
 
 /**
  * The charge as far as it is known, or undefined while no ended attempt has a last word (delivered or discarded).
- * Attempts that were delivered and that nothing supersedes add up: rounds of one request are charged together.
+ * Attempts that were delivered and that nothing supersedes add up: rounds of one request are charged together, whatever logs
+ * they stand in.
  */
 export function fold(facts: RequestFacts): Charge | undefined {
   const [only] = facts.attempts;
@@ -112,14 +120,15 @@ export function fold(facts: RequestFacts): Charge | undefined {
   }
   let isDecided = false;
   let charged: AttemptFact[] = [];
-  for (const attempt of facts.attempts) {
-    const told = outcomeOf(facts, attempt.attempt);
-    if (told === undefined || told === 'SUPERSEDED') continue;
+  for (const attempt of facts.attempts.toReversed()) {
+    const told = facts.outcomes.find((known) => known.attempt === attempt.attempt);
+    if (told === undefined || told.outcome === 'SUPERSEDED') continue;
     isDecided = true;
-    if (told === 'DISCARDED' || superseded.has(attempt.attempt)) continue;
-    charged.push(attempt);
+    const isGiven = told.outcome === 'DELIVERED' || (charged.length > 0 && awaitsLater(attempt, told));
+    if (isGiven && !superseded.has(attempt.attempt)) charged.push(attempt);
   }
   if (!isDecided) return undefined;
+  charged.reverse();
   if (charged.length > 1) charged = charged.filter(({ attempt }) => attempt !== STAND_IN_ATTEMPT);
   let charge = ZERO_NANO_USD;
   let tokens = 0;
@@ -151,10 +160,12 @@ export function isComplete(facts: RequestFacts): boolean {
   return true;
 }
 
-/** No round of the request is still to be told of: the facts are complete, and the latest attempt was not told as followed. */
+/** No round of the request is still to be told of: the facts are complete, and none follows the latest attempt, as told or as may be. */
 export function isWhole(facts: RequestFacts): boolean {
-  const latest = facts.attempts.at(-1)?.attempt;
-  return isComplete(facts) && facts.outcomes.find(({ attempt }) => attempt === latest)?.isFollowed !== true;
+  const latest = facts.attempts.at(-1);
+  const told = facts.outcomes.find(({ attempt }) => attempt === latest?.attempt);
+  if (latest !== undefined && told !== undefined && (told.isFollowed === true || awaitsLater(latest, told))) return false;
+  return isComplete(facts);
 }
 
 /** What has to be booked to get from what is booked to what is right; undefined when nothing is. Amounts may be negative. */

@@ -51,7 +51,8 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     }
     const known = attempt ?? concluded.get(key);
     const hold = known === undefined || told.outcome === 'OUTCOME_UNSPECIFIED' || told.followed ? undefined : finishedHold(known.event, told.outcome, known.rounds);
-    if (hold !== undefined) finished.push({ seq, hold });
+    // A round that was given up here says nothing of those that another log has.
+    if (hold !== undefined && (known?.rounds === undefined || told.toldByEdge || told.outcome === 'DELIVERED')) finished.push({ seq, hold });
     if (finished.length > 2 * FINISHED_MAX) finished = finished.slice(-FINISHED_MAX);
     open.delete(key);
     concluded.delete(key);

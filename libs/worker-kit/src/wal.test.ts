@@ -569,6 +569,28 @@ test('of a request in rounds a successor tells a new life of the counters what t
   await successor.close();
 });
 
+test('a new life of the counters is not told that a round was given up here: another log may have one that is under way', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  w.bus.setConnected(false);
+  const rounds = { earlierNanoUsd: 0n, earlierTokens: 0n };
+  await journal.start({ ...start('called'), rounds });
+  await journal.end('called', 1, { ...end, finishReason: 'tool_calls', callsOnly: true });
+  await journal.start({ ...start('answered'), rounds });
+  await journal.end('answered', 1, end);
+  await w.clock.advanceAsync(602_000);
+  w.store.epoch = 'life 2';
+  await w.clock.advanceAsync(2_500);
+  expect(w.told.at(-1)).toMatchObject({ epoch: 'life 2', live: [], finished: [{ requestId: 'answered', chargeNanoUsd: '7' }] });
+  await journal.close();
+  w.store.epoch = 'life 3';
+  const successor = await w.open();
+  await w.clock.advanceAsync(2_500);
+  expect(w.told.at(-1)).toMatchObject({ epoch: 'life 3', live: [], finished: [{ requestId: 'answered' }] });
+  await successor.close();
+});
+
 test('counters that hold a request are told that it lives, and of no amount: it may be larger than their limits leave', async () => {
   const w = await world();
   w.store.repliesToLose = 1;

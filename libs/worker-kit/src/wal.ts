@@ -250,8 +250,9 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const hold = told.isFollowed === true ? undefined : finishedHold(event, told.outcome, attempt.rounds);
     if (hold === undefined) return;
     // Edge alone knows which round is the last: the ledger's totals end the hold.
-    if (attempt.rounds !== undefined && !told.byEdge) this.settlement.finishedBefore(hold, seq);
-    else this.settlement.finished(hold, seq);
+    if (attempt.rounds !== undefined && !told.byEdge) {
+      if (told.outcome === 'DELIVERED') this.settlement.finishedBefore(hold, seq);
+    } else this.settlement.finished(hold, seq);
   }
 
   notTold(attempt: LiveAttempt, told: Told): void {

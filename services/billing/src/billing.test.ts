@@ -43,7 +43,7 @@ const periods = { day: '2026-01-01', week: '2026-W01', month: '2026-01', plan: '
 const ended = (requestId: string, attempt: number, accountId: string, cost: string, retryOf: number[] = []) => ({
   requestId, attempt, accountId, keyId: 'key_1', retryOf, card, periods, tokens: { inputUncached: 10, outputText: 5 }, costNanoUsd: cost, source: 'PROVIDER' as const, provider: 'sim', endedAtMs: '5',
 });
-const told = (requestId: string, attempt: number, accountId: string, outcome: 'DELIVERED' | 'SUPERSEDED') => ({ requestId, attempt, accountId, outcome, toldByEdge: true });
+const told = (requestId: string, attempt: number, accountId: string, outcome: 'DELIVERED' | 'SUPERSEDED' | 'DISCARDED') => ({ requestId, attempt, accountId, outcome, toldByEdge: true });
 const message = (usage: UsageRecorded): BusMessage => ({ subject: 'usage.v1.0', payload: codec.encode(usage), deliveries: 1 });
 const ledgerOf = (accountId: string) => store.ledger({ accountId, fromMs: 0n, toMs: 0n, after: 0n, limit: 100 });
 
@@ -92,6 +92,17 @@ test('names a request whose later round may be under way to nobody who does not 
   expect((await store.totals('a14', [], later)).requestIds).toEqual([]);
   expect((await store.totals('a14', ['r15'], later)).requestIds).toEqual([]);
   expect((await store.totals('a14', ['r14'], later)).requestIds).toEqual(['r14']);
+});
+
+test.each([['first', 'a16'], ['last', 'a17']])('a round that only called tools is charged with the one that another log has of the request, told %s', async (order, account) => {
+  const [id, calls, words] = [`r${account}`, `w${account}-1`, `w${account}-2`];
+  const called = message({ writer: calls, firstSeq: '1', lastSeq: '2', ended: [{ ...ended(id, 1, account, '20'), callsOnly: true }], outcomes: [{ ...told(id, 1, account, 'DISCARDED'), toldByEdge: false }] });
+  const answered = message({ writer: words, firstSeq: '1', lastSeq: '2', ended: [ended(id, 2, account, '20')], outcomes: [{ ...told(id, 2, account, 'DELIVERED'), toldByEdge: false }] });
+  for (const each of order === 'first' ? [called, answered] : [answered, called]) await consume([each]);
+  expect((await ledgerOf(account)).filter(({ kind }) => kind !== 'attempt').reduce((sum, { amountNanoUsd }) => sum + amountNanoUsd, 0n)).toBe(40n);
+  // It is no such round where its client had left, and what its worker says of it is the last word.
+  await consume([message({ writer: calls, firstSeq: '3', lastSeq: '4', ended: [{ ...ended(`${id}-left`, 1, account, '20'), callsOnly: true, clientLeft: true }], outcomes: [{ ...told(`${id}-left`, 1, account, 'DELIVERED'), toldByEdge: false }] })]);
+  expect((await ledgerOf(account)).filter(({ kind, requestId }) => kind !== 'attempt' && requestId !== id).map(({ amountNanoUsd }) => amountNanoUsd)).toEqual([20n]);
 });
 
 test('tries a fact five times before it is kept aside, and books what stands beside it at once', async () => {

@@ -17,6 +17,7 @@ test('tells what no column holds, in one order for ever, and leaves out what is 
     + '"delivered_unknown":true,"retry_of":[1],"day":"2026-11-21","week":"2026-W47","plan":"2026-10","card":{"inputUncached":"150000000","outputText":"600000000","requestNanoUsd":"7"}}',
   );
   expect(attemptDetail(nothing, [], NO_TOKENS)).toBe('{"tokens":{}}');
+  expect(attemptDetail(nothing, [], NO_TOKENS, true)).toBe('{"tokens":{},"rests_on_calls":true}');
 });
 
 test('is the JSON of any text, one after the other; only NUL is replaced', () => {

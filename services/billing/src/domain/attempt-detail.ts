@@ -23,7 +23,7 @@ function flag(name: string, value: boolean): void {
 }
 
 /** An AttemptDetail with everything else that the event tells of an attempt and no column holds. Amounts and times are whole numbers as text. */
-export function attemptDetail(message: AttemptMessage, retryOf: readonly number[], tokens: TokenCounts): string {
+export function attemptDetail(message: AttemptMessage, retryOf: readonly number[], tokens: TokenCounts, restsOnCalls = false): string {
   const { card, periods, failure } = message;
   detail.begin();
   text('model', message.model);
@@ -49,6 +49,7 @@ export function attemptDetail(message: AttemptMessage, retryOf: readonly number[
   amount('started_at_ms', message.startedAtMs);
   flag('delivered_unknown', message.deliveredUnknown);
   if (retryOf.length > 0) detail.numbers('retry_of', retryOf);
+  flag('rests_on_calls', restsOnCalls);
   text('day', periods?.day);
   text('week', periods?.week);
   text('plan', periods?.plan);

@@ -12,7 +12,7 @@ import { ANNOUNCED_WAIT_MS, isSettled, requestsOf, ROUND_WAIT_MS, type ChargeDet
 const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-10' };
 const attempt = (requestId: string, fact: AttemptFact): CheckedAttempt => ({
   requestId, accountId: 'acct_1', keyId: 'key_1', fact, source: 'provider', provider: 'sim', flags: [], cardId: 'card', periods, endedAtMs: 5n, usage: { model: 'm', promptTokens: 2, completionTokens: 1, savingsNanoUsd: 4n, totalMs: 9, ttftMs: 3 },
-  detail: JSON.stringify({ byok: fact.byok, retry_of: fact.retryOf, day: periods.day, week: periods.week, plan: periods.plan }),
+  detail: JSON.stringify({ byok: fact.byok, retry_of: fact.retryOf, rests_on_calls: fact.restsOnCalls, day: periods.day, week: periods.week, plan: periods.plan }),
 });
 const outcome = (requestId: string, fact: OutcomeFact): CheckedOutcome => ({ requestId, accountId: 'acct_1', fact });
 
@@ -38,7 +38,7 @@ function commit(kept: Book, attempts: readonly CheckedAttempt[], outcomes: reado
 }
 
 const number = fc.integer({ min: 1, max: 3 });
-const anyAttempt = fc.record({ attempt: number, retryOf: fc.uniqueArray(number, { maxLength: 2 }), cost: fc.integer({ min: 0, max: 50 }), tokens: fc.integer({ min: 0, max: 9 }), byok: fc.boolean() });
+const anyAttempt = fc.record({ attempt: number, retryOf: fc.uniqueArray(number, { maxLength: 2 }), cost: fc.integer({ min: 0, max: 50 }), tokens: fc.integer({ min: 0, max: 9 }), byok: fc.boolean(), restsOnCalls: fc.boolean() });
 const anyOutcome = fc.record({ attempt: number, outcome: fc.constantFrom('DELIVERED', 'SUPERSEDED', 'DISCARDED'), toldByEdge: fc.boolean() });
 const anyFact = fc.record({ request: fc.constantFrom('r1', 'r2'), fact: fc.oneof(anyAttempt, anyOutcome) });
 

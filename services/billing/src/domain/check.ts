@@ -68,6 +68,11 @@ function otherThan(attempt: number, earlier: readonly number[]): readonly number
   return earlier.length === 0 ? NONE : earlier.filter((each) => each !== attempt);
 }
 
+/** What became of it hangs on a later round, for a worker that edge did not tell. */
+function restsOnCalls({ callsOnly = false, undelivered = false, clientLeft = false }: AttemptMessage): boolean {
+  return callsOnly && !undelivered && !clientLeft;
+}
+
 /** The attempt, or why it is refused. The cost is computed again from the card that stands in the event. */
 export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal {
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
@@ -87,11 +92,13 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
     if (costOf(tokens, card) !== cost && (hasTokens || cost !== 0n)) return 'cost_mismatch';
   }
   const retryOf = otherThan(message.attempt, message.retryOf);
+  const fact: AttemptFact = { attempt: message.attempt, retryOf, costNanoUsd: asNanoUsd(cost), tokens: totalTokens(tokens), byok: message.byok };
+  const rests = restsOnCalls(message);
   return {
     requestId: message.requestId,
     accountId: shareText(message.accountId),
     keyId: shareText(message.keyId),
-    fact: { attempt: message.attempt, retryOf, costNanoUsd: asNanoUsd(cost), tokens: totalTokens(tokens), byok: message.byok },
+    fact: rests ? { ...fact, restsOnCalls: true } : fact,
     source,
     provider: shareText(message.provider),
     flags: message.flags.length === 0 ? NONE : message.flags,
@@ -99,7 +106,7 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
     periods: periodsOf(message),
     endedAtMs: BigInt(message.endedAtMs),
     usage: { model: shareText(message.model), promptTokens: promptTokens(tokens), completionTokens: completionTokens(tokens), savingsNanoUsd: BigInt(message.savingsNanoUsd), totalMs: message.totalMs, ttftMs: message.ttftMs },
-    detail: attemptDetail(message, retryOf, tokens),
+    detail: attemptDetail(message, retryOf, tokens, rests),
   };
 }
 

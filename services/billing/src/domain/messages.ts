@@ -30,6 +30,9 @@ export interface AttemptMessage {
   readonly startedAtMs: string;
   readonly endedAtMs: string;
   readonly deliveredUnknown: boolean;
+  readonly callsOnly?: boolean;
+  readonly undelivered?: boolean;
+  readonly clientLeft?: boolean;
 }
 
 export interface OutcomeMessage {

@@ -72,6 +72,7 @@ export function sourceOf({ sources }: Pick<RequestState, 'sources'>, attempt: nu
 /** The part of an attempt row's detail that booking needs again; what is empty or false is left out. */
 export interface AttemptDetail {
   readonly retry_of?: readonly number[];
+  readonly rests_on_calls?: boolean;
   readonly byok?: boolean;
   readonly day?: string;
   readonly week?: string;
@@ -131,8 +132,9 @@ function usageOfDetail({ model = '', tokens = {}, savings = '0', total_ms: total
 
 function addRow(state: RequestState, row: StoredRow): void {
   if (row.kind === 'attempt') {
-    const { retry_of: retryOf = [], byok = false, day = '', week = '', plan = '' } = row.detail;
-    const fact = { attempt: row.attempt, retryOf, costNanoUsd: asNanoUsd(row.amountNanoUsd), tokens: Number(byok ? row.byokTokens : row.tokens), byok };
+    const { retry_of: retryOf = [], rests_on_calls: restsOnCalls = false, byok = false, day = '', week = '', plan = '' } = row.detail;
+    const known: AttemptFact = { attempt: row.attempt, retryOf, costNanoUsd: asNanoUsd(row.amountNanoUsd), tokens: Number(byok ? row.byokTokens : row.tokens), byok };
+    const fact = restsOnCalls ? { ...known, restsOnCalls } : known;
     const source = { fact, source: row.source, provider: row.provider, cardId: row.cardId, endedAtMs: row.atMs, usage: usageOfDetail(row.detail) };
     state.addAttempt(fact, row.keyId, { day, week, month: row.period, plan }, source);
     return;
