@@ -121,12 +121,13 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
   // No row says so where a late round over own credentials, of no tokens, changes nothing that is charged.
   const charged = isOurs ? world.ledger.chargedAttempts(requestId) : (fold(world.ledger.requestOf(requestId)?.facts ?? NO_FACTS)?.chargedAttempts ?? []);
   givenIsCharged(books, client, charged);
+  roundsAreTogether(books, client, charged);
   feesAreCharged(books, client, rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)));
   const cost = sum(rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)).map(({ amountNanoUsd }) => amountNanoUsd));
   // What own credentials cost is told, and charged by the provider.
   const isReserve = cost === 0n && client.traffic.wantsJson && [...client.given].every((attempt) => isGivenUnheard(world, client, attempt));
-  // Rounds that only called tools are free for a worker that knows of no answer after them.
-  const isRound = client.traffic.plugins !== undefined && rows.some((row) => row.kind === 'attempt' && bill.get(`${requestId}/${row.attempt}`)?.isCall === true && isNeverTold(world, client, row.attempt));
+  // Rounds that only called tools are free where no log knows of an answer after them.
+  const isRound = client.traffic.plugins !== undefined && rows.some((row) => row.kind === 'attempt' && bill.get(`${requestId}/${row.attempt}`)?.isCall === true && isNeverTold(world, client, row.attempt) && !charged.some((attempt) => attempt > row.attempt));
   if (costTold !== undefined && BigInt(costTold) !== cost && !isReserve && !isRound) world.violate(`I7: ${requestId} was told ${costTold} and its attempts cost ${cost}`);
   if (net !== (isOurs ? cost : 0n)) world.violate(`I3: ${requestId} is charged ${net} and its attempts cost ${cost}`);
   const counted = rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt));
@@ -154,6 +155,18 @@ function givenIsCharged(books: Books, client: SimClient, charged: readonly numbe
   const most = (state === 'answered' && client.stoppedBy === '') || state === 'cut' ? 0 : 1;
   if (unseen.length > most) world.violate(`I8: ${requestId} is charged for attempts ${charged.join(', ')} and got words of ${[...given].join(', ') || 'none'}`);
   if (traffic.plugins === undefined && charged.length > 1) world.violate(`I8: ${requestId} is charged for attempts ${charged.join(', ')}`);
+}
+
+/** I3: where a round of a request is charged, so is each before it that answered, in whatever log it stands. */
+function roundsAreTogether({ world, bill }: Books, { requestId, traffic }: SimClient, charged: readonly number[]): void {
+  const latest = charged.at(-1) ?? 0;
+  const attempts = world.ledger.requestOf(requestId)?.facts.attempts ?? [];
+  if (traffic.plugins === undefined || latest === 0) return;
+  for (const { attempt, costNanoUsd } of attempts) {
+    const line = bill.get(`${requestId}/${attempt}`);
+    const isReplaced = attempts.some(({ retryOf }) => retryOf.includes(attempt));
+    if (attempt < latest && line?.isCall === true && line.isWhole && costNanoUsd > 0n && !isReplaced && !charged.includes(attempt)) world.violate(`I3: ${requestId} is charged for attempts ${charged.join(', ')}, and not for round ${attempt} before them`);
+  }
 }
 
 /** Plugins' fees: never more than they told, and all of it with an answer that no limit stopped. */

@@ -1,12 +1,12 @@
 /** Broken variants of the worker's log, for the mutation run. */
 import type { Bus } from '@signalbox/bus/bus';
-import type { UsageRecorded__Output } from '@signalbox/contracts/events';
+import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { AttemptStart, Journal } from '@signalbox/worker-kit/journal';
 import { FRAME, readFrames } from '@signalbox/worker-kit/proof';
 import type { SimDisk } from './disk.js';
 
-const usageCodec = messageCodec<object, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
+const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 
 /** No write-ahead: the start is written when the attempt has ended. */
 export function writeLate(journal: Journal): Journal {
@@ -49,6 +49,17 @@ export function forgettingLeft(journal: Journal): Journal {
     tend: (...told) => journal.tend(...told),
     outcome: (...told) => journal.outcome(...told),
     state: () => journal.state(),
+  };
+}
+
+/** No round says that it only called tools. */
+export function withoutCalls(bus: Bus): Bus {
+  return {
+    ...bus,
+    publish: (subject, payload, options) => {
+      const usage = usageCodec.decode(payload);
+      return bus.publish(subject, usageCodec.encode({ ...usage, ended: usage.ended.map((ended) => ({ ...ended, callsOnly: false })) }), options);
+    },
   };
 }
 

@@ -12,6 +12,7 @@ export const MUTANTS = {
   'growth-kept': 'what a hold grew by stays counted when the hold ends',
   'tokens-unlooked': 'quota does not look at limits in tokens',
   'rounds-superseded': 'each round of a request takes the place of those before',
+  'rounds-apart': 'the ledger is not told which rounds only called tools',
   'rounds-unheld': 'edge takes room for another round for granted',
   'fees-forgotten': 'workers are given cards without the fees of plugins',
   'reserve-forgotten': 'an answer in reserve that is given after all is told as superseded',

@@ -1,4 +1,5 @@
 /** Edges that are stopped in an orderly way while replicas of a worker hold rounds of their requests. */
+import type { SimClient } from './client.js';
 import type { Random } from './random.js';
 import { roundsTrafficOf } from './traffic.js';
 import type { World } from './world.js';
@@ -7,6 +8,12 @@ import type { World } from './world.js';
 const STOPPED_FROM = 600;
 /** Requests come so long before the stop, or as long into the drain before its other trouble. */
 const AHEAD_MS = 2_500;
+
+/** In some of these runs an edge is killed amid rounds of two replicas, without a stop. */
+const APART_SHARE = 0.7;
+/** Nothing stands in the way of its rounds. */
+const UNLIMITED_ACCOUNT = 2;
+const LOOK_MS = 10;
 
 /** What makes it hard to tell workers what became of their attempts. */
 const TROUBLES: Readonly<Record<string, (world: World, random: Random, edge: number) => void>> = {
@@ -49,5 +56,33 @@ export function planStops(world: World, random: Random, spanMs: number): void {
       const name = random.pick(Object.keys(TROUBLES));
       strike(atMs + random.next() * Math.min(drainMs, AHEAD_MS), name, () => TROUBLES[name]?.(world, random, edge));
     }
+  }  if (random.chance(APART_SHARE)) planApart(world, random, number, spanMs);
+}
+
+/** Both replicas have rounds of it, and it got words of one after a round that only called tools. */
+function isApart(world: World, { requestId, given, isOver }: SimClient): boolean {
+  const latest = Math.max(0, ...given);
+  const isUnseen = (attempt: number): boolean => !given.has(attempt) && world.workers.some(({ provider }) => provider.bill.get(`${requestId}/${attempt}`)?.isCall === true);
+  return !isOver && world.replicas().every(({ served }) => served.has(requestId)) && Array.from({ length: latest }, (_, at) => at + 1).some(isUnseen);
+}
+
+/** Streams in rounds, whose edge is killed once a client got words of a round that follows calls at the other replica: neither log knows of both. */
+function planApart(world: World, random: Random, firstNumber: number, spanMs: number): void {
+  const { scheduler } = world;
+  const edge = random.int(0, 1);
+  const atMs = random.next() * (spanMs - AHEAD_MS);
+  const asked = new Set<string>();
+  for (let left = random.int(3, 6); left > 0; left -= 1) {
+    const traffic = { ...roundsTrafficOf(firstNumber + left, edge, random), account: UNLIMITED_ACCOUNT, stream: true };
+    asked.add(traffic.requestId);
+    scheduler.at(atMs + random.next() * AHEAD_MS, () => world.ask(traffic));
   }
+  const look = (): void => {
+    if (world.clients.some((client) => asked.has(client.requestId) && isApart(world, client))) {
+      world.coverage.struck('edge killed amid rounds of two replicas');
+      scheduler.say(() => `FAULT edge ${edge} killed amid rounds of two replicas`);
+      world.killEdge(edge);
+    } else if (scheduler.nowMs < atMs + 2 * AHEAD_MS) scheduler.at(LOOK_MS, look);
+  };
+  scheduler.at(atMs, look);
 }

@@ -27,7 +27,7 @@ import { EPOCH_MS, Life } from './life.js';
 import { METERS, NOTHING, type Amounts, type Meter } from './limits.js';
 import { forgettingReserve, supersedingRounds, withoutFees, withoutRoom } from './mutant-edge.js';
 import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
-import { asOurs, cutAtBus, forgettingLeft, writeLate } from './mutant-journal.js';
+import { asOurs, cutAtBus, forgettingLeft, withoutCalls, writeLate } from './mutant-journal.js';
 import { takenForCancelled, takenForLeft, takenForSent } from './mutant-leaving.js';
 import type { Mutant } from './mutants.js';
 import { Network, type Door } from './network.js';
@@ -517,7 +517,7 @@ export class World {
     const quota = this.network.client({ from: life, area: 'quota', doors: this.quotas, deadlineMs: NEIGHBOUR_DEADLINE_MS });
     const billing = this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: NEIGHBOUR_DEADLINE_MS });
     const ownBus = this.bus.openFor(life);
-    const bus = this.mutant === 'cut-at-bus' ? cutAtBus(ownBus, disk) : ownBus;
+    const bus = this.mutant === 'cut-at-bus' ? cutAtBus(ownBus, disk) : this.mutant === 'rounds-apart' ? withoutCalls(ownBus) : ownBus;
     const afterTurn = (callback: () => void): void => void this.scheduler.at(0, () => life.run(callback));
     openJournal({ directory: worker.name, provider: provider.name, clock, randomBytes: this.random.bytes, log: silentLog, bus, quota, billing, disk: disk.openFor(life), afterTurn }).then(
       (journal) => {
