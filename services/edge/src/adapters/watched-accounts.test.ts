@@ -12,7 +12,7 @@ import { createAuthenticator } from './authenticator.js';
 import { watchAccounts } from './watched-accounts.js';
 
 /** A warm key, the bus connected here, and accounts that tells nobody of its changes. */
-async function bench(isLost = false) {
+async function bench(isLost = false, isFound = true) {
   const clock = createFakeClock();
   const fake = createFakeAccounts();
   const key = makeApiKey(randomBytes);
@@ -24,7 +24,7 @@ async function bench(isLost = false) {
     ...fake,
     unary: <Asked extends object, Answer>(_method: string, _request: Asked): Promise<Answer> => {
       fake.add(key, { key: keyWith({ status: 'revoked' }), account: accountWith() });
-      return isLost ? Promise.reject(new Fault('peer_unavailable', 'no answer')) : Promise.resolve({} as Answer);
+      return isLost ? Promise.reject(new Fault('peer_unavailable', 'no answer')) : Promise.resolve({ found: isFound } as Answer);
     },
   };
   const ask = async (): Promise<string> => (await authenticator.authenticate(key)).kind;
@@ -57,4 +57,10 @@ test('a compromised key is cut where it was said, and what is only read drops no
   expect(await ask()).toBe('caller');
   await watched.unary('RevokeKey', { ref: { keyId: 'key_1' }, compromised: true });
   expect([await ask(), cut]).toEqual(['refused', ['key_1']]);
+});
+
+test('what names no key is not cut, nor told to be', async () => {
+  const { watched, cut } = await bench(false, false);
+  await watched.unary('RevokeKey', { ref: { keyId: 'key_unknown' }, compromised: true });
+  expect(cut).toEqual([]);
 });

@@ -20,15 +20,15 @@ export function watchAccounts(accounts: RpcClient, authenticator: Pick<Authentic
     ...accounts,
     unary: async (method, request, options) => {
       if (!CHANGES.has(method)) return accounts.unary(method, request, options);
-      let isAnswered = false;
+      let isFound = false;
       try {
         const answer = await accounts.unary<typeof request, never>(method, request, options);
-        isAnswered = true;
+        isFound = (answer as { readonly found?: boolean }).found === true;
         return answer;
       } finally {
-        // After a failure too: the change may have been made.
+        // After a failure too: the change may have been made. Of a key that nobody has there is nothing to cut, and its id may be anything that was typed.
         const { ref, account, accountId, compromised }: Changed = request;
-        authenticator.invalidate({ keyId: ref?.keyId ?? '', accountId: account?.id ?? accountId ?? '', isCompromised: isAnswered && compromised === true });
+        authenticator.invalidate({ keyId: ref?.keyId ?? '', accountId: account?.id ?? accountId ?? '', isCompromised: isFound && compromised === true });
       }
     },
   };
