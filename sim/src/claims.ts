@@ -1,5 +1,6 @@
 /** Requests with an Idempotency-Key: the claims of accounts, and what the ledger tells of a request. */
 import { createAccountsMetrics, createClaims, createHandlers, createMemoryClaimStore, type ClaimStore } from '@signalbox/accounts/proof';
+import type { ClaimStanding } from '@signalbox/contracts/accounts';
 import type { GetRequestRequest__Output } from '@signalbox/contracts/billing';
 import { conduct, endingOf, type Neighbours, type Repeats, type Turn } from '@signalbox/edge/proof';
 import { toFault } from '@signalbox/kernel/fault';
@@ -22,6 +23,18 @@ export function claimHandlers(store: ClaimStore, { clock }: Life): Handlers {
   const claims = createClaims({ store, clock, envelope: absent, leaseMs: LEASE_MS });
   return createHandlers({ clock, claims, metrics, accounts: absent, keys: absent, providerKeys: absent, sessions: absent, changes: absent });
 }
+
+/** Of the mutant: what is to begin has no lease, and nobody learns that it has begun. */
+export function withoutBegins(store: ClaimStore): ClaimStore {
+  return {
+    ...store,
+    claim: (fresh, takesOver, nowMs) => store.claim(fresh.isToBegin ? { ...fresh, leaseEndsMs: nowMs } : fresh, takesOver, nowMs),
+    begin: async () => true,
+  };
+}
+
+/** Of the mutant that forgets claims: whoever asks is told that its claim stands. */
+export const standing = async (): Promise<ClaimStanding> => ({ leaseLeftMs: String(LEASE_MS) });
 
 /** As billing reads it from its tables. */
 export function getRequest(ledger: SimLedger, life: Life): (request: GetRequestRequest__Output) => Promise<object> {
@@ -48,7 +61,7 @@ export async function conductOnce(neighbours: Neighbours, repeats: Repeats, turn
     return;
   }
   client.repeat('open');
-  const { result } = await conduct(neighbours, turn);
+  const { result } = await conduct(neighbours, { ...turn, keepClaim: entry.claim.keep });
   const costNanoUsd = client.costTold === undefined ? undefined : BigInt(client.costTold);
   const isDoubtful = client.refusal?.kind === 'fault' && client.refusal.fault.code === 'internal_error';
   await entry.claim.end(endingOf(result, { costNanoUsd, isDoubtful, answer: () => undefined }, turn.request.stream));

@@ -18,6 +18,7 @@ export const MUTANTS = {
   'reserve-forgotten': 'an answer in reserve that is given after all is told as superseded',
   'own-charged': 'workers write down what runs on own credentials as what runs on ours',
   'keys-forgotten': 'accounts forgets each claim of an Idempotency-Key at once',
+  'begun-unwritten': 'accounts gives an Idempotency-Key away as if nothing under it had been dispatched',
   'left-unpaid': 'a worker books nothing for a client that hangs up before the head of its answer',
   'leaving-unwritten': 'a worker does not write down that a client hung up',
   'cut-off-paid': 'a worker takes a client that edge cuts off for one that hangs up',

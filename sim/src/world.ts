@@ -15,7 +15,7 @@ import { Secret } from '@signalbox/runtime/secret';
 import { createOpenAiChatAdapter } from '@signalbox/worker-kit/openai-chat-adapter';
 import { createCredentialPool, createDispatcher, createObservations, createWorkerMetrics, extendingAt, openJournal, type Dispatcher, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
 import { SimBus } from './bus.js';
-import { claimHandlers, conductOnce, getRequest, newClaimStore } from './claims.js';
+import { claimHandlers, conductOnce, getRequest, newClaimStore, standing, withoutBegins } from './claims.js';
 import { SimClient } from './client.js';
 import { COUNTER_MUTANTS, SimCounters } from './counters.js';
 import { Coverage } from './coverage.js';
@@ -455,13 +455,13 @@ export class World {
 
   private startAccounts(): void {
     const life = this.newLife('accounts');
-    const { unary, ...rest } = claimHandlers(this.claimStore, life);
+    const { unary, ...rest } = claimHandlers(this.mutant === 'begun-unwritten' ? withoutBegins(this.claimStore) : this.claimStore, life);
     const claim = unary['ClaimRequest'];
     const forgetting: typeof claim = (request, call) => {
       this.claimStore = newClaimStore();
       return claimHandlers(this.claimStore, life).unary['ClaimRequest']?.(request, call);
     };
-    Object.assign(this.accounts, { life, handlers: { ...rest, unary: { ...unary, ...(this.mutant === 'keys-forgotten' ? { ClaimRequest: forgetting } : {}) } } });
+    Object.assign(this.accounts, { life, handlers: { ...rest, unary: { ...unary, ...(this.mutant === 'keys-forgotten' ? { ClaimRequest: forgetting, BeginClaim: standing } : {}) } } });
   }
 
   private startQuota(index: number): void {

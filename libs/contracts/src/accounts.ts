@@ -11,6 +11,7 @@ export type { ClaimOutcome, ClaimOutcome__Output } from './gen/signalbox/account
 export type { ClaimRef, ClaimRef__Output } from './gen/signalbox/accounts/v1/ClaimRef.js';
 export type { ClaimRequestRequest, ClaimRequestRequest__Output } from './gen/signalbox/accounts/v1/ClaimRequestRequest.js';
 export type { ClaimRequestResponse, ClaimRequestResponse__Output } from './gen/signalbox/accounts/v1/ClaimRequestResponse.js';
+export type { ClaimStanding, ClaimStanding__Output } from './gen/signalbox/accounts/v1/ClaimStanding.js';
 export type { CostCapSetting, CostCapSetting__Output } from './gen/signalbox/accounts/v1/CostCapSetting.js';
 export type { CreateAccountRequest, CreateAccountRequest__Output } from './gen/signalbox/accounts/v1/CreateAccountRequest.js';
 export type { CreateAccountResponse, CreateAccountResponse__Output } from './gen/signalbox/accounts/v1/CreateAccountResponse.js';

@@ -1,6 +1,6 @@
 /** Doors of accounts: message in, domain call, message out. */
 import type {
-  AccountAnswer, AuthenticateRequest__Output, ClaimRef__Output, ClaimRequestRequest__Output, ClaimRequestResponse, EndClaimRequest__Output, AuthenticateResponse, AuthenticateSessionResponse, CreateAccountRequest__Output, CreateAccountResponse, CreateKeyRequest__Output, CreateKeyResponse, CreateSessionRequest__Output, CreateSessionResponse, GetAccountRequest__Output, KeyAnswer, KeyRef__Output,
+  AccountAnswer, AuthenticateRequest__Output, ClaimRef__Output, ClaimRequestRequest__Output, ClaimRequestResponse, ClaimStanding, EndClaimRequest__Output, AuthenticateResponse, AuthenticateSessionResponse, CreateAccountRequest__Output, CreateAccountResponse, CreateKeyRequest__Output, CreateKeyResponse, CreateSessionRequest__Output, CreateSessionResponse, GetAccountRequest__Output, KeyAnswer, KeyRef__Output,
   ListAccountsRequest__Output, ListAccountsResponse, ListChangesRequest__Output, ListChangesResponse, ListKeysRequest__Output, ListKeysResponse, ListProviderKeysRequest__Output, ListProviderKeysResponse, ProviderKeyAnswer, ProviderKeyRef__Output,
   ResolveProviderKeyRequest__Output, ResolveProviderKeyResponse, RevokeKeyRequest__Output, RotateKeyRequest__Output, SessionRef__Output, SetAccountRequest__Output, SetProviderKeyRequest__Output, TouchKeysRequest__Output,
   UpdateKeyRequest__Output,
@@ -10,7 +10,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { Handlers } from '@signalbox/rpc/call';
 import { Secret } from '@signalbox/runtime/secret';
 import type { Accounts } from './domain/accounts.js';
-import type { ClaimEnd, Claims } from './domain/claims.js';
+import type { ClaimEnd, Claims, Standing } from './domain/claims.js';
 import type { KeyOutcome, Keys, SecretOutcome } from './domain/keys.js';
 import type { ChangeLog } from './domain/ports.js';
 import type { ProviderKeys } from './domain/provider-keys.js';
@@ -56,6 +56,10 @@ function claimEnd({ end, costNanoUsd, answer }: EndClaimRequest__Output): ClaimE
     case 'CLAIM_END_UNSPECIFIED':
       throw new Fault('bad_message', 'A claim ends in one of three ways.');
   }
+}
+
+function standingMessage(standing: Standing): ClaimStanding {
+  return standing.isLost ? { lost: true } : { leaseLeftMs: String(standing.leaseLeftMs) };
 }
 
 /** Handlers of both doors. */
@@ -136,15 +140,13 @@ export function createHandlers({ clock, accounts, keys, providerKeys, claims, se
           case 'DONE':
             return { outcome: 'DONE', requestId: claimed.requestId, ...(claimed.costNanoUsd === null ? {} : { costNanoUsd: String(claimed.costNanoUsd) }), ...(claimed.answer === undefined ? {} : { answer: Buffer.from(claimed.answer) }) };
           case 'CLAIMED':
-            return { outcome: 'CLAIMED', requestId: claimed.requestId, leaseLeftMs: String(claimed.leaseLeftMs) };
+            return { outcome: 'CLAIMED', requestId: claimed.requestId, leaseLeftMs: String(claimed.leaseLeftMs), toBegin: claimed.isToBegin };
           case 'OTHER_BODY':
             return claimed;
         }
       },
-      RenewClaim: async (ref: ClaimRef__Output): Promise<object> => {
-        await claims.renew(ref);
-        return {};
-      },
+      RenewClaim: async (ref: ClaimRef__Output): Promise<ClaimStanding> => standingMessage(await claims.renew(ref)),
+      BeginClaim: async (ref: ClaimRef__Output): Promise<ClaimStanding> => standingMessage(await claims.begin(ref)),
       EndClaim: async (request: EndClaimRequest__Output): Promise<object> => {
         await claims.end(required(request.claim), claimEnd(request));
         return {};

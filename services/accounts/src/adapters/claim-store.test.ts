@@ -6,8 +6,9 @@ import { Secret } from '@signalbox/runtime/secret';
 import { openDatabase } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
+import { sql } from 'kysely';
 import { randomUUID } from 'node:crypto';
-import { ANSWER_BYTES_MAX, createClaims, REMEMBERED_MS, type Claims, type ClaimStore } from '../domain/claims.js';
+import { ANSWER_BYTES_MAX, createClaims, REMEMBERED_MS, TO_BEGIN_LEASE_MS_MAX, type Claims, type ClaimStore } from '../domain/claims.js';
 import { createEnvelope } from '../domain/envelope.js';
 import { createMemoryClaimStore } from './memory-claim-store.js';
 import { MIGRATIONS } from './migrations.js';
@@ -40,8 +41,9 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     const accountId = `acct_${randomUUID()}`;
     const keyDigest = Buffer.from(randomUUID());
     const ref = (requestId: string) => ({ accountId, keyDigest, requestId });
-    const claim = (requestId: string, takesOver = '', body = 'body') => claims.claim({ ...ref(requestId), bodyDigest: Buffer.from(body), takesOver });
-    return { store, clock, claims, accountId, keyDigest, ref, claim };
+    const claim = (requestId: string, takesOver = '', body = 'body', tellsBegin = false) => claims.claim({ ...ref(requestId), bodyDigest: Buffer.from(body), takesOver, tellsBegin });
+    const claimToBegin = (requestId: string, body?: string) => claim(requestId, '', body, true);
+    return { store, clock, claims, accountId, keyDigest, ref, claim, claimToBegin };
   };
 
   test('one of many at once gets it; the others are told whose it is', async () => {
@@ -64,7 +66,7 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     // Another body is a conflict, also where it would fit the answer; and nobody owns what is over.
     expect(await claim('c', '', 'another body')).toEqual({ outcome: 'OTHER_BODY', requestId: 'a' });
     expect(await claim('a')).toMatchObject({ outcome: 'DONE', requestId: 'a' });
-    const kept = await store.claim({ accountId, keyDigest, bodyDigest: Buffer.from('x'), requestId: 'z', isEnded: false, leaseEndsMs: 0, forgetMs: 0, costNanoUsd: null, answer: null }, '', clock.nowMs());
+    const kept = await store.claim({ accountId, keyDigest, bodyDigest: Buffer.from('x'), requestId: 'z', isEnded: false, isToBegin: false, leaseEndsMs: 0, forgetMs: 0, costNanoUsd: null, answer: null }, '', clock.nowMs());
     expect(Buffer.from(kept?.answer?.sealed ?? []).includes('prompt')).toBe(false);
     expect(Buffer.from(kept?.answer?.sealed ?? []).length).toBeGreaterThan(answer.length);
     // What is over changes no more.
@@ -110,6 +112,51 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     expect(await claim('c', '', 'another body')).toEqual({ outcome: 'LEFT', requestId: 'b', leftMs: 0 });
   });
 
+  test('what has not told that it begins gives way to the first that comes when its short lease is over, and finds its claim gone', async () => {
+    const { claim, claimToBegin, claims, ref, clock } = await open();
+    expect(await claimToBegin('a')).toEqual({ outcome: 'CLAIMED', requestId: 'a', leaseLeftMs: TO_BEGIN_LEASE_MS_MAX, isToBegin: true });
+    clock.advance(TO_BEGIN_LEASE_MS_MAX - 1);
+    expect((await claimToBegin('b')).outcome).toBe('RUNNING');
+    expect(await claims.renew(ref('a'))).toEqual({ isLost: false, leaseLeftMs: TO_BEGIN_LEASE_MS_MAX });
+    clock.advance(TO_BEGIN_LEASE_MS_MAX - 1);
+    expect((await claimToBegin('b')).outcome).toBe('RUNNING');
+    clock.advance(1);
+    const taken = await Promise.all(['b', 'c', 'd'].map((requestId) => claimToBegin(requestId, requestId)));
+    expect(taken.map(({ outcome }) => outcome).sort()).toEqual(['CLAIMED', 'OTHER_BODY', 'OTHER_BODY']);
+    expect([await claims.begin(ref('a')), await claims.renew(ref('a'))]).toEqual([{ isLost: true }, { isLost: true }]);
+    for (const kind of ['freed', 'abandoned'] as const) await claims.end(ref('a'), { kind });
+    expect((await claim('e')).outcome).toBe('OTHER_BODY');
+  });
+
+  test('what has told so is left to the ledger as ever, and may tell it twice', async () => {
+    const { claimToBegin, claims, ref, clock } = await open();
+    await claimToBegin('a');
+    // Nobody came while its lease was over.
+    clock.advance(2 * TO_BEGIN_LEASE_MS_MAX);
+    for (let i = 0; i < 2; i += 1) expect(await claims.begin(ref('a'))).toEqual({ isLost: false, leaseLeftMs: LEASE_MS });
+    expect(await claimToBegin('a')).toMatchObject({ outcome: 'CLAIMED', isToBegin: false });
+    clock.advance(LEASE_MS - 1);
+    expect((await claimToBegin('b')).outcome).toBe('RUNNING');
+    clock.advance(1);
+    expect(await claimToBegin('b')).toEqual({ outcome: 'LEFT', requestId: 'a', leftMs: 0 });
+    await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 3n, answer: undefined });
+    expect([await claims.begin(ref('a')), await claims.renew(ref('a'))]).toEqual([{ isLost: true }, { isLost: true }]);
+  });
+
+  test('a request that never tells keeps its claim as ever, and one whose client left before it told frees it', async () => {
+    const { claim, claimToBegin, claims, ref, clock } = await open();
+    await claimToBegin('a');
+    clock.advance(TO_BEGIN_LEASE_MS_MAX);
+    // An edge of the version before tells nothing: it may have dispatched at any time.
+    expect(await claim('b')).toEqual({ outcome: 'CLAIMED', requestId: 'b', leaseLeftMs: LEASE_MS, isToBegin: false });
+    clock.advance(LEASE_MS);
+    expect((await claimToBegin('c')).outcome).toBe('LEFT');
+    expect(await claim('c', 'b', 'body', true)).toMatchObject({ outcome: 'CLAIMED', isToBegin: true });
+    // One whose client left before anything was dispatched.
+    await claims.end(ref('c'), { kind: 'abandoned' });
+    expect((await claimToBegin('d')).outcome).toBe('CLAIMED');
+  });
+
   test('purging forgets what is over and nothing else', async () => {
     const { claim, claims, ref, clock } = await open();
     await claim('a');
@@ -123,12 +170,29 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
   });
 });
 
+test('a claim that code of before gave to another is not to begin, whatever the one before it told', async () => {
+  const { db, close } = openDatabase<AccountsSchema>({ url: new Secret(await testPostgresUrl()), poolMax: 1, log: silentLog, statementTimeoutMs: 5_000 });
+  closers.push(close);
+  await migrate(db, MIGRATIONS, { schema: 'accounts' });
+  const clock = createFakeClock();
+  const claims = createClaims({ store: createPostgresClaimStore(db), clock, envelope: createEnvelope(new Secret('secrets key of the tests'), [], randomBytes, 'signalbox kept answer'), leaseMs: LEASE_MS });
+  const accountId = `acct_${randomUUID()}`;
+  const wanted = (requestId: string) => ({ accountId, keyDigest: Buffer.from('k'), bodyDigest: Buffer.from('b'), requestId, takesOver: '', tellsBegin: true });
+  await claims.claim(wanted('a'));
+  // Its statement knows no `to_begin`.
+  await sql`update accounts.claim set request_id = 'b', lease_ends_ms = ${clock.nowMs()} where account_id = ${accountId}`.execute(db);
+  expect((await claims.claim(wanted('c'))).outcome).toBe('LEFT');
+  await claims.renew(wanted('b'));
+  clock.advance(LEASE_MS - 1);
+  expect((await claims.claim(wanted('c'))).outcome).toBe('RUNNING');
+});
+
 test('an answer opens under an older key that is still known, and under no other', async () => {
   const store = createMemoryClaimStore();
   const clock = createFakeClock();
   const [one, two] = [new Secret('first key of the operator'), new Secret('second key of the operator')];
   const under = (current: Secret, older: readonly Secret[]): Claims => createClaims({ store, clock, envelope: createEnvelope(current, older, randomBytes, 'signalbox kept answer'), leaseMs: LEASE_MS });
-  const wanted = (requestId: string) => ({ accountId: 'acct_1', keyDigest: Buffer.from('k'), bodyDigest: Buffer.from('b'), requestId, takesOver: '' });
+  const wanted = (requestId: string) => ({ accountId: 'acct_1', keyDigest: Buffer.from('k'), bodyDigest: Buffer.from('b'), requestId, takesOver: '', tellsBegin: false });
   await under(one, []).claim(wanted('a'));
   await under(one, []).end(wanted('a'), { kind: 'ended', costNanoUsd: 1n, answer: Buffer.from('kept') });
   expect(await under(two, [one]).claim(wanted('b'))).toMatchObject({ outcome: 'DONE', answer: Buffer.from('kept') });

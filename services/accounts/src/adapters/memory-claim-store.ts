@@ -4,21 +4,27 @@ import type { ClaimRecord, ClaimStore } from '../domain/claims.js';
 export function createMemoryClaimStore(): ClaimStore {
   const claims = new Map<string, ClaimRecord>();
   const nameOf = (accountId: string, keyDigest: Uint8Array): string => `${accountId}/${Buffer.from(keyDigest).toString('hex')}`;
-  const change = (name: string, requestId: string, over: Partial<ClaimRecord>): void => {
+  /** Undefined when it is another's, or over. */
+  const change = (name: string, requestId: string, overOf: (found: ClaimRecord) => Partial<ClaimRecord>): ClaimRecord | undefined => {
     const found = claims.get(name);
-    if (found !== undefined && found.requestId === requestId && !found.isEnded) claims.set(name, { ...found, ...over });
+    if (found === undefined || found.requestId !== requestId || found.isEnded) return undefined;
+    const changed = { ...found, ...overOf(found) };
+    claims.set(name, changed);
+    return changed;
   };
   return {
     claim: async (fresh, takesOver, nowMs) => {
       const name = nameOf(fresh.accountId, fresh.keyDigest);
       const found = claims.get(name);
-      const isFree = found === undefined || found.forgetMs <= nowMs || (found.requestId === takesOver && !found.isEnded && found.leaseEndsMs <= nowMs);
+      const isFree = found === undefined || found.forgetMs <= nowMs || ((found.requestId === takesOver || found.isToBegin) && !found.isEnded && found.leaseEndsMs <= nowMs);
       if (!isFree) return found;
       claims.set(name, fresh);
       return undefined;
     },
-    renew: async (accountId, keyDigest, requestId, leaseEndsMs, forgetMs) => change(nameOf(accountId, keyDigest), requestId, { leaseEndsMs, forgetMs }),
-    end: async (accountId, keyDigest, requestId, end) => change(nameOf(accountId, keyDigest), requestId, { ...end, isEnded: true }),
+    renew: async (accountId, keyDigest, requestId, leaseEndsMs, toBeginEndsMs, forgetMs) =>
+      change(nameOf(accountId, keyDigest), requestId, ({ isToBegin }) => ({ leaseEndsMs: isToBegin ? toBeginEndsMs : leaseEndsMs, forgetMs })),
+    begin: async (accountId, keyDigest, requestId, leaseEndsMs, forgetMs) => change(nameOf(accountId, keyDigest), requestId, () => ({ isToBegin: false, leaseEndsMs, forgetMs })) !== undefined,
+    end: async (accountId, keyDigest, requestId, end) => void change(nameOf(accountId, keyDigest), requestId, () => ({ ...end, isEnded: true })),
     remove: async (accountId, keyDigest, requestId) => {
       const name = nameOf(accountId, keyDigest);
       const found = claims.get(name);

@@ -103,6 +103,13 @@ export const MIGRATIONS: readonly Migration[] = [
       await sql`drop index api_key_secret_key`.execute(transaction);
     },
   },
+  {
+    name: '0007_claims_to_begin',
+    up: async (transaction) => {
+      // Whose request tells before it is dispatched. The request's id and no flag: code of before, which knows nothing of it, may give the claim to another.
+      await sql`alter table claim add column to_begin text`.execute(transaction);
+    },
+  },
 ];
 
 export const SCHEMA: SchemaPlan = { schema: 'accounts', migrations: MIGRATIONS };

@@ -1,7 +1,8 @@
 /**
  * Repeats of a request, recognised by its Idempotency-Key (BILLING, section 9). Each account and key has one claim: it
  * belongs to the request that made it, lives as long as that request's edge renews it, and ends once. What became of a
- * request whose edge fell silent is for the ledger to say, not for this service.
+ * request whose edge fell silent is for the ledger to say, not for this service; but for one that had told nobody to begin:
+ * of that nothing can have been run, nor will be, since it is told that its claim is gone.
  */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -16,6 +17,8 @@ export interface ClaimRecord {
   readonly bodyDigest: Uint8Array;
   readonly requestId: string;
   readonly isEnded: boolean;
+  /** Its request tells before it is dispatched, and has not told yet: while that is so, nobody has run any of it. */
+  readonly isToBegin: boolean;
   /** Until then its owner counts as alive; moved by each renewal. */
   readonly leaseEndsMs: number;
   /** From then on the key is as if never used. */
@@ -30,11 +33,14 @@ export interface ClaimRecord {
 export interface ClaimStore {
   /**
    * Writes `fresh` and answers undefined when there is no claim for its account and key, when that one is to be forgotten
-   * at `nowMs`, or when it is `takesOver`'s, not ended, and its lease is over. Else answers what is there, unchanged.
+   * at `nowMs`, or when it has not ended, its lease is over, and it is `takesOver`'s or to begin. Else answers what is there,
+   * unchanged.
    */
   claim(fresh: ClaimRecord, takesOver: string, nowMs: number): Promise<ClaimRecord | undefined>;
-  /** No-ops when the claim is another request's or has ended. */
-  renew(accountId: string, keyDigest: Uint8Array, requestId: string, leaseEndsMs: number, forgetMs: number): Promise<void>;
+  /** These three are no-ops when the claim is another request's or has ended. `toBeginEndsMs`: the lease of one that is to begin. Undefined = a no-op. */
+  renew(accountId: string, keyDigest: Uint8Array, requestId: string, leaseEndsMs: number, toBeginEndsMs: number, forgetMs: number): Promise<Pick<ClaimRecord, 'isToBegin'> | undefined>;
+  /** True once it is to begin no more: from then on only what the ledger says frees its key. */
+  begin(accountId: string, keyDigest: Uint8Array, requestId: string, leaseEndsMs: number, forgetMs: number): Promise<boolean>;
   end(accountId: string, keyDigest: Uint8Array, requestId: string, end: Pick<ClaimRecord, 'forgetMs' | 'costNanoUsd' | 'answer'>): Promise<void>;
   remove(accountId: string, keyDigest: Uint8Array, requestId: string): Promise<void>;
   /** Forgets what is to be forgotten at `nowMs`, at most `limit`; answers how many. */
@@ -46,10 +52,14 @@ export const REMEMBERED_MS = 86_400_000;
 /** Larger answers are not kept. */
 export const ANSWER_BYTES_MAX = 1_048_576;
 const PURGE_PAGE = 1_000;
+/** The lease of what is to begin: most begin within milliseconds, and the repeat of one whose edge died waits for no longer. */
+export const TO_BEGIN_LEASE_MS_MAX = 15_000;
 
 export type Claimed =
   | { readonly outcome: 'OTHER_BODY'; readonly requestId: string }
-  | { readonly outcome: 'CLAIMED' | 'RUNNING'; readonly requestId: string; readonly leaseLeftMs: number }
+  | { readonly outcome: 'RUNNING'; readonly requestId: string; readonly leaseLeftMs: number }
+  /** `isToBegin`: `begin` is waited for. */
+  | { readonly outcome: 'CLAIMED'; readonly requestId: string; readonly leaseLeftMs: number; readonly isToBegin: boolean }
   | { readonly outcome: 'LEFT'; readonly requestId: string; readonly leftMs: number }
   | { readonly outcome: 'DONE'; readonly requestId: string; readonly costNanoUsd: bigint | null; readonly answer: Uint8Array | undefined };
 
@@ -59,6 +69,9 @@ export interface ClaimRef {
   readonly requestId: string;
 }
 
+/** `isLost`: it is another request's, or over. */
+export type Standing = { readonly isLost: true } | { readonly isLost: false; readonly leaseLeftMs: number };
+
 export type ClaimEnd =
   /** Nothing was billed. */
   | { readonly kind: 'freed' }
@@ -67,8 +80,10 @@ export type ClaimEnd =
   | { readonly kind: 'abandoned' };
 
 export interface Claims {
-  claim(wanted: ClaimRef & { readonly bodyDigest: Uint8Array; readonly takesOver: string }): Promise<Claimed>;
-  renew(ref: ClaimRef): Promise<void>;
+  /** `tellsBegin`: nothing of the request is dispatched before `begin` was answered. */
+  claim(wanted: ClaimRef & { readonly bodyDigest: Uint8Array; readonly takesOver: string; readonly tellsBegin: boolean }): Promise<Claimed>;
+  renew(ref: ClaimRef): Promise<Standing>;
+  begin(ref: ClaimRef): Promise<Standing>;
   end(ref: ClaimRef, end: ClaimEnd): Promise<void>;
   /** Deletes what is over; answers how many. */
   purge(): Promise<number>;
@@ -77,14 +92,20 @@ export interface Claims {
 export function createClaims({ store, clock, envelope, leaseMs }: { readonly store: ClaimStore; readonly clock: Clock; readonly envelope: Envelope; readonly leaseMs: number }): Claims {
   const ownerOf = ({ accountId, keyDigest, requestId }: ClaimRef): readonly string[] => [accountId, Buffer.from(keyDigest).toString('hex'), requestId];
 
+  const toBeginLeaseMs = Math.min(leaseMs, TO_BEGIN_LEASE_MS_MAX);
+  const leaseOf = (isToBegin: boolean): number => (isToBegin ? toBeginLeaseMs : leaseMs);
+
   return {
-    claim: async ({ accountId, keyDigest, bodyDigest, requestId, takesOver }) => {
+    claim: async ({ accountId, keyDigest, bodyDigest, requestId, takesOver, tellsBegin }) => {
       if (accountId === '' || requestId === '' || keyDigest.length === 0 || bodyDigest.length === 0) throw new Fault('bad_message', 'a claim needs an account, a request and digests');
       const nowMs = clock.nowMs();
-      const fresh: ClaimRecord = { accountId, keyDigest, bodyDigest, requestId, isEnded: false, leaseEndsMs: nowMs + leaseMs, forgetMs: nowMs + REMEMBERED_MS, costNanoUsd: null, answer: null };
+      const fresh: ClaimRecord = { accountId, keyDigest, bodyDigest, requestId, isEnded: false, isToBegin: tellsBegin, leaseEndsMs: nowMs + leaseOf(tellsBegin), forgetMs: nowMs + REMEMBERED_MS, costNanoUsd: null, answer: null };
       const found = await store.claim(fresh, takesOver, nowMs);
       // Its own, when the first answer was lost on the way.
-      if (found === undefined || (found.requestId === requestId && !found.isEnded)) return { outcome: 'CLAIMED', requestId, leaseLeftMs: leaseMs };
+      if (found === undefined || (found.requestId === requestId && !found.isEnded)) {
+        const { isToBegin } = found ?? fresh;
+        return { outcome: 'CLAIMED', requestId, leaseLeftMs: leaseOf(isToBegin), isToBegin };
+      }
       if (!sameDigest(found.bodyDigest, bodyDigest)) return { outcome: 'OTHER_BODY', requestId: found.requestId };
       if (found.isEnded) {
         const text = found.answer === null ? undefined : envelope.open(found.answer, ownerOf(found));
@@ -93,9 +114,14 @@ export function createClaims({ store, clock, envelope, leaseMs }: { readonly sto
       if (found.leaseEndsMs > nowMs) return { outcome: 'RUNNING', requestId: found.requestId, leaseLeftMs: found.leaseEndsMs - nowMs };
       return { outcome: 'LEFT', requestId: found.requestId, leftMs: nowMs - found.leaseEndsMs };
     },
-    renew: ({ accountId, keyDigest, requestId }) => {
+    renew: async ({ accountId, keyDigest, requestId }) => {
       const nowMs = clock.nowMs();
-      return store.renew(accountId, keyDigest, requestId, nowMs + leaseMs, nowMs + REMEMBERED_MS);
+      const found = await store.renew(accountId, keyDigest, requestId, nowMs + leaseMs, nowMs + toBeginLeaseMs, nowMs + REMEMBERED_MS);
+      return found === undefined ? { isLost: true } : { isLost: false, leaseLeftMs: leaseOf(found.isToBegin) };
+    },
+    begin: async ({ accountId, keyDigest, requestId }) => {
+      const nowMs = clock.nowMs();
+      return (await store.begin(accountId, keyDigest, requestId, nowMs + leaseMs, nowMs + REMEMBERED_MS)) ? { isLost: false, leaseLeftMs: leaseMs } : { isLost: true };
     },
     end: async (ref, end) => {
       const { accountId, keyDigest, requestId } = ref;
@@ -104,7 +130,8 @@ export function createClaims({ store, clock, envelope, leaseMs }: { readonly sto
         case 'freed':
           return store.remove(accountId, keyDigest, requestId);
         case 'abandoned':
-          return store.renew(accountId, keyDigest, requestId, nowMs, nowMs + REMEMBERED_MS);
+          await store.renew(accountId, keyDigest, requestId, nowMs, nowMs, nowMs + REMEMBERED_MS);
+          return;
         case 'ended': {
           const { costNanoUsd, answer } = end;
           // One character a byte: any bytes survive the way through text.

@@ -1,16 +1,17 @@
 /** Claims over accounts, and what the ledger knows over billing. */
-import type { ClaimRef as ClaimRefMessage, ClaimRequestRequest, ClaimRequestResponse__Output, EndClaimRequest } from '@signalbox/contracts/accounts';
+import type { ClaimRef as ClaimRefMessage, ClaimRequestRequest, ClaimRequestResponse__Output, ClaimStanding__Output, EndClaimRequest } from '@signalbox/contracts/accounts';
 import type { GetRequestRequest, GetRequestResponse__Output } from '@signalbox/contracts/billing';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
-import type { ClaimEnding, ClaimFound, ClaimRef, ClaimsPort, LedgerPort } from '../domain/repeats.js';
+import type { ClaimEnding, ClaimFound, ClaimRef, ClaimsPort, ClaimStanding, LedgerPort } from '../domain/repeats.js';
 
 const DEADLINE_MS = 5_000;
 const ENDS: Readonly<Record<ClaimEnding['kind'], 'FREED' | 'ENDED' | 'ABANDONED'>> = { freed: 'FREED', ended: 'ENDED', abandoned: 'ABANDONED' };
 
-function foundOf({ outcome, requestId, costNanoUsd, answer, leaseLeftMs, leftMs }: ClaimRequestResponse__Output): ClaimFound {
+function foundOf({ outcome, requestId, costNanoUsd, answer, leaseLeftMs, leftMs, toBegin }: ClaimRequestResponse__Output): ClaimFound {
   switch (outcome) {
     case 'CLAIMED':
+      return { outcome, requestId, leaseLeftMs: Number(leaseLeftMs), isToBegin: toBegin };
     case 'RUNNING':
       return { outcome, requestId, leaseLeftMs: Number(leaseLeftMs) };
     case 'OTHER_BODY':
@@ -24,6 +25,8 @@ function foundOf({ outcome, requestId, costNanoUsd, answer, leaseLeftMs, leftMs 
   }
 }
 
+const standingOf = ({ lost, leaseLeftMs }: ClaimStanding__Output): ClaimStanding => (lost ? { isLost: true } : { isLost: false, leaseLeftMs: Number(leaseLeftMs) });
+
 /** Whatever goes wrong is `accounts_unavailable`. */
 export function createClaimsClient(accounts: RpcClient): ClaimsPort {
   const call = async <Message extends object, Answer>(method: string, message: Message, requestId: string): Promise<Answer> => {
@@ -34,11 +37,10 @@ export function createClaimsClient(accounts: RpcClient): ClaimsPort {
     }
   };
   return {
-    claim: async ({ accountId, keyDigest, requestId }: ClaimRef, bodyDigest, takesOver) =>
-      foundOf(await call<ClaimRequestRequest, ClaimRequestResponse__Output>('ClaimRequest', { accountId, keyDigest, bodyDigest, requestId, takesOver }, requestId)),
-    renew: async (ref) => {
-      await call<ClaimRefMessage, object>('RenewClaim', ref, ref.requestId);
-    },
+    claim: async ({ accountId, keyDigest, requestId }: ClaimRef, bodyDigest, takesOver, tellsBegin) =>
+      foundOf(await call<ClaimRequestRequest, ClaimRequestResponse__Output>('ClaimRequest', { accountId, keyDigest, bodyDigest, requestId, takesOver, tellsBegin }, requestId)),
+    renew: async (ref) => standingOf(await call<ClaimRefMessage, ClaimStanding__Output>('RenewClaim', ref, ref.requestId)),
+    begin: async (ref) => standingOf(await call<ClaimRefMessage, ClaimStanding__Output>('BeginClaim', ref, ref.requestId)),
     end: async (ref, ending) => {
       const told = ending.kind === 'ended' ? { ...(ending.costNanoUsd === undefined ? {} : { costNanoUsd: String(ending.costNanoUsd) }), ...(ending.answer === undefined ? {} : { answer: ending.answer }) } : {};
       await call<EndClaimRequest, object>('EndClaim', { claim: ref, end: ENDS[ending.kind], ...told }, ref.requestId);

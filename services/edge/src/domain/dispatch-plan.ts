@@ -3,6 +3,7 @@ import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import type { DispatchRequest, Outcome } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
+import type { Fault } from '@signalbox/kernel/fault';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { cardFor, costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
@@ -84,12 +85,23 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   const terms = healingTermsOf(request);
   /** The last attempt may have reached its provider. */
   let wasSent = false;
+  /** Why no more may be dispatched. */
+  let barred: Fault | undefined;
 
   retries.noteRequest();
   for (const planned of attempts) {
     const number = first + reports.length + 1;
     // What its worker refused unsent met no provider: only what follows a call that did adds to the load.
     if (wasSent && !retries.take()) break;
+    if (turn.keepClaim !== undefined) {
+      barred = await turn.keepClaim();
+      if (barred !== undefined) break;
+      // Meanwhile its client may have left, and nobody else has heard of it: its key is free.
+      if (number === 1 && answer.isGone()) {
+        await discard();
+        return { attempts: reports, result: 'refused' };
+      }
+    }
     isSuperseding = false;
     const { provider, model, sunsetDate, dropParams } = planned;
     const result = await runAttempt({
@@ -154,7 +166,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     return { attempts: reports, result: 'answered' };
   }
   await discard();
-  answer.refuse({ kind: 'attempts', attempts: all() });
+  answer.refuse(barred === undefined ? { kind: 'attempts', attempts: all() } : { kind: 'fault', fault: barred });
   return { attempts: all(), result: 'refused' };
 }
 

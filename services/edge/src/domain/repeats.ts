@@ -1,9 +1,11 @@
 /**
  * Repeats of a request that carries an Idempotency-Key: run once, billed once (BILLING, section 9; docs/idempotency.md).
  * A claim says whose the key is. While its edge lives it renews the claim; when it does not, the ledger says what became
- * of the request, and only what the ledger knows to have cost nothing is run again.
+ * of the request, and only what the ledger knows to have cost nothing is run again. A request tells its claim before it is
+ * dispatched: the key of one that had not told is free as soon as its short lease is over, and it finds its claim gone.
  */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
 import type { Conducted } from './tool-rounds.js';
 
 export interface ClaimRef {
@@ -13,7 +15,9 @@ export interface ClaimRef {
 }
 
 export type ClaimFound =
-  | { readonly outcome: 'CLAIMED' | 'RUNNING'; readonly requestId: string; readonly leaseLeftMs: number }
+  /** `isToBegin`: `begin` is waited for. */
+  | { readonly outcome: 'CLAIMED'; readonly requestId: string; readonly leaseLeftMs: number; readonly isToBegin: boolean }
+  | { readonly outcome: 'RUNNING'; readonly requestId: string; readonly leaseLeftMs: number }
   | { readonly outcome: 'OTHER_BODY'; readonly requestId: string }
   | { readonly outcome: 'LEFT'; readonly requestId: string; readonly leftMs: number }
   | { readonly outcome: 'DONE'; readonly requestId: string; readonly costNanoUsd: bigint | undefined; readonly answer: Buffer | undefined };
@@ -49,10 +53,15 @@ export function endingOf(result: Conducted['result'], recorded: Recorded, isFram
   }
 }
 
+/** `isLost`: the key is another request's. `leaseLeftMs` 0 = not told. */
+export type ClaimStanding = { readonly isLost: true } | { readonly isLost: false; readonly leaseLeftMs: number };
+
 /** Each call throws a Fault while claims cannot be read or written. */
 export interface ClaimsPort {
-  claim(ref: ClaimRef, bodyDigest: Buffer, takesOver: string): Promise<ClaimFound>;
-  renew(ref: ClaimRef): Promise<void>;
+  /** `tellsBegin`: nothing of the request is dispatched before `begin` was answered. */
+  claim(ref: ClaimRef, bodyDigest: Buffer, takesOver: string, tellsBegin: boolean): Promise<ClaimFound>;
+  renew(ref: ClaimRef): Promise<ClaimStanding>;
+  begin(ref: ClaimRef): Promise<ClaimStanding>;
   end(ref: ClaimRef, ending: ClaimEnding): Promise<void>;
 }
 
@@ -70,6 +79,11 @@ export interface LedgerPort {
 
 /** The key is this request's: to be ended exactly once. */
 export interface OpenClaim {
+  /**
+   * Before each dispatch: undefined when no repeat can have been let through. Asks nobody but before the first one, and
+   * where this process stood still for as long as its lease. Never rejects.
+   */
+  keep(): Promise<Fault | undefined>;
   /** Never rejects; tried a few times, then left to the lease. */
   end(ending: ClaimEnding): Promise<void>;
 }
@@ -90,7 +104,7 @@ export interface RepeatsOptions {
 
 export interface Repeats {
   /**
-   * `isBilled` false = a call that the ledger never hears of. `isAnswered`: the client has been given all of its answer, so
+   * `isBilled` false = a call that the ledger never hears of, and that is never dispatched. `isAnswered`: the client has been given all of its answer, so
    * that a repeat waits for the end of the claim. Throws a Fault when the claim cannot be made: nothing may run then.
    */
   enter(ref: ClaimRef, bodyDigest: Buffer, isBilled: boolean, isAnswered: () => boolean): Promise<Entry>;
@@ -112,6 +126,8 @@ const ASK_AGAIN_MS_MAX = 30_000;
 const END_MS_MAX = 1_000;
 /** Where the claim is another edge's, nobody here knows whether it was answered: it is looked at once more. */
 const ELSEWHERE_MS = 100;
+/** Waits before a claim is asked for again, while a request waits to be dispatched. */
+const KEEP_WAITS_MS = [200, 1_000] as const;
 /** Waits before the end of a claim is told again. */
 const END_WAITS_MS = [200, 1_000, 5_000] as const;
 
@@ -146,22 +162,58 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     return true;
   };
 
-  const open = (ref: ClaimRef, leaseMs: number, isAnswered: () => boolean): Entry => {
+  const open = (ref: ClaimRef, found: ClaimFound & { readonly outcome: 'CLAIMED' }, askedAtMs: number, isAnswered: () => boolean): Entry => {
     let over: () => void = () => undefined;
     own.set(ref.requestId, { isAnswered, ended: new Promise((resolve) => (over = resolve)) });
-    const everyMs = Math.max(100, Math.floor(leaseMs / 3));
+    let { isToBegin, leaseLeftMs: leaseMs } = found;
+    /** Its lease ends no earlier, whatever the clock of accounts: counted from before it was asked for. */
+    let keptUntilMs = askedAtMs + leaseMs;
+    let isLost = false;
+    let isOver = false;
     let timer: Timer | undefined;
+    const ask = async (isBegin: boolean): Promise<void> => {
+      const askingAtMs = clock.monotonicMs();
+      const standing = await (isBegin ? claims.begin(ref) : claims.renew(ref));
+      if (standing.isLost) {
+        isLost = true;
+        return;
+      }
+      if (isBegin) isToBegin = false;
+      if (standing.leaseLeftMs > 0) leaseMs = standing.leaseLeftMs;
+      keptUntilMs = Math.max(keptUntilMs, askingAtMs + leaseMs);
+    };
     const renewLater = (): void => {
-      timer = clock.setTimer(everyMs, () => {
-        claims.renew(ref).catch(() => undefined);
+      timer?.cancel();
+      timer = clock.setTimer(Math.max(100, Math.floor(leaseMs / 3)), () => {
+        ask(false).catch(() => undefined);
         renewLater();
       });
+    };
+    const isKept = (): boolean => !isToBegin && clock.monotonicMs() < keptUntilMs;
+    const keep = async (): Promise<Fault | undefined> => {
+      for (const waitMs of [0, ...KEEP_WAITS_MS]) {
+        if (waitMs > 0) await pause(waitMs);
+        if (!isKept() && !isLost) {
+          const isBegin = isToBegin;
+          try {
+            await ask(isBegin);
+          } catch {
+            continue;
+          }
+          if (isBegin && !isOver) renewLater();
+        }
+        if (isLost) return new Fault('overloaded', 'edge stood still, and a repeat of the request was let through');
+        if (isKept()) return undefined;
+      }
+      return new Fault('accounts_unavailable', 'a claim cannot be kept');
     };
     renewLater();
     return {
       kind: 'open',
       claim: {
+        keep,
         end: async (ending) => {
+          isOver = true;
           timer?.cancel();
           await endClaim(ref, ending);
           own.delete(ref.requestId);
@@ -171,9 +223,9 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     };
   };
 
-  const claim = async (ref: ClaimRef, bodyDigest: Buffer, takesOver: string): Promise<ClaimFound> => {
+  const claim = async (ref: ClaimRef, bodyDigest: Buffer, takesOver: string, tellsBegin: boolean): Promise<ClaimFound> => {
     try {
-      return await claims.claim(ref, bodyDigest, takesOver);
+      return await claims.claim(ref, bodyDigest, takesOver, tellsBegin);
     } catch (error) {
       // It may have been written: the key must not stay with a request that never runs.
       void endClaim(ref, { kind: 'freed' });
@@ -190,10 +242,10 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     }
   };
 
-  const entryOf = (ref: ClaimRef, found: ClaimFound, isAnswered: () => boolean): Entry => {
+  const entryOf = (ref: ClaimRef, found: ClaimFound, askedAtMs: number, isAnswered: () => boolean): Entry => {
     switch (found.outcome) {
       case 'CLAIMED':
-        return open(ref, found.leaseLeftMs, isAnswered);
+        return open(ref, found, askedAtMs, isAnswered);
       case 'OTHER_BODY':
         return { kind: 'other-body' };
       case 'RUNNING':
@@ -207,12 +259,17 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
 
   return {
     enter: async (ref, bodyDigest, isBilled, isAnswered) => {
-      let found = await claim(ref, bodyDigest, '');
+      let askedAtMs = clock.monotonicMs();
+      const look = (takesOver: string): Promise<ClaimFound> => {
+        askedAtMs = clock.monotonicMs();
+        return claim(ref, bodyDigest, takesOver, isBilled);
+      };
+      let found = await look('');
       const isTaken = found.outcome === 'RUNNING' || found.outcome === 'OTHER_BODY';
-      if (isTaken && (await mayHaveEnded(found))) found = await claim(ref, bodyDigest, '');
+      if (isTaken && (await mayHaveEnded(found))) found = await look('');
       // Of an answer that broke its client was not told what it costs.
       if (found.outcome === 'DONE' && found.costNanoUsd === undefined && isBilled) found = { ...found, costNanoUsd: await toldCost(ref.accountId, found.requestId) };
-      if (found.outcome !== 'LEFT') return entryOf(ref, found, isAnswered);
+      if (found.outcome !== 'LEFT') return entryOf(ref, found, askedAtMs, isAnswered);
       const { requestId, leftMs } = found;
       if (isBilled) {
         const booked = await ledger.bookedOf(ref.accountId, requestId);
@@ -224,7 +281,7 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
         if (waitMs > 0) return { kind: 'running', requestId, retryAfterMs: booked === undefined ? ASK_AGAIN_MS : Math.min(waitMs, ASK_AGAIN_MS_MAX) };
         if (booked === undefined) onTakenOver(ref.accountId, requestId, ref.requestId);
       }
-      return entryOf(ref, await claim(ref, bodyDigest, requestId), isAnswered);
+      return entryOf(ref, await look(requestId), askedAtMs, isAnswered);
     },
   };
 }

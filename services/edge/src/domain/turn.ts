@@ -1,4 +1,5 @@
 /** One request on its way through the conduct. */
+import type { Fault } from '@signalbox/kernel/fault';
 import type { Answer, PipelineStage } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import type { Caller } from './ports.js';
@@ -52,6 +53,8 @@ export interface Turn {
   readonly feeNanoUsd?: bigint;
   /** Functions of ours that the model may call. Absent = none. */
   readonly tools?: ServerTools;
+  /** For a request under an Idempotency-Key, asked before each dispatch; a Fault = nothing may be dispatched. Absent = there is no key. */
+  readonly keepClaim?: () => Promise<Fault | undefined>;
   /** Monotonic milliseconds since when the client has heard nothing; absent = since the dispatch. */
   readonly silentSinceMs?: number;
 }

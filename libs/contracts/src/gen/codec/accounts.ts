@@ -37,6 +37,7 @@ import type { TouchKeysRequest, TouchKeysRequest__Output as TouchKeysRequestOut 
 import type { ClaimRequestRequest, ClaimRequestRequest__Output as ClaimRequestRequestOut } from '../signalbox/accounts/v1/ClaimRequestRequest.js';
 import type { ClaimRequestResponse, ClaimRequestResponse__Output as ClaimRequestResponseOut } from '../signalbox/accounts/v1/ClaimRequestResponse.js';
 import type { ClaimRef, ClaimRef__Output as ClaimRefOut } from '../signalbox/accounts/v1/ClaimRef.js';
+import type { ClaimStanding, ClaimStanding__Output as ClaimStandingOut } from '../signalbox/accounts/v1/ClaimStanding.js';
 import type { EndClaimRequest, EndClaimRequest__Output as EndClaimRequestOut } from '../signalbox/accounts/v1/EndClaimRequest.js';
 import type { CreateSessionRequest, CreateSessionRequest__Output as CreateSessionRequestOut } from '../signalbox/accounts/v1/CreateSessionRequest.js';
 import type { CreateSessionResponse, CreateSessionResponse__Output as CreateSessionResponseOut } from '../signalbox/accounts/v1/CreateSessionResponse.js';
@@ -1112,6 +1113,7 @@ export function writeClaimRequestRequest(w: Writer, m: ClaimRequestRequest): voi
   if (m.bodyDigest !== undefined && m.bodyDigest.length > 0) { w.uint32(26); w.bytes(m.bodyDigest); }
   if (m.requestId !== undefined && m.requestId !== '') { w.uint32(34); w.string(m.requestId); }
   if (m.takesOver !== undefined && m.takesOver !== '') { w.uint32(42); w.string(m.takesOver); }
+  if (m.tellsBegin === true) { w.uint32(48); w.bool(m.tellsBegin); }
 }
 export function readClaimRequestRequest(r: Reader, end: number): ClaimRequestRequestOut {
   let v1: string = '';
@@ -1119,6 +1121,7 @@ export function readClaimRequestRequest(r: Reader, end: number): ClaimRequestReq
   let v3: Buffer = NO_BYTES;
   let v4: string = '';
   let v5: string = '';
+  let v6: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -1127,11 +1130,12 @@ export function readClaimRequestRequest(r: Reader, end: number): ClaimRequestReq
       case 26: v3 = r.bytes(end); break;
       case 34: v4 = r.string(end); break;
       case 42: v5 = r.string(end); break;
+      case 48: v6 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1, keyDigest: v2, bodyDigest: v3, requestId: v4, takesOver: v5 } as ClaimRequestRequestOut;
+  return { accountId: v1, keyDigest: v2, bodyDigest: v3, requestId: v4, takesOver: v5, tellsBegin: v6 } as ClaimRequestRequestOut;
 }
 export function copyClaimRequestRequest(m: ClaimRequestRequest): ClaimRequestRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
@@ -1139,7 +1143,8 @@ export function copyClaimRequestRequest(m: ClaimRequestRequest): ClaimRequestReq
   const v3 = m.bodyDigest !== undefined && m.bodyDigest !== null ? copyBytes(m.bodyDigest) : NO_BYTES;
   const v4 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   const v5 = m.takesOver !== undefined && m.takesOver !== null ? m.takesOver : '';
-  return { accountId: v1, keyDigest: v2, bodyDigest: v3, requestId: v4, takesOver: v5 } as ClaimRequestRequestOut;
+  const v6 = m.tellsBegin !== undefined && m.tellsBegin !== null ? m.tellsBegin : false;
+  return { accountId: v1, keyDigest: v2, bodyDigest: v3, requestId: v4, takesOver: v5, tellsBegin: v6 } as ClaimRequestRequestOut;
 }
 
 export function writeClaimRequestResponse(w: Writer, m: ClaimRequestResponse): void {
@@ -1149,6 +1154,7 @@ export function writeClaimRequestResponse(w: Writer, m: ClaimRequestResponse): v
   if (m.answer !== undefined && m.answer.length > 0) { w.uint32(34); w.bytes(m.answer); }
   if (m.leaseLeftMs !== undefined && !isZero(m.leaseLeftMs)) { w.uint32(40); w.int64(m.leaseLeftMs); }
   if (m.leftMs !== undefined && !isZero(m.leftMs)) { w.uint32(48); w.int64(m.leftMs); }
+  if (m.toBegin === true) { w.uint32(56); w.bool(m.toBegin); }
 }
 export function readClaimRequestResponse(r: Reader, end: number): ClaimRequestResponseOut {
   let v1: ClaimOutcomeName = 'CLAIM_OUTCOME_UNSPECIFIED';
@@ -1157,6 +1163,7 @@ export function readClaimRequestResponse(r: Reader, end: number): ClaimRequestRe
   let v4: Buffer = NO_BYTES;
   let v5: string = '0';
   let v6: string = '0';
+  let v7: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -1166,11 +1173,12 @@ export function readClaimRequestResponse(r: Reader, end: number): ClaimRequestRe
       case 34: v4 = r.bytes(end); break;
       case 40: v5 = r.int64(); break;
       case 48: v6 = r.int64(); break;
+      case 56: v7 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { outcome: v1, requestId: v2, costNanoUsd: v3, answer: v4, leaseLeftMs: v5, leftMs: v6 } as ClaimRequestResponseOut;
+  return { outcome: v1, requestId: v2, costNanoUsd: v3, answer: v4, leaseLeftMs: v5, leftMs: v6, toBegin: v7 } as ClaimRequestResponseOut;
 }
 export function copyClaimRequestResponse(m: ClaimRequestResponse): ClaimRequestResponseOut {
   const v1 = m.outcome !== undefined && m.outcome !== null ? copyClaimOutcome(m.outcome) : 'CLAIM_OUTCOME_UNSPECIFIED';
@@ -1179,7 +1187,8 @@ export function copyClaimRequestResponse(m: ClaimRequestResponse): ClaimRequestR
   const v4 = m.answer !== undefined && m.answer !== null ? copyBytes(m.answer) : NO_BYTES;
   const v5 = m.leaseLeftMs !== undefined && m.leaseLeftMs !== null ? copyInt64(m.leaseLeftMs) : '0';
   const v6 = m.leftMs !== undefined && m.leftMs !== null ? copyInt64(m.leftMs) : '0';
-  return { outcome: v1, requestId: v2, costNanoUsd: v3, answer: v4, leaseLeftMs: v5, leftMs: v6 } as ClaimRequestResponseOut;
+  const v7 = m.toBegin !== undefined && m.toBegin !== null ? m.toBegin : false;
+  return { outcome: v1, requestId: v2, costNanoUsd: v3, answer: v4, leaseLeftMs: v5, leftMs: v6, toBegin: v7 } as ClaimRequestResponseOut;
 }
 
 export function writeClaimRef(w: Writer, m: ClaimRef): void {
@@ -1208,6 +1217,30 @@ export function copyClaimRef(m: ClaimRef): ClaimRefOut {
   const v2 = m.keyDigest !== undefined && m.keyDigest !== null ? copyBytes(m.keyDigest) : NO_BYTES;
   const v3 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
   return { accountId: v1, keyDigest: v2, requestId: v3 } as ClaimRefOut;
+}
+
+export function writeClaimStanding(w: Writer, m: ClaimStanding): void {
+  if (m.lost === true) { w.uint32(8); w.bool(m.lost); }
+  if (m.leaseLeftMs !== undefined && !isZero(m.leaseLeftMs)) { w.uint32(16); w.int64(m.leaseLeftMs); }
+}
+export function readClaimStanding(r: Reader, end: number): ClaimStandingOut {
+  let v1: boolean = false;
+  let v2: string = '0';
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 8: v1 = r.bool(); break;
+      case 16: v2 = r.int64(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { lost: v1, leaseLeftMs: v2 } as ClaimStandingOut;
+}
+export function copyClaimStanding(m: ClaimStanding): ClaimStandingOut {
+  const v1 = m.lost !== undefined && m.lost !== null ? m.lost : false;
+  const v2 = m.leaseLeftMs !== undefined && m.leaseLeftMs !== null ? copyInt64(m.leaseLeftMs) : '0';
+  return { lost: v1, leaseLeftMs: v2 } as ClaimStandingOut;
 }
 
 export function writeEndClaimRequest(w: Writer, m: EndClaimRequest): void {
@@ -1458,6 +1491,7 @@ export const codecs = {
   ClaimRequestRequest: messageCodec(writeClaimRequestRequest, readClaimRequestRequest, copyClaimRequestRequest),
   ClaimRequestResponse: messageCodec(writeClaimRequestResponse, readClaimRequestResponse, copyClaimRequestResponse),
   ClaimRef: messageCodec(writeClaimRef, readClaimRef, copyClaimRef),
+  ClaimStanding: messageCodec(writeClaimStanding, readClaimStanding, copyClaimStanding),
   EndClaimRequest: messageCodec(writeEndClaimRequest, readEndClaimRequest, copyEndClaimRequest),
   CreateSessionRequest: messageCodec(writeCreateSessionRequest, readCreateSessionRequest, copyCreateSessionRequest),
   CreateSessionResponse: messageCodec(writeCreateSessionResponse, readCreateSessionResponse, copyCreateSessionResponse),
@@ -1487,7 +1521,8 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   RemoveProviderKey: rpc('/signalbox.accounts.v1.AccountsService/RemoveProviderKey', codecs.ProviderKeyRef, codecs.ProviderKeyAnswer, false),
   ResolveProviderKey: rpc('/signalbox.accounts.v1.AccountsService/ResolveProviderKey', codecs.ResolveProviderKeyRequest, codecs.ResolveProviderKeyResponse, false),
   ClaimRequest: rpc('/signalbox.accounts.v1.AccountsService/ClaimRequest', codecs.ClaimRequestRequest, codecs.ClaimRequestResponse, false),
-  RenewClaim: rpc('/signalbox.accounts.v1.AccountsService/RenewClaim', codecs.ClaimRef, commonCodecs.Empty, false),
+  RenewClaim: rpc('/signalbox.accounts.v1.AccountsService/RenewClaim', codecs.ClaimRef, codecs.ClaimStanding, false),
+  BeginClaim: rpc('/signalbox.accounts.v1.AccountsService/BeginClaim', codecs.ClaimRef, codecs.ClaimStanding, false),
   EndClaim: rpc('/signalbox.accounts.v1.AccountsService/EndClaim', codecs.EndClaimRequest, commonCodecs.Empty, false),
   CreateSession: rpc('/signalbox.accounts.v1.AccountsService/CreateSession', codecs.CreateSessionRequest, codecs.CreateSessionResponse, false),
   AuthenticateSession: rpc('/signalbox.accounts.v1.AccountsService/AuthenticateSession', codecs.SessionRef, codecs.AuthenticateSessionResponse, false),

@@ -106,7 +106,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         let ending: ClaimEnding = { kind: 'abandoned' };
         try {
           const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
-          conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
+          conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata, keepClaim: claim.keep });
           metrics.chatConducted(conducted.result, conducted.attempts);
           span?.set(conductedAttributes(chat.stream, conducted));
           ending = endingOf(conducted.result, recorder, chat.stream && request.httpVersion !== '1.0');

@@ -8,6 +8,7 @@ export interface ClaimRequestRequest {
   'bodyDigest'?: (Buffer | Uint8Array | string);
   'requestId'?: (string);
   'takesOver'?: (string);
+  'tellsBegin'?: (boolean);
 }
 
 export interface ClaimRequestRequest__Output {
@@ -16,4 +17,5 @@ export interface ClaimRequestRequest__Output {
   'bodyDigest': (Buffer);
   'requestId': (string);
   'takesOver': (string);
+  'tellsBegin': (boolean);
 }

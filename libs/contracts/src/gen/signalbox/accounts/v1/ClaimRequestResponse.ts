@@ -11,6 +11,7 @@ export interface ClaimRequestResponse {
   'answer'?: (Buffer | Uint8Array | string);
   'leaseLeftMs'?: (number | string | Long);
   'leftMs'?: (number | string | Long);
+  'toBegin'?: (boolean);
   '_costNanoUsd'?: "costNanoUsd";
 }
 
@@ -21,5 +22,6 @@ export interface ClaimRequestResponse__Output {
   'answer': (Buffer);
   'leaseLeftMs': (string);
   'leftMs': (string);
+  'toBegin': (boolean);
   '_costNanoUsd'?: "costNanoUsd";
 }
