@@ -117,6 +117,16 @@ describe('a pool of credentials', () => {
     expect(createCredentialPool([], createFakeClock()).benchedMs()).toBe(0);
   });
 
+  test('tells the wait of a rate limit as it was told itself, however slow the machine and whatever its clock shows', () => {
+    const clock = createFakeClock();
+    clock.advance(123_456.789);
+    const slow = { ...clock, monotonicMs: () => clock.monotonicMs() + (reads += 1.7) };
+    let reads = 0;
+    const pool = createCredentialPool([new Secret('a')], slow);
+    for (let forMs = 1; forMs < 3_000; forMs += 7) expect(pool.rest(takeOne(createCredentialPool([new Secret('a')], clock)), `m${String(forMs)}`, forMs)).toBe(forMs);
+    expect(createCredentialPool([new Secret('a'), new Secret('b')], slow).rest(takeOne(pool), 'm', 7_000)).toBe(0);
+  });
+
   test('tells what its own calls learnt, once, and nothing of what it heard', () => {
     const clock = createFakeClock();
     const told: Learnt[] = [];

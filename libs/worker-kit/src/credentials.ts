@@ -8,6 +8,8 @@ const BENCH_MS_MIN = 30_000;
 const BENCH_MS_MAX = 600_000;
 /** When a bench is over one call tries. A refusal comes at once: others follow when there was none for so long. */
 const TRY_MS = 3_000;
+/** A sum of fractions of a millisecond may be off by less. */
+const INEXACT_MS = 0.001;
 /** Models resting at once, per credential; the oldest goes first. */
 const RESTING_MODELS_MAX = 1_000;
 
@@ -63,8 +65,8 @@ export interface CredentialPool {
   succeeded(credential: TakenCredential): void;
   /** The call is over, or was not made. Where it said nothing of the credential, which was benched before, the next one tries. */
   release(credential: TakenCredential): void;
-  /** 429 with a hint: not for that model until then. A later shorter hint, of a call under way, cuts none. */
-  rest(credential: Credential, model: string, forMs: number): void;
+  /** 429 with a hint: not for that model until then. A later shorter hint, of a call under way, cuts none. Answers `waitMs` as of the same moment: a hint that is told on is not shortened on the way. */
+  rest(credential: Credential, model: string, forMs: number): number;
   /** Milliseconds until any of them may be asked for that model; 0 = now, or never. */
   waitMs(model: string): number;
   /** Whether another one may be asked for that model now. */
@@ -92,7 +94,8 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
   let next = 0;
   const offBenchAt = ({ benchedUntil, trying }: Entry): number => Math.max(benchedUntil, trying === undefined ? 0 : trying.takenAtMs + TRY_MS);
   const freeAt = (entry: Entry, model: string): number => Math.max(offBenchAt(entry), entry.resting.get(model) ?? 0);
-  const waitUntil = (atMs: number): number => (Number.isFinite(atMs) ? Math.ceil(Math.max(0, atMs - clock.monotonicMs())) : 0);
+  const waitUntil = (atMs: number, nowMs = clock.monotonicMs()): number => (Number.isFinite(atMs) ? Math.ceil(Math.max(0, atMs - nowMs - INEXACT_MS)) : 0);
+  const firstFreeAt = (model: string): number => Math.min(...entries.map((entry) => freeAt(entry, model)));
   const restUntil = ({ resting }: Entry, model: string, atMs: number): void => {
     const until = Math.max(resting.get(model) ?? 0, atMs);
     resting.delete(model);
@@ -148,11 +151,14 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
     },
     rest: ({ position }, model, forMs) => {
       const entry = entries[position];
-      if (entry === undefined || forMs <= 0) return;
-      restUntil(entry, model, clock.monotonicMs() + forMs);
-      tell({ position, model, forMs });
+      const now = clock.monotonicMs();
+      if (entry !== undefined && forMs > 0) {
+        restUntil(entry, model, now + forMs);
+        tell({ position, model, forMs });
+      }
+      return waitUntil(firstFreeAt(model), now);
     },
-    waitMs: (model) => waitUntil(Math.min(...entries.map((entry) => freeAt(entry, model)))),
+    waitMs: (model) => waitUntil(firstFreeAt(model)),
     benchedMs: () => waitUntil(Math.min(...entries.map(offBenchAt))),
     hear: ({ position, model, forMs }) => {
       const entry = entries[position];

@@ -204,11 +204,10 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     if (ending.kind === 'answer' || ending.kind === 'stream') credentials.succeeded(credential);
     if (!isFailed(ending) || (ending.failure.class !== 'CREDENTIAL' && ending.failure.class !== 'RATE_LIMITED')) return undefined;
     const otherCredential = credentials.hasOther(credential, model);
-    if (ending.failure.class === 'CREDENTIAL') {
-      credentials.refused(credential);
-      // One of an account's is that account's to mend, and would fill the log at its will.
-      if (!isOwn) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status: ending.failure.status });
-    } else credentials.rest(credential, model, ending.failure.retryAfterMs || (otherCredential ? UNHINTED_REST_MS : 0));
+    if (ending.failure.class === 'RATE_LIMITED') return { otherCredential, retryAfterMs: credentials.rest(credential, model, ending.failure.retryAfterMs || (otherCredential ? UNHINTED_REST_MS : 0)) };
+    credentials.refused(credential);
+    // One of an account's is that account's to mend, and would fill the log at its will.
+    if (!isOwn) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status: ending.failure.status });
     return { otherCredential, retryAfterMs: credentials.waitMs(model) };
   };
 
