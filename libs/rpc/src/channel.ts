@@ -39,8 +39,8 @@ export function clientOptions(keepalive: Keepalive): ChannelOptions {
 }
 
 // Channelz stays on: without it, forceShutdown of grpc-js 1.14 knows no session and cuts nothing.
-export function serverOptions(): ChannelOptions {
-  return { ...MESSAGE_OPTIONS, 'grpc.keepalive_time_ms': DEFAULT_KEEPALIVE.timeMs, 'grpc.keepalive_timeout_ms': DEFAULT_KEEPALIVE.timeoutMs };
+export function serverOptions(keepalive: Keepalive): ChannelOptions {
+  return { ...MESSAGE_OPTIONS, 'grpc.keepalive_time_ms': keepalive.timeMs, 'grpc.keepalive_timeout_ms': keepalive.timeoutMs };
 }
 
 export type Method = Rpc;

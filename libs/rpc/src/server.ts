@@ -9,7 +9,7 @@ import { bracketed, ConfigError, doorError } from '@signalbox/runtime/config';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Handlers } from './call.js';
-import { asBytes, INSTANCE, linkPath, methodsOf, serverOptions } from './channel.js';
+import { asBytes, DEFAULT_KEEPALIVE, INSTANCE, linkPath, methodsOf, serverOptions, type Keepalive } from './channel.js';
 import { faultToStatus } from './fault-status.js';
 import { InProcessServer } from './in-process.js';
 import { LinkServer } from './link-server.js';
@@ -31,6 +31,8 @@ export interface RpcServerOptions {
   readonly tracer?: Tracer | undefined;
   /** Tells this process from others behind the same address, and is the same after a restart: calls that are about another find it by this. Absent where any replica will do. */
   readonly instance?: string;
+  /** Default: ask every 10 s, wait 5 s. */
+  readonly keepalive?: Keepalive;
   /** With certificates, callers need one of the same authority, and call only what it entitles them to (tls.ts). */
   readonly tls?: RpcTls;
 }
@@ -56,7 +58,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   for (const name of [...Object.keys(handlers.unary), ...Object.keys(handlers.stream ?? {})]) {
     if (methods.get(name)?.responseStream !== Object.hasOwn(handlers.stream ?? {}, name)) throw new Error(`The contract of ${area} has no such RPC: ${name}.`);
   }
-  const server = new Server(serverOptions());
+  const server = new Server(serverOptions(options.keepalive ?? DEFAULT_KEEPALIVE));
   const links = new Set<LinkServer>();
   let isStopping = false;
 
