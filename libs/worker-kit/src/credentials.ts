@@ -2,7 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Secret } from '@signalbox/runtime/secret';
 import { RETRY_AFTER_MS_MAX } from '@signalbox/wires/canonical';
-import { scryptSync } from 'node:crypto';
+import { createHash, scryptSync } from 'node:crypto';
 
 const BENCH_MS_MIN = 30_000;
 const BENCH_MS_MAX = 600_000;
@@ -26,6 +26,13 @@ const MARK_COST = 4_096;
 /** Names a credential of a provider to whoever has it too, and to nobody else; 0 = of none. */
 export function markOf(provider: string, secret: Secret | undefined): number {
   return secret === undefined ? 0 : scryptSync(secret.unwrap(), `credential of ${provider}`, MARK_BYTES, { N: MARK_COST }).readUInt32BE();
+}
+
+/** Names all that a replica has to those that have the same, whatever their order; 0 = of none. Made of marks, it tells no more than they do. */
+export function poolMarkOf(marks: readonly number[]): number {
+  if (marks.length === 0) return 0;
+  const text = [...new Set(marks)].sort((a, b) => a - b).join();
+  return createHash('sha256').update(text).digest().readUInt32BE() || 1;
 }
 
 /** Of one call. */

@@ -12,7 +12,7 @@ describe('breakers of replicas', () => {
   const attempt = (failure: 'PROVIDER_ERROR' | 'BAD_REQUEST' | undefined, forBreakers = true): News['attempts'][number] => ({
     endpointId: 'e1', ok: failure === undefined, failure: failure ?? 'FAILURE_CLASS_UNSPECIFIED', stream: true, ttftMs: 0, totalMs: 0, outputTokens: 0, retryAfterMs: 0, benchedMs: 0, atMs: '0', forBreakers,
   });
-  const news = (origin: string, ...attempts: News['attempts']): News => ({ origin, attempts, probedEndpointIds: [], begunEndpointIds: [], voidEndpointIds: [] });
+  const news = (origin: string, ...attempts: News['attempts']): News => ({ origin, pool: 0, attempts, probedEndpointIds: [], begunEndpointIds: [], voidEndpointIds: [] });
   const failures = (origin: string, count: number): News => news(origin, ...Array.from({ length: count }, () => attempt('PROVIDER_ERROR')));
 
   beforeEach(() => {
@@ -48,7 +48,7 @@ describe('breakers of replicas', () => {
     const a = replica('a');
     a.hear(failures('b', 5));
     clock.advance(30_000);
-    a.hear({ origin: 'b', attempts: [], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] });
+    a.hear({ origin: 'b', pool: 0, attempts: [], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] });
     expect(a.admit('e1').waitMs).toBe(30_000);
     a.hear(news('b', attempt(undefined)));
     expect(a.admit('e1').waitMs).toBe(0);
@@ -86,13 +86,35 @@ describe('breakers of replicas', () => {
     expect(a.admit('e1').waitMs).toBe(30_000);
   });
 
+  test('what a replica with other credentials met with them is no matter of this one, and whom it tried for waits no longer', () => {
+    const of = (pool: number, failure: 'CREDENTIAL' | 'RATE_LIMITED' | 'PROVIDER_ERROR'): News =>
+      ({ ...news('b', ...Array.from({ length: 9 }, () => ({ ...attempt('PROVIDER_ERROR'), failure, retryAfterMs: failure === 'PROVIDER_ERROR' ? 0 : 60_000 }))), pool });
+    const withPool = (pool: number): EndpointBreakers => createEndpointBreakers({ clock, origin: 'a', pool, onProbe: () => undefined });
+    const waitAfter = (told: News, own = 7): number => {
+      const a = withPool(own);
+      a.hear(told);
+      return a.admit('e1').waitMs;
+    };
+    expect([of(8, 'CREDENTIAL'), of(8, 'RATE_LIMITED')].map((told) => waitAfter(told))).toEqual([0, 0]);
+    // The same credentials, a version that does not tell, and what the provider itself is at fault for.
+    expect([of(7, 'RATE_LIMITED'), of(0, 'RATE_LIMITED'), of(8, 'PROVIDER_ERROR')].map((told) => waitAfter(told))).toEqual([60_000, 60_000, 30_000]);
+    expect(waitAfter(of(8, 'RATE_LIMITED'), 0)).toBe(60_000);
+    const a = withPool(7);
+    a.hear(of(8, 'PROVIDER_ERROR'));
+    clock.advance(30_000);
+    a.hear({ ...news('b'), pool: 8, probedEndpointIds: ['e1'] });
+    expect(a.admit('e1').waitMs).toBeGreaterThan(0);
+    a.hear(of(8, 'CREDENTIAL'));
+    expect(a.admit('e1')).toEqual({ waitMs: 0, isProbe: true });
+  });
+
   test.each<[string, News]>([
     ['its own news, which comes back to it', failures('a', 9)],
     ['news without an origin, of before there were any', failures('', 9)],
     ['attempts that no breaker counted: of an account’s own key, or unsent', news('b', ...Array.from({ length: 9 }, () => attempt('PROVIDER_ERROR', false)))],
     ['requests that were at fault themselves', news('b', ...Array.from({ length: 9 }, () => attempt('BAD_REQUEST')))],
-    ['a try of an endpoint that is well here', { origin: 'b', attempts: [attempt(undefined)], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] }],
-    ['a try of an endpoint that is unknown here', { origin: 'b', attempts: [], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] }],
+    ['a try of an endpoint that is well here', { origin: 'b', pool: 0, attempts: [attempt(undefined)], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] }],
+    ['a try of an endpoint that is unknown here', { origin: 'b', pool: 0, attempts: [], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] }],
   ])('are not opened by %s', (_name, told) => {
     const a = replica('a');
     a.hear(told);

@@ -49,7 +49,7 @@ export interface EndpointBreakers {
   /** How an admitted attempt ended; undefined = well. `isResting`: no credential is free for it now, and none is taken. */
   record(endpointId: string, failure: string | undefined, isResting: boolean): void;
   /** What a replica told. Its own messages, which come back to it, say nothing. */
-  hear(news: Pick<AttemptsObserved__Output, 'origin' | 'attempts' | 'probedEndpointIds' | 'begunEndpointIds' | 'voidEndpointIds'>): void;
+  hear(news: Pick<AttemptsObserved__Output, 'origin' | 'pool' | 'attempts' | 'probedEndpointIds' | 'begunEndpointIds' | 'voidEndpointIds'>): void;
   /** Endpoints by the state of their breaker. */
   states(): Readonly<Record<BreakerState, number>>;
 }
@@ -58,6 +58,8 @@ export interface EndpointBreakersOptions {
   readonly clock: Clock;
   /** This replica among those of its worker; of those that would try an endpoint again, the least goes first. */
   readonly origin: string;
+  /** Of its credentials: what others met with theirs is not theirs. 0 or absent = nobody knows. */
+  readonly pool?: number;
   /** Called as a call is let through to an endpoint whose breaker was open, and when that is over or others may follow. */
   readonly onProbe: (endpointId: string, step: ProbeStep) => void;
 }
@@ -67,7 +69,7 @@ export function saysNothing(failure: string | undefined, isByok: boolean): boole
   return failure === 'QUOTA_AWAY' || (isByok && failure !== undefined && OF_THE_KEY.has(failure));
 }
 
-export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreakersOptions): EndpointBreakers {
+export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: EndpointBreakersOptions): EndpointBreakers {
   const breakers = new Map<string, Breaker>();
   /** When each other replica was heard last; the one heard longest ago first. */
   const heardAtMs = new Map<string, number>();
@@ -129,8 +131,13 @@ export function createEndpointBreakers({ clock, origin, onProbe }: EndpointBreak
     hear: (news) => {
       if (news.origin === '' || news.origin === origin) return;
       noteReplica(news.origin);
-      for (const { endpointId, ok, failure, retryAfterMs, forBreakers } of news.attempts) if (forBreakers) count(endpointId, ok ? undefined : failure, retryAfterMs > 0 ? retryAfterMs : undefined);
       const nowMs = clock.monotonicMs();
+      const hasOthers = news.pool !== 0 && pool !== 0 && news.pool !== pool;
+      for (const { endpointId, ok, failure, retryAfterMs, forBreakers } of news.attempts) {
+        if (!forBreakers) continue;
+        if (hasOthers && !ok && OF_THE_KEY.has(failure)) breakers.get(endpointId)?.giveBack(nowMs);
+        else count(endpointId, ok ? undefined : failure, retryAfterMs > 0 ? retryAfterMs : undefined);
+      }
       for (const endpointId of news.probedEndpointIds) breakers.get(endpointId)?.hearProbe(nowMs);
       for (const endpointId of news.begunEndpointIds) breakers.get(endpointId)?.noteBegun(nowMs);
       for (const endpointId of news.voidEndpointIds) breakers.get(endpointId)?.giveBack(nowMs);

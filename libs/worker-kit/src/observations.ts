@@ -36,11 +36,13 @@ export interface ObservationsOptions {
   /** This replica. */
   readonly origin: string;
   readonly clock: Clock;
+  /** Of its credentials; 0 or absent = none. */
+  readonly pool?: number;
   /** Whether a credential of the operator's may be asked: routing, which leaves the provider out while all are benched, hears of one that was mended, or of another replica's. */
   readonly hasCredential?: () => boolean;
 }
 
-export function createObservations({ bus, provider, origin, clock, hasCredential }: ObservationsOptions): Observations {
+export function createObservations({ bus, provider, origin, clock, pool = 0, hasCredential }: ObservationsOptions): Observations {
   const codec = codecOf();
   let attempts: AttemptObserved[] = [];
   const credentials = new Map<string, CredentialObserved>();
@@ -52,13 +54,13 @@ export function createObservations({ bus, provider, origin, clock, hasCredential
   let greeting: Timer | undefined;
   const greet = (): void => {
     greeting = clock.setTimer(HELLO_MS, greet, { unref: true });
-    bus.announce(subjectOf(provider), codec.encode(hasCredential?.() === true ? { origin, freeProvider: provider } : { origin }));
+    bus.announce(subjectOf(provider), codec.encode(hasCredential?.() === true ? { origin, pool, freeProvider: provider } : { origin, pool }));
   };
-  const flush = (probes: Omit<AttemptsObserved, 'attempts' | 'origin'> = {}): void => {
+  const flush = (probes: Omit<AttemptsObserved, 'attempts' | 'origin' | 'pool'> = {}): void => {
     timer?.cancel();
     timer = undefined;
     dueAtMs = Infinity;
-    const message: AttemptsObserved = { attempts, origin, ...probes };
+    const message: AttemptsObserved = { attempts, origin, pool, ...probes };
     if (credentials.size > 0) message.credentials = [...credentials.values()];
     attempts = [];
     credentials.clear();

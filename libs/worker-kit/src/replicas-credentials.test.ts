@@ -89,6 +89,22 @@ test('a rate limit rests a credential for that model on all of them, as long as 
   expect(asked()).toEqual(['sk-one', 'sk-two', 'sk-two', 'sk-one', 'sk-two']);
 });
 
+test('replicas that have other credentials go on, for the same model too, and tell which they have by a mark alone', async () => {
+  const old = await start('sk-old-1,sk-old-2');
+  const fresh = await start('sk-new');
+  const again = await start('sk-old-2,sk-old-1');
+  provider.enqueue(limited(60), limited(60), WHOLE);
+  await ask(old);
+  await ask(old);
+  expect((await ask(fresh)).at(-1)?.end).toBeDefined();
+  expect((await ask(again)).at(-1)?.failed).toMatchObject({ class: 'RATE_LIMITED' });
+  expect(asked()).toEqual(['sk-old-1', 'sk-old-2', 'sk-new']);
+  const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+  const pools = new Set(heard.map((payload) => codec.decode(payload).pool));
+  expect([pools.size, pools.has(0)]).toEqual([2, false]);
+  expect(heard.some((payload) => payload.includes('sk-'))).toBe(false);
+});
+
 test('routing is told at the start and every minute of a credential that may be asked, and of none that is benched', async () => {
   const a = await start('sk-one');
   const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');

@@ -15,7 +15,7 @@ import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import type { WorkerConfig } from './config.js';
-import { createCredentialPool, markOf } from './credentials.js';
+import { createCredentialPool, markOf, poolMarkOf } from './credentials.js';
 import { createDispatcher, type Dispatcher } from './dispatch.js';
 import { extendingAt } from './extend-hold.js';
 import type { ExtendHold } from './hold-growth.js';
@@ -94,6 +94,7 @@ export function serveWorker(options: WorkerOptions): Service {
       const book = journal;
       const secrets = config.API_KEYS.length === 0 && options.isCredentialOptional === true ? [undefined] : config.API_KEYS;
       const marks = secrets.map((secret) => markOf(adapter.provider, secret));
+      const pool = poolMarkOf(marks);
       const credentials = createCredentialPool(secrets, clock, ({ position, model, forMs }) => observations.observeCredential({ mark: marks[position] ?? 0, model, forMs }));
       observeCredentials(metrics, () => credentials.counts());
       const accounts = createRpcClient({ area: 'accounts', addresses: config.ACCOUNTS_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: NEIGHBOUR_DEADLINE_MS, doors, observer, tracer, tls });
@@ -104,9 +105,9 @@ export function serveWorker(options: WorkerOptions): Service {
       const upstream = createUpstream(adapter.origin, createDialer({ allow: config.FETCH_ALLOW }));
       closers.push(() => upstream.close());
       const origin = createIdSource(clock, randomBytes)('call');
-      const observations = createObservations({ bus, provider: adapter.provider, origin, clock, hasCredential: () => secrets.length > 0 && credentials.benchedMs() === 0 });
+      const observations = createObservations({ bus, provider: adapter.provider, origin, clock, pool, hasCredential: () => secrets.length > 0 && credentials.benchedMs() === 0 });
       closers.push(() => Promise.resolve(observations.stop()));
-      const breakers = createEndpointBreakers({ clock, origin, onProbe: (endpointId, step) => observations.observeProbe(endpointId, step) });
+      const breakers = createEndpointBreakers({ clock, origin, pool, onProbe: (endpointId, step) => observations.observeProbe(endpointId, step) });
       const replicas = await listenToObservations(bus, adapter.provider, origin, log, (news) => {
         breakers.hear(news);
         for (const { mark, model, forMs } of news.credentials) credentials.hear({ position: marks.indexOf(mark), model, forMs });

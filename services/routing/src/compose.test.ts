@@ -231,6 +231,42 @@ describe('routing over its doors', () => {
     expect([await planned('gpt-4o'), await planned('gpt-4o-mini')]).toEqual([['azure-openai', 'openai'], ['azure-openai']]);
   });
 
+  test('what a replica meets with a key that others do not have leaves nothing out while theirs may be asked', async () => {
+    const clock = createFakeClock();
+    await start({ PROVIDERS: 'openai,azure-openai' }, 'link', clock);
+    const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+    const say = async (message: AttemptsObserved): Promise<void> => {
+      bus.announce('attempts.v1.openai', codec.encode(message));
+      await clock.settle();
+    };
+    const meet = (pool: number, failure: 'RATE_LIMITED' | 'CREDENTIAL' | 'NO_CREDENTIAL', retryAfterMs: number, benchedMs: number): Promise<void> =>
+      say({ pool, attempts: [{ endpointId: 'openai:openai/gpt-4o-mini', ok: false, failure, retryAfterMs, benchedMs, forBreakers: true }] });
+    const planned = async (model = 'gpt-4o-mini'): Promise<readonly string[]> => (await decide({ model })).attempts.map(({ provider }) => provider).sort();
+    const [old, fresh] = [1, 2];
+    await say({ pool: fresh, origin: 'call_2', freeProvider: 'openai' });
+    for (let i = 0; i < 30; i += 1) await meet(old, i === 0 ? 'CREDENTIAL' : 'NO_CREDENTIAL', 30_000, 30_000);
+    await meet(old, 'RATE_LIMITED', 60_000, 0);
+    await clock.advanceAsync(1_000);
+    expect([await planned(), await planned('gpt-4o')]).toEqual([['azure-openai', 'openai'], ['azure-openai', 'openai']]);
+    // One model is limited for all of them, as long as the first is; then all of them are refused.
+    await meet(fresh, 'RATE_LIMITED', 7_000, 0);
+    expect([await planned(), await planned('gpt-4o')]).toEqual([['azure-openai'], ['azure-openai', 'openai']]);
+    await clock.advanceAsync(8_000);
+    expect(await planned()).toEqual(['azure-openai', 'openai']);
+    await meet(fresh, 'CREDENTIAL', 10_000, 10_000);
+    expect(await planned('gpt-4o')).toEqual(['azure-openai']);
+    await say({ pool: fresh, origin: 'call_2', freeProvider: 'openai' });
+    await clock.advanceAsync(31_000);
+    // Nobody has said for long that the other is still there.
+    await clock.advanceAsync(150_000);
+    await meet(old, 'CREDENTIAL', 30_000, 30_000);
+    expect(await planned('gpt-4o')).toEqual(['azure-openai']);
+    // It is: the next that it met with none of its own leaves it out no more.
+    await say({ pool: fresh, origin: 'call_2', freeProvider: 'openai' });
+    await meet(old, 'NO_CREDENTIAL', 20_000, 20_000);
+    expect(await planned('gpt-4o')).toEqual(['azure-openai', 'openai']);
+  });
+
   test('an endpoint that is to be tried again stands by in any plan, and goes first in one', async () => {
     const clock = createFakeClock();
     await start({ PROVIDERS: 'openai,azure-openai' }, 'link', clock);

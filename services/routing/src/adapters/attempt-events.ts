@@ -5,13 +5,14 @@ import { messageCodec } from '@signalbox/contracts/load';
 import type { Log } from '@signalbox/runtime/log';
 import type { LiveStats } from '../domain/live-stats.js';
 
-const SUBJECT = 'attempts.v1.>';
+const PREFIX = 'attempts.v1.';
+const SUBJECT = `${PREFIX}>`;
 /** Failures that say nothing against the endpoint: the request was at fault. */
 const REQUEST_FAULTS: ReadonlySet<string> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 /** Failures whose wait is that of all credentials for the endpoint's model. */
 const OF_CREDENTIALS: ReadonlySet<string> = new Set(['RATE_LIMITED', 'CREDENTIAL', 'NO_CREDENTIAL']);
 
-function observe(live: LiveStats, attempt: AttemptObserved__Output): void {
+function observe(live: LiveStats, attempt: AttemptObserved__Output, provider: string, pool: number): void {
   live.observe({
     endpointId: attempt.endpointId,
     isSuccess: attempt.ok || REQUEST_FAULTS.has(attempt.failure),
@@ -22,13 +23,15 @@ function observe(live: LiveStats, attempt: AttemptObserved__Output): void {
     retryAfterMs: OF_CREDENTIALS.has(attempt.failure) ? attempt.retryAfterMs : 0,
     benchedMs: attempt.benchedMs,
     isRateLimit: attempt.failure === 'RATE_LIMITED',
+    provider,
+    pool,
   });
 }
 
 /** Listens until stopped. Messages that cannot be read are skipped: statistics are best effort. */
 export function listenToAttempts(bus: Bus, live: LiveStats, log: Log): Promise<Subscription> {
   const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
-  return bus.listen(SUBJECT, ({ payload }) => {
+  return bus.listen(SUBJECT, ({ subject, payload }) => {
     let message: AttemptsObserved__Output;
     try {
       message = codec.decode(payload);
@@ -36,8 +39,10 @@ export function listenToAttempts(bus: Bus, live: LiveStats, log: Log): Promise<S
       log.warn('A message about attempts could not be read.', { error: error instanceof Error ? error.name : 'unknown' });
       return;
     }
-    for (const attempt of message.attempts) observe(live, attempt);
-    if (message.freeProvider !== '') live.hearFree(message.freeProvider);
+    const provider = subject.slice(PREFIX.length);
+    live.hearPool(provider, message.pool);
+    for (const attempt of message.attempts) observe(live, attempt, provider, message.pool);
+    if (message.freeProvider !== '') live.hearFree(message.freeProvider, message.pool);
     for (const endpointId of message.probedEndpointIds) live.hearProbe(endpointId, 'sent');
     for (const endpointId of message.begunEndpointIds) live.hearProbe(endpointId, 'begun');
     for (const endpointId of message.voidEndpointIds) live.hearProbe(endpointId, 'void');

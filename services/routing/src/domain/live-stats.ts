@@ -3,6 +3,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { EndpointLive } from '@signalbox/router-core/catalog';
 import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
 import { createEjections, type EndpointEvidence } from '@signalbox/router-core/outliers';
+import { createCredentialPools } from './credential-pools.js';
 import type { Credentials, PeersOf } from './peers.js';
 import { createSlidingWindow, type SlidingWindow } from './sliding-window.js';
 
@@ -35,6 +36,9 @@ export interface Observation {
   readonly benchedMs: number;
   /** A rate limit: with a wait it says nothing of how well the endpoint is. */
   readonly isRateLimit: boolean;
+  /** Whose worker tells it, and which of the operator's credentials that has; 0 or absent = it does not say. */
+  readonly provider?: string;
+  readonly pool?: number;
 }
 
 interface Tracked {
@@ -53,8 +57,10 @@ export interface LiveStats {
   observe(observation: Observation): void;
   /** A worker lets one call through to an endpoint whose breaker was open; that call has brought content, or ended and says nothing. */
   hearProbe(endpointId: string, step: 'sent' | 'begun' | 'void'): void;
-  /** A worker of the provider has a credential that is not benched. */
-  hearFree(provider: string): void;
+  /** A worker of the provider is there, with these credentials. */
+  hearPool(provider: string, pool: number): void;
+  /** One of them is not benched. */
+  hearFree(provider: string, pool: number): void;
   /** At most one second old; breakers are current. */
   view(): ReadonlyMap<string, EndpointLive>;
   /** A plan begins with an endpoint that is half open. */
@@ -64,6 +70,7 @@ export interface LiveStats {
 export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, endpointsOf }: Credentials = NO_SIBLINGS): LiveStats {
   const tracked = new Map<string, Tracked>();
   const ejections = createEjections();
+  const pools = createCredentialPools();
   /** Endpoints with news since outliers were last looked for. */
   const unjudged = new Set<string>();
   let judgedAtMs = -Infinity;
@@ -139,15 +146,23 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
   };
 
   return {
-    observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs, benchedMs, isRateLimit }) => {
+    observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs, benchedMs, isRateLimit, provider = '', pool = 0 }) => {
       const entry = track(endpointId);
       if (entry === undefined) return;
       const nowMs = clock.monotonicMs();
       const before = entry.breaker.state(nowMs);
-      if (isRateLimit && retryAfterMs > 0) entry.breaker.rest(retryAfterMs, nowMs);
+      const restMs = retryAfterMs > 0 ? pools.wait(provider, pool, endpointId, retryAfterMs, nowMs) : 0;
+      const pauseMs = benchedMs > 0 ? pools.wait(provider, pool, undefined, benchedMs, nowMs) : 0;
+      if ((retryAfterMs > 0 || benchedMs > 0) && restMs === 0 && pauseMs === 0) {
+        // It is a matter of credentials that this replica has: another has some that may be asked, and the endpoint may be well.
+        entry.breaker.giveBack(nowMs - BEHIND_WORKERS_MS);
+        isStale = true;
+        return;
+      }
+      if (isRateLimit && restMs > 0) entry.breaker.rest(restMs, nowMs);
       // What is said of all endpoints is waited for by all alike.
-      else entry.breaker.record(isSuccess, benchedMs > 0 ? 0 : retryAfterMs, nowMs);
-      if (benchedMs > 0) rest(siblingsOf(endpointId) ?? [], benchedMs, nowMs);
+      else entry.breaker.record(isSuccess, pauseMs > 0 ? 0 : restMs, nowMs);
+      if (pauseMs > 0) rest(siblingsOf(endpointId) ?? [], pauseMs, nowMs);
       if (entry.breaker.state(nowMs) !== before) isStale = true;
       unjudged.add(endpointId);
       (isSuccess ? entry.successes : entry.failures).add(1, nowMs);
@@ -168,7 +183,9 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
       isStale = false;
       return view;
     },
-    hearFree: (provider) => {
+    hearPool: (provider, pool) => pools.note(provider, pool, clock.monotonicMs()),
+    hearFree: (provider, pool) => {
+      pools.free(provider, pool);
       for (const id of endpointsOf(provider)) tracked.get(id)?.breaker.unpause();
       isStale = true;
     },

@@ -476,6 +476,7 @@ export function writeAttemptsObserved(w: Writer, m: AttemptsObserved): void {
   if (m.voidEndpointIds !== undefined) for (const one of m.voidEndpointIds) { w.uint32(42); w.string(one); }
   if (m.freeProvider !== undefined && m.freeProvider !== '') { w.uint32(50); w.string(m.freeProvider); }
   if (m.credentials !== undefined) for (const one of m.credentials) { w.uint32(58); { const at = w.open(); writeCredentialObserved(w, one); w.close(at); } }
+  if (m.pool !== undefined && m.pool !== 0) { w.uint32(64); w.uint32(m.pool); }
 }
 export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOut {
   const v1: AttemptObservedOut[] = [];
@@ -485,6 +486,7 @@ export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOu
   const v5: string[] = [];
   let v6: string = '';
   const v7: CredentialObservedOut[] = [];
+  let v8: number = 0;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -495,11 +497,12 @@ export function readAttemptsObserved(r: Reader, end: number): AttemptsObservedOu
       case 42: v5.push(r.string(end)); break;
       case 50: v6 = r.string(end); break;
       case 58: v7.push(readCredentialObserved(r, r.delimited(end))); break;
+      case 64: v8 = r.uint32(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6, credentials: v7 } as AttemptsObservedOut;
+  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6, credentials: v7, pool: v8 } as AttemptsObservedOut;
 }
 export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
   const v1 = m.attempts === undefined ? [] : m.attempts.map((one) => copyAttemptObserved(one));
@@ -509,7 +512,8 @@ export function copyAttemptsObserved(m: AttemptsObserved): AttemptsObservedOut {
   const v5 = m.voidEndpointIds === undefined ? [] : m.voidEndpointIds.slice();
   const v6 = m.freeProvider !== undefined && m.freeProvider !== null ? m.freeProvider : '';
   const v7 = m.credentials === undefined ? [] : m.credentials.map((one) => copyCredentialObserved(one));
-  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6, credentials: v7 } as AttemptsObservedOut;
+  const v8 = m.pool !== undefined && m.pool !== null ? m.pool >>> 0 : 0;
+  return { attempts: v1, origin: v2, probedEndpointIds: v3, begunEndpointIds: v4, voidEndpointIds: v5, freeProvider: v6, credentials: v7, pool: v8 } as AttemptsObservedOut;
 }
 
 export function writeDecisionMade(w: Writer, m: DecisionMade): void {

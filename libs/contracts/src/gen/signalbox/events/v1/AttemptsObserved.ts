@@ -12,6 +12,7 @@ export interface AttemptsObserved {
   'voidEndpointIds'?: (string)[];
   'freeProvider'?: (string);
   'credentials'?: (_signalbox_events_v1_CredentialObserved)[];
+  'pool'?: (number);
 }
 
 export interface AttemptsObserved__Output {
@@ -22,4 +23,5 @@ export interface AttemptsObserved__Output {
   'voidEndpointIds': (string)[];
   'freeProvider': (string);
   'credentials': (_signalbox_events_v1_CredentialObserved__Output)[];
+  'pool': (number);
 }
