@@ -184,6 +184,14 @@ describe('connections', () => {
     expect(await readRaw(socket)).not.toContain('HTTP/1.1 400');
   });
 
+  test('nor does the refusal of a second request whose body is garbage', async () => {
+    door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
+    const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
+    await once(socket, 'data');
+    socket.write(chatText(door.key, '').replace('content-length: 0', 'transfer-encoding: chunked') + 'NONSENSE\r\n');
+    expect(await readRaw(socket)).not.toContain('HTTP/1.1 400');
+  });
+
   test('garbage behind a request that has reached a provider is not answered as its refusal', async () => {
     door.neighbours.scripts.set('a', () => undefined);
     const body = JSON.stringify(hello);

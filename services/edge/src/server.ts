@@ -40,7 +40,7 @@ export interface PublicServerOptions {
 }
 
 export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, inFlightMax, isOpen, isHealthy }: PublicServerOptions): Server {
-  // What is being answered on each connection: a refusal of the parser must not fall into the middle of an answer.
+  // The newest that is to be answered on each connection: a refusal of the parser must not fall into the middle of an answer.
   const answering = new WeakMap<Socket, ServerResponse>();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     answering.set(request.socket, response);
@@ -76,7 +76,8 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const response = answering.get(socket);
     // A whole request may have reached a provider by now: it is told of a closed connection, never of a refusal that is another's.
-    if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete)) socket.destroy();
+    // One without a socket waits for that before it on the same connection.
+    if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete || response.socket === null)) socket.destroy();
     // What was wrong with the rest of a body whose request has its answer: it gets no second one.
     else if (response !== undefined && response.writableFinished && !response.req.complete) closeBehind(undefined, { socket, clock }, error.code === TIMED_OUT);
     else answerBadRequest(error, { socket, clock }, makeId('call'));
