@@ -175,6 +175,40 @@ describe('connections', () => {
     });
   });
 
+  test('one that asks and asks, and reads nothing, has few answers made', async () => {
+    const socket = door.raw('GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(100));
+    const text = await readRaw(socket, '"overloaded"');
+    expect(text.match(/HTTP\/1.1 200/g)).toHaveLength(33);
+    socket.destroy();
+  });
+
+  test('one whose answer gets no further is cut off after a minute', async () => {
+    let open = (): void => undefined;
+    door.accounts.gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const serving = once(door.server, 'connection');
+    const socket = door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\n\r\n`);
+    const [served] = (await serving) as [Socket];
+    await until(() => door.accounts.lookUps === 1);
+    expect(served.timeout).toBe(60_000);
+    served.emit('timeout');
+    expect(served.destroyed).toBe(true);
+    open();
+    socket.destroy();
+  });
+
+  test('a completion behind such an answer has all its time', async () => {
+    door.neighbours.scripts.set('a', () => undefined);
+    const serving = once(door.server, 'connection');
+    const socket = door.raw(`GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n${chatText(door.key, JSON.stringify(hello))}`);
+    socket.resume();
+    const [served] = (await serving) as [Socket];
+    await until(() => door.neighbours.calls.length === 1);
+    await until(() => served.timeout === 0);
+    socket.destroy();
+  });
+
   test('garbage behind a running stream never falls into it', async () => {
     door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
     const body = JSON.stringify({ ...hello, stream: true });

@@ -18,6 +18,10 @@ const CHAT_PATH = '/v1/chat/completions';
 const HEADER_BYTES_MAX = 16 * 1_024;
 /** A client whose connection ends with a refusal is given so long to read it and to close its side. */
 const LINGER_MS = 1_000;
+/** Requests that wait on one connection for the answer before theirs: node:http takes all that one read brings, and keeps their answers for a client that may read none. */
+const PIPELINED_MAX = 32;
+/** FAILURES, slow reader. */
+const STALLED_READER_MS = 60_000;
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 /** Codes of node:http's parser that mean more than that a request is not one. */
@@ -42,10 +46,27 @@ export interface PublicServerOptions {
 export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, inFlightMax, isOpen, isHealthy }: PublicServerOptions): Server {
   // The newest that is to be answered on each connection: a refusal of the parser must not fall into the middle of an answer.
   const answering = new WeakMap<Socket, ServerResponse>();
+  const pipelined = new WeakMap<Socket, number>();
+  /** False when too many wait already. */
+  const mayWait = ({ socket }: IncomingMessage, response: ServerResponse): boolean => {
+    const before = pipelined.get(socket) ?? 0;
+    if (before === PIPELINED_MAX) return false;
+    pipelined.set(socket, before + 1);
+    response.once('socket', () => {
+      pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1);
+      // What the answer before it was given.
+      socket.setTimeout(0);
+    });
+    return true;
+  };
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     answering.set(request.socket, response);
     response.on('error', ignore);
     if (!isOpen()) response.setHeader('connection', 'close');
+    if (response.socket === null && !mayWait(request, response)) {
+      gate.fail(response, makeId('call'), apiError('overloaded', { retryAfterMs: 1_000 }));
+      return;
+    }
     if (!namesOneHost(request)) {
       response.setHeader('connection', 'close');
       gate.fail(response, makeId('call'), apiError('bad_json', { message: 'A request needs one Host header.' }));
@@ -53,6 +74,7 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
     }
     const path = pathOf(request.url ?? '');
     if (request.method !== 'POST' || (path !== CHAT_PATH && path !== `${CHAT_PATH}/`)) {
+      response.setTimeout(STALLED_READER_MS, () => response.destroy());
       site(request, response);
       return;
     }
