@@ -75,9 +75,11 @@ export interface SettlementOptions {
   readonly clock: Clock;
   /** Every attempt between its start and its outcome, started or about to be, as that life of quota's store is told of it. */
   liveHolds(epoch: string): readonly LiveHold[];
+  /** Of these requests those that no limit watched as they were admitted: in which life of quota's store, and whether in any, nobody looked. */
+  unwatchedHolds(requestIds: ReadonlySet<string>): readonly LiveHold[];
 }
 
-export function createSettlement({ writer, quota, clock, liveHolds }: SettlementOptions): Settlement {
+export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHolds }: SettlementOptions): Settlement {
   const holds = new LiveMap<string, LiveUse>();
   let queue: Finished[] = [];
   let isSending = false;
@@ -95,11 +97,18 @@ export function createSettlement({ writer, quota, clock, liveHolds }: Settlement
   let firstBeat: Timer | undefined;
   let beat: Timer | undefined;
 
-  const sendBeat = async (live: readonly LiveUse[]): Promise<string> => {
+  const sendBeat = async (live: readonly LiveUse[]): Promise<void> => {
     const request: HeartbeatRequest = { writer, holds: live.map(({ accountId, requestId }) => ({ accountId, requestId })) };
-    const { epoch: present } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);
+    const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);
+    // A life that is met just now is told everything.
+    const wasMet = present === epoch;
     learn(present);
-    return present;
+    if (wasMet && unheldRequestIds.length > 0) await tellUnwatched(present, new Set(unheldRequestIds));
+  };
+  /** A limit that is set by now counts what is under way, too. */
+  const tellUnwatched = async (present: string, requestIds: ReadonlySet<string>): Promise<void> => {
+    const live = unwatchedHolds(requestIds);
+    if (live.length > 0) await quota.unary<ReregisterRequest, object>('Reregister', { writer, epoch: present, live: live.slice(0, BATCH_MAX), finished: [], last: false });
   };
   const heartbeat = (live: readonly LiveUse[]): void => {
     // A lost heartbeat is made good by the next one.

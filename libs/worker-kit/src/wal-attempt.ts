@@ -1,4 +1,5 @@
 /** What the log knows of one attempt between its start and its last outcome. */
+import type { LiveHold } from '@signalbox/contracts/quota';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { AttemptEvent } from './wal-events.js';
 import type { EarlierRounds, ToldOutcome } from './journal.js';
@@ -64,6 +65,12 @@ export class LiveAttempt {
 /** Ids of requests hold no blank: the first attempt, which most have no other after, goes by its request's id. */
 export function attemptKey(requestId: string, attempt: number): string {
   return attempt === 1 ? requestId : `${requestId} ${String(attempt)}`;
+}
+
+/** Its hold as quota is told of it. */
+export function liveHoldOf({ event, isStarted }: LiveAttempt, { amountNanoUsd, tokens }: Held): LiveHold {
+  const { accountId, keyId, requestId, byok, periods } = event;
+  return { accountId, keyId, requestId, amountNanoUsd: byok ? '0' : amountNanoUsd, tokens, byok, periods, started: isStarted };
 }
 
 /** When the oldest of them was reserved, in milliseconds since the epoch; 0 when there is none. */

@@ -63,8 +63,9 @@ async function world() {
       return {};
     }
     if (method === 'Finish') finished.push(...(request.finished ?? []));
-    else alive.push(...(request.holds ?? []).map(({ requestId }) => requestId));
-    return { epoch: store.epoch, unheldRequestIds: store.unheld };
+    const named = (request.holds ?? []).map(({ requestId }) => requestId);
+    alive.push(...named);
+    return { epoch: store.epoch, unheldRequestIds: named.filter((requestId) => store.unheld.includes(requestId)) };
   });
   const restoreLedger = (): void => void (mark = 0n);
   return { clock, directory, bus, usage, finished, alive, connection, told, store, restoreLedger, open: () => openJournal({ directory, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
@@ -602,6 +603,24 @@ test('counters that hold a request are told that it lives, and of no amount: it 
   w.store.epoch = 'life 2';
   await w.clock.advanceAsync(2_500);
   expect(w.told[2]).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'here', amountNanoUsd: '80', tokens: '8' }, { requestId: 'unlimited' }] });
+  await journal.close();
+});
+
+test('what no limit watched and quota does not hold is told to it as soon as it says so, and again; what a limit watched is not', async () => {
+  const w = await world();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  await journal.start({ ...start('here'), held: { amountNanoUsd: '80', tokens: '8' }, holdEpoch: 'life 1' });
+  await journal.start({ ...start('unlimited'), held: { amountNanoUsd: '70', tokens: '7' } });
+  await journal.start({ ...start('held'), held: { amountNanoUsd: '60', tokens: '6' } });
+  const before = w.told.length;
+  w.store.unheld = ['here', 'unlimited'];
+  await w.clock.advanceAsync(300);
+  const told = { epoch: 'life 1', live: [{ requestId: 'unlimited', amountNanoUsd: '70', tokens: '7', started: true }], finished: [], last: false };
+  expect(w.told.slice(before)).toMatchObject([told]);
+  await w.clock.advanceAsync(10_000);
+  expect(w.told.slice(before + 1)).toMatchObject([told]);
+  w.store.unheld = [];
   await journal.close();
 });
 

@@ -17,7 +17,7 @@ import type { AttemptEnd, AttemptStart, Journal, JournalState, OutcomeTerms, Tol
 import { ReservationAge } from './reservation-age.js';
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
-import { attemptKey, LiveAttempt, NO_ROUNDS, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
+import { attemptKey, LiveAttempt, liveHoldOf, NO_ROUNDS, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
 import { GroupCommit } from './wal-commit.js';
 import { localDisk, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
@@ -123,7 +123,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.leftovers = new Set(replayed.open.values());
     this.lastCoolMs = clock.monotonicMs();
     this.ages = new ReservationAge(clock);
-    this.settlement = createSettlement({ writer, quota, clock, liveHolds: (epoch) => this.liveHolds(epoch) });
+    this.settlement = createSettlement({ writer, quota, clock, liveHolds: (epoch) => this.liveHolds(epoch), unwatchedHolds: (requestIds) => this.unwatchedHolds(requestIds) });
     for (const { hold, seq } of replayed.finished) this.settlement.finishedBefore(hold, seq);
     this.shipping = createShipping({
       writer, provider, bus, billing, clock, log,
@@ -277,19 +277,11 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
 
   /** A life that admitted the request has its hold, which grows within the account's limits only: it is told of no amount. */
   private liveHolds(epoch: string): LiveHold[] {
-    return [...this.open.values()].map(({ event, held, heldIn, isStarted }) => {
-      const told = heldIn === epoch ? NOTHING_HELD : held;
-      return {
-        accountId: event.accountId,
-        keyId: event.keyId,
-        requestId: event.requestId,
-        amountNanoUsd: event.byok ? '0' : told.amountNanoUsd,
-        tokens: told.tokens,
-        byok: event.byok,
-        periods: event.periods,
-        started: isStarted,
-      };
-    });
+    return [...this.open.values()].map((attempt) => liveHoldOf(attempt, attempt.heldIn === epoch ? NOTHING_HELD : attempt.held));
+  }
+
+  private unwatchedHolds(requestIds: ReadonlySet<string>): LiveHold[] {
+    return [...this.open.values()].filter(({ event, heldIn }) => heldIn === '' && requestIds.has(event.requestId)).map((attempt) => liveHoldOf(attempt, attempt.held));
   }
 
   private begin(record: AttemptStart): Promise<void> {

@@ -80,8 +80,10 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
         }
         const granted = await Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer)));
         const refused = holds.filter((_, index) => granted[index] === false);
-        const isHeld = await Promise.all(refused.map(({ accountId, requestId }) => quota.isHeld(accountId, requestId)));
-        return { refusedRequestIds: refused.map(({ requestId }) => requestId), unheldRequestIds: refused.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
+        // What asked for more and got it has a hold.
+        const doubtful = holds.filter(({ extendToNanoUsd, extendToTokens }, index) => granted[index] === false || (extendToNanoUsd === '0' && extendToTokens === '0'));
+        const isHeld = await Promise.all(doubtful.map(({ accountId, requestId }) => quota.isHeld(accountId, requestId)));
+        return { refusedRequestIds: refused.map(({ requestId }) => requestId), unheldRequestIds: doubtful.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
       },
       Finish: async ({ writer, finished }: FinishRequest__Output): Promise<object> => {
         if (finished.length > ITEMS_MAX) throw new Fault('bad_message', 'too many requests');
