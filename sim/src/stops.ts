@@ -56,7 +56,8 @@ export function planStops(world: World, random: Random, spanMs: number): void {
       const name = random.pick(Object.keys(TROUBLES));
       strike(atMs + random.next() * Math.min(drainMs, AHEAD_MS), name, () => TROUBLES[name]?.(world, random, edge));
     }
-  }  if (random.chance(APART_SHARE)) planApart(world, random, number, spanMs);
+  }
+  if (random.chance(APART_SHARE)) planApart(world, random, number, spanMs);
 }
 
 /** Both replicas have rounds of it, and it got words of one after a round that only called tools. */
