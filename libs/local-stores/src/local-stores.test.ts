@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -66,6 +66,24 @@ describe('private Postgres', () => {
     await expect(query(server.url, 'select 1')).rejects.toThrow();
   }, 60_000);
 
+  test('waits for a server that was killed with its owner and is not gone yet', async () => {
+    const dataDir = join(folder, 'leaving');
+    await (await startPostgres({ dataDir })).stop();
+    const leaving = spawn('sleep', ['60']);
+    writeFileSync(join(dataDir, 'cluster/postmaster.pid'), `${leaving.pid ?? 0}\n${join(dataDir, 'cluster')}\n`, { mode: 0o600 });
+    const { uid, gid } = statSync(join(dataDir, 'cluster'));
+    chownSync(join(dataDir, 'cluster/postmaster.pid'), uid, gid);
+    const starting = startPostgres({ dataDir });
+    let isGivenUp = false;
+    starting.catch(() => (isGivenUp = true));
+    const refusals = (): number => readFileSync(join(dataDir, 'postgres.log'), 'utf8').split('already exists').length - 1;
+    while (!isGivenUp && (!existsSync(join(dataDir, 'postgres.log')) || refusals() < 4)) await new Promise((resolve) => setImmediate(resolve));
+    leaving.kill('SIGKILL');
+    const server = await starting;
+    expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    await server.stop();
+  }, 60_000);
+
   test('refuses a folder that a live process owns and leaves its server alone', async () => {
     const dataDir = join(folder, 'owned');
     const owner = spawn('sleep', ['60']);
@@ -73,7 +91,6 @@ describe('private Postgres', () => {
     const note = JSON.parse(readFileSync(join(dataDir, 'owner.json'), 'utf8')) as { pid: number };
     expect(note.pid).toBe(process.pid);
     const birth = readFileSync(`/proc/${owner.pid ?? 0}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ')[19];
-    const { writeFileSync } = await import('node:fs');
     writeFileSync(join(dataDir, 'owner.json'), JSON.stringify({ pid: owner.pid, birth }));
     await expect(startPostgres({ dataDir, durability: 'fast' })).rejects.toThrow(/in use by process/);
     expect(await query(mine.url, 'select 1 as one')).toEqual([{ one: 1 }]);

@@ -37,6 +37,10 @@ const START_LIMIT_MS = 30_000;
 /** A server that ended by itself, and does not start again, is tried again after this. */
 const AGAIN_MS = 1_000;
 const NICENESS_MAX = 19;
+/** What a server says where one before it was killed, and its process or a session of it is not gone yet; and how long that is waited for. */
+const IS_LEAVING = /lock file "postmaster\.pid" already exists|pre-existing shared memory block/;
+const LEAVING_MS_MAX = 10_000;
+const LEAVING_STEP_MS = 100;
 /** Characters of its log that are looked through for why it ended. */
 const LOG_TAIL_MAX = 4_000;
 
@@ -245,8 +249,11 @@ const logFileOf = (folder: string): string => join(folder, 'postgres.log');
 async function launch(folder: string, cluster: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean, samePort?: number): Promise<{ child: StoreProcess; port: number }> {
   const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=100', 'shared_buffers=32MB', ...(isFast ? ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'] : [])];
   const logFile = logFileOf(folder);
+  const said = (): string => readFileSync(logFile, 'utf8');
+  let leavingMs = 0;
   // A free port may be taken between our look and the server's bind: try again.
   for (let attempt = 1; attempt <= 3; attempt += 1) {
+    const before = existsSync(logFile) ? said().length : 0;
     const port = samePort ?? (await freePort());
     const args = ['-D', cluster, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
     const server = command(identity, binaries, 'postgres', args, isFast ? dieWithParentPrefix('INT') : []);
@@ -261,6 +268,11 @@ async function launch(folder: string, cluster: string, binaries: PostgresBinarie
       await child.stop('SIGQUIT', 5_000);
       throw error;
     }
+    if (leavingMs < LEAVING_MS_MAX && IS_LEAVING.test(said().slice(before))) {
+      await pause(LEAVING_STEP_MS);
+      leavingMs += LEAVING_STEP_MS;
+      attempt -= 1;
+    }
   }
-  throw new StoreError(`Postgres ended while starting: ${reasonOf(readFileSync(logFile, 'utf8').slice(-LOG_TAIL_MAX))} (${logFile}).`);
+  throw new StoreError(`Postgres ended while starting: ${reasonOf(said().slice(-LOG_TAIL_MAX))} (${logFile}).`);
 }
