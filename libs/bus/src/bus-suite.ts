@@ -69,11 +69,13 @@ export function busSuite(name: string, open: () => Promise<Bus>): void {
       const deliveries: number[] = [];
       await consume(at, (messages) => {
         deliveries.push(...messages.map((message) => message.deliveries));
-        return Promise.resolve(messages.map((message) => (message.deliveries < 3 ? 'again' : 'done')));
+        return Promise.resolve(messages.map(() => (deliveries.length < 3 ? 'again' : 'done')));
       });
       await bus.publish(at.subject, bytes('x'));
       await until(() => deliveries.length >= 3);
-      expect(deliveries).toEqual([1, 2, 3]);
+      expect(deliveries).toHaveLength(3);
+      // A server may tell 1 of one that comes again: BusMessage.
+      for (const [index, count] of deliveries.entries()) expect([1, index + 1]).toContain(count);
     });
 
     test('takes a rejected handler as again for the whole batch', async () => {
@@ -160,6 +162,18 @@ export function busSuite(name: string, open: () => Promise<Bus>): void {
       }));
       await until(() => sizes.length >= 3);
       expect(sizes).toEqual([8, 8, 8]);
+    });
+
+    test('hands out full batches without waiting also of what comes again', async () => {
+      const at = fresh('full-again');
+      for (let index = 0; index < 96; index += 1) await bus.publish(at.subject, bytes(String(index)));
+      let settled = 0;
+      // Twelve such waits end after the test's own time-out.
+      subscriptions.push(await bus.consume({ ...at, batchMessagesMax: 8, batchWaitMs: 3_000 }, (messages) => {
+        settled += messages.filter(({ deliveries }) => deliveries > 2).length;
+        return Promise.resolve(messages.map(({ deliveries }) => (deliveries > 2 ? 'done' : 'again')));
+      }));
+      await until(() => settled >= 72);
     });
 
     test('shares messages between consumers of one durable name', async () => {

@@ -3,7 +3,10 @@
 export interface BusMessage {
   readonly subject: string;
   readonly payload: Uint8Array;
-  /** From 1; above 1 the message was delivered before. */
+  /**
+   * From 1; above 1 the message was delivered before. NATS before 2.10 may once tell 1 of a message that comes again, when the
+   * request it was meant for ended at that moment, and counts on as it should (nats-io/nats.net.v1, issue 812): never too high.
+   */
   readonly deliveries: number;
 }
 

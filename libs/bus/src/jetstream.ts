@@ -1,10 +1,10 @@
 /** The bus over NATS JetStream. The only file that knows the `nats` package; server 2.9 is enough. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import { ConfigError } from '@signalbox/runtime/config';
 import type { Log } from '@signalbox/runtime/log';
 import { AckPolicy, connect, DeliverPolicy, DiscardPolicy, Events, headers, nanos, RetentionPolicy, StorageType, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, type NatsConnection, type StreamConfig } from 'nats';
 import type { Bus, BusMessage, ConsumeOptions, Subscription, Verdict } from './bus.js';
+import { hostsOf, identityOf } from './nats-url.js';
 import { deadLetterSubject, DELIVERIES_MAX } from './subjects.js';
 
 export interface JetStreamOptions {
@@ -81,30 +81,8 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
   return new JetStreamBus(connection, manager, clock, log, replicas);
 }
 
-/** `host:port` of each server. Throws ConfigError, without the text, since it may hold a password. */
-function hostsOf(url: string): readonly string[] {
-  return url.split(',').map((server) => {
-    let parsed: URL | undefined;
-    try {
-      parsed = new URL(server.trim());
-    } catch {
-      // Told below.
-    }
-    if (parsed === undefined || parsed.host === '' || !/^(nats|tls):$/.test(parsed.protocol)) throw new ConfigError('NATS_URL: must be nats://host:port, several with commas');
-    return parsed.host;
-  });
-}
-
 /** Of the client's error, such as CONNECTION_REFUSED; it names no secret. */
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
-
-function identityOf(url: string): Pick<ConnectionOptions, 'user' | 'pass' | 'inboxPrefix'> {
-  const first = new URL((url.split(',')[0] ?? url).trim());
-  if (first.username === '') return {};
-  const user = decodeURIComponent(first.username);
-  // A name without a password may be a token, which must not stand in a subject.
-  return { user, pass: decodeURIComponent(first.password), ...(first.password !== '' && /^[\w-]+$/.test(user) ? { inboxPrefix: `_INBOX.${user}` } : {}) };
-}
 
 async function ensureStream(manager: JetStreamManager, stream: (typeof STREAMS)[number], replicas: number): Promise<void> {
   const config: Partial<StreamConfig> = {
@@ -323,17 +301,21 @@ class JetStreamBus implements Bus {
   }
 
   /**
-   * One first message, waited for; then, once the batch is due or full, what lies there, up to the limit. The second
-   * request asks without waiting, so that no open request is left behind whose messages nobody would take.
+   * One first message, waited for; then, once the batch is due or full, what lies there, up to the limit. Further
+   * requests ask without waiting, so that no open request is left behind whose messages nobody would take. Whether it is full
+   * is seen by taking what is there: the server counts what is new, and not what comes again.
    */
   async #fetch(stream: string, options: ConsumeOptions, dueAtMs: number, signal: AbortSignal): Promise<readonly JsMsg[]> {
     const first = await this.#ask(stream, options.durable, { batch: 1, expires: FETCH_EXPIRES_MS });
     if (first.length === 0 || options.batchMessagesMax === 1) return first;
-    const behind = first[0]?.info.pending ?? 0;
-    const waitMs = behind >= options.batchMessagesMax - 1 ? 0 : dueAtMs - this.#clock.monotonicMs();
-    if (waitMs > 0 && !signal.aborted) await this.#pause(waitMs, signal);
-    const rest = await this.#ask(stream, options.durable, { batch: options.batchMessagesMax - 1, no_wait: true });
-    return [...first, ...rest];
+    const batch = [...first, ...(await this.#ask(stream, options.durable, { batch: options.batchMessagesMax - 1, no_wait: true }))];
+    const missing = options.batchMessagesMax - batch.length;
+    const waitMs = dueAtMs - this.#clock.monotonicMs();
+    if (missing === 0 || waitMs <= 0) return batch;
+    if (!signal.aborted) await this.#pause(waitMs, signal);
+    // What was taken is handled, whatever becomes of the rest.
+    const rest = await this.#ask(stream, options.durable, { batch: missing, no_wait: true }).catch(() => []);
+    return [...batch, ...rest];
   }
 
   async #ask(stream: string, durable: string, request: { readonly batch: number; readonly expires?: number; readonly no_wait?: boolean }): Promise<JsMsg[]> {
