@@ -31,6 +31,9 @@ function hasContent({ content, reasoning, calls, images }: ChoiceParts): boolean
   return content !== '' || reasoning !== '' || calls.length > 0 || images.length > 0;
 }
 
+/** Some hosts put it before what they write. */
+const BOM = '\ufeff';
+
 export interface AnswerJson {
   readonly object: JsonObject;
   /** What it was read from. */
@@ -39,7 +42,8 @@ export interface AnswerJson {
 
 /** undefined when a body is no JSON object. */
 export function readAnswerJson(body: Uint8Array): AnswerJson | undefined {
-  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
+  const whole = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
+  const text = whole.startsWith(BOM) ? whole.slice(BOM.length) : whole;
   const object = parsedObject(text);
   return object === undefined ? undefined : { object, text };
 }

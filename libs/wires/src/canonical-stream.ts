@@ -17,8 +17,10 @@ interface Pending {
 interface Choice {
   hasRole: boolean;
   callCount: number;
-  /** Told by the provider. */
+  /** The last one that the provider told. */
   reason: FinishReason | undefined;
+  /** It has a reason, and has generated nothing since. */
+  isFinished: boolean;
   /** Told to the client. */
   isClosed: boolean;
   pending: Pending | undefined;
@@ -43,12 +45,16 @@ export interface CanonicalStream {
   flush(): void;
   /** Remembered until `end`: a wire may say more after it. */
   finish(choice: number, reason: FinishReason): void;
-  /** The last figures count; undefined = they cannot be token counts. */
+  /** The last figures count, and none do that more output followed; undefined = they cannot be token counts. */
   usage(read: Usage | undefined): void;
   /** Figures while output goes on: of them the prompt's count, and none told before are final. undefined = no token counts. */
   runningUsage(read: Usage | undefined): void;
-  /** The stream ended well, if all it began is finished: a finish chunk and `done`, else `failed`. */
+  /** Every choice has a reason, and has generated nothing since. */
+  areFinished(): boolean;
+  /** The provider said that the stream is over: if all it began has a reason, a finish chunk and `done`, else `failed`. */
   end(): void;
+  /** The connection ended, on a wire that has no other word for it: what generated more behind its reason broke off. */
+  close(): void;
   fail(reason: Failure): void;
   isOver(): boolean;
   /** Events since the last take. */
@@ -61,9 +67,13 @@ export interface CanonicalStream {
 /** Providers answer a handful of choices; more is garbage. */
 const CHOICES_MAX = 128;
 
-/** `seed` makes ids for tool calls that came without one. */
-export function createCanonicalStream(seed: string): CanonicalStream {
+/** `seed` makes ids for tool calls that came without one. `choicesAsked`: fewer than those do not make a stream finished. */
+export function createCanonicalStream(seed: string, choicesAsked = 1): CanonicalStream {
   const choices = new Map<number, Choice>();
+  /** A choice went on behind its reason: the host's word that one is over does not say so. */
+  let isFinishEarly = false;
+  /** Bytes of output when usage was last told. */
+  let usageAtBytes = Infinity;
   let events: StreamEvent[] = [];
   let isOver = false;
   const callIds = new Set<string>();
@@ -73,11 +83,21 @@ export function createCanonicalStream(seed: string): CanonicalStream {
     let choice = choices.get(index);
     if (choice === undefined) {
       if (!Number.isInteger(index) || index < 0 || index >= CHOICES_MAX) return undefined;
-      choice = { hasRole: false, callCount: 0, reason: undefined, isClosed: false, pending: undefined };
+      choice = { hasRole: false, callCount: 0, reason: undefined, isFinished: false, isClosed: false, pending: undefined };
       choices.set(index, choice);
       known.isFinished = false;
     }
     return choice.isClosed ? undefined : choice;
+  };
+  /** A choice that generates something. */
+  const sayingOf = (index: number): Choice | undefined => {
+    const choice = choiceOf(index);
+    if (choice?.isFinished === true) {
+      choice.isFinished = false;
+      isFinishEarly = true;
+      known.isFinished = false;
+    }
+    return choice;
   };
   const pendingOf = (choice: Choice): Pending => (choice.pending ??= { content: '', reasoning: '', calls: [], images: [], details: [], extra: undefined, logprobs: undefined });
 
@@ -112,12 +132,12 @@ export function createCanonicalStream(seed: string): CanonicalStream {
     events.push({ type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content, finish: false });
   };
 
-  const closing = (fallback: FinishReason): StreamEvent | undefined => {
+  const closing = (reasonOf: (choice: Choice) => FinishReason): StreamEvent | undefined => {
     const told: object[] = [];
     for (const [index, choice] of choices) {
       if (choice.isClosed) continue;
       choice.isClosed = true;
-      const reason = finishWithCalls(choice.reason ?? fallback, choice.callCount);
+      const reason = finishWithCalls(reasonOf(choice), choice.callCount);
       if (index === 0 || known.finishReason === '') known.finishReason = reason;
       told.push({ index, delta: choice.hasRole ? {} : { role: 'assistant', content: '' }, logprobs: null, finish_reason: reason });
     }
@@ -126,7 +146,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
     return { type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content: false, finish: true };
   };
 
-  const isFinished = (): boolean => choices.size > 0 && [...choices.values()].every((choice) => choice.reason !== undefined || choice.isClosed);
+  const areFinished = (): boolean => choices.size > 0 && [...choices.values()].every((choice) => choice.isFinished || choice.isClosed);
 
   const fail = (reason: Failure): void => {
     if (isOver) return;
@@ -140,11 +160,11 @@ export function createCanonicalStream(seed: string): CanonicalStream {
     flush();
     const all = [...choices.values()];
     if (all.length === 0) fail(failure('EMPTY', true, 200));
-    else if (!isFinished()) fail(failure('DISCONNECTED', true, 200));
+    else if (all.some((choice) => choice.reason === undefined && !choice.isClosed)) fail(failure('DISCONNECTED', true, 200));
     else if (all.some((choice) => choice.reason === 'error')) fail(failure('PROVIDER_ERROR', true, 200));
     else if (!known.contentSeen && all.every((choice) => choice.reason === 'content_filter')) fail({ ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' });
     else {
-      const last = closing('stop');
+      const last = closing(({ reason }) => reason ?? 'stop');
       if (last !== undefined) events.push(last);
       isOver = true;
       events.push({ type: 'done' });
@@ -153,13 +173,13 @@ export function createCanonicalStream(seed: string): CanonicalStream {
 
   return {
     content: (index, text) => {
-      const choice = text === '' ? undefined : choiceOf(index);
+      const choice = text === '' ? undefined : sayingOf(index);
       if (choice === undefined) return;
       pendingOf(choice).content += text;
       known.outputBytes += Buffer.byteLength(text);
     },
     reasoning: (index, text) => {
-      const choice = text === '' ? undefined : choiceOf(index);
+      const choice = text === '' ? undefined : sayingOf(index);
       if (choice === undefined) return;
       pendingOf(choice).reasoning += text;
       const bytes = Buffer.byteLength(text);
@@ -167,7 +187,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       known.thoughtBytes += bytes;
     },
     images: (index, items) => {
-      const choice = items.length === 0 ? undefined : choiceOf(index);
+      const choice = items.length === 0 ? undefined : sayingOf(index);
       if (choice !== undefined) pendingOf(choice).images.push(...items);
     },
     reasoningDetails: (index, items) => {
@@ -183,7 +203,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       if (choice !== undefined) pendingOf(choice).logprobs = logprobs;
     },
     openCall: (index, call) => {
-      const choice = choiceOf(index);
+      const choice = sayingOf(index);
       if (choice === undefined) return -1;
       const position = choice.callCount;
       if (position >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
@@ -195,7 +215,7 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       return position;
     },
     callArguments: (index, position, text) => {
-      const choice = text === '' ? undefined : choiceOf(index);
+      const choice = text === '' ? undefined : sayingOf(index);
       if (choice === undefined || position < 0 || position >= choice.callCount) return;
       pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
       known.outputBytes += Buffer.byteLength(text);
@@ -205,13 +225,15 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       const choice = choiceOf(index);
       if (choice === undefined) return;
       choice.reason = reason;
+      choice.isFinished = true;
       if (index === 0 || known.finishReason === '') known.finishReason = finishWithCalls(reason, choice.callCount);
-      known.isFinished = isFinished();
+      known.isFinished = areFinished() && choices.size >= choicesAsked && !isFinishEarly;
     },
     usage: (read) => {
       known.usageUnreadable = read === undefined;
       if (read === undefined) return;
       known.usage = read;
+      usageAtBytes = known.outputBytes;
       known.promptUsage = promptOf(read) ?? known.promptUsage;
     },
     runningUsage: (read) => {
@@ -219,15 +241,24 @@ export function createCanonicalStream(seed: string): CanonicalStream {
       known.usageUnreadable = false;
       if (read !== undefined) known.promptUsage = promptOf(read) ?? known.promptUsage;
     },
+    areFinished,
     end,
+    close: () => {
+      if (choices.size === 0 || areFinished()) end();
+      else fail(failure('DISCONNECTED', true, 200));
+    },
     fail,
     isOver: () => isOver,
     take: () => {
       const taken = events;
+      if (known.outputBytes > usageAtBytes) {
+        known.usage = undefined;
+        usageAtBytes = Infinity;
+      }
       events = [];
       return taken;
     },
-    finishOpen: (reason) => ([...choices.values()].some((choice) => choice.reason === 'error') ? { type: 'failed', failure: failure('PROVIDER_ERROR', true, 200) } : closing(reason)),
+    finishOpen: (reason) => ([...choices.values()].some((choice) => choice.reason === 'error') ? { type: 'failed', failure: failure('PROVIDER_ERROR', true, 200) } : closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason)),
     summary: () => known,
   };
 }

@@ -137,6 +137,11 @@ export function isGarbage(error: unknown): boolean {
   return error instanceof Garbage || error instanceof RangeError;
 }
 
+/** Whether a field called `error` tells one: some hosts write it empty into whatever they send. */
+export function isError(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && value !== false;
+}
+
 /** What an error says stands at its beginning; in an event it may go on for megabytes, which a dozen patterns would be held against. */
 const ERROR_CHARS_MAX = 8_192;
 

@@ -18,9 +18,8 @@ function split(bytes: Buffer, cuts: readonly number[]): readonly Buffer[] {
 
 /** The same lines as other servers end and pad them. */
 function dressed(frames: readonly Buffer[], hasCrlf: boolean, hasComments: boolean, hasBom: boolean): Buffer {
-  const text = frames.map((frame) => (hasComments ? `: keep-alive\n\n${frame.toString()}` : frame.toString())).join('');
-  const whole = Buffer.from(hasCrlf ? text.replaceAll('\n', '\r\n') : text);
-  return hasBom ? Buffer.concat([BOM, whole]) : whole;
+  const text = frames.map((frame) => `${hasComments ? ': keep-alive\n\n' : ''}${hasBom ? BOM.toString() : ''}${frame.toString()}`).join('');
+  return Buffer.from(hasCrlf ? text.replaceAll('\n', '\r\n') : text);
 }
 
 function brokenMoney(usage: Usage | undefined): readonly string[] {
@@ -74,6 +73,20 @@ describe.each(SCRIPTED_WIRES)('$name', (wire) => {
       }),
       { numRuns: 100 },
     );
+  });
+
+  test('a byte order mark before it, and a field for an error that is empty, say nothing', () => {
+    const script: Script = { reasoning: [], text: ['a', 'b'], calls: [{ name: 'note', pieces: ['{"a":1}'] }], input: 5, output: 7, isCut: false, habit: 2 };
+    const choices = (result: ReturnType<typeof wire.read>): string => (result.ok ? Buffer.from(result.answer.choices).toString() : result.failure.class);
+    for (const error of ['null', '""', 'false']) {
+      const withError = (json: string): string => json.replace('{', `{"error":${error},`);
+      expect(choices(wire.read(Buffer.concat([BOM, Buffer.from(withError(wire.body(script).toString()))])))).toBe(choices(wire.read(wire.body(script))));
+      // Frames of Bedrock have checksums.
+      if (wire.name === 'bedrock-converse') continue;
+      const frames = wire.frames(script).map((frame) => Buffer.from(withError(frame.toString())));
+      const told = gather(replay(wire.create, frames).events).get(0);
+      expect([told?.content, told?.calls.length, told?.reasons]).toEqual(['ab', 1, ['tool_calls']]);
+    }
   });
 
   test('frames lost, doubled, moved or torn never break a promise', () => {

@@ -32,7 +32,7 @@ function firstWord(bytes: Buffer): number {
 }
 
 /**
- * LF and CRLF end lines; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF.
+ * LF and CRLF end lines; a byte order mark before one is skipped; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF.
  * A body that begins with a bracket is JSON in the place of a stream, an error as a rule: it comes as one event.
  */
 export function createSseParser(onData: OnData): SseParser {
@@ -44,7 +44,6 @@ export function createSseParser(onData: OnData): SseParser {
   /** Lines of this event's data behind the first, each after its LF. */
   let moreData: Buffer[] = [];
   let dataBytes = 0;
-  let atStart = true;
   /** undefined while only blanks came. */
   let isJson: boolean | undefined;
 
@@ -64,10 +63,8 @@ export function createSseParser(onData: OnData): SseParser {
 
   const line = (bytes: Buffer, from: number, end: number): boolean => {
     let at = from;
-    if (atStart) {
-      atStart = false;
-      if (bytes[at] === 0xef && bytes[at + 1] === 0xbb && bytes[at + 2] === 0xbf) at += 3;
-    }
+    // One stands before each event where a host writes them one by one: no field is called so.
+    if (bytes[at] === 0xef && bytes[at + 1] === 0xbb && bytes[at + 2] === 0xbf) at += 3;
     const to = end > at && bytes[end - 1] === CR ? end - 1 : end;
     if (to <= at) {
       dispatch();

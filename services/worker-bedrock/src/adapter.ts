@@ -76,7 +76,7 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
   };
 
   const readingOf = (request: DispatchRequest__Output): ConverseReading => {
-    const { claude, isOpenAi } = bedrockModel(request.providerModelId);
+    const { claude, isOpenAi } = bedrockModel(request.providerModelId, request.model);
     return { seed: request.requestId.slice(-16), isUnwrapped: mayUnwrap(request), isClaude: claude !== undefined, isOpenAi };
   };
   return {

@@ -6,6 +6,7 @@ import { clientNames } from '@signalbox/wires/google-generate-content/names';
 import { draftGenerateContent } from '@signalbox/wires/google-generate-content/request';
 import { readGenerateContentAnswer } from '@signalbox/wires/google-generate-content/response';
 import { createGenerateContentTransducer } from '@signalbox/wires/google-generate-content/stream';
+import { choicesAsked } from '@signalbox/wires/openai-chat/request';
 import type { MediaLoader, MediaTypes } from '@signalbox/worker-kit/media-loader';
 import type { ProviderAdapter } from '@signalbox/worker-kit/provider';
 
@@ -43,7 +44,7 @@ export function createGenerateContentAdapter({ provider, baseUrl, auth, withCall
     provider,
     origin: url.origin,
     compose: (request, secret, onLeave) => media.compose(request, () => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body }), onLeave),
-    createTransducer: (request) => createGenerateContentTransducer(seedOf(request.requestId), clientNames(request.fields)),
+    createTransducer: (request) => createGenerateContentTransducer(seedOf(request.requestId), clientNames(request.fields), choicesAsked(request.fields)),
     readAnswer: (body, request) => readGenerateContentAnswer(body, seedOf(request.requestId), clientNames(request.fields)),
     classifyRefusal: classifyGoogleRefusal,
   };

@@ -25,6 +25,7 @@ export function createOllamaAdapter({ baseUrl, settings, media }: OllamaAdapterO
     compose: (request, _secret, onLeave) => media.compose(request, () => draftOllamaChat(request, settings), FETCHED_TYPES, (body) => ({ path, headers: HEADERS, body }), onLeave),
     createTransducer: (request) => createOllamaTransducer(seedOf(request.requestId), isCallForced(request)),
     readAnswer: (body, request) => readOllamaAnswer(body, seedOf(request.requestId), isCallForced(request)),
+    keepsLogprobs: true,
     classifyRefusal: classifyOllamaRefusal,
   };
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { LLMock } from '@copilotkit/aimock';
 import { ConfigError } from '@signalbox/runtime/config';
 import { startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
@@ -42,6 +42,21 @@ describe('against recorded answers', () => {
     const events = await worker.ask({ ...user('hello'), tools: [TOOL], tool_choice: 'required' });
     expect(answerOf(events)).toMatchObject({ content: '', tool_calls: [{ function: { name: 'get_weather', arguments: '{"city": "Oslo", "id": 12345678901234567890}' } }], finish_reason: 'tool_calls' });
     expect(sent()).toMatchObject({ format: { properties: { name: { enum: ['get_weather'] } } } });
+  });
+
+  test('probabilities of a long answer are read in pieces, and given on as they came', async () => {
+    const token = { token: 'é', logprob: -0.1, bytes: [195, 169], top_logprobs: [{ token: 'é', logprob: -0.1 }] };
+    const logprobs = Array.from({ length: 10_000 }, () => token);
+    provider.enqueue({ body: { model: 'm', message: { role: 'assistant', content: 'x' }, done: true, done_reason: 'stop', prompt_eval_count: 3, eval_count: 9, logprobs } });
+    const parse = jest.spyOn(JSON, 'parse');
+    const events = await worker.ask({ ...user('hello'), logprobs: true, top_logprobs: 1 }, { stream: false, clientStream: false });
+    const longest = Math.max(...parse.mock.calls.map(([text]) => String(text).length));
+    parse.mockRestore();
+    expect(JSON.stringify(logprobs).length).toBeGreaterThan(800_000);
+    expect(longest).toBeLessThan(600_000);
+    const [choice] = JSON.parse(String(events.find(({ body }) => body)?.body?.choices)) as readonly { readonly logprobs: unknown }[];
+    expect(choice?.logprobs).toEqual({ content: logprobs, refusal: null });
+    expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', tokens: { inputUncached: 3, outputText: 9 } });
   });
 
   test.each([

@@ -84,6 +84,22 @@ describe('stream', () => {
     expect(gather(whole.events).get(0)?.calls.map((call) => call.arguments)).toEqual(['{"a":1}', '{"b":2}']);
   });
 
+  test('what comes of a block whose start was lost, or that is over, is given; arguments of no call are garbage', () => {
+    const lost = run(START, delta(0, { type: 'text_delta', text: 'It is ' }), end(0), delta(0, { type: 'text_delta', text: '4 °C.' }), delta(7, { type: 'thinking_delta', thinking: 'Hm.' }), finish('end_turn'), STOP);
+    expect(gather(lost.events).get(0)).toMatchObject({ content: 'It is 4 °C.', reasoning: 'Hm.', reasons: ['stop'] });
+    expect(run(START, ...said('a'), delta(1, { type: 'input_json_delta', partial_json: '{"a":1}' }), finish('tool_use'), STOP).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'GARBAGE' } });
+  });
+
+  test('a block that begins in the place of another ends that one: each call has its arguments', () => {
+    const call = (id: string): object => ({ type: 'content_block_start', content_block: { type: 'tool_use', id, name: id, input: {} } });
+    const { events } = run(START, call('a'), call('b'), { type: 'content_block_delta', delta: { type: 'input_json_delta', partial_json: '{"b":1}' } }, finish('tool_use'), STOP);
+    expect(gather(events).get(0)?.calls.map((each) => [each.id, each.arguments])).toEqual([['a', '{}'], ['b', '{"b":1}']]);
+  });
+
+  test('figures that more was said behind are not final', () => {
+    expect(run(START, { type: 'message_delta', delta: {}, usage: { output_tokens: 1 } }, ...said('and so on'), { type: 'message_delta', delta: { stop_reason: 'end_turn' } }, STOP).summary).toMatchObject({ usage: undefined, promptUsage: { tokens: { inputUncached: 10 } } });
+  });
+
   test('calls that share an id are told apart', () => {
     const whole = run(START, begin(0, { type: 'tool_use', id: 'a', name: 'f', input: {} }), begin(1, { type: 'tool_use', id: 'a', name: 'f', input: {} }), finish('tool_use'), STOP);
     expect(brokenInvariants(whole)).toEqual([]);

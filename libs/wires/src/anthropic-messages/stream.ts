@@ -1,5 +1,5 @@
 /** The Messages API's stream: events in, canonical chunks out. */
-import { failure, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { failure, Garbage, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { createSseJsonTransducer } from '../sse-json.js';
@@ -36,9 +36,11 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
     if (told !== undefined) figures = laterFigures(figures, told);
   };
 
+  const blockOf = (type: string): OpenBlock => ({ type, call: -1, whole: '', hasInput: false, thinking: '', signature: '' });
+
   const openBlock = (block: JsonObject): OpenBlock => {
     const type = stringOf(block, 'type');
-    const open: OpenBlock = { type, call: -1, whole: '', hasInput: false, thinking: '', signature: '' };
+    const open = blockOf(type);
     switch (type) {
       case 'text':
         stream.content(0, stringOf(block, 'text'));
@@ -100,6 +102,23 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
     }
   };
 
+  /** The block that a delta belongs to: one whose start was lost is told by what comes of it. */
+  const blockAt = (index: unknown, delta: JsonObject): OpenBlock => {
+    let block = blocks.get(index);
+    if (block === undefined) {
+      // Of a call its name is lost, too.
+      if (delta['type'] === 'input_json_delta') throw new Garbage('Arguments of no call.');
+      blocks.set(index, (block = blockOf(delta['type'] === 'thinking_delta' ? 'thinking' : 'text')));
+    }
+    return block;
+  };
+
+  const closeAt = (index: unknown): void => {
+    const block = blocks.get(index);
+    blocks.delete(index);
+    if (block !== undefined) closeBlock(block);
+  };
+
   const stop = (reason: string): void => {
     if (hasStopped) return;
     hasStopped = true;
@@ -118,27 +137,26 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
         if (!hasStopped) stream.runningUsage(promptUsageOf(figures));
         break;
       case 'content_block_start':
+        // Where it is said anew nothing more can come for the block before.
+        closeAt(frame['index']);
         blocks.set(frame['index'], openBlock(objectOf(frame, 'content_block')));
         break;
       case 'content_block_delta': {
-        const block = blocks.get(frame['index']);
-        if (block !== undefined) addDelta(block, objectOf(frame, 'delta'));
+        const delta = objectOf(frame, 'delta');
+        addDelta(blockAt(frame['index'], delta), delta);
         break;
       }
-      case 'content_block_stop': {
-        const block = blocks.get(frame['index']);
-        blocks.delete(frame['index']);
-        if (block !== undefined) closeBlock(block);
+      case 'content_block_stop':
+        closeAt(frame['index']);
         break;
-      }
       case 'message_delta': {
+        const reason = stringOf(objectOf(frame, 'delta'), 'stop_reason');
+        if (reason !== '') stop(reason);
         // Until here output was a first guess: an answer that breaks before is counted by what came.
         if (isObject(frame['usage'])) {
           learn(frame['usage']);
           stream.usage(readFigures(frame['usage']) === undefined ? undefined : usageOf(figures));
         }
-        const reason = stringOf(objectOf(frame, 'delta'), 'stop_reason');
-        if (reason !== '') stop(reason);
         break;
       }
       case 'message_stop':

@@ -15,9 +15,20 @@ export interface BedrockModel {
 /** Of inference profiles: where the model runs. */
 const GEOGRAPHY = /^(?:global|us-gov|us|eu|apac|jp|au|ca)\./;
 
-/** `id` of a model or inference profile; an ARN's last part counts. */
-export function bedrockModel(id: string): BedrockModel {
-  const name = (id.split('/').at(-1) ?? id).replace(GEOGRAPHY, '');
+/** ARNs of an account's own making: their last part says nothing of a model. */
+const OPAQUE = /^arn:[^/]*:(?:application-inference-profile|provisioned-model)\//;
+/** Authors of the catalog as Bedrock writes them, where it has another word. */
+const MAKERS: Readonly<Record<string, string>> = { mistralai: 'mistral', 'x-ai': 'xai' };
+
+function nameOf(id: string, model: string): string {
+  const [author = '', ...rest] = model.split('/');
+  if (OPAQUE.test(id) && rest.length > 0) return `${MAKERS[author] ?? author}.${rest.join('/')}`;
+  return (id.split('/').at(-1) ?? id).replace(GEOGRAPHY, '');
+}
+
+/** `id` of a model or inference profile; an ARN's last part counts, or where that is a name of an account's own `model`, the catalog's id. */
+export function bedrockModel(id: string, model = ''): BedrockModel {
+  const name = nameOf(id, model);
   const none: BedrockModel = { claude: undefined, reasoning: 'none', forcedTool: 'unknown', takesCachePoints: false, isOpenAi: name.startsWith('openai.') };
   if (name.startsWith('anthropic.')) return { ...none, claude: claudeTraits(name), reasoning: 'claude', forcedTool: 'named', takesCachePoints: true };
   if (name.startsWith('amazon.nova')) return { ...none, reasoning: name.startsWith('amazon.nova-2') ? 'nova' : 'none', forcedTool: 'named', takesCachePoints: true };

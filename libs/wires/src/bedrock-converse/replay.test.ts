@@ -129,6 +129,20 @@ describe('stream', () => {
     expect(summary).toMatchObject({ usage: undefined, usageUnreadable: false });
   });
 
+  test('arguments of a call whose start was lost are garbage', () => {
+    expect(run(START, jsonEvent('contentBlockDelta', { contentBlockIndex: 1, delta: { toolUse: { input: '{"a":1}' } } }), stopped('tool_use'), USAGE).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'GARBAGE' } });
+  });
+
+  test('a block that begins in the place of another ends that one: each call has its arguments', () => {
+    const call = (name: string): Buffer => jsonEvent('contentBlockStart', { contentBlockIndex: 0, start: { toolUse: { toolUseId: name, name } } });
+    const { events } = run(START, call('a'), call('b'), jsonEvent('contentBlockDelta', { contentBlockIndex: 0, delta: { toolUse: { input: '{"b":1}' } } }), stopped('tool_use'), USAGE);
+    expect(gather(events).get(0)?.calls.map((each) => [each.id, each.arguments])).toEqual([['a', '{}'], ['b', '{"b":1}']]);
+  });
+
+  test('figures that more was said behind are not final', () => {
+    expect(run(START, USAGE, TEXT, stopped('end_turn')).summary).toMatchObject({ usage: undefined, promptUsage: { tokens: { inputUncached: 5 } } });
+  });
+
   test('figures that are no counts are said to be unreadable', () => {
     expect(run(START, TEXT, stopped('end_turn'), jsonEvent('metadata', { usage: { inputTokens: -1, outputTokens: 1 } })).summary).toMatchObject({ usage: undefined, usageUnreadable: true });
   });

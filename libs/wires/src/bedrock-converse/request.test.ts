@@ -227,4 +227,15 @@ describe('settings', () => {
       expect(settings({ reasoning_effort: 'high' }, { providerModelId: id, maxTokens: 9_000 })).toMatchObject(additional({ thinking: { type: 'adaptive' } }));
     }
   });
+
+  test.each<[string, Fields]>([
+    ['anthropic/claude-opus-4.6', { thinking: { type: 'adaptive' }, output_config: { effort: 'high' } }],
+    ['amazon/nova-2-lite-v1', { reasoningConfig: { type: 'enabled', maxReasoningEffort: 'medium' } }],
+    ['openai/gpt-oss-120b', { reasoning_effort: 'high' }],
+  ])('of a profile that an account named itself the catalog says that it is %s', (model, fields) => {
+    for (const kind of ['application-inference-profile', 'provisioned-model']) {
+      const providerModelId = `arn:aws:bedrock:us-east-1:123456789012:${kind}/x2y8anthropic.z`;
+      expect(settings({ reasoning_effort: 'high' }, { providerModelId, model, maxTokens: 9_000 })).toEqual({ ...inference({ maxTokens: 9_000 }), ...additional(fields) });
+    }
+  });
 });

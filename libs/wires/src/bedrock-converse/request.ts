@@ -99,7 +99,7 @@ export function draftConverse(input: ConverseInput): ConverseDraft {
 }
 
 function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): Buffer {
-  const model = bedrockModel(input.providerModelId);
+  const model = bedrockModel(input.providerModelId, input.model);
   const jsonMode = jsonModeOf(chat, model);
   const { tools, choice, claudeChoice, isForced } = toolingOf(chat, model, jsonMode);
   const reasoning = reasoningOf(chat, model, input.maxTokens ?? (input.maxOutputTokens || MAX_TOKENS_DEFAULT), input.maxTokens !== undefined, isForced);

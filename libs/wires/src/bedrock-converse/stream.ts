@@ -1,6 +1,6 @@
 /** The stream of ConverseStream: binary events in, canonical chunks out. */
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
-import { failure, isGarbage, isObject, parsedObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { failure, Garbage, isGarbage, isObject, parsedObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createEventStreamParser, type EventMessage } from '../event-stream.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
@@ -47,7 +47,9 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
   };
 
   const giveInput = (block: OpenBlock, text: string): void => {
-    if (block.call === undefined || text === '') return;
+    if (text === '') return;
+    // The start of the call was lost, and its name with it.
+    if (block.call === undefined) throw new Garbage('Arguments of no call.');
     block.hasInput = true;
     if (block.call === -1) stream.content(0, text);
     else stream.callArguments(0, block.call, text);
@@ -70,14 +72,22 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
 
   const close = (block: OpenBlock): void => {
     // A tool without arguments is called with none: the arguments of a call always parse.
-    if (!block.hasInput) giveInput(block, '{}');
+    if (block.call !== undefined && !block.hasInput) giveInput(block, '{}');
     tellDetails(thinkingDetails(block.thinking, block.signature, details, CLAUDE_THOUGHT));
+  };
+
+  const closeAt = (index: unknown): void => {
+    const block = blocks.get(index);
+    blocks.delete(index);
+    if (block !== undefined) close(block);
   };
 
   const onBlockStart = (event: JsonObject): void => {
     const use = objectOf(objectOf(event, 'start') ?? {}, 'toolUse');
     if (use === undefined) return;
     const name = stringOf(use, 'name');
+    // Where it is said anew nothing more can come for the block before.
+    closeAt(event['contentBlockIndex']);
     if (name === '') garbage();
     else open(event['contentBlockIndex'], isUnwrapped && name === JSON_TOOL ? -1 : stream.openCall(0, { id: stringOf(use, 'toolUseId'), name, arguments: '' }));
   };
@@ -112,12 +122,9 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
       case 'contentBlockDelta':
         onBlockDelta(event);
         break;
-      case 'contentBlockStop': {
-        const block = blocks.get(event['contentBlockIndex']);
-        blocks.delete(event['contentBlockIndex']);
-        if (block !== undefined) close(block);
+      case 'contentBlockStop':
+        closeAt(event['contentBlockIndex']);
         break;
-      }
       case 'messageStop':
         stop(stringOf(event, 'stopReason'));
         break;

@@ -70,6 +70,11 @@ describe('stream', () => {
     expect(brokenInvariants(whole)).toEqual([]);
   });
 
+  test('arguments of a call whose start was lost are garbage', () => {
+    const piece = { type: 'tool-call-delta', index: 3, delta: { message: { tool_calls: { function: { arguments: '{"a":1}' } } } } };
+    expect(run(text('a'), piece, ended({ finish_reason: 'TOOL_CALL' })).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'GARBAGE' } });
+  });
+
   test('a call that the limit cut short stays as it is', () => {
     const { events } = run({ type: 'tool-call-start', index: 0, delta: { message: { tool_calls: { id: 'c', function: { name: 'f', arguments: '' } } } } }, ended({ finish_reason: 'MAX_TOKENS' }));
     expect(gather(events).get(0)).toMatchObject({ calls: [{ id: 'c', arguments: '' }], reasons: ['length'] });

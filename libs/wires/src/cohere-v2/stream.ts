@@ -1,5 +1,5 @@
 /** Cohere's stream: typed events, ended by `message-end`. */
-import { isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { Garbage, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream, type CanonicalStream } from '../canonical-stream.js';
 import { createSseJsonTransducer } from '../sse-json.js';
 import { messageOf, readCall, readLogprobs, readText } from './content.js';
@@ -18,6 +18,8 @@ interface OpenCall {
 /** Tool calls by the index of their events; numbered anew. */
 function createCalls(stream: CanonicalStream) {
   const open = new Map<unknown, OpenCall>();
+  /** Indexes that calls have begun at, those without a name, too. */
+  const begun = new Set<unknown>();
   const close = (index: unknown): void => {
     const call = open.get(index);
     // A tool without parameters is called with nothing: as JSON that is an empty object.
@@ -27,6 +29,7 @@ function createCalls(stream: CanonicalStream) {
   return {
     start: (index: unknown, raw: unknown): void => {
       const call = readCall(raw);
+      begun.add(index);
       // Nobody can answer a call without a name.
       if (call.name === '') return;
       close(index);
@@ -35,6 +38,8 @@ function createCalls(stream: CanonicalStream) {
     more: (index: unknown, raw: unknown): void => {
       const call = open.get(index);
       const text = readCall(raw).arguments;
+      // Its start was lost, and its name with it.
+      if (text !== '' && !begun.has(index)) throw new Garbage('Arguments of no call.');
       if (call === undefined || text === '') return;
       call.hasArguments = true;
       stream.callArguments(CHOICE, call.position, text);
@@ -67,14 +72,15 @@ export function createCohereTransducer(seed: string): StreamTransducer {
 
   const onEnd = (frame: JsonObject): void => {
     const delta = isObject(frame['delta']) ? frame['delta'] : {};
+    const isBroken = typeof delta['error'] === 'string' && delta['error'] !== '';
+    const reason = mapFinishReason(delta['finish_reason']);
+    // A call that the limit cut short stays as it is.
+    if (!isBroken && reason !== 'length') calls.closeAll();
     if (isObject(delta['usage'])) stream.usage(readUsage(delta['usage']));
-    if (typeof delta['error'] === 'string' && delta['error'] !== '') {
+    if (isBroken) {
       stream.fail(classifyErrorFrame(delta));
       return;
     }
-    const reason = mapFinishReason(delta['finish_reason']);
-    // A call that the limit cut short stays as it is.
-    if (reason !== 'length') calls.closeAll();
     stream.finish(CHOICE, reason);
     stream.end();
   };

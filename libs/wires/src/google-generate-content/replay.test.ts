@@ -100,6 +100,35 @@ describe('stream', () => {
     expect([transducer.summary().isFinished, transducer.finishOpen('stop')]).toMatchObject([true, { type: 'failed', failure: { class: 'PROVIDER_ERROR' } }]);
   });
 
+  test('a host that says with each event that it is over is not done before its end, and its last figures are the usage', () => {
+    const event = (text: string, output: number): string => `data: ${JSON.stringify({ ...said([{ text }], { finishReason: 'STOP' }), usageMetadata: { promptTokenCount: 5, candidatesTokenCount: output, totalTokenCount: 5 + output } })}\n\n`;
+    const transducer = create();
+    transducer.push(Buffer.from(event('a', 1)));
+    for (const output of [2, 3]) {
+      transducer.push(Buffer.from(event('b', output)));
+      expect(transducer.summary()).toMatchObject({ isFinished: false, usage: { tokens: { inputUncached: 5, outputText: output } } });
+    }
+    expect(transducer.close().at(-1)).toEqual({ type: 'done' });
+  });
+
+  test('what is said behind a finish and then breaks off is a failure; a limit of ours that ends it is told as such', () => {
+    const frames = [said([{ text: 'a' }], { finishReason: 'STOP' }), said([{ functionCall: { name: 'f', args: {} } }])];
+    expect(run(...frames).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'DISCONNECTED' } });
+    const transducer = create();
+    for (const frame of [frames[0], said([{ text: 'b' }])]) transducer.push(Buffer.from(`data: ${JSON.stringify(frame)}\n\n`));
+    expect(transducer.finishOpen('length')).toMatchObject({ finish: true });
+    expect(transducer.summary().finishReason).toBe('length');
+  });
+
+  test('fewer candidates than were asked for do not make a stream finished', () => {
+    const transducer = createGenerateContentTransducer('seed', new Map(), 2);
+    const event = (index: number): Buffer => Buffer.from(`data: ${JSON.stringify({ candidates: [{ index, content: { parts: [{ text: 'a' }] }, finishReason: 'STOP' }] })}\n\n`);
+    transducer.push(event(0));
+    expect(transducer.summary().isFinished).toBe(false);
+    transducer.push(event(1));
+    expect(transducer.summary().isFinished).toBe(true);
+  });
+
   test('policy that stops an answer midway finishes it as content_filter', () => {
     expect(gather(run(said([{ text: 'a' }]), said([], { finishReason: 'RECITATION' })).events).get(0)).toMatchObject({ content: 'a', reasons: ['content_filter'] });
   });
@@ -160,6 +189,7 @@ describe('whole answer', () => {
     ['[]', 'GARBAGE'],
     [{}, 'EMPTY'],
     [{ candidates: [] }, 'EMPTY'],
+    [{ candidates: [{ index: 0 }], usageMetadata: { promptTokenCount: 8 } }, 'EMPTY'],
     [{ promptFeedback: { blockReason: 'OTHER' } }, 'CONTENT_POLICY'],
     [{ candidates: [{ finishReason: 'PROHIBITED_CONTENT' }] }, 'CONTENT_POLICY'],
     [{ candidates: [{ finishReason: 'MALFORMED_FUNCTION_CALL' }] }, 'PROVIDER_ERROR'],

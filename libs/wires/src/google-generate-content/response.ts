@@ -1,13 +1,17 @@
 /** A whole answer of generateContent to canonical choices. */
 import { failure, isObject, type AnswerResult } from '../canonical.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
-import { candidatesOf, isPromptBlocked } from './candidate.js';
+import { candidatesOf, isPromptBlocked, type Candidate } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
 import { readUsage } from './usage.js';
 
 /** `seed` makes ids for tool calls that came without one. `names`: those of functions that were sent under another, by it. Never throws. */
 export function readGenerateContentAnswer(body: Uint8Array, seed: string, names: ReadonlyMap<string, string> = new Map()): AnswerResult {
   return readSafely(() => readBody(body, seed, names));
+}
+
+function isBlank({ content, reasoning, calls, images, reason }: Candidate): boolean {
+  return reason === undefined && content === '' && reasoning === '' && calls.length === 0 && images.length === 0;
 }
 
 function readBody(body: Uint8Array, seed: string, names: ReadonlyMap<string, string>): AnswerResult {
@@ -18,6 +22,8 @@ function readBody(body: Uint8Array, seed: string, names: ReadonlyMap<string, str
   if (isObject(parsed['error'])) return { ok: false, failure: classifyErrorFrame(parsed), usage };
   const candidates = candidatesOf(parsed, text, names);
   if (candidates.length === 0 && isPromptBlocked(parsed)) return { ok: false, failure: promptBlocked(), usage };
+  // Neither words nor a reason for there being none.
+  if (candidates.every(isBlank)) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   const choices = candidates.map((candidate) => ({ ...candidate, logprobs: candidate.logprobs ?? null, reason: candidate.reason ?? 'stop' }));
   return answerOf(choices, { usage, isUnreadable: usage === undefined && isObject(parsed['usageMetadata']) }, seed);
 }

@@ -6,9 +6,9 @@ import { candidatesOf, isPromptBlocked, type Candidate } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
 import { readUsage } from './usage.js';
 
-/** `seed` makes ids for tool calls that came without one. `names`: those of functions that were sent under another, by it. */
-export function createGenerateContentTransducer(seed: string, names: ReadonlyMap<string, string> = new Map()): StreamTransducer {
-  const stream = createCanonicalStream(seed);
+/** `seed` makes ids for tool calls that came without one. `names`: those of functions that were sent under another, by it. `candidatesAsked`: fewer than those do not make a stream finished. */
+export function createGenerateContentTransducer(seed: string, names: ReadonlyMap<string, string> = new Map(), candidatesAsked = 1): StreamTransducer {
+  const stream = createCanonicalStream(seed, candidatesAsked);
   let told: { readonly usage: Usage | undefined } | undefined;
 
   const give = (candidate: Candidate): void => {
@@ -29,12 +29,12 @@ export function createGenerateContentTransducer(seed: string, names: ReadonlyMap
     const isError = isObject(frame['error']);
     if (!isError && !isBlocked) for (const candidate of candidatesOf(frame, text, names)) give(candidate);
     if (told !== undefined) {
-      if (isError || isBlocked || stream.summary().isFinished) stream.usage(told.usage);
+      if (isError || isBlocked || stream.areFinished()) stream.usage(told.usage);
       else stream.runningUsage(told.usage);
     }
     if (isError) stream.fail(classifyErrorFrame(frame));
     else if (isBlocked) stream.fail(promptBlocked());
   };
 
-  return createSseJsonTransducer(stream, { onFrame, onClose: stream.end });
+  return createSseJsonTransducer(stream, { onFrame, onClose: stream.close });
 }

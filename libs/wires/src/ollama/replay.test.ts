@@ -123,6 +123,7 @@ describe('whole answer', () => {
     ['[]', 'GARBAGE'],
     [{}, 'EMPTY'],
     [done({ done_reason: 'load' }), 'EMPTY'],
+    [said('half an'), 'DISCONNECTED'],
     [{ error: 'model runner has unexpectedly stopped' }, 'PROVIDER_ERROR'],
   ])('%j fails as %s', (body, expected) => {
     expect(read(body)).toMatchObject({ ok: false, failure: { class: expected } });

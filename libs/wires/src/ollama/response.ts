@@ -1,5 +1,5 @@
 /** A whole answer of Ollama's to a canonical one. */
-import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { failure, isError, isObject, type AnswerResult } from '../canonical.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { classifyOllamaError } from './errors.js';
 import { isNoAnswer, mapDoneReason } from './finish-reason.js';
@@ -17,9 +17,11 @@ function readBody(body: Uint8Array, seed: string, isForced: boolean): AnswerResu
   if (json === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const { object: frame, text } = json;
   const usage = readUsage(frame);
-  if (frame['error'] !== undefined) return { ok: false, failure: classifyOllamaError(frame['error']), usage };
+  if (isError(frame['error'])) return { ok: false, failure: classifyOllamaError(frame['error']), usage };
   const reason = typeof frame['done_reason'] === 'string' ? frame['done_reason'] : '';
   if (!isObject(frame['message']) || isNoAnswer(reason)) return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  // The first line of a stream that nobody asked for, and that broke off.
+  if (frame['done'] === false) return { ok: false, failure: failure('DISCONNECTED', true, 200), usage };
   const parts = readMessage(frame, text);
   const forced = isForced && parts.calls.length === 0 ? readForcedCall(parts.content) : undefined;
   const told = forced === undefined ? parts : { ...parts, content: '', calls: [forced] };

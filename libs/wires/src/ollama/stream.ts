@@ -1,5 +1,5 @@
 /** Ollama's stream: lines of JSON in, canonical chunks out. */
-import { failure, isGarbage, parsedObject, type StreamTransducer } from '../canonical.js';
+import { failure, isError, isGarbage, parsedObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { createLineSplitter } from '../lines.js';
@@ -34,7 +34,7 @@ export function createOllamaTransducer(seed: string, isForced: boolean): StreamT
       isObjectBegun = text.startsWith('{');
       return false;
     }
-    if (frame['error'] !== undefined) {
+    if (isError(frame['error'])) {
       stream.fail(classifyOllamaError(frame['error']));
       return true;
     }

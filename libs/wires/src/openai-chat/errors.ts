@@ -1,5 +1,5 @@
 /** What a refusal of a host of the OpenAI wire means, and what of it a client may read. */
-import { errorText, isObject, RETRY_AFTER_MS_MAX, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
+import { errorText, isError, isObject, RETRY_AFTER_MS_MAX, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
 
 export interface Refusal {
   readonly status: number;
@@ -181,7 +181,7 @@ export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Fail
 
 /** The error that a 200's body or frame holds: under `error`, or as the whole of it (Mistral, vLLM). undefined = none. */
 export function errorIn(frame: JsonObject): unknown {
-  return frame['error'] ?? (frame['object'] === 'error' ? frame : undefined);
+  return isError(frame['error']) ? frame['error'] : frame['object'] === 'error' ? frame : undefined;
 }
 
 /** Classifies an error object that came inside a 200: in a stream's frame or as the body. */

@@ -91,6 +91,15 @@ describe('openai-chat stream', () => {
     }
   });
 
+  test('a chunk that is no JSON is not passed on as it is, however ordinary it looks', () => {
+    expect(replay([Buffer.from('data: {"choices":[{"index":00,"delta":{"role":"assistant","content":"a"},"finish_reason":null}]}\n\n')]).events).toMatchObject([{ type: 'failed', failure: { class: 'GARBAGE' } }]);
+  });
+
+  test('text that stands in no message, as a completions endpoint writes it, is GARBAGE and not an answer of nothing', () => {
+    expect(replay([frame({ choices: [{ index: 0, text: 'It is', finish_reason: null }] }), frame({ choices: [{ index: 0, text: '', finish_reason: 'stop' }] })]).events).toMatchObject([{ type: 'failed', failure: { class: 'GARBAGE' } }]);
+    expect(replay([frame({ choices: [{ index: 0, delta: { content: 'a' }, text: 'a', finish_reason: null }] }), frame({ choices: [{ index: 0, text: '', finish_reason: 'stop' }] })]).events.at(-1)).toEqual({ type: 'done' });
+  });
+
   test('a stream that just stops is DISCONNECTED', () => {
     expect(replay([frame({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason: null }] })]).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'DISCONNECTED' } });
   });
@@ -210,6 +219,14 @@ describe('openai-chat request and answer', () => {
 
   test.each(['{"choices":[{"index":0,"message":{"role":"assistant","content":"\t"},"finish_reason":"stop"}]}', '{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}],}', '{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]'])('what is no JSON is GARBAGE: %s', (body) => {
     expect(reading(body)).toMatchObject({ ok: false, failure: { class: 'GARBAGE' } });
+  });
+
+  test.each([
+    ['{"choices":[{"index":0,"text":"It is 4 °C.","finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":6}}', 'EMPTY'],
+    ['{"choices":[{"index":0,"message":null,"finish_reason":null}]}', 'EMPTY'],
+    ['{"choices":[{"index":0,"finish_reason":"content_filter"}]}', 'CONTENT_POLICY'],
+  ])('an answer without a message is none: %s', (body, expected) => {
+    expect(reading(body)).toMatchObject({ ok: false, failure: { class: expected } });
   });
 
   test.each([[{ 'retry-after': '2' }, 2_000], [{ 'retry-after-ms': '150', 'retry-after': '9' }, 150], [{ 'retry-after': 'Thu, 01 Jan 1970 00:00:05 GMT' }, 5_000], [{ 'retry-after': '999999' }, 600_000], [{ 'retry-after': 'soon' }, 0]])('reads %j as %d ms', (headers, ms) => {

@@ -94,6 +94,8 @@ function readBody(bytes: Uint8Array, seed: string): AnswerResult {
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   const read = choices.map((choice, position) => readChoice(choice, position, seed, sources));
   if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
+  // Without a message, or a policy that left none, it is no answer of nothing.
+  if (!choices.some(({ message }) => isObject(message)) && read[0]?.finishReason !== 'content_filter') return { ok: false, failure: failure('EMPTY', true, 200), usage };
   return answerOf(fields, usage, {
     choices: Buffer.from(JSON.stringify(read.map((choice) => choice.canonical))),
     finishReason: read[0]?.finishReason ?? 'stop',

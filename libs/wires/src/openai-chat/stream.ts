@@ -1,5 +1,5 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { emptiedByPolicy, failure, isGarbage, isObject, labelOf, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
+import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
 import { finishWithCalls } from '../choice-parts.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { createSseParser, type SseParser } from '../sse.js';
@@ -303,6 +303,8 @@ class ChatTransducer implements StreamTransducer {
     const choice = this.choiceOf(index);
     if (choice.isClosed) return undefined;
     // A message behind the finish is the whole of what was said.
+    // What a completions endpoint answers: its words stand where no chat has any.
+    if (typeof raw['text'] === 'string' && raw['text'] !== '' && !isObject(raw['delta']) && !isObject(raw['message'])) throw new Garbage('Text outside of a message.');
     const source = isObject(raw['delta']) ? raw['delta'] : isObject(raw['message']) && !choice.isFinished ? raw['message'] : {};
     const { content, reasoning } = readContent(source['content']);
     const toolCalls = this.mapCalls(index, choice, source['tool_calls']);
