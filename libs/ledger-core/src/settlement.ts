@@ -99,6 +99,12 @@ export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: 
   return hasMissed;
 }
 
+/**
+ * 45 min without a word, where a living worker tells every ten seconds of what it has under way and no request lasts longer than
+ * half an hour: nobody has it any more.
+ */
+export const SILENT_MS = 2_700_000;
+
 /** A request that counts here and that the ledger may never hear of. */
 export interface OpenRequest {
   readonly requestId: string;
@@ -111,16 +117,18 @@ export interface OpenRequest {
   readonly charge: bigint;
   /** As `charge`. */
   readonly tokens: bigint;
+  /** Nothing was told of it for `SILENT_MS`. */
+  readonly isSilent: boolean;
 }
 
 /** Those of the requests that count here: dispatched, or finished and not named by the ledger. */
-export function describeOpen(state: AccountState, requestIds: readonly string[]): OpenRequest[] {
+export function describeOpen(state: AccountState, requestIds: readonly string[], nowMs: number): OpenRequest[] {
   return requestIds.flatMap((requestId): OpenRequest[] => {
     const hold = state.holds.get(requestId);
-    const found = state.finished.get(requestId) ?? (hold?.dispatched === true ? { ...hold, charge: 0n, tokens: 0n } : undefined);
+    const found = state.finished.get(requestId) ?? (hold?.dispatched === true ? { ...hold, charge: 0n, tokens: 0n, atMs: hold.leaseEndMs - LEASE_MS } : undefined);
     if (found === undefined) return [];
-    const { keyId, writer, byok, charge, tokens, periods: { day, week, month, plan } } = found;
-    return [{ requestId, keyId, writer, byok, charge, tokens, periods: { day, week, month, plan } }];
+    const { keyId, writer, byok, charge, tokens, atMs, periods: { day, week, month, plan } } = found;
+    return [{ requestId, keyId, writer, byok, charge, tokens, periods: { day, week, month, plan }, isSilent: atMs <= nowMs - SILENT_MS }];
   });
 }
 

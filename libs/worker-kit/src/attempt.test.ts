@@ -67,13 +67,19 @@ describe('a host that says only that it lives', () => {
     expect(await ended).toMatchObject({ kind: 'stream', cut: { class: 'TIMEOUT_IDLE' } });
   });
 
-  test('has as long to end a refusal, and ten minutes for a whole answer', async () => {
-    const refusing = begin({}, 503);
-    expect(await refusing.sends(' ', 900_000)).toBe(120_000);
-    expect(await refusing.ended).toMatchObject({ kind: 'failed', failure: { retryable: true } });
+  test('has ten minutes for a whole answer', async () => {
     const whole = begin({ stream: false });
     expect(await whole.sends(' ', 900_000)).toBe(600_000);
     expect(await whole.ended).toMatchObject({ kind: 'failed', failure: { class: 'TIMEOUT_FIRST_BYTE' } });
+  });
+
+  test.each([true, false])('has five seconds to say more of a refusal than its status, streamed: %s', async (stream) => {
+    for (const bytes of ['', ' ', '{"error":{"mess']) {
+      const { clock, sends, ended } = begin({ stream, wholeTimeoutMs: 500_000 }, 429);
+      if (bytes === '') await clock.advanceAsync(5_000);
+      else expect(await sends(bytes, 900_000)).toBe(10_000);
+      expect(await ended).toMatchObject({ kind: 'failed', failure: { class: 'RATE_LIMITED', status: 429 } });
+    }
   });
 
   test('a stream that gets on is never too long, and silence ends one in its idle time', async () => {

@@ -5,34 +5,19 @@ import { spreadMs } from '@signalbox/kernel/spread';
 import { together } from '@signalbox/runtime/turn';
 import { failure, type Answer, type AnswerResult, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
 import { AnswerTally, ANSWER_BOUNDS, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
-import { elementsOf, putBack, setApart } from '@signalbox/wires/set-apart';
 import { outputTokensMax } from './charge.js';
 import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
-import { othersTurn } from './large-request.js';
+import { Patience, type Overdue } from './patience.js';
 import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
+import { readInSteps } from './read-in-steps.js';
 import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 
-const FIRST_BYTE_MS_DEFAULT = 10_000;
-const IDLE_MS_DEFAULT = 30_000;
-/** Until the request is on its way: looking up an account's own address and connecting to it may take most of that, a connection that others hold the rest. */
-const SEND_MS = 15_000;
-/** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, and at least for so long. */
-const QUIET_FACTOR = 4;
-const QUIET_MS_MIN = 120_000;
-/** A whole answer may take as long as the longest generation. */
-const WHOLE_ANSWER_MS = 600_000;
 const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
 /** Of a whole answer, which is read at once, from an address that an account gave. */
 const STRANGERS_BYTES_MAX = 24 * 1_024 * 1_024;
 const REFUSAL_BYTES_MAX = 65_536;
-/** After the finish chunk: usage and `[DONE]` follow at once or not at all. */
-const AFTER_FINISH_MS = 2_000;
-/** After usage that came with or behind the finish: a second usage frame and `[DONE]` are on their way, or the host keeps the connection open. */
-const AFTER_COMPLETE_MS = 250;
 /** After the last event of a stream: its end follows at once, and then the connection serves again. */
 const AFTER_DONE_MS = 1_000;
-/** A client that reads nothing for that long is gone. */
-const STALLED_CLIENT_MS = 60_000;
 const DRAIN_MS = 60_000;
 const ENDLESS_BYTES_MARGIN = 65_536;
 /** Of a stream that comes faster than it is read, so much is read in one turn of the event loop: thousands of tiny events else hold up all others. */
@@ -80,16 +65,11 @@ export class Attempt implements UpstreamListener {
   readonly ended: Promise<Ending>;
   private readonly clock: Clock;
   private readonly transducer: StreamTransducer | undefined;
-  private readonly startedAt: number;
-  private readonly firstByteLimitMs: number;
-  private readonly idleMs: number;
-  /** Longest time without an event, whatever else comes. */
-  private readonly quietMs: number;
+  private readonly patience: Patience;
   private readonly outputBytesMax: number;
   private settle: (ending: Ending) => void = () => undefined;
   private call: UpstreamCall = NO_CALL;
   private isOver = false;
-  private isSent = false;
   private httpStatus = 0;
   private headers = NO_HEADERS;
   private firstDataMs = 0;
@@ -100,14 +80,7 @@ export class Attempt implements UpstreamListener {
   private readonly tally: AnswerTally;
   private isHeadGiven = false;
   private isContentGiven = false;
-  private lastDataAt: number;
-  /** When the stream last got on: an event, or output that a transducer keeps back. The start, until then. */
-  private lastEventAt: number;
   private outputBytes = 0;
-  private pausedAt: number | undefined;
-  private finishedAt: number | undefined;
-  private isComplete = false;
-  private timer: Timer | undefined;
   private drainTimer: Timer | undefined;
   /** Of a growing hold: read, but not looked at while an extension is awaited. */
   private backlog: Buffer[] = [];
@@ -124,14 +97,9 @@ export class Attempt implements UpstreamListener {
   constructor(private readonly options: AttemptOptions) {
     const { adapter, clock, request } = options;
     this.clock = clock;
-    this.startedAt = clock.monotonicMs();
-    this.lastDataAt = this.startedAt;
-    this.lastEventAt = this.startedAt;
+    this.patience = new Patience(clock, request, (what) => this.overdue(what));
     this.transducer = request.stream ? adapter.createTransducer(request) : undefined;
     this.tally = new AnswerTally(this.isStrangers ? STRANGERS_ANSWER_BOUNDS : ANSWER_BOUNDS);
-    this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
-    this.firstByteLimitMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : Math.min(WHOLE_ANSWER_MS, request.wholeTimeoutMs || WHOLE_ANSWER_MS);
-    this.quietMs = request.stream ? Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteLimitMs) : WHOLE_ANSWER_MS;
     const eachMax = request.maxTokens ?? request.maxOutputTokens;
     this.outputBytesMax = eachMax > 0 ? outputTokensMax({ maxTokens: eachMax, fields: request.fields }) * LONGEST_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
     this.ended = new Promise((resolve) => {
@@ -143,7 +111,7 @@ export class Attempt implements UpstreamListener {
     const { upstream, upstreamRequest, request, growth } = this.options;
     growth?.attend(() => this.readOn());
     this.call = upstream.post(upstreamRequest, `${request.requestId}/${String(request.attempt)}`, this);
-    if (!this.isOver) this.watch(Math.min(this.firstByteLimitMs, SEND_MS));
+    this.patience.start();
   }
 
   /** HTTP status, 0 until it came. */
@@ -176,12 +144,8 @@ export class Attempt implements UpstreamListener {
   }
 
   resume(): void {
-    if (this.isOver || this.pausedAt === undefined) return;
-    this.pausedAt = undefined;
-    this.lastDataAt = this.clock.monotonicMs();
-    this.lastEventAt = this.lastDataAt;
-    this.timer?.cancel();
-    this.watch(this.finishedAt === undefined ? this.idleMs : this.afterFinishMs());
+    if (this.isOver || !this.patience.isPaused) return;
+    this.patience.resumed();
     if (!this.isAwaiting && !this.isResting) this.call.resume();
   }
 
@@ -198,18 +162,19 @@ export class Attempt implements UpstreamListener {
   }
 
   onSent(): void {
-    this.isSent = true;
+    this.patience.sent();
   }
 
   onHead(status: number, headers: ResponseHeaders): void {
-    this.isSent = true;
+    this.patience.headCame();
     this.httpStatus = status;
     this.headers = headers;
+    if (!this.isOver && !this.isSuccess()) this.patience.refused();
   }
 
   onData(bytes: Buffer): void {
-    this.lastDataAt = this.clock.monotonicMs();
-    if (this.firstDataMs === 0) this.firstDataMs = Math.max(1, Math.round(this.lastDataAt - this.startedAt));
+    this.patience.dataCame();
+    if (this.firstDataMs === 0) this.firstDataMs = this.sinceStartMs(this.patience.lastDataAt);
     this.received += bytes.length;
     if (this.received > (this.transducer === undefined && this.isStrangers ? STRANGERS_BYTES_MAX : BODY_BYTES_MAX)) {
       this.fail(failure('GARBAGE', true, this.httpStatus));
@@ -252,28 +217,10 @@ export class Attempt implements UpstreamListener {
     else this.answered(adapter.readAnswer(body, request));
   }
 
-  /** Of probabilities in megabytes each segment has a turn of its own. */
   private async readInSteps(body: Buffer): Promise<void> {
     const { adapter, request } = this.options;
-    const elements: Buffer[] = [];
-    for (const segment of this.tally.segments) {
-      await othersTurn();
-      if (this.isOver) return;
-      const read = elementsOf(body, segment);
-      if (read === undefined) {
-        this.fail(failure('GARBAGE', true, this.httpStatus));
-        return;
-      }
-      elements.push(read);
-    }
-    await othersTurn();
-    if (this.isOver) return;
-    const apart = setApart(body, this.tally.segments);
-    const result = adapter.readAnswer(apart.body, request);
-    const choices = result.ok ? putBack(result.answer.choices, apart.mark, elements) : undefined;
-    // Without all of them in their places it is an answer that no model writes.
-    if (!result.ok) this.answered(result);
-    else this.answered(choices === undefined ? adapter.readAnswer(body, request) : { ok: true, answer: { ...result.answer, choices } });
+    const result = await readInSteps({ adapter, request, status: this.httpStatus, body, segments: this.tally.segments, isOver: () => this.isOver });
+    if (result !== undefined) this.answered(result);
   }
 
   private answered(result: AnswerResult): void {
@@ -287,7 +234,7 @@ export class Attempt implements UpstreamListener {
       return;
     }
     if (kind === 'connect') this.fail(failure('CONNECT'));
-    else if (this.finishedAt !== undefined) this.finish('stop');
+    else if (this.patience.isFinished) this.finish('stop');
     else if (this.httpStatus !== 0 && !this.isSuccess()) this.refuse();
     else this.fail(failure('DISCONNECTED', true, this.httpStatus));
   }
@@ -300,7 +247,7 @@ export class Attempt implements UpstreamListener {
     together(() => {
       this.isResting = false;
       this.turnBytes = 0;
-      if (!this.isOver && this.pausedAt === undefined && !this.isAwaiting) this.call.resume();
+      if (!this.isOver && !this.patience.isPaused && !this.isAwaiting) this.call.resume();
     });
   }
 
@@ -311,7 +258,7 @@ export class Attempt implements UpstreamListener {
       if (bytes.length > HELD_READ_BYTES) this.backlog[0] = bytes.subarray(HELD_READ_BYTES);
       else this.backlog.shift();
       this.onStreamData(bytes.subarray(0, HELD_READ_BYTES), transducer);
-      if (this.isOver || this.finishedAt !== undefined) continue;
+      if (this.isOver || this.patience.isFinished) continue;
       const verdict = growth.after(transducer.summary().outputBytes);
       if (verdict === 'wait') {
         this.isAwaiting = true;
@@ -335,8 +282,7 @@ export class Attempt implements UpstreamListener {
     const { growth } = this.options;
     if (this.isOver || !this.isAwaiting || this.transducer === undefined || growth === undefined) return;
     this.isAwaiting = false;
-    this.lastDataAt = this.clock.monotonicMs();
-    this.lastEventAt = this.lastDataAt;
+    this.patience.excuse();
     const verdict = growth.after(this.transducer.summary().outputBytes);
     if (verdict === 'wait') {
       this.isAwaiting = true;
@@ -350,7 +296,7 @@ export class Attempt implements UpstreamListener {
     if (this.isOver || this.isAwaiting) return;
     if (this.sourceEnd === 'end') this.onEnd();
     else if (this.sourceEnd !== undefined) this.onError(this.sourceEnd);
-    else if (this.pausedAt === undefined && !this.isResting) this.call.resume();
+    else if (!this.patience.isPaused && !this.isResting) this.call.resume();
   }
 
   /** Ends the answer well: choices without a reason of their own end with this one. */
@@ -365,29 +311,11 @@ export class Attempt implements UpstreamListener {
     for (const event of events) this.give(event, transducer);
     if (this.isOver) return;
     const summary = transducer.summary();
-    if (events.length > 0 || summary.outputBytes !== this.outputBytes) this.lastEventAt = this.lastDataAt;
+    if (events.length > 0 || summary.outputBytes !== this.outputBytes) this.patience.gotOn();
     this.outputBytes = summary.outputBytes;
-    if (this.isContentGiven) this.options.sinks.onProgress(summary.outputBytes, this.lastDataAt);
-    if (summary.outputBytes > this.outputBytesMax) {
-      this.finish('length');
-    } else if (summary.isFinished && this.finishedAt === undefined) {
-      this.finishedAt = this.lastDataAt;
-      this.timer?.cancel();
-      this.watch(this.afterFinishMs());
-    } else if (!summary.isFinished && this.finishedAt !== undefined) {
-      // Of several choices one was over before the next began.
-      this.finishedAt = undefined;
-      this.timer?.cancel();
-      this.watch(this.idleMs);
-    } else if (summary.isComplete && !this.isComplete) {
-      this.timer?.cancel();
-      this.watch(AFTER_COMPLETE_MS);
-    }
-    this.isComplete = summary.isComplete;
-  }
-
-  private afterFinishMs(): number {
-    return this.summary()?.isComplete === true ? AFTER_COMPLETE_MS : AFTER_FINISH_MS;
+    if (this.isContentGiven) this.options.sinks.onProgress(summary.outputBytes, this.patience.lastDataAt);
+    if (summary.outputBytes > this.outputBytesMax) this.finish('length');
+    else this.patience.follow(summary);
   }
 
   private give(event: StreamEvent, transducer: StreamTransducer): void {
@@ -409,14 +337,17 @@ export class Attempt implements UpstreamListener {
     }
     if (event.content && !this.isContentGiven) {
       this.isContentGiven = true;
-      this.firstContentMs = Math.max(1, Math.round(this.clock.monotonicMs() - this.startedAt));
+      this.firstContentMs = this.sinceStartMs(this.clock.monotonicMs());
     }
-    if (!sinks.onChunk(event) && this.pausedAt === undefined && !this.isOver) {
-      this.pausedAt = this.clock.monotonicMs();
+    if (!sinks.onChunk(event) && !this.patience.isPaused && !this.isOver) {
+      this.patience.paused();
       this.call.pause();
-      this.timer?.cancel();
-      this.watch(STALLED_CLIENT_MS);
     }
+  }
+
+  /** In whole milliseconds: 0 stands for never. */
+  private sinceStartMs(at: number): number {
+    return Math.max(1, Math.round(at - this.patience.startedAt));
   }
 
   /** An account chose who answers. */
@@ -449,7 +380,7 @@ export class Attempt implements UpstreamListener {
   private end(ending: Ending): void {
     if (this.isOver) return;
     this.isOver = true;
-    this.timer?.cancel();
+    this.patience.stop();
     this.drainTimer?.cancel();
     this.options.growth?.close();
     this.body = [];
@@ -459,24 +390,11 @@ export class Attempt implements UpstreamListener {
     this.settle(ending);
   }
 
-  /** One timer that looks where time stands: re-arming it for each chunk would cost more than the chunk. */
-  private watch(delayMs: number): void {
-    this.timer = this.clock.setTimer(Math.max(1, delayMs), this.onWatch, { unref: true });
+  private overdue(what: Overdue): void {
+    if (what === 'client') this.end({ kind: 'abandoned' });
+    else if (what === 'end') this.finish('stop');
+    else if (what === 'refusal') this.refuse();
+    else if (what === 'sent') this.fail(failure('CONNECT'));
+    else this.fail(failure(what === 'first-byte' || (what === 'event' && !this.isHeadGiven) ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, this.httpStatus));
   }
-
-  private readonly onWatch = (): void => {
-    if (this.isOver) return;
-    const nowMs = this.clock.monotonicMs();
-    const isWaiting = this.httpStatus === 0 || this.firstDataMs === 0;
-    const quietDue = this.lastEventAt + this.quietMs;
-    const waitMs = this.isSent ? this.firstByteLimitMs : Math.min(this.firstByteLimitMs, SEND_MS);
-    let due = isWaiting ? this.startedAt + waitMs : Math.min(this.lastDataAt + this.idleMs, quietDue);
-    if (this.pausedAt !== undefined) due = this.pausedAt + STALLED_CLIENT_MS;
-    else if (this.finishedAt !== undefined) due = Math.min(this.finishedAt + AFTER_FINISH_MS, this.lastDataAt + this.afterFinishMs());
-    if (nowMs < due) this.watch(due - nowMs);
-    else if (this.pausedAt !== undefined) this.end({ kind: 'abandoned' });
-    else if (this.finishedAt !== undefined) this.finish('stop');
-    else if (!this.isSent) this.fail(failure('CONNECT'));
-    else this.fail(failure(isWaiting || (!this.isHeadGiven && nowMs >= quietDue) ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, this.httpStatus));
-  };
 }

@@ -125,10 +125,16 @@ test('a status that refuses costs nothing, also while its words are still to com
   expect(rig.ends).toMatchObject([{ status: 500, costNanoUsd: 0n, flags: [] }]);
 });
 
-test.each<[FaultCode, boolean]>([['client_left', true], ['cancelled', false], ['link_lost', false], ['deadline_exceeded', false]])('a status without a word is the prompt: by %s it is written down who left, its client: %s', async (code, clientLeft) => {
+test.each<[FaultCode, boolean, readonly string[]]>([
+  ['client_left', true, ['DELIVERED false']],
+  ['cancelled', false, ['DISCARDED false']],
+  ['link_lost', false, []],
+  ['deadline_exceeded', false, []],
+])('a status without a word is the prompt: by %s it is written down who left, its client: %s, and it is %j', async (code, clientLeft, told) => {
   rig.provider.enqueue({ chunks: [': thinking\n\n'], hang: true });
   await leftAtStatus(code);
   expect(rig.ends).toMatchObject([{ status: 200, tokens: PROMPT, costNanoUsd: 10_000n, flags: ['estimated'], clientLeft }]);
+  expect(rig.log.slice(2)).toEqual(told);
 });
 
 describe('of a whole answer', () => {

@@ -22,7 +22,7 @@ test('a caller that leaves while its request is put together ends that, and what
     },
   );
   expect([events, rig.provider.requests]).toEqual([[], []]);
-  expect(rig.log).toEqual(['start 1 after 0 requests', 'end', 'DELIVERED false']);
+  expect(rig.log).toEqual(['start 1 after 0 requests', 'end', 'DISCARDED false']);
   expect(rig.ends).toMatchObject([{ costNanoUsd: 0n, status: 0 }]);
 });
 
@@ -41,7 +41,7 @@ test.each([true, false])('a client that left before the provider was asked costs
   });
   expect(rig.provider.requests).toHaveLength(0);
   expect(rig.ends[0]).toMatchObject({ costNanoUsd: 0n });
-  expect(rig.log.at(-1)).toBe('DELIVERED false');
+  expect(rig.log.at(-1)).toBe('DISCARDED false');
 });
 
 test.each<FaultCode>(['link_lost', 'deadline_exceeded'])(

@@ -1,17 +1,15 @@
 /** Dispatch: one attempt, journaled before it starts and before its last event leaves. */
 import type { DispatchEvent, DispatchRequest__Output, Failed } from '@signalbox/contracts/worker';
-import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
 import type { Clock } from '@signalbox/kernel/clock';
-import { Fault } from '@signalbox/kernel/fault';
-import { priceCardOf } from '@signalbox/kernel/price-cards';
-import { cardFor, completionTokens, promptTokens, type PriceStep } from '@signalbox/kernel/tokens';
+import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
-import { BYTES_PER_TOKEN, cardsAt, chargeOf, outputTokensMax, type Cards, type Charge, type Seen } from './charge.js';
+import { BYTES_PER_TOKEN, cardsAt, chargeOf, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
 import { withoutSecret, type Credential, type CredentialPool, type TakenCredential } from './credentials.js';
+import { readTerms, wholeHold, type Terms } from './dispatch-terms.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, Journal } from './journal.js';
@@ -71,47 +69,6 @@ export interface Dispatcher {
   idle(): Promise<void>;
 }
 
-/** With the messages that they came as. */
-interface SentCards extends Cards {
-  readonly cardMessage: PriceCard__Output;
-  readonly referenceMessage: PriceCard__Output | null;
-}
-
-/** What every attempt needs of its request, checked. */
-interface Terms {
-  /** Ascending, the first from 0. */
-  readonly steps: readonly PriceStep<SentCards>[];
-  readonly periods: PeriodSet__Output;
-}
-
-/** The cards for a prompt of that many tokens. */
-function readCards({ card, referenceCard, steps, referenceSteps }: DispatchRequest__Output, prompt: number): SentCards {
-  const cardMessage = steps.length === 0 ? card : cardFor(steps, prompt);
-  const reference = referenceSteps.length === 0 ? referenceCard : cardFor(referenceSteps, prompt);
-  if (cardMessage === null || cardMessage === undefined) throw new RangeError('no card for every prompt');
-  const referenceMessage = reference === null || reference === undefined || reference.id === '' ? null : reference;
-  return { card: priceCardOf(cardMessage), reference: referenceMessage === null ? undefined : priceCardOf(referenceMessage), cardMessage, referenceMessage };
-}
-
-function readTerms(request: DispatchRequest__Output): Terms {
-  const { card, periods, steps, referenceSteps } = request;
-  if (card === null || periods === null || request.requestId === '' || request.attempt < 1) throw new Fault('bad_message', 'dispatch without id, attempt, card or periods');
-  try {
-    if (steps.length === 0 && referenceSteps.length === 0) return { steps: [{ fromPromptTokens: 0, card: readCards(request, 0) }], periods };
-    const froms = new Set([0, ...steps.map(({ fromPromptTokens }) => fromPromptTokens), ...referenceSteps.map(({ fromPromptTokens }) => fromPromptTokens)]);
-    return { steps: [...froms].sort((a, b) => a - b).map((from) => ({ fromPromptTokens: from, card: readCards(request, from) })), periods };
-  } catch (cause) {
-    throw new Fault('bad_message', 'price card', { cause });
-  }
-}
-
-/** The hold as it is told after a loss of quota's store: whole, since its limits are lost and it does not grow any more. One that none watched counts too: a limit may be set by then. */
-function wholeHold(request: DispatchRequest__Output): { readonly amountNanoUsd: string; readonly tokens: string } {
-  const { heldNanoUsd, heldTokens, heldOutputTokens, wholeNanoUsd, unwatchedTokens } = request;
-  if (heldOutputTokens === 0) return { amountNanoUsd: heldNanoUsd, tokens: heldTokens === '0' ? unwatchedTokens : heldTokens };
-  return { amountNanoUsd: BigInt(wholeNanoUsd) > BigInt(heldNanoUsd) ? wholeNanoUsd : heldNanoUsd, tokens: String(BigInt(heldTokens) + BigInt(Math.max(0, outputTokensMax(request) - heldOutputTokens))) };
-}
-
 /** What is left for a model when one credential was refused or limited. */
 interface PoolState {
   readonly otherCredential: boolean;
@@ -131,6 +88,11 @@ function isFailed(ending: Ending): ending is Ending & { readonly kind: 'failed' 
 /** Of an attempt that was given up: its prompt is paid for once the answer has begun. Before that only where the client itself hung up on a provider that has the whole request, and bills it (docs/billing.md). */
 function isPromptOwed({ attempt, isClientGone }: Conversation): boolean {
   return attempt.status === 0 ? isClientGone && attempt.isHandedOver : attempt.status >= 200 && attempt.status < 300;
+}
+
+/** Of an attempt that its caller cancelled: a client that was cut off pays for what was generated, and for no prompt alone. Which round of several is the last one its edge knows. */
+function isOwed({ isClientGone }: Conversation, { tokens, finishReason }: AttemptEnd, { rounds }: DispatchRequest__Output): boolean {
+  return isClientGone || rounds || completionTokens(tokens) > 0 || finishReason !== 'error';
 }
 
 function seenOf(ending: Ending, conversation: Conversation, promptTokens: number): Seen {
@@ -354,7 +316,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     await journal.end(request.requestId, request.attempt, ended);
     span?.set(endedAttributes(ended));
     // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later.
-    if (conversation.isCancelled) void journal.outcome(request.requestId, request.attempt, 'DELIVERED', false);
+    if (conversation.isCancelled) void journal.outcome(request.requestId, request.attempt, isOwed(conversation, ended, request) ? 'DELIVERED' : 'DISCARDED', false);
     metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.firstByteMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
     metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);

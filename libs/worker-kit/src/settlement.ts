@@ -42,8 +42,10 @@ export interface Settlement {
   released(requestId: string): void;
   /** `seq` is that of the outcome in the log. */
   finished(hold: FinishedHold, seq: number): void;
-  /** As `finished`, by an earlier process, or by one that does not know whether the request is over: quota is told only after a loss. */
+  /** As `finished`, by an earlier process: quota is told only after a loss. */
   finishedBefore(hold: FinishedHold, seq: number): void;
+  /** As `finishedBefore`, where another log may have more of the request: it is told as held, which takes nothing from what others tell. */
+  finishedInPart(hold: FinishedHold, seq: number): void;
   /** The ledger has everything up to `seq`: what is still queued below need not be told. */
   committed(seq: number): void;
   /** From now on what is known here is complete, and is told whenever quota's store begins a new life. */
@@ -67,6 +69,11 @@ interface LiveUse {
 interface Finished {
   readonly seq: number;
   readonly hold: FinishedHold;
+  readonly isPart?: boolean;
+}
+
+function partOf({ accountId, keyId, requestId, chargeNanoUsd, tokens, byok, periods }: FinishedHold): LiveHold {
+  return { accountId, keyId, requestId, amountNanoUsd: chargeNanoUsd, tokens, byok, periods, started: true };
 }
 
 export interface SettlementOptions {
@@ -125,8 +132,8 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     });
   };
   const report = async (present: string): Promise<void> => {
-    const live = liveHolds(present);
-    const finished = unbooked.map(({ hold }) => hold);
+    const live = [...liveHolds(present), ...unbooked.filter(({ isPart }) => isPart === true).map(({ hold }) => partOf(hold))];
+    const finished = unbooked.filter(({ isPart }) => isPart !== true).map(({ hold }) => hold);
     for (let i = 0; ; i += BATCH_MAX) {
       const last = i + BATCH_MAX >= Math.max(live.length, finished.length);
       await quota.unary<ReregisterRequest, object>('Reregister', { writer, epoch: present, live: live.slice(i, i + BATCH_MAX), finished: finished.slice(i, i + BATCH_MAX), last });
@@ -208,6 +215,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       schedule(GATHER_MS);
     },
     finishedBefore: (hold, seq) => keepUnbooked({ seq, hold }),
+    finishedInPart: (hold, seq) => keepUnbooked({ seq, hold, isPart: true }),
     begin: () => {
       isComplete = true;
       sendBeat([]).catch(() => undefined);

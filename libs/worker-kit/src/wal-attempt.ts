@@ -60,6 +60,24 @@ export class LiveAttempt {
   ) {
     this.key = attemptKey(event.requestId, event.attempt);
   }
+
+  /** Makes `telling`, where none is waited for that nothing settles yet. */
+  promiseTelling(): void {
+    if (this.settleTelling !== undefined) return;
+    this.telling = new Promise((resolve, reject) => {
+      this.settleTelling = (fault) => (fault === undefined ? resolve() : reject(fault));
+    });
+    // Whoever told it waits for it; nobody else does.
+    this.telling.catch(() => undefined);
+  }
+
+  /** What settles `telling`, for the record that is on the way to the log from now on. */
+  takeTelling(): (fault?: Fault) => void {
+    this.promiseTelling();
+    const settle = this.settleTelling;
+    this.settleTelling = undefined;
+    return (fault) => settle?.(fault);
+  }
 }
 
 /** Ids of requests hold no blank: the first attempt, which most have no other after, goes by its request's id. */

@@ -11,8 +11,8 @@ function world() {
   const clock = createFakeClock();
   const disk = { lastSeq: 0, isFull: false, writes: [] as string[] };
   const files = {
-    get lastSeq() {
-      return disk.lastSeq;
+    get nextSeq() {
+      return disk.lastSeq + 1;
     },
     append: (bytes: Buffer, newestSeq: number) => {
       if (disk.isFull) throw new Error('ENOSPC');

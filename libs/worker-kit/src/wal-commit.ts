@@ -24,7 +24,7 @@ export interface LogEntry {
 }
 
 export interface GroupCommitOptions {
-  readonly files: Pick<LogFiles, 'lastSeq' | 'append' | 'sync'>;
+  readonly files: Pick<LogFiles, 'nextSeq' | 'append' | 'sync'>;
   readonly writer: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -43,6 +43,7 @@ export class GroupCommit {
   private lazyTimer: Timer | undefined;
   private retryTimer: Timer | undefined;
   private syncTimer: Timer | undefined;
+  private records = 0;
 
   constructor(private readonly options: GroupCommitOptions) {}
 
@@ -68,6 +69,11 @@ export class GroupCommit {
 
   isIdle(): boolean {
     return this.waiting.length === 0;
+  }
+
+  /** Records written by this process, checkpoints apart. */
+  get written(): number {
+    return this.records;
   }
 
   /** Writes what waits, now. */
@@ -97,7 +103,7 @@ export class GroupCommit {
     this.isArmed = false;
     if (this.waiting.length === 0 || this.isClosed) return;
     const { files } = this.options;
-    const first = files.lastSeq + 1;
+    const first = files.nextSeq;
     const { group, shippable, next } = this.encode(first);
     try {
       files.append(this.frames.bytes(), next - 1);
@@ -105,6 +111,7 @@ export class GroupCommit {
       this.refused(group, error);
       return;
     }
+    this.records += next - first;
     let seq = first;
     for (const entry of group) {
       if (entry.kind === FRAME.check) entry.written(0);

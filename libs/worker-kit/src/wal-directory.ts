@@ -8,6 +8,8 @@ import { lockFile, type FileLock } from '@signalbox/runtime/file-lock';
 
 const IDENTITY = 'writer.json';
 const LOCK = 'lock';
+/** Beside the lock: whoever had the log last did not end in an orderly way, and nothing was written since. */
+const TORN = 'torn';
 /** Beside the lock, which tells by number: of processes in other containers only the kernel knows. */
 const KERNEL_LOCK = 'lock.kernel';
 /** In a lock: whoever gets the kernel's one knows its writer to be gone. */
@@ -86,6 +88,16 @@ export function holderOf(directory: string): number | undefined {
 /** True while a living process, this one included, holds the directory. */
 export function isDirectoryInUse(directory: string): boolean {
   return heldHere.has(directory) || holderOf(directory) !== undefined;
+}
+
+/** All that was ever written there is on the disk: no process died with its lock, or what came after it was written and closed. */
+export const isWhole = (directory: string): boolean => !existsSync(join(directory, LOCK)) && !existsSync(join(directory, TORN));
+
+/** To be told while its lock is held. */
+export function setTorn(directory: string, isTorn: boolean): void {
+  const path = join(directory, TORN);
+  if (isTorn) writeFileSync(path, '', { mode: 0o600 });
+  else if (existsSync(path)) unlinkSync(path);
 }
 
 /**

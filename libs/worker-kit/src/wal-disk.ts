@@ -2,7 +2,7 @@
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
-import { ensureIdentity, lockDirectory, type WriterIdentity } from './wal-directory.js';
+import { ensureIdentity, isWhole, lockDirectory, setTorn, type WriterIdentity } from './wal-directory.js';
 import type { Frame } from './wal-frame.js';
 import { coolSegment, createSegment, firstSeqOf, listSegments, pruneCold, readSegment, type SegmentFile, type SegmentWriter } from './wal-segment.js';
 
@@ -10,6 +10,10 @@ import { coolSegment, createSegment, firstSeqOf, listSegments, pruneCold, readSe
 export interface WalDisk {
   /** The log's writer, made at first use and durable before this returns. */
   identity(provider: string, clock: Clock, randomBytes: RandomBytes): WriterIdentity;
+  /** Its last process ended in an orderly way, or there was none: all that it wrote is on the disk. To be asked before `lock`. */
+  isWhole(): boolean;
+  /** False once something was written behind what may be lost: numbers go on from there. Survives this process. */
+  setTorn(isTorn: boolean): void;
   /** Takes the log for this process; answers the function that gives it back. Throws a Fault `store_unavailable` when a living process holds it. */
   lock(): () => void;
   /** All segments, oldest first, cold ones included. */
@@ -30,6 +34,8 @@ export interface WalDisk {
 export function localDisk(directory: string): WalDisk {
   return {
     identity: (provider, clock, randomBytes) => ensureIdentity(directory, provider, clock, randomBytes),
+    isWhole: () => isWhole(directory),
+    setTorn: (isTorn) => setTorn(directory, isTorn),
     lock: () => lockDirectory(directory),
     list: () => listSegments(directory),
     read: (file, onFrame) => readSegment(file.path, onFrame),

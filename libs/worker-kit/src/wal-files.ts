@@ -1,6 +1,7 @@
 /** The log as a row of segments: where it goes on, what is read again, and what may go. */
 import type { WalDisk } from './wal-disk.js';
 import { FRAME, FrameBuffer } from './wal-frame.js';
+import { LEAP, type Leaps } from './wal-leaps.js';
 import type { SegmentFile, SegmentWriter } from './wal-segment.js';
 
 /** 16 MiB: some 20,000 attempts. */
@@ -43,14 +44,20 @@ function createHeaded(disk: WalDisk, number: number, writer: string, nextSeq: nu
 
 export class LogFiles {
   private segment: SegmentWriter;
+  /** Sequences below it may have been given to records that the log lost. */
+  private leastSeq: number;
 
-  /** `newest`: newest sequence of every segment that is there, by number. Begins a new segment; throws the system's error. */
+  /** `newest`: newest sequence of every segment that is there, by number. `isWhole`: nothing behind it can be lost. `leaps`: those of before. Begins a new segment; throws the system's error. */
   constructor(
     private readonly disk: WalDisk,
     private readonly writer: string,
     private readonly newest: Map<number, number>,
     private newestSeq: number,
+    isWhole: boolean,
+    private readonly leaps: Leaps,
   ) {
+    this.leastSeq = newestSeq + 1 + (isWhole ? 0 : LEAP);
+    leaps.note(newestSeq, this.leastSeq);
     this.segment = createHeaded(disk, Math.max(0, ...newest.keys()) + 1, writer, newestSeq + 1);
     newest.set(this.segment.number, newestSeq);
   }
@@ -58,6 +65,16 @@ export class LogFiles {
   /** Newest sequence that is written. */
   get lastSeq(): number {
     return this.newestSeq;
+  }
+
+  /** Sequence of the next record. */
+  get nextSeq(): number {
+    return Math.max(this.leastSeq, this.newestSeq + 1);
+  }
+
+  /** Records above a sequence; none is counted that only has its number left out. */
+  recordsAfter(seq: number): number {
+    return this.leaps.between(seq, this.newestSeq);
   }
 
   /** Number of the segment that is written to. */

@@ -7,6 +7,14 @@ import { endedCodec, finishedHold, outcomeCodec, roundsOf, withPrompt, type Atte
 import { coldSequences } from './wal-files.js';
 import type { WalDisk } from './wal-disk.js';
 import { FRAME, type Frame } from './wal-frame.js';
+import { Leaps } from './wal-leaps.js';
+
+export interface FinishedBefore {
+  readonly seq: number;
+  readonly hold: FinishedHold;
+  /** Another log may have more of the request. */
+  readonly isPart: boolean;
+}
 
 export interface Replayed {
   /** Without an end or an outcome, by key. */
@@ -14,10 +22,12 @@ export interface Replayed {
   /** Outcomes that the worker concluded by itself: edge's word may still come. */
   readonly concluded: Map<string, LiveAttempt>;
   /** What outcomes made of holds, in order: those that the ledger may not have yet, the newest at most. */
-  readonly finished: readonly { readonly seq: number; readonly hold: FinishedHold }[];
+  readonly finished: readonly FinishedBefore[];
   /** Newest sequence of each segment, by number. */
   readonly newest: Map<number, number>;
   readonly lastSeq: number;
+  /** Of the segments that were read. */
+  readonly leaps: Leaps;
 }
 
 /** Throws the system's error. Damaged places are passed over and logged. `nowMs` is monotonic. */
@@ -26,8 +36,9 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
   const newest = coldSequences(disk, files);
   const open = new LiveMap<string, LiveAttempt>();
   const concluded = new Map<string, LiveAttempt>();
-  let finished: { seq: number; hold: FinishedHold }[] = [];
+  let finished: FinishedBefore[] = [];
   let lastSeq = Math.max(0, ...newest.values());
+  const leaps = new Leaps();
 
   const end = (event: AttemptEvent): void => {
     const attempt = open.get(attemptKey(event.requestId, event.attempt));
@@ -51,8 +62,9 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     }
     const known = attempt ?? concluded.get(key);
     const hold = known === undefined || told.outcome === 'OUTCOME_UNSPECIFIED' || told.followed ? undefined : finishedHold(known.event, told.outcome, known.rounds);
+    const isPart = known?.rounds !== undefined && !told.toldByEdge;
     // A round that was given up here says nothing of those that another log has.
-    if (hold !== undefined && (known?.rounds === undefined || told.toldByEdge || told.outcome === 'DELIVERED')) finished.push({ seq, hold });
+    if (hold !== undefined && (!isPart || told.outcome === 'DELIVERED')) finished.push({ seq, hold, isPart });
     if (finished.length > 2 * FINISHED_MAX) finished = finished.slice(-FINISHED_MAX);
     open.delete(key);
     concluded.delete(key);
@@ -61,7 +73,9 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     concluded.set(key, attempt);
   };
   const replay = ({ kind, seq, payload }: Frame, segment: number): void => {
-    lastSeq = Math.max(lastSeq, kind === FRAME.head ? seq - 1 : seq);
+    const reached = Math.max(lastSeq, kind === FRAME.head ? seq - 1 : seq);
+    leaps.note(lastSeq, reached);
+    lastSeq = reached;
     if (kind === FRAME.start) {
       const event = endedCodec.decode(payload);
       const attempt = new LiveAttempt(event, event.tokens?.inputUncached ?? 0, segment, roundsOf(event));
@@ -80,5 +94,5 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     if (damaged > 0) log.warn('A segment of the write-ahead log holds damaged places.', { segment: file.number, damaged });
     newest.set(file.number, lastSeq);
   }
-  return { open, concluded, finished, newest, lastSeq };
+  return { open, concluded, finished, newest, lastSeq, leaps };
 }

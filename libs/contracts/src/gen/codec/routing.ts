@@ -365,6 +365,7 @@ export function writeDecideResponse(w: Writer, m: DecideResponse): void {
   if (m.retryAfterMs !== undefined && m.retryAfterMs !== null) { w.uint32(88); w.uint32(m.retryAfterMs); }
   if (m.referenceSteps !== undefined) for (const one of m.referenceSteps) { w.uint32(98); { const at = w.open(); writePriceStep(w, one); w.close(at); } }
   if (m.answerLimit !== undefined && m.answerLimit !== null) { w.uint32(104); w.uint32(m.answerLimit); }
+  if (m.unsetProviders !== undefined) for (const one of m.unsetProviders) { w.uint32(114); w.string(one); }
 }
 export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v1: RefusalName = 'REFUSAL_UNSPECIFIED';
@@ -378,6 +379,7 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v11: number | undefined;
   const v12: PriceStepOut[] = [];
   let v13: number | undefined;
+  const v14: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -392,11 +394,12 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
       case 88: v11 = r.uint32(); break;
       case 98: v12.push(readPriceStep(r, r.delimited(end))); break;
       case 104: v13 = r.uint32(); break;
+      case 114: v14.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14 } as DecideResponseOut;
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
@@ -410,7 +413,8 @@ export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v11 = m.retryAfterMs !== undefined && m.retryAfterMs !== null ? m.retryAfterMs >>> 0 : undefined;
   const v12 = m.referenceSteps === undefined ? [] : m.referenceSteps.map((one) => copyPriceStep(one));
   const v13 = m.answerLimit !== undefined && m.answerLimit !== null ? m.answerLimit >>> 0 : undefined;
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13 } as DecideResponseOut;
+  const v14 = m.unsetProviders === undefined ? [] : m.unsetProviders.slice();
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14 } as DecideResponseOut;
 }
 
 export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {

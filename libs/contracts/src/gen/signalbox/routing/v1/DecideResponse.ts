@@ -18,6 +18,7 @@ export interface DecideResponse {
   'retryAfterMs'?: (number);
   'referenceSteps'?: (_signalbox_common_v1_PriceStep)[];
   'answerLimit'?: (number);
+  'unsetProviders'?: (string)[];
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
@@ -34,6 +35,7 @@ export interface DecideResponse__Output {
   'retryAfterMs'?: (number);
   'referenceSteps': (_signalbox_common_v1_PriceStep__Output)[];
   'answerLimit'?: (number);
+  'unsetProviders': (string)[];
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }

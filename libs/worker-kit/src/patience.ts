@@ -1,0 +1,174 @@
+/** How long an attempt waits: for its provider to take the request, to begin, to go on and to end, and for its client to read on. */
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+
+const FIRST_BYTE_MS_DEFAULT = 10_000;
+const IDLE_MS_DEFAULT = 30_000;
+/** Until the request is on its way: looking up an account's own address and connecting to it may take most of that, a connection that others hold the rest. */
+const SEND_MS = 15_000;
+/** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, and at least for so long. */
+const QUIET_FACTOR = 4;
+const QUIET_MS_MIN = 120_000;
+/** A whole answer may take as long as the longest generation. */
+const WHOLE_ANSWER_MS = 600_000;
+/** For a refusal's body once its status is known: what it says beside that comes at once, or is done without. */
+const REFUSAL_MS = 5_000;
+/** After the finish chunk: usage and `[DONE]` follow at once or not at all. */
+const AFTER_FINISH_MS = 2_000;
+/** After usage that came with or behind the finish: a second usage frame and `[DONE]` are on their way, or the host keeps the connection open. */
+const AFTER_COMPLETE_MS = 250;
+/** A client that reads nothing for that long is gone. */
+const STALLED_CLIENT_MS = 60_000;
+
+/** What did not come in its time: `event` while bytes do come, `end` of a stream that has finished, `refusal` told by its status alone so far, `client` that does not read. */
+export type Overdue = 'sent' | 'first-byte' | 'next-byte' | 'event' | 'end' | 'refusal' | 'client';
+
+/** Is told what happens as it happens, from `start` to `stop`. All times are monotonic milliseconds. */
+export class Patience {
+  readonly startedAt: number;
+  private readonly firstByteMs: number;
+  private readonly idleMs: number;
+  /** Longest time without an event, whatever else comes. */
+  private readonly quietMs: number;
+  private isSent = false;
+  private hasHead = false;
+  private hasData = false;
+  private dataAt: number;
+  /** When the stream last got on: an event, or output that a transducer keeps back. The start, until then. */
+  private eventAt: number;
+  private refusedAt: number | undefined;
+  private pausedAt: number | undefined;
+  private finishedAt: number | undefined;
+  private isComplete = false;
+  private isStopped = false;
+  private timer: Timer | undefined;
+
+  constructor(
+    private readonly clock: Clock,
+    request: DispatchRequest__Output,
+    private readonly onOverdue: (what: Overdue) => void,
+  ) {
+    this.startedAt = clock.monotonicMs();
+    this.dataAt = this.startedAt;
+    this.eventAt = this.startedAt;
+    this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
+    this.firstByteMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : Math.min(WHOLE_ANSWER_MS, request.wholeTimeoutMs || WHOLE_ANSWER_MS);
+    this.quietMs = request.stream ? Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteMs) : WHOLE_ANSWER_MS;
+  }
+
+  /** When bytes of the answer last came; the start, until then. */
+  get lastDataAt(): number {
+    return this.dataAt;
+  }
+
+  /** The stream told how it finished, and has not ended. */
+  get isFinished(): boolean {
+    return this.finishedAt !== undefined;
+  }
+
+  get isPaused(): boolean {
+    return this.pausedAt !== undefined;
+  }
+
+  start(): void {
+    this.watch(this.sentWithinMs());
+  }
+
+  stop(): void {
+    this.isStopped = true;
+    this.timer?.cancel();
+  }
+
+  sent(): void {
+    this.isSent = true;
+  }
+
+  headCame(): void {
+    this.isSent = true;
+    this.hasHead = true;
+  }
+
+  /** The provider refuses, by its status. */
+  refused(): void {
+    this.refusedAt = this.clock.monotonicMs();
+    this.rewatch(REFUSAL_MS);
+  }
+
+  dataCame(): void {
+    this.hasData = true;
+    this.dataAt = this.clock.monotonicMs();
+  }
+
+  /** With the data that came last the stream got on. */
+  gotOn(): void {
+    this.eventAt = this.dataAt;
+  }
+
+  /** How far the stream has come with the data that came last. */
+  follow({ isFinished, isComplete }: { readonly isFinished: boolean; readonly isComplete: boolean }): void {
+    const wasComplete = this.isComplete;
+    this.isComplete = isComplete;
+    if (isFinished && this.finishedAt === undefined) {
+      this.finishedAt = this.dataAt;
+      this.rewatch(this.afterFinishMs());
+    } else if (!isFinished && this.finishedAt !== undefined) {
+      // Of several choices one was over before the next began.
+      this.finishedAt = undefined;
+      this.rewatch(this.idleMs);
+    } else if (isComplete && !wasComplete) this.rewatch(AFTER_COMPLETE_MS);
+  }
+
+  /** The client has no room for more. */
+  paused(): void {
+    this.pausedAt = this.clock.monotonicMs();
+    this.rewatch(STALLED_CLIENT_MS);
+  }
+
+  resumed(): void {
+    this.pausedAt = undefined;
+    this.excuse();
+    this.rewatch(this.finishedAt === undefined ? this.idleMs : this.afterFinishMs());
+  }
+
+  /** It was we who did not read until now. */
+  excuse(): void {
+    this.dataAt = this.clock.monotonicMs();
+    this.eventAt = this.dataAt;
+  }
+
+  private sentWithinMs(): number {
+    return Math.min(this.firstByteMs, SEND_MS);
+  }
+
+  private afterFinishMs(): number {
+    return this.isComplete ? AFTER_COMPLETE_MS : AFTER_FINISH_MS;
+  }
+
+  private rewatch(delayMs: number): void {
+    this.timer?.cancel();
+    this.watch(delayMs);
+  }
+
+  /** One timer that looks where time stands: re-arming it for each chunk would cost more than the chunk. */
+  private watch(delayMs: number): void {
+    if (!this.isStopped) this.timer = this.clock.setTimer(Math.max(1, delayMs), this.onWatch, { unref: true });
+  }
+
+  private readonly onWatch = (): void => {
+    const nowMs = this.clock.monotonicMs();
+    const [what, dueMs] = this.next(nowMs);
+    if (nowMs < dueMs) this.watch(dueMs - nowMs);
+    else this.onOverdue(what);
+  };
+
+  /** What is waited for, and until when. */
+  private next(nowMs: number): readonly [Overdue, number] {
+    if (this.refusedAt !== undefined) return ['refusal', this.refusedAt + REFUSAL_MS];
+    if (this.pausedAt !== undefined) return ['client', this.pausedAt + STALLED_CLIENT_MS];
+    if (this.finishedAt !== undefined) return ['end', Math.min(this.finishedAt + AFTER_FINISH_MS, this.dataAt + this.afterFinishMs())];
+    if (!this.isSent) return ['sent', this.startedAt + this.sentWithinMs()];
+    if (!this.hasHead || !this.hasData) return ['first-byte', this.startedAt + this.firstByteMs];
+    const quietUntil = this.eventAt + this.quietMs;
+    return [nowMs >= quietUntil ? 'event' : 'next-byte', Math.min(this.dataAt + this.idleMs, quietUntil)];
+  }
+}

@@ -1,0 +1,98 @@
+import { expect, test } from '@jest/globals';
+import { END, journalRig, start } from './testing/journal-rig.js';
+
+test('a long request is kept alive until its outcome, a short one needs no heartbeat', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await journal.start(start('short'));
+  await journal.end('short', 1, END);
+  void journal.outcome('short', 1, 'DELIVERED', true);
+  await journal.start(start('long'));
+  await w.clock.advanceAsync(10_100);
+  expect(w.alive).toEqual(['long', 'long']);
+  await journal.end('long', 1, END);
+  void journal.outcome('long', 1, 'DELIVERED', true);
+  await w.clock.advanceAsync(10_100);
+  expect(w.alive).toHaveLength(2);
+  expect(w.finished).toHaveLength(2);
+  await journal.close();
+});
+
+test('a new life of the counters is told all that is under way and all that the ledger does not have, also by a successor', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  expect(w.told).toMatchObject([{ epoch: 'life 1', live: [], finished: [], last: true }]);
+  w.bus.setConnected(false);
+  await journal.start({ ...start('done'), held: { amountNanoUsd: '90', tokens: '9' } });
+  await journal.end('done', 1, END);
+  void journal.outcome('done', 1, 'DELIVERED', true);
+  await journal.start({ ...start('live'), held: { amountNanoUsd: '80', tokens: '8' }, holdEpoch: 'life 1' });
+  w.store.epoch = 'life 2';
+  await w.clock.advanceAsync(2_500);
+  expect(w.told[1]).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'live', amountNanoUsd: '80', tokens: '8', started: true }], finished: [{ requestId: 'done', chargeNanoUsd: '7' }], last: true });
+  await journal.close();
+  const successor = await w.open();
+  await w.clock.advanceAsync(100);
+  expect(w.told[2]).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'live', amountNanoUsd: '0' }], finished: [{ requestId: 'done' }], last: true });
+  await successor.close();
+});
+
+test('counters that hold a request are told that it lives, and of no amount: it may be larger than their limits leave', async () => {
+  const w = await journalRig();
+  w.store.repliesToLose = 1;
+  const journal = await w.open();
+  await journal.start({ ...start('here'), held: { amountNanoUsd: '80', tokens: '8' }, holdEpoch: 'life 1' });
+  await journal.start({ ...start('unlimited'), held: { amountNanoUsd: '70', tokens: '7' } });
+  await w.clock.advanceAsync(4_500);
+  expect(w.told[1]).toMatchObject({ epoch: 'life 1', live: [{ requestId: 'here', amountNanoUsd: '0', tokens: '0', started: true }, { requestId: 'unlimited', amountNanoUsd: '70', tokens: '7' }] });
+  w.store.epoch = 'life 2';
+  await w.clock.advanceAsync(2_500);
+  expect(w.told[2]).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'here', amountNanoUsd: '80', tokens: '8' }, { requestId: 'unlimited' }] });
+  await journal.close();
+});
+
+test('what no limit watched and quota does not hold is told to it as soon as it says so, and again; what a limit watched is not', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  await journal.start({ ...start('here'), held: { amountNanoUsd: '80', tokens: '8' }, holdEpoch: 'life 1' });
+  await journal.start({ ...start('unlimited'), held: { amountNanoUsd: '70', tokens: '7' } });
+  await journal.start({ ...start('held'), held: { amountNanoUsd: '60', tokens: '6' } });
+  const before = w.told.length;
+  w.store.unheld = ['here', 'unlimited'];
+  await w.clock.advanceAsync(300);
+  const told = { epoch: 'life 1', live: [{ requestId: 'unlimited', amountNanoUsd: '70', tokens: '7', started: true }], finished: [], last: false };
+  expect(w.told.slice(before)).toMatchObject([told]);
+  await w.clock.advanceAsync(10_000);
+  expect(w.told.slice(before + 1)).toMatchObject([told]);
+  w.store.unheld = [];
+  await journal.close();
+});
+
+test('what was held in an earlier life of the counters does not start, nor a retry whose hold is gone', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  await expect(journal.start({ ...start('r1'), holdEpoch: 'life 0' })).rejects.toThrow(/^quota_unavailable/);
+  await journal.start({ ...start('r2'), attempt: 2, holdEpoch: 'life 1' });
+  w.store.unheld = ['r3'];
+  await expect(journal.start({ ...start('r3'), attempt: 2, holdEpoch: 'life 1' })).rejects.toThrow(/^quota_unavailable/);
+  await journal.start({ ...start('r4'), holdEpoch: '' });
+  expect(journal.state().lastSeq).toBe(2);
+  await journal.close();
+});
+
+test('where the clock of this host is behind, what waited longer than its lease does not start unheld, and the others do not pay for it', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  const startAt = (requestId: string, agoMs: number) => ({ ...start(requestId), periods: { ...start(requestId).periods, reservedAtMs: String(w.clock.nowMs() + 20_000 - agoMs) }, holdEpoch: 'life 1' });
+  await journal.start(startAt('first', 0));
+  w.store.unheld = ['fresh', 'late'];
+  // Known to be held by its age alone: quota is not asked.
+  await journal.start(startAt('fresh', 1));
+  await expect(journal.start(startAt('late', 32_000))).rejects.toThrow(/^quota_unavailable/);
+  expect(journal.state().lastSeq).toBe(2);
+  await journal.close();
+});
