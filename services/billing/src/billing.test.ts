@@ -26,12 +26,16 @@ let database: Database<unknown>;
 let store: LedgerStore;
 let consume: (messages: readonly BusMessage[]) => Promise<readonly string[]>;
 const announced: string[] = [];
+const published: TotalsPublished__Output[] = [];
 
 beforeAll(async () => {
   database = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 4, log: silentLog, statementTimeoutMs: 5_000, schema: 'billing', pipelined: true });
   await migrate(database.db, migrations, { schema: 'billing' });
   store = createPostgresLedger(database);
-  consume = createConsumer({ store, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: (subject) => void announced.push(subject) });
+  consume = createConsumer({ store, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: (subject, payload) => {
+    announced.push(subject);
+    published.push(totalsCodec.decode(payload));
+  } });
 }, 60_000);
 afterAll(async () => {
   await database.close();
@@ -84,6 +88,18 @@ test('tells quota that a request in rounds is over when the last log has told it
   await consume([message({ writer: 'w13', firstSeq: '2', lastSeq: '2', outcomes: [told('r12', 2, 'a12', 'DELIVERED')] })]);
   expect(await named()).toEqual(['r12']);
   expect((await store.totals('a12', [], 10)).totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd).toBe(40n);
+});
+
+test('announces that a request is over where its last round cost nothing, with the sums of what was charged before', async () => {
+  await consume([message({ writer: 'w-last-1', firstSeq: '1', lastSeq: '2', ended: [ended('r-last-free', 1, 'a-last-free', '20')], outcomes: [{ ...told('r-last-free', 1, 'a-last-free', 'DELIVERED'), followed: true }] })]);
+  const free = { ...ended('r-last-free', 2, 'a-last-free', '0'), tokens: { inputUncached: 0 } };
+  await consume([message({ writer: 'w-last-2', firstSeq: '1', lastSeq: '2', ended: [free], outcomes: [told('r-last-free', 2, 'a-last-free', 'DELIVERED')] })]);
+  const [first, second, ...more] = published.filter(({ accountId }) => accountId === 'a-last-free');
+  expect(more).toEqual([]);
+  expect(first).toMatchObject({ requestIds: [], ledgerSeq: '2' });
+  expect(second).toMatchObject({ requestIds: ['r-last-free'], previousSeq: '2', ledgerSeq: '3' });
+  expect(second?.totals.map(({ scope, periodId, chargeNanoUsd }) => `${scope} ${periodId} ${chargeNanoUsd}`)).toContain('account total 20');
+  expect((await store.totals('a-last-free', [], 10)).totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')).toMatchObject({ chargeNanoUsd: 20n, tokens: 15n });
 });
 
 test('names a request whose later round may be under way to nobody who does not ask about it, however long ago the one before ended', async () => {
@@ -257,6 +273,18 @@ test('a host whose clock is ahead takes no writer for lost: by the clock of the 
   await call(ahead, 'Watermark', { writer: 'w_heard', lastSeq: '0', openSinceMs: '0' });
   const { rows } = await sql<{ is_now: boolean }>`select abs(reported_at_ms - extract(epoch from clock_timestamp()) * 1000) < 60000 as is_now from writers where writer = 'w_heard'`.execute(database.db);
   expect(rows).toEqual([{ is_now: true }]);
+});
+
+test('what a living writer has lost of its log is booked as far as quota knows it, once all that it told of is in the ledger', async () => {
+  const clock = createFakeClock();
+  const { unary } = createHandlers({ store, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
+  const call = async (name: string, asked: object): Promise<unknown> => await (unary[name] as (asked: unknown) => Promise<unknown>)(asked);
+  await call('Watermark', { writer: 'w_cut', lastSeq: '2', openSinceMs: '0' });
+  const request = { writer: 'w_cut', requests: [{ accountId: 'a_cut', keyId: 'key_1', requestId: 'r_cut', chargeNanoUsd: '0', tokens: '0', byok: false, periods: { ...periods, reservedAtMs: '0' } }] };
+  await expect(call('BookLost', request)).rejects.toThrow(/^bad_message/);
+  await consume([message({ writer: 'w_cut', firstSeq: '1', lastSeq: '2', ended: [ended('r_kept', 1, 'a_cut', '20')], outcomes: [told('r_kept', 1, 'a_cut', 'DELIVERED')] })]);
+  await call('BookLost', request);
+  expect((await ledgerOf('a_cut')).map(({ kind, requestId, amountNanoUsd }) => [kind, requestId, amountNanoUsd])).toEqual([['attempt', 'r_kept', 20n], ['charge', 'r_kept', 20n], ['attempt', 'r_cut', 0n], ['charge', 'r_cut', 0n]]);
 });
 
 test('a lost writer: what quota knows of its requests is booked once, its own facts take that place when the log is found, and the books hold', async () => {

@@ -40,6 +40,9 @@ function readLost({ accountId, keyId, requestId, byok, chargeNanoUsd, tokens, pe
   return { accountId, keyId, requestId, byok, chargeNanoUsd: asNanoUsd(charge), tokens: count, periods: { day, week, month, plan } };
 }
 
+/** All that it told of is in the ledger: what is not, its log has lost. */
+const isBooked = ({ lastSeq, ledgerSeq, gaps }: WriterMarkRow): boolean => gaps === 0n && ledgerSeq > 0n && ledgerSeq >= lastSeq;
+
 export function createHandlers({ store, clock, ledgerNow, books = {}, announce }: LedgerDoorOptions): Handlers {
   const known = (writer: string): string => {
     if (writer === '' || writer.length > 64) throw new Fault('bad_message', 'A writer needs an id.');
@@ -83,7 +86,7 @@ export function createHandlers({ store, clock, ledgerNow, books = {}, announce }
         if (requests.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests at once.');
         const mark = (await store.watermarks()).find((each) => each.writer === writer);
         const nowMs = await ledgerNow();
-        if (mark === undefined || !(mark.isDeclaredLost || nowMs - mark.seenAtMs > LOST_MS)) throw new Fault('bad_message', 'That writer is not lost.');
+        if (mark === undefined || !(mark.isDeclaredLost || nowMs - mark.seenAtMs > LOST_MS || isBooked(mark))) throw new Fault('bad_message', 'That writer is not lost, and more of its log is to come.');
         const facts = requests.map((request) => standInFor(readLost(request), mark.provider, nowMs));
         const { accounts } = await store.commit([{ writer, range: NO_RANGE, attempts: facts.map(({ attempt }) => attempt), outcomes: facts.map(({ outcome }) => outcome) }], [], nowMs);
         announceTotals(accounts, announce);

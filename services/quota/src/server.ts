@@ -27,8 +27,8 @@ export function readTotals(message: TotalsPublished__Output): TotalsCommand {
 }
 
 /** Billing's writers, as a rebuild asks for them. */
-export function readWriters({ writers }: WatermarksResponse__Output): readonly { readonly writer: string; readonly isLost: boolean }[] {
-  return writers.map(({ writer, lost }) => ({ writer, isLost: lost }));
+export function readWriters({ writers }: WatermarksResponse__Output): readonly { readonly writer: string; readonly isLost: boolean; readonly isBooked: boolean }[] {
+  return writers.map(({ writer, lost, lastSeq, ledgerSeq, gaps }) => ({ writer, isLost: lost, isBooked: gaps === '0' && BigInt(ledgerSeq) > 0n && BigInt(ledgerSeq) >= BigInt(lastSeq) }));
 }
 
 /** What quota knows of requests that a lost writer told of, as the ledger takes it. */

@@ -173,6 +173,38 @@ const TERMS_AT_THE_BOUNDARY = [`alter table closed_terms drop constraint closed_
 /** A changed line of a closed bill shows. Rows from before have none. */
 const TERMS_WITH_DIGESTS = [`alter table closed_terms add column digest text not null default ''`];
 
+/** Of an attempt row `a` with the detail `d`. */
+const FIGURE = { prompt: tokensOf(['inputUncached', 'cacheRead', 'cacheWrite', 'audio', 'image']), completion: tokensOf(['outputText', 'outputReasoning']), cost: 'a.amount_nano_usd', savings: `coalesce((d->>'savings')::bigint, 0)` };
+const FIGURES = Object.keys(FIGURE) as (keyof typeof FIGURE)[];
+/** Sums of figures over the attempts of `r` whose numbers are among `numbers`. */
+const figuresOf = (numbers: string): string =>
+  `lateral (select ${FIGURES.map((name) => `coalesce(sum(${FIGURE[name]}), 0)::bigint as ${name}`).join(', ')} from ledger_entries a cross join lateral (select a.detail::jsonb as d) detail
+    where a.kind = 'attempt' and a.request_id = r.request_id and a.attempt = any(${numbers}))`;
+
+/**
+ * 0004 counted corrections of a ledger that was there before it without their tokens, costs and savings, and charges by the
+ * one attempt that their row names. What it left out is added; a ledger that began with it has nothing of the kind.
+ */
+const CORRECTIONS_COUNTED = [
+  `with since as (select floor(extract(epoch from b.applied_at) * 1000)::bigint as ms from migration b join migration l on l.name = '0001_ledger' and l.applied_at < b.applied_at where b.name = '0004_books'),
+    corrected as materialized (select distinct e.request_id from ledger_entries e, since where e.kind = 'adjustment' and e.applies_to = 'charge' and e.at_ms < since.ms),
+    booked as (
+      select e.*, case when e.charge_hash is null then array(select jsonb_array_elements_text(e.detail::jsonb->'charged')::integer) else array[e.attempt] end as charged, true as is_charge
+        from corrected join ledger_entries e using (request_id) where e.kind = 'charge' or e.charge_hash is not null
+      union all select e.*, array(select jsonb_array_elements_text(e.detail::jsonb->'charged')::integer), false
+        from corrected join ledger_entries e using (request_id) cross join since where e.kind = 'adjustment' and e.applies_to = 'charge' and e.at_ms < since.ms),
+    r as (select *, lag(charged, 1, '{}'::integer[]) over (partition by request_id order by seq) as before from booked),
+    missing as (
+      select r.account_id, to_char(to_timestamp(r.at_ms / 1000) at time zone 'utc', 'YYYY-MM-DD') as day, r.period, r.provider, r.key_id,
+        coalesce((select a.detail::jsonb->>'model' from ledger_entries a where a.kind = 'attempt' and a.request_id = r.request_id and a.attempt = r.attempt), '') as model,
+        ${FIGURES.map((name) => `sum(now.${name} - was.${name} - counted.${name}) as ${name}`).join(', ')}
+      from r cross join ${figuresOf('r.charged')} now cross join ${figuresOf('r.before')} was
+        cross join ${figuresOf(`case when r.is_charge and r.attempt = any(r.charged) then array[r.attempt] else '{}'::integer[] end`)} counted
+      group by 1, 2, 3, 4, 5, 6)
+    update usage_days u set prompt_tokens = u.prompt_tokens + m.prompt, completion_tokens = u.completion_tokens + m.completion, cost_nano_usd = u.cost_nano_usd + m.cost, savings_nano_usd = u.savings_nano_usd + m.savings
+    from missing m where (u.account_id, u.day, u.period, u.provider, u.key_id, u.model) = (m.account_id, m.day, m.period, m.provider, m.key_id, m.model)`,
+];
+
 const run = (name: string, statements: readonly string[]): Migration => ({
   name,
   up: async (transaction) => {
@@ -180,6 +212,6 @@ const run = (name: string, statements: readonly string[]): Migration => ({
   },
 });
 
-export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS)];
+export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED)];
 
 export const SCHEMA: SchemaPlan = { schema: 'billing', migrations, appendOnly: ['ledger_entries', 'closed_periods', 'closed_terms', 'writer_losses'] };

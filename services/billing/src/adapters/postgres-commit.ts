@@ -126,7 +126,7 @@ interface PackedBatch {
   readonly counts: CommittedBatch['rows'];
   /** Parameters of WRITE_BATCH but the time. */
   readonly columns: readonly Buffer[];
-  /** Accounts whose totals have moved, as they are announced; the totals come with the store's answer. */
+  /** Accounts whose totals have moved, or requests of which are over, as they are announced; the totals come with the store's answer. */
   readonly moved: readonly Omit<AccountTotals, 'totals'>[];
   readonly outcomes: readonly CheckedOutcome[];
   readonly refused: readonly DeadEvent[];
@@ -192,7 +192,7 @@ async function packBatch(run: RunPrepared, ranges: readonly CheckedRange[], peri
     counts,
     columns: [...rows.columns(), ...packSums(booking.accounts, advance(opened.writers, ranges))],
     moved: booking.accounts
-      .filter(({ chargedRequestIds }) => chargedRequestIds.length > 0)
+      .filter(({ chargedRequestIds, settledRequestIds }) => chargedRequestIds.length + settledRequestIds.length > 0)
       .map(({ accountId, head, previousTotalsSeq, settledRequestIds }) => ({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, requestIds: settledRequestIds })),
     outcomes: booking.outcomes,
     refused: booking.refused.map((fact) => ({ subject: '', reason: 'account_mismatch', writer: '', payload: Buffer.from(factText(fact)) })),

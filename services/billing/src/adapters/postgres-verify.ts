@@ -8,12 +8,17 @@ import type { BooksStore, InvariantCheck } from '../domain/books.js';
 import { differencesOf, Recount, sumsOf } from '../domain/recount.js';
 import { requestsOf } from '../domain/request.js';
 import { textArray } from './arrays.js';
+import { nextTurn } from './event-loop.js';
 import { storedRows, type KnownRow } from './postgres-commit.js';
 import { READ_ROWS } from './statements.js';
 import { areAsWritten, type TermsRow } from './written-terms.js';
 
-const PAGE_ROWS = 5_000;
-const PAGE_REQUESTS = 1_000;
+/** What one answer of the store brings is read in one go: a few milliseconds. */
+const PAGE_ROWS = 1_000;
+const PAGE_REQUESTS = 200;
+/** Then others have their turn. */
+const PART_ROWS = 250;
+const PART_REQUESTS = 50;
 const EXAMPLES_MAX = 20;
 
 /** What each check says when it holds. */
@@ -107,20 +112,24 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
     for (;;) {
       const { rows } = await sql<ChainRow>`select * from ledger_rows where account_id = ${accountId} and seq > ${seq}::bigint and seq <= ${seq + BigInt(PAGE_ROWS)}::bigint order by seq`.execute(db);
       if (rows.length === 0) break;
-      let before = hash;
-      const linked = rows.map((row) => {
-        const one = { ...chained(accountId, row), prevHash: before, hash: row.hash };
-        before = row.hash;
-        return one;
-      });
-      const broken = brokenLink(linked, hash, seq + 1n);
-      if (broken !== undefined) {
-        tell('I9 chain', `${accountId} seq ${rows[broken]?.seq ?? seq}`);
-        return;
+      for (let from = 0; from < rows.length; from += PART_ROWS) {
+        await nextTurn();
+        const part = rows.slice(from, from + PART_ROWS);
+        let before = hash;
+        const linked = part.map((row) => {
+          const one = { ...chained(accountId, row), prevHash: before, hash: row.hash };
+          before = row.hash;
+          return one;
+        });
+        const broken = brokenLink(linked, hash, seq + 1n);
+        if (broken !== undefined) {
+          tell('I9 chain', `${accountId} seq ${part[broken]?.seq ?? seq}`);
+          return;
+        }
+        isAtHead ||= part.some((row) => row.seq === head.seq && row.hash === head.hash);
+        hash = before;
+        seq = part.at(-1)?.seq ?? seq;
       }
-      isAtHead ||= rows.some((row) => row.seq === head.seq && row.hash === head.hash);
-      hash = before;
-      seq = rows.at(-1)?.seq ?? seq;
     }
     // The account may have grown meanwhile, never shrunk.
     if (!isAtHead || (await headOf(accountId)).seq < seq) tell('I9 chain', `${accountId} head`);
@@ -145,7 +154,10 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
   async function requests(run: RunPrepared, accountId: string, ids: readonly string[], after: bigint, recount: Recount, tell: Tell): Promise<void> {
     const rowsOf = new Map<string, (KnownRow & { readonly seq: bigint })[]>(ids.map((id) => [id, []]));
     for (const row of await run<KnownRow & { readonly seq: bigint }>(READ_ROWS, [textArray(ids)])) if (row.account_id === accountId) rowsOf.get(row.request_id)?.push(row);
+    let looked = 0;
     for (const [id, known] of rowsOf) {
+      if (looked % PART_REQUESTS === 0) await nextTurn();
+      looked += 1;
       const first = known.find(({ kind }) => kind !== 'outcome');
       if (first === undefined) tell('I12', id);
       if (first === undefined || first.seq <= after) continue;

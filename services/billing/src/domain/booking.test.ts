@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { keptRows } from '../testing/kept-rows.js';
 import { book } from './booking.js';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
-import type { AccountHead, LedgerEntry } from './open-account.js';
+import { NEW_HEAD, type AccountHead, type LedgerEntry } from './open-account.js';
 import { ANNOUNCED_WAIT_MS, isSettled, requestsOf, ROUND_WAIT_MS, type ChargeDetail } from './request.js';
 
 const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-10' };
@@ -129,4 +129,19 @@ test('a request is named as over when every round of it is in the sums, whicheve
     expect([...kept.values()].map((state) => [isSettled(state, 5 + waitMs - 1), isSettled(state, 5 + waitMs)])).toEqual([[false, true]]);
     expect(book({ ...late, requests: kept, heads: new Map(), nowMs: 9 }).accounts).toMatchObject([{ chargedRequestIds: ['r1'], settledRequestIds: ['r1'] }]);
   }
+});
+
+test('a request whose last word changes no charge is named with the sums that it is in, and counts in none of them twice', () => {
+  const free: AttemptFact = { attempt: 2, retryOf: [], costNanoUsd: asNanoUsd(0n), tokens: 0, byok: false };
+  const first: AttemptFact = { attempt: 1, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 9, byok: false };
+  const kept = newBook();
+  commit(kept, [attempt('r1', first)], [outcome('r1', { attempt: 1, outcome: 'DELIVERED', toldByEdge: true, isFollowed: true })]);
+  const last = { attempts: [attempt('r1', free)], outcomes: [outcome('r1', { attempt: 2, outcome: 'DELIVERED', toldByEdge: true })] };
+  const { rows, accounts, outcomes } = book({ ...last, requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map([['acct_1', kept.head ?? NEW_HEAD]]), nowMs: 9 });
+  expect(rows.map(({ kind, attempt: number }) => `${kind} ${number}`)).toEqual(['attempt 2']);
+  expect(outcomes).toHaveLength(1);
+  expect(accounts).toMatchObject([{ settledRequestIds: ['r1'], chargedRequestIds: [], usage: [], previousTotalsSeq: 2n, head: { seq: 3n, totalsSeq: 3n } }]);
+  const [account] = accounts;
+  expect(new Set(account?.deltas.map(({ chargeNanoUsd, tokens, byokTokens }) => chargeNanoUsd + tokens + byokTokens))).toEqual(new Set([0n]));
+  expect(account?.deltas.map(({ scope, periodId }) => `${scope} ${periodId}`)).toContain('account total');
 });

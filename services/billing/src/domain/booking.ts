@@ -130,7 +130,10 @@ function attemptRow(attempt: CheckedAttempt, books: Books | undefined): DraftEnt
 function charge(account: OpenAccount, requestId: string, state: RequestState, nowMs: number, books: Books | undefined): boolean {
   const right = fold(state.facts);
   const correction = correctionOf(state.booked, right);
-  if (correction === undefined) return false;
+  if (correction === undefined) {
+    if (state.booked !== undefined && isWhole(state.facts)) account.settledAsBooked(requestId, state.keyId, bookedTo(state.periods, books));
+    return false;
+  }
   assert((state.booked?.chargeNanoUsd ?? 0n) + correction.amountNanoUsd >= 0n, 'A charge is never below 0.');
   const charged = right?.chargedAttempts ?? [];
   const attempt = charged.at(-1) ?? state.facts.attempts.at(-1)?.attempt ?? 0;

@@ -31,9 +31,9 @@ export interface BookedAccount {
   readonly usage: readonly UsageDelta[];
   /** What the new attempts add to the sums that are compared with the providers' own. */
   readonly attempts: readonly AttemptDelta[];
-  /** Requests with a new charge or adjustment; when there are none the totals have not moved. */
+  /** Requests with a new charge or adjustment. */
   readonly chargedRequestIds: readonly string[];
-  /** Of these the ones of which no round is still to be told: counters need not hold anything for them any more. */
+  /** Charged, now or before, and no round of them is still to be told: counters need not hold anything for them any more. */
   readonly settledRequestIds: readonly string[];
 }
 
@@ -92,6 +92,12 @@ export class OpenAccount {
     this.#settled.push(requestId);
   }
 
+  /** As `settled`, where what was told last changes nothing that is charged: the sums that it is in are told with it. */
+  settledAsBooked(requestId: string, keyId: string, periods: ChargePeriods): void {
+    this.#groupOf(keyId, periods);
+    this.#settled.push(requestId);
+  }
+
   /** Counts a charge or adjustment row that was appended; `periods` are those it is booked to. */
   charge({ requestId, keyId, period, provider, atMs }: DraftEntry, periods: ChargePeriods, { amountNanoUsd, tokens, byokTokens }: Correction, model: string, figures: UsageFigures): void {
     this.#charged.push(requestId);
@@ -112,7 +118,7 @@ export class OpenAccount {
   }
 
   booked(): BookedAccount {
-    const totalsSeq = this.#charged.length === 0 ? this.#start.totalsSeq : this.#seq;
+    const totalsSeq = this.#charged.length + this.#settled.length === 0 ? this.#start.totalsSeq : this.#seq;
     return {
       accountId: this.#accountId,
       head: { seq: this.#seq, hash: this.#hash, totalsSeq },

@@ -45,7 +45,7 @@ export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
     applyTotals: async (accountId, command, life) => applyTotals(of(accountId), command, clock.nowMs(), life === '' ? undefined : life),
     openAccounts: async () => [...accounts].flatMap(([accountId, { holds, finished }]) => (holds.size + finished.size > 0 ? [accountId] : [])),
     overdue: async (accountId, ageMs, limit) => overdue(of(accountId), ageMs, limit, clock.nowMs()),
-    describeOpen: async (accountId, requestIds) => describeOpen(of(accountId), requestIds),
+    describeOpen: async (accountId, requestIds) => describeOpen(of(accountId), requestIds, clock.nowMs()),
     show: async (accountId) => show(of(accountId), clock.nowMs(), periodSeconds),
     sweep: async (accountId) => sweep(of(accountId), clock.nowMs()).length,
   };

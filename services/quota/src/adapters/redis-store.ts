@@ -37,7 +37,7 @@ const LOST_MS = 5_000;
 /** Keys looked at in one step of a scan: well below a millisecond. */
 const SCAN_KEYS = 1_000;
 /** Of one open request, as the script describes it. */
-const DESCRIBED_FIELDS = 10;
+const DESCRIBED_FIELDS = 11;
 /** Marks one life of the store. */
 const EPOCH_KEY = 'epoch';
 /** Writers that were heard, each with the life in which they told. */
@@ -254,8 +254,8 @@ const terms = [keyId, byok ? '1' : '0', periods.day, periods.week, periods.month
       const flat = (await call('describe', accountId, requestIds)) as readonly string[];
       const found: OpenRequest[] = [];
       for (let i = 0; i + DESCRIBED_FIELDS <= flat.length; i += DESCRIBED_FIELDS) {
-        const [requestId = '', keyId = '', writer = '', byok = '', day = '', week = '', month = '', plan = '', charge = '0', tokens = '0'] = flat.slice(i, i + DESCRIBED_FIELDS);
-        found.push({ requestId, keyId, writer, byok: byok === '1', periods: { day, week, month, plan }, charge: BigInt(charge), tokens: BigInt(tokens) });
+        const [requestId = '', keyId = '', writer = '', byok = '', day = '', week = '', month = '', plan = '', charge = '0', tokens = '0', silent = ''] = flat.slice(i, i + DESCRIBED_FIELDS);
+        found.push({ requestId, keyId, writer, byok: byok === '1', periods: { day, week, month, plan }, charge: BigInt(charge), tokens: BigInt(tokens), isSilent: silent === '1' });
       }
       return found;
     },

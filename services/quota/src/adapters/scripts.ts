@@ -9,6 +9,7 @@
  */
 import { BUCKET_MEMORY_MS, DAY_MEMORY_MS, FORGET_INTERVAL_MS, LEASE_MS } from '@signalbox/ledger-core/account-state';
 import { BLOCKED_NOTICE_MS } from '@signalbox/ledger-core/admission';
+import { SILENT_MS } from '@signalbox/ledger-core/settlement';
 import { PRELUDE } from './script-prelude.js';
 
 const ADMIT = `
@@ -315,9 +316,9 @@ for i=2,#ARGV do
   local x
   if f then x=finished_of(f) else
     local s=get(H,req)
-    if s then x=hold_of(s) if x.d==0 then x=nil else x.c=0 x.t=0 end end
+    if s then x=hold_of(s) if x.d==0 then x=nil else x.c=0 x.t=0 x.at=x.l-${LEASE_MS} end end
   end
-  if x then for _,v in ipairs({req,x.key,x.w,int(x.b),x.p[1],x.p[2],x.p[3],x.p[4],int(x.c),int(x.t)}) do out[#out+1]=v end end
+  if x then for _,v in ipairs({req,x.key,x.w,int(x.b),x.p[1],x.p[2],x.p[3],x.p[4],int(x.c),int(x.t),x.at<=now-${SILENT_MS} and '1' or '0'}) do out[#out+1]=v end end
 end
 return out
 `;

@@ -1,6 +1,7 @@
 /** What every store knows of the ledger: its totals, what it should have by now, and what only workers can say after a loss. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DAY_MEMORY_MS, FORGET_INTERVAL_MS } from '@signalbox/ledger-core/account-state';
+import { SILENT_MS } from '@signalbox/ledger-core/settlement';
 import { stopTestStores } from '@signalbox/testkit/stores';
 import type { QuotaStore } from '../domain/ports.js';
 import { cap, command, fresh, openStore, STORE_KINDS, verdict, type OpenedStore } from '../testing/stores.js';
@@ -146,13 +147,17 @@ describe.each(STORE_KINDS)('the %s store and the ledger', (kind) => {
     await store.heartbeat(account, 'done', 0n, 0n, 'wrt_1');
     await store.finish(account, { requestId: 'done', charge: 3n, tokens: 2n, byok: false, keyId: 'key_1', periods, writer: 'wrt_2' });
     await store.reregister(account, { requestId: 'anew', keyId: 'key_1', amount: 1n, tokens: 0n, byok: false, periods, isStarted: true, writer: 'wrt_3' });
-    const one = { keyId: 'key_1', byok: false, charge: 0n, tokens: 0n, periods: { day, week, month, plan } };
+    const one = { keyId: 'key_1', byok: false, charge: 0n, tokens: 0n, periods: { day, week, month, plan }, isSilent: false };
     expect(await store.describeOpen(account, ['held', 'waiting', 'done', 'edge', 'anew', 'unknown'])).toEqual([
       { ...one, requestId: 'held', writer: 'wrt_1', byok: true },
       { ...one, requestId: 'done', writer: 'wrt_2', charge: 3n, tokens: 2n },
       { ...one, requestId: 'edge', writer: '' },
       { ...one, requestId: 'anew', writer: 'wrt_3' },
     ]);
+    skew += SILENT_MS - 10_000;
+    await store.heartbeat(account, 'held', 0n, 0n, 'wrt_1');
+    skew += 10_000;
+    expect((await store.describeOpen(account, ['held', 'done', 'edge', 'anew'])).map(({ isSilent }) => isSilent)).toEqual([false, true, true, true]);
   });
 
   test('remembers which writers were heard in its present life, and of no other', async () => {

@@ -45,8 +45,8 @@ export interface QuotaStore {
 /** The ledger's absolute totals of an account. Named are the requests charged last, and those of `requestIds` that are charged. `waiting` is the request that cannot go on without; empty = none waits. Throws a Fault when billing is away. */
 export type AskTotals = (accountId: string, requestIds: readonly string[], waiting: string) => Promise<TotalsCommand>;
 
-/** The writers that billing knows; `waiting` as above. Throws a Fault when it is away. */
-export type AskWriters = (waiting: string) => Promise<readonly { readonly writer: string; readonly isLost: boolean }[]>;
+/** The writers that billing knows; `waiting` as above. `isBooked`: the ledger has all that the writer told it of. Throws a Fault when it is away. */
+export type AskWriters = (waiting: string) => Promise<readonly { readonly writer: string; readonly isLost: boolean; readonly isBooked?: boolean }[]>;
 
 /** Has the ledger book what a lost writer's log would have told. Throws a Fault when billing is away; safe to repeat. */
 export type BookLost = (writer: string, accountId: string, requests: readonly OpenRequest[]) => Promise<void>;

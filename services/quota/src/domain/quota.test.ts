@@ -158,6 +158,35 @@ test('what a lost writer told of is handed to the ledger with its charge as far 
   expect(booked).toHaveLength(2);
 });
 
+test('what a living writer told of and has in no log any more is handed to the ledger once nobody can have it, and not while more of its log is to come', async () => {
+  const clock = createFakeClock();
+  const store = createMemoryStore({ clock });
+  const writers = [{ writer: 'wrt_a', isLost: false, isBooked: false }];
+  const booked: string[] = [];
+  const quota = createQuota(store, (_, asked) => Promise.resolve({ seq: 1n, totals: [], requestIds: asked.filter((id) => booked.includes(id)) }), undefined, {
+    clock,
+    askWriters: () => Promise.resolve(writers),
+    bookLost: (_writer, _accountId, requests) => {
+      booked.push(...requests.map(({ requestId }) => requestId));
+      return Promise.resolve();
+    },
+  });
+  for (const requestId of ['cut', 'live']) {
+    await store.admit(ACCOUNT, { ...capped(requestId, 50n, 1_000n).command, needsTotals: false });
+    await quota.heartbeat(ACCOUNT, requestId, 0n, 0n, 'wrt_a');
+  }
+  for (let minutes = 0; minutes < 46; minutes += 1) {
+    clock.advance(60_000);
+    await quota.heartbeat(ACCOUNT, 'live', 0n, 0n, 'wrt_a');
+  }
+  await quota.reconcile(15_000);
+  expect(booked).toEqual([]);
+  writers[0] = { writer: 'wrt_a', isLost: false, isBooked: true };
+  await quota.reconcile(15_000);
+  expect(booked).toEqual(['cut']);
+  expect((await quota.show(ACCOUNT)).buckets.get('account|total')).toMatchObject({ heldCharge: 50n, finishedCharge: 0n });
+});
+
 test('a ledger that answers slowly is asked once, however many wait and ask again', async () => {
   let tell: () => void = () => undefined;
   let asked = 0;

@@ -35,7 +35,7 @@ export interface Quota {
   sweep(): Promise<number>;
   /**
    * Asks the ledger about requests of any account that are open for longer than `ageMs`, since totals are announced at most once; what it does not have
-   * and a lost writer told of is handed to it. Accounts that were refused at a wall are asked about too: what lowered their sums may have been missed,
+   * and a lost writer told of, or nobody for 45 minutes, is handed to it. Accounts that were refused at a wall are asked about too: what lowered their sums may have been missed,
    * and nothing is booked for them that would tell. Answers how many requests were settled. Faults end it early.
    */
   reconcile(ageMs: number): Promise<number>;
@@ -49,6 +49,12 @@ const REFUSED_ASKED_MAX = 1_000;
 const ASKED_MAX = 1_000;
 /** 15 min without a word: nobody waits for a writer any more. */
 const LOST_MS = 900_000;
+/** Writers by what the ledger knows of them. */
+interface Standings {
+  readonly lost: ReadonlySet<string>;
+  readonly booked: ReadonlySet<string>;
+}
+
 const NOTHING_MORE = { keyId: '', amount: 0n, tokens: 0n, byok: false, periods: { day: '', week: '', month: '', plan: '', reservedAtMs: 0 }, isStarted: false } as const;
 
 /** `tellFreed` is called when an account has room again that somebody may wait for. Without `rebuild` nobody can hold what this store does not know. */
@@ -129,30 +135,38 @@ export function createQuota(
   });
   const look = once((accountId) => ask(accountId, []));
   const catchUp = once(async (accountId) => ask(accountId, await store.overdue(accountId, 0, ASKED_MAX)));
-  /** No log will tell of what a lost writer had under way: the ledger books what is known of it here, and its totals then end it. */
-  const handOver = async (accountId: string, requestIds: readonly string[], lostWriters: () => Promise<ReadonlySet<string>>): Promise<void> => {
+  /**
+   * No log will tell of what a lost writer had under way, nor of what a log has lost of its end: silent, and its writer booked to its
+   * newest record. The ledger books what is known of it here, and its totals then end it.
+   */
+  const handOver = async (accountId: string, requestIds: readonly string[], standings: () => Promise<Standings>): Promise<void> => {
     if (rebuild === undefined || requestIds.length === 0) return;
-    const lost = await lostWriters();
-    if (lost.size === 0) return;
+    const { lost, booked } = await standings();
+    if (lost.size + booked.size === 0) return;
     const byWriter = new Map<string, OpenRequest[]>();
-    for (const request of await store.describeOpen(accountId, requestIds)) if (lost.has(request.writer)) byWriter.set(request.writer, [...(byWriter.get(request.writer) ?? []), request]);
+    for (const request of await store.describeOpen(accountId, requestIds)) if (lost.has(request.writer) || (request.isSilent && booked.has(request.writer))) byWriter.set(request.writer, [...(byWriter.get(request.writer) ?? []), request]);
     for (const [writer, requests] of byWriter) await rebuild.bookLost(writer, accountId, requests);
     if (byWriter.size > 0) await ask(accountId, [...byWriter.values()].flat().map(({ requestId }) => requestId));
   };
-  /** The writers that are lost, asked for once. */
-  const askLost = (): (() => Promise<ReadonlySet<string>>) => {
-    let asked: Promise<ReadonlySet<string>> | undefined;
-    return () => (asked ??= Promise.resolve(rebuild?.askWriters('') ?? []).then((writers) => new Set(writers.flatMap(({ writer, isLost }) => (isLost ? [writer] : [])))));
+  /** Asked for once. */
+  const askStandings = (): (() => Promise<Standings>) => {
+    let asked: Promise<Standings> | undefined;
+    const ask = async (): Promise<Standings> => {
+      const writers = (await rebuild?.askWriters('')) ?? [];
+      const those = (is: (each: (typeof writers)[number]) => boolean | undefined): ReadonlySet<string> => new Set(writers.filter(is).map(({ writer }) => writer));
+      return { lost: those(({ isLost }) => isLost), booked: those(({ isBooked }) => isBooked) };
+    };
+    return () => (asked ??= ask());
   };
   /** Settles what the ledger has of the requests that are open for longer than `ageMs`. */
-  const settle = async (accountId: string, ageMs: number, lostWriters: () => Promise<ReadonlySet<string>>): Promise<number> => {
+  const settle = async (accountId: string, ageMs: number, standings: () => Promise<Standings>): Promise<number> => {
     for (let settled = 0; ; ) {
       const asked = await store.overdue(accountId, ageMs, ASKED_MAX);
       if (asked.length === 0) return settled;
       const charged = await ask(accountId, asked);
       const found = asked.filter((requestId) => charged.has(requestId)).length;
       settled += found;
-      await handOver(accountId, asked.filter((requestId) => !charged.has(requestId)), lostWriters);
+      await handOver(accountId, asked.filter((requestId) => !charged.has(requestId)), standings);
       if (asked.length < ASKED_MAX || found === 0) return settled;
     }
   };
@@ -226,8 +240,8 @@ export function createQuota(
         await look(accountId);
         refused.delete(accountId);
       }
-      const lostWriters = askLost();
-      for (const accountId of await store.openAccounts()) settled += await settle(accountId, ageMs, lostWriters);
+      const standings = askStandings();
+      for (const accountId of await store.openAccounts()) settled += await settle(accountId, ageMs, standings);
       return settled;
     },
   };

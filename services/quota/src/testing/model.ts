@@ -119,7 +119,7 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
       expect(await Promise.all(told.map(({ answer }) => answer))).toEqual(told.map(({ expected }) => expected));
       const asked = Array.from({ length: 6 }, (_, at) => `r${at * 10 + (step % 10)}`);
       if (step % 10 === 6) expect(await store.totalsSeq(account)).toBe(totalsSeq(state));
-      if (step % 10 === 3) expect(await store.describeOpen(account, asked)).toEqual(describeOpen(state, asked));
+      if (step % 10 === 3) expect(await store.describeOpen(account, asked)).toEqual(describeOpen(state, asked, nowMs));
       if (step % 10 === 9) expect([...(await store.overdue(account, 10_000, 1_000))].sort()).toEqual(overdue(state, 10_000, 1_000, nowMs).sort());
       const view = await store.show(account);
       const model = show(state, nowMs);
