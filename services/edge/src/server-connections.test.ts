@@ -4,7 +4,7 @@ import { oneTurn, until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { keyWith } from './testing/callers.js';
+import { accountWith, keyWith } from './testing/callers.js';
 import { BODY_BYTES_MAX, chatText, errorOf, hello, readRaw, startDoor, type Door } from './testing/door.js';
 import { events, type PlayedCall } from './testing/neighbours.js';
 import { answersWith } from './testing/scripts.js';
@@ -25,6 +25,15 @@ const noConnections = async (): Promise<void> => {
     await oneTurn();
     count = await new Promise<number>((resolve) => door.server.getConnections((_error, open) => resolve(open)));
   }
+};
+
+/** One whose client reads nothing, and on which the kernel takes no more. */
+const connectDeaf = async (): Promise<{ readonly socket: Socket; readonly served: Socket }> => {
+  const serving = once(door.server, 'connection');
+  const socket = door.raw('');
+  const [served] = (await serving) as [Socket];
+  served.write(Buffer.alloc(64 * 1_024 * 1_024));
+  return { socket, served };
 };
 
 describe('connections', () => {
@@ -93,6 +102,8 @@ describe('connections', () => {
   test.each([
     ['closes its connection', (socket: Socket): unknown => socket.end(), 'client_left'],
     ['breaks its connection', (socket: Socket): unknown => socket.resetAndDestroy(), 'client_left'],
+    ['sends garbage behind its request', (socket: Socket): unknown => socket.write('NONSENSE\r\n\r\n'), 'client_left'],
+    ['asks for a tunnel behind its request', (socket: Socket): unknown => socket.write('CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n'), 'client_left'],
     ['is cut off at the end of a drain', (): unknown => door.server.closeAllConnections(), undefined],
     ['is cut off for its key', (): unknown => expect(door.cutKey(keyWith().id)).toBe(1), undefined],
   ] as const)('the worker hears the difference when a client %s', async (_case, part, why) => {
@@ -104,6 +115,35 @@ describe('connections', () => {
     part(socket);
     await until(() => call?.isCancelled === true);
     expect(call?.cancelledFor).toBe(why);
+    socket.destroy();
+  });
+
+  test.each([
+    ['leaves', (socket: Socket): unknown => socket.destroy(), 'client_left'],
+    ['is cut off at the end of a drain', (): unknown => door.server.closeAllConnections(), undefined],
+    ['is cut off for its key', (): unknown => expect(door.cutKey(keyWith().id)).toBe(3), undefined],
+  ] as const)('those that wait behind another are given up too when their client %s', async (_case, part, why) => {
+    door.neighbours.scripts.set('a', () => undefined);
+    const [whole, streamed] = [hello, { ...hello, stream: true }].map((body) => chatText(door.key, JSON.stringify(body)));
+    const socket = door.raw(`${streamed}${whole}${streamed}`);
+    await until(() => door.neighbours.calls.length === 3);
+    part(socket);
+    await until(() => door.metrics.inFlight() === 0);
+    expect(door.neighbours.calls.map((call) => [call.isCancelled, call.cancelledFor])).toEqual(Array(3).fill([true, why]));
+    socket.destroy();
+  });
+
+  test('an answer that its client does not take is given up after a minute, and those that wait behind it are left, whatever they say meanwhile', async () => {
+    door.neighbours.scripts.set('a', (call) => {
+      if (call === door.neighbours.calls[0]) call.listener.onEvent(events.text('hi'));
+    });
+    const { socket } = await connectDeaf();
+    const body = chatText(door.key, JSON.stringify({ ...hello, stream: true }));
+    socket.write(`${body}${body}`);
+    await until(() => door.neighbours.calls.length === 2 && door.neighbours.calls[0]?.isPaused === true);
+    await door.neighbours.clock.advanceAsync(60_000);
+    await until(() => door.metrics.inFlight() === 0);
+    expect(door.neighbours.calls[1]?.cancelledFor).toBe('client_left');
     socket.destroy();
   });
 
@@ -198,6 +238,20 @@ describe('connections', () => {
     socket.destroy();
   });
 
+  test.each([
+    ['refusal', (): string => chatText('junk', '{}')],
+    ['answer of before', (): string => chatText(door.key, JSON.stringify(hello), { lines: 'idempotency-key: k\r\n' })],
+  ])('so is one whose %s gets no further', async (_case, text) => {
+    door.accounts.add(door.key, { key: keyWith(), account: accountWith({ storeAnswers: true }) });
+    expect((await door.chat(hello, { 'idempotency-key': 'k' })).status).toBe(200);
+    const { socket, served } = await connectDeaf();
+    socket.write(text());
+    await until(() => served.timeout === 60_000);
+    served.emit('timeout');
+    expect(served.destroyed).toBe(true);
+    socket.destroy();
+  });
+
   test('a completion behind such an answer has all its time', async () => {
     door.neighbours.scripts.set('a', () => undefined);
     const serving = once(door.server, 'connection');
@@ -224,6 +278,15 @@ describe('connections', () => {
     await once(socket, 'data');
     socket.write(chatText(door.key, '').replace('content-length: 0', 'transfer-encoding: chunked') + 'NONSENSE\r\n');
     expect(await readRaw(socket)).not.toContain('HTTP/1.1 400');
+  });
+
+  test('nor does the refusal of a method that makes a tunnel', async () => {
+    door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
+    const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
+    await once(socket, 'data');
+    socket.write('CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n');
+    expect(await readRaw(socket)).not.toContain('HTTP/1.1 405');
+    await until(() => door.metrics.inFlight() === 0);
   });
 
   test('garbage behind a request that has reached a provider is not answered as its refusal', async () => {

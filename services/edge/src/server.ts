@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { together } from '@signalbox/runtime/turn';
+import { breakOff, BROKEN_BY_CLIENT, STALLED_READER_MS } from './adapters/responses.js';
 import type { ChatHandler } from './routes/chat-completions/handler.js';
 import type { Gate } from './routes/gate.js';
 import { apiError, renderErrorBody, type ApiError, type ApiErrorName } from './wire/errors.js';
@@ -20,8 +21,6 @@ const HEADER_BYTES_MAX = 16 * 1_024;
 const LINGER_MS = 1_000;
 /** Requests that wait on one connection for the answer before theirs: node:http takes all that one read brings, and keeps their answers for a client that may read none. */
 const PIPELINED_MAX = 32;
-/** FAILURES, slow reader. */
-const STALLED_READER_MS = 60_000;
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 /** Codes of node:http's parser that mean more than that a request is not one. */
@@ -46,14 +45,22 @@ export interface PublicServerOptions {
 export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, inFlightMax, isOpen, isHealthy }: PublicServerOptions): Server {
   // The newest that is to be answered on each connection: a refusal of the parser must not fall into the middle of an answer.
   const answering = new WeakMap<Socket, ServerResponse>();
-  const pipelined = new WeakMap<Socket, number>();
+  const pipelined = new WeakMap<Socket, Set<ServerResponse>>();
+  const waitingOn = (socket: Socket): Set<ServerResponse> => {
+    const known = pipelined.get(socket);
+    if (known !== undefined) return known;
+    const waiting = new Set<ServerResponse>();
+    pipelined.set(socket, waiting);
+    socket.once('close', () => waiting.forEach(breakOff));
+    return waiting;
+  };
   /** False when too many wait already. */
   const mayWait = ({ socket }: IncomingMessage, response: ServerResponse): boolean => {
-    const before = pipelined.get(socket) ?? 0;
-    if (before === PIPELINED_MAX) return false;
-    pipelined.set(socket, before + 1);
+    const waiting = waitingOn(socket);
+    if (waiting.size === PIPELINED_MAX) return false;
+    waiting.add(response);
     response.once('socket', () => {
-      pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1);
+      waiting.delete(response);
       // What the answer before it was given.
       socket.setTimeout(0);
     });
@@ -74,7 +81,7 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
     }
     const path = pathOf(request.url ?? '');
     if (request.method !== 'POST' || (path !== CHAT_PATH && path !== `${CHAT_PATH}/`)) {
-      response.setTimeout(STALLED_READER_MS, () => response.destroy());
+      response.setTimeout(STALLED_READER_MS, () => response.destroy(BROKEN_BY_CLIENT));
       site(request, response);
       return;
     }
@@ -94,12 +101,17 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
     response.setHeader('connection', 'close');
     gate.fail(response, makeId('call'), apiError('expectation_failed'));
   });
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => answerRaw(apiError('method_not_allowed', { message: 'The method CONNECT is not allowed here.' }), { socket, clock }, makeId('call')));
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    socket.on('error', ignore);
+    const response = answering.get(socket);
+    if (response === undefined || response.writableFinished) answerRaw(apiError('method_not_allowed', { message: 'The method CONNECT is not allowed here.' }), { socket, clock }, makeId('call'));
+    else socket.destroy(BROKEN_BY_CLIENT);
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const response = answering.get(socket);
     // A whole request may have reached a provider by now: it is told of a closed connection, never of a refusal that is another's.
     // One without a socket waits for that before it on the same connection.
-    if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete || response.socket === null)) socket.destroy();
+    if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete || response.socket === null)) socket.destroy(error.code === TIMED_OUT ? undefined : error);
     // What was wrong with the rest of a body whose request has its answer: it gets no second one.
     else if (response !== undefined && response.writableFinished && !response.req.complete) closeBehind(undefined, { socket, clock }, error.code === TIMED_OUT);
     else answerBadRequest(error, { socket, clock }, makeId('call'));

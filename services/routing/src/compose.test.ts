@@ -63,6 +63,26 @@ describe('settings that name providers', () => {
   });
 });
 
+describe('models that a server of the operator’s offers', () => {
+  const warned = async (environment: Record<string, string>): Promise<readonly object[]> => {
+    const lines: object[] = [];
+    const log = { ...silentLog, warn: (text: string, fields = {}) => void lines.push({ text, ...fields }) };
+    const starting = composeRouting(loadRoutingConfig(environment), { clock: systemClock, randomBytes, log, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }) });
+    await starting.start();
+    await starting.stop();
+    return lines;
+  };
+
+  test('and that the catalog has no line for are named at the start, with where to read how to add one', async () => {
+    expect(await warned({ PROVIDERS: 'vllm,ollama', OFFERED_MODELS: 'vllm/acme/house-8b,vllm/openai/gpt-oss-20b,ollama/' })).toEqual([{ text: expect.stringContaining('docs/add-a-model.md'), models: ['vllm/acme/house-8b'], more: 0 }]);
+  });
+
+  test('and that are all in the catalog, or not told, give nothing to say', async () => {
+    expect(await warned({ PROVIDERS: 'vllm', OFFERED_MODELS: 'vllm/openai/gpt-oss-20b' })).toEqual([]);
+    expect(await warned({ PROVIDERS: 'vllm' })).toEqual([]);
+  });
+});
+
 describe('routing over its doors', () => {
   afterEach(async () => {
     await client.close();
@@ -84,6 +104,19 @@ describe('routing over its doors', () => {
     const list = await client.unary<object, ListModelsResponse__Output>('ListModels', { detail: true });
     expect(list.models.map((model) => model.id)).toEqual(['simulator/fast', 'simulator/smart']);
     expect(JSON.parse(Buffer.from(list.models[0]?.detailJson ?? '').toString())).toMatchObject({ pricing: { input: 0.15 }, context_window: 128_000 });
+  });
+
+  test('tells of a model that lacks nothing but a credential who would serve it, and only to a key that may use it', async () => {
+    await start({ PROVIDERS: 'groq' });
+    const unset = async (over: DecideRequest): Promise<readonly string[]> => {
+      const { refusal, unsetProviders } = await decide({ promptTokens: 12, seed: 7, ...over });
+      expect(refusal).toBe('MODEL_NOT_FOUND');
+      return [...unsetProviders].sort();
+    };
+    expect(await unset({ model: 'openai/gpt-4o-mini' })).toEqual(['azure-openai', 'openai', 'openrouter']);
+    expect(await unset({ model: 'gpt-4o-mini', denyProviders: ['azure-openai'] })).toEqual(['openai', 'openrouter']);
+    expect(await unset({ model: 'openai/gpt-4o-mini', denyModels: ['openai/*'] })).toEqual([]);
+    expect(await unset({ model: 'nobody/nothing' })).toEqual([]);
   });
 
   test('says how long a whole answer may take, where length and speed are known', async () => {

@@ -14,6 +14,7 @@ import { createCatalogArchive } from './adapters/catalog/archive.js';
 import { offersOf, SIMULATOR_PROVIDER } from './adapters/catalog/build.js';
 import { createCatalogFiles } from './adapters/catalog/files.js';
 import { refuseUnknownProviders } from './adapters/catalog/known-providers.js';
+import { unlistedOffers } from './adapters/catalog/unlisted-offers.js';
 import { announceControl, announceDecisions, listenToControl } from './adapters/decision-events.js';
 import { createQualityFile } from './adapters/quality-file.js';
 import type { RoutingConfig } from './config.js';
@@ -30,6 +31,8 @@ import { createRoutingHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
 const BUS_RETRY_MS = 2_000;
+/** Models of one server that a line of the log names. */
+const NAMED_MAX = 20;
 
 export interface RoutingNeighbours {
   /** Taken instead of NATS_URL; stays open when the service stops. */
@@ -39,6 +42,7 @@ export interface RoutingNeighbours {
 /** The service, not yet started. Without a bus there are no live statistics, and decisions rest on the catalog's priors. */
 export function composeRouting(config: RoutingConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls }: Surroundings, neighbours: RoutingNeighbours = {}): Service {
   const withSimulator = config.SIMULATOR === 'on' || config.PROVIDERS.includes(SIMULATOR_PROVIDER) || (config.SIMULATOR === 'auto' && config.PROVIDERS.length === 0);
+  const offers = offersOf(config.OFFERED_MODELS);
   const source = createCatalogFiles({
     directory: config.CATALOG_DIR,
     withSimulator,
@@ -47,7 +51,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       managedProviders: new Set(withSimulator ? [...config.PROVIDERS, SIMULATOR_PROVIDER] : config.PROVIDERS),
       byokProviders: new Set(config.BYOK_PROVIDERS),
       zdrAgreements: new Set(config.ZDR_AGREEMENTS),
-      offeredModels: offersOf(config.OFFERED_MODELS),
+      offeredModels: offers,
     },
   });
   const holder = createCatalogHolder(source, clock);
@@ -117,6 +121,9 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       const { problems } = await holder.reload();
       if (problems.length > 0) throw new ConfigError(`${config.CATALOG_DIR === '' ? 'The shipped catalog' : `CATALOG_DIR: the catalog in ${config.CATALOG_DIR}`} has mistakes:\n${problems.join('\n')}`);
       await refuseUnknownProviders(config);
+      const loaded = holder.current();
+      const unlisted = loaded === undefined ? [] : unlistedOffers(loaded.catalog, offers);
+      if (unlisted.length > 0) log.warn('Models that a server offers are not served: the catalog has no line for them. How to give them one: docs/add-a-model.md.', { models: unlisted.slice(0, NAMED_MAX), more: Math.max(0, unlisted.length - NAMED_MAX) });
       const refused = await quality.reload();
       if (refused.length > 0) throw new ConfigError(refused.join('\n'));
       if (neighbours.bus !== undefined) await listen(neighbours.bus);

@@ -23,6 +23,7 @@ import { listModels, modelDetail } from './domain/model-list.js';
 import type { LoadedCatalog } from './domain/ports.js';
 import type { QualityHolder, QualityState } from './domain/quality-holder.js';
 import { readRecord, type Replays } from './domain/replays.js';
+import { unsetProviders } from './domain/unset-providers.js';
 import type { RoutingMetrics } from './metrics.js';
 import { providersForbidden, providersNamed } from './provider-names.js';
 import { changesOf, decideResponse, sideMessage, toListQuery, toRouteRequest } from './wire.js';
@@ -87,7 +88,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
-    const answer = decideResponse(result, decisionId);
+    const answer = decideResponse(result, decisionId, result.kind === 'model-not-found' ? unsetProviders(catalog, request) : []);
     if (message.explain) answer.explanationJson = Buffer.from(JSON.stringify(explanationOf(describe(asked, snapshot, message.seed, result))));
     return answer;
   };

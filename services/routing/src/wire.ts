@@ -147,7 +147,8 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
   };
 }
 
-export function decideResponse(result: Plan | Refusal, decisionId: string): DecideResponse {
+/** `unset`: providers that would serve a model that was not found. */
+export function decideResponse(result: Plan | Refusal, decisionId: string, unset: readonly string[] = []): DecideResponse {
   switch (result.kind) {
     case 'plan':
       return {
@@ -157,7 +158,7 @@ export function decideResponse(result: Plan | Refusal, decisionId: string): Deci
         ...(result.reference === undefined || result.reference.steps.length === 0 ? {} : { referenceSteps: stepMessages(result.reference.steps) }),
       };
     case 'model-not-found':
-      return { decisionId, refusal: 'MODEL_NOT_FOUND' };
+      return { decisionId, refusal: 'MODEL_NOT_FOUND', unsetProviders: [...unset] };
     case 'model-deprecated':
       return { decisionId, refusal: 'MODEL_DEPRECATED', fallbackModels: [...result.fallbackModels] };
     case 'no-eligible-provider':

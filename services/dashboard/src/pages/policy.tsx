@@ -15,13 +15,14 @@ const WORDS: Readonly<Record<string, string>> = {
 
 const isSame = (one: Policy, other: Policy): boolean => JSON.stringify(one) === JSON.stringify(other);
 
-/** `policy` is what was read last, `reread` reads it anew: a form that replaces all of it must not undo in silence what was set elsewhere. */
+/** `policy` is what was read last, `reread` reads it anew, undefined when it cannot: a form that replaces all of it must not undo in silence what was set elsewhere. */
 function Form({ policy, reread }: { readonly policy: Policy; readonly reread: () => Promise<Policy | undefined> }): ReactElement {
   const [draft, setDraft] = useState<Policy>(policy);
   // What the draft began as.
   const [base, setBase] = useState<Policy>(policy);
   const [seen, setSeen] = useState<Policy>(policy);
   const [isOvertaken, setIsOvertaken] = useState(false);
+  const [isUnread, setIsUnread] = useState(false);
   if (policy !== seen) {
     setSeen(policy);
     const isUntouched = isSame(draft, base);
@@ -36,6 +37,7 @@ function Form({ policy, reread }: { readonly policy: Policy; readonly reread: ()
   const providers = useMemo(() => [...new Set(models.flatMap(({ endpoints = [] }) => endpoints.map(({ provider }) => provider)))].sort(), [models]);
   const set = (change: Partial<Policy>): void => {
     save.reset();
+    setIsUnread(false);
     setDraft({ ...draft, ...change });
   };
   const capOf = (period: CapPeriod): number | string => draft.cost_caps.find((cap) => cap.period === period)?.cap_usd ?? '';
@@ -45,9 +47,11 @@ function Form({ policy, reread }: { readonly policy: Policy; readonly reread: ()
   };
   const mode = draft.mode ?? 'balanced';
   const submit = async (): Promise<void> => {
+    save.reset();
     const now = await reread();
+    setIsUnread(now === undefined);
     // Said below, and the next time it is meant.
-    if (now !== undefined && !isSame(now, base) && !isSame(now, draft)) return;
+    if (now === undefined || (!isSame(now, base) && !isSame(now, draft))) return;
     const { effective: _effective, ...own } = draft;
     const onSuccess = (saved: Policy): void => {
       setIsOvertaken(false);
@@ -116,6 +120,11 @@ function Form({ policy, reread }: { readonly policy: Policy; readonly reread: ()
               </Stack>
             </Alert>
           ) : null}
+          {isUnread ? (
+            <Alert color="red" variant="light" role="alert">
+              The policy that holds now could not be read, so nothing was saved. Save again in a moment.
+            </Alert>
+          ) : null}
           {save.isError ? <Failure error={save.error} /> : null}
           {save.isSuccess ? (
             <Alert color="teal" variant="light" role="status">
@@ -141,11 +150,15 @@ function Form({ policy, reread }: { readonly policy: Policy; readonly reread: ()
 
 export function PolicyPage(): ReactElement {
   const policy = useApi<Policy>('/api/policy');
+  const reread = async (): Promise<Policy | undefined> => {
+    const { data, isError } = await policy.refetch();
+    return isError ? undefined : data;
+  };
   return (
     <>
       <PageHead title="Policy and caps" hint="For the whole account. Keys can be narrower, never wider." />
       <Loaded query={policy} height={480}>
-        {(found) => <Form policy={found} reread={async () => (await policy.refetch()).data} />}
+        {(found) => <Form policy={found} reread={reread} />}
       </Loaded>
     </>
   );

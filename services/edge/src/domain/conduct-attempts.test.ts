@@ -180,14 +180,14 @@ describe('attempts', () => {
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
-  test.each([['hung up by itself', true, 'client_left'], ['was cut off by us', false, undefined]] as const)('a worker hears whether its client %s', async (_case, byItself, why) => {
+  test.each([['hung up by itself', true, 'client_left', ['a#1 DELIVERED']], ['was cut off by us', false, undefined, []]] as const)('a worker hears whether its client %s', async (_case, byItself, why, outcomes) => {
     const { neighbours, answer, run } = story({ a: () => undefined }, { request: { stream: true } });
     const done = run();
     await neighbours.clock.settle();
     answer.leave(byItself);
     expect(await done).toMatchObject({ result: 'gone' });
     expect(neighbours.calls.map(({ isCancelled, cancelledFor }) => [isCancelled, cancelledFor])).toEqual([[true, why]]);
-    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+    expect(neighbours.outcomes).toEqual(outcomes);
   });
 
   test('the worker of an answer kept in reserve hears that edge lives while another is tried, and is told what became of it', async () => {

@@ -103,6 +103,18 @@ describe('an answer that does not fit what was asked for', () => {
   });
 });
 
+test.each<[string, boolean, readonly string[]]>([
+  ['before a word is for its worker to conclude: nobody says that it was delivered', false, []],
+  ['after a word is delivered', true, ['a#1 DELIVERED']],
+])('a stream whose client edge cuts off %s', async (_case, hasWord, told) => {
+  const { neighbours, answer, run } = story({ a: (call) => call.listener.onEvent(hasWord ? events.text('hi') : events.role()) }, { request: { stream: true } });
+  const running = run();
+  await neighbours.clock.settle();
+  answer.leave(false);
+  expect((await running).result).toBe('gone');
+  expect([neighbours.calls[0]?.cancelledFor, neighbours.outcomes]).toEqual([undefined, told]);
+});
+
 describe('a later round', () => {
   test('that no worker took leaves the hold, which covers the rounds before', async () => {
     const { neighbours, answer, run } = story({ a: refusesUnsent }, { start: SECOND_ROUND });

@@ -150,7 +150,7 @@ describe('slow reader', () => {
     neighbours.clock.advance(59_999);
     expect(call.isCancelled).toBe(false);
     neighbours.clock.advance(1);
-    expect(await result).toEqual({ kind: 'gone', wasSent: true });
+    expect(await result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
     // It was cut: nobody can say that it left.
     expect([call.isCancelled, call.cancelledFor]).toEqual([true, undefined]);
     expect(answer.said).toEqual(['chunk 0:a', 'abandon']);

@@ -15,8 +15,8 @@ export type AttemptResult =
   | { readonly kind: 'failed'; readonly failed: Failed__Output; readonly trace: AttemptTrace; readonly reserve?: Reserve }
   /** The stream broke after content, and the client has been told. */
   | { readonly kind: 'cut' }
-  /** The client hung up, or took nothing for too long. */
-  | { readonly kind: 'gone'; readonly wasSent: boolean };
+  /** The client hung up, took nothing for too long, or was cut off. `isOwed`: it left by itself, or had been given a word. */
+  | { readonly kind: 'gone'; readonly wasSent: boolean; readonly isOwed: boolean };
 
 /** Gives an answer that is not the JSON that was asked for, kept for the case that nobody gives a better one. To be called at most once. */
 export type Reserve = (attempts: readonly AttemptReport[]) => void;
@@ -176,7 +176,7 @@ class Attempt implements AttemptListener, ClientListener {
 
   onGone(byItself: boolean): void {
     if (this.isOver) return;
-    this.over({ kind: 'gone', wasSent: this.call !== undefined });
+    this.over({ kind: 'gone', wasSent: this.call !== undefined, isOwed: byItself || this.hasContent });
     this.call?.cancel(byItself ? 'client_left' : undefined);
   }
 
@@ -185,7 +185,7 @@ class Attempt implements AttemptListener, ClientListener {
     this.call?.pause();
     this.stalled = this.options.clock.setTimer(STALLED_READER_MS, () => {
       // Over first: cancelling ends the call at once, and a failure now would be written to the stalled reader.
-      this.over({ kind: 'gone', wasSent: true });
+      this.over({ kind: 'gone', wasSent: true, isOwed: true });
       this.call?.cancel();
       this.options.answer.abandon();
     });

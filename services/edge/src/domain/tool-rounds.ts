@@ -4,23 +4,14 @@ import type { End__Output, Failed__Output, Outcome } from '@signalbox/contracts/
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
-import { firstChars } from '@signalbox/plugin-kit/conversation';
 import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import { HEALING_FAILED, healingTermsOf } from './healing.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
-import { continuedRequest } from './tool-request.js';
 import { TEND_MS, written } from './tellings.js';
-import type { ServerTools, SpendingTerms, ToolCall, ToolImage, ToolOutcome, Turn } from './turn.js';
-
-/** Calls of one round that are run; the others are told that there were too many. */
-const CALLS_MAX = 16;
-/** Images of one answer: all are held until its end. */
-const IMAGES_MAX = 4;
-/** What a call that spends tells the model, in characters: held for before it runs. */
-const SPENDING_CONTENT_CHARS_MAX = 512;
-/** Its longest form in JSON. */
-const SPENDING_CONTENT = 'x'.repeat(SPENDING_CONTENT_CHARS_MAX * 6);
+import { feesOf, ToolCalls } from './tool-calls.js';
+import { continuedRequest } from './tool-request.js';
+import type { ServerTools, ToolImage, Turn } from './turn.js';
 
 /** What a provider refuses for what the conversation has become: of tools' results and a client's words. */
 const REQUEST_FAULTS: ReadonlySet<string> = new Set<Failed__Output['class']>(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
@@ -112,8 +103,8 @@ class Rounds {
   private paidNanoUsd = 0n;
   /** Rounds that answered are charged to nobody, for what the request has become. */
   private isWasted = false;
-  private imagesLeft = IMAGES_MAX;
   private readonly isHealed: boolean;
+  private readonly calls: ToolCalls;
   /** JSON was asked for, and words of a round before the last have reached the client. */
   private isJsonSpoiled = false;
   private heartbeat: Timer | undefined;
@@ -122,6 +113,9 @@ class Rounds {
   constructor(private readonly options: RoundsOptions) {
     const { clock, turn } = options;
     this.isHealed = healingTermsOf(turn.request) !== undefined;
+    this.calls = new ToolCalls(options.tools, (nanoUsd) => {
+      this.unpaidNanoUsd = nanoUsd;
+    });
     this.shown = { hasContent: false, hasRole: false, clientCalls: 0, route: undefined, lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   }
 
@@ -172,7 +166,7 @@ class Rounds {
       const nextOf = (contents: readonly string[]): ChatRequest =>
         continuedRequest(request, [gathering.message(), ...contents.map((content, at) => JSON.stringify({ role: 'tool', tool_call_id: calls[at]?.id ?? '', content }))], choice);
       const byok = conducted.attempts.at(-1)?.byok === true;
-      const outcomes = await this.runCalls(calls, byok, left.signal, (contents, spentMax) => {
+      const outcomes = await this.calls.run(calls, byok, left.signal, (contents, spentMax) => {
         const next = nextOf(contents);
         return this.options.hold({ ...turn, request: next }, this.startOf(round + 1, next), spentMax);
       });
@@ -194,50 +188,6 @@ class Rounds {
       round, before: this.before, earlierNanoUsd: this.earlierNanoUsd, earlierTokens: this.earlierTokens,
       addedBytes: request.promptBytes - turn.request.promptBytes, addedMessages: request.messageCount - turn.request.messageCount,
     };
-  }
-
-  /**
-   * Runs the calls of one round; outcomes in their order. Those that spend money outside run last, and only once
-   * `hold` covers the round that is to pay for them at the most that they may cost: nothing is bought on credit.
-   */
-  private async runCalls(calls: readonly ToolCall[], byok: boolean, signal: AbortSignal, hold: (contents: readonly string[], feeNanoUsd: bigint) => Promise<boolean>): Promise<readonly ToolOutcome[] | 'no-room'> {
-    const { spending } = this.options.tools;
-    const bought: { readonly call: ToolCall; readonly at: number; readonly terms: SpendingTerms }[] = [];
-    const others = calls.map((call, at): Promise<ToolOutcome> | undefined => {
-      const terms = spending.get(call.name);
-      if (at >= CALLS_MAX) return Promise.resolve(notRun(call.name, 'too_many_calls', `there were more than ${CALLS_MAX} calls at once`));
-      if (terms === undefined) return this.runTool(call, byok, signal);
-      if (terms.imagesMax > this.imagesLeft) return Promise.resolve(notRun(call.name, 'too_many_images', `an answer holds ${IMAGES_MAX} images at most`));
-      this.imagesLeft -= terms.imagesMax;
-      bought.push({ call, at, terms });
-      return undefined;
-    });
-    const outcomes = await Promise.all(others);
-    if (bought.length > 0) {
-      const contents = outcomes.map((outcome) => outcome?.content ?? SPENDING_CONTENT);
-      const spentMax = bought.reduce((sum, { terms }) => sum + terms.feeNanoUsdMax, 0n);
-      if (!(await hold(contents, feesOf(outcomes) + spentMax))) return 'no-room';
-      if (!byok) this.unpaidNanoUsd = spentMax;
-      const given = await Promise.all(bought.map(({ call }) => this.runTool(call, byok, signal)));
-      for (const [index, { at, terms }] of bought.entries()) {
-        const outcome = given[index];
-        if (outcome === undefined) continue;
-        this.imagesLeft += terms.imagesMax - outcome.images.length;
-        outcomes[at] = { ...outcome, content: firstChars(outcome.content, SPENDING_CONTENT_CHARS_MAX) };
-      }
-      // A call that was given up may have been paid for all the same.
-      if (!byok && !signal.aborted) this.unpaidNanoUsd = feesOf(given);
-    }
-    return outcomes.flatMap((outcome) => (outcome === undefined ? [] : [outcome]));
-  }
-
-  /** Never rejects: a service that is away is told to the model. */
-  private async runTool(call: ToolCall, byok: boolean, signal: AbortSignal): Promise<ToolOutcome> {
-    try {
-      return await this.options.tools.run(call, byok, signal);
-    } catch {
-      return { ...notRun(call.name, 'unavailable', ''), content: 'Error: the tool is not available at the moment.' };
-    }
   }
 
   private note(gathering: RoundAnswer, { end, provider }: Settlement, conducted: Conducted): void {
@@ -412,12 +362,6 @@ class Rounds {
     const silentMs = nowMs - shown.lastSentMs;
     this.heartbeat = clock.setTimer(silentMs >= heartbeatMs ? heartbeatMs / 10 : Math.max(1, heartbeatMs - silentMs), this.beat);
   };
-}
-
-const feesOf = (outcomes: readonly (ToolOutcome | undefined)[]): bigint => outcomes.reduce((sum, outcome) => sum + (outcome?.stage.feeNanoUsd ?? 0n), 0n);
-
-function notRun(name: string, reason: string, why: string): ToolOutcome {
-  return { content: `Error: not run, since ${why}.`, images: [], stage: { stage: name, plugin: '', status: 'failed', durationMs: 0, feeNanoUsd: 0n, detail: { reason } } };
 }
 
 /** Asks the model in rounds until it answers. Never rejects but on a bug: whatever happens is told to `turn.answer`. */

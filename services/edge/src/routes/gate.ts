@@ -8,6 +8,7 @@ import type { Variant } from '@signalbox/kernel/tiers';
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Authentication, Authenticator } from '../adapters/authenticator.js';
+import { watchRest } from '../adapters/responses.js';
 import { createFloodGuard } from '../domain/flood.js';
 import { limitsOf } from '../domain/limits.js';
 import type { Caller, QuotaPort } from '../domain/ports.js';
@@ -94,6 +95,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
     for (const [name, value] of Object.entries(shown.headers ?? {})) headers.push(name, value);
     response.writeHead(shown.status, headers);
     response.end(body);
+    watchRest(response);
   };
 
   const remember: Gate['remember'] = (accountId, admission) => {

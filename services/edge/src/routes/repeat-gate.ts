@@ -4,6 +4,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '@signalbox/kernel/clock';
+import { watchRest } from '../adapters/responses.js';
 import { createFloodGuard } from '../domain/flood.js';
 import type { Caller } from '../domain/ports.js';
 import type { OpenClaim, Repeats } from '../domain/repeats.js';
@@ -60,6 +61,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
     response.write(body);
     if (isChunked) response.addTrailers(Object.fromEntries(trailers.flatMap((name, index) => (index % 2 === 0 ? [[name, trailers[index + 1] ?? ''] as const] : []))));
     response.end();
+    watchRest(response);
   };
 
   return {

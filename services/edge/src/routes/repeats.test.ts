@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { makeApiKey } from '@signalbox/kernel/api-key';
-import { Fault } from '@signalbox/kernel/fault';
 import { randomBytes } from '@signalbox/runtime/random';
 import { oneTurn, until } from '@signalbox/testkit/until';
 import { LOST_MS, SETTLED_MS } from '../domain/repeats.js';
 import { accountWith, keyWith, plannedAt, planWith } from '../testing/callers.js';
-import { LEASE_MS, TO_BEGIN_LEASE_MS } from '../testing/claims.js';
+import { LEASE_MS } from '../testing/claims.js';
 import { hello, startDoor, type Door } from '../testing/door.js';
 import { events, type PlayedCall } from '../testing/neighbours.js';
 import { answersWith, streamsWith } from '../testing/scripts.js';
@@ -258,126 +257,6 @@ describe('after the death of an edge', () => {
     door.neighbours.clock.advance(1);
     expect(await codeOf()).toBe('answered');
     expect(door.takenOver).toEqual([lost]);
-  });
-});
-
-describe('a request tells its claim that it begins', () => {
-  const elsewhere = 'chatcmpl-elsewhere';
-  /** A repeat at another edge was let through. */
-  const takeOver = (): void => {
-    const [name, kept] = [...door.claims.kept][0] ?? [];
-    if (name === undefined || kept === undefined) throw new Error('expected a claim');
-    door.claims.kept.set(name, { ...kept, requestId: elsewhere });
-  };
-  /** The edge stands still for as long; its timers find accounts away afterwards. */
-  const standStill = async (ms: number): Promise<void> => {
-    door.claims.isAway = true;
-    await door.neighbours.clock.advanceAsync(ms);
-    door.claims.isAway = false;
-  };
-  /** Holds the first request before its plan. */
-  const atRouting = (): (() => void) => {
-    let go: () => void = () => undefined;
-    const gate = new Promise<void>((resolve) => (go = resolve));
-    door.neighbours.routing.decide = async (request) => {
-      door.neighbours.decided.push(request);
-      await gate;
-      return planWith([plannedAt('a')]);
-    };
-    return go;
-  };
-
-  test('once, when it is about to be dispatched, however many attempts follow', async () => {
-    const go = atRouting();
-    door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
-    const told: (readonly string[])[] = [];
-    door.neighbours.scripts.set('a', (call) => {
-      told.push([...door.claims.stood]);
-      answers(call);
-    });
-    const first = ask();
-    await until(() => door.neighbours.decided.length === 1);
-    expect([door.claims.stood, claim()?.isToBegin]).toEqual([[], true]);
-    go();
-    expect((await first).status).toBe(200);
-    expect([told, door.claims.stood]).toEqual([[['begin']], ['begin']]);
-  });
-
-  test('asks nobody before a further attempt', async () => {
-    door.neighbours.plan = planWith([plannedAt('b'), plannedAt('a')]);
-    door.neighbours.scripts.set('b', (call) => call.play(events.failed('PROVIDER_ERROR')));
-    expect((await ask()).status).toBe(200);
-    expect([door.neighbours.calls.map(({ provider }) => provider), door.claims.stood]).toEqual([['b', 'a'], ['begin']]);
-  });
-
-  test('finds before anything is dispatched that a repeat was let through while it stood still, and is refused', async () => {
-    const go = atRouting();
-    const first = ask();
-    await until(() => door.neighbours.decided.length === 1);
-    await standStill(TO_BEGIN_LEASE_MS);
-    takeOver();
-    go();
-    expect(await errorOf(await first)).toMatchObject([503, { code: 'overloaded', metadata: { retryable: true } }]);
-    await until(() => door.neighbours.released.length === 1);
-    // Its end is the end of nobody else's claim.
-    expect([door.neighbours.calls, claim()?.requestId]).toEqual([[], elsewhere]);
-  });
-
-  test('asks again before it dispatches another attempt where it stood still, and goes on only with its claim', async () => {
-    for (const isTaken of [false, true]) {
-      door.claims.kept.clear();
-      door.neighbours.calls.length = 0;
-      door.neighbours.plan = planWith([plannedAt('b'), plannedAt('a')]);
-      let playing: PlayedCall | undefined;
-      door.neighbours.scripts.set('b', (call) => (playing = call));
-      const first = ask();
-      await until(() => playing !== undefined);
-      await standStill(LEASE_MS);
-      if (isTaken) takeOver();
-      playing?.play(events.failed('PROVIDER_ERROR'));
-      expect([(await first).status, door.neighbours.calls.length]).toEqual(isTaken ? [503, 1] : [200, 2]);
-    }
-  });
-
-  test('is not dispatched while accounts cannot be told, and its key is free', async () => {
-    const { begin } = door.claims;
-    door.claims.begin = () => Promise.reject(new Fault('accounts_unavailable', 'accounts is away'));
-    const first = ask();
-    for (const waitMs of [200, 1_000]) {
-      const timers = door.neighbours.clock.pendingTimers();
-      await until(() => door.neighbours.clock.pendingTimers() >= timers && door.neighbours.asked.length === 1);
-      await oneTurn();
-      await door.neighbours.clock.advanceAsync(waitMs);
-    }
-    expect((await errorOf(await first))[1].code).toBe('accounts_unavailable');
-    await until(() => door.claims.kept.size === 0);
-    expect(door.neighbours.calls).toEqual([]);
-    door.claims.begin = begin;
-    expect((await ask()).status).toBe(200);
-  });
-
-  test('and frees its key where its client left meanwhile: nothing was dispatched', async () => {
-    const { begin } = door.claims;
-    let go: () => void = () => undefined;
-    const gate = new Promise<void>((resolve) => (go = resolve));
-    let isAsked = false;
-    door.claims.begin = async (ref) => {
-      isAsked = true;
-      await gate;
-      return begin(ref);
-    };
-    const first = ask().catch(() => undefined);
-    await until(() => isAsked);
-    expect(door.cutKey('key_1')).toBe(1);
-    await first;
-    go();
-    await until(() => door.claims.kept.size === 0);
-    expect([door.neighbours.calls, door.neighbours.released.length]).toEqual([[], 1]);
-  });
-
-  test('and makes no claim without a key', async () => {
-    expect((await door.chat(hello)).status).toBe(200);
-    expect([door.claims.kept.size, door.claims.stood]).toEqual([0, []]);
   });
 });
 

@@ -28,3 +28,13 @@ test('no field that variant B lacks is recommended there', () => {
 test('of a long name no more is repeated than of any other', () => {
   expect(messageFor(`${'x'.repeat(5_000)}:nitro`).length).toBeLessThan(400);
 });
+
+test('a model that only lacks a credential is said to lack it, with who would serve it, not to be unknown', () => {
+  const message = refusalToApiError(planWith([], { refusal: 'MODEL_NOT_FOUND', unsetProviders: ['openai', 'azure-openai'] }), 'gpt-4o-mini', 'A').message;
+  expect(message).toContain("'gpt-4o-mini' is known, but none of its providers is set up here: openai, azure-openai.");
+  expect(message).not.toContain('does not exist');
+});
+
+test('where nothing is served, `auto` is not said to be a wrong name', () => {
+  expect(messageFor('auto')).toMatch(/^There is no model that 'auto' could choose: none is served here\./);
+});

@@ -1,4 +1,5 @@
 /** What to ask for instead of a model's name that another gateway would know. */
+import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import type { Variant } from '@signalbox/kernel/tiers';
 
 /** Endings of OpenRouter's names, with what says the same here. Names of our own may have others, such as Ollama's `:8b`. */
@@ -14,8 +15,18 @@ const ENDINGS: ReadonlyMap<string, string> = new Map([
 
 const LIST = 'GET /v1/models lists the names that this key may use.';
 
+/**
+ * What to tell of a model that could not be found. `model` is the client's word, cut to what may be shown; `unset` are the
+ * providers that would serve it, if there were a credential for one.
+ */
+export function modelNotFound(model: string, unset: readonly string[], variant: Variant): string {
+  if (isAutoModelId(model)) return `There is no model that '${model}' could choose: none is served here. Set up a provider, or look in the log for what one was said to hold and the catalog does not know.`;
+  if (unset.length > 0) return `The model '${model}' is known, but none of its providers is set up here: ${unset.join(', ')}. The operator sets a provider's credential, or an account its own by PUT /api/providers/{provider}. ${LIST}`;
+  return `The model '${model}' does not exist or is not available to this key.${modelHint(model, variant)}`;
+}
+
 /** A sentence that begins with a blank. `model` is the client's word, cut to what may be shown. */
-export function modelHint(model: string, variant: Variant): string {
+function modelHint(model: string, variant: Variant): string {
   // Variant B has neither preferences nor plugins.
   if (variant === 'B') return ` ${LIST}`;
   const colon = model.lastIndexOf(':');

@@ -7,7 +7,7 @@ import { formatUsd } from '@signalbox/kernel/money';
 import type { Variant } from '@signalbox/kernel/tiers';
 import { API_ERRORS, apiError, retryHeaders, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
-import { modelHint } from './model-names.js';
+import { modelNotFound } from './model-names.js';
 
 /** Wait told when no provider gave a hint (contract, section 7). */
 const ALL_FAILED_RETRY_AFTER_MS = 5_000;
@@ -108,7 +108,7 @@ export function refusalToApiError(decision: DecideResponse__Output, model: strin
   const shown = model.slice(0, ECHO_MAX);
   switch (decision.refusal) {
     case 'MODEL_NOT_FOUND':
-      return apiError('model_not_found', { param: 'model', message: `The model '${shown}' does not exist or is not available to this key.${modelHint(shown, variant)}` });
+      return apiError('model_not_found', { param: 'model', message: modelNotFound(shown, decision.unsetProviders, variant) });
     case 'MODEL_DEPRECATED':
       return apiError('model_deprecated', { param: 'model', message: `The model '${shown}' is no longer served.`, metadata: { fallback_models: decision.fallbackModels } });
     case 'NO_ELIGIBLE_PROVIDER':

@@ -1,9 +1,9 @@
 /** Bodies of the operator's door, and what it prints. Amounts come in as decimal text. */
-import type { Account, Account__Output, CostCapSetting } from '@signalbox/contracts/accounts';
+import type { Account, Account__Output, CostCapSetting, KeyLimits } from '@signalbox/contracts/accounts';
 import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
 import { z } from 'zod';
 import { usd } from '../api-auth/exact-json.js';
-import { capBodies } from '../api-auth/schema.js';
+import { capBodies, GRACE_SECONDS_MAX } from '../api-auth/schema.js';
 
 const amount = z.string().transform((text, context) => {
   try {
@@ -51,14 +51,38 @@ const WHOLE_CAPS = { path: ['cost_cap_usd'], message: 'is required with cost_cap
 export const createAccountSchema = z.strictObject({ name: z.string().min(1).max(100), ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
 export const setAccountSchema = z.strictObject({ name: z.string().min(1).max(100).optional(), ...settings, tier: settings.tier.optional() }).refine(hasWholeCaps, WHOLE_CAPS);
 export const providerKeySchema = z.strictObject({ account_id: z.string(), provider: z.string(), secret: z.string().min(1), zdr: z.boolean().optional(), base_url: z.string().max(2_048).optional() });
-export const createKeySchema = z.strictObject({ account_id: z.string(), name: z.string(), expires_in: z.number().int().min(1).max(315_360_000).optional(), scopes: z.array(z.string()).min(1, 'must not be empty; leave it out for all but admin').optional() });
+const keyLimits = {
+  requests_per_minute: settings.requests_per_minute,
+  cost_cap_usd: settings.cost_cap_usd,
+  cost_cap_period: settings.cost_cap_period,
+  cost_caps: settings.cost_caps,
+  allowed_models: z.array(z.string().min(1).max(200)).min(1, 'must not be empty; null lets a key use all models').max(200).nullish(),
+};
+export const createKeySchema = z
+  .strictObject({ account_id: z.string(), name: z.string(), expires_in: z.number().int().min(1).max(315_360_000).optional(), scopes: z.array(z.string()).min(1, 'must not be empty; leave it out for all but admin').optional(), ...keyLimits })
+  .refine(hasWholeCaps, WHOLE_CAPS);
+/** What is not given stays as it is; null takes a limit off. */
+export const setKeySchema = z.strictObject({ name: z.string().optional(), disabled: z.boolean().optional(), ...keyLimits }).refine(hasWholeCaps, WHOLE_CAPS);
+export const rotateKeySchema = z.strictObject({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
 
 type Settings = z.infer<typeof setAccountSchema>;
 
-function capsOf({ cost_caps: caps, cost_cap_usd: cap, cost_cap_period: period = 'month' }: Settings): CostCapSetting[] | undefined {
+function capsOf({ cost_caps: caps, cost_cap_usd: cap, cost_cap_period: period = 'month' }: Pick<Settings, 'cost_caps' | 'cost_cap_usd' | 'cost_cap_period'>): CostCapSetting[] | undefined {
   if (caps !== undefined) return caps.map((each) => ({ capNanoUsd: each.cap_usd, period: each.period }));
   if (cap === undefined) return undefined;
   return cap === null ? [] : [{ capNanoUsd: cap, period }];
+}
+
+/** A key's limits with what is given of them changed; undefined when nothing is. */
+export function keyLimitsOf(given: z.infer<typeof setKeySchema>, before: KeyLimits | null): KeyLimits | undefined {
+  const caps = capsOf(given);
+  if (caps === undefined && given.requests_per_minute === undefined && given.allowed_models === undefined) return undefined;
+  const requestsPerMinute = given.requests_per_minute === undefined ? before?.requestsPerMinute : (given.requests_per_minute ?? undefined);
+  return {
+    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
+    costCaps: caps ?? before?.costCaps ?? [],
+    allowedModels: given.allowed_models === undefined ? (before?.allowedModels ?? []) : (given.allowed_models ?? []),
+  };
 }
 
 /** The settings as a message, with the names of the fields given. */

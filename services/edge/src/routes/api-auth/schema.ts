@@ -6,7 +6,7 @@ import { usd } from './exact-json.js';
 
 /** Ten years in seconds. */
 const EXPIRES_IN_MAX = 315_360_000;
-const GRACE_SECONDS_MAX = 2_592_000;
+export const GRACE_SECONDS_MAX = 2_592_000;
 
 /** An amount in US dollars, as nano-USD. */
 export const amount = z.number().transform((value, context) => {

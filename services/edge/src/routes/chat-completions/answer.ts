@@ -6,6 +6,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
 import type { ServerResponse } from 'node:http';
+import { BROKEN_BY_CLIENT, watchRest } from '../../adapters/responses.js';
 import type { Answer, AttemptReport, ClientListener, PipelineStage, Refusal, Route, Settlement } from '../../domain/answer.js';
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { healingTermsOf } from '../../domain/healing.js';
@@ -20,9 +21,6 @@ import { cutToApiError } from '../../wire/refusals.js';
 import { createStreamWire, type StreamEnd, type StreamWire } from '../../wire/stream.js';
 import type { Gate } from '../gate.js';
 import { errorOfRefusal, isUncounted } from './refusal.js';
-
-/** A client that leaves the end of its answer untouched for this long is cut (FAILURES, slow reader). */
-const STALLED_READER_MS = 60_000;
 
 export interface AnswerOptions {
   readonly gate: Gate;
@@ -74,7 +72,7 @@ export class HttpAnswer implements Answer {
     return !this.isDone && this.options.response.destroyed && !this.outlivesClient();
   }
 
-  /** The client's end closed or broke the connection. What edge itself cuts off, at the end of a drain or for a key that was declared compromised, shows neither. */
+  /** The client's end closed or broke the connection, sent what cannot follow its request, or took nothing for a minute. What edge itself cuts off, at the end of a drain or for a key that was declared compromised, shows neither. */
   private hasLeft(): boolean {
     const { socket } = this.options.response.req;
     return socket.readableEnded || socket.errored !== null;
@@ -150,7 +148,7 @@ export class HttpAnswer implements Answer {
     // With those of others: one system call behind another finds the kernel's code still at hand.
     atTurnEnd(() => {
       response.end(rendered);
-      this.watchRest();
+      watchRest(response);
     });
   }
 
@@ -169,7 +167,7 @@ export class HttpAnswer implements Answer {
   abandon(): void {
     this.isDone = true;
     this.waiting = [];
-    this.options.response.destroy();
+    this.options.response.destroy(BROKEN_BY_CLIENT);
   }
 
   /** The stream's wire; the first call sends the headers, with the number of attempts where it is known that no other follows. */
@@ -220,11 +218,17 @@ export class HttpAnswer implements Answer {
     if (response.write(bytes) || this.isSlow) return;
     this.isSlow = true;
     response.once('drain', () => {
-      this.isSlow = false;
-      this.listener?.onDrain();
+      // node:http says so too where an answer that waits behind this one has more to say.
+      if (response.socket?.writableNeedDrain === true) response.socket.once('drain', this.onDrain);
+      else this.onDrain();
     });
     this.listener?.onSlow();
   }
+
+  private readonly onDrain = (): void => {
+    this.isSlow = false;
+    this.listener?.onDrain();
+  };
 
   private take(): readonly Uint8Array[] {
     const { waiting } = this;
@@ -236,12 +240,7 @@ export class HttpAnswer implements Answer {
     this.isDone = true;
     this.options.recorder?.part(last);
     this.options.response.end(last);
-    this.watchRest();
-  }
-
-  private watchRest(): void {
-    const { response } = this.options;
-    if (response.writableLength > 0) response.setTimeout(STALLED_READER_MS, () => response.destroy());
+    watchRest(this.options.response);
   }
 
   private endOf(settlement: Settlement): StreamEnd {

@@ -6,6 +6,7 @@ import type { Tracer } from '@signalbox/runtime/span';
 import { together } from '@signalbox/runtime/turn';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
+import { breakOff } from '../../adapters/responses.js';
 import type { BodyPlace, BodyRoom } from '../../domain/body-room.js';
 import { conduct, mayInfer, type Conducted, type Neighbours } from '../../domain/conduct.js';
 import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
@@ -67,7 +68,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       const caller = entered instanceof Promise ? await entered : entered;
       if (caller === undefined) return;
       accountId = caller.account.id;
-      leave = running.enter(caller.key.id, () => response.destroy());
+      leave = running.enter(caller.key.id, () => breakOff(response));
       if (!isJsonBody(request)) {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
         return;
