@@ -47,7 +47,8 @@ const workerRow = ([name, service, provider, credentials]) => ({
   goesOut: true,
   // One replica a log: attempts are concluded by the worker that has them in its journal.
   replicas: service === 'worker-sim' ? 1 : 0,
-  memoryMi: 256,
+  // Several requests of the largest size that edge takes, each some five times over.
+  memoryMi: 512,
 });
 
 /** How the doors between services are kept: plain under compose and in development, with certificates in production. */
@@ -92,7 +93,7 @@ const SERVICES = [
     stores: ['nats'],
     http: HTTP,
     replicas: 2,
-    memoryMi: 384,
+    memoryMi: 512,
   },
 ].map((row) => ({ service: row.name, credentials: [], ...row, env: { ...row.env, ...(row.secrets.DATABASE_URL === undefined ? {} : { MIGRATE_ON_START: 'off' }) }, settings: [...(row.settings ?? []), ...RPC_SECURITY, ...(sendsTraces(row) ? TRACING : [])] }));
 

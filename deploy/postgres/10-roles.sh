@@ -9,6 +9,9 @@ revoke all on database :"DBNAME" from public;
 revoke create on schema public from public;
 select format('create role %I login', name) from unnest(array['accounts', 'billing', 'plugins', 'accounts_owner', 'billing_owner', 'plugins_owner']) as n(name)
   where not exists (select from pg_roles where rolname = name) \gexec
+-- Named in the dump of a database whose services ran as its administrator: plugins takes it on there before it touches memory.
+select 'create role signalbox_memory nologin nosuperuser nobypassrls'
+  where not exists (select from pg_roles where rolname = 'signalbox_memory') \gexec
 alter role accounts password :'accounts';
 alter role billing password :'billing';
 alter role plugins password :'plugins';

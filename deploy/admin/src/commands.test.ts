@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { parseCommand, usageFor, UsageError } from './commands.js';
+import { ABOUT } from './help.js';
 
 const parse = (text: string) => parseCommand(text.split(' '));
 const EVERY = '--cost-cap-usd 5 --cost-cap-period week --hard-cap --included-tokens 9000000000000 --byok-tokens 5 --overage-usd-per-million 1.25 --rpm 60 --burst 7 --trial-credit-usd 0.5 --baseline-model openai/gpt-4o --variant B --store-answers';
@@ -22,6 +23,11 @@ describe('words become one call', () => {
     ['account set a/../b --rpm 1', 'PATCH', '/admin/accounts/a%2F..%2Fb', { requests_per_minute: 1 }],
     ['account set acct_1 --cost-cap-usd 5 --cost-cap-period day --cost-cap-usd 9 --cost-cap-period total', 'PATCH', '/admin/accounts/acct_1', { cost_caps: [{ cap_usd: '5', period: 'day' }, { cap_usd: '9', period: 'total' }] }],
     ['key create --account acct_1 --name N --expires-in 60 --scopes inference,keys', 'POST', '/admin/keys', { account_id: 'acct_1', name: 'N', expires_in: 60, scopes: ['inference', 'keys'] }],
+    ['key create --account acct_1 --name N --rpm 5 --cost-cap-usd 2 --cost-cap-period day --allowed-models openai/*,auto', 'POST', '/admin/keys', { account_id: 'acct_1', name: 'N', requests_per_minute: 5, cost_cap_usd: '2', cost_cap_period: 'day', allowed_models: ['openai/*', 'auto'] }],
+    ['key set key_1 --disabled=false --rpm none --allowed-models none --cost-cap-usd none', 'PATCH', '/admin/keys/key_1', { disabled: false, requests_per_minute: null, allowed_models: null, cost_cap_usd: null }],
+    ['key set key_1 --cost-cap-usd 1 --cost-cap-period day --cost-cap-usd 9 --cost-cap-period month', 'PATCH', '/admin/keys/key_1', { cost_caps: [{ cap_usd: '1', period: 'day' }, { cap_usd: '9', period: 'month' }] }],
+    ['key rotate key_1 --grace-seconds 60', 'POST', '/admin/keys/key_1/rotate', { grace_seconds: 60 }],
+    ['key rotate key_1', 'POST', '/admin/keys/key_1/rotate', {}],
     ['key revoke key_1', 'DELETE', '/admin/keys/key_1', undefined],
     ['key revoke key_1 --compromised', 'DELETE', '/admin/keys/key_1?compromised=true', undefined],
   ])('%s', (text, method, path, body) => {
@@ -65,6 +71,8 @@ test.each([
   ['account set a --hard-cap=maybe', '--hard-cap is true or false.'],
   ['account create --name N --tier free --rpm none', '--rpm must be a whole number.'],
   ['key create --account a', '--name is required.'],
+  ['key set key_1', 'Nothing is to be changed.'],
+  ['key rotate key_1 --grace-seconds 1h', '--grace-seconds must be a whole number of seconds.'],
   ['key list', '--account is required.'],
   ['ledger --account a --from=-5', '--from must be Unix seconds or an ISO 8601 time.'],
   ['ledger --account a --to 2026-02-31', '--to must be Unix seconds or an ISO 8601 time.'],
@@ -81,12 +89,21 @@ test('what is refused says in its line what would be right', () => {
     }
     return '';
   };
-  expect(hintOf('key list --colour red')).toBe('Usage: key list --account X');
+  expect(hintOf('key list --colour red')).toBe('Usage: key list --account ID');
   expect(hintOf('key revoke')).toBe('Usage: key revoke ID [--compromised]');
   expect(hintOf('acount list')).toBe('`help` lists all commands.');
-  expect(hintOf('ledger')).toMatch(/^Usage: ledger --account X /);
+  expect(hintOf('ledger')).toMatch(/^Usage: ledger --account ID \[--from TIME\] /);
   expect(hintOf('byok make')).toBe('There are: byok set, byok list, byok remove.');
-  expect(usageFor(['key', 'revoke'])).toBe('usage: admin <command> [--json]\n  key revoke ID [--compromised]\n');
-  expect(usageFor(['key']).split('\n')).toHaveLength(5);
+  expect(usageFor(['key', 'revoke'])).toBe('usage: admin <command> [--json]\n  key revoke ID [--compromised]\n      refuses the key for ever; with --compromised what runs with it is cut\n');
+  expect(usageFor(['key']).split('\n')).toHaveLength(12);
   expect(usageFor(['nonsense'])).toBe(usageFor([]));
+});
+
+test('help says of every command what it does, and of every value what it is', () => {
+  const [, ...lines] = usageFor([]).trimEnd().split('\n');
+  const abouts = lines.filter((_line, index) => index % 2 === 1);
+  expect(abouts.filter((line) => !/^ {6}\S/.test(line))).toEqual([]);
+  expect(abouts).toHaveLength(Object.keys(ABOUT).length);
+  expect(usageFor(['key', 'create'])).toContain('key create --account ID --name TEXT [--expires-in SECONDS] [--scopes A,B] [--rpm N] [--cost-cap-usd USD] [--cost-cap-period day|week|month|total] [--allowed-models A,B]\n');
+  expect(usageFor(['account', 'create'])).toContain(' --tier free|team|business|enterprise|pro ');
 });

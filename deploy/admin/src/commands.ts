@@ -1,6 +1,7 @@
 /** The operator's commands: words and flags to one call of the admin door. */
 import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
+import { ABOUT, valueWord } from './help.js';
 
 /** The command line is wrong: `message` says how, `hint` what would be right, on the same line. */
 export class UsageError extends Error {
@@ -41,7 +42,7 @@ type FlagKind = 'text' | 'usd' | 'count' | 'big' | 'switch' | 'list' | 'time';
 /** Takes a setting off, so that the tier's own term holds again. */
 const NONE = 'none';
 const DAY_MS = 86_400_000;
-const REMOVABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'included-tokens', 'byok-tokens', 'overage-usd-per-million', 'rpm', 'burst', 'trial-credit-usd', 'baseline-model', 'variant']);
+const REMOVABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'included-tokens', 'byok-tokens', 'overage-usd-per-million', 'rpm', 'burst', 'trial-credit-usd', 'baseline-model', 'variant', 'allowed-models']);
 /** Flags that may stand several times: pairs of them are one cap each. */
 const REPEATABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'cost-cap-period']);
 const SETTINGS: Readonly<Record<string, readonly [FlagKind, string]>> = {
@@ -50,7 +51,8 @@ const SETTINGS: Readonly<Record<string, readonly [FlagKind, string]>> = {
   'trial-credit-usd': ['usd', 'trial_credit_usd'], 'baseline-model': ['text', 'baseline_model'], variant: ['text', 'variant'], 'store-answers': ['switch', 'store_answers'],
 };
 /** What a whole number counts, where that is not plain from the flag. */
-const COUNTED: Readonly<Record<string, string>> = { 'expires-in': ' of seconds', 'included-tokens': ' of tokens', 'byok-tokens': ' of tokens' };
+const COUNTED: Readonly<Record<string, string>> = { 'expires-in': ' of seconds', 'included-tokens': ' of tokens', 'byok-tokens': ' of tokens', 'grace-seconds': ' of seconds' };
+const KEY_LIMITS = { rpm: ['count', 'requests_per_minute'], 'cost-cap-usd': ['usd', 'cost_cap_usd'], 'cost-cap-period': ['text', 'cost_cap_period'], 'allowed-models': ['list', 'allowed_models'] } as const;
 const ACCOUNT = { account: ['text', 'account'] } as const;
 
 const DOCUMENT = { file: ['text', 'file'], title: ['text', 'title'], author: ['text', 'author'], url: ['text', 'url'], language: ['text', 'language'] } as const;
@@ -89,9 +91,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'account suspend': one('POST', (id) => `/admin/accounts/${id}/suspend`),
   'account resume': one('POST', (id) => `/admin/accounts/${id}/resume`),
   'key create': {
-    flags: { account: ['text', 'account_id'], name: ['text', 'name'], 'expires-in': ['count', 'expires_in'], scopes: ['list', 'scopes'] },
-    required: ['account', 'name'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/keys', body }),
+    flags: { account: ['text', 'account_id'], name: ['text', 'name'], 'expires-in': ['count', 'expires_in'], scopes: ['list', 'scopes'], ...KEY_LIMITS },
+    required: ['account', 'name'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/keys', body: withCaps(body) }),
   },
+  'key set': {
+    flags: { name: ['text', 'name'], ...KEY_LIMITS, disabled: ['switch', 'disabled'] },
+    required: [], takesId: true, build: (body, id) => ({ method: 'PATCH', path: `/admin/keys/${encodeURIComponent(id)}`, body: withCaps(changed(body)) }),
+  },
+  'key rotate': { flags: { 'grace-seconds': ['count', 'grace_seconds'] }, required: [], takesId: true, build: (body, id) => ({ method: 'POST', path: `/admin/keys/${encodeURIComponent(id)}/rotate`, body }) },
   'key list': { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/keys${query(values)}`, paged: 'keys' }) },
   'key revoke': { flags: { compromised: ['switch', 'compromised'] }, required: [], takesId: true, build: (values, id) => ({ method: 'DELETE', path: `/admin/keys/${encodeURIComponent(id)}${query(values)}` }) },
   'byok set': {
@@ -152,14 +159,15 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'catalog reload': plain('POST', '/admin/catalog/reload'),
 };
 
+const flagOf = (flag: string, kind: FlagKind): string => (kind === 'switch' ? `--${flag}` : `--${flag} ${valueWord(flag, kind)}`);
 const usageOf = (name: string, command: Command): string =>
-  `${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` --${flag}${kind === 'switch' ? '' : ' X'}` : kind === 'switch' ? ` [--${flag}]` : ` [--${flag} X]`)).join('')}`;
+  `${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` ${flagOf(flag, kind)}` : ` [${flagOf(flag, kind)}]`)).join('')}`;
 
 /** Of the commands that begin with these words, else of all. */
 export function usageFor(words: readonly string[]): string {
   const asked = words.join(' ');
   const named = Object.entries(COMMANDS).filter(([name]) => name === asked || name.startsWith(`${asked} `));
-  return `usage: admin <command> [--json]\n${(named.length > 0 ? named : Object.entries(COMMANDS)).map(([name, command]) => `  ${usageOf(name, command)}\n`).join('')}`;
+  return `usage: admin <command> [--json]\n${(named.length > 0 ? named : Object.entries(COMMANDS)).map(([name, command]) => `  ${usageOf(name, command)}\n      ${ABOUT[name] ?? ''}\n`).join('')}`;
 }
 
 function valueOf(flag: string, kind: FlagKind, text: string): unknown {
@@ -187,7 +195,7 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
   return kind === 'list' ? text.split(',').map((part) => part.trim()).filter((part) => part !== '') : text;
 }
 
-const takesNone = (command: string): boolean => command === 'account set';
+const takesNone = (command: string): boolean => command === 'account set' || command === 'key set';
 
 /** Throws UsageError, a line for a person, on unknown commands and flags. */
 export function parseCommand(words: readonly string[]): { readonly call: AdminCall; readonly json: boolean } {

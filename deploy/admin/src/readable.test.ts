@@ -15,3 +15,7 @@ test('JSON means the same and steers nothing', () => {
   expect(JSON.parse(text)).toEqual({ name: NAME });
   expect(text).not.toMatch(/[\p{Cc}\p{Zl}\p{Bidi_Control}]/u);
 });
+
+test('a person reads times as times, and no fractions of a millisecond', () => {
+  expect(readable({ created_at: 1_795_462_533, revoked_at: null, latency_ms_p75: 32.42149286353205, cost_usd: 0.0000123, seq: 1_795_462_533 })).toBe('\ncreated_at: 2026-11-23T19:35:33Z\nrevoked_at: -\nlatency_ms_p75: 32\ncost_usd: 0.0000123\nseq: 1795462533');
+});

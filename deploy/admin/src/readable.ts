@@ -1,5 +1,9 @@
 /** Answers for people. Names in them are chosen by clients: nothing in them may steer a terminal. */
 
+/** Of 2001 and 2286: what a time in seconds lies between. */
+const UNIX_SECONDS_MIN = 1_000_000_000;
+const UNIX_SECONDS_MAX = 9_999_999_999;
+
 /** What moves the cursor, breaks a line or turns the direction of writing. */
 const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
@@ -14,9 +18,16 @@ function textOf(value: unknown): string {
   return String(value).replace(STEERING, escaped);
 }
 
+/** Unix seconds of our own as a time, and fractions of a millisecond left out; anything else as it is. */
+function shown(name: string, value: unknown): unknown {
+  if (typeof value !== 'number') return value;
+  if (/_at$/.test(name) && Number.isInteger(value) && value >= UNIX_SECONDS_MIN && value <= UNIX_SECONDS_MAX) return new Date(value * 1_000).toISOString().replace('.000Z', 'Z');
+  return /_ms(_|$)/.test(name) ? Math.round(value) : value;
+}
+
 /** One line a member, nested ones indented. */
 export function readable(value: unknown, indent = ''): string {
   if (Array.isArray(value)) return value.length === 0 ? ' none' : value.map((entry: unknown) => (typeof entry === 'object' ? `\n${indent}-${readable(entry, `${indent}  `)}` : `\n${indent}- ${textOf(entry)}`)).join('');
-  if (typeof value === 'object' && value !== null) return Object.entries(value).map(([name, member]) => `\n${indent}${name}:${readable(member, `${indent}  `)}`).join('');
+  if (typeof value === 'object' && value !== null) return Object.entries(value).map(([name, member]) => `\n${indent}${name}:${readable(shown(name, member), `${indent}  `)}`).join('');
   return value === null ? ' -' : ` ${textOf(value)}`;
 }

@@ -290,6 +290,27 @@ suite('the dashboard', () => {
     await context.close();
   }, SLOW_MS);
 
+  test('a policy is not saved over one that could not be read anew, which may have been changed elsewhere', async () => {
+    const { key } = await madeAccount();
+    const policy = async (body?: object): Promise<unknown> => (await fetch(`${gateway.baseUrl}/api/policy`, { headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, ...(body === undefined ? {} : { method: 'PUT', body: JSON.stringify(body) }) })).json();
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page, key);
+    await page.getByRole('link', { name: 'Policy and caps' }).click();
+    await page.getByRole('textbox', { name: 'A week' }).fill('3');
+    await policy({ deny_providers: ['groq'] });
+    const away = { status: 400, contentType: 'application/json', body: JSON.stringify({ error: { message: 'It is away.', type: 'server_error', param: null, code: 'away' } }) };
+    await page.route('**/api/policy', (route) => (route.request().method() === 'GET' ? route.fulfill(away) : route.continue()));
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText(/^Saved\.|nothing was saved/).waitFor();
+    expect(await page.getByText('nothing was saved').count()).toBe(1);
+    expect(await policy()).toMatchObject({ deny_providers: ['groq'], cost_caps: [] });
+    await page.unroute('**/api/policy');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Changed elsewhere').waitFor();
+    expect(await page.getByText('nothing was saved').count()).toBe(0);
+    await context.close();
+  }, SLOW_MS);
+
   test('figures that could not be read anew say so, and a page that breaks leaves the menu', async () => {
     const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
     await signIn(page);

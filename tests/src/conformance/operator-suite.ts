@@ -52,6 +52,24 @@ export function describeOperator(world: () => World): void {
       expect(jsonOf(await world().admin('DELETE', `/admin/keys/${key.id}?compromised=true`))['key']).toMatchObject({ id: key.id, status: 'revoked' });
     });
 
+    test('limits a key, changes one limit and keeps the others, lifts what its own holder may not, and gives it a new secret', async () => {
+      const account = await world().newAccount({});
+      const body = { account_id: account.id, name: 'app', scopes: ['inference', 'models:read'], requests_per_minute: 50, cost_cap_usd: '5', cost_cap_period: 'day', allowed_models: ['simulator/fast'] };
+      const made = jsonOf(await world().admin('POST', '/admin/keys', body))['key'] as Json & { id: string; key: string; limits: Json };
+      expect(made.limits).toMatchObject({ requests_per_minute: 50, cost_cap_usd: 5, cost_cap_period: 'day', allowed_models: ['simulator/fast'] });
+      const set = async (change: Json): Promise<Json> => jsonOf(await world().admin('PATCH', `/admin/keys/${made.id}`, change))['key'] as Json;
+      expect(await set({ cost_cap_usd: '9', cost_cap_period: 'month', name: 'app 2' })).toMatchObject({ name: 'app 2', limits: { requests_per_minute: 50, cost_cap_usd: 9, cost_cap_period: 'month', allowed_models: ['simulator/fast'] } });
+      expect(await set({ requests_per_minute: null, allowed_models: null, disabled: true })).toMatchObject({ status: 'disabled', limits: { requests_per_minute: null, cost_cap_usd: 9, allowed_models: null } });
+      expect(await set({ disabled: false, cost_cap_usd: null })).toMatchObject({ status: 'active', limits: { cost_cap_usd: null } });
+      const turned = jsonOf(await world().admin('POST', `/admin/keys/${made.id}/rotate`, {}))['key'] as { key: string };
+      const models = async (secret: string): Promise<number> => (await send(world().gateway.baseUrl, { method: 'GET', path: '/v1/models', key: secret })).status;
+      expect(turned.key).not.toBe(made.key);
+      await eventually('the old secret is refused', async () => ((await models(made.key)) === 401 ? true : undefined));
+      expect(await models(turned.key)).toBe(200);
+      const wrong = await Promise.all([world().admin('PATCH', `/admin/keys/${made.id}`, { allowed_models: ['nobody/nothing'] }), world().admin('PATCH', `/admin/keys/${made.id}`, { cost_cap_period: 'day' }), world().admin('PATCH', '/admin/keys/key_none', { name: 'x' }), world().admin('POST', '/admin/keys/key_none/rotate', {})]);
+      expect(wrong.map(({ status }) => status)).toEqual([400, 400, 404, 404]);
+    });
+
     test('cuts what runs with a compromised key, and with no other, and it is charged for what it got', async () => {
       const account = await world().newAccount({});
       const { key } = jsonOf(await world().admin('POST', '/admin/keys', { account_id: account.id, name: 'leaked' })) as { key: { id: string; key: string } };

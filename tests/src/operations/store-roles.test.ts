@@ -62,6 +62,13 @@ test('owners take over what services owned; a service whose schema is too old sa
   for (const other of others) expect(other).toMatchObject({ code: 0, stderr: '' });
 }, 120_000);
 
+test('a role that a migration makes is made by the script too: roles are of the server, and a dump that names one is not restored without it', async () => {
+  const made = SERVICES.flatMap((service) => [...readFileSync(join(ROOT, `services/${service}/src/adapters/migrations.ts`), 'utf8').matchAll(/create role (\w+)/g)].map(([, role]) => role));
+  expect(made).toEqual(['signalbox_memory']);
+  for (const role of made) expect(readFileSync(join(ROOT, 'deploy/postgres/10-roles.sh'), 'utf8')).toContain(`create role ${String(role)} `);
+  expect(await query(url, `select rolcanlogin, rolsuper, rolbypassrls from pg_roles where rolname = 'signalbox_memory'`)).toEqual([{ rolcanlogin: false, rolsuper: false, rolbypassrls: false }]);
+});
+
 test.each(SERVICES)('%s changes no table, and sees no other service’s', async (service) => {
   const other = service === 'accounts' ? 'billing' : 'accounts';
   for (const text of [`create table ${service}.mine (id integer)`, 'create table public.mine (id integer)', 'create schema mine', `alter table ${service}.migration add column mine integer`, `delete from ${service}.migration`, `drop schema ${service} cascade`, `select * from ${other}.migration`]) {
