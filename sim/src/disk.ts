@@ -29,6 +29,9 @@ export class SimDisk {
   openFor(life: Life): WalDisk {
     return {
       identity: (provider) => (this.identity ??= { writer: `wrt_${this.name}`, provider }),
+      // No process here ends in an orderly way.
+      isWhole: () => this.segments.size === 0,
+      setTorn: () => undefined,
       lock: () => () => undefined,
       list: () => [...this.segments].map(([number, { isCold }]): SegmentFile => ({ number, path: String(number), isCold })).sort((a, b) => a.number - b.number),
       read: ({ number }, onFrame) => readFrames(this.segments.get(number)?.bytes ?? Buffer.alloc(0), onFrame),

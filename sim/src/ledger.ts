@@ -64,10 +64,24 @@ export class SimLedger {
     this.backup = copyOf(this.tables);
   }
 
-  /** Back to the latest backup: what was committed since is gone. */
-  restore(): void {
+  /**
+   * Back to the latest backup: what was committed since is gone. Answers by how much less it tells of each account: in charges, also
+   * where the attempt itself is still there, and in attempts of requests that were not charged yet, another round of which may be booked when these are not known.
+   */
+  restore(): ReadonlyMap<string, Amounts> {
     this.scheduler.say(() => 'ledger restored');
+    const accountIds = [...this.tables.heads.keys()];
+    const uncharged = new Set([...this.tables.stored.keys()].filter((requestId) => this.bookedFor(requestId) === undefined));
+    const told = (accountId: string): Amounts => {
+      const [charged, attempts] = [this.spentBy(accountId), this.attemptsOf(accountId, uncharged)];
+      return { charge: charged.charge + attempts.charge, tokens: charged.tokens + attempts.tokens };
+    };
+    const before = new Map(accountIds.map((accountId) => [accountId, told(accountId)]));
     this.tables = copyOf(this.backup);
+    return new Map([...before].map(([accountId, { charge, tokens }]) => {
+      const after = told(accountId);
+      return [accountId, { charge: charge - after.charge, tokens: tokens - after.tokens }];
+    }));
   }
 
   rowsOf(accountId: string): readonly LedgerEntry[] {
@@ -103,12 +117,13 @@ export class SimLedger {
     return { charge: chargeNanoUsd, tokens: tokens + byokTokens };
   }
 
-  /** What attempts of requests without a charge row cost: another round of theirs may be booked when these are not known. */
-  unchargedBy(accountId: string): Amounts {
+  /** What attempts of these requests cost. */
+  private attemptsOf(accountId: string, requestIds: ReadonlySet<string>): Amounts {
     let charge = 0n;
     let tokens = 0n;
-    for (const [requestId, rows] of this.tables.stored) {
-      if (rows[0]?.accountId !== accountId || this.bookedFor(requestId) !== undefined) continue;
+    for (const requestId of requestIds) {
+      const rows = this.tables.stored.get(requestId) ?? [];
+      if (rows[0]?.accountId !== accountId) continue;
       for (const row of rows) {
         charge += row.amountNanoUsd;
         tokens += row.tokens + row.byokTokens;
@@ -160,7 +175,7 @@ export class SimLedger {
         tables.totals.set(key, sum);
         return sum;
       });
-      if (chargedRequestIds.length > 0) accounts.push({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, totals: sums, requestIds: settledRequestIds });
+      if (chargedRequestIds.length + settledRequestIds.length > 0) accounts.push({ accountId, ledgerSeq: head.seq, previousSeq: previousTotalsSeq, totals: sums, requestIds: settledRequestIds });
     }
     this.scheduler.say(() => `ledger commits ${ranges.map(({ writer, range }) => `${writer} ${range.first}–${range.last}`).join(', ')}: ${booking.rows.map(({ kind, requestId, attempt, amountNanoUsd, source }) => `${kind} ${requestId}/${attempt} ${amountNanoUsd} ${source}`).join('; ')}`);
     this.onCommit();

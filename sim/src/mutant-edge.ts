@@ -1,6 +1,7 @@
 /** Mutants of edge: what it tells quota and workers is changed on the way. */
 import type { Neighbours } from '@signalbox/edge/proof';
 import type { DispatchRequest } from '@signalbox/contracts/worker';
+import type { Mutant } from './mutants.js';
 
 type Dispatch = Neighbours['workers']['dispatch'];
 
@@ -10,12 +11,12 @@ function dispatching(neighbours: Neighbours, change: (request: DispatchRequest) 
 }
 
 /** Each round takes the place of those before. */
-export function supersedingRounds(neighbours: Neighbours): Neighbours {
+function supersedingRounds(neighbours: Neighbours): Neighbours {
   return dispatching(neighbours, (request) => (request.rounds === true ? { ...request, retryOf: Array.from({ length: (request.attempt ?? 1) - 1 }, (_, index) => index + 1) } : request));
 }
 
 /** Cards without the fees of plugins. */
-export function withoutFees(neighbours: Neighbours): Neighbours {
+function withoutFees(neighbours: Neighbours): Neighbours {
   const feeOf = (id = ''): bigint => BigInt(/\+plugins\.(\d+)$/.exec(id)?.[1] ?? 0);
   const plain = <Card extends { readonly id?: string; readonly requestNanoUsd?: unknown }>(card: Card): Card => ({ ...card, requestNanoUsd: String(BigInt(String(card.requestNanoUsd ?? 0)) - feeOf(card.id)) });
   return dispatching(neighbours, (request) => ({
@@ -26,12 +27,12 @@ export function withoutFees(neighbours: Neighbours): Neighbours {
 }
 
 /** Room for another round is taken for granted. */
-export function withoutRoom(neighbours: Neighbours): Neighbours {
+function withoutRoom(neighbours: Neighbours): Neighbours {
   return { ...neighbours, quota: { ...neighbours.quota, extend: () => Promise.resolve(true) } };
 }
 
 /** What is given after something else was tried is told as superseded by that. */
-export function forgettingReserve(neighbours: Neighbours): Neighbours {
+function forgettingReserve(neighbours: Neighbours): Neighbours {
   const latest = new Map<string, number>();
   const { workers } = dispatching(neighbours, (request) => {
     if (request.rounds !== true) latest.set(request.requestId ?? '', request.attempt ?? 0);
@@ -41,4 +42,20 @@ export function forgettingReserve(neighbours: Neighbours): Neighbours {
     ...neighbours,
     workers: { ...workers, tellOutcome: (provider, requestId, attempt, outcome, terms) => workers.tellOutcome(provider, requestId, attempt, outcome === 'DELIVERED' && attempt < (latest.get(requestId) ?? 0) ? 'SUPERSEDED' : outcome, terms) },
   };
+}
+
+/** As they are, unless the mutant is one of these. */
+export function brokenBy(mutant: Mutant | undefined, neighbours: Neighbours): Neighbours {
+  switch (mutant) {
+    case 'rounds-superseded':
+      return supersedingRounds(neighbours);
+    case 'rounds-unheld':
+      return withoutRoom(neighbours);
+    case 'fees-forgotten':
+      return withoutFees(neighbours);
+    case 'reserve-forgotten':
+      return forgettingReserve(neighbours);
+    default:
+      return neighbours;
+  }
 }

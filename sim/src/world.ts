@@ -1,21 +1,13 @@
 /** A whole gateway in one process: the real edge, quota, workers and billing on stores and links that fail. */
-import { createBillingMetrics, createConsumer, createHandlers as createBillingHandlers } from '@signalbox/billing/proof';
-import type { WatermarksResponse__Output } from '@signalbox/contracts/billing';
-import type { TotalsPublished__Output } from '@signalbox/contracts/events';
-import { messageCodec } from '@signalbox/contracts/load';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
-import type { DispatchRequest__Output, OutcomeRequest__Output, DispatchEvent, TendRequest__Output } from '@signalbox/contracts/worker';
+import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours, type Turn } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
-import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals, readWriters, writeLost } from '@signalbox/quota/proof';
-import type { CallInfo, Emitter } from '@signalbox/rpc/call';
+import type { CallInfo } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
-import { createMetrics } from '@signalbox/runtime/metrics';
-import { Secret } from '@signalbox/runtime/secret';
-import { createOpenAiChatAdapter } from '@signalbox/worker-kit/openai-chat-adapter';
-import { createCredentialPool, createDispatcher, createObservations, createWorkerMetrics, extendingAt, openJournal, type Dispatcher, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
+import { extendingAt, openJournal, type Dispatcher, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
 import { SimBus } from './bus.js';
-import { claimHandlers, conductOnce, getRequest, newClaimStore, standing, withoutBegins } from './claims.js';
+import { claimHandlers, conductOnce, newClaimStore, standing, withoutBegins } from './claims.js';
 import { SimClient } from './client.js';
 import { COUNTER_MUTANTS, SimCounters } from './counters.js';
 import { Coverage } from './coverage.js';
@@ -23,39 +15,27 @@ import { SimDisk } from './disk.js';
 import { SimEdge, type EdgeParts } from './edge.js';
 import { GrowthRecord } from './growth.js';
 import { SimLedger } from './ledger.js';
-import { EPOCH_MS, Life } from './life.js';
+import { Life } from './life.js';
 import { METERS, NOTHING, type Amounts, type Meter } from './limits.js';
-import { forgettingReserve, supersedingRounds, withoutFees, withoutRoom } from './mutant-edge.js';
+import { brokenBy } from './mutant-edge.js';
 import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
-import { asOurs, cutAtBus, forgettingLeft, withoutCalls, writeLate } from './mutant-journal.js';
-import { takenForCancelled, takenForLeft, takenForSent } from './mutant-leaving.js';
+import { cutAtBus, withoutCalls } from './mutant-journal.js';
+import { takenForCancelled, takenForLeft } from './mutant-leaving.js';
 import type { Mutant } from './mutants.js';
 import { Network, type Door } from './network.js';
 import { SimPlugins } from './plugins.js';
 import { SimProvider } from './provider.js';
 import type { Random } from './random.js';
 import { Scheduler } from './scheduler.js';
-import { ACCOUNTS, callerOf, handleAt, planOf, pricesOf, requestOf, type Traffic } from './traffic.js';
+import { billingIn, quotaIn, TOTALS_DEADLINE_MS, workerIn } from './services.js';
+import { ACCOUNTS, callerOf, planOf, pricesOf, requestOf, type Traffic } from './traffic.js';
 
 const PROVIDERS = ['alpha', 'beta'] as const;
-/** As quota's and edge's composition have them. */
-const SWEEP_MS = 5_000;
-const RECONCILE_MS = 10_000;
-const OVERDUE_MS = 15_000;
-const RECONCILE_DEADLINE_MS = 5_000;
+/** As the compositions of the services have them. */
 const NEIGHBOUR_DEADLINE_MS = 2_000;
-const TOTALS_DEADLINE_MS = 100;
 const ADMIT_DEADLINE_MS = 150;
 const ATTEMPT_DEADLINE_MS = 600_000;
 const RESTART_MS_MAX = 4_000;
-
-const totalsCodec = messageCodec<object, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
-// Counted once for all runs of this thread: nobody reads them.
-const billingMetrics = createBillingMetrics(false);
-const quotaMetrics = createQuotaMetrics(false);
-const workerMetrics = createWorkerMetrics(createMetrics({ service: 'worker', withProcessMetrics: false }));
-const SECRET = new Secret('sk-simulated');
-const OWN_SECRET = new Secret('sk-own');
 
 interface Worker {
   readonly name: string;
@@ -313,22 +293,12 @@ export class World {
 
   /** The ledger goes back to a backup; nobody tells the counters, which know more than it does. */
   restoreLedger(): void {
-    const known = (accountId: string): Amounts => {
-      const [spent, uncharged] = [this.ledger.spentBy(accountId), this.ledger.unchargedBy(accountId)];
-      return { charge: spent.charge + uncharged.charge, tokens: spent.tokens + uncharged.tokens };
-    };
-    const before = this.callers.map(({ account }) => known(account.id));
     for (const { requestId } of this.clients) {
       const booked = this.ledger.bookedFor(requestId);
       if (booked !== undefined) this.finished.set(requestId, booked);
     }
-    this.ledger.restore();
     // Until the logs have been sent again the ledger tells less than was spent.
-    for (const [index, { account }] of this.callers.entries()) {
-      const { charge, tokens } = before[index] ?? NOTHING;
-      const after = known(account.id);
-      this.forget(account.id, { charge: charge - after.charge, tokens: tokens - after.tokens });
-    }
+    for (const [accountId, lost] of this.ledger.restore()) this.forget(accountId, lost);
   }
 
   /** All faults end; what is down comes back by itself. */
@@ -423,7 +393,7 @@ export class World {
     const ledger = createLedgerClient(this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: NEIGHBOUR_DEADLINE_MS }));
     const repeats = createRepeats({ claims, ledger, clock: life.clock, onTakenOver: () => undefined });
     const neighbours: Neighbours = { routing, quota, workers, waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock), withMessages: (request) => request, wastedRuns: createFloodGuard(life.clock, 10, 60_000), unhealedAnswers: createFloodGuard(life.clock, 10, 60_000) };
-    return { life, repeats, workers, neighbours: this.broken({ ...neighbours, workers: this.listening(workers) }) };
+    return { life, repeats, workers, neighbours: brokenBy(this.mutant, { ...neighbours, workers: this.listening(workers) }) };
   }
 
   /** Notes when outcomes are told. */
@@ -436,21 +406,6 @@ export class World {
         return workers.tellOutcome(provider, requestId, attempt, ...told);
       },
     };
-  }
-
-  private broken(neighbours: Neighbours): Neighbours {
-    switch (this.mutant) {
-      case 'rounds-superseded':
-        return supersedingRounds(neighbours);
-      case 'rounds-unheld':
-        return withoutRoom(neighbours);
-      case 'fees-forgotten':
-        return withoutFees(neighbours);
-      case 'reserve-forgotten':
-        return forgettingReserve(neighbours);
-      default:
-        return neighbours;
-    }
   }
 
   private startAccounts(): void {
@@ -468,43 +423,13 @@ export class World {
     const door = this.quotas[index];
     if (door === undefined) return;
     const life = this.newLife(`quota ${index}`);
-    const store = this.counters.openFor(life);
     const billing = this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: TOTALS_DEADLINE_MS });
-    const quota = createQuota(store, async (accountId, requestIds) => {
-      const deadlineMs = requestIds.length === 0 ? TOTALS_DEADLINE_MS : RECONCILE_DEADLINE_MS;
-      return readTotals(await billing.unary<object, TotalsPublished__Output>('Totals', { accountId, requestIds: [...requestIds] }, { deadlineMs }));
-    }, undefined, { clock: life.clock, askWriters: async () => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {})), bookLost: async (writer, accountId, requests) => void (await billing.unary('BookLost', writeLost(writer, accountId, requests))) });
-    const handlers = createQuotaHandlers({ quota, metrics: quotaMetrics, periodSeconds: undefined });
-    Object.assign(door, { life, handlers: { ...handlers, unary: { ...handlers.unary, Release: this.counting(handlers.unary['Release']) } } });
-    void this.bus.openFor(life).listen('totals.v1.>', ({ payload }) => {
-      const message = totalsCodec.decode(payload);
-      quota.applyTotals(message.accountId, readTotals(message)).catch(() => undefined);
-    });
-    const repeat = (delayMs: number, work: () => Promise<void>): void => {
-      life.clock.setTimer(delayMs, () => void work().catch(() => undefined).finally(() => repeat(delayMs, work)));
-    };
-    repeat(SWEEP_MS, async () => this.coverage.took('reserved → lease over', await quota.sweep()));
-    const reconcile = async (ageMs: number): Promise<void> => this.coverage.took('settled on being asked', await quota.reconcile(ageMs));
-    reconcile(0).catch(() => undefined);
-    repeat(RECONCILE_MS, () => reconcile(OVERDUE_MS));
-  }
-
-  private counting(release: ((request: never, call: CallInfo) => unknown) | undefined): (request: never, call: CallInfo) => Promise<object> {
-    return async (request, call) => {
-      this.coverage.took('reserved → released');
-      return (await release?.(request, call)) as object;
-    };
+    Object.assign(door, { life, handlers: quotaIn({ life, store: this.counters.openFor(life), bus: this.bus.openFor(life), billing, coverage: this.coverage }) });
   }
 
   private startBilling(): void {
     const life = this.newLife('billing');
-    const store = this.ledger.openFor(life);
-    const bus = this.bus.openFor(life);
-    const { clock } = life;
-    const consumer = createConsumer({ store, clock, log: silentLog, metrics: billingMetrics, announce: (subject, payload) => bus.announce(subject, payload) });
-    void bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 64, batchWaitMs: 20 }, consumer);
-    const handlers = createBillingHandlers({ store, clock, ledgerNow: () => Promise.resolve(EPOCH_MS + Math.floor(this.scheduler.nowMs)), announce: (subject, payload) => bus.announce(subject, payload) });
-    Object.assign(handlers.unary, { GetRequest: getRequest(this.ledger, life) });
+    const handlers = billingIn({ life, ledger: this.ledger, bus: this.bus.openFor(life), nowMs: () => this.scheduler.nowMs });
     Object.assign(this.billing, { life, handlers });
   }
 
@@ -523,40 +448,17 @@ export class World {
       (journal) => {
         if (life.isDead) return;
         worker.journal = journal;
-        const book = this.mutant === 'no-write-ahead' ? writeLate(journal) : this.mutant === 'own-charged' ? asOurs(journal) : this.mutant === 'leaving-unwritten' ? forgettingLeft(journal) : journal;
-        const adapter = createOpenAiChatAdapter({ provider: provider.name, baseUrl: `http://${provider.name}.invalid/v1` });
-        const own = { pool: createCredentialPool([OWN_SECRET], clock), adapter, isAtOwnAddress: false };
-        const dispatcher = createDispatcher({
-          adapter,
-          ownCredentials: { resolve: (_accountId, handle) => (handle === handleAt(provider.name) ? own : undefined) },
-          upstream: this.mutant === 'unsent-paid' ? takenForSent(provider.upstreamFor(life)) : provider.upstreamFor(life),
-          credentials: createCredentialPool([SECRET], clock),
-          journal: book,
-          observations: createObservations({ bus: ownBus, provider: provider.name, origin: journal.state().writer, clock }),
-          metrics: workerMetrics,
-          clock,
-          log: silentLog,
+        const { dispatcher, handlers } = workerIn({
+          life, provider, journal, bus: ownBus, mutant: this.mutant,
           extendHold: this.extending(extendingAt(quota, journal.state().writer)),
+          onDispatch: ({ requestId }) => void served.add(requestId),
+          onDelivered: (requestId, attempt) => {
+            if (this.isGivenUp(requestId, attempt)) this.revived.add(requestId);
+          },
+          watched: (request, call) => this.watched(index, request, call),
         });
         worker.dispatcher = dispatcher;
-        door.handlers = {
-          unary: {
-            Outcome: async ({ requestId, attempt, outcome, followed, reserve }: OutcomeRequest__Output) => {
-              if (outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
-              if (outcome === 'DELIVERED' && this.isGivenUp(requestId, attempt)) this.revived.add(requestId);
-              await book.outcome(requestId, attempt, outcome, true, { isFollowed: followed, isReserve: reserve });
-              return {};
-            },
-            Tend: ({ requestId, attempt }: TendRequest__Output) => {
-              book.tend(requestId, attempt);
-              return {};
-            },
-          },
-          stream: { Dispatch: (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>) => {
-            served.add(request.requestId);
-            return dispatcher.dispatch(request, this.watched(index, request, call), emit);
-          } },
-        };
+        door.handlers = handlers;
       },
       () => {
         // The keeper starts it again until the disk takes it.
