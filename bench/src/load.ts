@@ -7,6 +7,10 @@ export interface Shot {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
+  /** Hangs up once so many events came, and counts that as good; undefined = reads to the end. */
+  readonly hangUpAfterEvents?: number;
+  /** What a good answer has; 200 unless told. */
+  readonly status?: number;
 }
 
 export interface LoadResult {
@@ -14,7 +18,7 @@ export interface LoadResult {
   readonly totalMs: readonly number[];
   /** Milliseconds from sending to the first byte of the body, one for each good answer. */
   readonly firstByteMs: readonly number[];
-  /** Answers that were not 200, or broke. */
+  /** Answers that had another status than wanted, or broke. */
   readonly failures: number;
   /** Of the first failure: a status or a code. */
   readonly firstFailure: string;
@@ -90,24 +94,28 @@ export class LoadGenerator {
       let status = 0;
       let first = 0;
       const events = new EventCounter();
+      const isEnough = (): boolean => shot.hangUpAfterEvents !== undefined && events.count >= shot.hangUpAfterEvents;
+      const end = (cause: string): void => {
+        const now = this.#clock.monotonicMs();
+        if (isEnough() || cause === String(shot.status ?? 200)) tally.good(now - sent, (first || now) - sent, events.count);
+        else tally.bad(cause);
+        resolve();
+      };
       const handler: Dispatcher.DispatchHandler = {
         onRequestStart: () => undefined,
         onResponseStart: (_controller, code) => {
           status = code;
         },
-        onResponseData: (_controller, bytes) => {
+        onResponseData: (controller, bytes) => {
           if (first === 0) first = this.#clock.monotonicMs();
           events.push(bytes);
+          if (isEnough()) controller.abort(new Error('Enough.'));
         },
         onResponseEnd: () => {
-          const now = this.#clock.monotonicMs();
-          if (status === 200) tally.good(now - sent, (first || now) - sent, events.count);
-          else tally.bad(String(status));
-          resolve();
+          end(String(status));
         },
         onResponseError: (_controller, error) => {
-          tally.bad('code' in error ? String(error.code) : error.name);
-          resolve();
+          end('code' in error ? String(error.code) : error.name);
         },
       };
       this.#pool.dispatch({ path: shot.path, method: 'POST', headers: shot.headers, body: shot.body }, handler);

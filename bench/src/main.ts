@@ -11,7 +11,8 @@ import { timeDecision, timeLink } from './micro.js';
 import { FULL, Measurer, QUICK, type TargetReport } from './rounds.js';
 import { median } from './statistics.js';
 import { LOAD_CORE, startPassThrough, startPortkey, startProvider, startSignalbox, type Target } from './targets.js';
-import { printed, rowsOf, type Run } from './verdicts.js';
+import { soak, type SoakReport } from './soak.js';
+import { printed, rowsOf, soakPrinted, type Run } from './verdicts.js';
 
 const RESULTS = fileURLToPath(new URL('../results', import.meta.url));
 const say = (text: string): boolean => process.stderr.write(`bench: ${text}\n`);
@@ -56,8 +57,40 @@ async function answerOnce(target: Target): Promise<void> {
   }
 }
 
+/** Writes what was measured, and on what; answers where. */
+function keep(suffix: string, report: object): string {
+  mkdirSync(RESULTS, { recursive: true });
+  const date = new Date(systemClock.nowMs()).toISOString();
+  const file = join(RESULTS, `${date.replaceAll(':', '-')}${suffix}.json`);
+  const facts = { date, node: process.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length, pinned: isPinned() };
+  writeFileSync(file, `${JSON.stringify({ ...facts, ...report }, undefined, 2)}\n`);
+  return file;
+}
+
+/** One way of running after the other, so that each has its core to itself. */
+async function soakAll(modes: readonly ('split' | 'standalone')[], minutes: number): Promise<void> {
+  moveTo(LOAD_CORE);
+  const provider = await startProvider();
+  const reports: SoakReport[] = [];
+  try {
+    for (const mode of modes) {
+      say(`soak of ${String(minutes)} min: ${mode}`);
+      const target = await startSignalbox({ mode, provider: provider.origin });
+      try {
+        reports.push(await soak(target, minutes));
+      } finally {
+        await target.stop();
+      }
+    }
+    process.stdout.write(`${soakPrinted(reports)}\n\nwritten to ${keep('-soak', { reports })}\n`);
+  } finally {
+    await provider.stop();
+  }
+}
+
 async function main(): Promise<void> {
-  const { isQuick, withPortkey, portkeyDir, modes, profileDir } = parseArguments(process.argv.slice(2));
+  const { isQuick, withPortkey, portkeyDir, modes, profileDir, soakMinutes } = parseArguments(process.argv.slice(2));
+  if (soakMinutes !== undefined) return soakAll(modes, soakMinutes);
   const plan = isQuick ? QUICK : FULL;
   moveTo(LOAD_CORE);
   const provider = await startProvider();
@@ -96,11 +129,7 @@ async function main(): Promise<void> {
       autoUs: timeDecision('auto', isQuick ? 3_000 : 10_000),
       link: await timeLink(isQuick ? 20_000 : 60_000),
     };
-    mkdirSync(RESULTS, { recursive: true });
-    const date = new Date(systemClock.nowMs()).toISOString();
-    const file = join(RESULTS, `${date.replaceAll(':', '-')}.json`);
-    const facts = { date, node: process.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length, pinned: isPinned(), quick: isQuick, profiled: profileDir !== undefined };
-    writeFileSync(file, `${JSON.stringify({ ...facts, problems, ...run, budgets: rowsOf(run) }, undefined, 2)}\n`);
+    const file = keep('', { quick: isQuick, profiled: profileDir !== undefined, problems, ...run, budgets: rowsOf(run) });
     process.stdout.write(`${printed(run)}\n\n${isPinned() ? 'one core for each gateway, one for the load' : 'not pinned: no taskset here'}; written to ${file}\n`);
     if (problems.length > 0) process.exitCode = 1;
   } finally {

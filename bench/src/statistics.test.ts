@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { EventCounter } from './load.js';
 import { parseRss, parseStat, roleOf, withDescendants } from './process-table.js';
-import { median, percentile, ratio } from './statistics.js';
+import { median, percentile, ratio, slope } from './statistics.js';
 import { verdictOf } from './verdicts.js';
 
 describe('percentiles', () => {
@@ -27,6 +27,22 @@ describe('percentiles', () => {
     expect(ratio(1, 0)).toBeNaN();
     expect(ratio(1, Number.NaN)).toBeNaN();
     expect(ratio(3, 2)).toBe(1.5);
+  });
+});
+
+describe('slopes', () => {
+  test('finds what grows beneath a saw-tooth', () => {
+    const sawTooth = Array.from({ length: 100 }, (_, minute) => [minute, 3 * minute + (minute % 7) * 10] as const);
+    expect(slope(sawTooth)).toBeCloseTo(3, 0);
+  });
+
+  test('is not bent by a single peak, and finds nothing where nothing grows', () => {
+    expect(slope([[0, 5], [1, 5], [2, 900], [3, 5], [4, 5]])).toBe(0);
+  });
+
+  test('is none below two points', () => {
+    expect(slope([[1, 1]])).toBeNaN();
+    expect(slope([[1, 1], [1, 2]])).toBeNaN();
   });
 });
 

@@ -20,3 +20,12 @@ export function median(samples: readonly number[]): number {
 export function ratio(part: number, base: number): number {
   return base > 0 ? part / base : Number.NaN;
 }
+
+/** The median of the slopes between any two points (Theil and Sen): a few outliers do not bend it. Units of y a unit of x; NaN below two points. */
+export function slope(points: readonly (readonly [x: number, y: number])[]): number {
+  const slopes: number[] = [];
+  for (const [index, [x, y]] of points.entries()) {
+    for (const [earlierX, earlierY] of points.slice(0, index)) if (x !== earlierX) slopes.push((y - earlierY) / (x - earlierX));
+  }
+  return median(slopes);
+}

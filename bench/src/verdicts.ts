@@ -1,6 +1,7 @@
 /** The budgets of the architecture, and how a run's figures stand to them. */
 import type { LinkFigures, Spread } from './micro.js';
 import type { TargetReport } from './rounds.js';
+import type { SoakReport } from './soak.js';
 import { ratio } from './statistics.js';
 
 export interface Run {
@@ -75,6 +76,15 @@ function table(head: readonly string[], body: readonly (readonly string[])[]): s
   const widths = head.map((title, column) => Math.max(title.length, ...body.map((line) => (line[column] ?? '').length)));
   const draw = (line: readonly string[]): string => line.map((text, column) => (column === 0 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0))).join('  ').trimEnd();
   return [draw(head), widths.map((width) => '-'.repeat(width)).join('  '), ...body.map(draw)].join('\n');
+}
+
+/** Resident memory by process before and after a soak, and what it grows by, against the budget of 1 MB a minute. */
+export function soakPrinted(reports: readonly SoakReport[]): string {
+  const rows = reports.flatMap(({ name, roles }) =>
+    roles.map(({ role, firstBytes, lastBytes, bytesPerMinute }) => [`${name} / ${role}`, cell(firstBytes / MB, 1), cell(lastBytes / MB, 1), cell(bytesPerMinute / MB), STORES.has(role) ? '-' : verdictOf(bytesPerMinute / MB, 1, 0.1)]),
+  );
+  const load = reports.map(({ name, minutes, requests, failures, firstFailure }) => `${name}: ${String(requests)} requests in ${String(minutes)} min and the warm-up, ${String(failures)} failed${failures === 0 ? '' : ` (${firstFailure})`}`);
+  return [table(['process', 'first MB', 'last MB', 'MB/minute', 'verdict'], rows), ...load].join('\n');
 }
 
 /** What a person reads: absolute figures, the CPU by process, then the budgets. */
