@@ -109,6 +109,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'byok list': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/byok${query(values)}`, paged: 'provider_keys' }) },
   'byok remove': { flags: { ...ACCOUNT, provider: ['text', 'provider'] }, required: ['account', 'provider'], takesId: false, build: (values) => ({ method: 'DELETE', path: `/admin/byok${query(values)}` }) },
   quota: { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/quota${query(values)}` }) },
+  request: one('GET', (id) => `/admin/requests/${id}`),
   ledger: {
     flags: { ...ACCOUNT, from: ['time', 'from_ms'], to: ['time', 'to_ms'], after: ['big', 'after'] },
     required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger${query(values)}`, paged: 'rows' }),

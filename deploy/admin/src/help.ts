@@ -17,6 +17,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
   'byok list': "accounts' own credentials, by their last four characters",
   'byok remove': 'forgets one',
   quota: 'what is spent, held and left of the limits of an account, now',
+  request: 'one request of any account: its attempts, what each cost and what was charged',
   ledger: 'rows of the ledger of an account, with their hashes',
   'ledger verify': 'reads the ledger again and compares all sums; ends with 1 where something is wrong',
   'ledger cost': 'books that a provider billed an attempt differently',

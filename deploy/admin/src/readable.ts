@@ -21,7 +21,7 @@ function textOf(value: unknown): string {
 /** Unix seconds of our own as a time, and fractions of a millisecond left out; anything else as it is. */
 function shown(name: string, value: unknown): unknown {
   if (typeof value !== 'number') return value;
-  if (/_at$/.test(name) && Number.isInteger(value) && value >= UNIX_SECONDS_MIN && value <= UNIX_SECONDS_MAX) return new Date(value * 1_000).toISOString().replace('.000Z', 'Z');
+  if (/(?:^created|_at)$/.test(name) && Number.isInteger(value) && value >= UNIX_SECONDS_MIN && value <= UNIX_SECONDS_MAX) return new Date(value * 1_000).toISOString().replace('.000Z', 'Z');
   return /_ms(_|$)/.test(name) ? Math.round(value) : value;
 }
 

@@ -87,7 +87,7 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
       const found = await books.request(accountId, requestId);
       if (found === undefined) return { found: false };
       return {
-        found: true, request: summaryOf(found), period: found.period,
+        found: true, accountId: found.accountId, request: summaryOf(found), period: found.period,
         attempts: found.attempts.map((attempt) => ({
           ...attempt, costNanoUsd: String(attempt.costNanoUsd), savingsNanoUsd: String(attempt.savingsNanoUsd), flags: [...attempt.flags], startedAtMs: String(attempt.startedAtMs), endedAtMs: String(attempt.endedAtMs),
         })),

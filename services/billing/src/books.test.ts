@@ -159,6 +159,10 @@ describe('usage and requests', () => {
     });
     expect(await books.request('u', 'u3')).toMatchObject({ chargeNanoUsd: 0n, attempts: [{ byok: true, costNanoUsd: 20n }] });
     expect(await books.request('v', 'u5')).toBeUndefined();
+    // The operator is told by the id alone, and whose it is.
+    expect(await books.request('', 'u5')).toEqual(await books.request('u', 'u5'));
+    expect(await books.request('', 'u5')).toMatchObject({ accountId: 'u', attempts: [{ attempt: 1 }, { attempt: 2 }] });
+    expect(await books.request('', 'nobody')).toBeUndefined();
   });
 });
 

@@ -32,6 +32,7 @@ interface EntryRow {
   readonly byok_tokens: bigint;
   readonly attempt: number;
   readonly kind: 'attempt' | 'charge' | 'adjustment';
+  readonly account_id: string;
   readonly request_id: string;
   readonly source: string;
   readonly provider: string;
@@ -67,7 +68,7 @@ function requestView(rows: readonly EntryRow[]): RequestView | undefined {
   const last = adjustments.at(-1) ?? charge;
   const charged = last.kind === 'attempt' ? [last.attempt] : (JSON.parse(last.detail) as { readonly charged: readonly number[] }).charged;
   return {
-    id: charge.request_id, atMs: Number(charge.at_ms), keyId: charge.key_id, period: charge.period, chargeNanoUsd: adjustments.reduce((sum, row) => sum + row.amount_nano_usd, charge.amount_nano_usd),
+    id: charge.request_id, accountId: charge.account_id, atMs: Number(charge.at_ms), keyId: charge.key_id, period: charge.period, chargeNanoUsd: adjustments.reduce((sum, row) => sum + row.amount_nano_usd, charge.amount_nano_usd),
     attempts: rows.filter(({ kind }) => kind === 'attempt').map((row) => attemptView(row, charged.includes(row.attempt))).sort((a, b) => a.attempt - b.attempt),
     adjustments: adjustments.map(adjustmentView),
   };
@@ -83,13 +84,13 @@ const latencyOf = ({ total, firstToken }: Durations = { total: [], firstToken: [
 const allOf = (conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> => sql.join(conditions, sql` and `);
 
 export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<BooksStore, 'usage' | 'requests' | 'request'> {
-  /** All rows of requests, found by the request's own indexes. */
+  /** All rows of requests of an account, '' = of any, found by the request's own indexes. */
   async function rowsOf(accountId: string, requestIds: readonly string[]): Promise<Map<string, EntryRow[]>> {
     const { rows } = await sql<EntryRow>`select e.* from (
-        select seq, request_id from ledger_entries where kind = 'attempt' and request_id = any(${requestIds}::text[])
-        union select seq, request_id from ledger_entries where (kind = 'charge' or charge_hash is not null) and request_id = any(${requestIds}::text[])
-        union select seq, request_id from ledger_entries where kind = 'adjustment' and request_id = any(${requestIds}::text[])
-      ) k join ledger_entries e on e.account_id = ${accountId} and e.seq = k.seq and e.request_id = k.request_id order by e.seq`.execute(db);
+        select account_id, seq, request_id from ledger_entries where kind = 'attempt' and request_id = any(${requestIds}::text[])
+        union select account_id, seq, request_id from ledger_entries where (kind = 'charge' or charge_hash is not null) and request_id = any(${requestIds}::text[])
+        union select account_id, seq, request_id from ledger_entries where kind = 'adjustment' and request_id = any(${requestIds}::text[])
+      ) k join ledger_entries e on e.account_id = k.account_id and e.seq = k.seq and e.request_id = k.request_id${accountId === '' ? sql`` : sql` where k.account_id = ${accountId}`} order by e.seq`.execute(db);
     const found = new Map<string, EntryRow[]>();
     for (const row of rows) {
       const known = found.get(row.request_id);

@@ -81,6 +81,7 @@ export interface AttemptView {
 
 export interface RequestView {
   readonly id: string;
+  readonly accountId: string;
   /** Time of the charge. */
   readonly atMs: number;
   readonly keyId: string;
@@ -171,6 +172,7 @@ export interface BooksStore {
   usage(query: UsageQuery): Promise<{ readonly rows: readonly UsageRowView[]; readonly hasMore: boolean }>;
   /** Newest first. Undefined: `after` is no request of the account. */
   requests(query: RequestsQuery): Promise<{ readonly requests: readonly RequestView[]; readonly hasMore: boolean } | undefined>;
+  /** `accountId` '' = of any account. */
   request(accountId: string, requestId: string): Promise<RequestView | undefined>;
   /** Periods that the account has rows or written terms in, in no order. */
   periods(accountId: string): Promise<readonly PeriodView[]>;

@@ -15,8 +15,8 @@ export interface AdminDoor {
 }
 
 /** `unary` answers for every neighbour; what it throws is how they fail. */
-export async function startAdmin(unary: (method: string) => object): Promise<AdminDoor> {
-  const neighbour = { unary: (method: string) => new Promise<object>((resolve) => resolve(unary(method))) } as unknown as RpcClient;
+export async function startAdmin(unary: (method: string, message: object) => object): Promise<AdminDoor> {
+  const neighbour = { unary: (method: string, message: object) => new Promise<object>((resolve) => resolve(unary(method, message))) } as unknown as RpcClient;
   const server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, plugins: neighbour, adminToken: new Secret(ADMIN_TOKEN), isServed: () => true }));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

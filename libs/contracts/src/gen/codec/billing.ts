@@ -925,6 +925,7 @@ export function writeGetRequestResponse(w: Writer, m: GetRequestResponse): void 
   if (m.attempts !== undefined) for (const one of m.attempts) { w.uint32(26); { const at = w.open(); writeRequestAttempt(w, one); w.close(at); } }
   if (m.adjustments !== undefined) for (const one of m.adjustments) { w.uint32(34); { const at = w.open(); writeLedgerRow(w, one); w.close(at); } }
   if (m.period !== undefined && m.period !== '') { w.uint32(42); w.string(m.period); }
+  if (m.accountId !== undefined && m.accountId !== '') { w.uint32(50); w.string(m.accountId); }
 }
 export function readGetRequestResponse(r: Reader, end: number): GetRequestResponseOut {
   let v1: boolean = false;
@@ -932,6 +933,7 @@ export function readGetRequestResponse(r: Reader, end: number): GetRequestRespon
   const v3: RequestAttemptOut[] = [];
   const v4: LedgerRowOut[] = [];
   let v5: string = '';
+  let v6: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -940,11 +942,12 @@ export function readGetRequestResponse(r: Reader, end: number): GetRequestRespon
       case 26: v3.push(readRequestAttempt(r, r.delimited(end))); break;
       case 34: v4.push(readLedgerRow(r, r.delimited(end))); break;
       case 42: v5 = r.string(end); break;
+      case 50: v6 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { found: v1, request: v2, attempts: v3, adjustments: v4, period: v5 } as GetRequestResponseOut;
+  return { found: v1, request: v2, attempts: v3, adjustments: v4, period: v5, accountId: v6 } as GetRequestResponseOut;
 }
 export function copyGetRequestResponse(m: GetRequestResponse): GetRequestResponseOut {
   const v1 = m.found !== undefined && m.found !== null ? m.found : false;
@@ -952,7 +955,8 @@ export function copyGetRequestResponse(m: GetRequestResponse): GetRequestRespons
   const v3 = m.attempts === undefined ? [] : m.attempts.map((one) => copyRequestAttempt(one));
   const v4 = m.adjustments === undefined ? [] : m.adjustments.map((one) => copyLedgerRow(one));
   const v5 = m.period !== undefined && m.period !== null ? m.period : '';
-  return { found: v1, request: v2, attempts: v3, adjustments: v4, period: v5 } as GetRequestResponseOut;
+  const v6 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
+  return { found: v1, request: v2, attempts: v3, adjustments: v4, period: v5, accountId: v6 } as GetRequestResponseOut;
 }
 
 export function writeStatementRequest(w: Writer, m: StatementRequest): void {

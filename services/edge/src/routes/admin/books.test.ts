@@ -40,3 +40,26 @@ test.each([
   expect(rows).toMatchObject([{ kind: 'account', ours_nano_usd: ours, theirs_nano_usd: theirs, difference_nano_usd: difference, status: isRight ? 'matched' : 'differs' }]);
   expect(unreconciled).toBe(difference.replace('-', ''));
 });
+
+test('one request is found by its id alone, and told whose it is', async () => {
+  const asked: object[] = [];
+  const told = await startAdmin((method, message) => {
+    if (method !== 'GetRequest') return {};
+    asked.push(message);
+    const request = {
+      id: 'req_1', atMs: '1700000000000', keyId: 'key_1', model: 'm/one', provider: 'p', status: 'completed', promptTokens: '10', completionTokens: '5', costNanoUsd: '20', chargeNanoUsd: '20', savingsNanoUsd: '7',
+      byok: false, routedFrom: '', decisionId: '', ttftMs: 0, totalMs: 9, finishReason: 'stop', source: 'reported',
+    };
+    const attempt = {
+      attempt: 1, provider: 'p', model: 'm/one', endpointId: 'e', httpStatus: 200, failure: '', tokens: null, costNanoUsd: '20', savingsNanoUsd: '7', charged: true, byok: false, source: 'reported', flags: [], cardId: '', ttftMs: 0,
+      totalMs: 9, finishReason: 'stop', startedAtMs: '0', endedAtMs: '0',
+    };
+    return (message as { readonly requestId: string }).requestId === 'req_1' ? { found: true, accountId: 'acct_1', period: '2023-11', request, attempts: [attempt], adjustments: [] } : { found: false };
+  });
+  const known = await told.call('GET', '/admin/requests/req_1');
+  expect([known.status, await known.json()]).toMatchObject([200, { account_id: 'acct_1', key_id: 'key_1', charge_usd: 0.00000002, charge: { period: '2023-11', attempts: [1] }, attempts: [{ attempt: 1, charged: true, cost_usd: 0.00000002 }] }]);
+  const unknown = await told.call('GET', '/admin/requests/req_2');
+  expect([unknown.status, await unknown.json()]).toMatchObject([404, { error: { code: 'not_found' } }]);
+  expect(asked).toEqual([{ accountId: '', requestId: 'req_1' }, { accountId: '', requestId: 'req_2' }]);
+  await told.stop();
+});

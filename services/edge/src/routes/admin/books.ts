@@ -1,6 +1,6 @@
 /** The operator's view of the books: bills, closing, comparisons, proofs, events kept aside. */
 import type {
-  AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, DeclareLostResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, ResolveDeadEventResponse__Output,
+  AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, DeclareLostResponse__Output, GetRequestRequest, GetRequestResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, ResolveDeadEventResponse__Output,
   StatementResponse__Output, VerifyResponse__Output,
 } from '@signalbox/contracts/billing';
 import type { ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
@@ -10,8 +10,8 @@ import { parseUsd } from '@signalbox/kernel/money';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Request } from 'express';
 import { z } from 'zod';
-import { statementBody, statementCsv } from '../books/schema.js';
-import { ANSWER_OPTIONS, bodyOf, digits, refuse, send, text } from './answers.js';
+import { requestDetailBody, statementBody, statementCsv } from '../books/schema.js';
+import { ANSWER_OPTIONS, bodyOf, digits, id, refuse, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
 
 export interface AdminBooksDeps {
@@ -129,6 +129,11 @@ export function createAdminBooksRouter({ accounts, billing, quota }: AdminBooksD
     if (!made.found) refuse(response, 404, 'No such attempt.');
     else if (made.problem !== '') refuse(response, 400, made.problem);
     else send(response, { seq: made.seq === '0' ? null : Number(made.seq), amount_nano_usd: made.amountNanoUsd });
+  });
+  router.get('/requests/:id', async (request, response) => {
+    const found = await billing.unary<GetRequestRequest, GetRequestResponse__Output>('GetRequest', { accountId: '', requestId: id(request) }, ANSWER_OPTIONS);
+    if (!found.found || found.request === null) refuse(response, 404, 'No such request, or it is not booked yet: that takes a second once it is over.');
+    else send(response, { account_id: found.accountId, ...requestDetailBody(found.request, found) });
   });
   router.get('/ledger/verify', async (request, response) => {
     const accountId = text(request, 'account');

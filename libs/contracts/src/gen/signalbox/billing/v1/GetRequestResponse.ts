@@ -11,6 +11,7 @@ export interface GetRequestResponse {
   'attempts'?: (_signalbox_billing_v1_RequestAttempt)[];
   'adjustments'?: (_signalbox_billing_v1_LedgerRow)[];
   'period'?: (string);
+  'accountId'?: (string);
 }
 
 export interface GetRequestResponse__Output {
@@ -19,4 +20,5 @@ export interface GetRequestResponse__Output {
   'attempts': (_signalbox_billing_v1_RequestAttempt__Output)[];
   'adjustments': (_signalbox_billing_v1_LedgerRow__Output)[];
   'period': (string);
+  'accountId': (string);
 }
