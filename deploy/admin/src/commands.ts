@@ -33,7 +33,7 @@ export interface AdminCall {
   /** A text file to be read and put into the body as `text`. */
   readonly document?: string;
   /** How the answer is shown to people. */
-  readonly shown?: 'what-if';
+  readonly shown?: 'what-if' | 'usage';
   /** An answer that has this is a failure for whoever runs the command: a member that is not true, or a list that is not empty. */
   readonly failure?: { readonly unless: string } | { readonly if: string };
 }
@@ -109,6 +109,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'byok list': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/byok${query(values)}`, paged: 'provider_keys' }) },
   'byok remove': { flags: { ...ACCOUNT, provider: ['text', 'provider'] }, required: ['account', 'provider'], takesId: false, build: (values) => ({ method: 'DELETE', path: `/admin/byok${query(values)}` }) },
   quota: { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/quota${query(values)}` }) },
+  usage: {
+    flags: { by: ['text', 'group_by'], ...ACCOUNT, from: ['text', 'from'], to: ['text', 'to'], model: ['text', 'model'], provider: ['text', 'provider'], key: ['text', 'key'], limit: ['count', 'limit'] },
+    required: [], takesId: false,
+    build: (values) => ({ method: 'GET', path: `/admin/usage${query({ ...values, ...(values['group_by'] === 'day' ? {} : { order: 'cost' }) })}`, shown: 'usage' }),
+  },
   request: one('GET', (id) => `/admin/requests/${id}`),
   ledger: {
     flags: { ...ACCOUNT, from: ['time', 'from_ms'], to: ['time', 'to_ms'], after: ['big', 'after'] },

@@ -17,6 +17,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
   'byok list': "accounts' own credentials, by their last four characters",
   'byok remove': 'forgets one',
   quota: 'what is spent, held and left of the limits of an account, now',
+  usage: 'who or what costs how much, the dearest first; days (whole ones, UTC) newest first',
   request: 'one request of any account: its attempts, what each cost and what was charged',
   ledger: 'rows of the ledger of an account, with their hashes',
   'ledger verify': 'reads the ledger again and compares all sums; ends with 1 where something is wrong',
@@ -46,6 +47,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
 };
 
 const VALUES: Readonly<Record<string, string>> = {
+  by: 'account|day|model|provider|key', model: 'MODEL', key: 'ID', from: 'TIME', to: 'TIME', limit: 'N',
   tier: 'free|team|business|enterprise|pro', 'cost-cap-period': 'day|week|month|total', variant: 'A|B', mode: 'quality|balanced|economy', account: 'ID', provider: 'ID', request: 'ID', attempt: 'N', file: 'PATH', catalog: 'PATH',
   'expires-in': 'SECONDS', 'grace-seconds': 'SECONDS', url: 'URL', 'base-url': 'URL', period: 'YYYY-MM', 'baseline-model': 'MODEL',
 };

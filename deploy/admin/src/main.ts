@@ -7,6 +7,7 @@ import { gatherPages } from './pages.js';
 import { harmless, readable } from './readable.js';
 import { parseReport } from './report.js';
 import { whyUnanswered } from './unanswered.js';
+import { usageTable } from './usage-table.js';
 import { whatIfTable } from './what-if-table.js';
 
 class Refusal extends Error {
@@ -99,6 +100,12 @@ async function gather(base: string, token: string, call: AdminCall): Promise<str
   });
 }
 
+function forPeople(answer: Readonly<Record<string, unknown>>, shown: AdminCall['shown']): string {
+  if (shown === 'what-if') return whatIfTable(answer as unknown as Parameters<typeof whatIfTable>[0]);
+  if (shown === 'usage') return usageTable(answer as unknown as Parameters<typeof usageTable>[0]);
+  return `${readable(answer).trimStart()}\n`;
+}
+
 async function run(): Promise<void> {
   const { call: parsed, json } = parseCommand(process.argv.slice(2));
   const call = await withStdin(parsed);
@@ -109,7 +116,7 @@ async function run(): Promise<void> {
     return;
   }
   const answer = JSON.parse(text) as Readonly<Record<string, unknown>>;
-  process.stdout.write(json ? `${harmless(text)}\n` : call.shown === 'what-if' ? whatIfTable(answer as unknown as Parameters<typeof whatIfTable>[0]) : `${readable(answer).trimStart()}\n`);
+  process.stdout.write(json ? `${harmless(text)}\n` : forPeople(answer, call.shown));
   if (call.failure !== undefined && isFailure(answer, call.failure)) process.exitCode = 1;
 }
 

@@ -19,3 +19,7 @@ test('JSON means the same and steers nothing', () => {
 test('a person reads times as times, and no fractions of a millisecond', () => {
   expect(readable({ created_at: 1_795_462_533, revoked_at: null, latency_ms_p75: 32.42149286353205, cost_usd: 0.0000123, seq: 1_795_462_533 })).toBe('\ncreated_at: 2026-11-23T19:35:33Z\nrevoked_at: -\nlatency_ms_p75: 32\ncost_usd: 0.0000123\nseq: 1795462533');
 });
+
+test('a person reads dollars, to the nano', () => {
+  expect(readable({ settled_nano_usd: '36900', remaining_nano_usd: null, buckets: [{ amount_nano_usd: '-9007199254740993' }], note_nano_usd: 'x' })).toBe('\nsettled_usd: 0.000036900\nremaining_usd: -\nbuckets:\n  -\n    amount_usd: -9007199.254740993\nnote_usd: x');
+});

@@ -1,4 +1,5 @@
 /** A comparison of decisions as a table for people. */
+import { aligned } from './aligned.js';
 
 interface Side {
   readonly expected_cost_usd: number;
@@ -23,11 +24,6 @@ const MODELS_MAX = 10;
 const usd = (amount: number): string => amount.toFixed(6);
 const percent = (before: number, after: number): string => (before === 0 ? '' : `${after >= before ? '+' : ''}${((after / before - 1) * 100).toFixed(1)} %`);
 const points = (before: number, after: number): string => `${after >= before ? '+' : ''}${((after - before) * 100).toFixed(2)} points`;
-
-function aligned(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  return rows.map((row) => row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ').trimEnd()).join('\n');
-}
 
 /** Expected cost, predicted quality and savings of both sides, then the models that come first most often. */
 export function whatIfTable({ decisions, compared, moved, refused, skipped, recorded, changed }: WhatIf): string {

@@ -62,10 +62,11 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
   return {
     Usage: async (request: UsageRequest__Output): Promise<UsageResponse> => {
       if (!isGroup(request.groupBy)) throw new Fault('bad_message', 'An unknown group.');
+      if (request.order !== '' && (request.order !== 'cost' || request.after !== '')) throw new Fault('bad_message', 'An unknown order, or one that has no next page.');
       const toMs = BigInt(request.toMs);
       const { rows, hasMore } = await books.usage({
         accountId: request.accountId, fromDay: request.fromMs === '0' ? '' : dayOf(BigInt(request.fromMs)), toDay: toMs === 0n ? '' : dayOf(toMs - 1n), groupBy: request.groupBy, model: request.model, provider: request.provider, keyId: request.keyId,
-        after: request.after, limit: limitOf(request.limit, USAGE_LIMIT_MAX),
+        after: request.after, limit: limitOf(request.limit, USAGE_LIMIT_MAX), dearestFirst: request.order === 'cost',
       });
       return {
         hasMore,

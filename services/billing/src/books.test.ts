@@ -80,7 +80,7 @@ async function book(...told: readonly Told[]): Promise<void> {
   expect(await consume([message({ writer: 'w', firstSeq: String(firstSeq), lastSeq: String(nextSeq - 1), ended: told.map(ended), outcomes: told.map(outcome) })])).toEqual(['done']);
 }
 const list = { fromMs: 0, toMs: 0, model: '', provider: '', keyId: '', status: '', after: '', limit: 10 } as const;
-const everything = { fromDay: '', toDay: '', groupBy: 'day', model: '', provider: '', keyId: '', after: '', limit: 10 } as const;
+const everything = { fromDay: '', toDay: '', groupBy: 'day', model: '', provider: '', keyId: '', after: '', limit: 10, dearestFirst: false } as const;
 const idsOf = async (query: Partial<Parameters<BooksStore['requests']>[0]> & { readonly accountId: string }): Promise<readonly string[] | undefined> => (await books.requests({ ...list, ...query }))?.requests.map(({ id }) => id);
 const violations = async (accountId = ''): Promise<readonly string[]> => (await books.verify(accountId)).filter(({ violations: count }) => count > 0n).map(({ invariant }) => invariant);
 
@@ -119,6 +119,17 @@ describe('usage and requests', () => {
     expect(await latency({ keyId: 'key_2' })).toEqual([]);
     await book({ id: 'z', account: 'fails', failed: true });
     expect(await latency({ accountId: 'fails' })).toEqual([['2026-01-01', 0, 0, 0, 0]]);
+  });
+
+  test('of all accounts, the dearest first where that is asked for', async () => {
+    await book({ id: 'w1', account: 'all_1', output: 1, atMs: JANUARY + 700 * HOUR }, { id: 'w2', account: 'all_2', output: 9, atMs: JANUARY + 700 * HOUR }, { id: 'w3', account: 'all_1', output: 2, atMs: JANUARY + 701 * HOUR }, { id: 'w4', account: 'all_0', output: 1, atMs: JANUARY + 701 * HOUR });
+    const rows = async (query: Partial<Parameters<BooksStore['usage']>[0]>) =>
+      (await books.usage({ ...everything, accountId: '', fromDay: '2026-01-30', toDay: '2026-01-30', groupBy: 'account', ...query })).rows.map(({ group, requests, costNanoUsd }) => [group, requests, costNanoUsd]);
+    expect(await rows({})).toEqual([['all_0', 1n, 12n], ['all_1', 2n, 26n], ['all_2', 1n, 28n]]);
+    expect(await rows({ dearestFirst: true })).toEqual([['all_2', 1n, 28n], ['all_1', 2n, 26n], ['all_0', 1n, 12n]]);
+    expect(await rows({ dearestFirst: true, limit: 1 })).toEqual([['all_2', 1n, 28n]]);
+    expect(await rows({ groupBy: 'model' })).toEqual([['m/one', 4n, 66n]]);
+    expect(await rows({ accountId: 'all_1', groupBy: 'key' })).toEqual([['key_1', 2n, 26n]]);
   });
 
   test('pages by group', async () => {

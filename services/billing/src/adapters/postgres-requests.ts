@@ -11,7 +11,7 @@ import { dayOf } from '../domain/usage.js';
 const DAY_MS = 86_400_000;
 /** Beyond every date that has a text. */
 const MS_MAX = 253_402_300_799_999;
-const GROUP_COLUMNS: Readonly<Record<Group, RawBuilder<string>>> = { day: sql`day`, model: sql`model`, provider: sql`provider`, key: sql`key_id` };
+const GROUP_COLUMNS: Readonly<Record<Group, RawBuilder<string>>> = { day: sql`day`, model: sql`model`, provider: sql`provider`, key: sql`key_id`, account: sql`account_id` };
 
 /** The part of an attempt's detail that people ask for, as domain/attempt-detail.ts writes it. */
 interface ReportedDetail extends AttemptDetail {
@@ -129,10 +129,11 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
   }
 
   return {
-    usage: async ({ accountId, fromDay, toDay, groupBy, model, provider, keyId, after, limit }) => {
+    usage: async ({ accountId, fromDay, toDay, groupBy, model, provider, keyId, after, limit, dearestFirst }) => {
       const column = GROUP_COLUMNS[groupBy];
       const isNewestFirst = groupBy === 'day';
-      const conditions = [sql`account_id = ${accountId}`];
+      const order = dearestFirst ? sql`sum(cost_nano_usd) desc, 1` : isNewestFirst ? sql`1 desc` : sql`1`;
+      const conditions = [accountId === '' ? sql`true` : sql`account_id = ${accountId}`];
       if (fromDay !== '') conditions.push(sql`day >= ${fromDay}`);
       if (toDay !== '') conditions.push(sql`day <= ${toDay}`);
       if (model !== '') conditions.push(sql`model = ${model}`);
@@ -141,7 +142,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
       if (after !== '') conditions.push(isNewestFirst ? sql`${column} < ${after}` : sql`${column} > ${after}`);
       const { rows } = await sql<{ name: string; requests: bigint; prompt: bigint; completion: bigint; cost: bigint; charge: bigint; savings: bigint }>`select ${column} as name, sum(requests)::bigint as requests,
           sum(prompt_tokens)::bigint as prompt, sum(completion_tokens)::bigint as completion, sum(cost_nano_usd)::bigint as cost, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge, sum(savings_nano_usd)::bigint as savings
-        from usage_days where ${allOf(conditions)} group by 1 order by 1 ${isNewestFirst ? sql`desc` : sql`asc`} limit ${limit + 1}`.execute(db);
+        from usage_days where ${allOf(conditions)} group by 1 order by ${order} limit ${limit + 1}`.execute(db);
       const shown = rows.slice(0, limit);
       const durations = await durationsOf(column, shown.map(({ name }) => name), conditions);
       return {

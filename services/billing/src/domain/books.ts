@@ -4,10 +4,11 @@ import type { CloseBlocker, WriterReport } from '@signalbox/ledger-core/close';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import type { LedgerRowView } from './ports.js';
 
-export const GROUPS = ['day', 'model', 'provider', 'key'] as const;
+export const GROUPS = ['day', 'model', 'provider', 'key', 'account'] as const;
 export type Group = (typeof GROUPS)[number];
 
 export interface UsageQuery {
+  /** Empty = all accounts. */
   readonly accountId: string;
   /** UTC dates, both included; empty = open. */
   readonly fromDay: string;
@@ -17,9 +18,11 @@ export interface UsageQuery {
   readonly model: string;
   readonly provider: string;
   readonly keyId: string;
-  /** Group of the last row seen; empty = from the beginning. */
+  /** Group of the last row seen; empty = from the beginning. Only where rows are in the order of their groups. */
   readonly after: string;
   readonly limit: number;
+  /** By what rows cost at the price cards, the dearest first; else by group, days newest first. */
+  readonly dearestFirst: boolean;
 }
 
 /** Of requests that were answered, in milliseconds within 8 %; 0 = none has told. */

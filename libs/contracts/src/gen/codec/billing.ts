@@ -509,6 +509,7 @@ export function writeUsageRequest(w: Writer, m: UsageRequest): void {
   if (m.model !== undefined && m.model !== '') { w.uint32(58); w.string(m.model); }
   if (m.provider !== undefined && m.provider !== '') { w.uint32(66); w.string(m.provider); }
   if (m.keyId !== undefined && m.keyId !== '') { w.uint32(74); w.string(m.keyId); }
+  if (m.order !== undefined && m.order !== '') { w.uint32(82); w.string(m.order); }
 }
 export function readUsageRequest(r: Reader, end: number): UsageRequestOut {
   let v1: string = '';
@@ -520,6 +521,7 @@ export function readUsageRequest(r: Reader, end: number): UsageRequestOut {
   let v7: string = '';
   let v8: string = '';
   let v9: string = '';
+  let v10: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -532,11 +534,12 @@ export function readUsageRequest(r: Reader, end: number): UsageRequestOut {
       case 58: v7 = r.string(end); break;
       case 66: v8 = r.string(end); break;
       case 74: v9 = r.string(end); break;
+      case 82: v10 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1, fromMs: v2, toMs: v3, groupBy: v4, after: v5, limit: v6, model: v7, provider: v8, keyId: v9 } as UsageRequestOut;
+  return { accountId: v1, fromMs: v2, toMs: v3, groupBy: v4, after: v5, limit: v6, model: v7, provider: v8, keyId: v9, order: v10 } as UsageRequestOut;
 }
 export function copyUsageRequest(m: UsageRequest): UsageRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
@@ -548,7 +551,8 @@ export function copyUsageRequest(m: UsageRequest): UsageRequestOut {
   const v7 = m.model !== undefined && m.model !== null ? m.model : '';
   const v8 = m.provider !== undefined && m.provider !== null ? m.provider : '';
   const v9 = m.keyId !== undefined && m.keyId !== null ? m.keyId : '';
-  return { accountId: v1, fromMs: v2, toMs: v3, groupBy: v4, after: v5, limit: v6, model: v7, provider: v8, keyId: v9 } as UsageRequestOut;
+  const v10 = m.order !== undefined && m.order !== null ? m.order : '';
+  return { accountId: v1, fromMs: v2, toMs: v3, groupBy: v4, after: v5, limit: v6, model: v7, provider: v8, keyId: v9, order: v10 } as UsageRequestOut;
 }
 
 export function writeUsageRow(w: Writer, m: UsageRow): void {

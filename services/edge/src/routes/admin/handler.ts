@@ -16,6 +16,7 @@ import { naming, tellFault } from './neighbours.js';
 import { createAdminProviderKeysRouter } from './provider-keys.js';
 import { createAdminSourcesRouter } from './sources.js';
 import { createAdminStateRouter } from './state.js';
+import { createAdminUsageRouter } from './usage.js';
 
 export interface AdminDeps {
   readonly accounts: RpcClient;
@@ -75,6 +76,7 @@ export function createAdminApp({ adminToken, isServed, ...clients }: AdminDeps):
     createAdminStateRouter({ quota, billing, routing }, checks),
     createAdminCatalogRouter(routing),
     createAdminBooksRouter({ accounts, billing, quota }, checks),
+    createAdminUsageRouter({ accounts, billing }, checks),
     createAdminDecisionsRouter({ billing, routing }, checks),
   );
 

@@ -39,10 +39,10 @@ describe('usage', () => {
     answer('Usage', { rows: [{ group: 'm', requests: '2', promptTokens: '3', completionTokens: '4', costNanoUsd: '9007199254740993', chargeNanoUsd: '10', savingsNanoUsd: '-5', totalMsP50: 900, totalMsP95: 4000, ttftMsP50: 0, ttftMsP95: 0 }], hasMore: true });
     const response = await get('/usage?group_by=model&from=2026-11-01&to=2026-11-30&limit=1&account_id=acct_other&model=m&provider=p&key=key_1');
     expect(await response.text()).toBe('{"object":"list","data":[{"model":"m","requests":2,"prompt_tokens":3,"completion_tokens":4,"cost_usd":9007199.254740993,"charge_usd":0.00000001,"savings_usd":-0.000000005,"latency_ms_p50":900,"latency_ms_p95":4000,"time_to_first_token_ms_p50":null,"time_to_first_token_ms_p95":null}],"has_more":true,"first_id":"m","last_id":"m"}');
-    expect(asked).toEqual([{ accountId: accountWith().id, fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 11, 1)), groupBy: 'model', after: '', limit: 1, model: 'm', provider: 'p', keyId: 'key_1' }]);
+    expect(asked).toEqual([{ accountId: accountWith().id, fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 11, 1)), groupBy: 'model', after: '', limit: 1, model: 'm', provider: 'p', keyId: 'key_1', order: '' }]);
   });
 
-  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b'])('refuses %s and asks nobody', async (query) => {
+  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b', 'order=name', 'after=a&order=cost'])('refuses %s and asks nobody', async (query) => {
     answer('Usage', { rows: [], hasMore: false });
     const response = await get(`/usage?${query}`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: query.split('=')[0] } }]);

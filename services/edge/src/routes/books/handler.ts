@@ -7,7 +7,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type NextFunction, type Request, type Response } from 'express';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { exactJson } from '../api-auth/exact-json.js';
-import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, statementBody, statementCsv, textOf, timeOf, usageBody, wordOf, type Page } from './schema.js';
+import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, statementBody, statementCsv, textOf, timeOf, usageBody, usageQueryOf, wordOf, type Page } from './schema.js';
 
 export interface BooksDeps {
   readonly billing: RpcClient;
@@ -49,7 +49,7 @@ export function createBooksRouters({ billing, callerOf, fail, refuseMethod }: Bo
   usage.get('/', async (request, response) => {
     const { query } = request;
     const groupBy = wordOf(query, 'group_by', ['day', 'model', 'provider', 'key']);
-    const message: UsageRequest = { accountId: callerOf(request).accountId, fromMs: String(timeOf(query, 'from')), toMs: String(timeOf(query, 'to')), groupBy, model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'), after: textOf(query, 'after'), limit: limitOf(query) };
+    const message: UsageRequest = { accountId: callerOf(request).accountId, ...usageQueryOf(query), groupBy, limit: limitOf(query) };
     const { rows, hasMore } = await call<UsageRequest, UsageResponse__Output>(request, 'Usage', message);
     sendPage(response, { data: rows.map((row) => usageBody(groupBy, row)), hasMore, ids: rows.map(({ group }) => group) });
   });

@@ -1,5 +1,5 @@
 /** What /api/usage, /api/requests and /api/statements take and give (contract, section 15). Never content. */
-import type { PeriodSummary__Output, RequestAttempt__Output, GetRequestResponse__Output, RequestSummary__Output, StatementResponse__Output, UsageRow__Output } from '@signalbox/contracts/billing';
+import type { PeriodSummary__Output, RequestAttempt__Output, GetRequestResponse__Output, RequestSummary__Output, StatementResponse__Output, UsageRequest, UsageRow__Output } from '@signalbox/contracts/billing';
 import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { formatUsd } from '@signalbox/kernel/money';
 import { usd } from '../api-auth/exact-json.js';
@@ -55,6 +55,15 @@ export function wordOf<Word extends string>(query: Query, name: string, words: r
   const word = words.find((each) => each === text);
   if (word === undefined) throw new QueryError(name, `${name} must be one of ${words.filter((each) => each !== '').join(', ')}.`);
   return word;
+}
+
+type UsageNarrowing = Required<Pick<UsageRequest, 'model' | 'provider' | 'keyId' | 'order' | 'after'>> & { readonly fromMs: string; readonly toMs: string };
+
+/** What narrows and orders sums of usage. */
+export function usageQueryOf(query: Query): UsageNarrowing {
+  const [order, after] = [wordOf(query, 'order', ['', 'cost']), textOf(query, 'after')];
+  if (order !== '' && after !== '') throw new QueryError('after', 'after goes with the order by group only: with order=cost raise limit instead.');
+  return { fromMs: String(timeOf(query, 'from')), toMs: String(timeOf(query, 'to')), model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'), order, after };
 }
 
 export interface Page {

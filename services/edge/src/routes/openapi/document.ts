@@ -63,7 +63,7 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'get', path: '/api/limits', tag: 'Usage', summary: 'Show caps and allotment, with what is spent and reserved', scope: 'usage:read', answer: Limits, errors: [403] },
   {
     method: 'get', path: '/api/usage', tag: 'Usage', summary: 'Sums and latency by day, model, provider or key', scope: 'usage:read',
-    query: { ...span, ...page, group_by: z.enum(['day', 'model', 'provider', 'key']).default('day').optional(), ...ofRequests }, answer: listOf(UsageRow), errors: [400, 403],
+    query: { ...span, ...page, group_by: z.enum(['day', 'model', 'provider', 'key']).default('day').optional(), order: z.literal('cost').optional(), ...ofRequests }, answer: listOf(UsageRow), errors: [400, 403],
   },
   {
     method: 'get', path: '/api/requests', tag: 'Usage', summary: 'List requests', scope: 'usage:read',

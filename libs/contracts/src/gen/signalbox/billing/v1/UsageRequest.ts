@@ -13,6 +13,7 @@ export interface UsageRequest {
   'model'?: (string);
   'provider'?: (string);
   'keyId'?: (string);
+  'order'?: (string);
 }
 
 export interface UsageRequest__Output {
@@ -25,4 +26,5 @@ export interface UsageRequest__Output {
   'model': (string);
   'provider': (string);
   'keyId': (string);
+  'order': (string);
 }

@@ -1,0 +1,58 @@
+/** Who and what costs how much, over all accounts: GET /admin/usage. */
+import type { AccountAnswer__Output } from '@signalbox/contracts/accounts';
+import type { UsageRequest, UsageResponse__Output, UsageRow__Output } from '@signalbox/contracts/billing';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { Router } from 'express';
+import { usd } from '../api-auth/exact-json.js';
+import { QueryError, textOf, usageBody, usageQueryOf, wordOf } from '../books/schema.js';
+import { ANSWER_OPTIONS, refuse, send } from './answers.js';
+import type { AdminChecks } from './checks.js';
+
+/** All rows of the ledger's days are added up. */
+const SUM_OPTIONS = { deadlineMs: 60_000 } as const;
+const ROWS = 100;
+const ROWS_MAX = 1_000;
+/** Accounts whose names are asked for at once. */
+const NAMED_AT_ONCE = 16;
+
+/** Of the rows shown. */
+function totalOf(rows: readonly UsageRow__Output[]): object {
+  const sum = (of: (row: UsageRow__Output) => string): string => rows.reduce((total, row) => total + BigInt(of(row)), 0n).toString();
+  return {
+    requests: Number(sum(({ requests }) => requests)), prompt_tokens: Number(sum(({ promptTokens }) => promptTokens)), completion_tokens: Number(sum(({ completionTokens }) => completionTokens)),
+    cost_usd: usd(sum(({ costNanoUsd }) => costNanoUsd)), charge_usd: usd(sum(({ chargeNanoUsd }) => chargeNanoUsd)), savings_usd: usd(sum(({ savingsNanoUsd }) => savingsNanoUsd)),
+  };
+}
+
+export function createAdminUsageRouter({ accounts, billing }: { readonly accounts: RpcClient; readonly billing: RpcClient }, { isAccount }: AdminChecks): Router {
+  const router = Router();
+
+  /** Names of accounts in their order; null where there is none of that id any more. */
+  async function namesOf(ids: readonly string[]): Promise<readonly (string | null)[]> {
+    const names: (string | null)[] = [];
+    for (let first = 0; first < ids.length; first += NAMED_AT_ONCE) {
+      const asked = ids.slice(first, first + NAMED_AT_ONCE).map((id) => accounts.unary<object, AccountAnswer__Output>('GetAccount', { id }, ANSWER_OPTIONS));
+      for (const { account } of await Promise.all(asked)) names.push(account?.name ?? null);
+    }
+    return names;
+  }
+
+  router.get('/usage', async (request, response) => {
+    const { query } = request;
+    let message: UsageRequest & { readonly groupBy: string };
+    try {
+      const limit = textOf(query, 'limit');
+      if (limit !== '' && (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > ROWS_MAX)) throw new QueryError('limit', `limit must be from 1 to ${ROWS_MAX}.`);
+      message = { accountId: textOf(query, 'account'), ...usageQueryOf(query), groupBy: wordOf(query, 'group_by', ['account', 'day', 'model', 'provider', 'key']), limit: limit === '' ? ROWS : Number(limit) };
+    } catch (error) {
+      if (error instanceof QueryError) return refuse(response, 400, error.message);
+      throw error;
+    }
+    const { accountId = '', groupBy } = message;
+    if (accountId !== '' && !(await isAccount(accountId, response))) return;
+    const { rows, hasMore } = await billing.unary<UsageRequest, UsageResponse__Output>('Usage', message, SUM_OPTIONS);
+    const names = groupBy === 'account' ? await namesOf(rows.map(({ group }) => group)) : [];
+    send(response, { rows: rows.map((row, index) => ({ ...usageBody(groupBy, row), ...(groupBy === 'account' ? { name: names[index] } : {}) })), total: totalOf(rows), has_more: hasMore });
+  });
+  return router;
+}
