@@ -14,7 +14,7 @@ import type { ClaimEnd, Claims, Standing } from './domain/claims.js';
 import type { KeyOutcome, Keys, SecretOutcome } from './domain/keys.js';
 import type { ChangeLog } from './domain/ports.js';
 import type { ProviderKeys } from './domain/provider-keys.js';
-import type { AccountRecord } from './domain/records.js';
+import type { AccountRecord, KeyLimitsRecord } from './domain/records.js';
 import type { Sessions } from './domain/sessions.js';
 import { accountMessage, accountRecord, keyMessage, limitsRecord, providerKeyMessage } from './messages.js';
 import type { AccountsMetrics } from './metrics.js';
@@ -24,6 +24,11 @@ const SETTABLE: readonly (keyof AccountRecord)[] = [
   'name', 'tier', 'variant', 'suspended', 'requestsPerMinute', 'burstPerSecond', 'includedTokens', 'overageNanoUsdPerMillion', 'trialCreditNanoUsd', 'byokTokens', 'hardCap', 'costCaps', 'baselineModel',
   'allowModels', 'denyModels', 'allowProviders', 'denyProviders', 'routingMode', 'billingAnchorDay', 'policyCostCaps', 'policyHardCap', 'costWeight', 'policyBaselineModel', 'storeAnswers', 'policyStoreAnswers',
 ];
+
+const LIMIT_NAMES: readonly (keyof KeyLimitsRecord)[] = ['requestsPerMinute', 'costCaps', 'allowedModels'];
+function unknownLimit(name: string): never {
+  throw new Fault('bad_message', `${name} names no limit of a key.`);
+}
 
 function required<Value>(value: Value | null): Value {
   if (value === null) throw new Fault('bad_message', 'A message within the request is missing.');
@@ -109,7 +114,9 @@ export function createHandlers({ clock, accounts, keys, providerKeys, claims, se
       },
       UpdateKey: async (request: UpdateKeyRequest__Output): Promise<KeyAnswer> => {
         const { accountId, keyId } = required(request.ref);
-        const outcome = await keys.update(accountId, keyId, { name: request.name, isDisabled: request.disabled, limits: request.replaceLimits ? limitsRecord(request.limits) : undefined }, request.actorKeyId);
+        const limitNames = request.limitNames.map((name) => LIMIT_NAMES.find((known) => known === name) ?? unknownLimit(name));
+        const limits = request.replaceLimits ? limitsRecord(request.limits) : undefined;
+        const outcome = await keys.update(accountId, keyId, { name: request.name, isDisabled: request.disabled, limits, limitNames }, request.actorKeyId);
         if (outcome !== undefined && 'key' in outcome) metrics.keyChanged('updated');
         return keyAnswer(outcome);
       },

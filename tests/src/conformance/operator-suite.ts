@@ -60,6 +60,10 @@ export function describeOperator(world: () => World): void {
       const set = async (change: Json): Promise<Json> => jsonOf(await world().admin('PATCH', `/admin/keys/${made.id}`, change))['key'] as Json;
       expect(await set({ cost_cap_usd: '9', cost_cap_period: 'month', name: 'app 2' })).toMatchObject({ name: 'app 2', limits: { requests_per_minute: 50, cost_cap_usd: 9, cost_cap_period: 'month', allowed_models: ['simulator/fast'] } });
       expect(await set({ requests_per_minute: null, allowed_models: null, disabled: true })).toMatchObject({ status: 'disabled', limits: { requests_per_minute: null, cost_cap_usd: 9, allowed_models: null } });
+      // Two operators at once.
+      await Promise.all([set({ requests_per_minute: 7 }), set({ cost_cap_usd: '3', cost_cap_period: 'day' }), set({ allowed_models: ['simulator/smart'] })]);
+      expect(await set({ name: 'app 3' })).toMatchObject({ limits: { requests_per_minute: 7, cost_cap_usd: 3, cost_cap_period: 'day', allowed_models: ['simulator/smart'] } });
+      expect(await set({ requests_per_minute: null, allowed_models: null, disabled: true })).toMatchObject({ limits: { requests_per_minute: null, cost_cap_usd: 3, allowed_models: null } });
       expect(await set({ disabled: false, cost_cap_usd: null })).toMatchObject({ status: 'active', limits: { cost_cap_usd: null } });
       const turned = jsonOf(await world().admin('POST', `/admin/keys/${made.id}/rotate`, {}))['key'] as { key: string };
       const models = async (secret: string): Promise<number> => (await send(world().gateway.baseUrl, { method: 'GET', path: '/v1/models', key: secret })).status;

@@ -178,6 +178,21 @@ describe('a key with limits of its own', () => {
     expect(await keys.create({ ...ask(account.id, bound.id), ...wanted })).toMatchObject({ seen: { status: 'active' } });
   });
 
+  test('keeps what somebody else set meanwhile: a change replaces the limits that it names', async () => {
+    const { keys, account } = await world();
+    const made = await keys.create(ask(account.id, ''));
+    if (made === undefined || 'problem' in made) throw new Error('not made');
+    const { id } = made.seen.key;
+    const set = (limits: KeyLimitsRecord, limitNames: readonly (keyof KeyLimitsRecord)[]) => keys.update('', id, { limits, limitNames }, '');
+    await set(CAPPED, ['costCaps']);
+    // Whoever sends this has seen the key before it had a cap.
+    await set({ ...PICKED, requestsPerMinute: 9 }, ['requestsPerMinute']);
+    expect((await keys.get('', id))?.key.limits).toEqual({ ...CAPPED, requestsPerMinute: 9 });
+    await set({ ...NO_LIMITS, allowedModels: PICKED.allowedModels }, ['costCaps', 'allowedModels']);
+    expect((await keys.get('', id))?.key.limits).toEqual({ ...PICKED, requestsPerMinute: 9 });
+    await set(NO_LIMITS, []);
+    expect((await keys.get('', id))?.key.limits).toEqual(NO_LIMITS);
+  });
   test('keeps to its models when it leaves the choice to auto', async () => {
     const named = { ...NO_LIMITS, allowedModels: ['auto', 'a/one'] };
     const { keys, account, bound } = await two(named);

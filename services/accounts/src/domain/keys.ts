@@ -34,6 +34,8 @@ export interface KeyChange {
   readonly name?: string | undefined;
   readonly isDisabled?: boolean | undefined;
   readonly limits?: KeyLimitsRecord | undefined;
+  /** Those of `limits` that are replaced; absent or empty = all. */
+  readonly limitNames?: readonly (keyof KeyLimitsRecord)[] | undefined;
 }
 export type KeyOutcome = SeenKey | { readonly problem: string } | undefined;
 export type SecretOutcome = { readonly seen: SeenKey; readonly secret: string } | { readonly problem: string } | undefined;
@@ -53,6 +55,12 @@ export interface Keys {
   revoke(accountId: string, keyId: string, isCompromised?: boolean): Promise<SeenKey | undefined>;
   rotate(accountId: string, keyId: string, graceSeconds: number, actorKeyId: string): Promise<SecretOutcome>;
   touch(touches: readonly { readonly keyId: string; readonly usedAt: number }[]): Promise<void>;
+}
+
+/** Limits after a change to what is kept at that moment: two changes of different limits leave both. */
+function limitsAfter(current: KeyLimitsRecord, { limits, limitNames = [] }: KeyChange): KeyLimitsRecord {
+  if (limits === undefined || limitNames.length === 0) return limits ?? current;
+  return { ...current, ...Object.fromEntries(limitNames.map((name) => [name, limits[name]])) };
 }
 
 /** A key as it is when new. */
@@ -152,9 +160,10 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
         (current) => {
           // A call on itself is held to the limits that are kept now, not to those of a moment ago.
           const by = keyId === actorKeyId ? current : actor;
-          problem = actorProblem(by) ?? finalProblem(current) ?? (by === undefined ? undefined : loosenedProblem(by, current, change));
+          const limits = limitsAfter(current.limits, change);
+          problem = actorProblem(by) ?? finalProblem(current) ?? (by === undefined ? undefined : loosenedProblem(by, current, change.limits === undefined ? change : { ...change, limits }));
           if (problem !== undefined) return current;
-          return { ...current, name: change.name ?? current.name, isDisabled: change.isDisabled ?? current.isDisabled, limits: change.limits ?? current.limits };
+          return { ...current, name: change.name ?? current.name, isDisabled: change.isDisabled ?? current.isDisabled, limits };
         },
         (after) => (problem === undefined ? changed(after, 'updated') : undefined),
       );

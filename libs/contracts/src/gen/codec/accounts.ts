@@ -978,6 +978,7 @@ export function writeUpdateKeyRequest(w: Writer, m: UpdateKeyRequest): void {
   if (m.limits !== undefined && m.limits !== null) { w.uint32(34); { const at = w.open(); writeKeyLimits(w, m.limits); w.close(at); } }
   if (m.replaceLimits === true) { w.uint32(40); w.bool(m.replaceLimits); }
   if (m.actorKeyId !== undefined && m.actorKeyId !== '') { w.uint32(50); w.string(m.actorKeyId); }
+  if (m.limitNames !== undefined) for (const one of m.limitNames) { w.uint32(58); w.string(one); }
 }
 export function readUpdateKeyRequest(r: Reader, end: number): UpdateKeyRequestOut {
   let v1: KeyRefOut | null = null;
@@ -986,6 +987,7 @@ export function readUpdateKeyRequest(r: Reader, end: number): UpdateKeyRequestOu
   let v4: KeyLimitsOut | null = null;
   let v5: boolean = false;
   let v6: string = '';
+  const v7: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -995,11 +997,12 @@ export function readUpdateKeyRequest(r: Reader, end: number): UpdateKeyRequestOu
       case 34: v4 = readKeyLimits(r, r.delimited(end)); break;
       case 40: v5 = r.bool(); break;
       case 50: v6 = r.string(end); break;
+      case 58: v7.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { ref: v1, name: v2, disabled: v3, limits: v4, replaceLimits: v5, actorKeyId: v6 } as UpdateKeyRequestOut;
+  return { ref: v1, name: v2, disabled: v3, limits: v4, replaceLimits: v5, actorKeyId: v6, limitNames: v7 } as UpdateKeyRequestOut;
 }
 export function copyUpdateKeyRequest(m: UpdateKeyRequest): UpdateKeyRequestOut {
   const v1 = m.ref !== undefined && m.ref !== null ? copyKeyRef(m.ref) : null;
@@ -1008,7 +1011,8 @@ export function copyUpdateKeyRequest(m: UpdateKeyRequest): UpdateKeyRequestOut {
   const v4 = m.limits !== undefined && m.limits !== null ? copyKeyLimits(m.limits) : null;
   const v5 = m.replaceLimits !== undefined && m.replaceLimits !== null ? m.replaceLimits : false;
   const v6 = m.actorKeyId !== undefined && m.actorKeyId !== null ? m.actorKeyId : '';
-  return { ref: v1, name: v2, disabled: v3, limits: v4, replaceLimits: v5, actorKeyId: v6 } as UpdateKeyRequestOut;
+  const v7 = m.limitNames === undefined ? [] : m.limitNames.slice();
+  return { ref: v1, name: v2, disabled: v3, limits: v4, replaceLimits: v5, actorKeyId: v6, limitNames: v7 } as UpdateKeyRequestOut;
 }
 
 export function writeRevokeKeyRequest(w: Writer, m: RevokeKeyRequest): void {

@@ -18,7 +18,7 @@ export function createAdminKeysRouter(accounts: RpcClient, { isAccount, unknownN
   router.post('/keys', async (request, response) => {
     const given = bodyOf(request, createKeySchema);
     if (!(await areModels(given.allowed_models, undefined, response))) return;
-    const limits = keyLimitsOf(given, null);
+    const limits = keyLimitsOf(given, null)?.limits;
     const made = await accounts.unary<object, CreateKeyResponse__Output>(
       'CreateKey',
       { accountId: given.account_id, name: given.name, scopes: given.scopes ?? [], actorKeyId: '', ...(given.expires_in === undefined ? {} : { expiresInSeconds: String(given.expires_in) }), ...(limits === undefined ? {} : { limits }) },
@@ -36,18 +36,18 @@ export function createAdminKeysRouter(accounts: RpcClient, { isAccount, unknownN
   router.patch('/keys/:id', async (request, response) => {
     const given = bodyOf(request, setKeySchema);
     const ref = { accountId: '', keyId: id(request) };
-    // Limits are kept as a whole: what is not given is taken over from what stands there now.
+    // Accounts takes the limits that are named; one of a version before that takes them all, hence those of now with them.
     const before = await accounts.unary<object, KeyAnswer__Output>('GetKey', ref, ANSWER_OPTIONS);
     if (before.key === null) return refuse(response, 404, 'No such key.');
     if (!(await areModels(given.allowed_models, before.key.limits?.allowedModels, response))) return;
-    const limits = keyLimitsOf(given, before.key.limits);
+    const changed = keyLimitsOf(given, before.key.limits);
     const change: UpdateKeyRequest = {
       ref,
       actorKeyId: '',
-      replaceLimits: limits !== undefined,
+      replaceLimits: changed !== undefined,
       ...(given.name === undefined ? {} : { name: given.name }),
       ...(given.disabled === undefined ? {} : { disabled: given.disabled }),
-      ...(limits === undefined ? {} : { limits }),
+      ...changed,
     };
     const { found, key, problem } = await accounts.unary<UpdateKeyRequest, KeyAnswer__Output>('UpdateKey', change, ANSWER_OPTIONS);
     if (key !== null) send(response, { key: keyBody(key) });

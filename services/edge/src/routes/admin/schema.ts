@@ -73,15 +73,20 @@ function capsOf({ cost_caps: caps, cost_cap_usd: cap, cost_cap_period: period = 
   return cap === null ? [] : [{ capNanoUsd: cap, period }];
 }
 
-/** A key's limits with what is given of them changed; undefined when nothing is. */
-export function keyLimitsOf(given: z.infer<typeof setKeySchema>, before: KeyLimits | null): KeyLimits | undefined {
-  const caps = capsOf(given);
-  if (caps === undefined && given.requests_per_minute === undefined && given.allowed_models === undefined) return undefined;
+/** A key's limits with what is given of them changed, and the names of those; undefined when nothing is. */
+export function keyLimitsOf(given: z.infer<typeof setKeySchema>, before: KeyLimits | null): { readonly limits: KeyLimits; readonly limitNames: string[] } | undefined {
+  const costCaps = capsOf(given);
+  const named = { requestsPerMinute: given.requests_per_minute, costCaps, allowedModels: given.allowed_models };
+  const limitNames = Object.entries(named).filter(([, value]) => value !== undefined).map(([name]) => name);
+  if (limitNames.length === 0) return undefined;
   const requestsPerMinute = given.requests_per_minute === undefined ? before?.requestsPerMinute : (given.requests_per_minute ?? undefined);
   return {
-    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
-    costCaps: caps ?? before?.costCaps ?? [],
-    allowedModels: given.allowed_models === undefined ? (before?.allowedModels ?? []) : (given.allowed_models ?? []),
+    limits: {
+      ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
+      costCaps: costCaps ?? before?.costCaps ?? [],
+      allowedModels: given.allowed_models === undefined ? (before?.allowedModels ?? []) : (given.allowed_models ?? []),
+    },
+    limitNames,
   };
 }
 

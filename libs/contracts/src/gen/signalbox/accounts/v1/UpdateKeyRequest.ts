@@ -11,6 +11,7 @@ export interface UpdateKeyRequest {
   'limits'?: (_signalbox_accounts_v1_KeyLimits | null);
   'replaceLimits'?: (boolean);
   'actorKeyId'?: (string);
+  'limitNames'?: (string)[];
   '_name'?: "name";
   '_disabled'?: "disabled";
 }
@@ -22,6 +23,7 @@ export interface UpdateKeyRequest__Output {
   'limits': (_signalbox_accounts_v1_KeyLimits__Output | null);
   'replaceLimits': (boolean);
   'actorKeyId': (string);
+  'limitNames': (string)[];
   '_name'?: "name";
   '_disabled'?: "disabled";
 }
