@@ -128,7 +128,7 @@ export class SimClient implements Answer {
   }
 
   slow(): void {
-    if (!this.isOver) this.listener?.onSlow();
+    if (!this.isOver) this.listener?.onSlow(() => 0);
   }
 
   drain(): void {

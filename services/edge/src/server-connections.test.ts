@@ -147,6 +147,80 @@ describe('connections', () => {
     socket.destroy();
   });
 
+  test('a client that takes little of what was said at once is not cut off, until it takes nothing', async () => {
+    const picture = 'x'.repeat(48 * 1_024 * 1_024);
+    door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text(picture)));
+    const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
+    await until(() => door.neighbours.calls[0]?.isPaused === true);
+    const call = door.neighbours.calls[0];
+    let read = 0;
+    for (let minute = 0; minute < 3; minute += 1) {
+      const enough = read + 8 * 1_024 * 1_024;
+      while (read < enough) {
+        const part = socket.read() as Buffer | null;
+        read += part?.length ?? 0;
+        if (part === null) await oneTurn();
+      }
+      await door.neighbours.clock.advanceAsync(60_000);
+      expect([call?.isCancelled, door.metrics.inFlight()]).toEqual([false, 1]);
+    }
+    await door.neighbours.clock.advanceAsync(75_000);
+    await until(() => door.metrics.inFlight() === 0);
+    expect(call?.isCancelled).toBe(true);
+    socket.destroy();
+  });
+
+  test('a stream that waits for the answer before it is not taken for one that its client does not read', async () => {
+    door.neighbours.scripts.set('a', () => undefined);
+    const body = chatText(door.key, JSON.stringify({ ...hello, stream: true }));
+    const socket = door.raw(`${body}${body}`);
+    await until(() => door.neighbours.calls.length === 2);
+    const [first, second] = door.neighbours.calls;
+    second?.listener.onEvent(events.text('second '.repeat(10_000)));
+    await until(() => second?.isPaused === true);
+    await door.neighbours.clock.advanceAsync(600_000);
+    expect([second?.isCancelled, door.metrics.inFlight()]).toEqual([false, 2]);
+    first?.play(events.text('first'), events.finish(), events.end());
+    const told = readRaw(socket, 'END');
+    await until(() => second?.isPaused === false);
+    second?.play(events.text('END'), events.finish(), events.end());
+    const text = await told;
+    expect(text.indexOf('first')).toBeLessThan(text.indexOf('second'));
+    socket.destroy();
+  });
+
+  describe('what comes too late behind a running stream does not cut it', () => {
+    const streamed = (): string => chatText(door.key, JSON.stringify({ ...hello, stream: true }));
+    const late = JSON.stringify(hello);
+    const half = (key: string): string => chatText(key, late.slice(0, 9), { length: late.length });
+
+    test.each([
+      ['half a head', 'is told of it behind the stream', (): string => 'POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n', '', /408 [^]*request_timeout/],
+      ['half a body', 'is not run, whatever comes then', (): string => half(door.key), late.slice(9), /\[DONE\]\n\n\r\n0[^]*\r\n\r\n$/],
+      ['half a body behind another stream', 'is not run, whatever comes then', (): string => streamed() + half(door.key), late.slice(9), /\[DONE\]\n\n\r\n0[^]*\r\n\r\n$/],
+      ['half the body of a refused request', 'has its refusal behind the stream', (): string => half('junk'), '', /401 [^]*invalid_api_key/],
+    ] as const)('%s %s, and the connection ends', async (_what, _how, text, rest, end) => {
+      door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('begun')));
+      const serving = once(door.server, 'connection');
+      const socket = door.raw(streamed() + text());
+      const [served] = (await serving) as [Socket];
+      const running = text().split('"stream"').length;
+      const behind = text().includes('content-length') ? 1 : 0;
+      await until(() => door.neighbours.calls.length === running && door.metrics.inFlight() >= running + (text().includes('junk') ? 0 : behind));
+      door.server.emit('clientError', Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), served);
+      const told = readRaw(socket);
+      socket.write(rest);
+      for (let turn = 0; turn < 5; turn += 1) await oneTurn();
+      expect(door.neighbours.calls.map(({ isCancelled }) => isCancelled)).toEqual(Array(running).fill(false));
+      for (const call of door.neighbours.calls.slice()) call.play(events.finish(), events.end());
+      const answered = await told;
+      expect(answered.match(/data: \[DONE\]/g)).toHaveLength(running);
+      expect(answered).toMatch(end);
+      await until(() => door.metrics.inFlight() === 0);
+      expect(door.neighbours.calls).toHaveLength(running);
+    });
+  });
+
   test('a client that leaves its stream cancels the attempt', async () => {
     door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
     const controller = new AbortController();

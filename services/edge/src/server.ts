@@ -107,16 +107,32 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
     if (response === undefined || response.writableFinished) answerRaw(apiError('method_not_allowed', { message: 'The method CONNECT is not allowed here.' }), { socket, clock }, makeId('call'));
     else socket.destroy(BROKEN_BY_CLIENT);
   });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+  const endBadly = (error: NodeJS.ErrnoException, socket: Socket): void => {
     const response = answering.get(socket);
+    if (error.code === TIMED_OUT && response !== undefined && isBehindAnother(response)) {
+      // The answers before it end first. It is given up, and ends the connection when its turn comes; so does a refusal of the half of a head.
+      if (!response.req.complete && !response.writableEnded) breakOff(response);
+      else {
+        const isWhole = response.req.complete;
+        // Unless what was missing came meanwhile.
+        response.once('close', () => answering.get(socket) === response && response.req.complete === isWhole && !socket.destroyed && endBadly(error, socket));
+      }
+      return;
+    }
     // A whole request may have reached a provider by now: it is told of a closed connection, never of a refusal that is another's.
     // One without a socket waits for that before it on the same connection.
     if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete || response.socket === null)) socket.destroy(error.code === TIMED_OUT ? undefined : error);
     // What was wrong with the rest of a body whose request has its answer: it gets no second one.
     else if (response !== undefined && response.writableFinished && !response.req.complete) closeBehind(undefined, { socket, clock }, error.code === TIMED_OUT);
     else answerBadRequest(error, { socket, clock }, makeId('call'));
-  });
+  };
+  server.on('clientError', endBadly);
   return server;
+}
+
+/** What came too late on the connection of `newest` follows other requests, whose answers are under way. */
+function isBehindAnother({ req, socket, writableFinished, destroyed }: ServerResponse): boolean {
+  return !destroyed && !writableFinished && (req.complete || socket === null);
 }
 
 interface Ending {

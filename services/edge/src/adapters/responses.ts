@@ -12,6 +12,19 @@ export function watchRest(response: ServerResponse): void {
   if (response.writableLength > 0) response.setTimeout(STALLED_READER_MS, () => response.destroy(BROKEN_BY_CLIENT));
 }
 
+/** What net.Socket itself looks at to tell a slow reader from one that reads nothing: the rest of one large write counts, piece by piece. */
+interface WrittenHandle {
+  readonly bytesWritten: number;
+  readonly writeQueueSize: number;
+}
+
+/** Bytes on its connection that the client's end, or the kernel on the way there, has taken; undefined while it is not this answer's turn. */
+export function takenBytes({ socket }: ServerResponse): number | undefined {
+  if (socket === null) return undefined;
+  const { _handle: handle } = socket as unknown as { readonly _handle: WrittenHandle | null };
+  return handle === null ? socket.bytesWritten - socket.writableLength : handle.bytesWritten - handle.writeQueueSize;
+}
+
 /** Breaks an answer off. One that waits on its connection for that before it hears no `close` of node:http's, neither now nor when the connection closes. */
 export function breakOff(response: ServerResponse): void {
   const isWaiting = response.socket === null && !response.destroyed;

@@ -92,8 +92,8 @@ export interface Settlement {
 
 /** What an attempt hears of its client. */
 export interface ClientListener {
-  /** The client does not keep up: send nothing more until `onDrain`. */
-  onSlow(): void;
+  /** The client does not keep up: send nothing more until `onDrain`. `taken`: bytes that its end has taken so far; undefined while it is another answer's turn on its connection. */
+  onSlow(taken: () => number | undefined): void;
   /** The client takes data again. */
   onDrain(): void;
   /** The client is gone before the answer was complete. `byItself`: it hung up, and was not cut off by us; its worker looks at that where money is decided by it. */

@@ -156,6 +156,26 @@ describe('slow reader', () => {
     expect(answer.said).toEqual(['chunk 0:a', 'abandon']);
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
+
+  test('is not cut while it takes a little, nor while another answer of its connection goes before, but once it takes nothing', async () => {
+    const { call, answer, result, neighbours } = start();
+    answer.isStalled = true;
+    answer.takenBytes = undefined;
+    call.listener.onEvent(events.text('a'));
+    neighbours.clock.advance(300_000);
+    answer.takenBytes = 0;
+    for (let i = 0; i < 10; i += 1) {
+      neighbours.clock.advance(45_000);
+      answer.takenBytes += 1;
+    }
+    expect([call.isPaused, call.isCancelled, answer.said]).toEqual([true, false, ['chunk 0:a']]);
+    // It is looked at every 15 s.
+    neighbours.clock.advance(15_000 + 59_999);
+    expect(call.isCancelled).toBe(false);
+    neighbours.clock.advance(1);
+    expect(await result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
 });
 
 describe('whole answer', () => {

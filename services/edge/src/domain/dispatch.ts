@@ -8,6 +8,8 @@ import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
 /** A reader that takes nothing for this long is cut (FAILURES, slow reader). */
 const STALLED_READER_MS = 60_000;
+/** How often a slow reader is looked at. */
+const READER_LOOK_MS = 15_000;
 
 export type AttemptResult =
   | { readonly kind: 'complete' }
@@ -180,14 +182,26 @@ class Attempt implements AttemptListener, ClientListener {
     this.call?.cancel(byItself ? 'client_left' : undefined);
   }
 
-  onSlow(): void {
+  onSlow(taken: () => number | undefined): void {
     if (this.isOver || this.stalled !== undefined) return;
     this.call?.pause();
-    this.stalled = this.options.clock.setTimer(STALLED_READER_MS, () => {
-      // Over first: cancelling ends the call at once, and a failure now would be written to the stalled reader.
-      this.over({ kind: 'gone', wasSent: true, isOwed: true });
-      this.call?.cancel();
-      this.options.answer.abandon();
+    this.watchReader(taken, taken(), this.options.clock.monotonicMs());
+  }
+
+  /** `before`: what it had taken at `sinceMs`. One that takes little, of much that was said at once, is slow and no more. */
+  private watchReader(taken: () => number | undefined, before: number | undefined, sinceMs: number): void {
+    const { clock, answer } = this.options;
+    this.stalled = clock.setTimer(READER_LOOK_MS, () => {
+      const now = taken();
+      const nowMs = clock.monotonicMs();
+      if (now === undefined || before === undefined || now > before) this.watchReader(taken, now, nowMs);
+      else if (nowMs - sinceMs < STALLED_READER_MS) this.watchReader(taken, before, sinceMs);
+      else {
+        // Over first: cancelling ends the call at once, and a failure now would be written to the stalled reader.
+        this.over({ kind: 'gone', wasSent: true, isOwed: true });
+        this.call?.cancel();
+        answer.abandon();
+      }
     });
   }
 

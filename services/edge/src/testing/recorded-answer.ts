@@ -9,6 +9,8 @@ export interface RecordedAnswer extends Answer {
   settlement: Settlement | undefined;
   /** While true the client takes nothing. */
   isStalled: boolean;
+  /** What it has taken of the answer; undefined = another answer goes before. */
+  takenBytes: number | undefined;
   drain(): void;
   /** Hangs up; `byItself` false: is cut off by edge. */
   leave(byItself?: boolean): void;
@@ -24,6 +26,7 @@ export function createRecordedAnswer(): RecordedAnswer {
     refusal: undefined,
     settlement: undefined,
     isStalled: false,
+    takenBytes: 0,
     drain: () => {
       answer.isStalled = false;
       listener?.onDrain();
@@ -38,7 +41,7 @@ export function createRecordedAnswer(): RecordedAnswer {
     chunk: (_route, choices) => {
       answer.raw.push(Buffer.from(choices).toString());
       answer.said.push(`chunk ${textOf(choices)}`);
-      if (answer.isStalled) listener?.onSlow();
+      if (answer.isStalled) listener?.onSlow(() => answer.takenBytes);
     },
     finish: (_route, choices, settlement) => {
       answer.settlement = settlement;

@@ -6,7 +6,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
 import type { ServerResponse } from 'node:http';
-import { BROKEN_BY_CLIENT, watchRest } from '../../adapters/responses.js';
+import { BROKEN_BY_CLIENT, takenBytes, watchRest } from '../../adapters/responses.js';
 import type { Answer, AttemptReport, ClientListener, PipelineStage, Refusal, Route, Settlement } from '../../domain/answer.js';
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { healingTermsOf } from '../../domain/healing.js';
@@ -222,7 +222,7 @@ export class HttpAnswer implements Answer {
       if (response.socket?.writableNeedDrain === true) response.socket.once('drain', this.onDrain);
       else this.onDrain();
     });
-    this.listener?.onSlow();
+    this.listener?.onSlow(() => takenBytes(response));
   }
 
   private readonly onDrain = (): void => {
