@@ -4,7 +4,6 @@ import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
 import type { HoldsFreed, HoldsFreed__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
-import type { Timer } from '@signalbox/kernel/clock';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { createRpcObserver } from '@signalbox/rpc/metrics';
@@ -19,6 +18,7 @@ import { join } from 'node:path';
 import { createAuthenticator } from './adapters/authenticator.js';
 import { bodyRoomBytes } from './adapters/body.js';
 import { createHeapWatch } from './adapters/heap-watch.js';
+import { closeServer } from './adapters/close-server.js';
 import { createPluginsClient } from './adapters/plugins-client.js';
 import { createClaimsClient, createLedgerClient } from './adapters/claims-client.js';
 import { createQuotaClient } from './adapters/quota-client.js';
@@ -46,7 +46,6 @@ import { createSite } from './routes/site.js';
 import { createPublicServer } from './server.js';
 
 const DEFAULT_DEADLINE_MS = 5_000;
-const CLOSE_IDLE_MS = 100;
 /** Requests a minute of one account whose plugins ran and that admission then refused; beyond it plugins are not run first. */
 const WASTED_RUNS_PER_MINUTE_MAX = 30;
 /** Beyond it answers that do not fit their schema are given as they are: who writes the schema could else make the operator pay for two each time. */
@@ -174,29 +173,6 @@ function listen(server: Server, host: string, port: number, variable: string): P
   return new Promise((resolve, reject) => {
     server.once('error', (error) => reject(doorError(error, { host, port, variable })));
     server.listen(port, host, resolve);
-  });
-}
-
-/** Stops accepting, lets running answers finish, then cuts what is left. */
-function closeServer(server: Server, graceMs: number, clock: Surroundings['clock']): Promise<void> {
-  return new Promise((resolve) => {
-    if (!server.listening) {
-      resolve();
-      return;
-    }
-    const cut = clock.setTimer(graceMs, () => server.closeAllConnections());
-    // A connection whose last answer was begun before the drain stays open for reuse, and would hold us up till the cut.
-    const closeIdle = (): void => {
-      server.closeIdleConnections();
-      idle = clock.setTimer(CLOSE_IDLE_MS, closeIdle);
-    };
-    let idle: Timer | undefined;
-    server.close(() => {
-      cut.cancel();
-      idle?.cancel();
-      resolve();
-    });
-    closeIdle();
   });
 }
 

@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { until } from '@signalbox/testkit/until';
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { closeServer, QUIET_MS } from './close-server.js';
+
+const GRACE_MS = 30_000;
+const REQUEST = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+
+let clock: FakeClock;
+let server: Server;
+let isOpen: boolean;
+/** Answers that are under way. */
+let held: ServerResponse[];
+let closed: boolean;
+
+beforeEach(async () => {
+  clock = createFakeClock();
+  isOpen = true;
+  held = [];
+  closed = false;
+  server = createServer((request, response) => {
+    if (!isOpen) response.setHeader('connection', 'close');
+    if (request.url === '/slow') {
+      response.flushHeaders();
+      held.push(response);
+    } else response.end('ok');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterEach(() => {
+  server.close();
+  server.closeAllConnections();
+});
+
+/** A client that has had one answer, and keeps its connection. */
+async function connected(path = '/'): Promise<{ readonly socket: Socket; readonly told: () => string }> {
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  let told = '';
+  socket.on('data', (bytes: Buffer) => (told += String(bytes))).on('error', (error) => (told += error.message));
+  socket.write(REQUEST.replace('/', path));
+  await until(() => told.includes('HTTP/1.1 200'));
+  return { socket, told: () => told };
+}
+function close(): void {
+  isOpen = false;
+  void closeServer(server, GRACE_MS, clock).then(() => (closed = true));
+}
+
+test('a request that was on its way to an idle connection is answered, and told to come on another', async () => {
+  const { socket, told } = await connected();
+  close();
+  await clock.advanceAsync(QUIET_MS - 1);
+  expect(socket.readyState).toBe('open');
+  socket.write(REQUEST);
+  await until(() => closed && socket.closed);
+  expect(told().match(/HTTP\/1.1 200/g)).toHaveLength(2);
+  expect(told()).toMatch(/connection: close/i);
+  expect(clock.pendingTimers()).toBe(0);
+});
+
+test('connections that stay idle are closed after a second, those with an answer under way once it has ended', async () => {
+  const [idle, busy] = [await connected(), await connected('/slow')];
+  close();
+  await clock.advanceAsync(QUIET_MS);
+  await until(() => idle.socket.readyState !== 'open');
+  expect([busy.socket.readyState, closed]).toEqual(['open', false]);
+  held[0]?.end('late');
+  await until(() => busy.told().includes('late'));
+  await until(() => {
+    void clock.advanceAsync(100);
+    return closed;
+  });
+  expect(clock.pendingTimers()).toBe(0);
+});
+
+test('an answer that does not end is cut when the grace is over', async () => {
+  const { told } = await connected('/slow');
+  close();
+  await clock.advanceAsync(GRACE_MS - 1);
+  expect(closed).toBe(false);
+  await clock.advanceAsync(1);
+  await until(() => closed);
+  expect(told()).not.toContain('0\r\n\r\n');
+});
+
+test('without a connection it takes no time, and nobody is let in', async () => {
+  const { port } = server.address() as AddressInfo;
+  close();
+  await until(() => closed);
+  const [error] = (await once(connect(port, '127.0.0.1'), 'error')) as [NodeJS.ErrnoException];
+  expect(error.code).toBe('ECONNREFUSED');
+});
+
+test('a server that never listened is closed', async () => {
+  await closeServer(createServer(), GRACE_MS, clock);
+});

@@ -1,0 +1,34 @@
+/** The end of an HTTP server: nobody who has sent a request is cut off for it. */
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { Server } from 'node:http';
+import { Server as TcpServer } from 'node:net';
+
+const LOOK_EVERY_MS = 100;
+/** A connection without a request is left open for so long: one may be on its way, and would be answered by a reset. */
+export const QUIET_MS = 1_000;
+
+/**
+ * Stops accepting, lets running answers finish, and after `graceMs` cuts what is left. Connections that wait for their
+ * next request are closed a second after the beginning, not at once: on one in use that request may be under way, and
+ * its answer is where a client learns not to send another.
+ */
+export function closeServer(server: Server, graceMs: number, clock: Pick<Clock, 'setTimer'>): Promise<void> {
+  return new Promise((resolve) => {
+    if (!server.listening) {
+      resolve();
+      return;
+    }
+    const cut = clock.setTimer(graceMs, () => server.closeAllConnections());
+    // Again and again: one whose last answer was begun before the drain stays open for reuse, and would hold us up till the cut.
+    let idle: Timer = clock.setTimer(Math.min(QUIET_MS, graceMs), function closeIdle() {
+      server.closeIdleConnections();
+      idle = clock.setTimer(LOOK_EVERY_MS, closeIdle);
+    });
+    // The close of node:http itself begins with what waits for a request.
+    TcpServer.prototype.close.call(server, () => {
+      cut.cancel();
+      idle.cancel();
+      resolve();
+    });
+  });
+}
