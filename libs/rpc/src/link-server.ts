@@ -3,6 +3,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
 import type { Tracer } from '@signalbox/runtime/span';
+import { totalmem } from 'node:os';
 import type { Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
 import { clientLeft, faultToDetail } from './fault-status.js';
@@ -25,12 +26,26 @@ export interface LinkServerOptions {
   /** Everything is sent, and the client has closed its side. */
   readonly onFinished: () => void;
   readonly tracer?: Tracer | undefined;
+  /** Of all links of the server. */
+  readonly assembling: Assembling;
   /** Which methods the caller's certificate entitles it to; absent = all. */
   readonly mayCall?: ((method: string) => boolean) | undefined;
 }
 
-/** Half-received requests of one link may hold this much; above it, Fault `overloaded`. */
+/** Half-received requests: what they hold now, and may hold before one more gets Fault `overloaded`. */
+export interface Assembling {
+  bytes: number;
+  readonly bytesMax: number;
+}
+
 const ASSEMBLING_BYTES_MAX = 256 * 1024 * 1024;
+/** Of the memory that the process may have. */
+const ASSEMBLING_SHARE = 1 / 4;
+
+/** At least one message as large as one may be. */
+export function createAssembling(memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)): Assembling {
+  return { bytes: 0, bytesMax: Math.max(MESSAGE_BYTES_MAX, Math.min(ASSEMBLING_BYTES_MAX, Math.floor(memoryBytes * ASSEMBLING_SHARE))) };
+}
 
 /** One call in work: what its handler sees of it, and where it puts its messages. */
 class LinkCall extends ServedCall implements Emitter<object> {
@@ -127,7 +142,6 @@ export class LinkServer {
   private unarmed: LinkCall[] = [];
   /** Answered calls whose last items still wait for credit. */
   private readonly tails = new Map<number, LinkCall>();
-  private assemblingBytes = 0;
   private isEnding = false;
   private isFinished = false;
 
@@ -163,7 +177,10 @@ export class LinkServer {
     this.isFinished = true;
     this.outbox.close();
     const fault = new Fault('link_lost', 'the connection of the caller broke');
-    for (const call of this.calls.takeAll()) call.finish(fault);
+    for (const call of this.calls.takeAll()) {
+      this.releaseHeld(call);
+      call.finish(fault);
+    }
     this.tails.clear();
   }
 
@@ -233,8 +250,9 @@ export class LinkServer {
       const whole = call.receiver.receive(item.payload, item.more);
       if (whole === undefined) {
         call.heldBytes += item.payload.length;
-        this.assemblingBytes += item.payload.length;
-        if (this.assemblingBytes > ASSEMBLING_BYTES_MAX) throw new Fault('overloaded', 'too many half-received requests on a link');
+        const { assembling } = this.options;
+        assembling.bytes += item.payload.length;
+        if (assembling.bytes > assembling.bytesMax) throw new Fault('overloaded', 'too many half-received requests');
         return;
       }
       this.releaseHeld(call);
@@ -246,7 +264,7 @@ export class LinkServer {
   }
 
   private releaseHeld(call: LinkCall): void {
-    this.assemblingBytes -= call.heldBytes;
+    this.options.assembling.bytes -= call.heldBytes;
     call.heldBytes = 0;
   }
 

@@ -12,7 +12,7 @@ import type { Handlers } from './call.js';
 import { asBytes, DEFAULT_KEEPALIVE, INSTANCE, linkPath, methodsOf, serverOptions, type Keepalive } from './channel.js';
 import { faultToStatus } from './fault-status.js';
 import { InProcessServer } from './in-process.js';
-import { LinkServer } from './link-server.js';
+import { createAssembling, LinkServer } from './link-server.js';
 import { plainStream, plainUnary } from './plain-door.js';
 import { mayCall, serverCredentials } from './tls.js';
 
@@ -60,10 +60,11 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   }
   const server = new Server(serverOptions(options.keepalive ?? DEFAULT_KEEPALIVE));
   const links = new Set<LinkServer>();
+  const assembling = createAssembling();
   let isStopping = false;
 
   const serveLink = (stream: LinkStream): void => {
-    const link = new LinkServer({ methods, handlers, clock, log, tracer, mayCall: hasTls ? mayCall(area, stream.getAuthContext().sslPeerCertificate) : undefined, write: (batch) => stream.write(batch), onFinished: () => stream.end() });
+    const link = new LinkServer({ methods, handlers, assembling, clock, log, tracer, mayCall: hasTls ? mayCall(area, stream.getAuthContext().sslPeerCertificate) : undefined, write: (batch) => stream.write(batch), onFinished: () => stream.end() });
     links.add(link);
     const close = (): void => {
       link.abort();

@@ -6,6 +6,7 @@ import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
+import { bodiesBytesMax, createBodiesInWork, type BodiesInWork } from './bodies-in-work.js';
 import { BYTES_PER_TOKEN, cardsAt, chargeOf, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
 import { withoutSecret, type Credential, type CredentialPool, type TakenCredential } from './credentials.js';
@@ -13,7 +14,7 @@ import { readTerms, wholeHold, type Terms } from './dispatch-terms.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import type { AttemptEnd, Journal } from './journal.js';
-import { isLarge, othersTurn } from './large-request.js';
+import { fieldBytes, isLarge, othersTurn } from './large-request.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
@@ -42,6 +43,8 @@ export interface DispatchOptions {
   readonly ownCredentials?: Pick<OwnCredentials, 'resolve'>;
   /** Makes holds grow; without it none does. */
   readonly extendHold?: ExtendHold;
+  /** Room for large bodies; absent: as this process's memory allows. */
+  readonly bodies?: BodiesInWork;
 }
 
 /** Of an attempt whose caller left before it was put together: journaled like any that is given up, so that its hold ends. */
@@ -62,7 +65,7 @@ interface Asking {
 }
 
 export interface Dispatcher {
-  /** Emits the events of the attempt; settles once the attempt is journaled, which may be after the caller left. Faults: `bad_message`, those of the journal. */
+  /** Emits the events of the attempt; settles once the attempt is journaled, which may be after the caller left. Faults: `bad_message`, `overloaded` before anything was done, those of the journal. */
   dispatch(request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void>;
   inFlight(): number;
   /** Resolves when no attempt is under way. */
@@ -124,7 +127,7 @@ function finishReasonOf(ending: Ending, attempt: Attempt): string {
 }
 
 export function createDispatcher(options: DispatchOptions): Dispatcher {
-  const { upstream, journal, observations, metrics, clock } = options;
+  const { upstream, journal, observations, metrics, clock, bodies = createBodiesInWork(bodiesBytesMax()) } = options;
   const warnSuspect = rareWarning(options.log, clock, 'Usage figures are hard to believe.');
   const warnUnasked = rareWarning(options.log, clock, 'A credential of an account could not be asked for.');
   let inFlight = 0;
@@ -354,11 +357,13 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
 
   return {
     dispatch: async (request, call, emit) => {
+      const leave = bodies.enter(fieldBytes(request));
       inFlight += 1;
       metrics.inFlight(inFlight);
       try {
         await run(request, call, emit);
       } finally {
+        leave();
         inFlight -= 1;
         metrics.inFlight(inFlight);
         if (inFlight === 0) {

@@ -5,10 +5,14 @@ import { together } from '@signalbox/runtime/turn';
 /** Bytes of its fields, as of the bodies that edge reads in steps. */
 const LARGE_BYTES = 131_072;
 
-export function isLarge({ fields }: Pick<DispatchRequest__Output, 'fields'>): boolean {
+export function fieldBytes({ fields }: Pick<DispatchRequest__Output, 'fields'>): number {
   let bytes = 0;
   for (const { value } of fields) bytes += value.length;
-  return bytes > LARGE_BYTES;
+  return bytes;
+}
+
+export function isLarge(request: Pick<DispatchRequest__Output, 'fields'>): boolean {
+  return fieldBytes(request) > LARGE_BYTES;
 }
 
 export function othersTurn(): Promise<void> {

@@ -211,6 +211,7 @@ test.each([
   ['link_lost', 'DISCONNECTED', 'lost'],
   ['deadline_exceeded', 'TIMEOUT_IDLE', 'lost'],
   ['peer_unavailable', 'CONNECT', 'none'],
+  ['overloaded', 'CONNECT', 'none'],
   ['billing_unavailable', 'CONNECT', 'none'],
 ] as const)('a call that ends with %s failed as %s and left %s at its worker', async (code, failureClass, trace) => {
   const { call, result } = start();
