@@ -93,7 +93,7 @@ export function isDirectoryInUse(directory: string): boolean {
 /** All that was ever written there is on the disk: no process died with its lock, or what came after it was written and closed. */
 export const isWhole = (directory: string): boolean => !existsSync(join(directory, LOCK)) && !existsSync(join(directory, TORN));
 
-/** To be told while its lock is held. */
+/** Set before the lock is taken, which may be that of who died; taken back while it is held. A mark too many only leaves numbers out. */
 export function setTorn(directory: string, isTorn: boolean): void {
   const path = join(directory, TORN);
   if (isTorn) writeFileSync(path, '', { mode: 0o600 });

@@ -390,10 +390,11 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   const disk = options.disk ?? localDisk(directory);
   const { writer, provider } = disk.identity(options.provider, clock, options.randomBytes);
   const isWhole = disk.isWhole();
-  const unlock = disk.lock();
+  let unlock = (): void => undefined;
   try {
-    // Until something is written with the numbers behind: who only reads this log, and closes it, leaves it as it was.
+    // Before the lock of who died is taken over, and given back on an error. Who only reads this log leaves it as it was.
     if (!isWhole) disk.setTorn(true);
+    unlock = disk.lock();
     const replayed = replayLog(disk, clock.monotonicMs(), log);
     const files = new LogFiles(disk, writer, replayed.newest, replayed.lastSeq, isWhole, replayed.leaps);
     return new WriteAheadLog(options, { writer, provider, files, replayed, disk, unlock });

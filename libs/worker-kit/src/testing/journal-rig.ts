@@ -14,6 +14,7 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import type { AttemptEnd, AttemptStart, EarlierRounds } from '../journal.js';
 import { usageCodec } from '../shipping.js';
+import { localDisk } from '../wal-disk.js';
 import { FrameBuffer, type FrameKind } from '../wal-frame.js';
 import { openJournal, type OpenJournal } from '../wal.js';
 
@@ -87,7 +88,7 @@ export async function journalRig() {
     await clock.advanceAsync(3_000);
     await recovered;
   };
-  return { clock, directory, bus, usage, finished, alive, connection, told, store, restoreLedger, recover, newDirectory, open: (at = directory) => openJournal({ directory: at, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
+  return { clock, directory, bus, usage, finished, alive, connection, told, store, restoreLedger, recover, newDirectory, open: (at = directory, disk = localDisk(at)) => openJournal({ directory: at, disk, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
 }
 
 export const outcomesIn = (usage: readonly UsageRecorded__Output[]): string[] => usage.flatMap((event) => event.outcomes).map(({ requestId, outcome, toldByEdge }) => `${requestId} ${outcome} ${String(toldByEdge)}`);
