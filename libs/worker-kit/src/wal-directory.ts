@@ -5,6 +5,7 @@ import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { lockFile, type FileLock } from '@signalbox/runtime/file-lock';
+import { syncDirectory } from './directory-sync.js';
 
 const IDENTITY = 'writer.json';
 const LOCK = 'lock';
@@ -40,6 +41,7 @@ export function ensureIdentity(directory: string, provider: string, clock: Clock
   fsyncSync(descriptor);
   closeSync(descriptor);
   renameSync(temporary, join(directory, IDENTITY));
+  syncDirectory(directory);
   return identity;
 }
 
@@ -112,6 +114,8 @@ export function lockDirectory(directory: string): () => void {
   if (kernelLock.state === 'held') throw refuse(kernelLock.by);
   try {
     noteHolder(path, refuse, kernelLock.state === 'taken');
+    // With a mark of before: should the power fail, both tell that what follows may be lost.
+    syncDirectory(directory);
   } catch (error) {
     release(kernelLock);
     throw error;

@@ -46,6 +46,8 @@ export class LogFiles {
   private segment: SegmentWriter;
   /** Sequences below it may have been given to records that the log lost. */
   private leastSeq: number;
+  /** What closing a full segment threw. */
+  private failure: Error | undefined;
 
   /** `newest`: newest sequence of every segment that is there, by number. `isWhole`: nothing behind it can be lost. `leaps`: those of before. Begins a new segment; throws the system's error. */
   constructor(
@@ -125,14 +127,22 @@ export class LogFiles {
     this.segment.sync(done);
   }
 
+  /** Throws where anything that was written may not be on the disk, be it in a segment of before: the log is then no whole one. */
   close(): void {
     this.segment.close();
+    if (this.failure !== undefined) throw this.failure;
   }
 
   private rotate(): void {
     const next = createHeaded(this.disk, this.segment.number + 1, this.writer, this.newestSeq + 1);
-    this.segment.close();
+    const full = this.segment;
     this.segment = next;
     this.newest.set(next.number, this.newestSeq);
+    try {
+      full.close();
+    } catch (error) {
+      // It can be read as long as the power does not fail.
+      this.failure ??= error as Error;
+    }
   }
 }

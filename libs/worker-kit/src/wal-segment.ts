@@ -4,6 +4,7 @@
  */
 import { closeSync, existsSync, fdatasync, fsyncSync, ftruncateSync, openSync, readdirSync, readFileSync, readSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { syncDirectory, syncDirectoryLater } from './directory-sync.js';
 import { FRAME, readFrames, type Frame } from './wal-frame.js';
 
 const NAME = /^(wal|cold)-(\d{12})\.log$/;
@@ -68,8 +69,9 @@ export interface SegmentWriter {
   readonly bytes: number;
   /** One write(2) of whole frames; after an error the file is as it was before. Throws the system's error. */
   append(frames: Buffer): void;
-  /** fdatasync in the background. */
+  /** Makes what is written durable in the background, at first its name too. */
   sync(done: () => void): void;
+  /** Durable, and closed. Throws the system's error, also one that `sync` met: what it could not write may be lost, and no later sync would tell. */
   close(): void;
 }
 
@@ -78,6 +80,11 @@ export function createSegment(directory: string, number: number): SegmentWriter 
   const descriptor = openSync(join(directory, `wal-${String(number).padStart(12, '0')}.log`), 'wx', 0o600);
   let bytes = 0;
   let isClosed = false;
+  let isNamed = false;
+  let failure: Error | undefined;
+  const note = (error: Error | null): void => {
+    if (!isClosed) failure ??= error ?? undefined;
+  };
   return {
     number,
     get bytes() {
@@ -94,17 +101,33 @@ export function createSegment(directory: string, number: number): SegmentWriter 
       bytes += frames.length;
     },
     sync: (done) => {
-      if (isClosed) done();
-      else fdatasync(descriptor, () => done());
+      if (isClosed) {
+        done();
+        return;
+      }
+      fdatasync(descriptor, (error) => {
+        note(error);
+        if (isNamed || isClosed) {
+          done();
+          return;
+        }
+        syncDirectoryLater(directory, (unnamed) => {
+          note(unnamed);
+          isNamed = unnamed === null;
+          done();
+        });
+      });
     },
     close: () => {
       if (isClosed) return;
       isClosed = true;
       try {
         fsyncSync(descriptor);
+        if (!isNamed) syncDirectory(directory);
       } finally {
         closeSync(descriptor);
       }
+      if (failure !== undefined) throw failure;
     },
   };
 }
