@@ -1,5 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { getEventListeners } from 'node:events';
 import { afterAll, expect, jest, test } from '@jest/globals';
@@ -112,6 +113,46 @@ test('a consumer that waits for many batches leaves nothing behind of those that
   await server.stop();
   expect(signals.size).toBeGreaterThan(0);
   expect(left).toBe(0);
+}, 60_000);
+
+test('each request for messages gives its inbox back, however few came', async () => {
+  const nats = await startNats();
+  const open = new Map<string, string>();
+  let most = 0;
+  const relay = createServer((client) => {
+    const server = connect(nats.port, '127.0.0.1');
+    let rest = '';
+    client.on('data', (bytes) => {
+      const lines = (rest + bytes.toString('latin1')).split('\r\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        const [verb, first = '', second, third] = line.split(' ');
+        if (verb === 'SUB' && first.startsWith('_INBOX')) open.set(third ?? second ?? '', first);
+        if (verb === 'UNSUB' && second === undefined) open.delete(first);
+        most = Math.max(most, open.size);
+      }
+      server.write(bytes);
+    });
+    server.pipe(client);
+    for (const [one, other] of [[client, server], [server, client]] as const) one.on('error', () => other.destroy()).on('close', () => other.destroy());
+  });
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  const { port } = relay.address() as AddressInfo;
+  const bus = await connectJetStreamBus({ url: `nats://127.0.0.1:${String(port)}`, clock: systemClock, log: silentLog, name: 'inboxes' });
+  let handled = 0;
+  await bus.consume({ durable: 'r', subject: 'usage.v1.>', batchMessagesMax: 16, batchWaitMs: 1 }, (messages) => {
+    handled += messages.length;
+    return Promise.resolve(messages.map(() => 'done'));
+  });
+  for (let index = 1; index <= 25; index += 1) {
+    await bus.publish('usage.v1.a', Buffer.from(String(index)));
+    await until(() => handled >= index);
+  }
+  expect(most).toBeGreaterThan(0);
+  expect(most).toBeLessThanOrEqual(3);
+  await bus.close();
+  await new Promise<void>((resolve) => relay.close(() => resolve()));
+  await nats.stop();
 }, 60_000);
 
 test('rejects with a fault when nobody answers', async () => {

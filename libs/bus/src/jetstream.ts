@@ -2,7 +2,8 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
-import { AckPolicy, connect, DeliverPolicy, DiscardPolicy, Events, headers, nanos, RetentionPolicy, StorageType, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, type NatsConnection, type StreamConfig } from 'nats';
+import { AckPolicy, checkJsError, connect, createInbox, DeliverPolicy, DiscardPolicy, Events, headers, nanos, RetentionPolicy, StorageType, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, type NatsConnection, type NatsError, type StreamConfig } from 'nats';
+import { toJsMsg } from 'nats/lib/jetstream/jsmsg.js';
 import type { Bus, BusMessage, ConsumeOptions, Subscription, Verdict } from './bus.js';
 import { hostsOf, identityOf } from './nats-url.js';
 import { deadLetterSubject, DELIVERIES_MAX } from './subjects.js';
@@ -78,11 +79,14 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
     await connection.close();
     throw new Fault('store_unavailable', `NATS at NATS_URL (${hosts.join(', ')}) gives us no JetStream (${codeOf(error)}): start it with --jetstream, and allow this user $JS.API.INFO.`, { cause: error });
   }
-  return new JetStreamBus(connection, manager, clock, log, replicas);
+  return new JetStreamBus(connection, manager, clock, log, replicas, settings.inboxPrefix);
 }
 
 /** Of the client's error, such as CONNECTION_REFUSED; it names no secret. */
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
+
+/** Whether the server only says that this was all: nothing there (404), time over (408), or a request it gave up (409), unless its consumer is gone or unfit. */
+const isNoMore = ({ code, message }: NatsError): boolean => code === '404' || code === '408' || (code === '409' && !/deleted|push based/i.test(message));
 
 async function ensureStream(manager: JetStreamManager, stream: (typeof STREAMS)[number], replicas: number): Promise<void> {
   const config: Partial<StreamConfig> = {
@@ -122,18 +126,20 @@ class JetStreamBus implements Bus {
   readonly #connectionListeners = new Set<(isConnected: boolean) => void>();
   readonly #subscriptions = new Set<Subscription>();
   readonly #replicas: number;
+  readonly #inboxPrefix: string | undefined;
   /** Streams that are there as far as we know, or are being made, by name. */
   readonly #streams = new Map<string, Promise<void>>();
   #reconnects = 0;
   #connected = true;
   #closed: Promise<void> | undefined;
 
-  constructor(connection: NatsConnection, manager: JetStreamManager, clock: Clock, log: Log, replicas: number) {
+  constructor(connection: NatsConnection, manager: JetStreamManager, clock: Clock, log: Log, replicas: number, inboxPrefix: string | undefined) {
     this.#connection = connection;
     this.#manager = manager;
     this.#clock = clock;
     this.#log = log;
     this.#replicas = replicas;
+    this.#inboxPrefix = inboxPrefix;
     void this.#watch();
   }
 
@@ -318,22 +324,34 @@ class JetStreamBus implements Bus {
     return [...batch, ...rest];
   }
 
+  /**
+   * Asks for messages once, and gives the inbox of the answers back. The client's own `fetch` keeps it for ever, here and at the
+   * server, where fewer messages come than were asked for (nats 2.29.3: it counts them, and drops the subscription at the last only).
+   */
   async #ask(stream: string, durable: string, request: { readonly batch: number; readonly expires?: number; readonly no_wait?: boolean }): Promise<JsMsg[]> {
     const messages: JsMsg[] = [];
-    const source = this.#connection.jetstream().fetch(stream, durable, request);
-    const end = (): void => source.stop();
+    const inbox = createInbox(this.#inboxPrefix);
+    let end: (problem?: Error) => void = () => undefined;
+    const isOver = new Promise<Error | undefined>((resolve) => (end = resolve));
+    const source = this.#connection.subscribe(inbox, {
+      callback: (error, message) => {
+        const problem = error ?? checkJsError(message);
+        if (problem !== null) end(isNoMore(problem) ? undefined : problem);
+        else if (messages.push(toJsMsg(message)) >= request.batch) end();
+      },
+    });
+    void source.closed.then(() => end());
     // A server that went away answers nothing.
-    const limit = this.#clock.setTimer(FETCH_EXPIRES_MS + ANSWER_SPARE_MS, end, { unref: true });
+    const limit = this.#clock.setTimer(FETCH_EXPIRES_MS + ANSWER_SPARE_MS, () => end(), { unref: true });
     try {
-      for await (const message of source) {
-        messages.push(message);
-        if (messages.length >= request.batch) break;
-      }
-    } catch (error) {
+      const asked = { batch: request.batch, no_wait: request.no_wait ?? false, ...(request.expires === undefined ? {} : { expires: nanos(request.expires) }) };
+      this.#connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`, Buffer.from(JSON.stringify(asked)), { reply: inbox });
+      const problem = await isOver;
       // What arrived before the failure is handled; the next request meets the failure again.
-      if (messages.length === 0) throw error;
+      if (problem !== undefined && messages.length === 0) throw problem;
     } finally {
       limit.cancel();
+      source.unsubscribe();
     }
     return messages;
   }
