@@ -42,11 +42,8 @@ const isReadyMessage = (message: unknown): message is ReadyMessage => typeof mes
 /** MB for new objects, of which V8 has a multiple resident: a service that answers in a millisecond keeps few, and a worker and billing hand on what they read. V8's own 16 cost 10 to 25 MB a process. */
 const semiSpaceMbOf = (role: string): number => (role === 'edge' ? 8 : role === 'billing' || role.startsWith('worker-') ? 2 : 4);
 
-/** MB of old objects before the first full collection, from which on V8 goes by what lives. Its own first bound is so far away that a service at a modest load grows for an hour. */
-const FIRST_OLD_SPACE_MB = 20;
-
 /** One thread of V8's own instead of four: on a shared core they get in each other's way, and collections cost a third more. */
-const flagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', '--no-memory-reducer', `--initial-old-space-size=${String(FIRST_OLD_SPACE_MB)}`, `--max-semi-space-size=${String(semiSpaceMbOf(role))}`];
+const flagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', '--no-memory-reducer', `--max-semi-space-size=${String(semiSpaceMbOf(role))}`];
 
 export function keepProcess({ role, replica, main, environment, onRestarted }: KeeperOptions): ProcessKeeper {
   let child: ChildProcess | undefined;
