@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { silentLog, type Log } from '@signalbox/runtime/log';
 import { startNats } from './nats.js';
 import { startPostgres } from './postgres.js';
 import { startRedis } from './redis.js';
@@ -64,6 +65,20 @@ describe('private Postgres', () => {
     expect(rows).toEqual([{ value: 1 }]);
     await server.stop();
     await expect(query(server.url, 'select 1')).rejects.toThrow();
+  }, 60_000);
+
+  test('a stop ends a server that is on its way up again', async () => {
+    const dataDir = join(folder, 'on-its-way');
+    let heard = (): void => undefined;
+    const isOnItsWay = new Promise<void>((resolve) => (heard = resolve));
+    const log: Log = { ...silentLog, error: heard, child: () => log };
+    const server = await startPostgres({ dataDir, log });
+    const pidOf = (): number => Number(readFileSync(join(dataDir, 'cluster/postmaster.pid'), 'utf8').split('\n')[0]);
+    process.kill(pidOf(), 'SIGKILL');
+    await isOnItsWay;
+    await server.stop();
+    await expect(query(server.url, 'select 1')).rejects.toThrow();
+    expect(existsSync(join(dataDir, 'cluster/postmaster.pid'))).toBe(false);
   }, 60_000);
 
   test('waits for a server that was killed with its owner and is not gone yet', async () => {

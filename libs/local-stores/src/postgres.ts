@@ -5,7 +5,7 @@ import { getPriority, setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { randomBytes } from '@signalbox/runtime/random';
 import { silentLog, type Log } from '@signalbox/runtime/log';
-import { childEnvironment, dieWithParentPrefix, freePort, pause, startChild, StoreError, waitUntil, type StoreProcess } from './child.js';
+import { childEnvironment, dieWithParentPrefix, pause, quietPort, startChild, StoreError, waitUntil, type StoreProcess } from './child.js';
 import { claimFolder, isAlive, releaseFolder } from './owner.js';
 import { embeddedPostgres, localPostgres, type PostgresBinaries } from './postgres-binaries.js';
 import { findIdentity, type Identity } from './unprivileged.js';
@@ -160,7 +160,7 @@ function chooseBinaries(options: StartPostgresOptions, cluster: string): Postgre
 }
 
 /**
- * Starts Postgres in `dataDir` on a free port of loopback. A Postgres left behind by a crash is stopped first
+ * Starts Postgres in `dataDir` on a free port of loopback, which it opens again after a crash. A Postgres left behind by a crash is stopped first
  * (committed data is kept). Throws StoreError with one line for a person, also when a live process owns the folder.
  */
 export async function startPostgres(options: StartPostgresOptions): Promise<LocalPostgres> {
@@ -208,7 +208,8 @@ function keepRunning(first: StoreProcess, begin: () => Promise<StoreProcess>, lo
   let child = first;
   let isStopping = false;
   const keep = async (): Promise<void> => {
-    while ((await child.exited) !== 0 && !isStopping) {
+    // One that came up while it was told to stop is `stop`'s to end: nobody else would, and its end is not waited for.
+    while (!isStopping && (await child.exited) !== 0 && !isStopping) {
       log.error('Postgres ended by itself; it is started again.', { pid: child.pid });
       while (!child.isRunning() && !isStopping) {
         try {
@@ -254,7 +255,7 @@ async function launch(folder: string, cluster: string, binaries: PostgresBinarie
   // A free port may be taken between our look and the server's bind: try again.
   for (let attempt = 1; attempt <= 3; attempt += 1) {
     const before = existsSync(logFile) ? said().length : 0;
-    const port = samePort ?? (await freePort());
+    const port = samePort ?? (await quietPort());
     const args = ['-D', cluster, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
     const server = command(identity, binaries, 'postgres', args, isFast ? dieWithParentPrefix('INT') : []);
     const child = await startChild({ ...server, logFile, libraryPath: binaries.libraryPath, uid: identity.uid, gid: identity.gid });
