@@ -1,12 +1,15 @@
 /** `npm run start:split`: every service its own process on real stores; a service that dies is started again. */
 import { openSplit, type Split } from './split.js';
 import { parseArguments } from './arguments.js';
+import { preferBatches } from './scheduling.js';
 import { systemClock } from '@signalbox/runtime/clock';
 import { ENDED_BY_CTRL_C, onStopSignals } from '@signalbox/runtime/stop-signals';
 import { tellOperator } from '@signalbox/standalone/tell-operator';
 import { existsSync } from 'node:fs';
 
 if (existsSync('.env')) process.loadEnvFile('.env');
+
+preferBatches();
 
 const starting = new AbortController();
 let split: Split | undefined;
