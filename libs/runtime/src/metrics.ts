@@ -1,7 +1,7 @@
 /** Metrics of one service: base units, counters end in `_total`, labels from small closed sets. */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Registry } from 'prom-client';
 import { systemClock } from './clock.js';
-import { lagName, LAGS, watchEventLoopLag } from './event-loop-lag.js';
+import { lagName, LAGS, systemLoop, watchEventLoopLag } from './event-loop-lag.js';
 import { HistogramTally, TalliedHistogram } from './histogram.js';
 
 /** What a request touches are plain numbers: prom-client, which hashes labels at each step, reads them when it is scraped. */
@@ -74,7 +74,7 @@ function watchProcess(registry: Registry): void {
   // Its own look at the event loop cannot be left out, only put off.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   for (const what of LAGS) registry.removeSingleMetric(lagName(what));
-  watchEventLoopLag(registry, systemClock);
+  watchEventLoopLag(registry, systemClock, systemLoop);
 }
 
 class Count implements Tally {
