@@ -139,7 +139,6 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     adminServer = createServer(createAdminApp({ accounts: watched, quota, billing, routing, plugins, adminToken: config.ADMIN_TOKEN, isServed: (provider) => config.WORKERS.has(provider) }));
     metricsPort = await health.start();
     await Promise.all([listen(publicServer, config.HOST, config.PORT, 'PORT'), listen(adminServer, '127.0.0.1', config.ADMIN_PORT, 'ADMIN_PORT')]);
-    heapWatch.start();
     isOpen = true;
   };
 
@@ -151,7 +150,6 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     if (adminServer !== undefined) await closeServer(adminServer, 0, clock);
     const untold = await settleRequests({ inFlight: () => edgeMetrics.inFlight(), settle: async (limitMs) => (await workerClients?.settle(limitMs)) ?? 0, clock, endMs });
     if (untold > 0) log.warn('Outcomes could not be told to their workers, which will conclude by themselves.', { outcomes: untold });
-    heapWatch.stop();
     await freedHolds?.stop();
     await schemas.stop();
     await stopAuthenticator?.();

@@ -1,5 +1,5 @@
 /** Sheds before the heap is full: a request refused early costs nothing, an out-of-memory kill cuts every stream. */
-import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { Clock } from '@signalbox/kernel/clock';
 import { getHeapStatistics } from 'node:v8';
 
 const CHECK_MS = 1_000;
@@ -8,19 +8,27 @@ const CLOSE_ABOVE = 0.95;
 const OPEN_BELOW = 0.92;
 
 export interface HeapWatch {
-  start(): void;
-  stop(): void;
+  /** By a look at the heap of at most a second ago; nobody looks while nobody asks. */
   isHealthy(): boolean;
 }
 
-export function createHeapWatch(clock: Clock): HeapWatch {
-  let timer: Timer | undefined;
+/** `usedShare` of the heap's limit, as a fraction. */
+export function createHeapWatch(clock: Clock, usedShare = heapShare): HeapWatch {
+  let lookedMs = -Infinity;
   let isHealthy = true;
-  const check = (): void => {
-    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
-    const share = used / limit;
-    isHealthy = isHealthy ? share < CLOSE_ABOVE : share < OPEN_BELOW;
-    timer = clock.setTimer(CHECK_MS, check, { unref: true });
+  return {
+    isHealthy: () => {
+      const nowMs = clock.monotonicMs();
+      if (nowMs - lookedMs < CHECK_MS) return isHealthy;
+      lookedMs = nowMs;
+      const share = usedShare();
+      isHealthy = isHealthy ? share < CLOSE_ABOVE : share < OPEN_BELOW;
+      return isHealthy;
+    },
   };
-  return { start: check, stop: () => timer?.cancel(), isHealthy: () => isHealthy };
+}
+
+function heapShare(): number {
+  const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+  return used / limit;
 }
