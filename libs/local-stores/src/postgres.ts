@@ -247,8 +247,14 @@ function yieldBy(pid: number, niceness: number): void {
 
 const logFileOf = (folder: string): string => join(folder, 'postgres.log');
 
+/**
+ * Its two writers look once a second for what five looks a second found, so that an idle machine is woken less. Neither
+ * makes anything durable: a commit writes its own log through before it is answered.
+ */
+const CALM_WRITERS = ['bgwriter_delay=1s', 'bgwriter_lru_maxpages=500', 'wal_writer_delay=1s'];
+
 async function launch(folder: string, cluster: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean, samePort?: number): Promise<{ child: StoreProcess; port: number }> {
-  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=100', 'shared_buffers=32MB', ...(isFast ? ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'] : [])];
+  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=100', 'shared_buffers=32MB', ...CALM_WRITERS, ...(isFast ? ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'] : [])];
   const logFile = logFileOf(folder);
   const said = (): string => readFileSync(logFile, 'utf8');
   let leavingMs = 0;
