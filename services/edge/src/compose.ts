@@ -87,7 +87,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     }
     const running = createRunningRequests();
     const cutKey = (keyId: string): void => log.warn('A key was declared compromised: its requests were cut.', { key_id: keyId, requests: running.cut(keyId) });
-    const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT, onCompromised: cutKey });
+    const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT, onCompromised: cutKey, isServing: () => !running.isEmpty() });
     observeKeys(metrics, authenticator);
     stopAuthenticator = () => authenticator.stop();
     await authenticator.start();

@@ -27,14 +27,14 @@ interface Bench {
   invalidate(event: KeyInvalidated): Promise<void>;
 }
 
-async function bench(keysMax?: number): Promise<Bench> {
+async function bench(keysMax?: number, isServing?: () => boolean): Promise<Bench> {
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });
   const accounts = createFakeAccounts();
   const key = makeApiKey(randomBytes);
   accounts.add(key, { key: keyWith(), account: accountWith() });
   const cut: string[] = [];
-  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A', onCompromised: (keyId) => void cut.push(keyId), ...(keysMax === undefined ? {} : { keysMax }) });
+  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A', onCompromised: (keyId) => void cut.push(keyId), ...(keysMax === undefined ? {} : { keysMax }), ...(isServing === undefined ? {} : { isServing }) });
   await authenticator.start();
   // Past the first answer of what was changed.
   await clock.advanceAsync(1);
@@ -289,6 +289,87 @@ describe('a change of which no event is heard', () => {
     await clock.advanceAsync(250);
     expect(cursors).toEqual(['0', '0', '1']);
     expect(await ask()).toBe('revoked');
+  });
+});
+
+describe('while no key is used and nothing runs', () => {
+  const told = { keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' };
+  const rested = async (): Promise<Bench & { readonly questions: () => number }> => {
+    const made = await bench(undefined, () => false);
+    let questions = 0;
+    made.accounts.listChanges = async ({ after = '' }) => {
+      questions += 1;
+      return { cursor: String(made.accounts.changes.length), changes: made.accounts.changes.slice(Number(after)), unbroken: true, more: false };
+    };
+    await made.ask();
+    await made.clock.advanceAsync(10_000);
+    expect(questions).toBeGreaterThanOrEqual(20);
+    await made.clock.advanceAsync(7_000);
+    questions = 0;
+    return { ...made, questions: () => questions };
+  };
+
+  test('accounts is seldom asked what was changed, and from the next request on as often as ever', async () => {
+    const { ask, clock, questions } = await rested();
+    await clock.advanceAsync(30_000);
+    expect(questions()).toBe(6);
+    await ask();
+    const asked = questions();
+    await clock.advanceAsync(2_000);
+    expect(questions() - asked).toBeGreaterThanOrEqual(4);
+  });
+
+  test('a key that was revoked meanwhile is refused from the first request on, though no event was heard', async () => {
+    const { ask, accounts, key, clock } = await rested();
+    await clock.advanceAsync(3_000);
+    accounts.add(key, revoked);
+    accounts.changes.push(told);
+    await clock.advanceAsync(1_000);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('one answer is of all keys: the first requests look none of them up', async () => {
+    const { ask, accounts, clock, questions } = await rested();
+    await clock.advanceAsync(4_000);
+    const before = questions();
+    expect(await Promise.all([ask(), ask(), ask()])).toEqual(['caller', 'caller', 'caller']);
+    expect([accounts.lookUps, questions() - before]).toEqual([1, 1]);
+  });
+
+  test('an accounts of before this question is asked about the key instead', async () => {
+    const { ask, accounts, key, clock } = await rested();
+    accounts.listChanges = () => Promise.reject(new Fault('unknown_method', 'not here'));
+    accounts.add(key, revoked);
+    await clock.advanceAsync(4_000);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('a replica of accounts that hangs does not hold up the first request for long, nor does its absence', async () => {
+    const { ask, accounts, clock } = await rested();
+    accounts.gate = new Promise(() => undefined);
+    accounts.listChanges = () => new Promise(() => undefined);
+    await clock.advanceAsync(1_000);
+    let answer = '';
+    void ask().then((told) => (answer = told));
+    await clock.advanceAsync(500);
+    expect(answer).toBe('caller');
+  });
+
+  test('it is known that accounts is away: the first request does not wait at all', async () => {
+    const { authenticator, accounts, clock, key } = await rested();
+    accounts.gate = new Promise(() => undefined);
+    accounts.listChanges = () => new Promise(() => undefined);
+    await clock.advanceAsync(20_000);
+    expect(authenticator.authenticate(key)).toMatchObject({ kind: 'caller' });
+  });
+
+  test('but a request that still runs is cut within a second when its key is compromised', async () => {
+    const { accounts, clock, cut, ask } = await bench(undefined, () => true);
+    await ask();
+    await clock.advanceAsync(3_000_000);
+    accounts.changes.push({ ...told, reason: 'compromised' });
+    await clock.advanceAsync(900);
+    expect(cut).toEqual(['key_1']);
   });
 });
 

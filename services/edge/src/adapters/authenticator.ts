@@ -85,6 +85,8 @@ export interface AuthenticatorOptions {
   readonly variant: Variant;
   /** The key is refused from now on, and what runs with it is to end. */
   readonly onCompromised?: (keyId: string) => void;
+  /** True while something runs that a compromised key must end. Absent: always, so that accounts is never asked less often. */
+  readonly isServing?: () => boolean;
   /** Keys and sessions remembered at most. */
   readonly keysMax?: number;
 }
@@ -116,7 +118,7 @@ export interface Authenticator {
   counts(): { readonly cached: number; readonly lookedUp: number; readonly malformed: number };
 }
 
-export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined, keysMax = CACHE_KEYS_MAX }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined, isServing = () => true, keysMax = CACHE_KEYS_MAX }: AuthenticatorOptions): Authenticator {
   const digestsOfKey = new Map<string, Set<string>>();
   const digestsOfAccount = new Map<string, Set<string>>();
   const unindex = (map: Map<string, Set<string>>, id: string | undefined, digest: string): void => {
@@ -231,13 +233,19 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
 
   const entryOf = (digest: string, requestId = ''): Entry | Promise<Entry> => {
     const nowMs = clock.monotonicMs();
+    feed.use(nowMs);
     const cached = cache.get(digest);
     if (cached === undefined) {
       const missing = unknown.get(digest);
       return missing !== undefined && nowMs - missing.fetchedAtMs < UNKNOWN_MS ? missing : lookUp(digest, requestId);
     }
     const ageMs = nowMs - cached.fetchedAtMs;
-    if (ageMs < RECHECK_MS && unheardMs(cached, nowMs) < UNHEARD_MS_MAX) return cached;
+    if (ageMs < RECHECK_MS) {
+      if (unheardMs(cached, nowMs) < UNHEARD_MS_MAX) return cached;
+      // One answer is of all keys.
+      const caughtUp = feed.catchingUp();
+      if (caughtUp !== undefined && !isAway()) return caughtUp.then(() => entryOf(digest, requestId));
+    }
     if (ageMs > STALE_MS_MAX) return lookUp(digest, requestId);
     const fresh = lookUpUnlessAway(digest, nowMs, requestId);
     return fresh === undefined || isAway() ? cached : fresh.catch(() => cached);
@@ -273,6 +281,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       outdateRunning();
       unbrokenMs = clock.monotonicMs();
     },
+    isServing,
   });
   const isAway = (): boolean => failedAtMs !== undefined || feed.isAway();
   const uses = createKeyUses({ accounts, clock });

@@ -1,6 +1,7 @@
 /**
  * What was changed of keys and accounts, asked of accounts several times a second: events of the bus are faster, but
- * one that is lost, or that accounts could not send, must not leave a revoked key working here (docs/adr/0032).
+ * one that is lost, or that accounts could not send, must not leave a revoked key working here (docs/adr/0032). While
+ * nobody uses a key, and nothing runs with one, it is asked now and then only, and at once when the next request comes.
  */
 import type { Change__Output, ListChangesRequest, ListChangesResponse__Output } from '@signalbox/contracts/accounts';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
@@ -9,6 +10,10 @@ import type { RpcClient } from '@signalbox/rpc/call';
 
 /** From one question to the next, whether the first was answered or not: a replica of accounts that hangs must not hide the others. */
 const INTERVAL_MS = 250;
+/** Between questions while nobody needs the answers but to know whether accounts is away. */
+const REST_INTERVAL_MS = 5_000;
+/** How long after the last use of a key the answers are needed. */
+const IN_USE_MS = 10_000;
 const DEADLINE_MS = 1_000;
 /** Questions in a row without any answer after which accounts is taken to be away: before what it last said is too old. */
 const UNANSWERED_MAX = 3;
@@ -21,6 +26,8 @@ export interface ChangesFeedOptions {
   readonly onChange: (change: Pick<Change__Output, 'keyId' | 'accountId' | 'reason'>) => void;
   /** What was changed until now is not known: whatever was read before may be outdated. */
   readonly onBreak: () => void;
+  /** True while something runs that a change must end. */
+  readonly isServing: () => boolean;
 }
 
 export interface ChangesFeed {
@@ -30,21 +37,49 @@ export interface ChangesFeed {
   currentMs(): number;
   /** True while accounts or its store answers nothing: asking it about a key would only hold a request up. */
   isAway(): boolean;
+  /** A key is used at `nowMs`, monotonic: from now on each change must be heard of in time. */
+  use(nowMs: number): void;
+  /** After a rest: resolves once accounts has answered, failed or is taken to be away. Never rejects. */
+  catchingUp(): Promise<void> | undefined;
 }
 
-export function createChangesFeed({ accounts, clock, onChange, onBreak }: ChangesFeedOptions): ChangesFeed {
+export function createChangesFeed({ accounts, clock, onChange, onBreak, isServing }: ChangesFeedOptions): ChangesFeed {
   let cursor = '';
   let currentMs = -Infinity;
   let unanswered = 0;
   let timer: Timer | undefined;
   let isStopped = false;
+  let latestMs = 0;
+  let usedMs = clock.monotonicMs();
+  let isResting = false;
+  let catchUp: { readonly done: Promise<void>; readonly end: () => void } | undefined;
+
+  const endCatchUp = (): void => {
+    catchUp?.end();
+    catchUp = undefined;
+  };
+
+  /** The next question, so long after the latest. */
+  const arm = (): void => {
+    timer?.cancel();
+    if (isStopped) return;
+    const nowMs = clock.monotonicMs();
+    const isAskedAgain = unanswered > 0 && unanswered < UNANSWERED_MAX;
+    isResting = !isAskedAgain && nowMs - usedMs >= IN_USE_MS && !isServing();
+    timer = clock.setTimer(Math.max(0, latestMs + (isResting ? REST_INTERVAL_MS : INTERVAL_MS) - nowMs), tick, { unref: true });
+  };
+
+  const answered = (): void => {
+    unanswered = 0;
+    arm();
+  };
 
   const ask = async (): Promise<void> => {
     const askedMs = clock.monotonicMs();
     let after = cursor;
     for (;;) {
       const answer = await accounts.unary<ListChangesRequest, ListChangesResponse__Output>('ListChanges', { after }, { deadlineMs: DEADLINE_MS });
-      unanswered = 0;
+      answered();
       if (!answer.unbroken) onBreak();
       for (const change of answer.changes) onChange(change);
       // A later question may have been answered first: what it said stands.
@@ -56,12 +91,16 @@ export function createChangesFeed({ accounts, clock, onChange, onBreak }: Change
   };
 
   const tick = (): void => {
+    latestMs = clock.monotonicMs();
     unanswered += 1;
-    ask().catch((error: unknown) => {
-      // Whatever else it says, it is there: an accounts of before this question, above all.
-      if (!(error instanceof Fault) || !AWAY.has(error.code)) unanswered = 0;
-    });
-    if (!isStopped) timer = clock.setTimer(INTERVAL_MS, tick, { unref: true });
+    arm();
+    if (unanswered >= UNANSWERED_MAX) endCatchUp();
+    ask()
+      .catch((error: unknown) => {
+        // Whatever else it says, it is there: an accounts of before this question, above all.
+        if (!(error instanceof Fault) || !AWAY.has(error.code)) answered();
+      })
+      .finally(endCatchUp);
   };
 
   return {
@@ -69,8 +108,18 @@ export function createChangesFeed({ accounts, clock, onChange, onBreak }: Change
     stop: () => {
       isStopped = true;
       timer?.cancel();
+      endCatchUp();
     },
     currentMs: () => currentMs,
     isAway: () => unanswered >= UNANSWERED_MAX,
+    use: (nowMs) => {
+      usedMs = nowMs;
+      if (!isResting || isStopped) return;
+      let end = (): void => undefined;
+      const done = new Promise<void>((resolve) => (end = resolve));
+      catchUp = { done, end };
+      tick();
+    },
+    catchingUp: () => catchUp?.done,
   };
 }

@@ -9,6 +9,8 @@ export interface RunningRequests {
   enter(keyId: string, cut: () => void): () => void;
   /** Breaks off all that run with the key; answers how many. */
   cut(keyId: string): number;
+  /** True while there is none. */
+  isEmpty(): boolean;
 }
 
 export function createRunningRequests(): RunningRequests {
@@ -36,5 +38,6 @@ export function createRunningRequests(): RunningRequests {
       for (const cut of running) cut();
       return running.length;
     },
+    isEmpty: () => byKey.size === 0,
   };
 }
