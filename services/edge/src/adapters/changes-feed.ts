@@ -8,8 +8,10 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 
-/** From one question to the next, whether the first was answered or not: a replica of accounts that hangs must not hide the others. */
-const INTERVAL_MS = 250;
+/** From one question to the next. */
+const INTERVAL_MS = 400;
+/** And to the next while there is no answer: a replica of accounts that hangs must not hide the others. */
+const AGAIN_MS = 200;
 /** Between questions while nobody needs the answers but to know whether accounts is away. */
 const REST_INTERVAL_MS = 5_000;
 /** How long after the last use of a key the answers are needed. */
@@ -66,7 +68,8 @@ export function createChangesFeed({ accounts, clock, onChange, onBreak, isServin
     const nowMs = clock.monotonicMs();
     const isAskedAgain = unanswered > 0 && unanswered < UNANSWERED_MAX;
     isResting = !isAskedAgain && nowMs - usedMs >= IN_USE_MS && !isServing();
-    timer = clock.setTimer(Math.max(0, latestMs + (isResting ? REST_INTERVAL_MS : INTERVAL_MS) - nowMs), tick, { unref: true });
+    const pauseMs = isAskedAgain ? AGAIN_MS : isResting ? REST_INTERVAL_MS : INTERVAL_MS;
+    timer = clock.setTimer(Math.max(0, latestMs + pauseMs - nowMs), tick, { unref: true });
   };
 
   const answered = (): void => {
