@@ -45,28 +45,34 @@ test('of those that wait the oldest come first, and none twice or never', () => 
   expect(shipped).toEqual(Array.from({ length: seq / 2 }, (_, i) => String(2 * (i + 1))));
 });
 
-/** A shipping whose bus takes a batch when told to; the ranges it was given, in order. */
+/** A shipping whose bus takes or refuses a message when told to, oldest first; the ranges it was given, in order. */
 async function startedShipping() {
   const clock = createFakeClock();
   const ranges: string[] = [];
-  const confirmations: (() => void)[] = [];
+  const answers: ((refused?: Error) => void)[] = [];
   let lastSeq = 0;
+  let reads = 0;
   const bus = {
     publish: (_subject: string, payload: Uint8Array): Promise<void> => {
       const { firstSeq, lastSeq: last } = usageCodec.decode(Buffer.from(payload));
       ranges.push(`${firstSeq}-${last}`);
-      return new Promise((resolve) => confirmations.push(resolve));
+      return new Promise((resolve, reject) => answers.push((refused) => (refused === undefined ? resolve() : reject(refused))));
     },
   };
   const quiet = () => undefined;
   const shipping = createShipping({
-    writer: 'wrt_1', provider: 'p', clock, lastSeq: () => lastSeq, openSinceMs: () => 0, read: () => [], onRegistered: quiet, onLedger: quiet, isAwaited: () => false,
+    writer: 'wrt_1', provider: 'p', clock, lastSeq: () => lastSeq, openSinceMs: () => 0, onRegistered: quiet, onLedger: quiet, isAwaited: () => false,
+    read: () => {
+      reads += 1;
+      return [];
+    },
     bus: bus as unknown as Parameters<typeof createShipping>[0]['bus'],
     billing: { unary: () => Promise.resolve({ ledgerSeq: '0' }) } as unknown as Parameters<typeof createShipping>[0]['billing'],
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet } as unknown as Parameters<typeof createShipping>[0]['log'],
   });
   shipping.begin();
   await settle();
+  reads = 0;
   const add = (count: number): void => {
     for (let i = 0; i < count; i += 1) {
       lastSeq += 1;
@@ -74,32 +80,78 @@ async function startedShipping() {
     }
   };
   const confirm = async (): Promise<void> => {
-    confirmations.shift()?.();
+    answers.shift()?.();
     await settle();
   };
-  return { clock, ranges, shipping, add, confirm };
+  const refuse = async (): Promise<void> => {
+    answers.shift()?.(new Error('refused'));
+    await settle();
+  };
+  return { clock, ranges, shipping, add, confirm, refuse, reads: () => reads };
 }
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('what comes while a batch is sent gathers to a batch of its own', async () => {
+test('after a quiet time 50 ms gather, then 300 ms from one sending to the next', async () => {
   const { clock, ranges, add, confirm } = await startedShipping();
   add(3);
   clock.advance(50);
   add(4);
   await confirm();
-  clock.advance(49);
+  clock.advance(299);
   expect(ranges).toEqual(['1-3']);
   add(1);
   clock.advance(1);
   expect(ranges).toEqual(['1-3', '4-8']);
+  await confirm();
+  clock.advance(1_000);
+  add(1);
+  clock.advance(49);
+  expect(ranges).toHaveLength(2);
+  clock.advance(1);
+  expect(ranges).toEqual(['1-3', '4-8', '9-9']);
+});
+
+test('much is sent at once and waits for no answer in between, eight messages of 256 records at most', async () => {
+  const { clock, ranges, add, confirm } = await startedShipping();
   add(300);
-  await confirm();
-  expect(ranges).toEqual(['1-3', '4-8', '9-264']);
-  await confirm();
-  expect(ranges).toHaveLength(3);
+  expect(ranges).toEqual([]);
   clock.advance(50);
-  expect(ranges).toEqual(['1-3', '4-8', '9-264', '265-308']);
+  expect(ranges).toEqual(['1-256', '257-300']);
+  add(2_048);
+  expect(ranges).toHaveLength(2);
+  await confirm();
+  await confirm();
+  expect(ranges.slice(2)).toEqual(Array.from({ length: 8 }, (_, i) => `${301 + i * 256}-${556 + i * 256}`));
+  add(4_000);
+  expect(ranges).toHaveLength(10);
+});
+
+test('what a bus refused is sent again from the first that it did not take, after a pause, and without reading the log', async () => {
+  const { clock, ranges, add, confirm, refuse, reads } = await startedShipping();
+  add(700);
+  clock.advance(50);
+  expect(ranges.splice(0)).toEqual(['1-256', '257-512', '513-700']);
+  await confirm();
+  await refuse();
+  await confirm();
+  add(2_048);
+  clock.advance(99);
+  expect(ranges).toEqual([]);
+  clock.advance(1);
+  expect(ranges.slice(0, 3)).toEqual(['257-512', '513-768', '769-1024']);
+  expect(reads()).toBe(0);
+});
+
+test('what is too much for memory is read from the log', async () => {
+  const { clock, ranges, add, refuse, reads } = await startedShipping();
+  add(1);
+  clock.advance(50);
+  add(9_000);
+  await refuse();
+  expect(reads()).toBe(0);
+  clock.advance(100);
+  expect(ranges.at(-1)).toBe('1793-2048');
 });
 
 test('a flush sends all that there is, and waits for it, also behind a batch that is being sent', async () => {

@@ -15,9 +15,14 @@ import { WaitingRecords, type RecordBatch } from './waiting-records.js';
 
 export const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 
+/** Records of one message. */
 const BATCH_RECORDS = 256;
-/** 50 ms: a batch for the bus and for Postgres; totals lag by as much. */
+/** Messages that are sent before any of them is confirmed: a log that grows faster than answers come is not left behind. */
+const BATCHES_MAX = 8;
+/** 50 ms: what one request writes goes together. */
 const GATHER_MS = 50;
+/** 300 ms from one sending to the next, unless much waits: each wakes this process, the bus and billing, whatever it carries. The ledger lags by as much, and by billing's own wait. */
+const SPACING_MS = 300;
 const WATERMARK_BUSY_MS = 1_000;
 /** While somebody waits for the ledger, as a start does after a kill. */
 const WATERMARK_AWAITED_MS = 20;
@@ -26,9 +31,12 @@ const WATERMARK_IDLE_MS = 15_000;
 const STALL_MS = 30_000;
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
-/** Records waiting in memory; beyond it they are read from the log again. */
+/** Records waiting in memory, also while the bus is away; beyond it they are read from the log again. */
 const WAITING_MAX = 8_192;
+/** Records that wait for no gathering. */
+const MUCH = BATCH_RECORDS * BATCHES_MAX;
 const SHARDS = 16;
+
 export interface ShippingOptions {
   readonly writer: string;
   readonly provider: string;
@@ -61,6 +69,13 @@ export interface Shipping {
   close(): void;
 }
 
+/** A range of the log, both ends included. */
+interface Message {
+  readonly first: number;
+  readonly last: number;
+  readonly payload: Buffer;
+}
+
 /** `usage.v1.<shard>` of a writer: always the same, so that one writer's ranges stay in order. */
 function usageSubject(writer: string): string {
   let sum = 0;
@@ -85,6 +100,7 @@ export function createShipping(options: ShippingOptions): Shipping {
   let resends = 0;
   let ledger = 0;
   let progressAtMs = clock.monotonicMs();
+  let shippedAtMs = -Infinity;
   let isShipping = false;
   /** What is being sent, or was sent last. */
   let shipping = Promise.resolve();
@@ -111,36 +127,59 @@ export function createShipping(options: ShippingOptions): Shipping {
     isBehind = records.length === WAITING_MAX && (records.at(-1)?.seq ?? shipped) < options.lastSeq();
   }
 
-  /** What waits. What comes meanwhile gathers to a batch of its own, or is sent too while somebody waits for all of it. */
+  /** The oldest of what waits, as messages of contiguous ranges. */
+  function nextMessages(): Message[] {
+    const messages: Message[] = [];
+    let first = shipped + 1;
+    for (let passed = 0; messages.length < BATCHES_MAX; passed += BATCH_RECORDS) {
+      const batch = waiting.oldest(BATCH_RECORDS, passed);
+      if (batch === undefined) break;
+      // Starts at the end of the range carry nothing to book but belong to the sequence.
+      const last = passed + BATCH_RECORDS >= waiting.count && !isBehind ? options.lastSeq() : batch.newestSeq;
+      messages.push({ first, last, payload: joinUsage({ writer, firstSeq: first, lastSeq: last }, batch) });
+      first = last + 1;
+    }
+    return messages;
+  }
+
+  /** By its whole range: a later message that ends where this one does may begin earlier. */
+  const messageIdOf = ({ first, last }: Message): string => `${writer}:${first}-${last}${resends === 0 ? '' : `:${resends}`}`;
+
+  /** Resolves when the bus has all of them; what it has of them up to the first that it refused is not sent again. */
+  async function send(messages: readonly Message[]): Promise<void> {
+    const answers = await Promise.allSettled(messages.map((message) => bus.publish(subject, message.payload, { messageId: messageIdOf(message) })));
+    const refusedAt = answers.findIndex(({ status }) => status === 'rejected');
+    const stored = messages[(refusedAt === -1 ? messages.length : refusedAt) - 1];
+    // A watermark that moved meanwhile has moved `shipped`: start again from there.
+    if (!isClosed && stored !== undefined && shipped + 1 === messages[0]?.first) {
+      shipped = stored.last;
+      waiting.dropUpTo(stored.last);
+      arm('watermark-busy', busyMs(), () => void poll());
+    }
+    const refused = answers[refusedAt];
+    if (refused?.status === 'rejected') throw refused.reason;
+  }
+
+  /** What waits. What comes meanwhile gathers for the next time, or is sent too where it is much, or while somebody waits for all of it. */
   async function ship(): Promise<void> {
     if (isShipping || !isRegistered || isClosed) return;
     isShipping = true;
     try {
       for (let sent = 0; ; sent += 1) {
         if (waiting.count === 0 && isBehind) refill();
-        if (sent > 0 && waiting.count < BATCH_RECORDS && !isBehind && flushes === 0) {
-          if (waiting.count > 0) arm('gather', GATHER_MS, () => start());
+        if (sent > 0 && waiting.count < MUCH && !isBehind && flushes === 0) {
+          if (waiting.count > 0) offer();
           return;
         }
-        const batch = waiting.oldest(BATCH_RECORDS);
-        if (batch === undefined) return;
-        // Starts at the end of the range carry nothing to book but belong to the sequence.
-        const last = batch.count === waiting.count && !isBehind ? options.lastSeq() : batch.newestSeq;
-        const first = shipped + 1;
-        await bus.publish(subject, joinUsage({ writer, firstSeq: first, lastSeq: last }, batch), { messageId: resends === 0 ? `${writer}:${last}` : `${writer}:${last}:${resends}` });
+        const messages = nextMessages();
+        if (messages.length === 0) return;
+        shippedAtMs = clock.monotonicMs();
+        await send(messages);
         if (isClosed) return;
         backoffMs = BACKOFF_MIN_MS;
-        // A watermark that went back meanwhile has moved `shipped`: start again from there.
-        if (shipped + 1 !== first) continue;
-        shipped = last;
-        waiting.dropUpTo(last);
-        arm('watermark-busy', busyMs(), () => void poll());
       }
     } catch (error) {
       log.warn('The bus did not take usage; it is sent again.', { writer, error: error instanceof Error ? error.name : 'unknown' });
-      // An outage may last: the files hold what waits.
-      waiting.clear();
-      isBehind = true;
       arm('ship', backoffMs, () => start());
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS);
     } finally {
@@ -150,6 +189,15 @@ export function createShipping(options: ShippingOptions): Shipping {
 
   function start(): void {
     if (!isShipping) shipping = ship();
+  }
+
+  /** What is there is sent when it is time. */
+  function offer(): void {
+    // What the bus refused is tried again by itself, and takes along what came since.
+    if (timers.has('ship')) return;
+    const spacingMs = options.isAwaited() ? 0 : shippedAtMs + SPACING_MS - clock.monotonicMs();
+    if (waiting.count >= MUCH) start();
+    else arm('gather', Math.max(GATHER_MS, spacingMs), () => start());
   }
 
   function resend(): void {
@@ -219,8 +267,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     add: (records) => {
       if (isBehind || waiting.count + records.length > WAITING_MAX) isBehind = true;
       else for (const record of records) waiting.add(record);
-      if (waiting.count >= BATCH_RECORDS) start();
-      else arm('gather', GATHER_MS, () => start());
+      offer();
     },
     shippedSeq: () => shipped,
     ledgerSeq: () => ledger,

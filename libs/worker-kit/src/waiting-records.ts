@@ -14,7 +14,6 @@ const PREFIX_BYTES_MAX = 6;
 const SPACE_BYTES = 131_072;
 
 export interface RecordBatch {
-  readonly count: number;
   readonly newestSeq: number;
   /** Fields of a UsageRecorded; valid until the records change. */
   readonly fields: Buffer;
@@ -49,11 +48,11 @@ export class WaitingRecords {
     this.ends.push(at + payload.length);
   }
 
-  /** The oldest ones, at most `most`; undefined when there are none. */
-  oldest(most: number): RecordBatch | undefined {
-    const count = Math.min(most, this.seqs.length);
-    const newestSeq = this.seqs[count - 1];
-    return newestSeq === undefined ? undefined : { count, newestSeq, fields: this.space.subarray(0, this.ends[count - 1]) };
+  /** The oldest ones but `passed` of them, at most `most`; undefined when there are none. */
+  oldest(most: number, passed = 0): RecordBatch | undefined {
+    const end = Math.min(passed + most, this.seqs.length);
+    const newestSeq = end > passed ? this.seqs[end - 1] : undefined;
+    return newestSeq === undefined ? undefined : { newestSeq, fields: this.space.subarray(passed === 0 ? 0 : this.ends[passed - 1], this.ends[end - 1]) };
   }
 
   /** Forgets those up to `seq`. */
