@@ -23,7 +23,7 @@ export interface ConsumeOptions {
   /** Subject filter, such as `usage.v1.>`. */
   readonly subject: string;
   readonly batchMessagesMax: number;
-  /** From the beginning of one batch to that of the next, unless a full one lies there: a lone message waits for nothing. */
+  /** From the beginning of one batch to that of the next, unless the one before was full: a lone message waits for nothing. */
   readonly batchWaitMs: number;
 }
 

@@ -115,30 +115,44 @@ test('a consumer that waits for many batches leaves nothing behind of those that
   expect(left).toBe(0);
 }, 60_000);
 
-test('each request for messages gives its inbox back, however few came', async () => {
+/** A server behind a relay that hands over each line of the protocol as it passes. */
+async function overheardNats(onLine: (words: readonly string[]) => void): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const nats = await startNats();
-  const open = new Map<string, string>();
-  let most = 0;
   const relay = createServer((client) => {
     const server = connect(nats.port, '127.0.0.1');
-    let rest = '';
-    client.on('data', (bytes) => {
-      const lines = (rest + bytes.toString('latin1')).split('\r\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) {
-        const [verb, first = '', second, third] = line.split(' ');
-        if (verb === 'SUB' && first.startsWith('_INBOX')) open.set(third ?? second ?? '', first);
-        if (verb === 'UNSUB' && second === undefined) open.delete(first);
-        most = Math.max(most, open.size);
-      }
-      server.write(bytes);
-    });
-    server.pipe(client);
-    for (const [one, other] of [[client, server], [server, client]] as const) one.on('error', () => other.destroy()).on('close', () => other.destroy());
+    for (const [from, to] of [[client, server], [server, client]] as const) {
+      let rest = '';
+      from.on('data', (bytes) => {
+        const lines = (rest + bytes.toString('latin1')).split('\r\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) onLine(line.split(' '));
+        to.write(bytes);
+      });
+      from.on('error', () => to.destroy()).on('close', () => to.destroy());
+    }
   });
   await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
   const { port } = relay.address() as AddressInfo;
-  const bus = await connectJetStreamBus({ url: `nats://127.0.0.1:${String(port)}`, clock: systemClock, log: silentLog, name: 'inboxes' });
+  return {
+    url: `nats://127.0.0.1:${String(port)}`,
+    stop: async () => {
+      await new Promise<void>((resolve) => relay.close(() => resolve()));
+      await nats.stop();
+    },
+  };
+}
+
+const isRequest = ([verb, subject = '']: readonly string[]): boolean => verb === 'PUB' && subject.startsWith('$JS.API.CONSUMER.MSG.NEXT.');
+
+test('each request for messages gives its inbox back, however few came', async () => {
+  const open = new Map<string, string>();
+  let most = 0;
+  const nats = await overheardNats(([verb, first = '', second, third]) => {
+    if (verb === 'SUB' && first.startsWith('_INBOX')) open.set(third ?? second ?? '', first);
+    if (verb === 'UNSUB' && second === undefined) open.delete(first);
+    most = Math.max(most, open.size);
+  });
+  const bus = await connectJetStreamBus({ url: nats.url, clock: systemClock, log: silentLog, name: 'inboxes' });
   let handled = 0;
   await bus.consume({ durable: 'r', subject: 'usage.v1.>', batchMessagesMax: 16, batchWaitMs: 1 }, (messages) => {
     handled += messages.length;
@@ -151,7 +165,56 @@ test('each request for messages gives its inbox back, however few came', async (
   expect(most).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(3);
   await bus.close();
-  await new Promise<void>((resolve) => relay.close(() => resolve()));
+  await nats.stop();
+}, 60_000);
+
+test('where messages keep coming each batch is asked for once', async () => {
+  let requests = 0;
+  const nats = await overheardNats((words) => {
+    if (isRequest(words)) requests += 1;
+  });
+  const bus = await connectJetStreamBus({ url: nats.url, clock: systemClock, log: silentLog, name: 'asks' });
+  const asked: number[] = [];
+  const sizes: number[] = [];
+  const subscription = await bus.consume({ durable: 'r', subject: 'usage.v1.>', batchMessagesMax: 16, batchWaitMs: 20 }, async (messages) => {
+    asked.push(requests);
+    sizes.push(messages.length);
+    if (sizes.length < 6) for (let i = 0; i < 3; i += 1) await bus.publish('usage.v1.a', Buffer.from(String(i)));
+    return messages.map(() => 'done');
+  });
+  await bus.publish('usage.v1.a', Buffer.from('first'));
+  await until(() => sizes.length >= 6);
+  expect(sizes).toEqual([1, 3, 3, 3, 3, 3]);
+  expect(asked).toEqual([2, 3, 4, 5, 6, 7]);
+  await subscription.stop();
+  await bus.close();
+  await nats.stop();
+}, 60_000);
+
+test('a consumer that stops while none come withdraws its request, and does not wait for its end', async () => {
+  const seen: string[] = [];
+  const nats = await overheardNats((words) => {
+    if (isRequest(words)) seen.push('asked');
+    if (words[0] === 'NATS/1.0') seen.push(`answered ${String(words[1])}`);
+  });
+  const bus = await connectJetStreamBus({ url: nats.url, clock: systemClock, log: silentLog, name: 'stops' });
+  const booked: string[] = [];
+  const consume = (durable: string) => bus.consume({ durable, subject: 'usage.v1.>', batchMessagesMax: 16, batchWaitMs: 1 }, (messages) => {
+    booked.push(...messages.map(({ payload }) => Buffer.from(payload).toString()));
+    return Promise.resolve(messages.map(() => 'done'));
+  });
+  const first = await consume('r');
+  await until(() => seen.includes('asked'));
+  await first.stop();
+  expect(seen).toEqual(['asked']);
+  // A request that was left behind would take it, for as long as a message waits for its acknowledgement.
+  await bus.publish('usage.v1.a', Buffer.from('kept'));
+  await (await consume('r')).stop();
+  const second = await consume('r');
+  await until(() => booked.length > 0);
+  expect(booked).toEqual(['kept']);
+  await second.stop();
+  await bus.close();
   await nats.stop();
 }, 60_000);
 

@@ -36,10 +36,10 @@ function streamOf(subject: string): (typeof STREAMS)[number] | undefined {
 const PUBLISH_TIMEOUT_MS = 5_000;
 /** A handler that takes longer gets its batch again: well above the slowest transaction of billing. */
 const ACK_WAIT_MS = 30_000;
-/** How long one request for messages stays open at the server. Stopping waits for its end: messages sent to a request given up come again only after ACK_WAIT_MS. */
-const FETCH_EXPIRES_MS = 1_000;
-/** Spare time for an answer to arrive. */
-const ANSWER_SPARE_MS = 1_000;
+/** How long one request for messages stays open at the server while none come: each wakes this process and the server. */
+const FETCH_EXPIRES_MS = 5_000;
+/** Time for an answer to arrive. */
+const ANSWER_MS = 2_000;
 /** Server side of the window for repeated message ids. */
 const DUPLICATE_WINDOW_MS = 120_000;
 /** Pauses before a message comes again, by delivery. */
@@ -283,6 +283,8 @@ class JetStreamBus implements Bus {
   async #pull(stream: (typeof STREAMS)[number], options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, isStopped: () => boolean, signal: AbortSignal): Promise<void> {
     let reconnects = this.#reconnects;
     let dueAtMs = this.#clock.monotonicMs();
+    /** Messages of the batch before; 0 = none lay there. */
+    let before = 0;
     while (!isStopped()) {
       try {
         if (reconnects !== this.#reconnects) {
@@ -291,7 +293,13 @@ class JetStreamBus implements Bus {
           await this.#ensureConsumer(stream, options);
           reconnects = made;
         }
-        const batch = await this.#fetch(stream.name, options, dueAtMs, signal);
+        const waitMs = dueAtMs - this.#clock.monotonicMs();
+        if (before > 0 && before < options.batchMessagesMax && waitMs > 0) {
+          await this.#pause(waitMs, signal);
+          if (isStopped()) return;
+        }
+        const batch = before > 0 ? await this.#ask(stream.name, options.durable, { batch: options.batchMessagesMax }) : await this.#await(stream.name, options, signal);
+        before = batch.length;
         if (batch.length === 0) continue;
         dueAtMs = this.#clock.monotonicMs() + options.batchWaitMs;
         await this.#handle(batch, handler, options);
@@ -306,29 +314,22 @@ class JetStreamBus implements Bus {
     }
   }
 
-  /**
-   * One first message, waited for; then, once the batch is due or full, what lies there, up to the limit. Further
-   * requests ask without waiting, so that no open request is left behind whose messages nobody would take. Whether it is full
-   * is seen by taking what is there: the server counts what is new, and not what comes again.
-   */
-  async #fetch(stream: string, options: ConsumeOptions, dueAtMs: number, signal: AbortSignal): Promise<readonly JsMsg[]> {
-    const first = await this.#ask(stream, options.durable, { batch: 1, expires: FETCH_EXPIRES_MS });
-    if (first.length === 0 || options.batchMessagesMax === 1) return first;
-    const batch = [...first, ...(await this.#ask(stream, options.durable, { batch: options.batchMessagesMax - 1, no_wait: true }))];
-    const missing = options.batchMessagesMax - batch.length;
-    const waitMs = dueAtMs - this.#clock.monotonicMs();
-    if (missing === 0 || waitMs <= 0) return batch;
-    if (!signal.aborted) await this.#pause(waitMs, signal);
+  /** One message, waited for, and what lies there with it, up to the limit: no more is waited for, so that no open request is left behind whose messages nobody would take. */
+  async #await(stream: string, options: ConsumeOptions, signal: AbortSignal): Promise<readonly JsMsg[]> {
+    const first = await this.#ask(stream, options.durable, { batch: 1, expiresMs: FETCH_EXPIRES_MS }, signal);
+    if (first.length === 0 || options.batchMessagesMax === 1 || signal.aborted) return first;
     // What was taken is handled, whatever becomes of the rest.
-    const rest = await this.#ask(stream, options.durable, { batch: missing, no_wait: true }).catch(() => []);
-    return [...batch, ...rest];
+    return [...first, ...(await this.#ask(stream, options.durable, { batch: options.batchMessagesMax - 1 }).catch(() => []))];
   }
 
   /**
-   * Asks for messages once, and gives the inbox of the answers back. The client's own `fetch` keeps it for ever, here and at the
+   * Asks for messages once, for those that lie there or for `expiresMs`, and gives the inbox of the answers back. The client's own `fetch` keeps it for ever, here and at the
    * server, where fewer messages come than were asked for (nats 2.29.3: it counts them, and drops the subscription at the last only).
+   * `giveUp` ends it early: the server is told, and what it had sent before it knew is taken.
    */
-  async #ask(stream: string, durable: string, request: { readonly batch: number; readonly expires?: number; readonly no_wait?: boolean }): Promise<JsMsg[]> {
+  async #ask(stream: string, durable: string, { batch, expiresMs }: { readonly batch: number; readonly expiresMs?: number }, giveUp?: AbortSignal): Promise<JsMsg[]> {
+    // The client would keep the request until it is connected again.
+    if (!this.isConnected()) throw new Fault('store_unavailable', 'The bus is not connected.');
     const messages: JsMsg[] = [];
     const inbox = createInbox(this.#inboxPrefix);
     let end: (problem?: Error) => void = () => undefined;
@@ -337,19 +338,29 @@ class JetStreamBus implements Bus {
       callback: (error, message) => {
         const problem = error ?? checkJsError(message);
         if (problem !== null) end(isNoMore(problem) ? undefined : problem);
-        else if (messages.push(toJsMsg(message)) >= request.batch) end();
+        else if (messages.push(toJsMsg(message)) >= batch) end();
       },
     });
     void source.closed.then(() => end());
     // A server that went away answers nothing.
-    const limit = this.#clock.setTimer(FETCH_EXPIRES_MS + ANSWER_SPARE_MS, () => end(), { unref: true });
+    let limit = this.#clock.setTimer((expiresMs ?? 0) + ANSWER_MS, () => end(), { unref: true });
+    const forget = this.onConnectionChange((isConnected) => isConnected || end());
+    const leave = (): void => {
+      limit.cancel();
+      limit = this.#clock.setTimer(ANSWER_MS, () => end(), { unref: true });
+      source.drain().catch(() => end());
+    };
+    giveUp?.addEventListener('abort', leave);
     try {
-      const asked = { batch: request.batch, no_wait: request.no_wait ?? false, ...(request.expires === undefined ? {} : { expires: nanos(request.expires) }) };
+      const asked = { batch, ...(expiresMs === undefined ? { no_wait: true } : { expires: nanos(expiresMs) }) };
       this.#connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`, Buffer.from(JSON.stringify(asked)), { reply: inbox });
+      if (giveUp?.aborted === true) leave();
       const problem = await isOver;
       // What arrived before the failure is handled; the next request meets the failure again.
       if (problem !== undefined && messages.length === 0) throw problem;
     } finally {
+      giveUp?.removeEventListener('abort', leave);
+      forget();
       limit.cancel();
       source.unsubscribe();
     }
