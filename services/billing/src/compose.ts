@@ -31,8 +31,8 @@ import { createHandlers } from './server.js';
 const STOP_GRACE_MS = 5_000;
 /** 16 messages of at most 256 records: one transaction. Larger ones would hold the event loop of an all-in-one for a third of a second. */
 const BATCH_MESSAGES = 16;
-/** 400 ms from one transaction to the next: each costs as much as 40 requests, so few of them a second. Until then quota counts what is finished. */
-const BATCH_WAIT_MS = 400;
+/** 600 ms from one transaction to the next: each costs as much as 100 requests, so few of them a second. Until then quota counts what is finished. */
+const BATCH_WAIT_MS = 600;
 /** Longest life of a hold that is not dispatched: what was reserved before a boundary has reached its writer by then. */
 const HOLD_LEASE_MS = 30_000;
 const ACCOUNTS_DEADLINE_MS = 5_000;
