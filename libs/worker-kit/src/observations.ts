@@ -6,10 +6,11 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { Log } from '@signalbox/runtime/log';
 import type { ProbeStep } from './endpoint-breakers.js';
 
-const BATCH_MS = 500;
+/** Statistics over minutes are as good a second late. */
+const BATCH_MS = 1_000;
 /** Between batches that hold a failure: breakers elsewhere count it before the next call, and a storm of failures is no storm of messages. */
 const FAILURES_MS = 20;
-const BATCH_MAX = 256;
+const BATCH_MAX = 1_024;
 /** A replica that has nothing to tell is heard of as often. */
 export const HELLO_MS = 60_000;
 

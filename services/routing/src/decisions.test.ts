@@ -18,6 +18,8 @@ const SHIPPED = fileURLToPath(new URL('../quality/quality.bin', import.meta.url)
 
 interface HandClock extends Clock {
   advance(ms: number): void;
+  /** As `advance`, but fires only the first timer that is due. */
+  turn(ms: number): void;
 }
 
 /** Fires every timer that is due, in the order of setting. */
@@ -31,6 +33,12 @@ function handClock(): HandClock {
       const timer = { atMs: nowMs + delayMs, fire };
       timers.push(timer);
       return { cancel: () => { timers = timers.filter((each) => each !== timer); } };
+    },
+    turn: (ms) => {
+      nowMs += ms;
+      const fired = timers.find(({ atMs }) => atMs <= nowMs);
+      timers = timers.filter((each) => each !== fired);
+      fired?.fire();
     },
     advance: (ms) => {
       nowMs += ms;
@@ -71,11 +79,15 @@ function noteIn(decisions: Decisions, decided: Decided): void {
 }
 
 describe('the recorder of decisions', () => {
-  const make = (perSecondMax = 50): { clock: HandClock; handed: RecordedDecision[]; skipped: () => number; decisions: Decisions } => {
+  const make = (perSecondMax = 50): { clock: HandClock; handed: RecordedDecision[]; batches: number[]; skipped: () => number; decisions: Decisions } => {
     const clock = handClock();
     const handed: RecordedDecision[] = [];
+    const batches: number[] = [];
     let skipped = 0;
-    return { clock, handed, skipped: () => skipped, decisions: createDecisions({ clock, perSecondMax, handOn: (records) => void handed.push(...records), onSkipped: () => { skipped += 1; } }) };
+    return { clock, handed, batches, skipped: () => skipped, decisions: createDecisions({ clock, perSecondMax, handOn: (records) => {
+      handed.push(...records);
+      batches.push(records.length);
+    }, onSkipped: () => { skipped += 1; } }) };
   };
 
   test('hands on a record a moment later, without the prompt', async () => {
@@ -89,6 +101,29 @@ describe('the recorder of decisions', () => {
     expect(handed[0]?.record.toString()).not.toContain('secret');
     decisions.flush();
     expect(handed).toHaveLength(1);
+  });
+
+  test('hands on what a second brought in one message, made in parts of the loop', async () => {
+    const { clock, batches, decisions } = make();
+    const snapshot = await snapshotOf(['openai']);
+    for (let i = 0; i < 20; i += 1) {
+      noteIn(decisions, decidedOn(snapshot, { id: `dec_${String(i)}`, requestId: `chatcmpl-${String(i)}` }));
+      clock.advance(49);
+    }
+    expect(batches).toEqual([]);
+    clock.advance(20);
+    expect(batches).toEqual([20]);
+  });
+
+  test('hands on also what was made before a question took the rest', async () => {
+    const { handed, clock, decisions } = make();
+    const snapshot = await snapshotOf(['openai']);
+    for (let i = 0; i < 9; i += 1) noteIn(decisions, decidedOn(snapshot, { id: `dec_${String(i)}`, requestId: `chatcmpl-${String(i)}` }));
+    clock.turn(1_000);
+    expect(handed).toHaveLength(0);
+    expect(decisions.find({ accountId: 'acct_1', id: 'dec_8', requestId: '' })?.id).toBe('dec_8');
+    decisions.flush();
+    expect(handed.map(({ id }) => id).sort()).toEqual(Array.from({ length: 9 }, (_, i) => `dec_${String(i)}`));
   });
 
   test('keeps no memory beyond the bytes of a record', async () => {

@@ -9,9 +9,9 @@ import { mayKeep, recordOf, type DecisionRecord } from '@signalbox/router-core/r
 import type { RouteRequest } from '@signalbox/router-core/request';
 
 /** How long a decision waits for its batch. */
-const FLUSH_MS = 200;
-/** Records made in one go: making them holds the event loop. */
-const BATCH_MAX = 32;
+const FLUSH_MS = 1_000;
+/** Records made in one go, about a millisecond: making them holds the event loop. */
+const PART_MAX = 8;
 /** Decisions kept in memory, for who asks before the store has them: this many, and records of this much. */
 const REMEMBERED_MAX = 1_000;
 const REMEMBERED_BYTES_MAX = 1024 * 1024;
@@ -83,6 +83,8 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
   const mayNoteAuto = bucketOf(clock, perSecondMax);
   const mayNotePinned = bucketOf(clock, perSecondMax * PINNED_SHARE);
   let waiting: Decided[] = [];
+  /** Of the batch that is being made. */
+  const made: RecordedDecision[] = [];
   let timer: Timer | undefined;
   // A Map iterates in the order of insertion: the first entry is the oldest.
   const remembered = new Map<string, RecordedDecision>();
@@ -104,10 +106,12 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
 
   function flushSome(): void {
     timer = undefined;
-    const batch = waiting.splice(0, BATCH_MAX);
-    const records = batch.flatMap((decided) => recorded(decided) ?? []);
-    if (records.length > 0) handOn(records);
+    for (const decided of waiting.splice(0, PART_MAX)) {
+      const record = recorded(decided);
+      if (record !== undefined) made.push(record);
+    }
     if (waiting.length > 0) timer = clock.setTimer(0, flushSome, { unref: true });
+    else if (made.length > 0) handOn(made.splice(0));
   }
 
   return {
@@ -126,9 +130,9 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
       const pending = waiting.find(isAsked);
       if (pending !== undefined) {
         waiting = waiting.filter((entry) => entry !== pending);
-        const made = recorded(pending);
-        if (made !== undefined) handOn([made]);
-        return made;
+        const record = recorded(pending);
+        if (record !== undefined) handOn([record]);
+        return record;
       }
       if (id !== '') {
         const found = remembered.get(id);
@@ -139,7 +143,7 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
     },
     flush: () => {
       timer?.cancel();
-      while (waiting.length > 0) {
+      while (waiting.length > 0 || made.length > 0) {
         flushSome();
         timer?.cancel();
       }
