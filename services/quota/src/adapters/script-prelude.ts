@@ -6,12 +6,13 @@ const VALUES_MAX = 2_000;
 
 // Packed forms: bucket = 10 doubles in the order of Bucket; hold = amount tokens byok dispatched lease reservedAt, key day week month plan walls;
 // finished = charge tokens byok at, key day week month plan; both with their writer behind, which a record of an older version lacks; window = head sum, then one count a slot.
+// The texts behind a record's numbers are those of many others of its account: they are read once (`terms`), and packed once where they can be.
 /** Comes before every script. */
 export const PRELUDE = `
 local call,floor,pack,unp,fmt,max,min=redis.call,math.floor,struct.pack,struct.unpack,string.format,math.max,math.min
 local now=tonumber(ARGV[1])
 if now==0 then local T=call('TIME') now=T[1]*1000+floor(T[2]/1000) end
-local BF,HF,FF='<dddddddddd','<ddddddssssss','<ddddsssss'
+local BF='<dddddddddd'
 local function int(n) return fmt('%.0f',n) end
 local function all(command,key,list)
   for i=1,#list,${VALUES_MAX} do call(command,key,unpack(list,i,min(i+${VALUES_MAX - 1},#list))) end
@@ -72,21 +73,27 @@ local function ids(at,anchor,len)
   return {day,fmt('%04d-W%02d',wy,floor((thu-jan1)/7)+1),month,plan,at}
 end
 local ZERO='${'\\0'.repeat(80)}'
-local function packed(b,i) return pack(BF,unpack(b,i+1,i+10)) end
 local open
 local function shut()
   local t=open
   open=nil
   if not t or not t.new then return end
-  local n,v=t.n,t.v
-  if #n==5 then call('HSET',Q.key,n[1],packed(v,0),n[2],packed(v,10),n[3],packed(v,20),n[4],packed(v,30),n[5],packed(v,40))
-  else call('HSET',Q.key,n[1],packed(v,0),n[2],packed(v,10),n[3],packed(v,20),n[4],packed(v,30),n[5],packed(v,40),n[6],packed(v,50),n[7],packed(v,60),n[8],packed(v,70),n[9],packed(v,80)) end
+  local n,v,fc,ft,fb,hc,ht,hb,set=t.n,t.v,t.fc,t.ft,t.fb,t.hc,t.ht,t.hb,{}
+  for i=1,#n do
+    local j=10*i
+    set[2*i-1]=n[i]
+    set[2*i]=pack(BF,v[j-9],v[j-8],v[j-7],v[j-6],v[j-5]+fc,v[j-4]+ft,v[j-3]+fb,v[j-2]+hc,v[j-1]+ht,v[j]+hb)
+  end
+  call('HSET',Q.key,unpack(set))
 end
 local function tally(key,p)
-  local day,week,month,plan=p[1],p[2],p[3],p[4]
   local t=open
-  if t and t.key==key and t.p[1]==day and t.p[2]==week and t.p[3]==month and t.p[4]==plan then return t end
+  if t and t.key==key then
+    local o=t.p
+    if o==p or (o[1]==p[1] and o[2]==p[2] and o[3]==p[3] and o[4]==p[4]) then return t end
+  end
   shut()
+  local day,week,month,plan=p[1],p[2],p[3],p[4]
   local n
   if key=='' then
     n={'b:account|day:'..day,'b:account|week:'..week,'b:account|month:'..month,'b:account|plan:'..plan,'b:account|total'}
@@ -96,33 +103,51 @@ local function tally(key,p)
   end
   local all=call('HMGET',Q.key,unpack(n))
   for i=1,#n do all[i]=all[i] or ZERO end
-  open={n=n,key=key,p=p,new=false,v={unp(#n==5 and '<${'d'.repeat(50)}' or '<${'d'.repeat(90)}',table.concat(all))}}
+  open={n=n,key=key,p=p,new=false,fc=0,ft=0,fb=0,hc=0,ht=0,hb=0,v={unp(#n==5 and '<${'d'.repeat(50)}' or '<${'d'.repeat(90)}',table.concat(all))}}
   return open
 end
-local function held(h,a,t)
-  local list=tally(h.key,h.p)
-  local v,at=list.v,h.b==1 and 10 or 9
-  for i=0,10*#list.n-10,10 do v[i+8]=v[i+8]+a v[i+at]=v[i+at]+t end
-  list.new=true
+local function held(x,byok,a,t)
+  local o=tally(x.key,x.p)
+  o.hc=o.hc+a
+  if byok==1 then o.hb=o.hb+t else o.ht=o.ht+t end
+  o.new=true
 end
-local function book(f,sign)
-  local list,c,t=tally(f.key,f.p),sign*f.c,sign*f.t
-  local v,at=list.v,f.b==1 and 7 or 6
-  for i=0,10*#list.n-10,10 do v[i+5]=v[i+5]+c v[i+at]=v[i+at]+t end
-  list.new=true
+local function book(x,byok,c,t)
+  local o=tally(x.key,x.p)
+  o.fc=o.fc+c
+  if byok==1 then o.fb=o.fb+t else o.ft=o.ft+t end
+  o.new=true
 end
 local function writer_at(s,at) if at>#s then return '' end return (unp('<s',s,at)) end
+local hold_terms,finished_terms={},{}
 local function hold_of(s)
-  local a,t,b,d,l,at,key,day,week,month,plan,walls,rest=unp(HF,s)
-  return {a=a,t=t,b=b,d=d,l=l,key=key,p={day,week,month,plan,at},walls=walls,w=writer_at(s,rest)}
+  local a,t,b,d,l,at=unp('<dddddd',s)
+  local texts=s:sub(49)
+  local x=hold_terms[texts]
+  if not x then
+    local key,day,week,month,plan,walls,rest=unp('<ssssss',texts)
+    x={key=key,p={day,week,month,plan},walls=walls,w=writer_at(texts,rest),texts=texts}
+    hold_terms[texts]=x
+  end
+  return {a=a,t=t,b=b,d=d,l=l,at=at,x=x}
 end
-local function put_hold(req,h)
-  put(H,req,pack(HF..'s',h.a,h.t,h.b,h.d,h.l,h.p[5],h.key,h.p[1],h.p[2],h.p[3],h.p[4],h.walls,h.w or ''))
+local function hold_texts(key,p,walls,w) return pack('<sssssss',key,p[1],p[2],p[3],p[4],walls,w) end
+local function written_by(h,w)
+  local x=h.x
+  if x.w~=w then h.x={key=x.key,p=x.p,walls=x.walls,w=w,texts=hold_texts(x.key,x.p,x.walls,w)} end
 end
-local function drop(req,h) held(h,-h.a,-h.t) del(H,req) end
+local function put_hold(req,h) put(H,req,pack('<dddddd',h.a,h.t,h.b,h.d,h.l,h.at)..h.x.texts) end
+local function drop(req,h) held(h.x,h.b,-h.a,-h.t) del(H,req) end
 local function finished_of(s)
-  local c,t,b,at,key,day,week,month,plan,rest=unp(FF,s)
-  return {c=c,t=t,b=b,at=at,key=key,p={day,week,month,plan,at},w=writer_at(s,rest)}
+  local c,t,b,at=unp('<dddd',s)
+  local texts=s:sub(33)
+  local x=finished_terms[texts]
+  if not x then
+    local key,day,week,month,plan,rest=unp('<sssss',texts)
+    x={key=key,p={day,week,month,plan},w=writer_at(texts,rest)}
+    finished_terms[texts]=x
+  end
+  return {c=c,t=t,b=b,at=at,x=x}
 end
 local ended,over={},{}
 local function mark(req) ended[req]=true over[#over+1]=req end
@@ -132,16 +157,26 @@ local function has_ended(req)
   sets=sets or {E..int(GEN),E..int(GEN-1)}
   return ended[req] or call('SISMEMBER',sets[1],req)==1 or call('SISMEMBER',sets[2],req)==1
 end
-local function used(scope,kind,meter,key,p)
-  local t=tally(key,p)
-  local i=('dwmpt'):find(kind)
-  if scope=='k' then
-    if kind=='p' or key=='' then return 0,0 end
-    i=kind=='t' and 9 or 5+i
+local walls_by_text={}
+local function walls_of(text)
+  local list=walls_by_text[text]
+  if list then return list end
+  list={}
+  for scope,kind,meter,limit in text:gmatch('(%a)(%a)(%a)(%d+);') do
+    local i=('dwmpt'):find(kind)
+    if scope=='k' then i=kind~='p' and (kind=='t' and 9 or 5+i) end
+    list[#list+1]={k=scope=='k',m=meter,at=i and 10*i-9+('ctb'):find(meter),limit=tonumber(limit)}
   end
-  local v,at=t.v,10*i-9+('ctb'):find(meter)
-  if meter=='t' then return v[at]+v[at+1]+v[at+3]+v[at+4],v[at+6]+v[at+7] end
-  return v[at]+v[at+3],v[at+6]
+  walls_by_text[text]=list
+  return list
+end
+local function used(w,x)
+  local t,at=tally(x.key,x.p),w.at
+  if not at or (w.k and x.key=='') then return 0,0 end
+  local v,m=t.v,w.m
+  if m=='c' then return v[at]+v[at+3]+t.fc,v[at+6]+t.hc end
+  if m=='b' then return v[at]+v[at+3]+t.fb,v[at+6]+t.hb end
+  return v[at]+v[at+1]+v[at+3]+v[at+4]+t.ft+t.fb,v[at+6]+v[at+7]+t.ht+t.hb
 end
 local function awaited() return now<tonumber(get(Q,'B') or '0') and 1 or 0 end
 local function leases()

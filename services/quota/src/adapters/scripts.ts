@@ -14,14 +14,15 @@ import { PRELUDE } from './script-prelude.js';
 
 const ADMIT = `
 local kinds,from={},3+11*ARGV[2]
+local function head(p,at) return p[1]..'\\n'..p[2]..'\\n'..p[3]..'\\n'..p[4]..'\\n'..int(at)..'\\n' end
 local wanted={'w','L','ok'}
 for i=3,from-1,11 do
-  local k={life=ARGV[i],key=ARGV[i+1],counter=ARGV[i+2],b=tonumber(ARGV[i+3]),p=ids(now,tonumber(ARGV[i+4]),tonumber(ARGV[i+5])),minute=ARGV[i+6],second=ARGV[i+7],key_minute=ARGV[i+8],walls=ARGV[i+9],needs=ARGV[i+10],own='',gates=false}
+  local k={life=ARGV[i],key=ARGV[i+1],counter=ARGV[i+2],b=tonumber(ARGV[i+3]),p=ids(now,tonumber(ARGV[i+4]),tonumber(ARGV[i+5])),minute=ARGV[i+6],second=ARGV[i+7],key_minute=ARGV[i+8],walls=ARGV[i+9],needs=ARGV[i+10],own='',head='',texts='',gates=false}
   kinds[#kinds+1]=k
   if k.minute~='' then wanted[#wanted+1]='m:'..k.counter end
   if k.second~='' then wanted[#wanted+1]='s:'..k.counter end
   if k.key_minute~='' then wanted[#wanted+1]='m:'..k.counter..':'..k.key end
-  k.own=''
+  k.head,k.texts=head(k.p,now),hold_texts(k.key,k.p,k.walls,'')
   if k.walls~='' then for wall in k.walls:gmatch('a%ac%d+;') do k.own=k.own..wall end end
 end
 read(Q,wanted)
@@ -66,39 +67,39 @@ local function newest(x)
   end
   return 0
 end
-local function room(k,p,amount,tokens)
+local function room(k,x,amount,tokens)
   local rc,rt
-  for scope,kind,meter,limit in k.walls:gmatch('(%a)(%a)(%a)(%d+);') do
-    if (meter=='c' and amount or tokens)>0 then
-      local left=max(0,tonumber(limit)-used(scope,kind,meter,k.key,p))
-      if meter=='c' then rc=min(rc or left,left) else rt=min(rt or left,left) end
+  for _,w in ipairs(walls_of(k.walls)) do
+    if (w.m=='c' and amount or tokens)>0 then
+      local left=max(0,w.limit-used(w,x))
+      if w.m=='c' then rc=min(rc or left,left) else rt=min(rt or left,left) end
     end
   end
-  return rc and int(rc) or '',rt and int(rt) or ''
+  return (rc and int(rc) or '')..'\\n'..(rt and int(rt) or '')
 end
-local function answer(k,decision,p,rest)
-  local v=tally(k.key,p).v
+local function answer(k,decision,x,head,rest)
+  local t=tally(k.key,x.p)
+  local v=t.v
   local rl,rr,tight
   for i=1,3,2 do local g=k.gates[i] if g then
     local left=max(0,g.limit-g.x.sum)
     if not rl or left<rr then rl,rr,tight=g.text,left,g.x end
   end end
-  return fmt('%s\\n%s\\n%s\\n%s\\n%s\\n%.0f\\n%.0f\\n',decision,p[1],p[2],p[3],p[4],p[5],v[33]+v[34]+v[36]+v[37]+v[39]+v[40])..rest..(rl and fmt('\\n%s\\n%.0f\\n%.0f',rl,rr,newest(tight)) or '')
+  local said=decision..'\\n'..head..int(v[33]+v[34]+v[36]+v[37]+v[39]+v[40]+t.ft+t.fb+t.ht+t.hb)..'\\n'..rest
+  return rl and said..fmt('\\n%s\\n%.0f\\n%.0f',rl,rr,newest(tight)) or said
 end
-local function admitted(k,p,h,ht,amount,tokens)
-  if k.walls=='' then return answer(k,'admitted',p,fmt('%.0f\\n%.0f\\n\\n',h,ht)) end
-  return answer(k,'admitted',p,fmt('%.0f\\n%.0f\\n%s\\n%s',h,ht,room(k,p,amount,tokens)))
+local function admitted(k,x,head,h,ht,amount,tokens)
+  return answer(k,'admitted',x,head,h..'\\n'..ht..'\\n'..(k.walls=='' and '\\n' or room(k,x.key==k.key and x or {key=k.key,p=x.p},amount,tokens)))
 end
 local function refused(k,decision,retry,wall,spend,res)
-  return answer(k,decision,k.p,fmt('%.0f\\n%.0f\\n%.0f\\n%.0f',retry,wall,spend,res))
+  return answer(k,decision,k,k.head,fmt('%.0f\\n%.0f\\n%.0f\\n%.0f',retry,wall,spend,res))
 end
-local function admit(k,req,amount,tokens,least,least_t)
+local function admit(k,req,amount,tokens,least,least_t,text,text_t)
   local known=get(H,req)
-  if known then local h=hold_of(known) return admitted(k,h.p,h.a,h.t,amount,tokens) end
+  if known then local h=hold_of(known) return admitted(k,h.x,head(h.x.p,h.at),int(h.a),int(h.t),amount,tokens) end
   if get(F,req) then return 'ended' end
-  local p=k.p
   if has_ended(req) then
-    if k.counter=='control' then return admitted(k,p,0,0,amount,tokens) end
+    if k.counter=='control' then return admitted(k,k,k.head,'0','0',amount,tokens) end
     return 'ended'
   end
   if k.needs=='1' and get(Q,'ok')~=k.life then return 'unloaded' end
@@ -110,19 +111,18 @@ local function admit(k,req,amount,tokens,least,least_t)
   if least==0 or least>amount then least=amount end
   if least_t==0 or least_t>tokens then least_t=tokens end
   if k.walls~='' then
-    local met,i={},0
-    for scope,kind,meter,limit in k.walls:gmatch('(%a)(%a)(%a)(%d+);') do
-      if (meter=='c' and amount or tokens)>0 then
-        local lim=tonumber(limit)
-        local spend,res=used(scope,kind,meter,k.key,p)
-        if spend+(meter=='c' and least or least_t)>lim then return refused(k,'wall',0,i,spend,res) end
-        if meter=='c' then h=min(h,lim-spend) else ht=min(ht,lim-spend) end
-        met[#met+1]={i,spend,res,lim,meter}
+    local met={}
+    for i,w in ipairs(walls_of(k.walls)) do
+      local c=w.m=='c'
+      if (c and amount or tokens)>0 then
+        local spend,res=used(w,k)
+        if spend+(c and least or least_t)>w.limit then return refused(k,'wall',0,i-1,spend,res) end
+        if c then h=min(h,w.limit-spend) else ht=min(ht,w.limit-spend) end
+        met[#met+1]={i-1,spend,res,w.limit,c}
       end
-      i=i+1
     end
     for _,w in ipairs(met) do
-      if w[2]+w[3]+(w[5]=='c' and h or ht)>w[4] then
+      if w[2]+w[3]+(w[5] and h or ht)>w[4] then
         put(Q,'B',int(now+${BLOCKED_NOTICE_MS}))
         return refused(k,'blocked',1000,w[1],w[2],w[3])
       end
@@ -131,20 +131,20 @@ local function admit(k,req,amount,tokens,least,least_t)
   for i=1,3 do local g=k.gates[i] if g then g.x.sum=g.x.sum+1 g.x.more=g.x.more+1 end end
   if k.counter=='control' then
     mark(req)
-    return admitted(k,p,0,0,amount,tokens)
+    return admitted(k,k,k.head,'0','0',amount,tokens)
   end
-  local hold={a=h,t=ht,b=k.b,d=0,l=now+${LEASE_MS},key=k.key,p=p,walls=k.walls}
-  put_hold(req,hold)
-  if not get(Q,'w') then put(Q,'w',int(hold.l)) end
+  local lease=now+${LEASE_MS}
+  put(H,req,pack('<dddddd',h,ht,k.b,0,lease,now)..k.texts)
+  if not get(Q,'w') then put(Q,'w',int(lease)) end
   if (get(Q,'L') or '')~=k.own then put(Q,'L',k.own) end
-  held(hold,h,ht)
-  return admitted(k,p,h,ht,amount,tokens)
+  held(k,k.b,h,ht)
+  return admitted(k,k,k.head,h==amount and text or int(h),ht==tokens and text_t or int(ht),amount,tokens)
 end
 local asked=requests(from,6)
 read(H,asked) read(F,asked)
 local out={}
 for i=from,#ARGV,6 do
-  out[#out+1]=admit(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),tonumber(ARGV[i+4]),tonumber(ARGV[i+5]))
+  out[#out+1]=admit(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),tonumber(ARGV[i+4]),tonumber(ARGV[i+5]),ARGV[i+2],ARGV[i+3])
 end
 for name,x in pairs(windows) do if x.more>0 then
   local at=17+4*(x.head%x.slots)
@@ -178,19 +178,21 @@ local function heartbeat(writer,req,to_a,to_t)
   if not s then return to_a==0 and to_t==0 and 1 or 0 end
   local h=hold_of(s)
   h.d=1
-  if writer~='' then h.w=writer end
+  if writer~='' then written_by(h,writer) end
   h.l=now+${LEASE_MS}
   local a,t=max(0,to_a-h.a),max(0,to_t-h.t)
-  for scope,kind,meter,limit in h.walls:gmatch('(%a)(%a)(%a)(%d+);') do
-    local grow=meter=='c' and a or t
-    if grow>0 then
-      local spend,res=used(scope,kind,meter,h.key,h.p)
-      if spend+res+grow>tonumber(limit) then put_hold(req,h) return 0 end
+  if a>0 or t>0 then
+    for _,w in ipairs(walls_of(h.x.walls)) do
+      local grow=w.m=='c' and a or t
+      if grow>0 then
+        local spend,res=used(w,h.x)
+        if spend+res+grow>w.limit then put_hold(req,h) return 0 end
+      end
     end
+    h.a=h.a+a h.t=h.t+t
+    held(h.x,h.b,a,t)
   end
-  h.a=h.a+a h.t=h.t+t
   put_hold(req,h)
-  if a>0 or t>0 then held(h,a,t) end
   return 1
 end
 read(H,requests(from,4))
@@ -202,21 +204,22 @@ return out
 
 const REREGISTER = `
 local kinds,from={},3+9*ARGV[2]
-for i=3,from-1,9 do kinds[#kinds+1]={key=ARGV[i],b=tonumber(ARGV[i+1]),p={ARGV[i+2],ARGV[i+3],ARGV[i+4],ARGV[i+5],tonumber(ARGV[i+6])},walls=ARGV[i+7],w=ARGV[i+8]} end
+for i=3,from-1,9 do kinds[#kinds+1]={key=ARGV[i],b=tonumber(ARGV[i+1]),p={ARGV[i+2],ARGV[i+3],ARGV[i+4],ARGV[i+5],tonumber(ARGV[i+6])},walls=ARGV[i+7],w=ARGV[i+8],texts=''} end
+for _,k in ipairs(kinds) do k.texts=hold_texts(k.key,k.p,k.walls,k.w) end
 local function reregister(k,req,amount,tokens,started)
   if get(F,req) or has_ended(req) then return 0 end
   local s=get(H,req)
   local h
-  if s then h=hold_of(s) if h.key=='' and k.key~='' then drop(req,h) h=nil end end
-  if not h then h={a=0,t=0,b=k.b,key=k.key,p=k.p,d=0,walls=k.walls} end
+  if s then h=hold_of(s) if h.x.key=='' and k.key~='' then drop(req,h) h=nil end end
+  if not h then h={a=0,t=0,b=k.b,d=0,at=k.p[5],x=k} end
   if started=='1' then h.d=1 end
-  if k.w~='' then h.w=k.w end
+  if k.w~='' then written_by(h,k.w) end
   h.l=now+${LEASE_MS}
   if h.d==0 and not get(Q,'w') then put(Q,'w',int(h.l)) end
   local a,t=max(0,amount-h.a),max(0,tokens-h.t)
   h.a=h.a+a h.t=h.t+t
   put_hold(req,h)
-  held(h,a,t)
+  held(h.x,h.b,a,t)
   return 1
 end
 local asked=requests(from,5)
@@ -230,21 +233,26 @@ return out
 // A request with a hold has not ended: whatever ends one takes its hold.
 const FINISH = `
 local kinds,from={},3+7*ARGV[2]
-for i=3,from-1,7 do kinds[#kinds+1]={key=ARGV[i],p=ARGV[i+1]~='' and {ARGV[i+1],ARGV[i+2],ARGV[i+3],ARGV[i+4]},len=tonumber(ARGV[i+5]),w=ARGV[i+6]} end
+for i=3,from-1,7 do kinds[#kinds+1]={key=ARGV[i],p=ARGV[i+1]~='' and {ARGV[i+1],ARGV[i+2],ARGV[i+3],ARGV[i+4]},len=tonumber(ARGV[i+5]),w=ARGV[i+6],texts=false} end
+local function finished_texts(x,w) return pack('<ssssss',x.key,x.p[1],x.p[2],x.p[3],x.p[4],w) end
 local function finish(k,req,charge,tokens,byok)
   local s=get(H,req)
   if not s and has_ended(req) then return 0 end
   local b=get(F,req)
   local h,before=s and hold_of(s),b and finished_of(b)
   if h then drop(req,h) end
-  if before then book(before,-1) end
-  local p=k.p or h and h.p or before and before.p or ids(now,0,k.len)
-  local f={c=charge,t=tokens,b=byok,key=k.key,p=p}
-  local w=k.w
-  if w=='' and h then w=h.w end
-  if w=='' and before then w=before.w end
-  put(F,req,pack(FF..'s',f.c,f.t,f.b,before and before.at or now,f.key,p[1],p[2],p[3],p[4],w))
-  book(f,1)
+  if before then book(before.x,before.b,-before.c,-before.t) end
+  local at,x,texts=before and before.at or now,k,k.texts
+  if not texts then
+    local w=k.w
+    if w=='' and h then w=h.x.w end
+    if w=='' and before then w=before.x.w end
+    if not k.p then x={key=k.key,p=h and h.x.p or before and before.x.p or ids(now,0,k.len)} end
+    texts=finished_texts(x,w)
+    if k.p and k.w~='' then k.texts=texts end
+  end
+  put(F,req,pack('<dddd',charge,tokens,byok,at)..texts)
+  book(x,byok,charge,tokens)
   return h and awaited() or 0
 end
 local asked=requests(from,5)
@@ -282,7 +290,7 @@ if behind and not answer then done() return 1 end
 for _,req in ipairs(reqs) do
   local s,f=get(H,req),get(F,req)
   if s then drop(req,hold_of(s)) end
-  if f then book(finished_of(f),-1) del(F,req) end
+  if f then local x=finished_of(f) book(x.x,x.b,-x.c,-x.t) del(F,req) end
   mark(req)
 end
 if loaded~='' then put(Q,'ok',loaded) end
@@ -318,7 +326,7 @@ for i=2,#ARGV do
     local s=get(H,req)
     if s then x=hold_of(s) if x.d==0 then x=nil else x.c=0 x.t=0 x.at=x.l-${LEASE_MS} end end
   end
-  if x then for _,v in ipairs({req,x.key,x.w,int(x.b),x.p[1],x.p[2],x.p[3],x.p[4],int(x.c),int(x.t),x.at<=now-${SILENT_MS} and '1' or '0'}) do out[#out+1]=v end end
+  if x then for _,v in ipairs({req,x.x.key,x.x.w,int(x.b),x.x.p[1],x.x.p[2],x.x.p[3],x.x.p[4],int(x.c),int(x.t),x.at<=now-${SILENT_MS} and '1' or '0'}) do out[#out+1]=v end end
 end
 return out
 `;
