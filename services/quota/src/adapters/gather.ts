@@ -61,8 +61,10 @@ class Steps implements ScriptCall {
 
   settle(result: ScriptResult): void {
     const answers: readonly unknown[] = 'answer' in result && Array.isArray(result.answer) ? result.answer : [];
-    const error = 'error' in result ? result.error : new Error('the store answered out of turn');
-    this.waiting.forEach(({ resolve, reject }, index) => (index < answers.length ? resolve(answers[index]) : reject(error)));
+    for (const [index, { resolve, reject }] of this.waiting.entries()) {
+      if (index < answers.length) resolve(answers[index]);
+      else reject('error' in result ? result.error : new Error('the store answered out of turn'));
+    }
   }
 }
 
