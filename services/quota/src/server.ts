@@ -45,6 +45,10 @@ function readPeriods(periods: PeriodSet__Output | null): Periods | undefined {
   return periods === null || periods.day === '' ? undefined : { day: periods.day, week: periods.week, month: periods.month, plan: periods.plan, reservedAtMs: Number(periods.reservedAtMs) };
 }
 
+function asksNothing({ extendToNanoUsd, extendToTokens }: { readonly extendToNanoUsd: string; readonly extendToTokens: string }): boolean {
+  return extendToNanoUsd === '0' && extendToTokens === '0';
+}
+
 function readFinished({ requestId, keyId, byok, chargeNanoUsd, tokens, periods }: Finished__Output, writer: string): FinishCommand {
   return { requestId, keyId, byok, charge: checkAmount(BigInt(chargeNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: readPeriods(periods), writer };
 }
@@ -78,12 +82,15 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
           const isHeld = await Promise.all(holds.map(({ accountId, requestId }) => quota.confirm(accountId, requestId)));
           return { unheldRequestIds: holds.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
         }
-        const granted = await Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer)));
-        const refused = holds.filter((_, index) => granted[index] === false);
+        // Asked at once, as a heartbeat that asks for nothing neither gives nor takes a hold.
+        const [granted, asked] = await Promise.all([
+          Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer))),
+          Promise.all(holds.map((hold) => (asksNothing(hold) ? quota.isHeld(hold.accountId, hold.requestId) : undefined))),
+        ]);
         // What asked for more and got it has a hold.
-        const doubtful = holds.filter(({ extendToNanoUsd, extendToTokens }, index) => granted[index] === false || (extendToNanoUsd === '0' && extendToTokens === '0'));
-        const isHeld = await Promise.all(doubtful.map(({ accountId, requestId }) => quota.isHeld(accountId, requestId)));
-        return { refusedRequestIds: refused.map(({ requestId }) => requestId), unheldRequestIds: doubtful.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
+        const isHeld = await Promise.all(holds.map(({ accountId, requestId }, index) => asked[index] ?? (granted[index] === true || quota.isHeld(accountId, requestId))));
+        const ids = (of: readonly boolean[]): string[] => holds.filter((_, index) => of[index] === false).map(({ requestId }) => requestId);
+        return { refusedRequestIds: ids(granted), unheldRequestIds: ids(isHeld), epoch: await quota.presentEpoch(writer) };
       },
       Finish: async ({ writer, finished }: FinishRequest__Output): Promise<object> => {
         if (finished.length > ITEMS_MAX) throw new Fault('bad_message', 'too many requests');

@@ -202,6 +202,12 @@ done()
 return out
 `;
 
+const HELD = `
+local out={}
+for i=3,#ARGV,2 do out[#out+1]=redis.call('HEXISTS',KEYS[2],ARGV[i+1]) end
+return out
+`;
+
 const REREGISTER = `
 local kinds,from={},3+9*ARGV[2]
 for i=3,from-1,9 do kinds[#kinds+1]={key=ARGV[i],b=tonumber(ARGV[i+1]),p={ARGV[i+2],ARGV[i+3],ARGV[i+4],ARGV[i+5],tonumber(ARGV[i+6])},walls=ARGV[i+7],w=ARGV[i+8],texts=''} end
@@ -376,6 +382,7 @@ export const PER_REQUEST = {
   admit: PRELUDE + ADMIT,
   release: PRELUDE + RELEASE,
   heartbeat: PRELUDE + HEARTBEAT,
+  held: HELD,
   reregister: PRELUDE + REREGISTER,
   finish: PRELUDE + FINISH,
 } as const;
