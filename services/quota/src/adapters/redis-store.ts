@@ -56,6 +56,10 @@ function accountWalls(text: string): Wall[] {
   return [...text.matchAll(/a([a-z])c(\d+);/g)].flatMap(([, letter = '', limit = '0']) => {
     const period = periods.get(letter);
     return period === undefined ? [] : [{ scope: 'account' as const, period, meter: 'charge' as const, limit: BigInt(limit) }];
+/** First line of the rate's figures. */
+const RATE_LINE = 11;
+const NO_ROOM = { charge: undefined, tokens: undefined } as const;
+
   });
 }
 
@@ -71,6 +75,28 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     lazyConnect: true,
     connectTimeout: 2_000,
     socketTimeout: LOST_MS,
+/** The script's lines: decision, periods and when they were fixed, tokens of the plan, four figures of the decision, and three of the rate where one is kept. */
+function readAdmission(lines: readonly string[]): AdmitAnswer {
+  const at = (index: number): string => lines[index] ?? '';
+  const word = at(0);
+  if (word === 'ended' || word === 'unloaded') return word;
+  const decision = DECISIONS[word];
+  if (decision === undefined) throw new Fault('quota_unavailable', 'redis answered out of turn');
+  const isAdmitted = decision === 'admitted';
+  const optional = (index: number): bigint | undefined => (at(index) === '' ? undefined : BigInt(at(index)));
+  return {
+    decision,
+    rate: lines.length > RATE_LINE ? { limit: Number(at(RATE_LINE)), remaining: Number(at(RATE_LINE + 1)), resetMs: Number(at(RATE_LINE + 2)) } : undefined,
+    planTokens: BigInt(at(6)),
+    periods: { day: at(1), week: at(2), month: at(3), plan: at(4), reservedAtMs: Number(at(5)) },
+    retryAfterMs: isAdmitted ? 0 : Number(at(7)),
+    wall: isAdmitted || at(8) === '-1' ? undefined : { index: Number(at(8)), spend: BigInt(at(9)), reserved: BigInt(at(10)) },
+    held: isAdmitted ? BigInt(at(7)) : 0n,
+    heldTokens: isAdmitted ? BigInt(at(8)) : 0n,
+    room: isAdmitted ? { charge: optional(9), tokens: optional(10) } : NO_ROOM,
+  };
+}
+
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -203,23 +229,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
         optional(command.requestsPerMinute), optional(command.burstPerSecond), optional(command.keyRequestsPerMinute), wallText(command.walls), command.needsTotals ? '1' : '0',
       ];
       const answer = await step('admit', accountId, terms, [command.requestId, String(command.amount), String(command.tokens), String(command.minAmount), String(command.minTokens)]);
-      const [word = '', day = '', week = '', month = '', plan = '', at = '0', planTokens = '0', ...figures] = String(answer).split('\n');
-      if (word === 'ended' || word === 'unloaded') return word;
-      const decision = DECISIONS[word];
-      if (decision === undefined) throw new Fault('quota_unavailable', 'redis answered out of turn');
-      const [first = '0', second = '0', third = '', fourth = '', rateLimit = '', rateLeft = '0', rateReset = '0'] = figures;
-      const common = {
-        decision,
-        rate: rateLimit === '' ? undefined : { limit: Number(rateLimit), remaining: Number(rateLeft), resetMs: Number(rateReset) },
-        planTokens: BigInt(planTokens),
-        periods: { day, week, month, plan, reservedAtMs: Number(at) },
-      };
-      if (decision === 'admitted') {
-        const room = { charge: third === '' ? undefined : BigInt(third), tokens: fourth === '' ? undefined : BigInt(fourth) };
-        return { ...common, retryAfterMs: 0, wall: undefined, held: BigInt(first), heldTokens: BigInt(second), room };
-      }
-      const wall = second === '-1' ? undefined : { index: Number(second), spend: BigInt(third), reserved: BigInt(fourth) };
-      return { ...common, retryAfterMs: Number(first), wall, held: 0n, heldTokens: 0n, room: { charge: undefined, tokens: undefined } };
+      return readAdmission(String(answer).split('\n'));
     },
     release: async (accountId, requestId) => (await step('release', accountId, [], [requestId])) === 1,
     heartbeat: async (accountId, requestId, toAmount, toTokens, writer = '') => (await step('heartbeat', accountId, [writer], [requestId, String(toAmount), String(toTokens)])) === 1,
