@@ -13,6 +13,7 @@ import { Redis } from 'ioredis';
 import type { QuotaStore } from '../domain/ports.js';
 import type { QuotaMetrics } from '../metrics.js';
 import { createGather, type ScriptCall, type ScriptResult } from './gather.js';
+import { createSharedRide } from './shared-ride.js';
 import { SCRIPTS, type RequestScript, type ScriptName } from './scripts.js';
 import { createSilence } from './silence.js';
 
@@ -27,10 +28,14 @@ export interface RedisStoreOptions {
   readonly fixedNowMs?: () => number;
   /** Longest wait for Redis; 50 by default. */
   readonly commandTimeoutMs?: number;
+  /** Longest that what nobody waits for is held back for company; 20 by default. */
+  readonly rideWaitMs?: number;
 }
 
 // 50 ms: since nobody waits for a silent store, a frozen Redis costs a request at most 60 ms (FAILURES, Redis).
 const COMMAND_TIMEOUT_MS = 50;
+/** 20 ms: a busy process has its next admission within 10. */
+const RIDE_WAIT_MS = 20;
 const RECONNECT_MS_MAX = 500;
 /** 5 s without a byte, though asked: the connection itself may be lost, and is made anew. */
 const LOST_MS = 5_000;
@@ -38,6 +43,8 @@ const LOST_MS = 5_000;
 const SCAN_KEYS = 1_000;
 /** Of one open request, as the script describes it. */
 const DESCRIBED_FIELDS = 11;
+/** Steps that no client waits for. */
+const UNAWAITED: ReadonlySet<RequestScript> = new Set<RequestScript>(['finish', 'release']);
 /** Marks one life of the store. */
 const EPOCH_KEY = 'epoch';
 /** Writers that were heard, each with the life in which they told. */
@@ -49,6 +56,10 @@ const METER_LETTERS = { charge: 'c', routed: 't', byok: 'b' } as const;
 const NO_PERIODS = { day: '', week: '', month: '', plan: '' } as const;
 const DECISIONS: Readonly<Record<string, AdmitDecision>> = { admitted: 'admitted', rate: 'rate', burst: 'burst', wall: 'wall', blocked: 'blocked' };
 
+/** First line of the rate's figures. */
+const RATE_LINE = 11;
+const NO_ROOM = { charge: undefined, tokens: undefined } as const;
+
 const wallText = (walls: readonly Wall[]): string => walls.map((wall) => `${wall.scope === 'account' ? 'a' : 'k'}${KIND_LETTERS[wall.period]}${METER_LETTERS[wall.meter]}${wall.limit};`).join('');
 
 function accountWalls(text: string): Wall[] {
@@ -56,10 +67,6 @@ function accountWalls(text: string): Wall[] {
   return [...text.matchAll(/a([a-z])c(\d+);/g)].flatMap(([, letter = '', limit = '0']) => {
     const period = periods.get(letter);
     return period === undefined ? [] : [{ scope: 'account' as const, period, meter: 'charge' as const, limit: BigInt(limit) }];
-/** First line of the rate's figures. */
-const RATE_LINE = 11;
-const NO_ROOM = { charge: undefined, tokens: undefined } as const;
-
   });
 }
 
@@ -68,13 +75,6 @@ function bucketFrom(text: string): Bucket {
   return { seq, charge, tokens, byok, finishedCharge, finishedTokens, finishedByok, heldCharge, heldTokens, heldByok };
 }
 
-/** Throws nothing at creation; connects at `start` and reconnects for ever. */
-export function createRedisStore(options: RedisStoreOptions): QuotaStore {
-  const { clock, log, metrics, periodSeconds, fixedNowMs = () => 0 } = options;
-  const redis = new Redis(options.url, {
-    lazyConnect: true,
-    connectTimeout: 2_000,
-    socketTimeout: LOST_MS,
 /** The script's lines: decision, periods and when they were fixed, tokens of the plan, four figures of the decision, and three of the rate where one is kept. */
 function readAdmission(lines: readonly string[]): AdmitAnswer {
   const at = (index: number): string => lines[index] ?? '';
@@ -97,6 +97,13 @@ function readAdmission(lines: readonly string[]): AdmitAnswer {
   };
 }
 
+/** Throws nothing at creation; connects at `start` and reconnects for ever. */
+export function createRedisStore(options: RedisStoreOptions): QuotaStore {
+  const { clock, log, metrics, periodSeconds, fixedNowMs = () => 0 } = options;
+  const redis = new Redis(options.url, {
+    lazyConnect: true,
+    connectTimeout: 2_000,
+    socketTimeout: LOST_MS,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -188,8 +195,17 @@ function readAdmission(lines: readonly string[]): AdmitAnswer {
       throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
     }
   };
-  const step = (name: RequestScript, accountId: string, terms: readonly string[], own: readonly string[]): Promise<unknown> => timed(() => gather.step(name, accountId, terms, own));
-  const call = (name: ScriptName, accountId: string, args: readonly string[]): Promise<unknown> => timed(() => gather.call(name, accountId, args));
+  const ride = createSharedRide(clock, options.rideWaitMs ?? RIDE_WAIT_MS);
+  const step = (name: RequestScript, accountId: string, terms: readonly string[], own: readonly string[]): Promise<unknown> => {
+    const go = (): Promise<unknown> => timed(() => gather.step(name, accountId, terms, own));
+    if (UNAWAITED.has(name)) return ride.board(go);
+    ride.depart();
+    return go();
+  };
+  const call = (name: ScriptName, accountId: string, args: readonly string[]): Promise<unknown> => {
+    ride.depart();
+    return timed(() => gather.call(name, accountId, args));
+  };
 
   // Holds and finished charges of an account are one hash each, which Redis drops when it is empty. Not atomic: a key that comes or goes meanwhile may be missed.
   const openAccounts = async (): Promise<readonly string[]> => {

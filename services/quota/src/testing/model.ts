@@ -40,7 +40,7 @@ export interface Compared {
  */
 export async function compareModel(rounds: number, steps: number, isGathered = false): Promise<Compared> {
   const clock = { nowMs: Date.parse('2026-11-21T14:00:00Z') };
-  const store = createRedisStore({ url: await testRedisUrl(), clock: systemClock, randomBytes, log: silentLog, metrics: { storeTook: () => undefined, storeFailed: () => undefined }, commandTimeoutMs: 5_000, fixedNowMs: () => clock.nowMs });
+  const store = createRedisStore({ url: await testRedisUrl(), clock: systemClock, randomBytes, log: silentLog, metrics: { storeTook: () => undefined, storeFailed: () => undefined }, commandTimeoutMs: 5_000, rideWaitMs: 1, fixedNowMs: () => clock.nowMs });
   await store.start();
   try {
     return await compareWith(store, clock, rounds, steps, isGathered);
