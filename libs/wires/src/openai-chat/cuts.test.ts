@@ -125,6 +125,17 @@ describe('a finish', () => {
     }
   });
 
+  test.each([
+    ['an error', [['Half', []]], failed('PROVIDER_ERROR'), { error: 'overloaded' }],
+    ['an error of no words', [['Half', []]], failed('PROVIDER_ERROR'), { error: 503 }],
+    ['no error', [['Half', ['stop']]], WHOLE, { error: null }],
+  ])('is not made up behind %s that stands before the choices of an ordinary chunk', (_name, choices, last, error) => {
+    const odd = frame({ id: 'x', ...error, choices: [{ index: 0, delta: { content: '' }, finish_reason: null }] });
+    const whole = replay(create, [chunk({ role: 'assistant', content: 'Half' }), odd, DONE]);
+    expect(said(whole)).toEqual(choices);
+    expect(whole.events.at(-1)).toMatchObject(last);
+  });
+
   test('does not say again what a whole message behind it repeats', () => {
     expect(said(replay(create, [chunk({ content: 'All' }), chunk({}, 'stop'), frame({ choices: [{ index: 0, message: { role: 'assistant', content: 'All' }, finish_reason: 'stop' }] }), DONE]))).toEqual([['All', ['stop']]]);
   });
