@@ -3,7 +3,7 @@ import type { Body__Output, DispatchEvent__Output, DispatchRequest, End__Output,
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { Answer, AttemptReport, ClientListener, Route, Settlement } from './answer.js';
-import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealingTerms, type SchemaCheck } from './healing.js';
+import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealedText, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
 /** A reader that takes nothing for this long is cut (FAILURES, slow reader). */
@@ -291,7 +291,9 @@ class Attempt implements AttemptListener, ClientListener {
     const { body } = this;
     const healedBody = body === undefined ? undefined : healBody(body, healing.terms);
     const healed = healedBody ?? this.healStream(settlement.end.finishReason);
-    const isRight = !healed.isBroken && (await this.fitsSchema(healing, healed));
+    const misfits = healed.isBroken ? [] : await this.misfits(healing, healed);
+    const isRight = !healed.isBroken && misfits.length === 0;
+    const isWorthAnother = healed.isWorthAnother && misfits.every(({ isEnded }) => isEnded);
     if (this.isOver) return;
     const give = (told: Settlement): void => {
       const { answer, route } = this.options;
@@ -301,7 +303,7 @@ class Attempt implements AttemptListener, ClientListener {
         answer.finish(route, this.heldFinish?.choices ?? finishChunk(told.end.finishReason), chosen);
       } else if (body !== undefined) answer.body(healedBody === undefined || !isRight ? body : { ...body, choices: healedBody.choices }, chosen);
     };
-    if (!isRight && healed.isWorthAnother && healing.mayFailOver && !this.hasContent) {
+    if (!isRight && isWorthAnother && healing.mayFailOver && !this.hasContent) {
       this.over({ kind: 'failed', failed: NOT_HEALED, trace: 'journaled', reserve: (attempts) => {
         this.options.route.attempts = attempts.length;
         give({ ...settlement, attempts });
@@ -322,11 +324,12 @@ class Attempt implements AttemptListener, ClientListener {
     return healed;
   }
 
-  private async fitsSchema({ terms, checkSchema }: Healing, { texts }: HealedAnswer): Promise<boolean> {
+  /** Texts that do not fit their schema. */
+  private async misfits({ terms, checkSchema }: Healing, { texts }: HealedAnswer): Promise<readonly HealedText[]> {
     const { schema } = terms;
-    if (schema === undefined) return true;
-    const verdicts = await Promise.all(texts.map((text) => checkSchema(this.options.request.accountId ?? '', schema, text)));
-    return verdicts.every((verdict) => verdict !== false);
+    if (schema === undefined) return [];
+    const verdicts = await Promise.all(texts.map(({ text }) => checkSchema(this.options.request.accountId ?? '', schema, text)));
+    return texts.filter((_text, index) => verdicts[index] === false);
   }
 
   private settle(end: End__Output): Settlement {

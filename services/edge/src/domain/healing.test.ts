@@ -126,6 +126,17 @@ describe('a whole answer', () => {
     expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:{"b":1,}!stop'], ['failed']]);
   });
 
+  test.each([
+    ['length', '{"b":1,"c'],
+    ['tool_calls', '{"b":1}'],
+  ])('that does not fit its schema is not asked for again where its model did not end it: %s', async (reason, text) => {
+    const choices = Buffer.from(JSON.stringify([{ index: 0, message: { role: 'assistant', content: text }, logprobs: null, finish_reason: reason }]));
+    const script: Script = (call) => call.play(events.head(), { event: 'body', body: { choices, systemFingerprint: '', serviceTier: '' } }, events.end({ finishReason: reason }));
+    const { answer, neighbours } = await told({ a: script, b: answersWith('{"a":1}') }, SCHEMA, (checked) => checked.includes('"a"'));
+    expect([answer.said, answer.settlement?.healed]).toEqual([[`body 0:${text}!${reason}`], ['failed']]);
+    expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
   test('whose schema could not be checked in time counts as fitting', async () => {
     const { answer } = await told({ a: answersWith('{"b":1}') }, SCHEMA, () => undefined);
     expect(answer.settlement?.healed).toEqual([]);

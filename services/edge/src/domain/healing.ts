@@ -12,15 +12,22 @@ export interface HealingTerms {
   readonly schema: string | undefined;
 }
 
+/** The text of one choice. */
+export interface HealedText {
+  readonly text: string;
+  /** The model ended it by itself: no limit and no policy stopped it, and it goes on with no call of a tool. */
+  readonly isEnded: boolean;
+}
+
 export interface HealedAnswer {
   /** In the order of the contract. */
   readonly steps: readonly HealStep[];
   /** A text is not the JSON that was asked for. */
   readonly isBroken: boolean;
-  /** Another attempt could do better: the broken answer was not stopped by a limit or a policy. */
+  /** Another attempt could do better: the model ended every broken text by itself. */
   readonly isWorthAnother: boolean;
-  /** Texts of the choices, where a schema is to be kept. */
-  readonly texts: readonly string[];
+  /** Of the choices, where a schema is to be kept. */
+  readonly texts: readonly HealedText[];
 }
 
 const PLUGIN = 'json-healing';
@@ -66,7 +73,7 @@ function rootOf(schema: Json): JsonKind {
 
 /** Gathers what became of the texts of an answer. */
 class Findings {
-  readonly texts: string[] = [];
+  readonly texts: HealedText[] = [];
   private readonly steps = new Set<HealStep>();
   private isBroken = false;
   private isWorthAnother = true;
@@ -75,10 +82,11 @@ class Findings {
 
   text(text: string, steps: readonly HealStep[], isJson: boolean, finishReason: string): void {
     for (const step of steps) this.steps.add(step);
-    if (this.keepsTexts) this.texts.push(text);
+    const isEnded = finishReason === 'stop';
+    if (this.keepsTexts) this.texts.push({ text, isEnded });
     if (isJson) return;
     this.isBroken = true;
-    this.isWorthAnother &&= finishReason === 'stop';
+    this.isWorthAnother &&= isEnded;
   }
 
   /** Arguments that cannot be healed stay as they are: the answer as such is none the worse. */
