@@ -1,5 +1,6 @@
 /** Parts that answers and deltas share: text, kept fields, tool calls. */
 import { isObject, type JsonObject } from '../canonical.js';
+import { callBytes } from '../choice-parts.js';
 
 /** Fields of a message or delta that pass as they are when present and not null. */
 const KEPT_FIELDS = ['refusal', 'annotations', 'audio', 'images', 'reasoning', 'reasoning_content', 'reasoning_details', 'function_call'] as const;
@@ -49,4 +50,19 @@ export function textBytes(fields: JsonObject): number {
 /** UTF-8 bytes of thoughts in a delta's or message's fields: hosts that send them under both names send the same twice. */
 export function thoughtBytes(fields: JsonObject): number {
   return Math.max(bytesIn(fields, 'reasoning'), bytesIn(fields, 'reasoning_content'));
+}
+
+/** A call, or a piece of one, as it is told. */
+export interface ToldCall {
+  /** In streams. */
+  readonly index?: number;
+  readonly id?: string;
+  readonly type?: 'function';
+  readonly function: { readonly name?: string; readonly arguments: string };
+  readonly extra_content?: unknown;
+}
+
+/** UTF-8 bytes of generated text in calls: what stands around it would count anew with each piece. */
+export function toldCallBytes(calls: readonly ToldCall[]): number {
+  return calls.reduce((sum, { function: { name = '', arguments: text } }) => sum + callBytes({ id: '', name, arguments: text }), 0);
 }

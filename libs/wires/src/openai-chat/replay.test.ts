@@ -39,6 +39,18 @@ describe('openai-chat stream', () => {
     expect(summary).toMatchObject({ finishReason: 'tool_calls', usage: { tokens: { inputUncached: 8, cacheRead: 12, outputText: 5, outputReasoning: 3 } } });
   });
 
+  test('counts of a tool call what its model wrote, in however many pieces it came', () => {
+    const written = '{"city":"Oslo","days":[1,2,3]}';
+    const call = (more: object): Buffer => frame({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, ...more }] }, finish_reason: null }] });
+    const head = call({ id: 'call_a', type: 'function', function: { name: 'get_weather', arguments: '' } });
+    const pieces = Array.from(written, (text) => call({ function: { arguments: text } }));
+    const outputBytes = 'get_weather'.length + written.length;
+    expect(replay([head, ...pieces]).summary).toMatchObject({ outputBytes });
+    expect(replay([head, call({ function: { arguments: written } })]).summary).toMatchObject({ outputBytes });
+    const body = { choices: [{ index: 0, message: { role: 'assistant', content: null, tool_calls: [{ id: 'call_a', type: 'function', function: { name: 'get_weather', arguments: written } }] }, finish_reason: 'tool_calls' }] };
+    expect(readChatAnswer(Buffer.from(JSON.stringify(body)), 'seed')).toMatchObject({ ok: true, answer: { outputBytes } });
+  });
+
   test('passes text through unchanged and ends well without [DONE] after a finish', () => {
     const { events, summary } = replay([fixture('text-crlf')]);
     const content = events.map((event) => (event as { choices?: { delta: { content?: string } }[] }).choices?.[0]?.delta.content ?? '').join('');

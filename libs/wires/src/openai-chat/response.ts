@@ -4,7 +4,7 @@ import { readAnswerJson, readSafely } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT } from '../choice-parts.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
-import { argumentsText, keptFields, readContent, textBytes, thoughtBytes } from './message.js';
+import { argumentsText, keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, type ToldCall } from './message.js';
 import { readPlainAnswer } from './plain-answer.js';
 import { sourcesOf } from './sources.js';
 import { readUsage } from './usage.js';
@@ -17,9 +17,9 @@ interface ReadChoice {
   readonly thoughts: number;
 }
 
-function readToolCalls(raw: unknown, seed: string): object[] {
+function readToolCalls(raw: unknown, seed: string): ToldCall[] {
   if (!Array.isArray(raw)) return [];
-  const calls: object[] = [];
+  const calls: (ToldCall)[] = [];
   const ids = new Set<string>();
   for (const call of raw as readonly unknown[]) {
     const fn = isObject(call) && isObject(call['function']) ? call['function'] : {};
@@ -55,7 +55,7 @@ function readChoice(raw: JsonObject, position: number, seed: string, sources: re
     },
     finishReason,
     thoughts: thoughtBytes(fields),
-    bytes: textBytes(fields) + thoughtBytes(fields) + (toolCalls.length > 0 ? Buffer.byteLength(JSON.stringify(toolCalls)) : 0),
+    bytes: textBytes(fields) + thoughtBytes(fields) + toldCallBytes(toolCalls),
   };
 }
 

@@ -7,7 +7,7 @@ import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
 import { isFinishReason, mapFinishReason } from './finish-reason.js';
 import { decodedBytes } from './json-text.js';
-import { keptFields, readContent, textBytes, thoughtBytes } from './message.js';
+import { keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, type ToldCall } from './message.js';
 import { sourcesOf } from './sources.js';
 import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js';
 import { readUsage } from './usage.js';
@@ -312,11 +312,12 @@ class ChatTransducer implements StreamTransducer {
     this.hasAnnotations ||= Array.isArray(told['annotations']) && told['annotations'].length > 0;
     const isFirst = !choice.hasRole;
     const thoughts = thoughtBytes(told);
-    const bytes = textBytes(told) + thoughts + toolCalls.reduce<number>((sum, call) => sum + Buffer.byteLength(JSON.stringify('function' in call ? call.function : '')), 0);
-    const hasContent = bytes > 0 || Object.keys(told).some((name) => name !== 'content' && told[name] !== '');
+    const bytes = textBytes(told) + thoughts + toldCallBytes(toolCalls);
+    const isSaying = bytes > 0 || toolCalls.length > 0;
+    const hasContent = isSaying || Object.keys(told).some((name) => name !== 'content' && told[name] !== '');
     this.told.outputBytes += bytes;
     this.told.thoughtBytes += thoughts;
-    if (bytes > 0 && choice.isFinished) this.reopen(choice);
+    if (isSaying && choice.isFinished) this.reopen(choice);
     if (isFinishReason(raw['finish_reason'])) this.finishChoice(index, choice, mapFinishReason(raw['finish_reason'], callCount(choice) > 0));
     if (!isFirst && !hasContent && (raw['logprobs'] === undefined || raw['logprobs'] === null)) return undefined;
     choice.hasRole = true;
@@ -327,7 +328,7 @@ class ChatTransducer implements StreamTransducer {
     };
   }
 
-  private mapCalls(index: number, choice: OpenChoice, raw: unknown): readonly object[] {
+  private mapCalls(index: number, choice: OpenChoice, raw: unknown): readonly ToldCall[] {
     if (!Array.isArray(raw) || raw.length === 0) return [];
     choice.calls ??= createToolCallNumbering(index === 0 ? this.seed : `${this.seed}${String(index)}`);
     return choice.calls.map(raw);

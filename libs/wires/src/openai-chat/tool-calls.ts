@@ -1,7 +1,7 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
 import { CALLS_MAX, Garbage, isObject, type JsonObject } from '../canonical.js';
 import { JsonProgress } from './json-progress.js';
-import { argumentsText } from './message.js';
+import { argumentsText, type ToldCall } from './message.js';
 
 interface OpenCall {
   /** Position among the calls that were told; -1 while the name is awaited. */
@@ -27,7 +27,7 @@ interface Piece {
 
 export interface ToolCallNumbering {
   /** Canonical `delta.tool_calls` of a host's; empty when nothing of it can be told yet. Throws Garbage. */
-  map(raw: unknown): readonly object[];
+  map(raw: unknown): readonly ToldCall[];
   /** Canonical items for calls that came without arguments: those of a whole call always parse. */
   close(): readonly object[];
   /** Calls told. One that never gets a name is not: nobody could answer it. */
@@ -64,7 +64,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
     return name === last.name && upstreamIndex !== undefined && !last.progress.isWhole(last.arguments) ? last : undefined;
   };
 
-  const tell = (call: OpenCall): object => {
+  const tell = (call: OpenCall): ToldCall => {
     call.index = told;
     told += 1;
     const id = call.id === '' || ids.has(call.id) ? `call_${seed}${String(call.index)}` : call.id;
@@ -72,7 +72,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
     return { index: call.index, id, type: 'function', function: { name: call.name, arguments: call.arguments }, ...(call.extra === undefined ? {} : { extra_content: call.extra }) };
   };
 
-  const mapOne = (raw: JsonObject): readonly object[] => {
+  const mapOne = (raw: JsonObject): readonly ToldCall[] => {
     const piece = pieceOf(raw);
     const open = find(piece);
     if (open === undefined) {
