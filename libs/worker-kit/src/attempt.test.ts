@@ -278,3 +278,60 @@ test('a stream that comes faster than it is read leaves others their turn, and i
   await othersTurn();
   expect(calls).toEqual(['pause', 'resume', 'pause', 'abort']);
 });
+
+describe('what comes after a silence in which this process may have stood still', () => {
+  const REST = `${text(' b')}${sse({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}data: [DONE]\n\n`;
+  const silent = async (ms: number): Promise<{ readonly attempt: Attempt; readonly calls: string[]; readonly given: string[]; readonly come: () => void }> => {
+    const clock = createFakeClock();
+    const calls: string[] = [];
+    const given: string[] = [];
+    let listener: UpstreamListener | undefined;
+    const attempt = new Attempt({
+      adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
+      upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => void calls.push('pause'), resume: () => void calls.push('resume'), release: () => undefined, abort: () => undefined, isSent: () => true }), close: () => Promise.resolve() },
+      clock,
+      request: REQUEST,
+      upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
+      sinks: { onHead: () => undefined, onChunk: ({ choices }) => (given.push(Buffer.from(choices).toString()), true), onProgress: () => undefined },
+    });
+    attempt.start();
+    listener?.onHead(200, {});
+    listener?.onData(Buffer.from(text('a')));
+    await clock.advanceAsync(ms);
+    return {
+      attempt, calls, given,
+      come: () => {
+        listener?.onData(Buffer.from(REST));
+        listener?.onEnd();
+      },
+    };
+  };
+
+  test('is not charged to a caller that gave up meanwhile, whose word lies in another socket', async () => {
+    const { attempt, given, come } = await silent(15_000);
+    come();
+    // In the same turn, after the provider's socket.
+    attempt.abandon();
+    expect(await attempt.ended).toEqual({ kind: 'abandoned' });
+    expect(given).toHaveLength(1);
+    expect(attempt.summary()?.outputBytes).toBe(1);
+  });
+
+  test('is given to one that waits, whole, a turn later', async () => {
+    const { attempt, calls, given, come } = await silent(15_000);
+    come();
+    expect(calls).toEqual(['pause']);
+    expect(given).toHaveLength(1);
+    expect(await attempt.ended).toEqual({ kind: 'stream', cut: undefined });
+    expect(given).toHaveLength(3);
+    expect(attempt.summary()).toMatchObject({ outputBytes: 3, finishReason: 'stop' });
+  });
+
+  test('is looked at at once where there was none', async () => {
+    const { attempt, calls, given, come } = await silent(2_000);
+    come();
+    expect(calls).toEqual([]);
+    expect(given).toHaveLength(3);
+    expect(await attempt.ended).toEqual({ kind: 'stream', cut: undefined });
+  });
+});

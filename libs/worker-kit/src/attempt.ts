@@ -22,6 +22,10 @@ const DRAIN_MS = 60_000;
 const ENDLESS_BYTES_MARGIN = 65_536;
 /** Of a stream that comes faster than it is read, so much is read in one turn of the event loop: thousands of tiny events else hold up all others. */
 const TURN_BYTES = 65_536;
+/** After such a silence within a stream this process may have stood still, and its caller have given up: links do after five seconds at the earliest. */
+const SILENCE_MS = 3_000;
+/** Of the event loop: a connection that ended is closed, then its streams, then their calls, each in a turn of its own. */
+const HEARING_TURNS = 16;
 /** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
 const HELD_READ_BYTES = 2_048;
 /** Told as Retry-After, 2 to 5 s, when quota is away (BILLING, section 6). */
@@ -82,9 +86,10 @@ export class Attempt implements UpstreamListener {
   private isContentGiven = false;
   private outputBytes = 0;
   private drainTimer: Timer | undefined;
-  /** Of a growing hold: read, but not looked at while an extension is awaited. */
+  /** Read, but not looked at while an extension of a growing hold is awaited, or the caller may have left. */
   private backlog: Buffer[] = [];
   private isAwaiting = false;
+  private isHearing = false;
   /** Read since others last had their turn. */
   private turnBytes = 0;
   private isResting = false;
@@ -146,7 +151,7 @@ export class Attempt implements UpstreamListener {
   resume(): void {
     if (this.isOver || !this.patience.isPaused) return;
     this.patience.resumed();
-    if (!this.isAwaiting && !this.isResting) this.call.resume();
+    if (!this.isAwaiting && !this.isHearing && !this.isResting) this.call.resume();
   }
 
   /** The caller went away: stop the provider now. */
@@ -173,6 +178,7 @@ export class Attempt implements UpstreamListener {
   }
 
   onData(bytes: Buffer): void {
+    const before = this.patience.lastDataAt;
     this.patience.dataCame();
     if (this.firstDataMs === 0) this.firstDataMs = this.sinceStartMs(this.patience.lastDataAt);
     this.received += bytes.length;
@@ -181,10 +187,11 @@ export class Attempt implements UpstreamListener {
       return;
     }
     if (this.isSuccess() && this.transducer !== undefined) {
-      if (this.options.growth === undefined) this.onStreamData(bytes, this.transducer);
+      if (this.isContentGiven && this.patience.lastDataAt - before >= SILENCE_MS) this.hearCaller();
+      if (this.options.growth === undefined && !this.isHearing) this.onStreamData(bytes, this.transducer);
       else {
         this.backlog.push(bytes);
-        this.readBacklog(this.transducer, this.options.growth);
+        this.readBacklog(this.transducer);
       }
       this.turnBytes += bytes.length;
       if (this.turnBytes > TURN_BYTES) this.rest();
@@ -247,14 +254,37 @@ export class Attempt implements UpstreamListener {
     together(() => {
       this.isResting = false;
       this.turnBytes = 0;
-      if (!this.isOver && !this.patience.isPaused && !this.isAwaiting) this.call.resume();
+      if (!this.isOver && !this.patience.isPaused && !this.isAwaiting && !this.isHearing) this.call.resume();
     });
   }
 
-  private readBacklog(transducer: StreamTransducer, growth: HoldGrowth): void {
-    while (!this.isAwaiting && !this.isOver) {
+  /** What follows is looked at once the sockets of this turn are read: a caller that gave up says so there, is given no more and owes no more. */
+  private hearCaller(): void {
+    if (this.isHearing) return;
+    this.isHearing = true;
+    this.call.pause();
+    const goOn = (): void => {
+      this.isHearing = false;
+      if (!this.isOver && this.transducer !== undefined) this.goOn(this.transducer);
+    };
+    // A connection's end takes its calls with it some turns later.
+    const pass = (turns: number): void => {
+      if (this.isOver || turns === 0) goOn();
+      else together(() => pass(turns - 1));
+    };
+    pass(HEARING_TURNS);
+  }
+
+  private readBacklog(transducer: StreamTransducer): void {
+    const { growth } = this.options;
+    while (!this.isAwaiting && !this.isHearing && !this.isOver) {
       const [bytes] = this.backlog;
       if (bytes === undefined) break;
+      if (growth === undefined) {
+        this.backlog.shift();
+        this.onStreamData(bytes, transducer);
+        continue;
+      }
       if (bytes.length > HELD_READ_BYTES) this.backlog[0] = bytes.subarray(HELD_READ_BYTES);
       else this.backlog.shift();
       this.onStreamData(bytes.subarray(0, HELD_READ_BYTES), transducer);
@@ -292,8 +322,12 @@ export class Attempt implements UpstreamListener {
       this.stop(verdict);
       return;
     }
-    this.readBacklog(this.transducer, growth);
-    if (this.isOver || this.isAwaiting) return;
+    this.goOn(this.transducer);
+  }
+
+  private goOn(transducer: StreamTransducer): void {
+    this.readBacklog(transducer);
+    if (this.isOver || this.isAwaiting || this.isHearing) return;
     if (this.sourceEnd === 'end') this.onEnd();
     else if (this.sourceEnd !== undefined) this.onError(this.sourceEnd);
     else if (!this.patience.isPaused && !this.isResting) this.call.resume();
