@@ -1,6 +1,6 @@
 // Installs the lock and builds, each only when a content stamp says that it is needed.
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ensureDashboard } from './build-dashboard.mjs';
@@ -51,11 +51,20 @@ function stamp(file, content) {
   }
 }
 
+const buildStamp = join(modules, '.signalbox-build');
+const bundleStamp = join(modules, '.signalbox-bundle');
+
+const digestOfSources = () => digest([join(root, 'tsconfig.base.json'), join(root, 'tsconfig.json'), ...BUILT.flatMap((dir) => sourceFiles(join(root, dir)))]);
+
+/** For whoever is about to build without `ensureBuilt`: stamps of other sources would be believed again once those come back. */
+export function forgetOtherBuild() {
+  if (read(buildStamp) === digestOfSources()) return;
+  for (const file of [buildStamp, bundleStamp]) rmSync(file, { force: true });
+}
+
 /** Leaves node_modules and every dist as the sources say. Answers whether the programs are bundled. */
 export async function ensureBuilt({ quiet = false } = {}) {
   const installStamp = join(modules, '.signalbox-install');
-  const buildStamp = join(modules, '.signalbox-build');
-  const bundleStamp = join(modules, '.signalbox-bundle');
   const lock = digest([join(root, 'package-lock.json')]);
   if (read(installStamp) !== lock) {
     if (!quiet) process.stderr.write('signalbox: installing dependencies\n');
@@ -63,7 +72,7 @@ export async function ensureBuilt({ quiet = false } = {}) {
     await runOrEnd('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'], quiet);
     stamp(installStamp, lock);
   }
-  const sources = digest([join(root, 'tsconfig.base.json'), join(root, 'tsconfig.json'), ...BUILT.flatMap((dir) => sourceFiles(join(root, dir)))]);
+  const sources = digestOfSources();
   if (read(buildStamp) !== sources || !existsSync(join(root, 'deploy/standalone/dist/main.js'))) {
     if (!quiet) process.stderr.write('signalbox: building\n');
     await runOrEnd(process.execPath, [join(modules, 'typescript/bin/tsc'), '-b'], quiet);

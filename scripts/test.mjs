@@ -6,6 +6,7 @@ import { join, relative } from 'node:path';
 import jestConfig from '../jest.config.mjs';
 import { ensureDashboard } from './build-dashboard.mjs';
 import { bundlePrograms } from './bundle.mjs';
+import { forgetOtherBuild } from './ensure-built.mjs';
 import { build, ensureInstalled, root } from './install.mjs';
 
 const say = (line) => process.stdout.write(`${line}\n`);
@@ -67,6 +68,7 @@ function readCounts(resultFile) {
 async function main() {
   ensureInstalled();
   say('Building …');
+  forgetOtherBuild();
   const isBuilt = build();
   if (!isBuilt) {
     say('The build FAILED: counted as one failure; tests run all the same.');

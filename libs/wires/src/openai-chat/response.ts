@@ -19,7 +19,7 @@ interface ReadChoice {
 
 function readToolCalls(raw: unknown, seed: string): ToldCall[] {
   if (!Array.isArray(raw)) return [];
-  const calls: (ToldCall)[] = [];
+  const calls: ToldCall[] = [];
   const ids = new Set<string>();
   for (const call of raw as readonly unknown[]) {
     const fn = isObject(call) && isObject(call['function']) ? call['function'] : {};
