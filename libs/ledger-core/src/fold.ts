@@ -113,8 +113,6 @@ export function fold(facts: RequestFacts): Charge | undefined {
     for (const earlier of retryOf) {
       if (earlier === attempt) continue;
       const isReserve = isGiven(facts, earlier) && !isGiven(facts, attempt);
-      // What became of the later one is still to be told.
-      if (isReserve && outcomeOf(facts, attempt) === undefined) return undefined;
       superseded.add(isReserve ? attempt : earlier);
     }
   }
