@@ -1,4 +1,5 @@
 /** Kysely over pg: bounded pool, exact integers, faults instead of driver errors. */
+import './runtime-name.js';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
 import type { Secret } from '@signalbox/runtime/secret';

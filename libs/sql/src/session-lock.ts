@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { Secret } from '@signalbox/runtime/secret';
+import './runtime-name.js';
 import pg from 'pg';
 import { toStoreFault } from './faults.js';
 
