@@ -101,6 +101,7 @@ export class SimCounters {
         ),
       finish: (accountId, command) => this.ask(life, () => this.finish(accountId, command)),
       reregister: (accountId, command) => this.ask(life, () => store.reregister(accountId, command)),
+      confirm: (accountId, requestId) => this.ask(life, () => store.confirm(accountId, requestId)),
       isHeld: (accountId, requestId) => this.ask(life, () => store.isHeld(accountId, requestId)),
       epoch: () =>
         this.ask(life, async () => {

@@ -248,6 +248,15 @@ export function release(state: AccountState, requestId: string, nowMs: number): 
   return hold !== undefined && nowMs < state.blockedUntilMs;
 }
 
+/** A worker is about to begin: the hold's lease begins anew, as one that may still come to nothing. False = there is none, and none is made. */
+export function confirm(state: AccountState, requestId: string, nowMs: number): boolean {
+  const hold = state.holds.get(requestId);
+  if (hold === undefined) return false;
+  hold.leaseEndMs = nowMs + LEASE_MS;
+  if (!hold.dispatched) state.nextSweepMs ??= hold.leaseEndMs;
+  return true;
+}
+
 /**
  * A worker has the request: its hold no longer ends by time and grows to the given amounts, if the limits of
  * its admission allow. What is not held does not grow: its limits are not known, whether it is over or was lost.

@@ -1,5 +1,5 @@
 /** What workers know of an account whose counters were lost (BILLING, section 6). */
-import { bucketsOfHold, dropHold, hasEnded, LEASE_MS, type AccountState, type Wall } from './account-state.js';
+import { bucketsOfHold, hasEnded, LEASE_MS, type AccountState, type Wall } from './account-state.js';
 import type { Periods } from './periods.js';
 
 export interface ReregisterCommand {
@@ -26,11 +26,6 @@ export function reregister(state: AccountState, command: ReregisterCommand, nowM
   const { requestId, keyId, amount, tokens, byok, periods, isStarted } = command;
   if (state.finished.has(requestId) || hasEnded(state, requestId, nowMs)) return;
   let hold = state.holds.get(requestId);
-  // Written down by a confirmation that fell into the loss: it knows less.
-  if (hold !== undefined && hold.keyId === '' && keyId !== '') {
-    dropHold(state, requestId, hold);
-    hold = undefined;
-  }
   if (hold === undefined) {
     hold = { amount: 0n, tokens: 0n, byok, dispatched: false, leaseEndMs: nowMs, keyId, periods, walls: NO_GROWTH, writer: '' };
     state.holds.set(requestId, hold);

@@ -1,7 +1,7 @@
 /** Quota in this process: for `npm start` and tests. One replica only; totals are asked of the ledger at each start. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { newAccountState, show, sweep, type AccountState } from '@signalbox/ledger-core/account-state';
-import { admit, heartbeat, release } from '@signalbox/ledger-core/admission';
+import { admit, confirm, heartbeat, release } from '@signalbox/ledger-core/admission';
 import { applyTotals, describeOpen, finish, overdue, totalsSeq } from '@signalbox/ledger-core/settlement';
 import { reregister } from '@signalbox/ledger-core/rebuild';
 import type { QuotaStore } from '../domain/ports.js';
@@ -32,6 +32,7 @@ export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
     heartbeat: async (accountId, requestId, toAmount, toTokens, writer) => heartbeat(of(accountId), requestId, toAmount, toTokens, clock.nowMs(), writer),
     finish: (accountId, command) => Promise.resolve(finish(of(accountId), command, clock.nowMs(), periodSeconds)),
     reregister: async (accountId, command) => reregister(of(accountId), command, clock.nowMs()),
+    confirm: async (accountId, requestId) => confirm(of(accountId), requestId, clock.nowMs()),
     isHeld: async (accountId, requestId) => of(accountId).holds.has(requestId),
     epoch: async () => epoch(),
     latestEpoch: epoch,

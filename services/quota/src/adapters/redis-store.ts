@@ -253,6 +253,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
 const terms = [keyId, byok ? '1' : '0', periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), writer];
       await step('reregister', accountId, terms, [requestId, String(amount), String(tokens), isStarted ? '1' : '0']);
     },
+    confirm: async (accountId, requestId) => (await step('confirm', accountId, [], [requestId])) === 1,
     isHeld: async (accountId, requestId) => (await step('held', accountId, [], [requestId])) === 1,
     epoch: () =>
       ask(async () => {

@@ -208,6 +208,24 @@ for i=3,#ARGV,2 do out[#out+1]=redis.call('HEXISTS',KEYS[2],ARGV[i+1]) end
 return out
 `;
 
+const CONFIRM = `
+local function confirm(req)
+  local s=get(H,req)
+  if not s then return 0 end
+  local h=hold_of(s)
+  h.l=now+${LEASE_MS}
+  if h.d==0 and not get(Q,'w') then put(Q,'w',int(h.l)) end
+  put_hold(req,h)
+  return 1
+end
+local asked=requests(3,2)
+read(H,asked)
+local out={}
+for i=1,#asked do out[i]=confirm(asked[i]) end
+done()
+return out
+`;
+
 const REREGISTER = `
 local kinds,from={},3+9*ARGV[2]
 for i=3,from-1,9 do kinds[#kinds+1]={key=ARGV[i],b=tonumber(ARGV[i+1]),p={ARGV[i+2],ARGV[i+3],ARGV[i+4],ARGV[i+5],tonumber(ARGV[i+6])},walls=ARGV[i+7],w=ARGV[i+8],texts=''} end
@@ -215,8 +233,7 @@ for _,k in ipairs(kinds) do k.texts=hold_texts(k.key,k.p,k.walls,k.w) end
 local function reregister(k,req,amount,tokens,started)
   if get(F,req) or has_ended(req) then return 0 end
   local s=get(H,req)
-  local h
-  if s then h=hold_of(s) if h.x.key=='' and k.key~='' then drop(req,h) h=nil end end
+  local h=s and hold_of(s)
   if not h then h={a=0,t=0,b=k.b,d=0,at=k.p[5],x=k} end
   if started=='1' then h.d=1 end
   if k.w~='' then written_by(h,k.w) end
@@ -383,6 +400,7 @@ export const PER_REQUEST = {
   release: PRELUDE + RELEASE,
   heartbeat: PRELUDE + HEARTBEAT,
   held: HELD,
+  confirm: PRELUDE + CONFIRM,
   reregister: PRELUDE + REREGISTER,
   finish: PRELUDE + FINISH,
 } as const;

@@ -111,6 +111,27 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
     expect(await store.admit(account, command('b', { amount: 40n, walls }))).toBe('ended');
   });
 
+  test('a hold that its worker is about to use is kept for another lease, and one that ended is not there again', async () => {
+    const account = fresh();
+    const walls = [cap(100n)];
+    await store.admit(account, command('a', { amount: 60n, walls }));
+    skew += 29_000;
+    expect(await store.confirm(account, 'a')).toBe(true);
+    skew += 29_000;
+    expect(verdict(await store.admit(account, command('b', { amount: 60n, walls }))).decision).toBe('blocked');
+    // It may still come to nothing.
+    skew += 2_000;
+    expect(verdict(await store.admit(account, command('c', { amount: 60n, walls }))).decision).toBe('admitted');
+    expect(await store.confirm(account, 'a')).toBe(false);
+    expect(await store.confirm(account, 'unknown')).toBe(false);
+    expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(60n);
+    // A hold in use stays in use.
+    await store.heartbeat(account, 'c', 0n, 0n);
+    expect(await store.confirm(account, 'c')).toBe(true);
+    skew += 31_000;
+    expect(await store.sweep(account)).toBe(0);
+  });
+
   describe('a clock that was ahead and went back by an hour', () => {
     const backByAnHour = (): void => {
       skew -= 3_600_000;

@@ -19,6 +19,8 @@ export interface QuotaStore {
   finish(accountId: string, command: FinishCommand): Promise<boolean>;
   /** A hold in use, as its worker knows it. */
   reregister(accountId: string, command: ReregisterCommand): Promise<void>;
+  /** A hold's lease begins anew, as one that may still come to nothing. False = there is none, and none is made. */
+  confirm(accountId: string, requestId: string): Promise<boolean>;
   isHeld(accountId: string, requestId: string): Promise<boolean>;
   /** The present life of the store, as it says now: whatever was held in another one is forgotten. Never empty. */
   epoch(): Promise<string>;

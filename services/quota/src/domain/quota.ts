@@ -55,8 +55,6 @@ interface Standings {
   readonly booked: ReadonlySet<string>;
 }
 
-const NOTHING_MORE = { keyId: '', amount: 0n, tokens: 0n, byok: false, periods: { day: '', week: '', month: '', plan: '', reservedAtMs: 0 }, isStarted: false } as const;
-
 /** `tellFreed` is called when an account has room again that somebody may wait for. Without `rebuild` nobody can hold what this store does not know. */
 export function createQuota(
   store: QuotaStore,
@@ -198,11 +196,7 @@ export function createQuota(
       if (isLast) await store.hear(told, writer);
     },
     isHeld: (accountId, requestId) => store.isHeld(accountId, requestId),
-    confirm: async (accountId, requestId) => {
-      if (!(await store.isHeld(accountId, requestId))) return false;
-      await store.reregister(accountId, { requestId, ...NOTHING_MORE });
-      return true;
-    },
+    confirm: (accountId, requestId) => store.confirm(accountId, requestId),
     release: async (accountId, requestId) => {
       if (await store.release(accountId, requestId)) tellFreed(accountId);
     },

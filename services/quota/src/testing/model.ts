@@ -1,7 +1,7 @@
 /** The scripts against the pure state machine, command by command. */
 import { expect } from '@jest/globals';
 import { newAccountState, show, sweep, type Wall } from '@signalbox/ledger-core/account-state';
-import { admit, heartbeat, release, type AdmitCommand } from '@signalbox/ledger-core/admission';
+import { admit, confirm, heartbeat, release, type AdmitCommand } from '@signalbox/ledger-core/admission';
 import { applyTotals, describeOpen, finish, overdue, totalsSeq } from '@signalbox/ledger-core/settlement';
 import { periodsAt, qualifiedPeriodId } from '@signalbox/ledger-core/periods';
 import { reregister } from '@signalbox/ledger-core/rebuild';
@@ -32,6 +32,7 @@ export interface Compared {
   readonly missed: ReadonlySet<boolean>;
   readonly freed: ReadonlySet<boolean>;
   readonly granted: ReadonlySet<boolean>;
+  readonly confirmed: ReadonlySet<boolean>;
 }
 
 /**
@@ -56,6 +57,7 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
   const missed = new Set<boolean>();
   const freed = new Set<boolean>();
   const granted = new Set<boolean>();
+  const confirmed = new Set<boolean>();
   for (let seed = 1; seed <= rounds; seed += 1) {
     const account = `acct_${Buffer.from(randomBytes(8)).toString('hex')}`;
     const state = newAccountState();
@@ -65,7 +67,7 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
       if (turn.length === 0) clock.nowMs += [0, 0, 0, 0, 5, 40, 150, 900, 7_000, 45_000, 86_400_000][pick(11)] ?? 0;
       const requestId = `r${pick(60)}`;
       const keyId = `key_${pick(2)}`;
-      const kind = pick(11);
+      const kind = pick(12);
       const { nowMs } = clock;
       const amount = BigInt(pick(60));
       const tokens = BigInt(pick(20));
@@ -110,6 +112,12 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
         const command = { requestId, keyId, amount, tokens, byok: pick(3) === 0, periods: periodsAt(nowMs, { anchorDay: 0 }), isStarted: pick(2) === 0, writer };
         reregister(state, command, nowMs);
         turn.push({ answer: store.reregister(account, command), expected: undefined });
+      } else if (kind === 10) {
+        const [live] = [...state.holds.keys()].slice(pick(4));
+        const asked = live ?? requestId;
+        const expected = confirm(state, asked, nowMs);
+        confirmed.add(expected);
+        turn.push({ answer: store.confirm(account, asked), expected });
       } else {
         turn.push({ answer: store.sweep(account), expected: sweep(state, nowMs).length });
       }
@@ -127,5 +135,5 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
       expect(view.remaining).toEqual(model.remaining);
     }
   }
-  return { commands, decisions: [...seen].sort(), missed, freed, granted };
+  return { commands, decisions: [...seen].sort(), missed, freed, granted, confirmed };
 }
