@@ -106,6 +106,21 @@ describe('a round that only called tools', () => {
   });
 });
 
+describe('a request is whole', () => {
+  const isWholeAfter = (...events: readonly Event[]): boolean => isWhole(events.reduce(apply, NO_FACTS));
+  const rounds = [ended(1, 40n), told(1, 'DELIVERED'), ended(2, 5n), told(2, 'SUPERSEDED')];
+
+  test('once the attempt that took the place of its latest is known, in whatever log that stands', () => {
+    expect(isWholeAfter(...rounds)).toBe(false);
+    expect(isWholeAfter(...rounds, ended(3, 7n, [2]))).toBe(false);
+    expect(isWholeAfter(...rounds, ended(3, 7n, [2]), told(3, 'DELIVERED'))).toBe(true);
+  });
+
+  test('where its latest was given up for an answer that had been kept in reserve', () => {
+    expect(isWholeAfter(ended(1, 40n), told(1, 'DELIVERED'), ended(2, 7n, [1]), told(2, 'SUPERSEDED'))).toBe(true);
+  });
+});
+
 describe('the charge of a request', () => {
   test('is open until an ended attempt has a last word', () => {
     expect(fold(apply(NO_FACTS, ended(1, 5n)))).toBeUndefined();

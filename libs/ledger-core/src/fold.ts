@@ -141,6 +141,11 @@ export function fold(facts: RequestFacts): Charge | undefined {
   return { chargeNanoUsd: charge, tokens, byokTokens, chargedAttempts: charged.map(({ attempt }) => attempt) };
 }
 
+/** Told as superseded by one that is not known yet. Where an answer was given from reserve, those that were tried after it are told so, too. */
+function awaitsSuperseding(facts: RequestFacts, { attempt, retryOf }: AttemptFact): boolean {
+  return outcomeOf(facts, attempt) === 'SUPERSEDED' && !retryOf.some((earlier) => isGiven(facts, earlier));
+}
+
 /**
  * True when each attempt that the facts speak of has an outcome or is superseded, none below the latest missing: one names all
  * of its own round before it.
@@ -150,6 +155,7 @@ export function isComplete(facts: RequestFacts): boolean {
   if (latest === undefined) return false;
   // A log is lost: nobody will tell the rest.
   if (facts.attempts[0]?.attempt === STAND_IN_ATTEMPT) return true;
+  if (awaitsSuperseding(facts, latest)) return false;
   const superseded = new Set(facts.attempts.flatMap(({ retryOf }) => retryOf));
   for (let attempt = 1; attempt <= latest.attempt; attempt += 1) {
     if (superseded.has(attempt)) continue;

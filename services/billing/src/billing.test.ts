@@ -48,6 +48,8 @@ const ended = (requestId: string, attempt: number, accountId: string, cost: stri
   requestId, attempt, accountId, keyId: 'key_1', retryOf, card, periods, tokens: { inputUncached: 10, outputText: 5 }, costNanoUsd: cost, source: 'PROVIDER' as const, provider: 'sim', endedAtMs: '5',
 });
 const told = (requestId: string, attempt: number, accountId: string, outcome: 'DELIVERED' | 'SUPERSEDED' | 'DISCARDED') => ({ requestId, attempt, accountId, outcome, toldByEdge: true });
+/** Its worker never heard from edge. */
+const concluded = (requestId: string, attempt: number, accountId: string) => ({ ...told(requestId, attempt, accountId, 'DELIVERED'), toldByEdge: false });
 const message = (usage: UsageRecorded): BusMessage => ({ subject: 'usage.v1.0', payload: codec.encode(usage), deliveries: 1 });
 const ledgerOf = (accountId: string) => store.ledger({ accountId, fromMs: 0n, toMs: 0n, after: 0n, limit: 100 });
 
@@ -67,7 +69,7 @@ test('books one attempt row and one charge row, however often and in whatever or
 });
 
 test('brings a charge down by an adjustment when the superseding attempt arrives late, and the chain verifies', async () => {
-  await consume([message({ writer: 'w2', firstSeq: '1', lastSeq: '2', ended: [ended('r2', 1, 'a2', '20')], outcomes: [told('r2', 1, 'a2', 'DELIVERED')] })]);
+  await consume([message({ writer: 'w2', firstSeq: '1', lastSeq: '2', ended: [ended('r2', 1, 'a2', '20')], outcomes: [concluded('r2', 1, 'a2')] })]);
   await consume([message({ writer: 'w3', firstSeq: '1', lastSeq: '1', ended: [ended('r2', 2, 'a2', '20', [1])] })]);
   const rows = await ledgerOf('a2');
   expect(rows.map(({ kind, amountNanoUsd }) => [kind, amountNanoUsd])).toEqual([['attempt', 20n], ['charge', 20n], ['attempt', 20n], ['adjustment', -20n]]);
@@ -226,7 +228,7 @@ test('a ledger of the first schema goes on where it was', async () => {
   await row(3, 'attempt', 'r2', 1, 20, 'h3');
   const request = (id: string, outcome: object[], booked: number | null) => sql`insert into requests values (${id}, 'a1', 'key_1', ${JSON.stringify({ attempts: [{ attempt: 1, retryOf: [], costNanoUsd: '20', tokens: 15, byok: false }], outcomes: outcome })}::jsonb,
     ${JSON.stringify(periods)}::jsonb, '{}'::jsonb, ${booked === null ? '{}' : '{1}'}::integer[], ${booked}, 15, 0, 0)`.execute(old.db);
-  await request('r1', [{ attempt: 1, outcome: 'DELIVERED', toldByEdge: true }], 20);
+  await request('r1', [{ attempt: 1, outcome: 'DELIVERED', toldByEdge: false }], 20);
   await request('r2', [{ attempt: 1, outcome: 'SUPERSEDED', toldByEdge: true }], null);
   await sql`insert into account_heads values ('a1', 3, 'h3')`.execute(old.db);
   await sql`insert into writers values ('w1', 'sim', 9, 3, 0)`.execute(old.db);
@@ -236,7 +238,7 @@ test('a ledger of the first schema goes on where it was', async () => {
   const handle = createConsumer({ store: ledger, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
   expect(await ledger.watermarks()).toMatchObject([{ writer: 'w1', ledgerSeq: 3n, gaps: 2n }]);
   // What is known already changes nothing; the retry of r1 brings its charge down, the one of r2 is its charge.
-  await handle([message({ writer: 'w1', firstSeq: '4', lastSeq: '7', ended: [ended('r1', 1, 'a1', '20'), ended('r1', 2, 'a1', '20', [1]), ended('r2', 2, 'a1', '20', [1])], outcomes: [told('r1', 1, 'a1', 'DELIVERED'), told('r2', 2, 'a1', 'DELIVERED')] })]);
+  await handle([message({ writer: 'w1', firstSeq: '4', lastSeq: '7', ended: [ended('r1', 1, 'a1', '20'), ended('r1', 2, 'a1', '20', [1]), ended('r2', 2, 'a1', '20', [1])], outcomes: [concluded('r1', 1, 'a1'), told('r2', 2, 'a1', 'DELIVERED')] })]);
   expect(await ledger.watermarks()).toMatchObject([{ writer: 'w1', ledgerSeq: 9n, gaps: 0n }]);
   const rows = await ledger.ledger({ accountId: 'a1', fromMs: 0n, toMs: 0n, after: 0n, limit: 100 });
   expect(rows.map(({ seq, kind, requestId, attempt, amountNanoUsd, charged }) => [seq, kind, requestId, attempt, amountNanoUsd, charged])).toEqual([

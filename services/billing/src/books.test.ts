@@ -59,6 +59,8 @@ interface Told {
   readonly attempt?: number;
   readonly retryOf?: number[];
   readonly failed?: boolean;
+  /** Nobody but its worker says what became of it. */
+  readonly concluded?: boolean;
   readonly byok?: boolean;
   readonly month?: string;
   readonly savings?: string;
@@ -71,7 +73,7 @@ const ended = ({ id, account, model = 'm/one', provider = 'p', key = 'key_1', at
   costNanoUsd: failed ? '0' : String(10 + output * 2), savingsNanoUsd: failed ? '0' : savings, source: 'PROVIDER' as const, provider, model, endedAtMs: String(atMs), status: failed ? 500 : 200,
   failure: failed ? ('PROVIDER_ERROR' as const) : ('FAILURE_CLASS_UNSPECIFIED' as const), decisionId: 'dec_1', ttftMs, totalMs, byok,
 });
-const outcome = ({ id, account, attempt = 1, failed = false }: Told) => ({ requestId: id, attempt, accountId: account, outcome: failed ? ('DISCARDED' as const) : ('DELIVERED' as const), toldByEdge: true });
+const outcome = ({ id, account, attempt = 1, failed = false, concluded = false }: Told) => ({ requestId: id, attempt, accountId: account, outcome: failed ? ('DISCARDED' as const) : ('DELIVERED' as const), toldByEdge: !concluded });
 const message = (usage: UsageRecorded): BusMessage => ({ subject: 'usage.v1.0', payload: codec.encode(usage), deliveries: 1 });
 /** Books requests of one attempt, or attempts of one request, by the writer `w`. */
 async function book(...told: readonly Told[]): Promise<void> {
@@ -183,7 +185,7 @@ describe('closing', () => {
 
   test('waits for the end, for every writer, for what is held, and for dead events', async () => {
     accounts = new Map([['c', team], ['idle', team], ['later', { ...team, createdAtMs: FEBRUARY }]]);
-    await book({ id: 'c1', account: 'c' }, { id: 'c2', account: 'c', model: 'm/two' });
+    await book({ id: 'c1', account: 'c', concluded: true }, { id: 'c2', account: 'c', model: 'm/two' });
     const waiting = async () => (await keeper.closePeriods(clock.nowMs())).waiting.filter(({ period }) => period === '2026-01').map(({ reason }) => reason);
     expect(await waiting()).toEqual([]);
     await clock.advanceAsync(HOUR - GRACE_MS);
