@@ -54,6 +54,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** The `peer` of another call of this client: the replica that served it is asked, or nobody, also where one address stands for several. Absent = any. */
   readonly peer?: object | undefined;
+  /** The `peer` of another call of this client, with which that was lost: another replica is asked, or the same over a connection made since. The Link alone looks at it, where `peer` is absent. */
+  readonly besides?: object | undefined;
 }
 
 export interface StreamListener<Message> {

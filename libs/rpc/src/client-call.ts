@@ -29,7 +29,11 @@ export class ClientCall implements Due {
   peer: object | undefined = undefined;
   /** Where alone it may go; undefined = anywhere. */
   readonly onlyPeer: object | undefined;
+  /** Where it may not go over a connection that was there before it. */
+  readonly besides: object | undefined;
   readonly requestId: string;
+  /** Monotonic milliseconds. */
+  readonly begunAtMs: number;
   readonly deadlineAtMs: number;
   previousDue: Due | undefined = undefined;
   nextDue: Due | undefined = undefined;
@@ -51,7 +55,9 @@ export class ClientCall implements Due {
   ) {
     this.requestId = options?.requestId ?? '';
     this.onlyPeer = options?.peer;
-    this.deadlineAtMs = clock.monotonicMs() + deadlineMs;
+    this.besides = options?.besides;
+    this.begunAtMs = clock.monotonicMs();
+    this.deadlineAtMs = this.begunAtMs + deadlineMs;
     deadlines.watch(this);
     this.signal = options?.signal;
     if (this.signal === undefined) return;

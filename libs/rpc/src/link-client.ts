@@ -52,6 +52,8 @@ export class LinkClient implements CallCarrier {
   state: 'connecting' | 'ready' | 'retiring' | 'closed' = 'connecting';
   /** Without an instance until it is ready. */
   peer: LinkPeer;
+  /** Monotonic milliseconds. */
+  readyAtMs = Infinity;
   private readonly client: Client;
   private readonly stream: ClientDuplexStream<Buffer, Buffer>;
   private readonly outbox: Outbox;
@@ -165,6 +167,7 @@ export class LinkClient implements CallCarrier {
     if (this.state !== 'connecting') return;
     this.peer = { address: this.options.address, instance: String(metadata.get(INSTANCE)[0] ?? '') };
     this.state = 'ready';
+    this.readyAtMs = this.options.clock.monotonicMs();
     this.connectTimer.cancel();
     this.options.onReady(this);
   };

@@ -46,6 +46,11 @@ function mayBe(one: LinkPeer, other: LinkPeer): boolean {
   return one.instance === '' || other.instance === '' ? one.address === other.address : one.instance === other.instance;
 }
 
+/** A process that a call of before was lost with may be gone, though links to it still seem open: only newer ones tell. */
+function mayTake({ peer, readyAtMs }: LinkClient, { besides, begunAtMs }: ClientCall): boolean {
+  return !isPeer(besides) || readyAtMs > begunAtMs || !mayBe(peer, besides);
+}
+
 export class LinkPool implements CallCarrier {
   private readonly slots: Slot[];
   private readonly links = new Set<LinkClient>();
@@ -86,7 +91,7 @@ export class LinkPool implements CallCarrier {
       return;
     }
     // Calls of one turn share a batch; the next turn goes to the next link.
-    if (this.gathering?.isGathering() === true) {
+    if (this.gathering?.isGathering() === true && mayTake(this.gathering, call)) {
       this.send(call, this.gathering);
       return;
     }
@@ -94,12 +99,13 @@ export class LinkPool implements CallCarrier {
     for (let i = 0; i < this.slots.length; i += 1) {
       this.next = (this.next + 1) % this.slots.length;
       const link = this.slots[this.next]?.link;
-      if (link?.hasRoom() === true) {
+      if (link === undefined || !mayTake(link, call)) continue;
+      if (link.hasRoom()) {
         this.gathering = link;
         this.send(call, link);
         return;
       }
-      isAnyReady ||= link?.state === 'ready';
+      isAnyReady ||= link.state === 'ready';
     }
     if (isAnyReady) call.settle(new Fault('overloaded', 'too many live calls to a peer'));
     else this.wait(call);

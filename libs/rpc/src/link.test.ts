@@ -8,7 +8,7 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { ServiceArea } from '@signalbox/contracts/load';
-import type { Handlers, RpcClient } from './call.js';
+import type { CallOptions, Handlers, RpcClient } from './call.js';
 import { createRpcClient } from './client.js';
 import { createRpcServer, type RpcServer } from './server.js';
 
@@ -88,10 +88,10 @@ const serveWorker = (name: string, told: string[], port = 0, instance?: string):
     },
   }, port, instance);
 
-const dispatch = (client: RpcClient): Promise<{ readonly name: string; readonly peer: object | undefined }> =>
+const dispatch = (client: RpcClient, options?: CallOptions): Promise<{ readonly name: string; readonly peer: object | undefined }> =>
   new Promise((resolve, reject) => {
     let name = '';
-    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (event) => (name = String(event.body?.choices)), onEnd: (fault) => (fault === undefined ? resolve({ name, peer: call.peer?.() }) : reject(fault)) });
+    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (event) => (name = String(event.body?.choices)), onEnd: (fault) => (fault === undefined ? resolve({ name, peer: call.peer?.() }) : reject(fault)) }, options);
   });
 
 describe('the Link', () => {
@@ -170,6 +170,32 @@ describe('the Link', () => {
     expect(connections).toBeGreaterThan(1);
     // It waits for two seconds at most, and pauses double from 50 ms.
     expect(connections).toBeLessThan(12);
+  });
+
+  test('a call that is for another replica than the one that was lost goes there, whichever links still seem open', async () => {
+    const a = await serveWorker('a', [], 0, 'a');
+    const b = await serveWorker('b', [], 0, 'b');
+    const client = dial('worker', [a.port, b.port]);
+    let lost = await dispatch(client);
+    while (lost.name !== 'a') lost = await dispatch(client);
+    while ((await dispatch(client)).name !== 'b');
+    // Calls of one turn share a link, and the next turn has the next.
+    for (let n = 0; n < 8; n += 1) {
+      const [, ...others] = await Promise.all([dispatch(client), dispatch(client, { besides: lost.peer }), dispatch(client, { besides: lost.peer })]);
+      expect(others.map(({ name }) => name)).toEqual(['b', 'b']);
+    }
+  });
+
+  test('a replica that was lost and is back serves such a call too, over a connection of after its loss; without one the call is refused unsent', async () => {
+    const served: string[] = [];
+    const a = await serveWorker('a', served, 0, 'a');
+    const proxy = await proxyTo(a.port);
+    const client = dial('worker', [proxy.port]);
+    const { peer } = await dispatch(client);
+    await expect(dispatch(client, { besides: peer })).rejects.toMatchObject({ code: 'peer_unavailable' });
+    const again = dispatch(client, { besides: peer });
+    proxy.cut();
+    expect((await again).name).toBe('a');
   });
 
   test('a call about another goes to a new version of a replica that did not tell its name, and to an old one of one that did', async () => {
