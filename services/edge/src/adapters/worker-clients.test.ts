@@ -133,7 +133,7 @@ describe('two replicas of a worker', () => {
           made.told.push({ method, message, peer: options?.peer });
           return Promise.resolve({} as never);
         },
-        stream: () => {
+        stream: (..._args: Parameters<RpcClient['stream']>) => {
           const peer = peers[next++ % peers.length];
           return { cancel: () => undefined, pause: () => undefined, resume: () => undefined, peer: () => peer };
         },
@@ -163,6 +163,17 @@ describe('two replicas of a worker', () => {
       { method: 'Outcome', message: { attempt: 2 }, peer: { name: 'b' } },
       { method: 'Outcome', message: { attempt: 1 }, peer: { name: 'a' } },
     ]);
+  });
+
+  test('what is tried again is asked of another than the one that it was lost with', async () => {
+    const clock = createFakeClock();
+    const made = replicas(clock);
+    const besides: unknown[] = [];
+    const client: RpcClient = { ...made.client, stream: (...args) => (besides.push(args[3]?.besides), made.client.stream(...args)) };
+    const workers = createWorkerClients(new Map([['p', client]]), clock, 1_000);
+    const lost = workers.dispatch('p', { requestId: 'r', attempt: 1 }, listener)?.peer?.();
+    workers.dispatch('p', { requestId: 'r', attempt: 2 }, listener, lost);
+    expect(besides).toEqual([undefined, made.peers[0]]);
   });
 
   test('a dispatch that ends while it is being sent is told of as ever', async () => {

@@ -76,7 +76,7 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
     });
   };
   return {
-    dispatch: (provider, request, listener) => {
+    dispatch: (provider, request, listener, besides) => {
       const { requestId = '', attempt = 0 } = request;
       const name = nameOf(requestId, attempt);
       let call: StreamCall | undefined;
@@ -98,7 +98,7 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
             listener.onEnd(fault);
           },
         },
-        { deadlineMs: attemptDeadlineMs, requestId },
+        { deadlineMs: attemptDeadlineMs, requestId, besides },
       );
       learn();
       return call;

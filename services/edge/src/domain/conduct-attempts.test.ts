@@ -1,7 +1,8 @@
 /** One attempt after another: which comes next, what its worker is told of its outcome, and what the client hears. */
 import { describe, expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
 import { events, type Script } from '../testing/neighbours.js';
-import { answersWith, breaks, fails, streamsWith } from '../testing/scripts.js';
+import { answersWith, breaks, diesWith, fails, inTurn, streamsWith } from '../testing/scripts.js';
 import { story } from '../testing/story.js';
 import type { RetryBudget } from './retry-budget.js';
 
@@ -118,6 +119,76 @@ describe('attempts', () => {
     const { neighbours, run } = story(scripts);
     await run();
     expect(neighbours.released.length).toBe(released);
+  });
+
+  describe('an attempt that is lost with its replica of a worker', () => {
+    const lost = { name: 'replica 1' };
+    const none: RetryBudget = { noteRequest: () => undefined, hasRoom: () => false, take: () => false };
+
+    test.each<[string, boolean, Script, readonly string[]]>([
+      ['a whole answer', false, answersWith('hi'), ['body 0:hi!stop']],
+      ['a stream, which had opened', true, streamsWith('hi'), ['chunk 0:', 'chunk 0:hi', 'finish 0:!stop']],
+    ])('before a word is made at another, where the plan has no other endpoint, and one is paid: %s', async (_name, stream, answers, said) => {
+      const { neighbours, answer, run } = story({ a: inTurn(diesWith(lost, events.started(), events.head(), events.role()), answers) }, { request: { stream } });
+      expect(await run()).toMatchObject({ result: 'answered' });
+      expect(answer.said).toEqual(said);
+      expect(neighbours.calls.map(({ request, besides }) => [request.endpointId, request.attempt, request.retryOf, request.heldNanoUsd, besides])).toEqual([['a/m', 1, [], '1000000000', undefined], ['a/m', 2, [1], '1000000000', lost]]);
+      expect([neighbours.outcomes, neighbours.released]).toEqual([['a#1 SUPERSEDED', 'a#2 DELIVERED'], []]);
+      expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'DISCONNECTED'], ['a', undefined]]);
+    });
+
+    test('after a word is not: its client has been told', async () => {
+      const { neighbours, answer, run } = story({ a: inTurn(diesWith(lost, events.text('hi')), streamsWith('never')) }, { request: { stream: true } });
+      expect(await run()).toMatchObject({ result: 'cut' });
+      expect([answer.said, neighbours.calls.length, neighbours.outcomes]).toEqual([['chunk 0:hi', 'cut DISCONNECTED'], 1, ['a#1 DELIVERED']]);
+    });
+
+    test('is made there behind the other endpoints of its plan, which are known to stand', async () => {
+      const well = story({ a: inTurn(diesWith(lost), answersWith('never')), b: answersWith('hi') });
+      await well.run();
+      expect(well.neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+      const ill = story({ a: inTurn(diesWith(lost), answersWith('hi')), b: fails('PROVIDER_ERROR') });
+      await ill.run();
+      expect(ill.neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 SUPERSEDED', 'a#3 DELIVERED']);
+      expect(ill.neighbours.calls.map(({ request, besides }) => [request.retryOf, besides])).toEqual([[[], undefined], [[1], undefined], [[1, 2], lost]]);
+    });
+
+    test('is made there once for each endpoint, within three attempts and the budget of retries', async () => {
+      const alone = story({ a: diesWith(lost) });
+      expect(await alone.run()).toMatchObject({ result: 'refused' });
+      expect([alone.neighbours.outcomes, alone.answer.said, alone.neighbours.released]).toEqual([['a#1 DISCARDED', 'a#2 DISCARDED'], ['refuse attempts'], []]);
+      const two = story({ a: diesWith(lost), b: diesWith(lost) });
+      await two.run();
+      expect(two.neighbours.calls.map(({ provider }) => provider)).toEqual(['a', 'b', 'a']);
+      const spent = story({ a: inTurn(diesWith(lost), answersWith('never')) });
+      spent.neighbours.retries = none;
+      await spent.run();
+      expect(spent.neighbours.outcomes).toEqual(['a#1 DISCARDED']);
+    });
+
+    test('is discarded by its worker, which ends the hold, where no other replica can be reached', async () => {
+      const { neighbours, answer, run } = story({ a: inTurn(diesWith(lost, events.started()), breaks('peer_unavailable')) });
+      expect(await run()).toMatchObject({ result: 'refused' });
+      expect(answer.refusal).toMatchObject({ kind: 'attempts', attempts: [{ failed: { class: 'DISCONNECTED' } }, { failed: { class: 'CONNECT' } }] });
+      expect([neighbours.outcomes, neighbours.released]).toEqual([['a#1 DISCARDED', 'a#2 DISCARDED'], []]);
+    });
+
+    test.each<[string, Script]>([
+      ['its provider, which broke the connection', (call) => { call.replica = lost; fails('DISCONNECTED', { status: 0 })(call); }],
+      ['its deadline', (call) => { call.replica = lost; call.listener.onEnd(new Fault('deadline_exceeded', 'test')); }],
+      ['a worker that cannot be reached at all', breaks('peer_unavailable')],
+      ['a worker that ended it without a word', (call) => { call.replica = lost; call.play(); }],
+    ])('is told from one that failed by %s, which is not made again', async (_name, script) => {
+      const { neighbours, run } = story({ a: inTurn(script, answersWith('never')) });
+      expect(await run()).toMatchObject({ result: 'refused' });
+      expect(neighbours.calls.length).toBe(1);
+    });
+
+    test('is not made again for a client that has left', async () => {
+      const { neighbours, answer, run } = story({ a: (call) => { diesWith(lost)(call); answer.leave(); } });
+      expect(await run()).toMatchObject({ result: 'gone' });
+      expect([neighbours.calls.length, neighbours.outcomes]).toEqual([1, ['a#1 DISCARDED']]);
+    });
   });
 
   test.each([

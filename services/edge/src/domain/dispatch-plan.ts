@@ -43,8 +43,10 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   const { requestId, caller, answer, request } = turn;
   const accountId = caller.account.id;
   const reports: AttemptReport[] = [];
-  /** Grows by those that are tried again on another credential. */
+  /** Grows by those that are tried again, on another credential or at another replica of their worker. */
   const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
+  /** Endpoints that a replica was lost with: which. */
+  const lost = new Map<PlannedAttempt__Output, object>();
   const activity: Activity = { lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   const before = start?.before ?? NO_REPORTS;
   const first = before.length;
@@ -115,6 +117,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       route: { provider, model, sunsetDate, dropParams, decisionId: plan.decisionId, attempts: start === undefined ? number : undefined, head: undefined, estimate: () => estimateOf(request, plan, planned) },
       earlier: all(),
       decisionId: plan.decisionId,
+      besides: lost.get(planned),
       healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() && (neighbours.unhealedAnswers?.waitMs(accountId) ?? 0) === 0 },
       onJournaled: () => {
         supersede();
@@ -150,6 +153,11 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
         if (result.failed.otherCredential === true && attempts.indexOf(planned) === reports.length - 1) {
           attempts.splice(reports.length, 0, planned);
           attempts.splice(ATTEMPTS_MAX);
+        }
+        // Once for each: a fault of ours says nothing of the endpoint. Last: the workers of the others are not known to fall.
+        if (result.lostAt !== undefined && !lost.has(planned)) {
+          lost.set(planned, result.lostAt);
+          if (attempts.length < ATTEMPTS_MAX) attempts.push(planned);
         }
         if (result.reserve !== undefined) {
           reserve = { number, report: { provider, model, failed: undefined, byok: planned.byok }, give: result.reserve };

@@ -13,8 +13,8 @@ const READER_LOOK_MS = 15_000;
 
 export type AttemptResult =
   | { readonly kind: 'complete' }
-  /** Nothing of it reached the client: another attempt may answer. */
-  | { readonly kind: 'failed'; readonly failed: Failed__Output; readonly trace: AttemptTrace; readonly reserve?: Reserve }
+  /** Nothing of it reached the client: another attempt may answer. `lostAt`: the replica of its worker to which the link broke, so that its endpoint is not to blame. */
+  | { readonly kind: 'failed'; readonly failed: Failed__Output; readonly trace: AttemptTrace; readonly reserve?: Reserve; readonly lostAt?: object | undefined }
   /** The stream broke after content, and the client has been told. */
   | { readonly kind: 'cut' }
   /** The client hung up, took nothing for too long, or was cut off. `isOwed`: it left by itself, or had been given a word. */
@@ -55,6 +55,8 @@ export interface AttemptOptions {
   /** The attempts before this one. */
   readonly earlier: readonly AttemptReport[];
   readonly decisionId: string;
+  /** The replica of its worker that an attempt at the same endpoint was lost with. */
+  readonly besides?: object | undefined;
   /** Undefined where no JSON was asked for. */
   readonly healing?: Healing | undefined;
   /** Called once, when the attempt is known to be in its worker's journal: it ends the request's hold from now on. */
@@ -125,11 +127,11 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   start(): void {
-    const { answer, workers, route, request, isStream } = this.options;
+    const { answer, workers, route, request, isStream, besides } = this.options;
     answer.attend(this);
     if (this.isOver) return;
     try {
-      this.call = workers.dispatch(route.provider, request, this);
+      this.call = workers.dispatch(route.provider, request, this, besides);
     } catch (error) {
       // The request could not be written, for instance because it is larger than a message may be.
       this.onEnd(toFault(error));
@@ -173,7 +175,8 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   onEnd(fault: Fault | undefined): void {
-    if (!this.isOver && !this.isSettling) this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault));
+    if (this.isOver || this.isSettling) return;
+    this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault), fault?.code === 'link_lost' ? this.call?.peer?.() : undefined);
   }
 
   onGone(byItself: boolean): void {
@@ -252,9 +255,9 @@ class Attempt implements AttemptListener, ClientListener {
     answer.chunk(route, chunk.choices);
   }
 
-  private onFailed(failed: Failed__Output, settlement: Settlement | undefined, trace: AttemptTrace): void {
+  private onFailed(failed: Failed__Output, settlement: Settlement | undefined, trace: AttemptTrace, lostAt?: object): void {
     if (!this.hasContent) {
-      this.over({ kind: 'failed', failed, trace });
+      this.over({ kind: 'failed', failed, trace, lostAt });
       return;
     }
     // What was held back was generated, and is paid for.

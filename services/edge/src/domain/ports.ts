@@ -45,6 +45,8 @@ export interface AttemptCall {
   cancel(why?: 'client_left'): void;
   pause(): void;
   resume(): void;
+  /** The replica of the worker that it was sent to; undefined before, and of a worker in this process. */
+  peer?(): object | undefined;
 }
 
 export interface AttemptListener {
@@ -62,8 +64,8 @@ export interface OutcomeTerms {
 }
 
 export interface WorkersPort {
-  /** Undefined when no worker serves that provider. */
-  dispatch(provider: string, request: DispatchRequest, listener: AttemptListener): AttemptCall | undefined;
+  /** Undefined when no worker serves that provider. `besides`: a replica that was lost; another is asked, or that one once it is back, which is waited for as for any worker (1 s). */
+  dispatch(provider: string, request: DispatchRequest, listener: AttemptListener, besides?: object): AttemptCall | undefined;
   /**
    * Tells what became of an attempt; retried in the background for a while. Resolves when the worker has written down what
    * it would not conclude by itself, or was told in vain for the last time; never rejects.

@@ -39,6 +39,10 @@ export interface PlayedCall {
   readonly provider: string;
   readonly request: DispatchRequest;
   readonly listener: AttemptListener;
+  /** The replica that it must not go to. */
+  readonly besides: object | undefined;
+  /** The replica that has it. */
+  replica: object | undefined;
   isPaused: boolean;
   isCancelled: boolean;
   cancelledFor: 'client_left' | undefined;
@@ -115,7 +119,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
       },
     },
     workers: {
-      dispatch: (provider, request, listener) => {
+      dispatch: (provider, request, listener, besides) => {
         const script = neighbours.scripts.get(provider);
         if (script === undefined) return undefined;
         let isOver = false;
@@ -128,6 +132,8 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
           provider,
           request,
           listener,
+          besides,
+          replica: undefined,
           isPaused: false,
           isCancelled: false,
           cancelledFor: undefined,
@@ -150,6 +156,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
           resume: () => {
             call.isPaused = false;
           },
+          peer: () => call.replica,
         };
       },
       tend: (provider, _requestId, attempt) => void neighbours.tended.push(`${provider}#${attempt}`),

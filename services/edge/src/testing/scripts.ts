@@ -1,4 +1,5 @@
 /** What a worker of a test does with an attempt as soon as it arrives. */
+import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { events, type Script } from './neighbours.js';
 
@@ -8,5 +9,16 @@ export const answersWith = (text: string): Script => (call) => call.play(events.
 export const streamsWith = (...texts: readonly string[]): Script => (call) => call.play(events.head(), events.role(), ...texts.map((text) => events.text(text)), events.finish(), events.end());
 /** Fails at the provider. */
 export const fails = (...args: Parameters<typeof events.failed>): Script => (call) => call.play(events.failed(...args));
-/** Loses its link to edge. */
+/** Loses its link to edge, of a worker that is alone or in this process. */
 export const breaks = (code: 'link_lost' | 'peer_unavailable'): Script => (call) => call.listener.onEnd(new Fault(code, 'test'));
+/** Is lost with the replica that has it, once that has said as much. */
+export const diesWith = (replica: object, ...said: readonly DispatchEvent__Output[]): Script => (call) => {
+  call.replica = replica;
+  for (const event of said) call.listener.onEvent(event);
+  breaks('link_lost')(call);
+};
+/** What a worker does with each attempt of a request in turn. */
+export const inTurn = (...scripts: readonly Script[]): Script => {
+  const left = [...scripts];
+  return (call) => left.shift()?.(call);
+};
