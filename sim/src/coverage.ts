@@ -7,7 +7,7 @@ export const TRANSITIONS = [
   'ended: provider', 'ended: estimated', 'ended: orphan',
   'outcome: delivered', 'outcome: superseded', 'outcome: discarded', 'outcome: concluded by the worker',
   'growth: granted', 'growth: refused', 'growth: unanswered', 'stopped by a cap', 'ended: quota away',
-  'settled', 'settled at 0', 'settled on being asked', 'adjusted', 'failed over',
+  'settled', 'settled at 0', 'settled on being asked', 'adjusted', 'failed over', 'replica lost: another asked', 'replica lost: another answered',
   'new → 429 for tokens', 'terms: changed', 'terms: another tier', 'on trial credit', 'own: charged nothing',
   'rounds: charged together', 'rounds: no room for another', 'rounds: discarded', 'rounds: cut', 'fee: charged', 'fee: not charged',
   'reserve: given after all', 'reserve: bettered', 'reserve: left for another', 'repeat: open', 'repeat: running', 'repeat: done', 'repeat: run again',

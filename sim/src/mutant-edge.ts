@@ -6,7 +6,7 @@ import type { Mutant } from './mutants.js';
 type Dispatch = Neighbours['workers']['dispatch'];
 
 function dispatching(neighbours: Neighbours, change: (request: DispatchRequest) => DispatchRequest): Neighbours {
-  const dispatch: Dispatch = (provider, request, listener) => neighbours.workers.dispatch(provider, change(request), listener);
+  const dispatch: Dispatch = (provider, request, ...rest) => neighbours.workers.dispatch(provider, change(request), ...rest);
   return { ...neighbours, workers: { ...neighbours.workers, dispatch } };
 }
 

@@ -65,8 +65,8 @@ export class Network {
           if (from.isDead) return;
           new UnaryCall(this.parts, from, rpcOf(area, method), this.doorOf(doors, options?.peer), method, request, options?.deadlineMs ?? deadlineMs, (answer) => resolve(answer as Response), reject).send(this.weather);
         }),
-      stream: <Request extends object, Message>(method: string, request: Request, listener: StreamListener<Message>, options?: { readonly deadlineMs?: number }) => {
-        const call = new SimStream(this.parts, from, rpcOf(area, method), this.doorOf(doors), method, request, options?.deadlineMs ?? deadlineMs, listener as StreamListener<object>);
+      stream: <Request extends object, Message>(method: string, request: Request, listener: StreamListener<Message>, options?: { readonly deadlineMs?: number; readonly besides?: object | undefined }) => {
+        const call = new SimStream(this.parts, from, rpcOf(area, method), this.doorOf(doors, undefined, options?.besides), method, request, options?.deadlineMs ?? deadlineMs, listener as StreamListener<object>);
         this.streams.add(call);
         call.onOver = () => void this.streams.delete(call);
         call.open();
@@ -81,10 +81,12 @@ export class Network {
     return { scheduler: this.scheduler, random: this.random, onBug: this.onBug, delayMs: () => 0.05 + this.random.next() * this.weather.delayMs };
   }
 
-  /** Any that is open, or the one that served the call which this one is about. */
-  private doorOf(doors: readonly Door[], peer?: object): Door | undefined {
+  /** Any that is open, or the one that served the call which this one is about. `besides` where there is no other: it is back, or its link was broken alone. */
+  private doorOf(doors: readonly Door[], peer?: object, besides?: object): Door | undefined {
     const open = doors.filter(({ life }) => life !== undefined && !life.isDead);
-    const any = open.length === 0 ? undefined : this.random.pick(open);
+    const others = open.filter((door) => door !== besides);
+    const fit = others.length === 0 ? open : others;
+    const any = fit.length === 0 ? undefined : this.random.pick(fit);
     return peer === undefined ? any : open.find((door) => door === peer);
   }
 }

@@ -33,7 +33,7 @@ export function observe(world: World): void {
   }
 }
 
-function observeAttempts({ coverage, ledger, plugins, left }: World, { requestId, state, stoppedBy, isCutOff, caller, traffic }: SimClient, rows: readonly LedgerEntry[], bill: Books['bill']): void {
+function observeAttempts({ coverage, ledger, plugins, left, elsewhere }: World, { requestId, state, stoppedBy, isCutOff, caller, traffic }: SimClient, rows: readonly LedgerEntry[], bill: Books['bill']): void {
   const charged = ledger.chargedAttempts(requestId);
   const lastLine = bill.get(`${requestId}/${charged.at(-1) ?? 0}`);
   const attempts = rows.filter(({ kind }) => kind === 'attempt');
@@ -41,6 +41,7 @@ function observeAttempts({ coverage, ledger, plugins, left }: World, { requestId
   for (const { attempt } of attempts) {
     const id = `${requestId}/${attempt}`;
     if (left.has(id) && !bill.has(id)) coverage.took('left before the request was sent');
+    if (elsewhere.has(id) && bill.has(id)) coverage.took(state === 'answered' && charged.includes(attempt) ? 'replica lost: another answered' : 'replica lost: another asked');
     if (state === 'left' && isCutOff && bill.get(id)?.isHeaded === false) coverage.took('cut off before the head');
   }
   if (isOwn(caller) && charged.length > 0 && cost === 0n) coverage.took('own: charged nothing');

@@ -5,6 +5,7 @@ import type { Coverage } from './coverage.js';
 import { planDepartures } from './departures.js';
 import { plan, planGrowth } from './faults.js';
 import { planLateLimits } from './late-limits.js';
+import { planLosses } from './losses.js';
 import type { Mutant } from './mutants.js';
 import { observe } from './observe.js';
 import { Random } from './random.js';
@@ -35,6 +36,8 @@ const LONG_SHARE = 0.4;
 const LONG_SPREAD_MS = 2_500;
 /** In some runs edges are stopped, and one worker has two replicas. */
 const STOP_SHARE = 0.25;
+/** In some of those a replica dies with requests that the other can have answered. */
+const LOSS_SHARE = 0.5;
 /** In some runs nobody lives to tell that a client hung up. */
 const DEPARTURE_SHARE = 0.25;
 /** Makes draws of their own of a seed. */
@@ -72,7 +75,10 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   world.onHeld = (requestId, grown) => checkHeld(world, requestId, grown);
   world.onAnswered = (client) => checkEnd(world, client);
   plan(world, random, LOAD_MS);
-  if (hasStops) planStops(world, stops, LOAD_MS);
+  if (hasStops) {
+    planStops(world, stops, LOAD_MS);
+    if (stops.chance(LOSS_SHARE)) planLosses(world, stops, LOAD_MS);
+  }
   const late = new Random(seed ^ LATE_LIMIT_MARK);
   if (late.chance(LATE_LIMIT_SHARE)) planLateLimits(world, late, LOAD_MS);
   const requests = random.int(7, 12);

@@ -85,6 +85,8 @@ export class World {
   readonly left = new Map<string, number>();
   /** By `request/attempt`: when its edge first told what became of it, in virtual milliseconds. */
   readonly toldAtMs = new Map<string, number>();
+  /** As `request/attempt`: those that another replica of a worker has, since one was lost with the attempt before at the same endpoint. */
+  readonly elsewhere = new Set<string>();
   /** By `request/attempt`: prompt tokens by our own count. */
   readonly ownPrompts = new Map<string, number>();
   readonly growth: GrowthRecord;
@@ -396,10 +398,16 @@ export class World {
     return { life, repeats, workers, neighbours: brokenBy(this.mutant, { ...neighbours, workers: this.listening(workers) }) };
   }
 
-  /** Notes when outcomes are told. */
+  /** Notes when outcomes are told, and what goes to another replica. */
   private listening(workers: Neighbours['workers']): Neighbours['workers'] {
     return {
       ...workers,
+      dispatch: (provider, request, listener, besides) => {
+        const call = workers.dispatch(provider, request, listener, besides);
+        const peer = call?.peer?.();
+        if (besides !== undefined && peer !== undefined && peer !== besides) this.elsewhere.add(`${request.requestId ?? ''}/${request.attempt ?? 0}`);
+        return call;
+      },
       tellOutcome: (provider, requestId, attempt, ...told) => {
         const id = `${requestId}/${attempt}`;
         if (!this.toldAtMs.has(id)) this.toldAtMs.set(id, this.scheduler.nowMs);
