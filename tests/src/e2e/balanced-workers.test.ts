@@ -49,6 +49,16 @@ async function startBalancer(targets: readonly number[]): Promise<{ readonly por
   return balancer;
 }
 
+/** Replicas of the simulator's worker, with the attempts that each has under way. */
+async function replicas(): Promise<readonly { readonly pid: number; readonly inFlight: number }[]> {
+  return Promise.all(
+    gateway.processes().filter(({ role }) => role === 'worker-simulator').map(async ({ pid, ports }) => {
+      const text = await (await fetch(`http://127.0.0.1:${String(ports['metrics'])}/metrics`)).text();
+      return { pid, inFlight: Number(/^signalbox_worker_in_flight(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1] ?? 0) };
+    }),
+  );
+}
+
 let gateway: Gateway;
 let balancer: Awaited<ReturnType<typeof startBalancer>>;
 /** Knows the workers by the balancer's address alone. */
@@ -104,4 +114,21 @@ test('an attempt whose connection broke is settled as its client left it, though
   expect(text).toContain('"finish_reason":"error"');
   await until(async () => (await reserved()) === '0', CONCLUDED_MS / 3, 100, 'the hold to end');
   await expectBalancedBooks(gateway, account.id, []);
+}, 120_000);
+
+test('requests whose replica of a worker is killed before their first byte are answered by the other, and charged for that alone', async () => {
+  const { account, key } = await admin<{ account: { id: string }; key: { key: string } }>(gateway, '/accounts', 'POST', { name: 'pinned', tier: 'enterprise' });
+  const body = { model: 'simulator/fast', provider: { allow_fallbacks: false }, messages: [{ role: 'user', content: 'tell [sim:tokens=5,delay-ms=3000]' }] };
+  const asked = Promise.all([true, false, true, false, true, false, true, false].map((stream) => ask(gateway.baseUrl, key.key, { ...body, stream })));
+  const reserved = async (): Promise<string> => (await admin<{ reserved_nano_usd: string }>(gateway, `/quota?account=${account.id}`)).reserved_nano_usd;
+  await until(async () => (await replicas()).reduce((sum, { inFlight }) => sum + inFlight, 0) === 8, 10_000, 50, 'the workers to have them');
+  const [busiest] = [...(await replicas())].sort((one, other) => other.inFlight - one.inFlight);
+  if (busiest === undefined) throw new Error('There is no worker.');
+  process.kill(busiest.pid, 'SIGKILL');
+  const answers = await asked;
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  expect(answers.filter(({ text }) => text.includes('"finish_reason":"error"'))).toEqual([]);
+  expect(answers.filter(({ headers }) => headers.get('x-router-attempts') === '2').length).toBe(busiest.inFlight);
+  await until(async () => (await reserved()) === '0', CONCLUDED_MS, 100, 'the holds to end');
+  await expectBalancedBooks(gateway, account.id, answers.map(({ headers }) => ({ requestId: headers.get('x-request-id') ?? '', costUsd: headers.get('x-router-cost-basis') === 'final' ? (headers.get('x-router-cost') ?? undefined) : undefined })));
 }, 120_000);
