@@ -4,11 +4,15 @@ import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { plannedAt, planWith } from './testing/callers.js';
 import { chatText, hello, readRaw, startDoor, type Door } from './testing/door.js';
-import { events } from './testing/neighbours.js';
-import { answersWith, streamsWith } from './testing/scripts.js';
+import { events, type Script } from './testing/neighbours.js';
+import { answersWith, breaks, fails, streamsWith } from './testing/scripts.js';
 
 const answers = answersWith('ok');
 const streams = streamsWith('ok');
+const breaksHalfway: Script = (call) => {
+  call.listener.onEvent(events.text('half'));
+  breaks('link_lost')(call);
+};
 
 let door: Door;
 beforeEach(async () => {
@@ -80,18 +84,37 @@ describe('answers', () => {
     });
   });
 
+  test.each([false, true])('a stream whose worker was lost tells of its attempts, and neither usage nor cost, which are not known before its log is found (include_usage: %s)', async (isAsked) => {
+    door.neighbours.plan = planWith([plannedAt('b'), plannedAt('a')]);
+    door.neighbours.scripts.set('b', fails('PROVIDER_ERROR'));
+    door.neighbours.scripts.set('a', breaksHalfway);
+    const body = { ...hello, stream: true, ...(isAsked ? { stream_options: { include_usage: true } } : {}) };
+    const lastOf = async (headers: Record<string, string>): Promise<unknown> => JSON.parse(((await (await door.chat(body, headers)).text()).split('\n\n').at(-3) ?? '').slice('data: '.length));
+    const told = await lastOf({ 'x-router-metadata': 'enabled' });
+    expect(told).toMatchObject({
+      error: { code: 'provider_disconnected' }, choices: [{ finish_reason: 'error' }],
+      router_metadata: { decision_id: 'dec_1', attempts: [{ provider: 'b', status: 'failed', class: 'provider_error' }, { provider: 'a', status: 'cut', class: 'disconnected', provider_status: 0 }] },
+    });
+    expect(Object.keys(told as object).filter((name) => name === 'usage' || name === 'x_router')).toEqual(isAsked ? ['usage'] : []);
+    if (isAsked) expect(told).toMatchObject({ usage: null });
+    expect(Object.keys((await lastOf({})) as object)).not.toContain('router_metadata');
+  });
+
   test('a plan that is empty because all endpoints wait says for how long', async () => {
     door.neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY', retryAfterMs: 61_000 });
     const response = await door.chat(hello);
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '61']);
   });
 
-  test('a stream whose headers left before its first word tells its attempts in the trailers', async () => {
+  test.each<[string, Script, Record<string, string>]>([
+    ['tells its attempts in the trailers', streams, { 'x-router-provider': 'b', 'x-router-attempts': '2', 'x-router-cost': '0.000020000', 'x-router-savings': '0.000000100' }],
+    ['tells them there without a cost where its worker was lost', breaksHalfway, { 'x-router-provider': 'b', 'x-router-attempts': '2' }],
+  ])('a stream whose headers left before its first word %s', async (_name, script, told) => {
     door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
     door.neighbours.scripts.set('a', (call) => {
       void door.neighbours.clock.advanceAsync(10_000).then(() => call.play(events.failed('PROVIDER_ERROR')));
     });
-    door.neighbours.scripts.set('b', streams);
+    door.neighbours.scripts.set('b', script);
     const [headers, trailers] = await new Promise<readonly [NodeJS.Dict<string | string[]>, NodeJS.Dict<string>]>((resolve, reject) => {
       const request = httpRequest(`${door.url}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json' } }, (response) => {
         response.resume().on('end', () => resolve([response.headers, response.trailers]));
@@ -101,7 +124,7 @@ describe('answers', () => {
     });
     expect(headers).toMatchObject({ 'x-router-provider': 'a', 'x-router-decision-id': 'dec_1', trailer: 'X-Router-Cost, X-Router-Savings, X-Router-Provider, X-Router-Attempts' });
     expect(headers['x-router-attempts']).toBeUndefined();
-    expect(trailers).toMatchObject({ 'x-router-attempts': '2', 'x-router-cost': '0.000020000' });
+    expect(trailers).toEqual(told);
   });
 
   test.each([['', 'card_1'], ['card_2', 'card_2']])('the price version is the card that was charged: the planned one, or what the worker says instead (%p)', async (cardId, version) => {

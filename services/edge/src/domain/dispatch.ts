@@ -263,7 +263,7 @@ class Attempt implements AttemptListener, ClientListener {
     // What was held back was generated, and is paid for.
     if (this.healer !== undefined) for (const chunk of this.healer.end('error').chunks) this.send(chunk);
     this.over({ kind: 'cut' });
-    this.options.answer.cut(this.options.route, failed, settlement);
+    this.options.answer.cut(this.options.route, failed, settlement, this.attempts());
   }
 
   private complete(end: End__Output): void {
@@ -336,9 +336,15 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   private settle(end: End__Output): Settlement {
-    const { route, request, earlier, decisionId } = this.options;
+    const { route, decisionId } = this.options;
     const { provider, model, sunsetDate, dropParams } = route;
-    return { provider, model, sunsetDate, dropParams, end, attempts: [...earlier, { provider, model, failed: undefined, byok: request.byok ?? false }], decisionId };
+    return { provider, model, sunsetDate, dropParams, end, attempts: this.attempts(), decisionId };
+  }
+
+  /** With this one, which answers. */
+  private attempts(): readonly AttemptReport[] {
+    const { route: { provider, model }, request, earlier } = this.options;
+    return [...earlier, { provider, model, failed: undefined, byok: request.byok ?? false }];
   }
 
   /** One timer for the whole stream: a chunk notes its time, and the next beat counts from there. */

@@ -319,7 +319,7 @@ class Rounds {
       const { route } = this.shown;
       if (route !== undefined) this.showImages(route);
       if (failed === undefined || route === undefined) answer.refuse(end.refusal, settlement);
-      else answer.cut(route, failed, settlement);
+      else answer.cut(route, failed, settlement, this.before);
       return { attempts: this.before, result: 'cut' };
     }
     const attempt = conducted.attempts.length;
@@ -337,7 +337,7 @@ class Rounds {
     this.showImages(end.route);
     const { settlement } = end;
     // A worker that was lost says no cost of it: the sum of the rounds before is less than what is charged, and is not told.
-    answer.cut(end.route, end.failed, settlement === undefined ? undefined : { ...settlement, end: summed(this.ends, settlement.end), attempts: this.before, pipeline: this.stages });
+    answer.cut(end.route, end.failed, settlement === undefined ? undefined : { ...settlement, end: summed(this.ends, settlement.end), attempts: this.before, pipeline: this.stages }, this.before);
     return { attempts: this.before, result: 'cut' };
   }
 

@@ -56,8 +56,9 @@ function formatHealed(healed: readonly string[]): string {
 
 export interface RouterTrailerFigures {
   readonly provider: string;
-  readonly costNanoUsd: bigint;
-  readonly savingsNanoUsd: bigint;
+  /** Absent, as the savings are, where it is not known. */
+  readonly costNanoUsd?: bigint;
+  readonly savingsNanoUsd?: bigint;
   /** Undefined = the headers told them, and which provider answers. */
   readonly attempts?: number | undefined;
   readonly healed?: readonly string[] | undefined;
@@ -66,8 +67,7 @@ export interface RouterTrailerFigures {
 /** Trailers of a stream: the exact figures, under the names of the headers. */
 export function routerTrailers({ provider, costNanoUsd, savingsNanoUsd, attempts, healed }: RouterTrailerFigures): Record<string, string> {
   return {
-    'X-Router-Cost': formatUsd(costNanoUsd),
-    'X-Router-Savings': formatSavings(savingsNanoUsd),
+    ...(costNanoUsd === undefined || savingsNanoUsd === undefined ? {} : { 'X-Router-Cost': formatUsd(costNanoUsd), 'X-Router-Savings': formatSavings(savingsNanoUsd) }),
     ...(attempts === undefined ? {} : { 'X-Router-Provider': provider, 'X-Router-Attempts': String(attempts) }),
     ...(healed === undefined ? {} : { 'X-Router-Healed': formatHealed(healed) }),
   };

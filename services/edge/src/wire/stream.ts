@@ -30,17 +30,21 @@ export interface StreamWireOptions {
   readonly framing: Framing;
 }
 
-/** The figures of the last JSON chunk. */
-export interface StreamEnd {
-  readonly usage: UsageFigures;
+/** What is known of a stream that broke while its usage and cost are not. */
+export interface StreamBreak {
   readonly provider: string;
-  readonly costNanoUsd: bigint;
-  readonly savingsNanoUsd: bigint;
   /** For the trailers; undefined = the headers told them, and which provider answers. */
   readonly attempts?: number | undefined;
+  readonly routerMetadata?: JsonValue | undefined;
+}
+
+/** The figures of the last JSON chunk. */
+export interface StreamEnd extends StreamBreak {
+  readonly usage: UsageFigures;
+  readonly costNanoUsd: bigint;
+  readonly savingsNanoUsd: bigint;
   /** Undefined = healing did not apply. */
   readonly healed?: readonly string[] | undefined;
-  readonly routerMetadata?: JsonValue | undefined;
 }
 
 /** Every answer is ready for the connection, framing included. Choices are JSON array texts and are spliced in as they are. */
@@ -50,8 +54,8 @@ export interface StreamWire {
   chunks(list: readonly Uint8Array[]): Buffer;
   /** Chunks for `before`, then the held finish chunk with usage and `x_router`, or under include_usage that chunk and one more. The stream's last. */
   finish(before: readonly Uint8Array[], choices: Uint8Array, end: StreamEnd): Buffer;
-  /** Chunks for `before`, then the error chunk of a stream that broke; without `end` nothing is known of its usage. The stream's last. */
-  error(before: readonly Uint8Array[], error: ApiError, end?: StreamEnd): Buffer;
+  /** Chunks for `before`, then the error chunk of a stream that broke. The stream's last. */
+  error(before: readonly Uint8Array[], error: ApiError, end?: StreamEnd | StreamBreak): Buffer;
 }
 
 /** Renders the events of one stream; what all chunks share is encoded once. */
@@ -87,15 +91,16 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
     return out;
   };
 
+  const metadataOf = ({ routerMetadata }: StreamBreak): string => (routerMetadata === undefined ? '' : `,"router_metadata":${renderJson(routerMetadata)}`);
+
   const figures = (end: StreamEnd): string => {
     const router: RouterFigures = { provider: end.provider, costNanoUsd: end.costNanoUsd, savingsNanoUsd: end.savingsNanoUsd, routedFrom };
     const xRouter = variant === 'B' ? '' : `,"x_router":${renderRouter(router)}`;
-    const metadata = end.routerMetadata === undefined ? '' : `,"router_metadata":${renderJson(end.routerMetadata)}`;
-    return `,"usage":${renderUsage(end.usage)}${xRouter}${metadata}}\n\n`;
+    return `,"usage":${renderUsage(end.usage)}${xRouter}${metadataOf(end)}}\n\n`;
   };
 
   /** The last write of the stream: `before` and `last` in one payload, the trailers behind it. */
-  const end = (before: readonly Uint8Array[], last: Buffer, figuresOfEnd: StreamEnd | undefined): Buffer => {
+  const end = (before: readonly Uint8Array[], last: Buffer, figuresOfEnd: StreamEnd | StreamBreak | undefined): Buffer => {
     const events = Buffer.allocUnsafe(lengthOf(before));
     write(events, 0, before);
     const trailers = figuresOfEnd === undefined ? {} : routerTrailers(figuresOfEnd);
@@ -114,7 +119,9 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
       includeUsage ? end([...before, choices], Buffer.from(`${envelope},"choices":${EMPTY_CHOICES}${figures(stated)}`), stated) : end(before, Buffer.concat([prefix, choices, Buffer.from(figures(stated))]), stated),
     error: (before, error, stated) => {
       const head = `${envelope},"error":${renderErrorObject(error)},"choices":${ERROR_CHOICES}`;
-      return end(before, stated === undefined ? Buffer.concat([Buffer.from(head), suffix]) : Buffer.from(head + figures(stated)), stated);
+      if (stated !== undefined && 'usage' in stated) return end(before, Buffer.from(head + figures(stated)), stated);
+      const metadata = stated === undefined ? '' : metadataOf(stated);
+      return end(before, Buffer.concat([Buffer.from(head + metadata), suffix]), stated);
     },
   };
 }

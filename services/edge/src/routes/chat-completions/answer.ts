@@ -18,7 +18,7 @@ import { addRouterHeaders, routerTrailers, STREAM_HEADERS, trailerHeader, type H
 import type { JsonValue } from '../../wire/json-text.js';
 import type { AnswerRecorder } from '../../wire/kept-answer.js';
 import { cutToApiError } from '../../wire/refusals.js';
-import { createStreamWire, type StreamEnd, type StreamWire } from '../../wire/stream.js';
+import { createStreamWire, type StreamBreak, type StreamEnd, type StreamWire } from '../../wire/stream.js';
 import type { Gate } from '../gate.js';
 import { errorOfRefusal, isUncounted } from './refusal.js';
 
@@ -113,9 +113,10 @@ export class HttpAnswer implements Answer {
     this.end(this.open(route, settlement.attempts.length).finish(this.take(), choices, this.endOf(settlement)));
   }
 
-  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined): void {
+  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined, attempts: readonly AttemptReport[]): void {
     const error = forVariant(cutToApiError(failed), this.options.caller.variant);
-    this.end(this.open(route, settlement?.attempts.length ?? route.attempts).error(this.take(), error, settlement === undefined ? undefined : this.endOf(withCut(settlement, failed))));
+    const wire = this.open(route, attempts.length);
+    this.end(wire.error(this.take(), error, settlement === undefined ? this.breakOf(route, withCut(attempts, failed)) : this.endOf({ ...settlement, attempts: withCut(settlement.attempts, failed) })));
   }
 
   body(body: Body__Output, settlement: Settlement): void {
@@ -250,6 +251,12 @@ export class HttpAnswer implements Answer {
     return { ...figures, usage: usageOf(settlement), routerMetadata: this.metadataOf(settlement) };
   }
 
+  /** Of a stream whose worker was lost: any cost told now could differ from what is charged once its log is found. */
+  private breakOf({ provider, decisionId }: Route, attempts: readonly AttemptReport[]): StreamBreak {
+    const routerMetadata = this.options.wantsMetadata ? { ...this.decisionText(), decision_id: decisionId, attempts: attempts.map(attemptText) } : undefined;
+    return { provider, attempts: this.attemptsAreTold ? undefined : attempts.length, routerMetadata };
+  }
+
   /** Of attempts that all failed: their client got nothing and pays nothing, whatever the headers guessed. Undefined = what it costs is not known. */
   private endOfNothing(refusal: Refusal): StreamEnd | undefined {
     const last = refusal.kind === 'attempts' ? refusal.attempts.at(-1) : undefined;
@@ -304,8 +311,8 @@ function usageOf({ end }: Settlement): UsageFigures {
 }
 
 /** The last attempt is the one that broke. */
-function withCut(settlement: Settlement, cut: Failed__Output): Settlement {
-  return { ...settlement, attempts: settlement.attempts.map((report, index, all) => (index === all.length - 1 ? { ...report, cut } : report)) };
+function withCut(attempts: readonly AttemptReport[], cut: Failed__Output): readonly AttemptReport[] {
+  return attempts.map((report, index, all) => (index === all.length - 1 ? { ...report, cut } : report));
 }
 
 function attemptText({ provider, model, failed, cut, round }: AttemptReport): { readonly [key: string]: JsonValue } {
