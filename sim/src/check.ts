@@ -88,11 +88,13 @@ function isNeverTold({ ledger }: World, { requestId, isEdgeDead }: SimClient, at
 
 /** An end waits so long until a worker that would conclude otherwise has it written down. */
 const HEARD_MS = 2_000;
+/** Times of the scheduler are sums of fractions: two seconds can come out as 1,999.9999999999998 ms. */
+const ROUNDING_MS = 1e-6;
 
 /** It was given once its worker had written nothing down for as long as its client waits, and its edge died before it did. */
 function isGivenUnheard(world: World, client: SimClient, attempt: number): boolean {
   const toldAtMs = world.toldAtMs.get(`${client.requestId}/${attempt}`) ?? Infinity;
-  return (client.endedAtMs ?? 0) - toldAtMs >= HEARD_MS && isNeverTold(world, client, attempt);
+  return (client.endedAtMs ?? 0) - toldAtMs >= HEARD_MS - ROUNDING_MS && isNeverTold(world, client, attempt);
 }
 
 function clientIsChargedRight(books: Books, client: SimClient): void {
