@@ -3,6 +3,7 @@ import type { DispatchEvent } from '@signalbox/contracts/worker';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { sse } from '@signalbox/testkit/fake-provider';
 import { oneTurn, until } from '@signalbox/testkit/until';
+import type { Journal } from './journal.js';
 import { choicesOf, chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
 
 let rig: DispatchRig;
@@ -184,5 +185,64 @@ describe('after the last event of a stream', () => {
     expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER' });
     goOn();
     await until(() => rig.provider.requests[0]?.wasAborted());
+  });
+});
+
+describe('an answer whose end the disk does not take for five seconds', () => {
+  /** A journal that says when an end has come, and writes it when `write` is called. */
+  const refusing = () => {
+    let write: () => void = () => undefined;
+    let come: () => void = () => undefined;
+    const hasCome = new Promise<void>((resolve) => (come = resolve));
+    const journal: Journal = {
+      start: () => Promise.resolve(),
+      checkpoint: () => undefined,
+      end: () => {
+        come();
+        return new Promise((resolve) => (write = resolve));
+      },
+      outcome: () => undefined,
+      tend: () => undefined,
+      state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
+    };
+    return { journal, hasCome, write: () => write() };
+  };
+  const STREAM = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
+  const WHOLE = { body: { choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE } };
+
+  test('is cut, when it is a stream, with what it costs', async () => {
+    const time = createFakeClock();
+    const { journal, hasCome } = refusing();
+    rig.use(time, { journal });
+    rig.provider.enqueue(STREAM);
+    const running = rig.run(requestOf());
+    await hasCome;
+    time.advance(5_000);
+    const events = await running;
+    expect(saidIn(events)).toBe('Hello');
+    expect(events.at(-1)?.end).toMatchObject({ costNanoUsd: '20000', finishReason: 'error', cut: { class: 'DISCONNECTED', retryable: true } });
+  });
+
+  test('has failed, when it is whole: another may be given', async () => {
+    const time = createFakeClock();
+    const { journal, hasCome } = refusing();
+    rig.use(time, { journal });
+    rig.provider.enqueue(WHOLE);
+    const running = rig.run(requestOf({ stream: false, clientStream: false }));
+    await hasCome;
+    time.advance(5_000);
+    expect(await running).toEqual([{ failed: expect.objectContaining({ class: 'DISCONNECTED', retryable: true }) as object }]);
+  });
+
+  test('is given as it came where the disk takes it before', async () => {
+    const time = createFakeClock();
+    const { journal, hasCome, write } = refusing();
+    rig.use(time, { journal });
+    rig.provider.enqueue(STREAM);
+    const running = rig.run(requestOf());
+    await hasCome;
+    time.advance(4_999);
+    write();
+    expect((await running).at(-1)?.end).toMatchObject({ costNanoUsd: '20000', finishReason: 'stop' });
   });
 });

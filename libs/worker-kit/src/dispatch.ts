@@ -27,6 +27,8 @@ import type { Upstream } from './upstream.js';
 const DRAINS_MAX = 64;
 /** A 429 without a hint rests its credential for so long, where another is free. */
 const UNHINTED_REST_MS = 1_000;
+/** How long an answer waits for its end to be written, while the disk refuses. */
+const END_WRITE_MS = 5_000;
 
 export interface DispatchOptions {
   readonly adapter: ProviderAdapter;
@@ -120,10 +122,27 @@ function seenOf(ending: Ending, conversation: Conversation, promptTokens: number
   }
 }
 
+/** What is told of an answer whose end the disk does not take: nobody is promised a cost that a kill could take back. */
+function unwritten(ending: Ending, status: number): Ending {
+  const reason = failure('DISCONNECTED', true, status);
+  if (ending.kind === 'answer') return { kind: 'failed', failure: reason, usage: ending.answer.usage };
+  return ending.kind === 'stream' && ending.cut === undefined ? { kind: 'stream', cut: reason } : ending;
+}
+
 function finishReasonOf(ending: Ending, attempt: Attempt): string {
   if (ending.kind === 'answer') return ending.answer.finishReason;
   if (ending.kind === 'stream' && ending.cut === undefined) return attempt.summary()?.finishReason ?? '';
   return 'error';
+}
+
+/** False: the disk did not take it within the time that somebody waits, and gets it later. Rejects as the write does before that. */
+function inTime(writing: Promise<void>, clock: Clock, isAlone: () => boolean): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimer(END_WRITE_MS, () => {
+      if (!isAlone()) resolve(false);
+    });
+    void writing.then(() => resolve(true), reject).finally(() => timer.cancel());
+  });
 }
 
 export function createDispatcher(options: DispatchOptions): Dispatcher {
@@ -316,7 +335,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       clientLeft: conversation.isClientGone,
       endedAtMs: clock.nowMs(),
     };
-    await journal.end(request.requestId, request.attempt, ended);
+    const isWritten = await inTime(journal.end(request.requestId, request.attempt, ended), clock, () => conversation.isGone);
     span?.set(endedAttributes(ended));
     // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later.
     if (conversation.isCancelled) void journal.outcome(request.requestId, request.attempt, isOwed(conversation, ended, request) ? 'DELIVERED' : 'DISCARDED', false);
@@ -352,7 +371,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       });
     }
     if (conversation.isGone || ending.kind === 'abandoned') return;
-    for (const event of lastEvents(request, conversation, ending, charge, finishReason, seen.usage ?? seen.promptUsage, pool, credential)) emit.write(event);
+    const told = isWritten ? ending : unwritten(ending, attempt.status);
+    for (const event of lastEvents(request, conversation, told, charge, finishReasonOf(told, attempt), seen.usage ?? seen.promptUsage, pool, credential)) emit.write(event);
   };
 
   return {
