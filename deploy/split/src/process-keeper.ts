@@ -17,6 +17,8 @@ export interface KeeperOptions {
   readonly environment: Readonly<Record<string, string>>;
   /** The process runs again under a new pid; it answers as soon as it has started. */
   readonly onRestarted: () => void;
+  /** A line for the operator, when the process has died that was serving: one that is killed says nothing itself. */
+  readonly tell: (line: string) => void;
 }
 
 export interface ProcessKeeper {
@@ -45,7 +47,7 @@ const semiSpaceMbOf = (role: string): number => (role === 'edge' ? 8 : role === 
 /** One thread of V8's own instead of four: on a shared core they get in each other's way, and collections cost a third more. */
 const flagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', '--no-memory-reducer', `--max-semi-space-size=${String(semiSpaceMbOf(role))}`];
 
-export function keepProcess({ role, replica, main, environment, onRestarted }: KeeperOptions): ProcessKeeper {
+export function keepProcess({ role, replica, main, environment, onRestarted, tell }: KeeperOptions): ProcessKeeper {
   let child: ChildProcess | undefined;
   let ports: Readonly<Record<string, number>> = {};
   let isStopping = false;
@@ -69,6 +71,7 @@ export function keepProcess({ role, replica, main, environment, onRestarted }: K
       launched.on('error', reject);
       launched.on('exit', (code, signal) => {
         if (!isReady) reject(new Error(`${role} ended before it was ready (${signal ?? code ?? 'unknown'}).`));
+        else if (!isStopping) tell(`signalbox: ${role} ${String(replica)} (pid ${String(launched.pid)}) ${signal === null ? `ended with ${String(code)}` : `was ended by ${signal}`} and is started again`);
         if (wasReadyOnce) again();
       });
     });

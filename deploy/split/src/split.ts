@@ -172,6 +172,7 @@ async function startAll(
           main: join(SERVICES_DIR, service, isBundled ? 'dist/program.js' : 'dist/main.js'),
           environment: { ...shared, ...own, GRPC_PORT: String(grpcPort), METRICS_PORT: String(metricsPort), ...(await perReplica?.(replica)) },
           onRestarted: () => onProcesses(processes()),
+          tell: tellOperator,
         });
         signal?.throwIfAborted();
         keepers.push(keeper);
