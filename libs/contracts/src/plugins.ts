@@ -19,6 +19,7 @@ export type { PluginWish, PluginWish__Output } from './gen/signalbox/plugins/v1/
 export type { PrepareRequest, PrepareRequest__Output } from './gen/signalbox/plugins/v1/PrepareRequest.js';
 export type { PrepareResponse, PrepareResponse__Output } from './gen/signalbox/plugins/v1/PrepareResponse.js';
 export type { Problem, Problem__Output } from './gen/signalbox/plugins/v1/Problem.js';
+export type { ProviderList, ProviderList__Output } from './gen/signalbox/plugins/v1/ProviderList.js';
 export type { RemoveSourceRequest, RemoveSourceRequest__Output } from './gen/signalbox/plugins/v1/RemoveSourceRequest.js';
 export type { RunToolRequest, RunToolRequest__Output } from './gen/signalbox/plugins/v1/RunToolRequest.js';
 export type { RunToolResponse, RunToolResponse__Output } from './gen/signalbox/plugins/v1/RunToolResponse.js';

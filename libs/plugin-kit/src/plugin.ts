@@ -3,12 +3,21 @@ import type { Conversation } from './conversation.js';
 import type { OptionSpecs, OptionValues, PluginManifest } from './manifest.js';
 import type { OptionProblem } from './options.js';
 
-/** The data policy of a request: it binds plugins as it binds providers. */
+/** Ids of the catalog. */
+export interface ProviderBounds {
+  /** A provider stands in each of these; none = any. */
+  readonly allowed: readonly (readonly string[])[];
+  readonly denied: readonly string[];
+}
+
+/** The policy of a request: it binds plugins as it binds the choice of an endpoint. */
 export interface DataPolicy {
   /** Nothing of the request may be kept. */
   readonly zdr: boolean;
   /** Nothing of it may reach who may train on it. */
   readonly denyTraining: boolean;
+  /** Providers that the account and the request leave; absent = all. */
+  readonly providers?: ProviderBounds;
 }
 
 export interface PluginRun<Specs extends OptionSpecs> {

@@ -4,6 +4,8 @@ import type {
   PluginWish__Output, PrepareRequest__Output, PrepareResponse, RemoveSourceRequest__Output, RunToolRequest__Output, RunToolResponse, Stage as StageMessage,
 } from '@signalbox/contracts/plugins';
 import { Fault } from '@signalbox/kernel/fault';
+import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
+import type { ProviderBounds } from '@signalbox/plugin-kit/plugin';
 import type { CallInfo, Handlers } from '@signalbox/rpc/call';
 import type { Corpus, FactStore, PassageIndex } from './domain/ports.js';
 import type { Registry } from './domain/registry.js';
@@ -33,6 +35,10 @@ function wishOf({ id, options }: PluginWish__Output): Wish {
   return { id, options: value as Wish['options'] };
 }
 
+function boundsOf({ allowedProviders, deniedProviders }: Pick<PrepareRequest__Output, 'allowedProviders' | 'deniedProviders'>): ProviderBounds {
+  return { allowed: allowedProviders.map(({ names }) => providersNamed(names)), denied: providersForbidden(deniedProviders) };
+}
+
 function askedOf(request: PrepareRequest__Output | ObserveRequest__Output): Asked {
   const messages = parsed(request.messages, 'messages');
   if (!Array.isArray(messages)) throw new Fault('bad_message', 'messages are no array');
@@ -42,7 +48,7 @@ function askedOf(request: PrepareRequest__Output | ObserveRequest__Output): Aske
     user: request.user,
     wishes: request.plugins.map(wishOf),
     messages: messages as readonly unknown[],
-    policy: { zdr: request.zdr, denyTraining: request.denyTraining },
+    policy: { zdr: request.zdr, denyTraining: request.denyTraining, ...('allowedProviders' in request ? { providers: boundsOf(request) } : {}) },
   };
 }
 
@@ -75,7 +81,8 @@ export function createHandlers({ registry, runner, index, facts }: HandlersOptio
       },
       RunTool: async (request: RunToolRequest__Output, { signal }: CallInfo): Promise<RunToolResponse> => {
         const { requestId, accountId, plugins, name, arguments: text, zdr, denyTraining, byok, ownCredentials } = request;
-        const { content, stage, images } = await runner.runTool({ requestId, accountId, user: '', wishes: plugins.map(wishOf), messages: [], policy: { zdr, denyTraining } }, { name, arguments: text }, { byok, ownCredentials }, signal);
+        const policy = { zdr, denyTraining, providers: boundsOf(request) };
+        const { content, stage, images } = await runner.runTool({ requestId, accountId, user: '', wishes: plugins.map(wishOf), messages: [], policy }, { name, arguments: text }, { byok, ownCredentials }, signal);
         return { content, stage: stageMessage(stage), images: images.map(({ mediaType, data }) => ({ mediaType, data })) };
       },
       Observe: async (request: ObserveRequest__Output, { signal }: CallInfo): Promise<ObserveResponse> => ({ stages: (await runner.observe(askedOf(request), signal)).map(stageMessage) }),

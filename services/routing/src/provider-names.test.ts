@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
-import { providersForbidden, providersNamed } from './provider-names.js';
+import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 
 const catalog = JSON.parse(readFileSync(new URL('../catalog/providers.json', import.meta.url), 'utf8')) as { readonly providers: readonly { readonly id: string }[] };
 const ids = catalog.providers.map(({ id }) => id);

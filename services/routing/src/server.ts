@@ -25,7 +25,7 @@ import type { QualityHolder, QualityState } from './domain/quality-holder.js';
 import { readRecord, type Replays } from './domain/replays.js';
 import { unsetProviders } from './domain/unset-providers.js';
 import type { RoutingMetrics } from './metrics.js';
-import { providersForbidden, providersNamed } from './provider-names.js';
+import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 import { changesOf, decideResponse, sideMessage, toListQuery, toRouteRequest } from './wire.js';
 
 /** Records in one question. */

@@ -9,7 +9,7 @@ import type { Changes } from '@signalbox/router-core/record';
 import type { Side } from '@signalbox/router-core/what-if';
 import { NO_NEEDS, NO_WISHES, type Needs, type ProviderWishes, type RouteRequest } from '@signalbox/router-core/request';
 import type { ListQuery } from './domain/model-list.js';
-import { providersForbidden, providersNamed } from './provider-names.js';
+import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 
 /** One of the words, or a Fault `bad_message`. */
 function oneOf<Word extends string>(words: readonly Word[], value: string, field: string): Word {

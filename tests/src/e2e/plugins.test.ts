@@ -251,6 +251,13 @@ describe('images', () => {
     const answer = await ask('A red fox', ['image-gen'], { model: SIMULATOR, zdr: true });
     expect(answer.router_metadata.pipeline).toMatchObject([{ detail: { model: 'simulator/painter' } }]);
   }, 60_000);
+
+  test('a provider that the request leaves out makes no image either', async () => {
+    const without = { model: SIMULATOR, provider: { ignore: ['OpenAI'] } };
+    await expect(ask('A red fox', ['image-gen'], { ...without, plugin_options: { 'image-gen': { model: 'openai/gpt-image-1' } } })).rejects.toMatchObject({ status: 400, code: 'plugin_conflicts_with_policy' });
+    const answer = await ask('A red fox', ['image-gen'], without);
+    expect(answer.router_metadata.pipeline).toMatchObject([{ detail: { model: 'simulator/painter' } }]);
+  }, 60_000);
 });
 
 test.each([

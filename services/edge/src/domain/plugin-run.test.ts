@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { Account__Output } from '@signalbox/contracts/accounts';
 import type { PrepareRequest, PrepareResponse__Output } from '@signalbox/contracts/plugins';
 import { Fault } from '@signalbox/kernel/fault';
 import { priceCardOf, type PriceCardText } from '@signalbox/kernel/price-cards';
@@ -45,7 +46,7 @@ function story(response: PrepareResponse__Output | Fault, { request = {}, script
     requestId: 'chatcmpl-0123456789', caller: callerWith(), answer,
     request: requestWith({ pluginIds: ['web-search'], fields: [{ name: 'messages', value: MESSAGES }], promptBytes: MESSAGES.length, ...request }),
   };
-  return { fake, answer, prepared, observed, turn, run: () => conduct(neighbours, turn) };
+  return { fake, answer, prepared, observed, turn, neighbours, run: () => conduct(neighbours, turn) };
 }
 
 describe('refusals', () => {
@@ -110,6 +111,18 @@ test('what plugins made of the messages is routed, held for and sent; the client
   expect(fake.calls[0]?.request.fields).toEqual([{ name: 'messages', value: CHANGED }]);
   expect(BigInt(String(fake.asked[0]?.tokens ?? 0))).toBeGreaterThanOrEqual(BigInt(CHANGED.length));
   expect(answer.settlement?.pipeline).toMatchObject([{ stage: 'web-search', status: 'completed' }]);
+});
+
+test('plugins are told which providers the account and the request leave', async () => {
+  const toldTo = async (account: Partial<Account__Output>, provider: ChatRequest['provider']): Promise<object> => {
+    const { turn, prepared, neighbours } = story(nothing, { request: { provider } });
+    await conduct(neighbours, { ...turn, caller: callerWith({ account }) });
+    return { allowed: prepared[0]?.allowedProviders?.map(({ names }) => names), denied: prepared[0]?.deniedProviders };
+  };
+  expect(await toldTo({ allowProviders: ['a', 'b'], denyProviders: ['c'] }, { only: ['b'], ignore: ['d/fast'] })).toEqual({ allowed: [['a', 'b'], ['b']], denied: ['c', 'd/fast'] });
+  expect(await toldTo({}, { order: ['a'], allowFallbacks: false })).toEqual({ allowed: [['a']], denied: [] });
+  expect(await toldTo({}, { order: ['a'] })).toEqual({ allowed: [], denied: [] });
+  expect(await toldTo({}, undefined)).toEqual({ allowed: [], denied: [] });
 });
 
 test('fees are in the card that worker, hold and ledger compute from, under an id of its own', async () => {

@@ -12,7 +12,7 @@ import type { FloodGuard } from './flood.js';
 import { createPluginAnswer } from './plugin-answer.js';
 import { ownCredentialsOf } from './own-credentials.js';
 import { isPluginId, PLUGINS } from './plugins.js';
-import type { PluginsPort } from './ports.js';
+import type { Caller, PluginsPort } from './ports.js';
 import { clientToolNames, toolChoiceOf, withTools } from './tool-request.js';
 import type { ServerTools, Turn } from './turn.js';
 
@@ -98,8 +98,8 @@ function serverTools(plugins: PluginsPort, turn: Turn, { tools, toolRoundsMax }:
     spending: new Map(tools.filter(({ feeNanoUsdMax, imagesMax }) => BigInt(feeNanoUsdMax) > 0n || imagesMax > 0).map(({ name, feeNanoUsdMax, imagesMax }) => [name, { feeNanoUsdMax: BigInt(feeNanoUsdMax), imagesMax }])),
     roundsMax: toolRoundsMax,
     run: async (call, byok, signal) => {
-      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false } = asked;
-      const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, byok, ...(byok ? { ownCredentials } : {}) }, signal);
+      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false, allowedProviders = [], deniedProviders = [] } = asked;
+      const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, allowedProviders, deniedProviders, byok, ...(byok ? { ownCredentials } : {}) }, signal);
       return { content, stage: stage === null ? { ...failedStage(call.name), plugin: '' } : stageOf(stage), images };
     },
   };
@@ -146,7 +146,15 @@ function pluginsRequest({ requestId, caller, request }: Turn): PrepareRequest {
     messages: request.fields.find(({ name }) => name === 'messages')?.value ?? Buffer.from('[]'),
     zdr: request.zdr,
     denyTraining: request.dataCollection === 'deny',
+    ...providersLeft(caller, request),
   };
+}
+
+/** The filters of providers that a plan is under: a plugin that asks one of them relaxes none. */
+function providersLeft({ account }: Caller, { provider }: ChatRequest): Required<Pick<PrepareRequest, 'allowedProviders' | 'deniedProviders'>> {
+  const isListedOnly = provider?.allowFallbacks === false;
+  const allowed = [account.allowProviders, provider?.only ?? [], isListedOnly ? (provider.order ?? []) : []];
+  return { allowedProviders: allowed.filter((names) => names.length > 0).map((names) => ({ names })), deniedProviders: [...account.denyProviders, ...(provider?.ignore ?? [])] };
 }
 
 function optionsOf({ pluginOptions }: ChatRequest, id: string): Readonly<Record<string, unknown>> {

@@ -35,7 +35,7 @@ export const API_ERRORS = {
   invalid_type: { status: 400, type: INVALID, message: 'A parameter has the wrong type.' },
   unknown_plugin: { status: 400, type: INVALID, message: 'There is no such plugin.' },
   plugin_unavailable: { status: 400, type: INVALID, message: 'This plugin is not installed here.' },
-  plugin_conflicts_with_policy: { status: 400, type: INVALID, message: 'A plugin cannot meet the data policy of this request.' },
+  plugin_conflicts_with_policy: { status: 400, type: INVALID, message: 'A plugin cannot meet the policy of this request.' },
   context_length_exceeded: { status: 400, type: INVALID, message: 'The conversation is longer than the model can read.' },
   content_policy_violation: { status: 400, type: INVALID, message: 'The provider refused the request by its content policy.' },
   missing_api_key: { status: 401, type: INVALID, code: null, message: 'No API key was given. Send it as "Authorization: Bearer <key>".' },

@@ -29,10 +29,15 @@ export type Payer = { readonly isOwn: false } | { readonly isOwn: true; readonly
 
 export const OPERATOR: Payer = { isOwn: false };
 
+function isProviderLeft(provider: string, { providers }: DataPolicy): boolean {
+  return providers === undefined || (providers.allowed.every((list) => list.includes(provider)) && !providers.denied.includes(provider));
+}
+
 /** A policy belongs to the credential: the operator's agreement says nothing of the account's own, nor the other way. */
 function mayServe(model: ImageModel, policy: DataPolicy, payer: Payer): boolean {
   const own = payer.isOwn ? payer.credentials.find(({ provider }) => provider === model.provider) : undefined;
   if (payer.isOwn && own === undefined) return false;
+  if (!isProviderLeft(model.provider, policy)) return false;
   if (policy.denyTraining && model.trainsOnData) return false;
   return !policy.zdr || model.zdrByDefault || (model.zdrByAgreement && (own === undefined ? model.hasAgreement : own.zdr));
 }

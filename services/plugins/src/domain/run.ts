@@ -114,7 +114,7 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
       const read = readOptions<OptionSpecs>(plugin.manifest.options, options);
       const problem = read.ok ? plugin.optionProblem?.(read.values) : read.problem;
       if (problem !== undefined || !read.ok) return { kind: 'invalid', plugin: id, param: `plugin_options.${id}.${problem?.name ?? ''}`, message: `Invalid option '${problem?.name ?? ''}' of the plugin '${id}': expected ${problem?.expected ?? ''}.` };
-      if (!plugin.allows(policy, read.values)) return { kind: 'conflict', plugin: id, param: 'plugins', message: `The plugin '${id}' as it is set up here cannot meet the data policy of this request.` };
+      if (!plugin.allows(policy, read.values)) return { kind: 'conflict', plugin: id, param: 'plugins', message: `The plugin '${id}' as it is set up here cannot meet the policy of this request.` };
       chosen.push({ plugin, options: read.values });
     }
     return chosen.sort((a, b) => registry.rank(a.plugin.manifest.id) - registry.rank(b.plugin.manifest.id));

@@ -4,6 +4,7 @@ import { messageCodec, rpc, type Rpc, type Reader, type Writer, NO_BYTES, copyBy
 import { codecs as commonCodecs } from './common.js';
 import type { ManifestsResponse, ManifestsResponse__Output as ManifestsResponseOut } from '../signalbox/plugins/v1/ManifestsResponse.js';
 import type { PluginWish, PluginWish__Output as PluginWishOut } from '../signalbox/plugins/v1/PluginWish.js';
+import type { ProviderList, ProviderList__Output as ProviderListOut } from '../signalbox/plugins/v1/ProviderList.js';
 import type { PrepareRequest, PrepareRequest__Output as PrepareRequestOut } from '../signalbox/plugins/v1/PrepareRequest.js';
 import type { Stage, Stage__Output as StageOut } from '../signalbox/plugins/v1/Stage.js';
 import type { Problem, Problem__Output as ProblemOut } from '../signalbox/plugins/v1/Problem.js';
@@ -72,6 +73,26 @@ export function copyPluginWish(m: PluginWish): PluginWishOut {
   return { id: v1, options: v2 } as PluginWishOut;
 }
 
+export function writeProviderList(w: Writer, m: ProviderList): void {
+  if (m.names !== undefined) for (const one of m.names) { w.uint32(10); w.string(one); }
+}
+export function readProviderList(r: Reader, end: number): ProviderListOut {
+  const v1: string[] = [];
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1.push(r.string(end)); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { names: v1 } as ProviderListOut;
+}
+export function copyProviderList(m: ProviderList): ProviderListOut {
+  const v1 = m.names === undefined ? [] : m.names.slice();
+  return { names: v1 } as ProviderListOut;
+}
+
 export function writePrepareRequest(w: Writer, m: PrepareRequest): void {
   if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
   if (m.accountId !== undefined && m.accountId !== '') { w.uint32(18); w.string(m.accountId); }
@@ -80,6 +101,8 @@ export function writePrepareRequest(w: Writer, m: PrepareRequest): void {
   if (m.messages !== undefined && m.messages.length > 0) { w.uint32(42); w.bytes(m.messages); }
   if (m.zdr === true) { w.uint32(48); w.bool(m.zdr); }
   if (m.denyTraining === true) { w.uint32(56); w.bool(m.denyTraining); }
+  if (m.allowedProviders !== undefined) for (const one of m.allowedProviders) { w.uint32(66); { const at = w.open(); writeProviderList(w, one); w.close(at); } }
+  if (m.deniedProviders !== undefined) for (const one of m.deniedProviders) { w.uint32(74); w.string(one); }
 }
 export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
   let v1: string = '';
@@ -89,6 +112,8 @@ export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
   let v5: Buffer = NO_BYTES;
   let v6: boolean = false;
   let v7: boolean = false;
+  const v8: ProviderListOut[] = [];
+  const v9: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -99,11 +124,13 @@ export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
       case 42: v5 = r.bytes(end); break;
       case 48: v6 = r.bool(); break;
       case 56: v7 = r.bool(); break;
+      case 66: v8.push(readProviderList(r, r.delimited(end))); break;
+      case 74: v9.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7 } as PrepareRequestOut;
+  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9 } as PrepareRequestOut;
 }
 export function copyPrepareRequest(m: PrepareRequest): PrepareRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -113,7 +140,9 @@ export function copyPrepareRequest(m: PrepareRequest): PrepareRequestOut {
   const v5 = m.messages !== undefined && m.messages !== null ? copyBytes(m.messages) : NO_BYTES;
   const v6 = m.zdr !== undefined && m.zdr !== null ? m.zdr : false;
   const v7 = m.denyTraining !== undefined && m.denyTraining !== null ? m.denyTraining : false;
-  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7 } as PrepareRequestOut;
+  const v8 = m.allowedProviders === undefined ? [] : m.allowedProviders.map((one) => copyProviderList(one));
+  const v9 = m.deniedProviders === undefined ? [] : m.deniedProviders.slice();
+  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9 } as PrepareRequestOut;
 }
 
 export function writeStage(w: Writer, m: Stage): void {
@@ -386,6 +415,8 @@ export function writeRunToolRequest(w: Writer, m: RunToolRequest): void {
   if (m.denyTraining === true) { w.uint32(56); w.bool(m.denyTraining); }
   if (m.byok === true) { w.uint32(64); w.bool(m.byok); }
   if (m.ownCredentials !== undefined) for (const one of m.ownCredentials) { w.uint32(74); { const at = w.open(); writeOwnCredential(w, one); w.close(at); } }
+  if (m.allowedProviders !== undefined) for (const one of m.allowedProviders) { w.uint32(82); { const at = w.open(); writeProviderList(w, one); w.close(at); } }
+  if (m.deniedProviders !== undefined) for (const one of m.deniedProviders) { w.uint32(90); w.string(one); }
 }
 export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
   let v1: string = '';
@@ -397,6 +428,8 @@ export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
   let v7: boolean = false;
   let v8: boolean = false;
   const v9: OwnCredentialOut[] = [];
+  const v10: ProviderListOut[] = [];
+  const v11: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -409,11 +442,13 @@ export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
       case 56: v7 = r.bool(); break;
       case 64: v8 = r.bool(); break;
       case 74: v9.push(readOwnCredential(r, r.delimited(end))); break;
+      case 82: v10.push(readProviderList(r, r.delimited(end))); break;
+      case 90: v11.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9 } as RunToolRequestOut;
+  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9, allowedProviders: v10, deniedProviders: v11 } as RunToolRequestOut;
 }
 export function copyRunToolRequest(m: RunToolRequest): RunToolRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -425,7 +460,9 @@ export function copyRunToolRequest(m: RunToolRequest): RunToolRequestOut {
   const v7 = m.denyTraining !== undefined && m.denyTraining !== null ? m.denyTraining : false;
   const v8 = m.byok !== undefined && m.byok !== null ? m.byok : false;
   const v9 = m.ownCredentials === undefined ? [] : m.ownCredentials.map((one) => copyOwnCredential(one));
-  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9 } as RunToolRequestOut;
+  const v10 = m.allowedProviders === undefined ? [] : m.allowedProviders.map((one) => copyProviderList(one));
+  const v11 = m.deniedProviders === undefined ? [] : m.deniedProviders.slice();
+  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9, allowedProviders: v10, deniedProviders: v11 } as RunToolRequestOut;
 }
 
 export function writeRunToolResponse(w: Writer, m: RunToolResponse): void {
@@ -811,6 +848,7 @@ export function copyRemoveSourceRequest(m: RemoveSourceRequest): RemoveSourceReq
 export const codecs = {
   ManifestsResponse: messageCodec(writeManifestsResponse, readManifestsResponse, copyManifestsResponse),
   PluginWish: messageCodec(writePluginWish, readPluginWish, copyPluginWish),
+  ProviderList: messageCodec(writeProviderList, readProviderList, copyProviderList),
   PrepareRequest: messageCodec(writePrepareRequest, readPrepareRequest, copyPrepareRequest),
   Stage: messageCodec(writeStage, readStage, copyStage),
   Problem: messageCodec(writeProblem, readProblem, copyProblem),

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
+import type { DataPolicy } from '@signalbox/plugin-kit/plugin';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import type { ImageModel } from '../../domain/image-models.js';
 import type { ImageOrder, ImagesMade } from '../../domain/ports.js';
@@ -24,11 +25,11 @@ function setUp(models: readonly ImageModel[] = [KEEPS, KEEPS_NOTHING], made: (or
   const maker = { make: (order: ImageOrder) => (orders.push(order), made(order)) };
   const registry = createRegistry([createImageGen({ models, maker })], new Map([['image-gen', 100n]]));
   const runner = createRunner({ registry, clock: createFakeClock(), onStage: () => undefined });
-  const asked = (options: Readonly<Record<string, unknown>> = {}, policy = { zdr: false, denyTraining: false }) => ({ requestId: 'r', accountId: 'a', user: '', wishes: [{ id: 'image-gen', options }], messages: [{ role: 'user', content: 'paint' }], policy });
+  const asked = (options: Readonly<Record<string, unknown>> = {}, policy: DataPolicy = { zdr: false, denyTraining: false }) => ({ requestId: 'r', accountId: 'a', user: '', wishes: [{ id: 'image-gen', options }], messages: [{ role: 'user', content: 'paint' }], policy });
   return {
     orders, registry,
-    prepare: (options = {}, policy?: { zdr: boolean; denyTraining: boolean }) => runner.prepare(asked(options, policy), signal),
-    call: (text = '{"prompt":"A red fox"}', options = {}, payer = OPERATOR, policy?: { zdr: boolean; denyTraining: boolean }) => runner.runTool(asked(options, policy), { name: 'generate_image', arguments: text }, payer, signal),
+    prepare: (options = {}, policy?: DataPolicy) => runner.prepare(asked(options, policy), signal),
+    call: (text = '{"prompt":"A red fox"}', options = {}, payer = OPERATOR, policy?: DataPolicy) => runner.runTool(asked(options, policy), { name: 'generate_image', arguments: text }, payer, signal),
   };
 }
 
@@ -79,6 +80,19 @@ test('a policy is met by a model that meets it, or refused; an agreement of the 
   expect(await setUp([{ ...KEEPS, hasAgreement: true }]).prepare({}, zdr)).toMatchObject({ kind: 'prepared' });
   expect(await setUp([TRAINS]).prepare({}, deny)).toMatchObject({ problem: { kind: 'conflict' } });
   expect(setUp([KEEPS]).registry.manifests()).toMatchObject([{ zdr: false, data_collection_deny: true, paid: true, kind: 'tool' }]);
+});
+
+test('a provider that the account or the request leaves out makes no image, whatever else it could', async () => {
+  const only = (...lists: readonly (readonly string[])[]) => ({ zdr: false, denyTraining: false, providers: { allowed: lists, denied: [] } });
+  const without = (...denied: readonly string[]) => ({ zdr: false, denyTraining: false, providers: { allowed: [], denied } });
+  const { call, orders } = setUp();
+  for (const policy of [without('openai'), only(['simulator', 'cheap']), only(['openai', 'simulator'], ['simulator'])]) await call(undefined, {}, OPERATOR, policy);
+  expect(orders.map(({ model }) => model.id)).toEqual(Array(3).fill('simulator/model'));
+  for (const policy of [without('openai', 'simulator'), only(['anthropic']), only(['openai'], ['simulator'])]) expect(await setUp().prepare({}, policy)).toMatchObject({ problem: { kind: 'conflict' } });
+  expect(await setUp().prepare({ model: 'openai/model' }, without('openai'))).toMatchObject({ problem: { kind: 'conflict' } });
+  const own: ToolPayer = { byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr: false }] };
+  expect(await call(undefined, {}, own, without('openai'))).toMatchObject({ stage: { status: 'failed', detail: { reason: 'no_model' } } });
+  expect(orders).toHaveLength(3);
 });
 
 test("what runs on the account's own credentials spends none of the operator's, and the policy is that credential's", async () => {

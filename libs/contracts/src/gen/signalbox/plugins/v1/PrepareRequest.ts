@@ -2,6 +2,7 @@
 // Original file: proto/plugins/v1/plugins.proto
 
 import type { PluginWish as _signalbox_plugins_v1_PluginWish, PluginWish__Output as _signalbox_plugins_v1_PluginWish__Output } from '../../../signalbox/plugins/v1/PluginWish.js';
+import type { ProviderList as _signalbox_plugins_v1_ProviderList, ProviderList__Output as _signalbox_plugins_v1_ProviderList__Output } from '../../../signalbox/plugins/v1/ProviderList.js';
 
 export interface PrepareRequest {
   'requestId'?: (string);
@@ -11,6 +12,8 @@ export interface PrepareRequest {
   'messages'?: (Buffer | Uint8Array | string);
   'zdr'?: (boolean);
   'denyTraining'?: (boolean);
+  'allowedProviders'?: (_signalbox_plugins_v1_ProviderList)[];
+  'deniedProviders'?: (string)[];
 }
 
 export interface PrepareRequest__Output {
@@ -21,4 +24,6 @@ export interface PrepareRequest__Output {
   'messages': (Buffer);
   'zdr': (boolean);
   'denyTraining': (boolean);
+  'allowedProviders': (_signalbox_plugins_v1_ProviderList__Output)[];
+  'deniedProviders': (string)[];
 }

@@ -3,6 +3,7 @@
 
 import type { PluginWish as _signalbox_plugins_v1_PluginWish, PluginWish__Output as _signalbox_plugins_v1_PluginWish__Output } from '../../../signalbox/plugins/v1/PluginWish.js';
 import type { OwnCredential as _signalbox_plugins_v1_OwnCredential, OwnCredential__Output as _signalbox_plugins_v1_OwnCredential__Output } from '../../../signalbox/plugins/v1/OwnCredential.js';
+import type { ProviderList as _signalbox_plugins_v1_ProviderList, ProviderList__Output as _signalbox_plugins_v1_ProviderList__Output } from '../../../signalbox/plugins/v1/ProviderList.js';
 
 export interface RunToolRequest {
   'requestId'?: (string);
@@ -14,6 +15,8 @@ export interface RunToolRequest {
   'denyTraining'?: (boolean);
   'byok'?: (boolean);
   'ownCredentials'?: (_signalbox_plugins_v1_OwnCredential)[];
+  'allowedProviders'?: (_signalbox_plugins_v1_ProviderList)[];
+  'deniedProviders'?: (string)[];
 }
 
 export interface RunToolRequest__Output {
@@ -26,4 +29,6 @@ export interface RunToolRequest__Output {
   'denyTraining': (boolean);
   'byok': (boolean);
   'ownCredentials': (_signalbox_plugins_v1_OwnCredential__Output)[];
+  'allowedProviders': (_signalbox_plugins_v1_ProviderList__Output)[];
+  'deniedProviders': (string)[];
 }
