@@ -74,6 +74,7 @@ test.each([
   ['key set key_1', 'Nothing is to be changed.'],
   ['key rotate key_1 --grace-seconds 1h', '--grace-seconds must be a whole number of seconds.'],
   ['key list', '--account is required.'],
+  ['statement --account a --period 2026-11 --csv --json', '--csv and --json are two forms: name one.'],
   ['ledger --account a --from=-5', '--from must be Unix seconds or an ISO 8601 time.'],
   ['ledger --account a --to 2026-02-31', '--to must be Unix seconds or an ISO 8601 time.'],
 ])('%s is refused: %s', (text, message) => {

@@ -215,7 +215,10 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
     throw near.length === 0 ? new UsageError('Unknown command.') : new UsageError('Unknown command.', `There are: ${near.join(', ')}.`);
   }
   try {
-    return { call: callOf(name, command, rest.slice(name.split(' ').length)), json: rest.length !== words.length };
+    const call = callOf(name, command, rest.slice(name.split(' ').length));
+    const json = rest.length !== words.length;
+    if (json && call.isText === true) throw new UsageError('--csv and --json are two forms: name one.');
+    return { call, json };
   } catch (error) {
     if (error instanceof UsageError) throw new UsageError(error.message, `Usage: ${usageOf(name, command)}`);
     throw error;
