@@ -25,6 +25,7 @@ const DASHBOARDS = {
     ['Behind the stream', 'short', [['max by (durable) (signalbox_bus_consumer_lag_messages)', '{{durable}}']], 'Messages of usage not yet booked.'],
     ['On workers, not in the ledger', 'short', [['max by (service) (signalbox_worker_wal_unbooked_records)', '{{service}}']], 'Records of the write-ahead logs.'],
     ['On workers, not sent', 'short', [['max by (service) (signalbox_worker_wal_unshipped_records)', '{{service}}']], 'Grows while the bus is away.'],
+    ['Refused by the disk', 'short', [['max by (service) (signalbox_worker_wal_refused_records)', '{{service}}']], 'Must be 0: a volume is full or broken.'],
     ['Records written', 'ops', [[rate('signalbox_worker_wal_records_total', 'service'), '{{service}}']], ''],
     ['Time of a commit', 's', [[quantile(0.5, 'signalbox_billing_commit_seconds'), 'p50'], [quantile(0.99, 'signalbox_billing_commit_seconds'), 'p99']], ''],
     ['Commits that failed', 'ops', [[rate('signalbox_billing_batches_failed_total'), 'batches']], 'They come again.'],

@@ -122,7 +122,7 @@ function seenOf(ending: Ending, conversation: Conversation, promptTokens: number
   }
 }
 
-/** What is told of an answer whose end the disk does not take: nobody is promised a cost that a kill could take back. */
+/** What is told of an answer whose end the disk does not take: a whole one has failed, as another attempt may be given; a stream is cut with its cost, which waits to be written (a kill before that leaves its last checkpoint). */
 function unwritten(ending: Ending, status: number): Ending {
   const reason = failure('DISCONNECTED', true, status);
   if (ending.kind === 'answer') return { kind: 'failed', failure: reason, usage: ending.answer.usage };

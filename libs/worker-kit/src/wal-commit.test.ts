@@ -67,9 +67,12 @@ test('a disk that refuses fails starts, forgets checkpoints, and gets the rest i
   await clock.settle();
   commit.add(entry(FRAME.outcome, 'd'));
   expect(told).toEqual(['a store_unavailable']);
+  expect(commit.refusedRecords).toBe(2);
   disk.isFull = false;
   await clock.advanceAsync(500);
   expect(disk.writes).toEqual(['c@1 d@2']);
+  commit.addLazily(entry(FRAME.outcome, 'e'));
+  expect(commit.refusedRecords).toBe(0);
 });
 
 test('a record that cannot be encoded fails alone', async () => {

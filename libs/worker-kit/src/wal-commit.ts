@@ -76,6 +76,11 @@ export class GroupCommit {
     return this.records;
   }
 
+  /** Records that the disk refused, and those behind them: tried again twice a second. */
+  get refusedRecords(): number {
+    return this.retryTimer === undefined ? 0 : this.waiting.length;
+  }
+
   /** Writes what waits, now. */
   flush(): void {
     this.write();

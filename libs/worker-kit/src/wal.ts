@@ -48,6 +48,8 @@ export interface OpenJournal extends Journal {
   isRegistered(): boolean;
   /** By this process. */
   recordsWritten(): number;
+  /** Records that wait for a disk that refuses them. */
+  recordsRefused(): number;
   /** Records that stand in the log above a sequence. */
   recordsAfter(seq: number): number;
   /**
@@ -190,6 +192,10 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
 
   recordsWritten(): number {
     return this.commit.written;
+  }
+
+  recordsRefused(): number {
+    return this.commit.refusedRecords;
   }
 
   recover(): Promise<void> {
