@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache';
 
 const SCHEMA_CHARS_MAX = 131_072;
 const SCHEMAS_KEPT_MAX = 200;
+const STANDARD = /^https?:\/\/json-schema\.org\//;
 /** Only what JSON itself holds is a property: every object of JavaScript has a `toString`. */
 const OPTIONS = { strict: false, ownProperties: true, allErrors: false, validateFormats: false, logger: false, addUsedSchema: false, meta: true } as const;
 
@@ -22,7 +23,10 @@ export function createSchemaValidator(): SchemaValidator {
       const draft = typeof parsed['$schema'] === 'string' ? parsed['$schema'] : '';
       // References are followed within the schema alone: there is no loader.
       const ajv = draft.includes('2020-12') || draft === '' ? new Ajv2020(OPTIONS) : draft.includes('2019-09') ? new Ajv2019(OPTIONS) : new Ajv(OPTIONS);
-      const validate = ajv.compile(parsed);
+      // Drafts 04 and 06, or an address with `https`, the compiler knows by no name. What it takes of them means the same in 07.
+      const { $schema: _, ...unnamed } = parsed;
+      const isUnnamed = STANDARD.test(draft) && ajv.getSchema(draft) === undefined;
+      const validate = ajv.compile(isUnnamed ? unnamed : parsed);
       return '$async' in validate ? undefined : validate;
     } catch {
       return undefined;
