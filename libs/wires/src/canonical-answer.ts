@@ -62,11 +62,19 @@ export function readSafely(read: () => AnswerResult): AnswerResult {
 export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable }: TotalUsage, seed: string): AnswerResult {
   const [first] = choices;
   if (first === undefined) return { ok: false, failure: failure('EMPTY', true, 200), usage };
-  if (choices.some(({ calls }) => calls.length > CALLS_MAX)) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
+  // Nobody can answer a call without a name.
+  if (choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name }) => name === ''))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
   if (choices.some((choice) => choice.reason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
   if (choices.every((choice) => choice.reason === 'content_filter' && !hasContent(choice))) {
     return { ok: false, failure: { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' }, usage };
   }
+  const ids = new Set<string>();
+  /** Some hosts number each call anew: the second of an id is given one of ours, as in streams. */
+  const idOf = (told: string, choice: number, position: number): string => {
+    const id = told === '' || ids.has(told) ? madeCallId(seed, choice, position) : told;
+    ids.add(id);
+    return id;
+  };
   const told = choices.map((choice, index) => ({
     index,
     message: {
@@ -77,7 +85,7 @@ export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable 
       ...(choice.images.length === 0 ? {} : { images: choice.images }),
       ...(choice.reasoningDetails === undefined || choice.reasoningDetails.length === 0 ? {} : { reasoning_details: choice.reasoningDetails }),
       ...(choice.extra === undefined ? {} : { extra_content: choice.extra }),
-      ...(choice.calls.length === 0 ? {} : { tool_calls: choice.calls.map((call, position) => callObject(call, call.id === '' ? madeCallId(seed, index, position) : call.id)) }),
+      ...(choice.calls.length === 0 ? {} : { tool_calls: choice.calls.map((call, position) => callObject(call, idOf(call.id, index, position))) }),
     },
     logprobs: choice.logprobs,
     finish_reason: finishWithCalls(choice.reason, choice.calls.length),

@@ -75,6 +75,19 @@ describe.each(SCRIPTED_WIRES)('$name', (wire) => {
     );
   });
 
+  test('in one piece too each call has an id of its own, and none is without a name', () => {
+    const twoCalls: Script = { reasoning: [], text: [], calls: [{ name: 'note', pieces: ['{"a":1}'] }, { name: 'other', pieces: ['{}'] }], input: 5, output: 7, isCut: false, habit: 0 };
+    const told = (json: string): readonly { id: string; function: { name: string } }[] => {
+      const result = wire.read(Buffer.from(json));
+      return result.ok ? ((JSON.parse(Buffer.from(result.answer.choices).toString()) as readonly { message: { tool_calls?: readonly { id: string; function: { name: string } }[] } }[])[0]?.message.tool_calls ?? []) : [];
+    };
+    const json = wire.body(twoCalls).toString();
+    // Where the wire has ids, hosts number each call anew.
+    const same = told(json.replaceAll(/"(id|toolUseId)":"[^"]*"/g, '"$1":"call_0"'));
+    expect([same.map(({ function: { name } }) => name), new Set(same.map(({ id }) => id)).size]).toEqual([['note', 'other'], 2]);
+    for (const name of ['""', 'null', '7']) expect(told(json.replace('"name":"note"', `"name":${name}`)).every((call) => call.function.name !== '')).toBe(true);
+  });
+
   test('a byte order mark before it, and a field for an error that is empty, say nothing', () => {
     const script: Script = { reasoning: [], text: ['a', 'b'], calls: [{ name: 'note', pieces: ['{"a":1}'] }], input: 5, output: 7, isCut: false, habit: 2 };
     const choices = (result: ReturnType<typeof wire.read>): string => (result.ok ? Buffer.from(result.answer.choices).toString() : result.failure.class);
