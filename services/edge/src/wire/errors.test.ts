@@ -117,4 +117,15 @@ describe('errors', () => {
   test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('%s of the last attempt is a 400 with %s', (kind, code) => {
     expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }) }])).toMatchObject({ status: 400, code, message: 'Too bad.', param: 'stop' });
   });
+
+  test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('a stream that %s broke off says so too: to ask again would not help', (kind, code) => {
+    expect(cutToApiError(failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }))).toMatchObject({ type: 'invalid_request_error', code, message: 'Too bad.', param: 'stop', metadata: { retryable: false } });
+    expect(cutToApiError(failed({ class: kind }))).toMatchObject({ code, message: expect.stringMatching(/./) as unknown });
+  });
+
+  test('any other end of a stream is the provider’s, and may be asked again', () => {
+    for (const [kind, code] of [['PROVIDER_ERROR', 'provider_error'], ['RATE_LIMITED', 'provider_error'], ['DISCONNECTED', 'provider_disconnected'], ['TIMEOUT_IDLE', 'provider_timeout']] as const) {
+      expect(cutToApiError(failed({ class: kind, publicMessage: 'words of the provider' }))).toMatchObject({ type: 'server_error', code, message: expect.not.stringContaining('words of') as unknown, metadata: { retryable: true } });
+    }
+  });
 });

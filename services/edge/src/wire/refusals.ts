@@ -144,13 +144,7 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
   const metadata = { previous_errors: failures.map(({ provider, failed }) => ({ provider, status: failed.status === 0 ? null : failed.status, code: failed.class.toLowerCase() })) };
   const last = failures.at(-1)?.failed;
   const name = last === undefined ? undefined : clientErrorName(last);
-  if (last !== undefined && name !== undefined) {
-    return apiError(name, {
-      metadata,
-      ...(last.publicMessage === '' ? {} : { message: last.publicMessage }),
-      ...(last.publicParam === '' ? (name === 'context_length_exceeded' ? { param: 'messages' } : {}) : { param: last.publicParam }),
-    });
-  }
+  if (last !== undefined && name !== undefined) return requestFault(name, last, metadata);
   const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter((ms) => ms > 0);
   if (last?.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { retryAfterMs: last.retryAfterMs > 0 ? last.retryAfterMs : ALL_FAILED_RETRY_AFTER_MS, metadata: { ...metadata, retryable: true } });
   const refused = failures.find(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
@@ -159,7 +153,17 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
   return apiError('all_models_unavailable', { ...message, retryAfterMs: hints.length === 0 ? ALL_FAILED_RETRY_AFTER_MS : Math.min(...hints), metadata: { ...metadata, retryable: true } });
 }
 
-function clientErrorName(failed: Failed__Output): 'invalid_value' | 'context_length_exceeded' | 'content_policy_violation' | undefined {
+type RequestFaultName = 'invalid_value' | 'context_length_exceeded' | 'content_policy_violation';
+
+function requestFault(name: RequestFaultName, { publicMessage, publicParam }: Failed__Output, metadata: NonNullable<ApiError['metadata']>): ApiError {
+  return apiError(name, {
+    metadata,
+    ...(publicMessage === '' ? {} : { message: publicMessage }),
+    ...(publicParam === '' ? (name === 'context_length_exceeded' ? { param: 'messages' } : {}) : { param: publicParam }),
+  });
+}
+
+function clientErrorName(failed: Failed__Output): RequestFaultName | undefined {
   if (failed.class === 'BAD_REQUEST') return 'invalid_value';
   if (failed.class === 'CONTEXT_LENGTH') return 'context_length_exceeded';
   return failed.class === 'CONTENT_POLICY' ? 'content_policy_violation' : undefined;
@@ -168,6 +172,9 @@ function clientErrorName(failed: Failed__Output): 'invalid_value' | 'context_len
 /** The error inside the last chunk of a stream that broke after content. Its status never leaves: the headers are out. */
 export function cutToApiError(failed: Failed__Output): ApiError {
   if (failed.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { metadata: { retryable: true } });
+  const name = clientErrorName(failed);
+  // Asked again it would end alike, and be paid for again.
+  if (name !== undefined) return requestFault(name, failed, { retryable: false });
   const timedOut = failed.class === 'TIMEOUT_IDLE' || failed.class === 'TIMEOUT_FIRST_BYTE';
   const closed = failed.class === 'DISCONNECTED' || failed.class === 'CONNECT';
   return {
