@@ -250,7 +250,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     release: async (accountId, requestId) => (await step('release', accountId, [], [requestId])) === 1,
     heartbeat: async (accountId, requestId, toAmount, toTokens, writer = '') => (await step('heartbeat', accountId, [writer], [requestId, String(toAmount), String(toTokens)])) === 1,
     reregister: async (accountId, { requestId, amount, tokens, byok, keyId, periods, isStarted, writer = '' }) => {
-const terms = [keyId, byok ? '1' : '0', periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), writer];
+      const terms = [keyId, byok ? '1' : '0', periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), writer];
       await step('reregister', accountId, terms, [requestId, String(amount), String(tokens), isStarted ? '1' : '0']);
     },
     confirm: async (accountId, requestId) => (await step('confirm', accountId, [], [requestId])) === 1,
