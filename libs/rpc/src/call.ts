@@ -73,6 +73,8 @@ export interface StreamCall {
   resume(): void;
   /** Who serves it, for calls that are about it; undefined before it was sent, and where there is one peer only. */
   peer?(): object | undefined;
+  /** Whether another replica than that is linked, which could be asked `besides` it. False through the plain door, which knows addresses only, and where there is one peer. */
+  hasOthers?(): boolean;
 }
 
 /** One neighbour, over whichever door the client was made for. */

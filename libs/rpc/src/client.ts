@@ -153,6 +153,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
           call.carrier?.resume(call);
         },
         peer: () => call.peer,
+        hasOthers: () => carrier instanceof LinkPool && carrier.hasOthers(call.peer),
       };
     },
     isConnected: () => peerHere() !== undefined || carrier.isConnected(),

@@ -80,6 +80,11 @@ export class LinkPool implements CallCarrier {
     return { links: this.slots.length, linksReady, waiting: this.waiting.size, linksLost: this.linksLost };
   }
 
+  /** Whether a link leads to another replica than `peer`. */
+  hasOthers(peer: object | undefined): boolean {
+    return isPeer(peer) && this.slots.some(({ link }) => link?.state === 'ready' && !mayBe(link.peer, peer));
+  }
+
   start(call: ClientCall): void {
     if (this.isClosed) {
       call.settle(new Fault('peer_unavailable', 'the client is closed'));

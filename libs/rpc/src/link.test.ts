@@ -88,10 +88,10 @@ const serveWorker = (name: string, told: string[], port = 0, instance?: string):
     },
   }, port, instance);
 
-const dispatch = (client: RpcClient, options?: CallOptions): Promise<{ readonly name: string; readonly peer: object | undefined }> =>
+const dispatch = (client: RpcClient, options?: CallOptions): Promise<{ readonly name: string; readonly peer: object | undefined; readonly hasOthers: boolean | undefined }> =>
   new Promise((resolve, reject) => {
     let name = '';
-    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (event) => (name = String(event.body?.choices)), onEnd: (fault) => (fault === undefined ? resolve({ name, peer: call.peer?.() }) : reject(fault)) }, options);
+    const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: (event) => (name = String(event.body?.choices)), onEnd: (fault) => (fault === undefined ? resolve({ name, peer: call.peer?.(), hasOthers: call.hasOthers?.() }) : reject(fault)) }, options);
   });
 
 describe('the Link', () => {
@@ -184,6 +184,17 @@ describe('the Link', () => {
       const [, ...others] = await Promise.all([dispatch(client), dispatch(client, { besides: lost.peer }), dispatch(client, { besides: lost.peer })]);
       expect(others.map(({ name }) => name)).toEqual(['b', 'b']);
     }
+  });
+
+  test('who called a replica knows whether there are others, by the links that are open', async () => {
+    const a = await serveWorker('a', [], 0, 'a');
+    const b = await serveWorker('b', [], 0, 'b');
+    // Its two links lead to one.
+    expect(await dispatch(dial('worker', [a.port]))).toMatchObject({ name: 'a', hasOthers: false });
+    const both = dial('worker', [a.port, b.port]);
+    while (!(await dispatch(both)).hasOthers);
+    await b.server.stop(0);
+    while ((await dispatch(both).catch(() => undefined))?.hasOthers !== false);
   });
 
   test('a replica that was lost and is back serves such a call too, over a connection of after its loss; without one the call is refused unsent', async () => {

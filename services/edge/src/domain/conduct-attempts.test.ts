@@ -1,8 +1,8 @@
 /** One attempt after another: which comes next, what its worker is told of its outcome, and what the client hears. */
 import { describe, expect, test } from '@jest/globals';
-import { Fault } from '@signalbox/kernel/fault';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { events, type Script } from '../testing/neighbours.js';
-import { answersWith, breaks, diesWith, fails, inTurn, streamsWith } from '../testing/scripts.js';
+import { answersWith, breaks, diesWith, fails, inTurn, refusedBy, streamsWith } from '../testing/scripts.js';
 import { story } from '../testing/story.js';
 import type { RetryBudget } from './retry-budget.js';
 
@@ -164,6 +164,27 @@ describe('attempts', () => {
       spent.neighbours.retries = none;
       await spent.run();
       expect(spent.neighbours.outcomes).toEqual(['a#1 DISCARDED']);
+    });
+
+    test.each<[FaultCode, string]>([
+      ['store_unavailable', 'which cannot write its log'],
+      ['billing_unavailable', 'which billing does not know yet'],
+      ['overloaded', 'which has too much in work'],
+    ])('or refused by it (%s), %s, is made at another: no provider has met it, and no retry is spent', async (code) => {
+      const { neighbours, answer, run } = story({ a: inTurn(refusedBy(lost, code), answersWith('hi')) });
+      neighbours.retries = none;
+      expect(await run()).toMatchObject({ result: 'answered' });
+      expect(answer.said).toEqual(['body 0:hi!stop']);
+      expect(neighbours.calls.map(({ request, besides }) => [request.endpointId, request.attempt, besides])).toEqual([['a/m', 1, undefined], ['a/m', 2, lost]]);
+      expect([neighbours.outcomes, neighbours.released]).toEqual([['a#1 SUPERSEDED', 'a#2 DELIVERED'], []]);
+    });
+
+    test('or refused, is not made again where there is no other, or where none would do better', async () => {
+      const alone = story({ a: inTurn(refusedBy(lost, 'store_unavailable', false), answersWith('never')) });
+      expect(await alone.run()).toMatchObject({ result: 'refused' });
+      const unheld = story({ a: inTurn(refusedBy(lost, 'quota_unavailable'), answersWith('never')) });
+      expect(await unheld.run()).toMatchObject({ result: 'refused' });
+      expect([alone, unheld].map(({ neighbours }) => [neighbours.calls.length, neighbours.released.length])).toEqual([[1, 1], [1, 1]]);
     });
 
     test('is discarded by its worker, which ends the hold, where no other replica can be reached', async () => {

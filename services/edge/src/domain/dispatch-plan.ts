@@ -45,7 +45,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   const reports: AttemptReport[] = [];
   /** Grows by those that are tried again, on another credential or at another replica of their worker. */
   const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
-  /** Endpoints that a replica was lost with: which. */
+  /** Endpoints that a replica was lost with, or refused: which. */
   const lost = new Map<PlannedAttempt__Output, object>();
   const activity: Activity = { lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   const before = start?.before ?? NO_REPORTS;

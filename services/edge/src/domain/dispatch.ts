@@ -13,7 +13,7 @@ const READER_LOOK_MS = 15_000;
 
 export type AttemptResult =
   | { readonly kind: 'complete' }
-  /** Nothing of it reached the client: another attempt may answer. `lostAt`: the replica of its worker to which the link broke, so that its endpoint is not to blame. */
+  /** Nothing of it reached the client: another attempt may answer. `lostAt`: the replica of its worker to which the link broke, or which refused it for a reason of its own while there are others: its endpoint is not to blame. */
   | { readonly kind: 'failed'; readonly failed: Failed__Output; readonly trace: AttemptTrace; readonly reserve?: Reserve; readonly lostAt?: object | undefined }
   /** The stream broke after content, and the client has been told. */
   | { readonly kind: 'cut' }
@@ -55,7 +55,7 @@ export interface AttemptOptions {
   /** The attempts before this one. */
   readonly earlier: readonly AttemptReport[];
   readonly decisionId: string;
-  /** The replica of its worker that an attempt at the same endpoint was lost with. */
+  /** The replica of its worker that an attempt at the same endpoint was lost with, or refused by. */
   readonly besides?: object | undefined;
   /** Undefined where no JSON was asked for. */
   readonly healing?: Healing | undefined;
@@ -67,6 +67,9 @@ const NO_TEXT = { publicMessage: '', publicParam: '' } as const;
 
 const UNJOURNALED: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['RATE_LIMITED', 'BAD_REQUEST']);
 const LOST: ReadonlySet<FaultCode> = new Set<FaultCode>(['link_lost', 'deadline_exceeded', 'cancelled']);
+
+/** A worker cannot write its log, is not known to billing yet, or has too much in work: another replica of it may do better. */
+const REPLICAS_OWN: ReadonlySet<FaultCode> = new Set<FaultCode>(['store_unavailable', 'billing_unavailable', 'overloaded']);
 
 /** Without a free credential, or a way to say the request on its wire, the worker refuses before it writes anything down. */
 const traceOf = ({ class: failureClass, status }: Failed__Output): AttemptTrace => (failureClass === 'NO_CREDENTIAL' || (status === 0 && UNJOURNALED.has(failureClass)) ? 'none' : 'journaled');
@@ -176,7 +179,12 @@ class Attempt implements AttemptListener, ClientListener {
 
   onEnd(fault: Fault | undefined): void {
     if (this.isOver || this.isSettling) return;
-    this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault), fault?.code === 'link_lost' ? this.call?.peer?.() : undefined);
+    this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault), this.lostAt(fault));
+  }
+
+  private lostAt(fault: Fault | undefined): object | undefined {
+    if (fault === undefined || this.call === undefined) return undefined;
+    return fault.code === 'link_lost' || (REPLICAS_OWN.has(fault.code) && this.call.hasOthers?.() === true) ? this.call.peer?.() : undefined;
   }
 
   onGone(byItself: boolean): void {

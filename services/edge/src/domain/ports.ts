@@ -47,6 +47,8 @@ export interface AttemptCall {
   resume(): void;
   /** The replica of the worker that it was sent to; undefined before, and of a worker in this process. */
   peer?(): object | undefined;
+  /** Whether another replica could be asked besides that one, without waiting for it. */
+  hasOthers?(): boolean;
 }
 
 export interface AttemptListener {
@@ -64,7 +66,7 @@ export interface OutcomeTerms {
 }
 
 export interface WorkersPort {
-  /** Undefined when no worker serves that provider. `besides`: a replica that was lost; another is asked, or that one once it is back, which is waited for as for any worker (1 s). */
+  /** Undefined when no worker serves that provider. `besides`: a replica that was lost, or refused; another is asked, or that one once it is back, which is waited for as for any worker (1 s). */
   dispatch(provider: string, request: DispatchRequest, listener: AttemptListener, besides?: object): AttemptCall | undefined;
   /**
    * Tells what became of an attempt; retried in the background for a while. Resolves when the worker has written down what

@@ -43,6 +43,8 @@ export interface PlayedCall {
   readonly besides: object | undefined;
   /** The replica that has it. */
   replica: object | undefined;
+  /** Another is there. */
+  hasOthers: boolean;
   isPaused: boolean;
   isCancelled: boolean;
   cancelledFor: 'client_left' | undefined;
@@ -134,6 +136,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
           listener,
           besides,
           replica: undefined,
+          hasOthers: false,
           isPaused: false,
           isCancelled: false,
           cancelledFor: undefined,
@@ -157,6 +160,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
             call.isPaused = false;
           },
           peer: () => call.replica,
+          hasOthers: () => call.hasOthers,
         };
       },
       tend: (provider, _requestId, attempt) => void neighbours.tended.push(`${provider}#${attempt}`),

@@ -1,6 +1,6 @@
 /** What a worker of a test does with an attempt as soon as it arrives. */
 import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
-import { Fault } from '@signalbox/kernel/fault';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { events, type Script } from './neighbours.js';
 
 /** Gives one whole answer. */
@@ -16,6 +16,12 @@ export const diesWith = (replica: object, ...said: readonly DispatchEvent__Outpu
   call.replica = replica;
   for (const event of said) call.listener.onEvent(event);
   breaks('link_lost')(call);
+};
+/** Is refused, unsent, by the replica that has it. */
+export const refusedBy = (replica: object, code: FaultCode, hasOthers = true): Script => (call) => {
+  call.replica = replica;
+  call.hasOthers = hasOthers;
+  call.listener.onEnd(new Fault(code, 'test'));
 };
 /** What a worker does with each attempt of a request in turn. */
 export const inTurn = (...scripts: readonly Script[]): Script => {
