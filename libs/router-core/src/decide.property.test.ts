@@ -27,6 +27,8 @@ function mayServe(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot)
   if ((needs.fileInput && !can.fileInput) || (needs.audioInput && !can.audioInput) || (needs.choices > 1 && !can.choices)) return false;
   if (endpoint.maxOutputTokens !== null && (request.maxTokens ?? 0) > endpoint.maxOutputTokens) return false;
   if (provider.requireParameters && needs.params.some((name) => endpoint.unsupportedParams.has(name) || name === 'service_tier')) return false;
+  // No account here has a credential of its own.
+  if (needs.ownCredential === true) return false;
   if (provider.only.length > 0 && !provider.only.includes(endpoint.provider)) return false;
   if ((provider.maxPricePrompt ?? Infinity) < (card?.inputUncached ?? 0n) || (provider.maxPriceCompletion ?? Infinity) < (card?.outputText ?? 0n)) return false;
   if (request.denyProviders.includes(endpoint.provider) || (request.allowProviders.length > 0 && !request.allowProviders.includes(endpoint.provider))) return false;

@@ -137,6 +137,9 @@ describe('refusals', () => {
     ['max_price', { prices: DEAR_THOUGHTS_AND_SOUND }, withWishes({ maxPriceCompletion: 8_399_999_999n })],
     ['max_price', { prices: DEAR_THOUGHTS_AND_SOUND }, { ...withWishes({ maxPricePrompt: 3_999_999_999n }), needs: { ...NO_NEEDS, audioInput: true } }],
     ['parameters', { unsupportedParams: new Set(['seed']) }, { ...withWishes({ requireParameters: true }), needs: { ...NO_NEEDS, params: ['seed'] } }],
+    ['own_credential', {}, withNeeds({ ownCredential: true })],
+    ['own_credential', {}, { ...withNeeds({ ownCredential: true }), byokProviders: ['beta'] }],
+    ['own_credential', { takesByok: false }, { ...withNeeds({ ownCredential: true }), byokProviders: ['alpha'] }],
   ])('names %s as the reason', (reason, changes, asked) => {
     expect(decide(asked, single(changes), 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: [reason] });
   });
@@ -233,6 +236,8 @@ describe('order', () => {
     expect(planned(three(), { ...request({ byokProviders: ['alpha'] }), provider: { ...NO_WISHES, order: ['beta'] } })).not.toContain('a');
     const plan = decide(request({ byokProviders: ['alpha'] }), three(), 1);
     expect(plan.kind === 'plan' && plan.attempts.map(({ byok }) => byok)).toEqual([true]);
+    // Whatever the client prefers, an id under a credential goes to the account's own alone.
+    expect(planned(three(), { ...withNeeds({ ownCredential: true }), byokProviders: ['alpha'], provider: { ...NO_WISHES, order: ['beta'] } })).toEqual(['a']);
   });
 
   test('a whole answer has the time that its tokens may take at a quarter of the usual speed, a stream and an unknown one no such bound', () => {

@@ -7,7 +7,7 @@ import { isAuto, type RouteRequest } from './request.js';
 /** Reason codes as clients see them in `metadata.excluded_by`, each at its bit. */
 export const REASONS = [
   'allow_list', 'tools', 'response_format', 'context_length', 'vision', 'file_input', 'audio_input', 'streaming', 'logprobs', 'choices',
-  'data_collection', 'zdr', 'quantization', 'provider_preferences', 'max_price', 'parameters',
+  'data_collection', 'zdr', 'quantization', 'provider_preferences', 'max_price', 'parameters', 'own_credential',
 ] as const;
 export type Reason = (typeof REASONS)[number];
 
@@ -155,6 +155,7 @@ export function createEndpointFilter(request: RouteRequest): EndpointFilter {
       if (card === undefined || (provider.maxPricePrompt !== undefined && dearestInput(card, needs.audioInput) > provider.maxPricePrompt) || (provider.maxPriceCompletion !== undefined && dearestOutput(card) > provider.maxPriceCompletion)) mask |= BIT.max_price;
     }
     if (provider.requireParameters && needs.params.some((name) => isDropped(name, endpoint, request.byokProviders))) mask |= BIT.parameters;
+    if (needs.ownCredential === true && !isOnOwnCredential(endpoint, request.byokProviders)) mask |= BIT.own_credential;
     return mask;
   };
 }

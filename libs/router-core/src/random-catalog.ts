@@ -105,6 +105,7 @@ export const requests: fc.Arbitrary<RouteRequest> = fc.record({
     arbitrary: fc.record({
       tools: fc.boolean(), forcedToolChoice: fc.boolean(), parallelToolCalls: fc.boolean(), vision: fc.boolean(), fileInput: fc.boolean(), audioInput: fc.boolean(), streaming: fc.boolean(), logprobs: fc.boolean(),
       choices: fc.constantFrom(1, 1, 2), responseFormat: fc.constantFrom('', 'json_object', 'json_schema'), params: fc.subarray(['seed', 'temperature', 'top_p']),
+      ownCredential: fc.constantFrom(false, false, false, true),
     }, { requiredKeys: [] }),
   }),
   promptTokens: fc.constantFrom(10, 3_000, 50_000),

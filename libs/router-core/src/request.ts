@@ -15,6 +15,8 @@ export interface Needs {
   readonly choices: number;
   /** Optional fields present in the body, by contract name. */
   readonly params: readonly string[];
+  /** The body names what lies at a provider under a credential, such as an uploaded file: only the account's own may be used. Absent in older records. */
+  readonly ownCredential?: boolean;
 }
 
 export interface ProviderWishes {

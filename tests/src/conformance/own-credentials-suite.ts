@@ -80,6 +80,35 @@ export function describeOwnCredentials(world: () => World): void {
       expect(got.text).not.toContain(SECRET);
     });
 
+    test('alone reach what lies at their provider under an id', async () => {
+      const account = await world().newAccount({});
+      const { single } = world().upstreams;
+      const model = 'mistralai/mistral-medium-3.1';
+      const asks = (content: unknown): Promise<Got> => send(world().gateway.baseUrl, { key: account.key, body: { model, messages: [{ role: 'user', content }] } });
+      const uploaded = [{ type: 'text', text: 'Sum it up.' }, { type: 'file', file: { file_id: 'file-of-the-account' } }];
+      const seen = (): readonly unknown[] => single.requests.filter(({ body }) => body.includes('file-of-the-account')).map(({ headers }) => headers.authorization);
+      const before = seen().length;
+      const refused = await asks(uploaded);
+      expect([refused.status, errorOf(refused).code, errorOf(refused).param]).toEqual([400, 'invalid_value', 'messages.[0].content.[1].file.file_id']);
+      // One at another provider is none here.
+      await put(account, { secret: SECRET });
+      await served(account);
+      expect([(await asks(uploaded)).status, seen().length - before]).toEqual([400, 0]);
+      await put(account, { secret: SECRET }, 'mistral');
+      await eventually('the upload is asked for on it', async () => {
+        single.clear();
+        single.enqueue(completion('A sum.'));
+        return (await asks(uploaded)).status === 200 ? true : undefined;
+      });
+      await eventually('the provider refuses that one', async () => {
+        single.clear();
+        single.enqueue({ status: 401, body: { error: { message: 'Incorrect API key provided.' } } });
+        return (await asks(uploaded)).status === 503 ? true : undefined;
+      });
+      single.clear();
+      expect(new Set(seen().slice(before))).toEqual(new Set([`Bearer ${SECRET}`]));
+    });
+
     test('draw on an allotment of their own', async () => {
       const account = await world().newAccount({ tier: 'free', byok_tokens: '600' });
       await put(account, { secret: SECRET });

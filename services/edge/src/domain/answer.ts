@@ -45,6 +45,8 @@ export type Refusal =
   | { readonly kind: 'plugin-problem'; readonly problem: PluginProblem }
   | { readonly kind: 'plugins-flooded'; readonly waitMs: number }
   | { readonly kind: 'unbounded-parts' }
+  /** `param` names what only the account's own credential may reach, and no such one can be used. */
+  | { readonly kind: 'own-credential'; readonly param: string; readonly excludedBy: readonly string[] }
   | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
   | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output }
   /** `retryAfterMs`: where nothing was tried, until something may be; 0 or absent = unknown. */

@@ -21,6 +21,8 @@ export interface ChatRequest {
   /** `tool_choice` and `parallel_tool_calls` of a request without tools: they go with those that its plugins offer, if any. */
   readonly waitingToolFields?: readonly ForwardedField[];
   readonly needs: Needs;
+  /** Names the first id of what lies at a provider under a credential, such as an uploaded file; absent = there is none. */
+  readonly storedParam?: string | undefined;
   readonly messageCount: number;
   readonly imageCount: number;
   /** Of the definitions of tools that earlier turns called; 0 = none was called. */

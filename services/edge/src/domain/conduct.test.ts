@@ -28,6 +28,8 @@ describe('refusals', () => {
     ['unbounded-parts', { hasUnboundedParts: true }, capped],
     ['unbounded-parts', { hasUnboundedParts: true }, { account: { tier: 'free' } }],
     ['unbounded-parts', { hasUnboundedParts: true }, { account: { hardCap: true } }],
+    ['own-credential', { storedParam: 'messages.[0].content.[0].file.file_id' }, {}],
+    ['own-credential', { storedParam: 'messages.[0].content.[0].file.file_id', pluginIds: ['pdf-reader'] }, {}],
   ])('tells %s before anything is asked of a neighbour', async (kind, request, caller) => {
     const { neighbours, answer, run } = story({ a: answersWith('x') }, { request, caller: callerWith(caller) });
     neighbours.plan = new Fault('routing_unavailable', 'must not be asked');
@@ -53,6 +55,21 @@ describe('refusals', () => {
     neighbours.plan = planWith([plannedAt('a', { byok })]);
     expect((await run()).result).toBe(result);
     expect(neighbours.asked).toHaveLength(result === 'answered' ? 1 : 0);
+  });
+
+  const STORED = 'messages.[0].content.[0].file.file_id';
+  test.each<[string, ReturnType<typeof planWith>, string, readonly (boolean | undefined)[]]>([
+    ['is asked for on it', planWith([plannedAt('a', { byok: true })]), 'answered', [true]],
+    ['goes to nobody where routing leaves none', planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['file_input', 'own_credential'] }), 'own-credential', []],
+    ["is never sent on the operator's, whatever the plan says", planWith([plannedAt('a')]), 'own-credential', []],
+    ['nor where the plan would fall back to that', planWith([plannedAt('a', { byok: true }), plannedAt('b')]), 'own-credential', []],
+  ])('what lies at a provider under an id, where the account has a credential of its own: %s', async (_what, plan, said, sent) => {
+    const providerKeys = [{ handle: 'cred_1', accountId: 'acct_1', provider: 'a', last4: '', zdr: false, baseUrl: '', createdAt: '1' }];
+    const { neighbours, answer, run } = story({ a: answersWith('x'), b: answersWith('y') }, { request: { storedParam: STORED }, caller: callerWith({ account: { providerKeys } }) });
+    neighbours.plan = plan;
+    expect((await run()).result).toBe(said === 'answered' ? said : 'refused');
+    if (said !== 'answered') expect([answer.refusal, neighbours.asked]).toEqual([{ kind: said, param: STORED, excludedBy: plan.excludedBy }, []]);
+    expect(neighbours.calls.map(({ request }) => request.byok)).toEqual(sent);
   });
 
   test.each(['MODEL_NOT_FOUND', 'MODEL_DEPRECATED', 'NO_ELIGIBLE_PROVIDER', 'CONTEXT_LENGTH_EXCEEDED'] as const)('tells %s before admission', async (refusal) => {

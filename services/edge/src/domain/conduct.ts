@@ -24,6 +24,7 @@ export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Condu
       answer.refuse({ kind: 'scope', scope: 'inference' });
       return REFUSED;
     }
+    if (!mayReachStored(turn)) return REFUSED;
     if (turn.request.pluginIds.length > 0) return await conductWithPlugins(neighbours, turn);
     return await conductPrepared(neighbours, turn);
   } catch (error) {
@@ -48,6 +49,7 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
   const decided = await neighbours.routing.decide(decideRequest(turn));
   const plan = turn.feeNanoUsd === undefined ? decided : withFee(decided, turn.feeNanoUsd);
   if (turn.explain === true) answer.decided(plan);
+  if (!mayReachStored(turn, plan)) return REFUSED;
   if (plan.refusal !== 'REFUSAL_UNSPECIFIED' && plan.refusal !== 'ALL_UNHEALTHY') {
     answer.refuse({ kind: 'routing', decision: plan, model: turn.request.model });
     return REFUSED;
@@ -90,6 +92,19 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
 /** The caller's key may ask models. */
 export function mayInfer({ key }: Turn['caller']): boolean {
   return key.scopes.includes('inference');
+}
+
+/**
+ * What lies at a provider under an id belongs to whoever put it there, and the operator's credential reaches what all of
+ * its accounts did: only the account's own is let near. Routing filters by it; the plan of one that did not is not dispatched.
+ */
+function mayReachStored({ caller, request, answer }: Turn, plan?: DecideResponse__Output): boolean {
+  const { storedParam: param } = request;
+  if (param === undefined) return true;
+  const excludedBy = plan?.refusal === 'NO_ELIGIBLE_PROVIDER' ? plan.excludedBy : [];
+  const isLeft = plan === undefined ? ownCredentialsOf(caller).providers.length > 0 : plan.attempts.every(({ byok }) => byok) && !excludedBy.includes('own_credential');
+  if (!isLeft) answer.refuse({ kind: 'own-credential', param, excludedBy });
+  return isLeft;
 }
 
 /** A small stable number from the request's id: the seed of every draw in its plan. */

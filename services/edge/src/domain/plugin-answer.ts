@@ -94,7 +94,7 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
       inner.body({ ...body, choices: Buffer.from(JSON.stringify(choices)) }, withPipeline(settlement));
     },
     refuse: (refusal, settlement) => {
-      if (refusal.kind === 'routing' || refusal.kind === 'unbounded-parts') onWaste?.();
+      if (refusal.kind === 'routing' || refusal.kind === 'unbounded-parts' || refusal.kind === 'own-credential') onWaste?.();
       inner.refuse(refusal, settlement);
     },
     decided: (plan) => inner.decided(plan),

@@ -49,6 +49,7 @@ export function writeNeeds(w: Writer, m: Needs): void {
   if (m.logprobs === true) { w.uint32(72); w.bool(m.logprobs); }
   if (m.choices !== undefined && m.choices !== 0) { w.uint32(80); w.uint32(m.choices); }
   if (m.params !== undefined) for (const one of m.params) { w.uint32(90); w.string(one); }
+  if (m.ownCredential === true) { w.uint32(96); w.bool(m.ownCredential); }
 }
 export function readNeeds(r: Reader, end: number): NeedsOut {
   let v1: boolean = false;
@@ -62,6 +63,7 @@ export function readNeeds(r: Reader, end: number): NeedsOut {
   let v9: boolean = false;
   let v10: number = 0;
   const v11: string[] = [];
+  let v12: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -76,11 +78,12 @@ export function readNeeds(r: Reader, end: number): NeedsOut {
       case 72: v9 = r.bool(); break;
       case 80: v10 = r.uint32(); break;
       case 90: v11.push(r.string(end)); break;
+      case 96: v12 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { tools: v1, forcedToolChoice: v2, parallelToolCalls: v3, responseFormat: v4, vision: v5, fileInput: v6, audioInput: v7, streaming: v8, logprobs: v9, choices: v10, params: v11 } as NeedsOut;
+  return { tools: v1, forcedToolChoice: v2, parallelToolCalls: v3, responseFormat: v4, vision: v5, fileInput: v6, audioInput: v7, streaming: v8, logprobs: v9, choices: v10, params: v11, ownCredential: v12 } as NeedsOut;
 }
 export function copyNeeds(m: Needs): NeedsOut {
   const v1 = m.tools !== undefined && m.tools !== null ? m.tools : false;
@@ -94,7 +97,8 @@ export function copyNeeds(m: Needs): NeedsOut {
   const v9 = m.logprobs !== undefined && m.logprobs !== null ? m.logprobs : false;
   const v10 = m.choices !== undefined && m.choices !== null ? m.choices >>> 0 : 0;
   const v11 = m.params === undefined ? [] : m.params.slice();
-  return { tools: v1, forcedToolChoice: v2, parallelToolCalls: v3, responseFormat: v4, vision: v5, fileInput: v6, audioInput: v7, streaming: v8, logprobs: v9, choices: v10, params: v11 } as NeedsOut;
+  const v12 = m.ownCredential !== undefined && m.ownCredential !== null ? m.ownCredential : false;
+  return { tools: v1, forcedToolChoice: v2, parallelToolCalls: v3, responseFormat: v4, vision: v5, fileInput: v6, audioInput: v7, streaming: v8, logprobs: v9, choices: v10, params: v11, ownCredential: v12 } as NeedsOut;
 }
 
 export function writeProviderPreferences(w: Writer, m: ProviderPreferences): void {

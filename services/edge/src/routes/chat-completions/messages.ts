@@ -16,6 +16,8 @@ export interface MessageFacts {
   readonly opening: string;
   /** A message holds what no provider is to get: images of image-gen that came back, or null for a field that hosts want left out. */
   readonly hasUnsendable: boolean;
+  /** Names the first id of what lies at a provider under a credential, such as an uploaded file; undefined = there is none. */
+  readonly storedParam: string | undefined;
   /** Names of the tools that assistant messages called; undefined = none. */
   readonly calledTools: ReadonlySet<string> | undefined;
 }
@@ -24,6 +26,11 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] a
 type Role = (typeof ROLES)[number];
 /** Of a message: null is taken for absent. */
 const OPTIONAL = ['name', 'tool_calls', 'refusal', 'function_call', 'audio'] as const;
+/**
+ * Ids in a part that is no text: of an uploaded file (OpenAI in `file`, Mistral in the part itself), of media in the cache
+ * of a server that is shared (vLLM). They belong to the credential that put there what they name.
+ */
+const STORED_IDS = ['file_id', 'uuid'] as const;
 const OPENING_MAX = 1_024;
 /** Characters of a text that count to the opening, from either end: programs often begin or end all their prompts alike. */
 const OPENING_END = 128;
@@ -39,6 +46,7 @@ interface Findings {
   mediaParts: number;
   opening: string;
   hasUnsendable: boolean;
+  storedParam: string | undefined;
   calledTools: Set<string> | undefined;
   /** Ids of the tool calls so far; made for the first one. */
   calls: Set<string> | undefined;
@@ -48,7 +56,7 @@ interface Findings {
 export function checkMessages(value: unknown): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasUnsendable: false, calledTools: undefined, calls: undefined };
+  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasUnsendable: false, storedParam: undefined, calledTools: undefined, calls: undefined };
   let hasUser = false;
   for (let index = 0; index < messages.length; index += 1) {
     const item = messages[index];
@@ -174,7 +182,15 @@ function checkUserContent(content: unknown, param: string, found: Findings): voi
     else if (type === 'image_url') checkImage(asObject(value, inner), inner, found);
     else if (type === 'input_audio') checkAudio(asObject(value, inner), inner, found);
     else checkFile(asObject(value, inner), inner, found);
+    if (type !== 'text') found.storedParam ??= storedIn(part, at) ?? storedIn(value, inner);
   });
+}
+
+/** Names the id. An empty one names nothing. */
+function storedIn(holder: unknown, param: string): string | undefined {
+  if (!isObject(holder)) return undefined;
+  const name = STORED_IDS.find((id) => !isAbsent(own(holder, id)) && own(holder, id) !== '');
+  return name === undefined ? undefined : `${param}.${name}`;
 }
 
 function checkImage(image: JsonObject, param: string, found: Findings): void {
@@ -217,6 +233,9 @@ function checkFile(file: JsonObject, param: string, found: Findings): void {
 function checkAssistant(message: JsonObject, param: string, found: Findings): void {
   checkOptionalString(message, 'refusal', param);
   if (Array.isArray(own(message, 'images'))) found.hasUnsendable = true;
+  const audio = own(message, 'audio');
+  // Sound that a model spoke before, by its id.
+  if (isObject(audio) && !isAbsent(own(audio, 'id'))) found.storedParam ??= `${param}.audio.id`;
   const toolCalls = own(message, 'tool_calls');
   let callCount = 0;
   if (!isAbsent(toolCalls)) {

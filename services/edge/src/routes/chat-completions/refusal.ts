@@ -23,6 +23,11 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant
       return apiError('requests_rate_limited', { retryAfterMs: refusal.waitMs });
     case 'unbounded-parts':
       return apiError('invalid_value', { param: 'messages', message: 'Where a cost cap, a credit or an allotment limits the account, files cannot be sent: what they cost cannot be bounded beforehand.' });
+    case 'own-credential': {
+      const { param, excludedBy } = refusal;
+      const message = `Invalid value for '${param}': what lies at a provider under an id is taken on the account's own credential there alone, and none can be used for this request. Send the data itself, or set one with PUT /api/providers/{provider}.`;
+      return apiError('invalid_value', { param, message, ...(excludedBy.length === 0 ? {} : { metadata: { excluded_by: excludedBy } }) });
+    }
     case 'routing':
       return refusalToApiError(refusal.decision, refusal.model, variant);
     case 'admission':
@@ -34,7 +39,7 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant
   }
 }
 
-const UNCOUNTED: ReadonlySet<Refusal['kind']> = new Set<Refusal['kind']>(['scope', 'plugin-requires-paid', 'plugin-unavailable', 'plugin-problem', 'unbounded-parts', 'routing']);
+const UNCOUNTED: ReadonlySet<Refusal['kind']> = new Set<Refusal['kind']>(['scope', 'plugin-requires-paid', 'plugin-unavailable', 'plugin-problem', 'unbounded-parts', 'own-credential', 'routing']);
 
 /** True for what admission never counts: the flood guard does (contract, section 1). */
 export function isUncounted(refusal: Refusal): boolean {

@@ -193,3 +193,28 @@ test.each<[string, object, string, unknown]>([
   const field = requestOf(over).fields.find((one) => one.name === name);
   expect(JSON.parse(field?.value.toString('utf8') ?? '')).toEqual(sent);
 });
+
+const DATA = 'data:application/pdf;base64,JVBERi0=';
+const spoken = (audio: unknown): object => ({ messages: [...base.messages, { role: 'assistant', content: 'Hello', audio }] });
+
+test.each<[string, object, string | undefined]>([
+  ['an uploaded file', user({ type: 'file', file: { file_id: 'file-1' } }), 'messages.[0].content.[0].file.file_id'],
+  ['one beside data', user({ type: 'file', file: { file_data: DATA, file_id: 'file-1' } }), 'messages.[0].content.[0].file.file_id'],
+  ['one in the words of Mistral', user({ type: 'file', file: { file_data: DATA }, file_id: '8f0c' }), 'messages.[0].content.[0].file_id'],
+  ['an image in the cache of a server', user({ type: 'image_url', image_url: { url: 'https://x/y.png' }, uuid: 'sku-1' }), 'messages.[0].content.[0].uuid'],
+  ['sound in it', user({ type: 'input_audio', input_audio: { data: 'AA==', format: 'wav', uuid: 'sku-1' } }), 'messages.[0].content.[0].input_audio.uuid'],
+  ['what a model said before', spoken({ id: 'audio_1' }), 'messages.[1].audio.id'],
+  ['the first of several', { messages: [{ role: 'user', content: [{ type: 'text', text: 'Read' }, { type: 'file', file: { file_id: 'file-1' } }] }, { role: 'assistant', content: 'No', audio: { id: 'audio_1' } }] }, 'messages.[0].content.[1].file.file_id'],
+  ['none in data', user({ type: 'file', file: { file_data: DATA, file_id: null, filename: 'a.pdf' } }), undefined],
+  ['none where the id is empty', user({ type: 'file', file: { file_data: DATA, file_id: '' } }), undefined],
+  ['none in sound without an id', spoken({ transcript: 'Hello' }), undefined],
+  ['none in text', { ...user({ type: 'text', text: 'file_id: file-1' }), metadata: { file_id: 'file-1' } }, undefined],
+])('finds the id of what lies at a provider: %s', (_what, over, param) => {
+  for (const variant of ['A', 'B'] as const) expect(requestOf(over, variant)).toMatchObject({ storedParam: param, needs: { ownCredential: param !== undefined } });
+});
+
+test('no field that names what lies at a provider is sent on', () => {
+  const names = { store: true, previous_response_id: 'resp_1', conversation: 'conv_1', prompt: { id: 'pmpt_1' }, container: 'cntr_1', audio: { voice: { id: 'voice_1' } }, web_search_options: { vector_store_ids: ['vs_1'] }, file_ids: ['file-1'], cached_content: 'cachedContents/1', cache_salt: 'x', prediction: {} };
+  const { fields, ignoredParams } = requestOf(names);
+  expect([fields.map(({ name }) => name), ignoredParams]).toEqual([['messages'], Object.keys(names)]);
+});

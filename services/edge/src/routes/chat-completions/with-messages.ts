@@ -14,7 +14,8 @@ export function withMessages(request: ChatRequest, messages: Buffer): ChatReques
   return {
     ...request,
     fields: request.fields.map((field) => (field.name === 'messages' ? { name: 'messages', value: messages } : field)),
-    needs: { ...request.needs, vision: facts.vision, fileInput: facts.fileInput, audioInput: facts.audioInput },
+    needs: { ...request.needs, vision: facts.vision, fileInput: facts.fileInput, audioInput: facts.audioInput, ownCredential: facts.storedParam !== undefined },
+    storedParam: facts.storedParam,
     messageCount: facts.count,
     imageCount: facts.imageCount,
     calledToolBytes: calledToolBytes(facts.calledTools),

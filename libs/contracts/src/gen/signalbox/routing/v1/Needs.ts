@@ -14,6 +14,7 @@ export interface Needs {
   'logprobs'?: (boolean);
   'choices'?: (number);
   'params'?: (string)[];
+  'ownCredential'?: (boolean);
 }
 
 export interface Needs__Output {
@@ -28,4 +29,5 @@ export interface Needs__Output {
   'logprobs': (boolean);
   'choices': (number);
   'params': (string)[];
+  'ownCredential': (boolean);
 }
