@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { bothAllow, isAutoModelId, mayAllowMore } from './model-lists.js';
+import { bothAllow, createModelNames, isAutoModelId, mayAllowMore, modelsLeft } from './model-lists.js';
 
 const NONE = [expect.not.stringMatching(/^(auto|a\/.*|)$/)];
 
@@ -45,6 +45,36 @@ test.each<[string[], string[], boolean]>([
   [['A/x'], ['a/X'], false],
 ])('that %j may allow more than %j is %j', (wanted, bound, more) => {
   expect(mayAllowMore(wanted, bound)).toBe(more);
+});
+
+describe('the models of a catalog', () => {
+  const models = [{ id: 'a/one', aliases: ['uno'] }, { id: 'b/one', aliases: [] }, { id: 'b/Two' }];
+  const names = createModelNames(models);
+  const left = (allowModels: readonly string[], denyModels: readonly string[], viaAuto = false): string[] => models.filter(modelsLeft(names, { allowModels, denyModels }, viaAuto)).map(({ id }) => id);
+
+  test.each<[string, string[], string[], string[]]>([
+    ['all, without a list', [], [], ['a/one', 'b/one', 'b/Two']],
+    ['what is named in full, in whatever capitals', ['B/two'], [], ['b/Two']],
+    ['what is named by its alias', ['UNO'], [], ['a/one']],
+    ['what has a bare name alone', ['two'], [], ['b/Two']],
+    ['nothing by a bare name that two have', ['one'], [], []],
+    ['what a prefix holds', ['b/*'], [], ['b/one', 'b/Two']],
+    ['nothing that is denied, though it is allowed', ['b/*'], ['b/tw*'], ['b/one']],
+    ['nothing by a bare name that is denied', [], ['ONE'], ['b/Two']],
+    ['nothing, where none of them is allowed', ['c/*', '-'], [], []],
+  ])('lists leave %s', (_what, allow, deny, ids) => {
+    expect([left(allow, deny), left(allow, deny, true)]).toEqual([ids, ids]);
+  });
+
+  test('auto alone leaves any model to our choice, and none by its name', () => {
+    expect([left(['auto'], ['one'], true), left(['auto'], ['one'])]).toEqual([['b/Two'], []]);
+    expect([left(['auto', 'two'], [], true), left(['auto', 'two'], [])]).toEqual([['b/Two'], ['b/Two']]);
+  });
+
+  test('names that stand for nothing are told', () => {
+    expect(names.unknown(['auto', 'a/one', 'one', 'two', 'b/9*', 'c/*'], 'allow')).toEqual(['one', 'c/*']);
+    expect(names.unknown(['auto', 'one', 'b/9*', 'c/*'], 'deny')).toEqual(['auto', 'c/*']);
+  });
 });
 
 test('both variants’ names of the automatic model are known', () => {

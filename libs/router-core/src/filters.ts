@@ -1,8 +1,8 @@
 /** Hard filters: never relaxed. Each endpoint gets the set of reasons that exclude it; empty = eligible. */
-import { listName } from '@signalbox/kernel/model-lists';
+import { createModelNames, modelsLeft, type ModelLists, type ModelNames } from '@signalbox/kernel/model-lists';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import { QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
-import { isAuto, type RouteRequest } from './request.js';
+import type { RouteRequest } from './request.js';
 
 /** Reason codes as clients see them in `metadata.excluded_by`, each at its bit. */
 export const REASONS = [
@@ -19,69 +19,27 @@ export function reasonNames(mask: number): Reason[] {
   return REASONS.filter((reason) => (mask & BIT[reason]) !== 0);
 }
 
-type Matcher = (model: Model) => boolean;
-
 /** For each catalog, made at its first list. */
-const listed = new WeakMap<Catalog, ReadonlyMap<string, readonly number[]>>();
+const listed = new WeakMap<Catalog, ModelNames>();
 
-/** Places of the models that go by a name of a list: the one with that id, else with that alias, else all whose bare id it is. */
-function placesOf(catalog: Catalog, name: string): readonly number[] {
-  let places = listed.get(catalog);
-  if (places === undefined) {
-    places = placesByName(catalog.models);
-    listed.set(catalog, places);
+function namesIn(catalog: Catalog): ModelNames {
+  let names = listed.get(catalog);
+  if (names === undefined) {
+    names = createModelNames(catalog.models);
+    listed.set(catalog, names);
   }
-  return places.get(listName(name)) ?? [];
+  return names;
 }
 
-function placesByName(models: readonly Model[]): ReadonlyMap<string, readonly number[]> {
-  const places = new Map<string, readonly number[]>();
-  const namesBy: readonly ((model: Model) => readonly string[])[] = [({ id }) => [id], ({ aliases }) => aliases, ({ id }) => [id.slice(id.indexOf('/') + 1)]];
-  for (const namesOf of namesBy) {
-    const found = new Map<string, Set<number>>();
-    for (const model of models) for (const name of namesOf(model).map(listName)) found.set(name, (found.get(name) ?? new Set<number>()).add(model.index));
-    for (const [name, indices] of found) if (!places.has(name)) places.set(name, [...indices]);
-  }
-  return places;
-}
-
-/** What forbids takes every model of that name, what allows only one that is alone in it. */
-function matcherOf(catalog: Catalog, names: readonly string[], kind: 'allow' | 'deny'): Matcher {
-  const indices = new Set<number>();
-  const prefixes: string[] = [];
-  for (const name of names) {
-    if (name.endsWith('*')) prefixes.push(listName(name.slice(0, -1)));
-    else {
-      const places = placesOf(catalog, name);
-      if (kind === 'deny' || places.length === 1) for (const place of places) indices.add(place);
-    }
-  }
-  return (model) => indices.has(model.index) || prefixes.some((prefix) => listName(model.id).startsWith(prefix));
-}
-
-/** Of names in an allow or deny list, those that stand for nothing. Behind a maker that is known (`openai/gpt-9*`) may come what is not there yet. */
+/** Of names in an allow or deny list, those that stand for nothing in the catalog. */
 export function unknownInList(catalog: Catalog, names: readonly string[], kind: 'allow' | 'deny'): string[] {
-  const isKnown = (name: string): boolean => {
-    if (kind === 'allow' && isAuto(listName(name))) return true;
-    if (!name.endsWith('*')) return kind === 'deny' ? placesOf(catalog, name).length > 0 : placesOf(catalog, name).length === 1;
-    const prefix = listName(name.slice(0, -1));
-    const maker = prefix.slice(0, prefix.indexOf('/') + 1);
-    return catalog.models.some(({ id }) => listName(id).startsWith(maker === '' ? prefix : maker));
-  };
-  return names.filter((name) => !isKnown(name));
+  return namesIn(catalog).unknown(names, kind);
 }
 
-/**
- * Which models the allow and deny lists leave. The name `auto` in an allow list permits `auto` itself: alone, it permits
- * `auto` over every model and nothing pinned; beside other names, those bound what `auto` may choose.
- */
-export function modelListFilter(catalog: Catalog, request: Pick<RouteRequest, 'allowModels' | 'denyModels'>, viaAuto: boolean): Matcher {
+/** Which models of the catalog the request's lists leave. */
+export function modelListFilter(catalog: Catalog, request: ModelLists, viaAuto: boolean): (model: Model) => boolean {
   if (request.allowModels.length === 0 && request.denyModels.length === 0) return () => true;
-  const named = request.allowModels.filter((name) => !isAuto(listName(name)));
-  const onlyAuto = request.allowModels.length > 0 && named.length === 0;
-  const isNamed = matcherOf(catalog, named, 'allow');
-  const isDenied = matcherOf(catalog, request.denyModels, 'deny');
-  return (model) => !isDenied(model) && (onlyAuto ? viaAuto : request.allowModels.length === 0 || isNamed(model));
+  return modelsLeft(namesIn(catalog), request, viaAuto);
 }
 
 /** What the account's policy says of a provider. */
