@@ -12,6 +12,7 @@ export type { ListSourcesResponse, ListSourcesResponse__Output } from './gen/sig
 export type { ManifestsResponse, ManifestsResponse__Output } from './gen/signalbox/plugins/v1/ManifestsResponse.js';
 export type { MemoryRequest, MemoryRequest__Output } from './gen/signalbox/plugins/v1/MemoryRequest.js';
 export type { MemoryResponse, MemoryResponse__Output } from './gen/signalbox/plugins/v1/MemoryResponse.js';
+export type { ModelBounds, ModelBounds__Output } from './gen/signalbox/plugins/v1/ModelBounds.js';
 export type { ObserveRequest, ObserveRequest__Output } from './gen/signalbox/plugins/v1/ObserveRequest.js';
 export type { ObserveResponse, ObserveResponse__Output } from './gen/signalbox/plugins/v1/ObserveResponse.js';
 export type { OwnCredential, OwnCredential__Output } from './gen/signalbox/plugins/v1/OwnCredential.js';

@@ -25,6 +25,12 @@ export type OptionValues<Specs extends OptionSpecs> = {
           : readonly number[];
 };
 
+/** A model that a plugin asks; ids as lists name them. */
+export interface AskedModel {
+  readonly id: string;
+  readonly provider: string;
+}
+
 export interface PluginManifest<Specs extends OptionSpecs = OptionSpecs> {
   readonly id: string;
   readonly name: string;
@@ -37,6 +43,8 @@ export interface PluginManifest<Specs extends OptionSpecs = OptionSpecs> {
   /** Longest a run may take, in milliseconds: then it has failed. */
   readonly timeoutMs: number;
   readonly options: Specs;
+  /** Models that it asks by itself: lists of models and providers bind them. */
+  readonly models?: readonly AskedModel[];
 }
 
 /** A manifest as edge and clients read it: JSON. `fee_nano_usd` is a decimal string. */
@@ -51,4 +59,6 @@ export interface ManifestRecord {
   readonly zdr: boolean;
   readonly data_collection_deny: boolean;
   readonly options: OptionSpecs;
+  /** Absent = it asks none. */
+  readonly models?: readonly AskedModel[];
 }

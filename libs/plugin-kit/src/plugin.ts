@@ -10,6 +10,15 @@ export interface ProviderBounds {
   readonly denied: readonly string[];
 }
 
+/** Names as accounts and keys write them; an empty list that allows is no bound. */
+export interface ModelBounds {
+  /** Of a model that the client names. */
+  readonly allowedByName: readonly string[];
+  /** Of one whose choice is left to us. */
+  readonly allowedByChoice: readonly string[];
+  readonly denied: readonly string[];
+}
+
 /** The policy of a request: it binds plugins as it binds the choice of an endpoint. */
 export interface DataPolicy {
   /** Nothing of the request may be kept. */
@@ -18,6 +27,8 @@ export interface DataPolicy {
   readonly denyTraining: boolean;
   /** Providers that the account and the request leave; absent = all. */
   readonly providers?: ProviderBounds;
+  /** Models that the account and the key leave; absent = all. */
+  readonly models?: ModelBounds | undefined;
 }
 
 export interface PluginRun<Specs extends OptionSpecs> {
@@ -112,6 +123,8 @@ export interface Plugin<Specs extends OptionSpecs = OptionSpecs> {
   optionProblem?(options: OptionValues<Specs>): OptionProblem | undefined;
   /** False: the plugin as it is set up here would break that policy, so the request is refused before anything runs. */
   allows(policy: DataPolicy, options: OptionValues<Specs>): boolean;
+  /** Where it does not: which parts of the policy leave nothing, in the client's words. */
+  leftOutBy?(policy: DataPolicy, options: OptionValues<Specs>): readonly string[];
   /** Before the model. Throw PluginRefusal when the client's input is at fault; anything else thrown is a stage that failed. */
   prepare?(run: PluginRun<Specs>): Promise<Prepared>;
   /** Functions that the model is offered; an option `max_rounds`, where there is one, bounds how often it is asked again. */

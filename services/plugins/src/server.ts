@@ -5,7 +5,7 @@ import type {
 } from '@signalbox/contracts/plugins';
 import { Fault } from '@signalbox/kernel/fault';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
-import type { ProviderBounds } from '@signalbox/plugin-kit/plugin';
+import type { DataPolicy, ProviderBounds } from '@signalbox/plugin-kit/plugin';
 import type { CallInfo, Handlers } from '@signalbox/rpc/call';
 import type { Corpus, FactStore, PassageIndex } from './domain/ports.js';
 import type { Registry } from './domain/registry.js';
@@ -39,6 +39,11 @@ function boundsOf({ allowedProviders, deniedProviders }: Pick<PrepareRequest__Ou
   return { allowed: allowedProviders.map(({ names }) => providersNamed(names)), denied: providersForbidden(deniedProviders) };
 }
 
+/** The lists that a plan is under. */
+function listsOf(request: Pick<PrepareRequest__Output, 'allowedProviders' | 'deniedProviders' | 'models'>): Pick<DataPolicy, 'providers' | 'models'> {
+  return { providers: boundsOf(request), models: request.models ?? undefined };
+}
+
 function askedOf(request: PrepareRequest__Output | ObserveRequest__Output): Asked {
   const messages = parsed(request.messages, 'messages');
   if (!Array.isArray(messages)) throw new Fault('bad_message', 'messages are no array');
@@ -48,7 +53,7 @@ function askedOf(request: PrepareRequest__Output | ObserveRequest__Output): Aske
     user: request.user,
     wishes: request.plugins.map(wishOf),
     messages: messages as readonly unknown[],
-    policy: { zdr: request.zdr, denyTraining: request.denyTraining, ...('allowedProviders' in request ? { providers: boundsOf(request) } : {}) },
+    policy: { zdr: request.zdr, denyTraining: request.denyTraining, ...('allowedProviders' in request ? listsOf(request) : {}) },
   };
 }
 
@@ -81,7 +86,7 @@ export function createHandlers({ registry, runner, index, facts }: HandlersOptio
       },
       RunTool: async (request: RunToolRequest__Output, { signal }: CallInfo): Promise<RunToolResponse> => {
         const { requestId, accountId, plugins, name, arguments: text, zdr, denyTraining, byok, ownCredentials } = request;
-        const policy = { zdr, denyTraining, providers: boundsOf(request) };
+        const policy = { zdr, denyTraining, ...listsOf(request) };
         const { content, stage, images } = await runner.runTool({ requestId, accountId, user: '', wishes: plugins.map(wishOf), messages: [], policy }, { name, arguments: text }, { byok, ownCredentials }, signal);
         return { content, stage: stageMessage(stage), images: images.map(({ mediaType, data }) => ({ mediaType, data })) };
       },

@@ -260,6 +260,44 @@ describe('images', () => {
   }, 60_000);
 });
 
+describe('a model that the lists of the account or the key leave out makes no image', () => {
+  const call = async (key: string, method: string, path: string, body?: object): Promise<{ readonly status: number; readonly json: Readonly<Record<string, unknown>> }> => {
+    const answer = await fetch(`${gateway.baseUrl}${path}`, { method, headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+    return { status: answer.status, json: (await answer.json()) as Readonly<Record<string, unknown>> };
+  };
+  const bought = (): number => upstream.getRequests().filter(({ path }) => path.endsWith('/images/generations')).length;
+  const modelsTold = async (key: string): Promise<unknown> => ((await call(key, 'GET', '/api/plugins')).json['data'] as readonly { readonly id: string; readonly models?: unknown }[]).find(({ id }) => id === 'image-gen')?.models;
+  /** A policy is seen by edge a moment after it is set. */
+  const under = async (policy: object, models: readonly string[]): Promise<string> => {
+    const { key } = await newAccount('team');
+    expect(await call(key, 'PUT', '/api/policy', policy)).toMatchObject({ status: 200 });
+    await until(async () => JSON.stringify(await modelsTold(key)) === JSON.stringify(models), 10_000, 50, 'the policy to be seen');
+    return key;
+  };
+  const named = { model: SIMULATOR, plugin_options: { 'image-gen': { model: 'openai/gpt-image-1' } } };
+  const REFUSED = { status: 400, code: 'plugin_conflicts_with_policy', message: expect.stringContaining('left out by: lists of models.') };
+
+  test('denied: another one makes it, or none does', async () => {
+    const before = bought();
+    const key = await under({ deny_models: ['openai/gpt-image-1', 'GPT-image-1-mini'] }, ['simulator/painter']);
+    await expect(ask('A red fox', ['image-gen'], named, key)).rejects.toMatchObject(REFUSED);
+    expect((await ask('A red fox', ['image-gen'], { model: SIMULATOR }, key)).router_metadata.pipeline).toMatchObject([{ detail: { model: 'simulator/painter' } }]);
+    expect(bought()).toBe(before);
+  }, 60_000);
+
+  test('not among those that are allowed, by the account or by the key', async () => {
+    const before = bought();
+    const chatAlone = await under({ allow_models: [SIMULATOR] }, []);
+    await expect(ask('A red fox', ['image-gen'], { model: SIMULATOR }, chatAlone)).rejects.toMatchObject(REFUSED);
+    expect((await ask('A red fox', [], { model: SIMULATOR }, chatAlone)).choices).toHaveLength(1);
+    const made = await call(account.key, 'POST', '/api/auth', { name: 'pictures', scopes: ['inference'], limits: { allowed_models: [SIMULATOR, 'simulator/painter'] } });
+    const key = String(made.json['key']);
+    await expect(ask('A red fox', ['image-gen'], named, key)).rejects.toMatchObject(REFUSED);
+    expect((await ask('A red fox', ['image-gen'], { model: SIMULATOR }, key)).router_metadata.pipeline).toMatchObject([{ detail: { model: 'simulator/painter' } }]);
+    expect(bought()).toBe(before);
+  }, 60_000);
+});
+
 test.each([
   ['an unknown option', { plugins: [{ id: 'web-search', results: 3 }] }, 'plugin_options.web-search.results', 'invalid_value'],
   ['a value out of bounds', { plugins: ['pdf-reader'], plugin_options: { 'pdf-reader': { max_pages: 0 } } }, 'plugin_options.pdf-reader.max_pages', 'invalid_value'],

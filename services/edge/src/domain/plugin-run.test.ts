@@ -9,6 +9,7 @@ import { withMessages } from '../routes/chat-completions/with-messages.js';
 import { callerWith, cardWith, plannedAt, planWith, requestWith } from '../testing/callers.js';
 import { admissionOf, createFakeNeighbours, events, type Script } from '../testing/neighbours.js';
 import { createRecordedAnswer } from '../testing/recorded-answer.js';
+import { calling, ours, saying, story as roundsStory } from '../testing/rounds-story.js';
 import type { ChatRequest } from './chat-request.js';
 import { conduct, type Neighbours } from './conduct.js';
 import { createFloodGuard } from './flood.js';
@@ -123,6 +124,17 @@ test('plugins are told which providers the account and the request leave', async
   expect(await toldTo({}, { order: ['a'], allowFallbacks: false })).toEqual({ allowed: [['a']], denied: [] });
   expect(await toldTo({}, { order: ['a'] })).toEqual({ allowed: [], denied: [] });
   expect(await toldTo({}, undefined)).toEqual({ allowed: [], denied: [] });
+});
+
+test('plugins are told which models the account and the key leave, before routing and at each call', async () => {
+  const caller = callerWith({ account: { allowModels: ['a/x', 'a/y'], denyModels: ['a/z'] }, key: { limits: { costCapPeriod: '', allowedModels: ['auto'], costCaps: [] } } });
+  const bounds = { allowedByName: ['-'], allowedByChoice: ['a/x', 'a/y'], denied: ['a/z'] };
+  const { turn, prepared, neighbours } = story(nothing);
+  await conduct(neighbours, { ...turn, caller });
+  expect(prepared.map(({ models }) => models)).toEqual([bounds]);
+  const rounds = roundsStory({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
+  await conduct(rounds.neighbours, { ...rounds.turn, caller });
+  expect(rounds.ran.map(({ models }) => models)).toEqual([bounds]);
 });
 
 test('fees are in the card that worker, hold and ledger compute from, under an id of its own', async () => {

@@ -9,6 +9,7 @@ import { readOptions } from '@signalbox/plugin-kit/options';
 import type { PipelineStage, PluginProblem } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import type { FloodGuard } from './flood.js';
+import { allowedModelsOf } from './limits.js';
 import { createPluginAnswer } from './plugin-answer.js';
 import { ownCredentialsOf } from './own-credentials.js';
 import { isPluginId, PLUGINS } from './plugins.js';
@@ -98,8 +99,8 @@ function serverTools(plugins: PluginsPort, turn: Turn, { tools, toolRoundsMax }:
     spending: new Map(tools.filter(({ feeNanoUsdMax, imagesMax }) => BigInt(feeNanoUsdMax) > 0n || imagesMax > 0).map(({ name, feeNanoUsdMax, imagesMax }) => [name, { feeNanoUsdMax: BigInt(feeNanoUsdMax), imagesMax }])),
     roundsMax: toolRoundsMax,
     run: async (call, byok, signal) => {
-      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false, allowedProviders = [], deniedProviders = [] } = asked;
-      const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, allowedProviders, deniedProviders, byok, ...(byok ? { ownCredentials } : {}) }, signal);
+      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false, allowedProviders = [], deniedProviders = [], models = null } = asked;
+      const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, allowedProviders, deniedProviders, models, byok, ...(byok ? { ownCredentials } : {}) }, signal);
       return { content, stage: stage === null ? { ...failedStage(call.name), plugin: '' } : stageOf(stage), images };
     },
   };
@@ -147,6 +148,7 @@ function pluginsRequest({ requestId, caller, request }: Turn): PrepareRequest {
     zdr: request.zdr,
     denyTraining: request.dataCollection === 'deny',
     ...providersLeft(caller, request),
+    models: { allowedByName: allowedModelsOf(caller, 'byName'), allowedByChoice: allowedModelsOf(caller, 'viaAuto'), denied: caller.account.denyModels },
   };
 }
 

@@ -5,10 +5,17 @@ import { startDoor, type Door } from '../testing/door.js';
 import { accountWith, keyWith } from '../testing/callers.js';
 
 const NONE = { allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], models: [] };
+/** What makes images is known to plugins alone. */
+const MODELS = [{ id: 'no/painter', provider: 'a' }, { id: 'nobody/painter', provider: 'a' }, { id: 'no/sketch', provider: 'a' }];
+let arePluginsAway: boolean;
+const plugins = {
+  unary: () => (arePluginsAway ? Promise.reject(new Fault('peer_unavailable', 'away')) : Promise.resolve({ manifests: Buffer.from(JSON.stringify([{ id: 'memory' }, { id: 'image-gen', models: MODELS }])) })),
+} as unknown as NonNullable<Parameters<typeof startDoor>[0]>['plugins'];
 let door: Door;
 let asked: SettingNames[];
 beforeEach(async () => {
-  door = await startDoor();
+  arePluginsAway = false;
+  door = await startDoor({ plugins });
   asked = [];
   // Whatever begins with `no` is the name of nothing.
   door.routes.set('UnknownNames', (names) => {
@@ -56,5 +63,29 @@ describe('a name that stands for nothing', () => {
       throw new Fault('peer_unavailable', 'away');
     });
     expect(await send('PUT', '/api/policy', { deny_models: ['a/one'] })).toMatchObject({ status: 500, code: 'routing_unavailable' });
+  });
+});
+
+describe('a model that only a plugin asks', () => {
+  test.each([
+    ['PUT', '/api/policy', { allow_models: ['No/Painter', 'sketch', 'no/sk*'] }],
+    ['PUT', '/api/policy', { deny_models: ['no/painter', 'a/one'] }],
+    ['POST', '/api/auth', { name: 'ci', limits: { allowed_models: ['no/sketch'] } }],
+  ])('%s %s %j is taken', async (method, path, body) => {
+    expect(await send(method, path, body)).toMatchObject(TAKEN);
+  });
+
+  test.each([
+    [{ deny_models: ['no/painter', 'no/such'] }, 'no/such'],
+    [{ baseline_model: 'no/painter' }, 'no/painter'],
+    [{ allow_models: ['nothing/*'] }, 'nothing/*'],
+  ])('%j is refused, and named', async (body, name) => {
+    expect(await send('PUT', '/api/policy', body)).toMatchObject({ status: 400, code: 'invalid_value', message: expect.stringContaining(`"${name}"`) });
+  });
+
+  test('cannot be told from a misspelt one while plugins are away; others can', async () => {
+    arePluginsAway = true;
+    expect(await send('PUT', '/api/policy', { deny_models: ['no/painter'] })).toMatchObject({ status: 503, code: 'overloaded' });
+    expect(await send('PUT', '/api/policy', { deny_models: ['a/one'] })).toMatchObject(TAKEN);
   });
 });

@@ -1,8 +1,9 @@
 /** Names in settings are looked up before they are kept: a restriction that is misspelt would hold nobody back, and nobody would be told. */
 import type { SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
 import { Fault } from '@signalbox/kernel/fault';
-import { listName } from '@signalbox/kernel/model-lists';
+import { createModelNames, listName, type ModelNames } from '@signalbox/kernel/model-lists';
 import type { RpcClient } from '@signalbox/rpc/call';
+import { readManifests } from './plugins/manifests.js';
 
 export interface NamedField {
   /** As the client knows it, such as `limits.allowed_models`. */
@@ -20,7 +21,7 @@ export interface UnknownName {
   readonly message: string;
 }
 
-/** The first name that stands for nothing here, if any. Rejects with a Fault `routing_unavailable` where nobody can tell. */
+/** The first name that stands for nothing here, if any. Rejects with a Fault, such as `routing_unavailable`, where nobody can tell. */
 export type NameCheck = (named: NamedFields, requestId?: string) => Promise<UnknownName | undefined>;
 
 const DEADLINE_MS = 5_000;
@@ -37,7 +38,8 @@ function newNames({ names, kept = [] }: NamedField): string[] {
   return (names ?? []).filter((name) => !known.has(listName(name)));
 }
 
-export function createNameCheck(routing: RpcClient): NameCheck {
+/** `plugins` absent: no plugins here. */
+export function createNameCheck(routing: RpcClient, plugins?: RpcClient): NameCheck {
   const ask = async (names: SettingNames, requestId: string | undefined): Promise<SettingNames__Output> => {
     try {
       return await routing.unary<SettingNames, SettingNames__Output>('UnknownNames', names, { deadlineMs: DEADLINE_MS, ...(requestId === undefined ? {} : { requestId }) });
@@ -45,11 +47,19 @@ export function createNameCheck(routing: RpcClient): NameCheck {
       throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault('routing_unavailable', 'routing did not answer', { cause: error });
     }
   };
+  /** Models that only plugins ask, such as those that make images, are in no catalog of routing's. */
+  const modelsOfPlugins = async (): Promise<ModelNames> => createModelNames(plugins === undefined ? [] : (await readManifests(plugins)).flatMap(({ models = [] }) => models));
+  const withPlugins = async (unknown: SettingNames__Output): Promise<SettingNames__Output> => {
+    const { allowModels = [], denyModels = [] } = unknown;
+    if (allowModels.length === 0 && denyModels.length === 0) return unknown;
+    const names = await modelsOfPlugins();
+    return { ...unknown, allowModels: names.unknown(allowModels, 'allow'), denyModels: names.unknown(denyModels, 'deny') };
+  };
   return async (named, requestId) => {
     const fields = Object.entries(named) as [keyof SettingNames__Output, NamedField][];
     const asked = fields.map(([kind, field]) => [kind, newNames(field)] as const).filter(([, names]) => names.length > 0);
     if (asked.length === 0) return undefined;
-    const unknown = await ask(Object.fromEntries(asked), requestId);
+    const unknown = await withPlugins(await ask(Object.fromEntries(asked), requestId));
     for (const [kind, { field }] of fields) {
       const [name] = unknown[kind];
       if (name !== undefined) return { field, message: `${field}: ${JSON.stringify(name)} ${HINTS[kind]}.` };

@@ -139,8 +139,8 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   };
 
   const accountOf = (request: Request): string => entered(request).caller.account.id;
-  app.get('/api/plugins', enter, needsScope('usage:read'), async (_request: Request, response: Response) => {
-    response.type('application/json').send(await answerPlugins(plugins));
+  app.get('/api/plugins', enter, needsScope('usage:read'), async (request: Request, response: Response) => {
+    response.type('application/json').send(await answerPlugins(plugins, entered(request).caller));
   });
   app.all('/api/plugins', allow(['GET']));
   app.get('/api/memory', enter, needsScope('usage:read'), async (request: Request, response: Response) => {
@@ -165,7 +165,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       return json.object;
     },
   });
-  const unknownName = createNameCheck(routing);
+  const unknownName = createNameCheck(routing, plugins);
   app.use('/api/auth', enter, needsScope('keys'), exceptOptions(createApiAuthRouter(control, repeats, unknownName)));
   app.all('/api/auth', allow(['GET', 'POST']));
   app.all('/api/auth/:id', allow(['GET', 'PATCH', 'DELETE']));

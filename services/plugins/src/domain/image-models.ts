@@ -1,5 +1,6 @@
 /** Models that make images: what they cost, and whether one may serve a request. */
 import { asNanoUsd, attemptCost, reservationCost, type NanoUsd, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
+import { createModelNames, modelsLeft } from '@signalbox/kernel/model-lists';
 import type { DataPolicy, OwnCredential } from '@signalbox/plugin-kit/plugin';
 
 export interface ImageModel {
@@ -34,17 +35,47 @@ function isProviderLeft(provider: string, { providers }: DataPolicy): boolean {
 }
 
 /** A policy belongs to the credential: the operator's agreement says nothing of the account's own, nor the other way. */
-function mayServe(model: ImageModel, policy: DataPolicy, payer: Payer): boolean {
-  const own = payer.isOwn ? payer.credentials.find(({ provider }) => provider === model.provider) : undefined;
-  if (payer.isOwn && own === undefined) return false;
-  if (!isProviderLeft(model.provider, policy)) return false;
-  if (policy.denyTraining && model.trainsOnData) return false;
-  return !policy.zdr || model.zdrByDefault || (model.zdrByAgreement && (own === undefined ? model.hasAgreement : own.zdr));
+function keepsNothing(model: ImageModel, own: OwnCredential | undefined): boolean {
+  return model.zdrByDefault || (model.zdrByAgreement && (own === undefined ? model.hasAgreement : own.zdr));
 }
 
-/** The first that may serve the request; undefined when none may. `id` empty = any. */
-export function pickModel(models: readonly ImageModel[], { id, size }: { readonly id: string; readonly size: string }, policy: DataPolicy, payer: Payer): ImageModel | undefined {
-  return models.find((model) => (id === '' || model.id === id) && model.unitNanoUsd.has(size) && mayServe(model, policy, payer));
+/** As with chat models: where the client names none, the choice is left to us, and is under the lists that bound `auto`. */
+function leftByLists(models: readonly ImageModel[], isChosenByUs: boolean, { models: bounds }: DataPolicy): (model: ImageModel) => boolean {
+  if (bounds === undefined) return () => true;
+  return modelsLeft(createModelNames(models), { allowModels: isChosenByUs ? bounds.allowedByChoice : bounds.allowedByName, denyModels: bounds.denied }, isChosenByUs);
+}
+
+/** Which model makes an image. */
+export interface ImageWish {
+  /** Empty = any. */
+  readonly id: string;
+  readonly size: string;
+}
+
+/** Each model that has the size, with what keeps it from serving the request, in the client's words; nothing = it may. */
+function candidates(models: readonly ImageModel[], { id, size }: ImageWish, policy: DataPolicy, payer: Payer): readonly { readonly model: ImageModel; readonly leftOutBy: readonly string[] }[] {
+  const isLeft = leftByLists(models, id === '', policy);
+  return models.filter((model) => (id === '' || model.id === id) && model.unitNanoUsd.has(size)).map((model) => {
+    const own = payer.isOwn ? payer.credentials.find(({ provider }) => provider === model.provider) : undefined;
+    const checks = {
+      credentials: !payer.isOwn || own !== undefined,
+      'lists of models': isLeft(model),
+      'lists of providers': isProviderLeft(model.provider, policy),
+      data_collection: !policy.denyTraining || !model.trainsOnData,
+      zdr: !policy.zdr || keepsNothing(model, own),
+    };
+    return { model, leftOutBy: Object.entries(checks).flatMap(([filter, isMet]) => (isMet ? [] : [filter])) };
+  });
+}
+
+/** The first that may serve the request; undefined when none may. */
+export function pickModel(models: readonly ImageModel[], wish: ImageWish, policy: DataPolicy, payer: Payer): ImageModel | undefined {
+  return candidates(models, wish, policy, payer).find(({ leftOutBy }) => leftOutBy.length === 0)?.model;
+}
+
+/** What keeps them all from serving it. */
+export function modelsLeftOutBy(models: readonly ImageModel[], wish: ImageWish, policy: DataPolicy, payer: Payer): readonly string[] {
+  return [...new Set(candidates(models, wish, policy, payer).flatMap(({ leftOutBy }) => leftOutBy))].sort();
 }
 
 const unitOf = (model: ImageModel, size: string): bigint => model.unitNanoUsd.get(size) ?? 0n;

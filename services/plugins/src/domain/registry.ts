@@ -23,12 +23,13 @@ export function createRegistry(plugins: readonly AnyPlugin[], fees: ReadonlyMap<
   const records = [...byId.values()]
     .sort((a, b) => rank(a.manifest.id) - rank(b.manifest.id))
     .map((plugin): ManifestRecord => {
-      const { id, name, description, isPaid, kind, options } = plugin.manifest;
+      const { id, name, description, isPaid, kind, options, models } = plugin.manifest;
       return {
         id, name, description, paid: isPaid, kind, fee_nano_usd: String(feeNanoUsd(id)),
         zdr: allowsByDefault(plugin, { zdr: true, denyTraining: false }),
         data_collection_deny: allowsByDefault(plugin, { zdr: false, denyTraining: true }),
         options,
+        ...(models === undefined ? {} : { models }),
       };
     });
   return { find: (id) => byId.get(id), rank, feeNanoUsd, manifests: () => records };

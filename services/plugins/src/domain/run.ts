@@ -114,7 +114,10 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
       const read = readOptions<OptionSpecs>(plugin.manifest.options, options);
       const problem = read.ok ? plugin.optionProblem?.(read.values) : read.problem;
       if (problem !== undefined || !read.ok) return { kind: 'invalid', plugin: id, param: `plugin_options.${id}.${problem?.name ?? ''}`, message: `Invalid option '${problem?.name ?? ''}' of the plugin '${id}': expected ${problem?.expected ?? ''}.` };
-      if (!plugin.allows(policy, read.values)) return { kind: 'conflict', plugin: id, param: 'plugins', message: `The plugin '${id}' as it is set up here cannot meet the policy of this request.` };
+      if (!plugin.allows(policy, read.values)) {
+        const by = plugin.leftOutBy?.(policy, read.values) ?? [];
+        return { kind: 'conflict', plugin: id, param: 'plugins', message: `The plugin '${id}' as it is set up here cannot meet the policy of this request${by.length === 0 ? '' : `; left out by: ${by.join(', ')}`}.` };
+      }
       chosen.push({ plugin, options: read.values });
     }
     return chosen.sort((a, b) => registry.rank(a.plugin.manifest.id) - registry.rank(b.plugin.manifest.id));

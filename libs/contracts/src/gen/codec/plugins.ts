@@ -5,6 +5,7 @@ import { codecs as commonCodecs } from './common.js';
 import type { ManifestsResponse, ManifestsResponse__Output as ManifestsResponseOut } from '../signalbox/plugins/v1/ManifestsResponse.js';
 import type { PluginWish, PluginWish__Output as PluginWishOut } from '../signalbox/plugins/v1/PluginWish.js';
 import type { ProviderList, ProviderList__Output as ProviderListOut } from '../signalbox/plugins/v1/ProviderList.js';
+import type { ModelBounds, ModelBounds__Output as ModelBoundsOut } from '../signalbox/plugins/v1/ModelBounds.js';
 import type { PrepareRequest, PrepareRequest__Output as PrepareRequestOut } from '../signalbox/plugins/v1/PrepareRequest.js';
 import type { Stage, Stage__Output as StageOut } from '../signalbox/plugins/v1/Stage.js';
 import type { Problem, Problem__Output as ProblemOut } from '../signalbox/plugins/v1/Problem.js';
@@ -93,6 +94,34 @@ export function copyProviderList(m: ProviderList): ProviderListOut {
   return { names: v1 } as ProviderListOut;
 }
 
+export function writeModelBounds(w: Writer, m: ModelBounds): void {
+  if (m.allowedByName !== undefined) for (const one of m.allowedByName) { w.uint32(10); w.string(one); }
+  if (m.allowedByChoice !== undefined) for (const one of m.allowedByChoice) { w.uint32(18); w.string(one); }
+  if (m.denied !== undefined) for (const one of m.denied) { w.uint32(26); w.string(one); }
+}
+export function readModelBounds(r: Reader, end: number): ModelBoundsOut {
+  const v1: string[] = [];
+  const v2: string[] = [];
+  const v3: string[] = [];
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1.push(r.string(end)); break;
+      case 18: v2.push(r.string(end)); break;
+      case 26: v3.push(r.string(end)); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { allowedByName: v1, allowedByChoice: v2, denied: v3 } as ModelBoundsOut;
+}
+export function copyModelBounds(m: ModelBounds): ModelBoundsOut {
+  const v1 = m.allowedByName === undefined ? [] : m.allowedByName.slice();
+  const v2 = m.allowedByChoice === undefined ? [] : m.allowedByChoice.slice();
+  const v3 = m.denied === undefined ? [] : m.denied.slice();
+  return { allowedByName: v1, allowedByChoice: v2, denied: v3 } as ModelBoundsOut;
+}
+
 export function writePrepareRequest(w: Writer, m: PrepareRequest): void {
   if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
   if (m.accountId !== undefined && m.accountId !== '') { w.uint32(18); w.string(m.accountId); }
@@ -103,6 +132,7 @@ export function writePrepareRequest(w: Writer, m: PrepareRequest): void {
   if (m.denyTraining === true) { w.uint32(56); w.bool(m.denyTraining); }
   if (m.allowedProviders !== undefined) for (const one of m.allowedProviders) { w.uint32(66); { const at = w.open(); writeProviderList(w, one); w.close(at); } }
   if (m.deniedProviders !== undefined) for (const one of m.deniedProviders) { w.uint32(74); w.string(one); }
+  if (m.models !== undefined && m.models !== null) { w.uint32(82); { const at = w.open(); writeModelBounds(w, m.models); w.close(at); } }
 }
 export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
   let v1: string = '';
@@ -114,6 +144,7 @@ export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
   let v7: boolean = false;
   const v8: ProviderListOut[] = [];
   const v9: string[] = [];
+  let v10: ModelBoundsOut | null = null;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -126,11 +157,12 @@ export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
       case 56: v7 = r.bool(); break;
       case 66: v8.push(readProviderList(r, r.delimited(end))); break;
       case 74: v9.push(r.string(end)); break;
+      case 82: v10 = readModelBounds(r, r.delimited(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9 } as PrepareRequestOut;
+  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9, models: v10 } as PrepareRequestOut;
 }
 export function copyPrepareRequest(m: PrepareRequest): PrepareRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -142,7 +174,8 @@ export function copyPrepareRequest(m: PrepareRequest): PrepareRequestOut {
   const v7 = m.denyTraining !== undefined && m.denyTraining !== null ? m.denyTraining : false;
   const v8 = m.allowedProviders === undefined ? [] : m.allowedProviders.map((one) => copyProviderList(one));
   const v9 = m.deniedProviders === undefined ? [] : m.deniedProviders.slice();
-  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9 } as PrepareRequestOut;
+  const v10 = m.models !== undefined && m.models !== null ? copyModelBounds(m.models) : null;
+  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9, models: v10 } as PrepareRequestOut;
 }
 
 export function writeStage(w: Writer, m: Stage): void {
@@ -417,6 +450,7 @@ export function writeRunToolRequest(w: Writer, m: RunToolRequest): void {
   if (m.ownCredentials !== undefined) for (const one of m.ownCredentials) { w.uint32(74); { const at = w.open(); writeOwnCredential(w, one); w.close(at); } }
   if (m.allowedProviders !== undefined) for (const one of m.allowedProviders) { w.uint32(82); { const at = w.open(); writeProviderList(w, one); w.close(at); } }
   if (m.deniedProviders !== undefined) for (const one of m.deniedProviders) { w.uint32(90); w.string(one); }
+  if (m.models !== undefined && m.models !== null) { w.uint32(98); { const at = w.open(); writeModelBounds(w, m.models); w.close(at); } }
 }
 export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
   let v1: string = '';
@@ -430,6 +464,7 @@ export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
   const v9: OwnCredentialOut[] = [];
   const v10: ProviderListOut[] = [];
   const v11: string[] = [];
+  let v12: ModelBoundsOut | null = null;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -444,11 +479,12 @@ export function readRunToolRequest(r: Reader, end: number): RunToolRequestOut {
       case 74: v9.push(readOwnCredential(r, r.delimited(end))); break;
       case 82: v10.push(readProviderList(r, r.delimited(end))); break;
       case 90: v11.push(r.string(end)); break;
+      case 98: v12 = readModelBounds(r, r.delimited(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9, allowedProviders: v10, deniedProviders: v11 } as RunToolRequestOut;
+  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9, allowedProviders: v10, deniedProviders: v11, models: v12 } as RunToolRequestOut;
 }
 export function copyRunToolRequest(m: RunToolRequest): RunToolRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -462,7 +498,8 @@ export function copyRunToolRequest(m: RunToolRequest): RunToolRequestOut {
   const v9 = m.ownCredentials === undefined ? [] : m.ownCredentials.map((one) => copyOwnCredential(one));
   const v10 = m.allowedProviders === undefined ? [] : m.allowedProviders.map((one) => copyProviderList(one));
   const v11 = m.deniedProviders === undefined ? [] : m.deniedProviders.slice();
-  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9, allowedProviders: v10, deniedProviders: v11 } as RunToolRequestOut;
+  const v12 = m.models !== undefined && m.models !== null ? copyModelBounds(m.models) : null;
+  return { requestId: v1, accountId: v2, plugins: v3, name: v4, arguments: v5, zdr: v6, denyTraining: v7, byok: v8, ownCredentials: v9, allowedProviders: v10, deniedProviders: v11, models: v12 } as RunToolRequestOut;
 }
 
 export function writeRunToolResponse(w: Writer, m: RunToolResponse): void {
@@ -849,6 +886,7 @@ export const codecs = {
   ManifestsResponse: messageCodec(writeManifestsResponse, readManifestsResponse, copyManifestsResponse),
   PluginWish: messageCodec(writePluginWish, readPluginWish, copyPluginWish),
   ProviderList: messageCodec(writeProviderList, readProviderList, copyProviderList),
+  ModelBounds: messageCodec(writeModelBounds, readModelBounds, copyModelBounds),
   PrepareRequest: messageCodec(writePrepareRequest, readPrepareRequest, copyPrepareRequest),
   Stage: messageCodec(writeStage, readStage, copyStage),
   Problem: messageCodec(writeProblem, readProblem, copyProblem),

@@ -13,8 +13,8 @@ export interface AdminChecks {
   isAccount(id: string, response: Response): Promise<boolean>;
 }
 
-export function createAdminChecks({ accounts, routing }: { readonly accounts: RpcClient; readonly routing: RpcClient }): AdminChecks {
-  const unknownName = createNameCheck(routing);
+export function createAdminChecks({ accounts, routing, plugins }: { readonly accounts: RpcClient; readonly routing: RpcClient; readonly plugins: RpcClient | undefined }): AdminChecks {
+  const unknownName = createNameCheck(routing, plugins);
   return {
     unknownName,
     isModel: async (name, response) => {

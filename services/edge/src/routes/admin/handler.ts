@@ -66,7 +66,7 @@ export function createAdminApp({ adminToken, isServed, ...clients }: AdminDeps):
     else refuse(response, 400, 'The body holds a NUL character (\\u0000) or half a surrogate pair, which cannot be stored.');
   });
 
-  const checks = createAdminChecks({ accounts, routing });
+  const checks = createAdminChecks({ accounts, routing, plugins });
   app.use(
     '/admin',
     createAdminAccountsRouter(accounts, checks),

@@ -320,7 +320,7 @@ const pluginOption = z.looseObject({
 export const PluginManifest = z
   .looseObject({
     id: z.string(), object: z.literal('plugin'), name: z.string(), description: z.string(), paid: z.boolean(), kind: z.enum(['retrieval', 'tool']), fee_usd: dollars('Of a run'),
-    policies: z.object({ zdr: z.boolean(), data_collection_deny: z.boolean() }).meta({ description: 'Whether it runs in requests that ask for this.' }), options: z.record(z.string(), pluginOption),
+    policies: z.object({ zdr: z.boolean(), data_collection_deny: z.boolean() }).meta({ description: 'Whether it runs in requests that ask for this.' }), models: z.array(z.string()).optional().meta({ description: 'Of a plugin that asks models by itself: those that the lists of the account and the key leave to it.' }), options: z.record(z.string(), pluginOption),
   })
   .meta({ id: 'Plugin' });
 export const MemoryFact = z.looseObject({ id: z.string(), object: z.literal('memory.fact'), text: z.string(), namespace: z.string(), created_at: time('When it was learned'), updated_at: time('When it was last changed') }).meta({ id: 'MemoryFact' });

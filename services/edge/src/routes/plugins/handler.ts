@@ -1,11 +1,16 @@
 /** GET /api/plugins, GET and DELETE /api/memory (contract, section 15). */
-import type { DeletedResponse__Output, ManifestsResponse__Output, MemoryRequest, MemoryResponse__Output } from '@signalbox/contracts/plugins';
+import type { DeletedResponse__Output, MemoryRequest, MemoryResponse__Output } from '@signalbox/contracts/plugins';
+import { createModelNames, modelsLeft } from '@signalbox/kernel/model-lists';
 import { asNanoUsd } from '@signalbox/kernel/money';
-import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
+import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
+import type { AskedModel } from '@signalbox/plugin-kit/manifest';
 import type { RpcClient } from '@signalbox/rpc/call';
+import { allowedModelsOf } from '../../domain/limits.js';
+import type { Caller } from '../../domain/ports.js';
 import { apiError } from '../../wire/errors.js';
 import { renderJson, type JsonValue } from '../../wire/json-text.js';
 import { ApiErrorException } from '../api-error-exception.js';
+import { readManifests } from './manifests.js';
 
 const DEADLINE_MS = 5_000;
 const USER_CHARS_MAX = 512;
@@ -15,13 +20,20 @@ const FACTS_DEFAULT = 100;
 
 type Query = Readonly<Record<string, unknown>>;
 
-/** The installed plugins; none where the service is not set up. */
-export async function answerPlugins(plugins: RpcClient | undefined): Promise<string> {
+/** Ids of those that the lists of the account and the key leave, where the choice among them is left to us. */
+function modelsFor(caller: Caller, models: readonly AskedModel[]): readonly string[] {
+  const { denyModels, allowProviders, denyProviders } = caller.account;
+  const isLeft = modelsLeft(createModelNames(models), { allowModels: allowedModelsOf(caller, 'viaAuto'), denyModels }, true);
+  const [allowed, denied] = [providersNamed(allowProviders), providersForbidden(denyProviders)];
+  return models.filter((model) => isLeft(model) && (allowed.length === 0 || allowed.includes(model.provider)) && !denied.includes(model.provider)).map(({ id }) => id);
+}
+
+/** The installed plugins, with the models that the caller may have them ask; none where the service is not set up. */
+export async function answerPlugins(plugins: RpcClient | undefined, caller: Caller): Promise<string> {
   if (plugins === undefined) return renderJson({ object: 'list', data: [] });
-  const { manifests } = await plugins.unary<object, ManifestsResponse__Output>('Manifests', {}, { deadlineMs: DEADLINE_MS });
-  const records = JSON.parse(Buffer.from(manifests).toString('utf8')) as readonly ManifestRecord[];
-  const data = records.map(({ id, name, description, paid, kind, fee_nano_usd: fee, zdr, data_collection_deny: deny, options }): JsonValue => ({
-    id, object: 'plugin', name, description, paid, kind, fee_usd: asNanoUsd(fee), policies: { zdr, data_collection_deny: deny },
+  const records = await readManifests(plugins);
+  const data = records.map(({ id, name, description, paid, kind, fee_nano_usd: fee, zdr, data_collection_deny: deny, options, models }): JsonValue => ({
+    id, object: 'plugin', name, description, paid, kind, fee_usd: asNanoUsd(fee), policies: { zdr, data_collection_deny: deny }, ...(models === undefined ? {} : { models: modelsFor(caller, models) }),
     options: Object.fromEntries(Object.entries(options).map(([option, spec]): [string, JsonValue] => [option, { ...spec }])),
   }));
   return renderJson({ object: 'list', data });

@@ -16,6 +16,7 @@ export function manifestOf(models: readonly ImageModel[]) {
     description: 'Lets the model make images, which come with its answer.',
     isPaid: true,
     kind: 'tool',
+    models: models.map(({ id, provider }) => ({ id, provider })),
     // The worker gives the provider a little less.
     timeoutMs: 120_000,
     options: {

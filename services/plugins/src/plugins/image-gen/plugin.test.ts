@@ -95,6 +95,45 @@ test('a provider that the account or the request leaves out makes no image, what
   expect(orders).toHaveLength(3);
 });
 
+const listed = (over: Partial<NonNullable<DataPolicy['models']>>): DataPolicy => ({ zdr: false, denyTraining: false, models: { allowedByName: [], allowedByChoice: [], denied: [], ...over } });
+const allowing = (...names: readonly string[]): DataPolicy => listed({ allowedByName: names, allowedByChoice: names });
+
+test.each<[string, DataPolicy, object, string]>([
+  ['the first is denied by its name', listed({ denied: ['OpenAI/Model'] }), {}, 'simulator/model'],
+  ['the first is denied by a prefix', listed({ denied: ['openai/*'] }), {}, 'simulator/model'],
+  ['only the second is allowed', allowing('auto', 'gpt-4o', 'simulator/model'), {}, 'simulator/model'],
+  ['a maker is allowed, and the model named', allowing('simulator/*'), { model: 'simulator/model' }, 'simulator/model'],
+  ['the choice is left to us, and to nobody else', listed({ allowedByName: ['auto'], allowedByChoice: ['auto'], denied: ['openai/model'] }), {}, 'simulator/model'],
+])('lists of models bind the model of an image: %s', async (_what, policy, options, model) => {
+  const { prepare, call, orders } = setUp();
+  expect(await prepare(options, policy)).toMatchObject({ kind: 'prepared', tools: [{ name: 'generate_image' }] });
+  await call(undefined, options, OPERATOR, policy);
+  expect(orders).toMatchObject([{ model: { id: model } }]);
+});
+
+test.each<[string, DataPolicy, object]>([
+  ['all are denied by a bare name', listed({ denied: ['model'] }), {}],
+  ['none is among those allowed', allowing('openai/gpt-4o', 'auto'), {}],
+  ['a bare name is no single model', allowing('model'), {}],
+  ['the one that is asked for is denied', listed({ denied: ['openai/model'] }), { model: 'openai/model' }],
+  ['the one that is asked for is not among those allowed', allowing('simulator/model'), { model: 'openai/model', n: 2 }],
+  ['the only one of the size is denied', listed({ denied: ['simulator/*'] }), { size: '256x256' }],
+  ['auto alone allows none by its name', listed({ allowedByName: ['auto'], allowedByChoice: ['auto'] }), { model: 'openai/model' }],
+  ['account and key have none in common but for us to choose', listed({ allowedByName: ['-'], allowedByChoice: ['openai/model'] }), { model: 'openai/model' }],
+])('an image that lists of models leave to none is refused before anything runs, and says why: %s', async (_what, policy, options) => {
+  const { prepare, call, orders } = setUp();
+  expect(await prepare(options, policy)).toMatchObject({ problem: { kind: 'conflict', param: 'plugins', message: expect.stringMatching(/left out by: lists of models\.$/) } });
+  // A call of a model that was offered it all the same, and one on own credentials, which are under the lists too.
+  const own: ToolPayer = { byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr: false }] };
+  for (const payer of [OPERATOR, own]) expect(await call(undefined, options, payer, policy)).toMatchObject({ images: [], stage: { status: 'failed' } });
+  expect(orders).toEqual([]);
+});
+
+test('a conflict names all that leaves none', async () => {
+  const policy: DataPolicy = { ...listed({ denied: ['simulator/*'] }), zdr: true };
+  expect(await setUp().prepare({}, policy)).toMatchObject({ problem: { message: "The plugin 'image-gen' as it is set up here cannot meet the policy of this request; left out by: lists of models, zdr." } });
+});
+
 test("what runs on the account's own credentials spends none of the operator's, and the policy is that credential's", async () => {
   const own = (zdr: boolean): ToolPayer => ({ byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr }] });
   const { call, orders } = setUp([{ ...KEEPS, hasAgreement: true }, KEEPS_NOTHING]);

@@ -1,7 +1,7 @@
 /** image-gen: a function with which the model has images made for the user. */
 import { sniffMediaType } from '@signalbox/net-guard/media-type';
 import type { Plugin, ToolResult } from '@signalbox/plugin-kit/plugin';
-import { costMax, imagesCost, OPERATOR, pickModel, PROMPT_BYTES_MAX, type ImageModel, type Payer } from '../../domain/image-models.js';
+import { costMax, imagesCost, modelsLeftOutBy, OPERATOR, pickModel, PROMPT_BYTES_MAX, type ImageModel, type Payer } from '../../domain/image-models.js';
 import type { ImageMaker } from '../../domain/ports.js';
 import { manifestOf, type ImageGenOptions } from './manifest.js';
 
@@ -32,6 +32,7 @@ export function createImageGen({ models, maker }: ImageGenNeeds): Plugin<ImageGe
       return { name: 'size', kind: 'value', expected: `one of ${fitting.flatMap(({ unitNanoUsd }) => [...unitNanoUsd.keys()]).map((known) => `'${known}'`).join(', ')}` };
     },
     allows: (policy, { model: id, size }) => pickModel(models, { id, size }, policy, OPERATOR) !== undefined,
+    leftOutBy: (policy, { model: id, size }) => modelsLeftOutBy(models, { id, size }, policy, OPERATOR),
     tools: ({ model: id, size, n }, policy) => {
       const model = pickModel(models, { id, size }, policy, OPERATOR);
       return model === undefined ? [] : [{ ...TOOL, costNanoUsdMax: costMax(model, size, n), imagesMax: n }];

@@ -3,6 +3,7 @@
 
 import type { PluginWish as _signalbox_plugins_v1_PluginWish, PluginWish__Output as _signalbox_plugins_v1_PluginWish__Output } from '../../../signalbox/plugins/v1/PluginWish.js';
 import type { ProviderList as _signalbox_plugins_v1_ProviderList, ProviderList__Output as _signalbox_plugins_v1_ProviderList__Output } from '../../../signalbox/plugins/v1/ProviderList.js';
+import type { ModelBounds as _signalbox_plugins_v1_ModelBounds, ModelBounds__Output as _signalbox_plugins_v1_ModelBounds__Output } from '../../../signalbox/plugins/v1/ModelBounds.js';
 
 export interface PrepareRequest {
   'requestId'?: (string);
@@ -14,6 +15,7 @@ export interface PrepareRequest {
   'denyTraining'?: (boolean);
   'allowedProviders'?: (_signalbox_plugins_v1_ProviderList)[];
   'deniedProviders'?: (string)[];
+  'models'?: (_signalbox_plugins_v1_ModelBounds | null);
 }
 
 export interface PrepareRequest__Output {
@@ -26,4 +28,5 @@ export interface PrepareRequest__Output {
   'denyTraining': (boolean);
   'allowedProviders': (_signalbox_plugins_v1_ProviderList__Output)[];
   'deniedProviders': (string)[];
+  'models': (_signalbox_plugins_v1_ModelBounds__Output | null);
 }

@@ -4,6 +4,7 @@
 import type { PluginWish as _signalbox_plugins_v1_PluginWish, PluginWish__Output as _signalbox_plugins_v1_PluginWish__Output } from '../../../signalbox/plugins/v1/PluginWish.js';
 import type { OwnCredential as _signalbox_plugins_v1_OwnCredential, OwnCredential__Output as _signalbox_plugins_v1_OwnCredential__Output } from '../../../signalbox/plugins/v1/OwnCredential.js';
 import type { ProviderList as _signalbox_plugins_v1_ProviderList, ProviderList__Output as _signalbox_plugins_v1_ProviderList__Output } from '../../../signalbox/plugins/v1/ProviderList.js';
+import type { ModelBounds as _signalbox_plugins_v1_ModelBounds, ModelBounds__Output as _signalbox_plugins_v1_ModelBounds__Output } from '../../../signalbox/plugins/v1/ModelBounds.js';
 
 export interface RunToolRequest {
   'requestId'?: (string);
@@ -17,6 +18,7 @@ export interface RunToolRequest {
   'ownCredentials'?: (_signalbox_plugins_v1_OwnCredential)[];
   'allowedProviders'?: (_signalbox_plugins_v1_ProviderList)[];
   'deniedProviders'?: (string)[];
+  'models'?: (_signalbox_plugins_v1_ModelBounds | null);
 }
 
 export interface RunToolRequest__Output {
@@ -31,4 +33,5 @@ export interface RunToolRequest__Output {
   'ownCredentials': (_signalbox_plugins_v1_OwnCredential__Output)[];
   'allowedProviders': (_signalbox_plugins_v1_ProviderList__Output)[];
   'deniedProviders': (string)[];
+  'models': (_signalbox_plugins_v1_ModelBounds__Output | null);
 }

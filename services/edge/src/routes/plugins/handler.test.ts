@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals';
+import type { Account__Output } from '@signalbox/contracts/accounts';
+import { callerWith } from '../../testing/callers.js';
+import { answerPlugins } from './handler.js';
+
+const PLAIN = { id: 'memory', name: '', description: '', paid: true, kind: 'retrieval', fee_nano_usd: '0', zdr: true, data_collection_deny: true, options: {} };
+const MODELS = [{ id: 'openai/painter', provider: 'openai' }, { id: 'x/painter', provider: 'azure-openai' }, { id: 'x/sketch', provider: 'simulator' }];
+const plugins = { unary: () => Promise.resolve({ manifests: Buffer.from(JSON.stringify([PLAIN, { ...PLAIN, id: 'image-gen', models: MODELS }])) }) } as unknown as NonNullable<Parameters<typeof answerPlugins>[0]>;
+
+test.each<[string, Partial<Account__Output>, readonly string[], readonly string[]]>([
+  ['all, where there are no lists', {}, [], ['openai/painter', 'x/painter', 'x/sketch']],
+  ['none that is denied, whatever it is called by', { denyModels: ['Painter'] }, [], ['x/sketch']],
+  ['those alone that are allowed', { allowModels: ['openai/gpt-4o', 'x/*'] }, [], ['x/painter', 'x/sketch']],
+  ['what the key allows too', { allowModels: ['x/*'] }, ['X/Sketch', 'openai/painter'], ['x/sketch']],
+  ['all but the denied, where the choice is left to us', { allowModels: ['auto'], denyModels: ['x/sketch'] }, [], ['openai/painter', 'x/painter']],
+  ['none, where chat models alone are allowed', { allowModels: ['openai/gpt-4o'] }, [], []],
+  ['none of a provider that is denied', { denyProviders: ['Azure', 'simulator/fast'] }, [], ['openai/painter']],
+  ['those of providers that are allowed', { allowProviders: ['azure'] }, [], ['x/painter']],
+])('tells which models a plugin may ask for this key: %s', async (_what, account, allowedModels, left) => {
+  const key = allowedModels.length === 0 ? {} : { limits: { costCapPeriod: '', allowedModels: [...allowedModels], costCaps: [] } };
+  const { data } = JSON.parse(await answerPlugins(plugins, callerWith({ account, key }))) as { readonly data: readonly { readonly id: string; readonly models?: readonly string[] }[] };
+  expect(data.map(({ id, models }) => [id, models])).toEqual([['memory', undefined], ['image-gen', left]]);
+});
