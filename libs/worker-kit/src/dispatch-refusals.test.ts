@@ -89,6 +89,15 @@ test('a 429 on one of two credentials is told of the other, and closes the endpo
   ]);
 });
 
+test('two credentials that are limited one after the other: each tells its own wait, also where the first is free again as the second answers', async () => {
+  rig.use(rig.clock, { secrets: ['sk-one', 'sk-two'] });
+  rig.provider.enqueue(...Array.from({ length: 2 }, () => ({ status: 429, headers: { 'retry-after': '2' }, body: {} })));
+  expect((await rig.run(requestOf())).at(-1)?.failed).toMatchObject({ retryAfterMs: 0, otherCredential: true, hintMs: 2_000 });
+  rig.clock.advance(2_000);
+  expect((await rig.run(requestOf({ attempt: 2, retryOf: [1] }))).at(-1)?.failed).toMatchObject({ retryAfterMs: 0, otherCredential: true, hintMs: 2_000 });
+  expect(asked()).toEqual(['Bearer sk-one', 'Bearer sk-two']);
+});
+
 test('a 429 without a hint is tried on the other credential, and rests none where there is no other', async () => {
   rig.use(rig.clock, { secrets: ['sk-one', 'sk-two', 'sk-three'] });
   rig.provider.enqueue(...Array.from({ length: 6 }, () => ({ status: 429, body: {} })));

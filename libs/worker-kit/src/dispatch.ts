@@ -18,6 +18,7 @@ import { fieldBytes, isLarge, othersTurn } from './large-request.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
+import { poolAfterLimit, poolAfterRefusal, type PoolState } from './pool-state.js';
 import { Probe } from './probe.js';
 import type { OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
 import { rareWarning } from './rare-warning.js';
@@ -25,8 +26,6 @@ import { endedAttributes, nameSpan } from './span.js';
 import type { Upstream } from './upstream.js';
 
 const DRAINS_MAX = 64;
-/** A 429 without a hint rests its credential for so long, where another is free. */
-const UNHINTED_REST_MS = 1_000;
 /** How long an answer waits for its end to be written, while the disk refuses. */
 const END_WRITE_MS = 5_000;
 
@@ -72,13 +71,6 @@ export interface Dispatcher {
   inFlight(): number;
   /** Resolves when no attempt is under way. */
   idle(): Promise<void>;
-}
-
-/** What is left for a model when one credential was refused or limited. */
-interface PoolState {
-  readonly otherCredential: boolean;
-  /** Until the first of them is free; 0 = one is, or nobody knows. */
-  readonly retryAfterMs: number;
 }
 
 function failedMessage(reason: Failure, credential?: Credential): Failed {
@@ -187,12 +179,10 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   const learn = (ending: Ending, credentials: CredentialPool, credential: TakenCredential, model: string, isOwn: boolean): PoolState | undefined => {
     if (ending.kind === 'answer' || ending.kind === 'stream') credentials.succeeded(credential);
     if (!isFailed(ending) || (ending.failure.class !== 'CREDENTIAL' && ending.failure.class !== 'RATE_LIMITED')) return undefined;
-    const otherCredential = credentials.hasOther(credential, model);
-    if (ending.failure.class === 'RATE_LIMITED') return { otherCredential, retryAfterMs: credentials.rest(credential, model, ending.failure.retryAfterMs || (otherCredential ? UNHINTED_REST_MS : 0)) };
-    credentials.refused(credential);
+    if (ending.failure.class === 'RATE_LIMITED') return poolAfterLimit(credentials, credential, model, ending.failure.retryAfterMs);
     // One of an account's is that account's to mend, and would fill the log at its will.
     if (!isOwn) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status: ending.failure.status });
-    return { otherCredential, retryAfterMs: credentials.waitMs(model) };
+    return poolAfterRefusal(credentials, credential, model);
   };
 
   const lastEvents = (request: DispatchRequest__Output, conversation: Conversation, ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined, pool: PoolState | undefined, credential: Credential): readonly DispatchEvent[] => {

@@ -100,6 +100,15 @@ describe('errors', () => {
     expect(allAttemptsFailed([], 61_000).headers?.['Retry-After']).toBe('61');
   });
 
+  test.each([
+    ['both credentials limited, the first one free again', [{ retryAfterMs: 0, hintMs: 2_000 }, { retryAfterMs: 0, hintMs: 3_000 }], '2'],
+    ['the pool’s own wait', [{ retryAfterMs: 0, hintMs: 600_000 }, { retryAfterMs: 7_000 }], '7'],
+    ['a long wait of one, while the other failed without any', [{ retryAfterMs: 0, hintMs: 600_000 }, { retryAfterMs: 0 }], '5'],
+    ['a short wait of one, while the other failed without any', [{ retryAfterMs: 0, hintMs: 1_500 }, { retryAfterMs: 0 }], '2'],
+  ] as const)('what one credential waits for while another is free is a hint, and never one to wait longer: %s', (_name, failures, expected) => {
+    expect(allAttemptsFailed(failures.map((told) => ({ byok: false, provider: 'a', failed: failed({ class: 'RATE_LIMITED', status: 429, ...told }) }))).headers?.['Retry-After']).toBe(expected);
+  });
+
   test('an own credential that was refused is a 503 that says whose it is; one beside other failures is not blamed for them', () => {
     const refused = { byok: true, provider: 'a', failed: failed({ class: 'CREDENTIAL', status: 401 }) } as const;
     expect(allAttemptsFailed([refused])).toMatchObject({ status: 503, code: 'all_models_unavailable', message: expect.stringContaining('/api/providers/a') as unknown, metadata: { previous_errors: [{ provider: 'a', status: 401, code: 'credential' }] } });

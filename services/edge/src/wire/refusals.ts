@@ -136,7 +136,8 @@ export interface FailedAttempt {
 
 /**
  * The error when no attempt answered: 400 when the last one blames the request, 503 of ours when quota was away, else
- * 503 with the smallest hint of the providers, or 5 s. An empty list means that every breaker was open, the first of
+ * 503 with the smallest hint of the providers, or 5 s. What one credential was asked to wait while another was free only
+ * shortens that: nobody knows that the other has to wait. An empty list means that every breaker was open, the first of
  * them for another `retryAfterMs`; 0 = unknown.
  */
 export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfterMs = 0): ApiError {
@@ -145,12 +146,14 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
   const last = failures.at(-1)?.failed;
   const name = last === undefined ? undefined : clientErrorName(last);
   if (last !== undefined && name !== undefined) return requestFault(name, last, metadata);
-  const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter((ms) => ms > 0);
+  const isHint = (ms: number): boolean => ms > 0;
+  const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter(isHint);
+  const waitMs = Math.min(...(hints.length === 0 ? [ALL_FAILED_RETRY_AFTER_MS] : hints), ...failures.map(({ failed }) => failed.hintMs ?? 0).filter(isHint));
   if (last?.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { retryAfterMs: last.retryAfterMs > 0 ? last.retryAfterMs : ALL_FAILED_RETRY_AFTER_MS, metadata: { ...metadata, retryable: true } });
   const refused = failures.find(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
   const isRefused = failures.every(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
   const message = refused === undefined || !isRefused ? {} : { message: `Your own credential at ${refused.provider} was refused there, or cannot be used now. Check it, and set it anew with PUT /api/providers/${refused.provider}.` };
-  return apiError('all_models_unavailable', { ...message, retryAfterMs: hints.length === 0 ? ALL_FAILED_RETRY_AFTER_MS : Math.min(...hints), metadata: { ...metadata, retryable: true } });
+  return apiError('all_models_unavailable', { ...message, retryAfterMs: waitMs, metadata: { ...metadata, retryable: true } });
 }
 
 type RequestFaultName = 'invalid_value' | 'context_length_exceeded' | 'content_policy_violation';

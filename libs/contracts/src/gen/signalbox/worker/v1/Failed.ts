@@ -11,7 +11,9 @@ export interface Failed {
   'publicParam'?: (string);
   'retryable'?: (boolean);
   'otherCredential'?: (boolean);
+  'hintMs'?: (number);
   '_otherCredential'?: "otherCredential";
+  '_hintMs'?: "hintMs";
 }
 
 export interface Failed__Output {
@@ -22,5 +24,7 @@ export interface Failed__Output {
   'publicParam': (string);
   'retryable': (boolean);
   'otherCredential'?: (boolean);
+  'hintMs'?: (number);
   '_otherCredential'?: "otherCredential";
+  '_hintMs'?: "hintMs";
 }
