@@ -1,5 +1,5 @@
 /** Builds canonical chunks for wires other than OpenAI's: they say what came, this says it in OpenAI's shape, once and in order. */
-import { CALLS_MAX, failure, Garbage, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
+import { CALLS_MAX, emptiedByPolicy, failure, Garbage, parsedObject, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
 type Known = { -readonly [Name in keyof StreamSummary]: StreamSummary[Name] };
@@ -16,7 +16,8 @@ interface Pending {
 
 interface Choice {
   hasRole: boolean;
-  callCount: number;
+  /** Arguments of each call so far. */
+  readonly calls: string[];
   /** The last one that the provider told. */
   reason: FinishReason | undefined;
   /** It has a reason, and has generated nothing since. */
@@ -55,6 +56,7 @@ export interface CanonicalStream {
   end(): void;
   /** The connection ended, on a wire that has no other word for it: what generated more behind its reason broke off. */
   close(): void;
+  /** By the provider's policy an answer that has begun does not fail: it ends with `content_filter`. */
   fail(reason: Failure): void;
   isOver(): boolean;
   /** Events since the last take. */
@@ -83,7 +85,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     let choice = choices.get(index);
     if (choice === undefined) {
       if (!Number.isInteger(index) || index < 0 || index >= CHOICES_MAX) return undefined;
-      choice = { hasRole: false, callCount: 0, reason: undefined, isFinished: false, isClosed: false, pending: undefined };
+      choice = { hasRole: false, calls: [], reason: undefined, isFinished: false, isClosed: false, pending: undefined };
       choices.set(index, choice);
       known.isFinished = false;
     }
@@ -137,7 +139,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     for (const [index, choice] of choices) {
       if (choice.isClosed) continue;
       choice.isClosed = true;
-      const reason = finishWithCalls(reasonOf(choice), choice.callCount);
+      const reason = finishWithCalls(reasonOf(choice), choice.calls.length);
       if (index === 0 || known.finishReason === '') known.finishReason = reason;
       told.push({ index, delta: choice.hasRole ? {} : { role: 'assistant', content: '' }, logprobs: null, finish_reason: reason });
     }
@@ -148,11 +150,21 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
 
   const areFinished = (): boolean => choices.size > 0 && [...choices.values()].every((choice) => choice.isFinished || choice.isClosed);
 
+  /** A policy that stops an answer in the middle ends it, unless a call is only half told: nobody can say what it would have been. */
+  const filtered = (): StreamEvent | undefined => {
+    const all = [...choices.values()];
+    const areAllFinished = areFinished();
+    const isBroken = all.some(({ reason, calls }) => reason === 'error' || calls.some((text) => parsedObject(text) === undefined));
+    return known.contentSeen && !isBroken ? closing((choice) => (choice.isFinished && !areAllFinished ? choice.reason : undefined) ?? 'content_filter') : undefined;
+  };
+
   const fail = (reason: Failure): void => {
     if (isOver) return;
     flush();
     isOver = true;
-    events.push({ type: 'failed', failure: reason });
+    const last = reason.class === 'CONTENT_POLICY' ? filtered() : undefined;
+    if (last === undefined) events.push({ type: 'failed', failure: reason });
+    else events.push(last, { type: 'done' });
   };
 
   const end = (): void => {
@@ -162,7 +174,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     if (all.length === 0) fail(failure('EMPTY', true, 200));
     else if (all.some((choice) => choice.reason === undefined && !choice.isClosed)) fail(failure('DISCONNECTED', true, 200));
     else if (all.some((choice) => choice.reason === 'error')) fail(failure('PROVIDER_ERROR', true, 200));
-    else if (!known.contentSeen && all.every((choice) => choice.reason === 'content_filter')) fail({ ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' });
+    else if (!known.contentSeen && all.every((choice) => choice.reason === 'content_filter')) fail(emptiedByPolicy());
     else {
       const last = closing(({ reason }) => reason ?? 'stop');
       if (last !== undefined) events.push(last);
@@ -205,9 +217,9 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     openCall: (index, call) => {
       const choice = sayingOf(index);
       if (choice === undefined) return -1;
-      const position = choice.callCount;
+      const position = choice.calls.length;
       if (position >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
-      choice.callCount += 1;
+      choice.calls.push(call.arguments);
       const id = call.id === '' || callIds.has(call.id) ? madeCallId(seed, index, position) : call.id;
       callIds.add(id);
       pendingOf(choice).calls.push({ index: position, ...callObject(call, id) });
@@ -216,7 +228,8 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     },
     callArguments: (index, position, text) => {
       const choice = text === '' ? undefined : sayingOf(index);
-      if (choice === undefined || position < 0 || position >= choice.callCount) return;
+      if (choice === undefined || position < 0 || position >= choice.calls.length) return;
+      choice.calls[position] += text;
       pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
       known.outputBytes += Buffer.byteLength(text);
     },
@@ -226,7 +239,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       if (choice === undefined) return;
       choice.reason = reason;
       choice.isFinished = true;
-      if (index === 0 || known.finishReason === '') known.finishReason = finishWithCalls(reason, choice.callCount);
+      if (index === 0 || known.finishReason === '') known.finishReason = finishWithCalls(reason, choice.calls.length);
       known.isFinished = areFinished() && choices.size >= choicesAsked && !isFinishEarly;
     },
     usage: (read) => {

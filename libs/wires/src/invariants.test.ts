@@ -3,9 +3,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import { completionTokens, costOf, NO_TOKENS, promptTokens } from '@signalbox/kernel/tokens';
-import { CALLS_MAX, type Usage } from './canonical.js';
-import { brokenInvariants, gather, replay, type GatheredCall } from './testing/replay.js';
-import { scripts, SCRIPTED_WIRES, type Script } from './testing/scripts.js';
+import { CALLS_MAX, parsedObject, type Usage } from './canonical.js';
+import { brokenInvariants, gather, replay, type GatheredCall, type ReplayedEvent } from './testing/replay.js';
+import { scripts, SCRIPTED_WIRES, type Script, type ScriptedWire } from './testing/scripts.js';
 
 const price = (nano: bigint) => asPrice(asNanoUsd(nano));
 const CARD = { id: 'card', inputUncached: price(3n), cacheRead: price(1n), cacheWrite: price(4n), outputText: price(15n), outputReasoning: price(15n), audio: price(5n), image: price(5n), requestNanoUsd: asNanoUsd(0n) };
@@ -35,6 +35,15 @@ const expectedReason = ({ isCut, calls }: Script): string => (isCut ? 'length' :
 const expectedCalls = ({ calls }: Script): readonly (readonly unknown[])[] => calls.map(({ name, pieces }) => [name, JSON.parse(pieces.join('') || '{}') as unknown]);
 /** Of a call without arguments that the limit may have cut, nothing is known. */
 const toldCalls = (calls: readonly GatheredCall[]): readonly (readonly unknown[])[] => calls.map((call) => [call.name, JSON.parse(call.arguments === '' ? '{}' : call.arguments) as unknown]);
+
+const isObjectText = (text: string): boolean => parsedObject(text) !== undefined;
+
+/** What is told while the connection is open. */
+function pushed(wire: ScriptedWire, parts: readonly Buffer[]): readonly ReplayedEvent[] {
+  const transducer = wire.create();
+  const events = parts.flatMap((part) => transducer.push(part));
+  return replay(() => ({ push: () => events, close: () => [], finishOpen: () => undefined, summary: () => transducer.summary() }), [Buffer.alloc(0)]).events;
+}
 
 describe.each(SCRIPTED_WIRES)('$name', (wire) => {
   const cuts = fc.array(fc.nat(), { maxLength: 8 });
@@ -119,6 +128,28 @@ describe.each(SCRIPTED_WIRES)('$name', (wire) => {
         const replayed = replay(wire.create, split(Buffer.concat(frames), at));
         // Pieces of arguments that are lost cannot be made up for here.
         expect([...brokenInvariants(replayed), ...brokenMoney(replayed.summary.usage)].filter((wrong) => wrong !== 'arguments are JSON')).toEqual([]);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('a policy that stops an answer anywhere ends what was told of it, unless that is nothing, or a call in half', () => {
+    fc.assert(
+      fc.property(scripts, fc.nat(), (script, at) => {
+        // Cohere says it as the reason of a finish.
+        const frames = wire.frames(wire.name === 'cohere-v2' ? { ...script, calls: [] } : script);
+        const begun = frames.slice(0, at % (frames.length + 1));
+        const stopped = replay(wire.create, [...begun, wire.policy]);
+        const before = pushed(wire, begun);
+        fc.pre(before.every(({ type }) => type === 'chunk'));
+        const told = gather(before).get(0);
+        const isHalf = told?.calls.some((call) => !isObjectText(call.arguments)) ?? false;
+        const isSaid = before.some((one) => one.type === 'chunk' && one.content);
+        expect(brokenInvariants(stopped)).toEqual([]);
+        expect(stopped.events.at(-1)).toMatchObject(isSaid && !isHalf ? { type: 'done' } : { type: 'failed', failure: { class: 'CONTENT_POLICY', retryable: false } });
+        const choice = gather(stopped.events).get(0);
+        expect([choice?.content ?? '', choice?.reasoning ?? '', choice?.calls ?? [], choice?.reasons ?? []]).toEqual([told?.content ?? '', told?.reasoning ?? '', told?.calls ?? [], isSaid && !isHalf ? ['content_filter'] : []]);
+        if (isSaid && !isHalf) expect(stopped.summary.finishReason).toBe('content_filter');
       }),
       { numRuns: 150 },
     );

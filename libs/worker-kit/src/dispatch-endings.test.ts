@@ -42,6 +42,19 @@ test('a choice that begins after another has finished is waited for', async () =
   expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
 });
 
+test('a stream that the provider’s content policy stops has finished, and costs what the provider tells or what came', async () => {
+  const filtered = sse({ error: { message: 'The response was filtered.', code: 'content_filter' } });
+  rig.provider.enqueue({ chunks: [text('half an answer'), filtered, chunk([], { usage: USAGE }), sse('[DONE]')] }, { chunks: [text('half an answer'), filtered] });
+  for (const source of ['PROVIDER', 'ESTIMATED']) {
+    const events = await rig.run(requestOf());
+    expect([saidIn(events), finishesOf(events)]).toEqual(['half an answer', [[0, 'content_filter']]]);
+    expect(events.at(-1)?.end).toMatchObject({ source, finishReason: 'content_filter', flags: source === 'PROVIDER' ? [] : ['estimated'] });
+    expect(events.at(-1)?.end).not.toHaveProperty('cut');
+    expect(rig.ends.at(-1)).toMatchObject({ failure: 'FAILURE_CLASS_UNSPECIFIED', finishReason: 'content_filter' });
+    expect(rig.ends.at(-1)?.costNanoUsd).toBeGreaterThan(0n);
+  }
+});
+
 const finishesOf = (events: readonly DispatchEvent[]): unknown[] =>
   choicesOf(events).flatMap(({ index, finish_reason: reason }) => (reason === null ? [] : [[index, reason]]));
 const saidIn = (events: readonly DispatchEvent[]): string =>

@@ -156,6 +156,20 @@ export function describeFaults(world: () => World): void {
       expect(got.text).not.toContain('SECRET');
     });
 
+    test('a content policy that stops a stream after content is its finish, and what came is charged', async () => {
+      single().enqueue({ chunks: [delta('half an '), delta('answer'), sse({ error: { message: 'SECRET UPSTREAM TEXT', code: 'content_filter' } })] });
+      const got = await chat('mistralai/devstral-2512', { stream: true });
+      const { chunks, isDone } = streamOf(got.text);
+      expect([isDone, contentOf(chunks)]).toEqual([true, 'half an answer']);
+      expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason: reason }) => reason ?? []))).toEqual(['content_filter']);
+      expect(chunks.filter(({ error }) => error !== undefined)).toEqual([]);
+      expect(chunks.at(-1)?.usage?.completion_tokens).toBeGreaterThan(0);
+      if (world().variant === 'A') expect(chunks.at(-1)?.x_router?.provider).toBe('mistral');
+      expect(got.text).not.toContain('SECRET');
+      const rows = await world().ledgerOf(world().account.id, header(got, 'x-request-id'));
+      expect(rows.filter(({ kind }) => kind === 'charge')).toHaveLength(1);
+    });
+
     test('a stream that just stops is not sold as a whole answer', async () => {
       single().enqueue({ chunks: [delta('and then')] });
       const { chunks, isDone } = streamOf((await chat('mistralai/magistral-medium-2509', { stream: true })).text);

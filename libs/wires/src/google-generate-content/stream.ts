@@ -27,7 +27,7 @@ export function createGenerateContentTransducer(seed: string, names: ReadonlyMap
     if (isObject(frame['usageMetadata'])) told = { usage: readUsage(frame['usageMetadata']) };
     const isBlocked = isPromptBlocked(frame);
     const isError = isObject(frame['error']);
-    if (!isError && !isBlocked) for (const candidate of candidatesOf(frame, text, names)) give(candidate);
+    if (!isError) for (const candidate of candidatesOf(frame, text, names)) give(candidate);
     if (told !== undefined) {
       if (isError || isBlocked || stream.areFinished()) stream.usage(told.usage);
       else stream.runningUsage(told.usage);

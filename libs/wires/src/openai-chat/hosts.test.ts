@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import type { StreamEvent, StreamSummary } from '../canonical.js';
-import { everySplit, replay } from '../testing/replay.js';
+import { everySplit, gather, replay } from '../testing/replay.js';
 import { readChatAnswer } from './response.js';
 import { createChatTransducer } from './stream.js';
 
@@ -87,6 +87,41 @@ describe('streams as hosts write them', () => {
       expect(readChatAnswer(Buffer.from(body), 's')).toMatchObject({ ok: false, failure: { class: 'CONTENT_POLICY' }, usage: { tokens: { inputUncached: 9 } } });
     }
     expect(readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'a' }, finish_reason: 'content_filter' }] })), 's')).toMatchObject({ ok: true, answer: { finishReason: 'content_filter' } });
+  });
+
+  const FILTERED = { error: { message: 'The response was filtered.', type: null, code: 'content_filter' } };
+  const filtered = Buffer.from(`data: ${JSON.stringify(FILTERED)}\n\n`);
+
+  test('an error of a content filter behind text is the finish, with the usage that comes before or behind it', () => {
+    const usage = { usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 } };
+    const behind = Buffer.from(`data: ${JSON.stringify({ choices: [], ...usage })}\n\n`);
+    const begun = chunk({ role: 'assistant', content: 'Half' }, null);
+    for (const parts of [[begun, filtered, behind], [begun, filtered, behind, Buffer.from('data: [DONE]\n\n')], [begun, behind, filtered], [begun, Buffer.from(`data: ${JSON.stringify({ ...FILTERED, ...usage })}\n\n`)]])
+      expect(told(parts)).toMatchObject({ content: 'Half', finishes: ['content_filter'], last: { type: 'done' }, summary: { finishReason: 'content_filter', usage: { tokens: { inputUncached: 9, outputText: 3 } } } });
+    expect(told([begun, filtered, Buffer.from('garbage\n\ndata: {\n\n')])).toMatchObject({ finishes: ['content_filter'], last: { type: 'done' }, summary: { usage: undefined } });
+    // The host keeps the connection open.
+    const transducer = createChatTransducer('seed');
+    expect([...transducer.push(begun), ...transducer.push(filtered)].map(({ type }) => type)).toEqual(['chunk']);
+    expect([transducer.summary().isFinished, transducer.finishOpen('stop')]).toMatchObject([true, { type: 'chunk', finish: true }]);
+    expect(transducer.summary().finishReason).toBe('content_filter');
+  });
+
+  test('of several choices those that were whole keep their reason; an answer that had finished keeps none', () => {
+    const of = (index: number, delta: object, reason: string | null): Buffer => Buffer.from(`data: ${JSON.stringify({ choices: [{ index, delta, finish_reason: reason }] })}\n\n`);
+    const reasons = (parts: readonly Buffer[]): unknown => [...gather(replay(() => createChatTransducer('seed', 2), parts).events).values()].map((choice) => choice.reasons);
+    expect(reasons([of(0, { content: 'a' }, 'length'), of(1, { content: 'b' }, null), filtered])).toEqual([['length'], ['content_filter']]);
+    expect(reasons([of(0, { content: 'a' }, 'stop'), filtered])).toEqual([['content_filter']]);
+  });
+
+  test.each([
+    ['text', { role: 'assistant', content: 'Half' }, 'content_filter'],
+    ['a whole call', { role: 'assistant', content: null, tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{"a":1}' } }] }, 'content_filter'],
+    ['half a call', { role: 'assistant', content: 'Half', tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{"a"' } }] }, undefined],
+    ['nothing', { role: 'assistant', content: '' }, undefined],
+  ])('an error of a content filter beside a whole answer of %s', (_what, message, expected) => {
+    const result = readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }], ...FILTERED, usage: { prompt_tokens: 9, completion_tokens: 3 } })), 's');
+    expect(result).toMatchObject(expected === undefined ? { ok: false, failure: { class: 'CONTENT_POLICY', retryable: false } } : { ok: true, answer: { finishReason: expected, usage: { tokens: { inputUncached: 9 } } } });
+    if (result.ok) expect(JSON.parse(String(result.answer.choices))).toMatchObject([{ finish_reason: expected }]);
   });
 
   test.each(['network_error', 'insufficient_system_resource', 'error'])('the finish reason %s is a failure, not a finish', (reason) => {

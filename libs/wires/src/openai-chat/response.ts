@@ -1,5 +1,5 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, parsedObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { readAnswerJson, readSafely } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT } from '../choice-parts.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
@@ -86,11 +86,24 @@ function readBody(bytes: Uint8Array, seed: string): AnswerResult {
   if (fields === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(fields['usage']);
   const error = errorIn(fields);
-  if (error !== undefined) return { ok: false, failure: classifyErrorFrame(error), usage };
+  const failing = error === undefined ? undefined : classifyErrorFrame(error);
+  if (failing !== undefined && failing.class !== 'CONTENT_POLICY') return { ok: false, failure: failing, usage };
   const sources = sourcesOf(fields);
-  if (plain !== undefined && sources === undefined) return answerOf(fields, usage, plain);
+  if (plain !== undefined && sources === undefined && failing === undefined) return answerOf(fields, usage, plain);
   const told = plain === undefined ? fields : (readAnswerJson(body)?.object ?? fields);
-  const choices = Array.isArray(told['choices']) ? (told['choices'] as readonly unknown[]).filter(isObject) : [];
+  const said = Array.isArray(told['choices']) ? (told['choices'] as readonly unknown[]).filter(isObject) : [];
+  if (failing === undefined) return readChoices(fields, said, usage, seed, sources);
+  // A policy stopped it in the middle: what there is of it, unless a call is only half told.
+  const filtered = readChoices(fields, said.map((choice) => ({ ...choice, finish_reason: 'content_filter' })), usage, seed, sources);
+  return filtered.ok && said.every(areCallsWhole) ? filtered : { ok: false, failure: failing, usage };
+}
+
+function areCallsWhole({ message }: JsonObject): boolean {
+  const calls = isObject(message) && Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]) : [];
+  return calls.every((call) => isObject(call) && isObject(call['function']) && parsedObject(argumentsText(call['function']['arguments'])) !== undefined);
+}
+
+function readChoices(fields: JsonObject, choices: readonly JsonObject[], usage: Usage | undefined, seed: string, sources: readonly JsonObject[] | undefined): AnswerResult {
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   const read = choices.map((choice, position) => readChoice(choice, position, seed, sources));
   if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };

@@ -52,7 +52,7 @@ class ChatTransducer implements StreamTransducer {
   private finishedChoices = 0;
   private events: StreamEvent[] = [];
   private isOver = false;
-  /** A choice ended in an error: nothing more is said, and usage may follow, which is what it cost. */
+  /** An error: nothing more is said, and usage may follow, which is what it cost. */
   private failing: Failure | undefined;
   private hasFrames = false;
   /** A frame came that is neither chunk nor usage nor a known error: perhaps an error of no known shape. */
@@ -94,8 +94,8 @@ class ChatTransducer implements StreamTransducer {
   }
 
   finishOpen(reason: FinishReason): StreamEvent | undefined {
-    if (this.failing !== undefined) return { type: 'failed', failure: this.failing };
-    return this.closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason);
+    if (this.failing === undefined) return this.closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason);
+    return this.filtered() ?? { type: 'failed', failure: this.failing };
   }
 
   summary(): StreamSummary {
@@ -118,6 +118,16 @@ class ChatTransducer implements StreamTransducer {
     if (closing.length === 0) return undefined;
     this.told.isFinished = true;
     return { type: 'chunk', choices: Buffer.from(JSON.stringify(closing)), content: false, finish: true };
+  }
+
+  /** A policy stopped an answer in the middle. That ends it, unless a call is only half told: nobody can say what it would have been. */
+  private isFiltered(): boolean {
+    return this.failing?.class === 'CONTENT_POLICY' && this.told.contentSeen && [...this.choices.values()].every(({ reason, calls }) => reason !== 'error' && (calls?.areWhole() ?? true));
+  }
+
+  private filtered(): StreamEvent | undefined {
+    const areAllFinished = this.areAllFinished();
+    return this.isFiltered() ? this.closing((choice) => (choice.isFinished && !areAllFinished ? choice.reason : undefined) ?? 'content_filter') : undefined;
   }
 
   private areAllFinished(): boolean {
@@ -145,8 +155,10 @@ class ChatTransducer implements StreamTransducer {
   }
 
   private failAs(reason: Failure): void {
+    const last = this.filtered();
     this.isOver = true;
-    this.give({ type: 'failed', failure: reason });
+    if (last !== undefined) this.give(last);
+    this.give(last === undefined ? { type: 'failed', failure: reason } : { type: 'done' });
   }
 
   private finishStream(): void {
@@ -280,8 +292,8 @@ class ChatTransducer implements StreamTransducer {
     const error = errorIn(frame);
     if (error !== undefined || isErrorFinish) this.failing ??= classifyErrorFrame(error ?? {});
     if (this.failing !== undefined) {
-      // Usage comes with the finish or behind it; an error without a finish is the last that comes.
-      if (read !== undefined || (error !== undefined && !isErrorFinish)) this.failAs(this.failing);
+      // Usage comes with the finish or behind it; an error without a finish is the last that comes, but for that of a policy.
+      if (read !== undefined || (error !== undefined && !isErrorFinish && !this.isFiltered())) this.failAs(this.failing);
       told.isFinished = true;
       return;
     }

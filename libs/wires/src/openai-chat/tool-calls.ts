@@ -1,5 +1,5 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
-import { CALLS_MAX, Garbage, isObject, type JsonObject } from '../canonical.js';
+import { CALLS_MAX, Garbage, isObject, parsedObject, type JsonObject } from '../canonical.js';
 import { JsonProgress } from './json-progress.js';
 import { argumentsText, type ToldCall } from './message.js';
 
@@ -30,6 +30,8 @@ export interface ToolCallNumbering {
   map(raw: unknown): readonly ToldCall[];
   /** Canonical items for calls that came without arguments: those of a whole call always parse. */
   close(): readonly object[];
+  /** Whether each call that was told has all of its arguments. */
+  areWhole(): boolean;
   /** Calls told. One that never gets a name is not: nobody could answer it. */
   count(): number;
 }
@@ -101,6 +103,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
           call.arguments = '{}';
           return { index: call.index, function: { arguments: '{}' } };
         }),
+    areWhole: () => calls.every((call) => call.index === -1 || parsedObject(call.arguments) !== undefined),
     count: () => told,
   };
 }

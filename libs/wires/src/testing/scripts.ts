@@ -13,7 +13,7 @@ import { createOllamaTransducer } from '../ollama/stream.js';
 import { readOllamaAnswer } from '../ollama/response.js';
 import { createChatTransducer } from '../openai-chat/stream.js';
 import { readChatAnswer } from '../openai-chat/response.js';
-import { jsonEvent } from './event-stream.js';
+import { exceptionEvent, jsonEvent } from './event-stream.js';
 
 export interface ScriptedCall {
   readonly name: string;
@@ -40,6 +40,8 @@ export interface ScriptedWire {
   frames(script: Script): readonly Buffer[];
   /** The same answer in one piece. */
   body(script: Script): Buffer;
+  /** The provider's content policy stops an answer in the middle. */
+  readonly policy: Buffer;
   /** Whether calls can come in pieces that mix: else each call is finished before the next one begins. */
   readonly isSse: boolean;
 }
@@ -233,14 +235,23 @@ function ollamaBody(script: Script): Buffer {
   return json({ model: 'm', message: { role: 'assistant', content: joined(script.text), thinking: joined(script.reasoning), tool_calls: script.calls.map(ollamaCall) }, ...ollamaEnd(script) });
 }
 
+const POLICIES = {
+  chat: data({ error: { message: 'The response was filtered due to the content management policy.', type: null, param: null, code: 'content_filter' } }),
+  messages: event({ type: 'error', error: { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' } }),
+  converse: exceptionEvent('validationException', 'The output was blocked by our content filters.'),
+  google: data({ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }),
+  cohere: event({ type: 'message-end', delta: { finish_reason: 'ERROR_TOXIC' } }),
+  ollama: Buffer.from(`${JSON.stringify({ error: 'stopped by a content filter' })}\n`),
+};
+
 /** Every wire there is. */
 export const SCRIPTED_WIRES: readonly ScriptedWire[] = [
-  { name: 'openai-chat', isSse: true, create: () => createChatTransducer(SEED), read: (body) => readChatAnswer(body, SEED), frames: chatFrames, body: chatBody },
-  { name: 'anthropic-messages', isSse: true, create: () => createMessagesTransducer(SEED, false), read: (body) => readMessagesAnswer(body, SEED, false), frames: messagesFrames, body: messagesBody },
-  { name: 'bedrock-converse', isSse: false, create: () => createConverseTransducer({ seed: SEED, isUnwrapped: false, isClaude: true, isOpenAi: false }), read: (body) => readConverseAnswer(body, { seed: SEED, isUnwrapped: false, isClaude: true, isOpenAi: false }), frames: converseFrames, body: converseBody },
-  { name: 'google-generate-content', isSse: true, create: () => createGenerateContentTransducer(SEED), read: (body) => readGenerateContentAnswer(body, SEED), frames: googleFrames, body: googleBody },
-  { name: 'cohere-v2', isSse: true, create: () => createCohereTransducer(SEED), read: (body) => readCohereAnswer(body, SEED), frames: cohereFrames, body: cohereBody },
-  { name: 'ollama', isSse: false, create: () => createOllamaTransducer(SEED, false), read: (body) => readOllamaAnswer(body, SEED, false), frames: ollamaFrames, body: ollamaBody },
+  { name: 'openai-chat', isSse: true, create: () => createChatTransducer(SEED), read: (body) => readChatAnswer(body, SEED), frames: chatFrames, policy: POLICIES.chat, body: chatBody },
+  { name: 'anthropic-messages', isSse: true, create: () => createMessagesTransducer(SEED, false), read: (body) => readMessagesAnswer(body, SEED, false), frames: messagesFrames, policy: POLICIES.messages, body: messagesBody },
+  { name: 'bedrock-converse', isSse: false, create: () => createConverseTransducer({ seed: SEED, isUnwrapped: false, isClaude: true, isOpenAi: false }), read: (body) => readConverseAnswer(body, { seed: SEED, isUnwrapped: false, isClaude: true, isOpenAi: false }), frames: converseFrames, policy: POLICIES.converse, body: converseBody },
+  { name: 'google-generate-content', isSse: true, create: () => createGenerateContentTransducer(SEED), read: (body) => readGenerateContentAnswer(body, SEED), frames: googleFrames, policy: POLICIES.google, body: googleBody },
+  { name: 'cohere-v2', isSse: true, create: () => createCohereTransducer(SEED), read: (body) => readCohereAnswer(body, SEED), frames: cohereFrames, policy: POLICIES.cohere, body: cohereBody },
+  { name: 'ollama', isSse: false, create: () => createOllamaTransducer(SEED, false), read: (body) => readOllamaAnswer(body, SEED, false), frames: ollamaFrames, policy: POLICIES.ollama, body: ollamaBody },
 ];
 
 const words = fc.array(fc.oneof(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 6 }), fc.constantFrom('東京', '😀', '"}', '\\', '\n', 'data: ', ' ')), { maxLength: 4 });
