@@ -219,6 +219,8 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       if (choice === undefined) return -1;
       const position = choice.calls.length;
       if (position >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
+      // Nobody can answer it.
+      if (call.name === '') throw new Garbage('A call without a name.');
       choice.calls.push(call.arguments);
       const id = call.id === '' || callIds.has(call.id) ? madeCallId(seed, index, position) : call.id;
       callIds.add(id);

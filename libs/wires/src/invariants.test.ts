@@ -97,6 +97,16 @@ describe.each(SCRIPTED_WIRES)('$name', (wire) => {
     for (const name of ['""', 'null', '7']) expect(told(json.replace('"name":"note"', `"name":${name}`)).every((call) => call.function.name !== '')).toBe(true);
   });
 
+  test.each(['""', 'null', '7'])('an answer of nothing but a call whose name is %s is garbage, in one piece as in a stream', (name) => {
+    const script: Script = { reasoning: [], text: [], calls: [{ name: 'note', pieces: ['{"a":1}'] }], input: 5, output: 7, isCut: false, habit: 1 };
+    const nameless = (bytes: Buffer): Buffer => Buffer.from(bytes.toString('latin1').replace('"name":"note"', `"name":${name}`), 'latin1');
+    expect(wire.read(nameless(wire.body(script)))).toMatchObject({ ok: false, failure: { class: 'GARBAGE', retryable: true } });
+    // Frames of Bedrock have checksums.
+    if (wire.name === 'bedrock-converse') return;
+    const { events, summary } = replay(wire.create, wire.frames(script).map(nameless));
+    expect([events.at(-1), summary.contentSeen]).toMatchObject([{ type: 'failed', failure: { class: 'GARBAGE', retryable: true } }, false]);
+  });
+
   test('a byte order mark before it, and a field for an error that is empty, say nothing', () => {
     const script: Script = { reasoning: [], text: ['a', 'b'], calls: [{ name: 'note', pieces: ['{"a":1}'] }], input: 5, output: 7, isCut: false, habit: 2 };
     const choices = (result: ReturnType<typeof wire.read>): string => (result.ok ? Buffer.from(result.answer.choices).toString() : result.failure.class);

@@ -21,7 +21,6 @@ function readBody(body: Uint8Array, seed: string): AnswerResult {
   const plan = typeof message['tool_plan'] === 'string' ? message['tool_plan'] : '';
   const calls = (Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]) : [])
     .map(readCall)
-    .filter((call) => call.name !== '')
     .map((call) => ({ ...call, arguments: call.arguments || '{}' }));
   const choice = { content, reasoning: plan + reasoning, calls, images: [], extra: undefined, logprobs: readLogprobs(parsed['logprobs']) ?? null, reason: mapFinishReason(parsed['finish_reason']) };
   return answerOf([choice], { usage, isUnreadable: usage === undefined && isObject(parsed['usage']) }, seed);

@@ -18,7 +18,7 @@ interface OpenCall {
 /** Tool calls by the index of their events; numbered anew. */
 function createCalls(stream: CanonicalStream) {
   const open = new Map<unknown, OpenCall>();
-  /** Indexes that calls have begun at, those without a name, too. */
+  /** Indexes that calls have begun at, those that are over, too. */
   const begun = new Set<unknown>();
   const close = (index: unknown): void => {
     const call = open.get(index);
@@ -30,8 +30,6 @@ function createCalls(stream: CanonicalStream) {
     start: (index: unknown, raw: unknown): void => {
       const call = readCall(raw);
       begun.add(index);
-      // Nobody can answer a call without a name.
-      if (call.name === '') return;
       close(index);
       open.set(index, { position: stream.openCall(CHOICE, call), hasArguments: call.arguments !== '' });
     },

@@ -74,8 +74,7 @@ function readCandidate(raw: JsonObject, position: number, textOf: () => string, 
       sources ??= elementsOf(textOf(), ['content', 'parts']);
       const source = sources[at] ?? '{}';
       const read = callOf(call, part, () => sourceOf(source, ['functionCall', 'args']));
-      // Nobody can answer a call without a name.
-      if (read.name !== '') calls.push({ ...read, name: names.get(read.name) ?? read.name });
+      calls.push({ ...read, name: names.get(read.name) ?? read.name });
       return;
     }
     extra = extraOf(part) ?? extra;

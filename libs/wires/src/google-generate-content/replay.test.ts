@@ -94,6 +94,11 @@ describe('stream', () => {
     expect(brokenInvariants(whole)).toEqual([]);
   });
 
+  test('words beside a block of the prompt are given, and filtered', () => {
+    const { events } = run({ ...said([{ text: 'So' }]), promptFeedback: { blockReason: 'SAFETY' } });
+    expect([gather(events).get(0), events.at(-1)]).toMatchObject([{ content: 'So', reasons: ['content_filter'] }, { type: 'done' }]);
+  });
+
   test('a malformed call is a failure too where the host keeps the connection open behind it', () => {
     const transducer = create();
     transducer.push(Buffer.from(`data: ${JSON.stringify(said([{ text: 'So' }], { finishReason: 'MALFORMED_FUNCTION_CALL' }))}\n\n`));

@@ -16,11 +16,11 @@ const stringOf = (value: unknown): string => (typeof value === 'string' ? value 
 /** `textOf` gives the call's JSON text. */
 function callOf(call: unknown, textOf: () => string): readonly CallParts[] {
   const called = isObject(call) ? call['function'] : undefined;
-  if (!isObject(call) || !isObject(called) || typeof called['name'] !== 'string' || called['name'] === '') return [];
+  if (!isObject(call) || !isObject(called)) return [];
   // An object by rights; some hosts between write it as text.
   const told = called['arguments'];
   const args = typeof told === 'string' ? told : (sourceOf(textOf(), ['function', 'arguments']) ?? '{}');
-  return [{ id: stringOf(call['id']), name: called['name'], arguments: args === '' || args === 'null' ? '{}' : args }];
+  return [{ id: stringOf(call['id']), name: stringOf(called['name']), arguments: args === '' || args === 'null' ? '{}' : args }];
 }
 
 /** `text` is the JSON that `frame` was read from. */

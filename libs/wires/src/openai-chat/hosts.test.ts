@@ -124,6 +124,18 @@ describe('streams as hosts write them', () => {
     if (result.ok) expect(JSON.parse(String(result.answer.choices))).toMatchObject([{ finish_reason: expected }]);
   });
 
+  test('a call without a name is left out where something else is said, and garbage where nothing is', () => {
+    const nameless = { id: 'a', type: 'function', function: { arguments: '{}' } };
+    const read = (message: object, finish = 'tool_calls'): unknown => readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ index: 0, message, finish_reason: finish }], usage: { prompt_tokens: 9, completion_tokens: 3 } })), 's');
+    expect(read({ role: 'assistant', content: null, tool_calls: [nameless] })).toMatchObject({ ok: false, failure: { class: 'GARBAGE' }, usage: { tokens: { inputUncached: 9 } } });
+    expect(read({ role: 'assistant', content: null, tool_calls: [nameless] }, 'content_filter')).toMatchObject({ ok: false, failure: { class: 'CONTENT_POLICY' } });
+    for (const more of [{ content: 'So' }, { refusal: 'No.' }, { images: [{}] }, { tool_calls: [nameless, { id: 'b', function: { name: 'f', arguments: '{}' } }] }, { tool_calls: [] }]) expect(read({ role: 'assistant', content: '', tool_calls: [nameless], ...more })).toMatchObject({ ok: true });
+    // The host keeps the connection open.
+    const transducer = createChatTransducer('seed');
+    transducer.push(chunk({ role: 'assistant', tool_calls: [{ index: 0, ...nameless }] }, 'tool_calls'));
+    expect([transducer.summary().isFinished, transducer.finishOpen('stop')]).toMatchObject([true, { type: 'failed', failure: { class: 'GARBAGE' } }]);
+  });
+
   test.each(['network_error', 'insufficient_system_resource', 'error'])('the finish reason %s is a failure, not a finish', (reason) => {
     expect(told([chunk({ role: 'assistant', content: 'Half' }, null), chunk({}, reason)])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR' } } });
   });

@@ -15,6 +15,8 @@ interface ReadChoice {
   readonly bytes: number;
   /** Bytes of those that are thoughts. */
   readonly thoughts: number;
+  /** Calls that nobody can answer, and nothing else. */
+  readonly isNameless: boolean;
 }
 
 function readToolCalls(raw: unknown, seed: string): ToldCall[] {
@@ -36,6 +38,8 @@ function readToolCalls(raw: unknown, seed: string): ToldCall[] {
   return calls;
 }
 
+const hasItems = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
+
 function readChoice(raw: JsonObject, position: number, seed: string, sources: readonly JsonObject[] | undefined): ReadChoice {
   const message = isObject(raw['message']) ? raw['message'] : {};
   const { content, reasoning } = readContent(message['content']);
@@ -43,8 +47,9 @@ function readChoice(raw: JsonObject, position: number, seed: string, sources: re
   const kept = keptFields(message);
   const isSaidElsewhere = toolCalls.length > 0 || INSTEAD_OF_CONTENT.some((name) => kept[name] !== undefined);
   const told = toolCalls.length > 0 && content === '' ? null : (content ?? (isSaidElsewhere ? null : ''));
-  const isAnnotated = Array.isArray(kept['annotations']) && kept['annotations'].length > 0;
+  const isAnnotated = hasItems(kept['annotations']);
   const fields = { content: told, refusal: null, ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...kept, ...(sources === undefined || position > 0 || isAnnotated ? {} : { annotations: sources }) };
+  const bytes = textBytes(fields) + thoughtBytes(fields) + toldCallBytes(toolCalls);
   const finishReason = mapFinishReason(typeof raw['finish_reason'] === 'string' ? raw['finish_reason'] : 'stop', toolCalls.length > 0);
   return {
     canonical: {
@@ -55,7 +60,8 @@ function readChoice(raw: JsonObject, position: number, seed: string, sources: re
     },
     finishReason,
     thoughts: thoughtBytes(fields),
-    bytes: textBytes(fields) + thoughtBytes(fields) + toldCallBytes(toolCalls),
+    bytes,
+    isNameless: bytes === 0 && !isSaidElsewhere && kept['images'] === undefined && hasItems(message['tool_calls']) && finishReason !== 'content_filter',
   };
 }
 
@@ -106,6 +112,7 @@ function areCallsWhole({ message }: JsonObject): boolean {
 function readChoices(fields: JsonObject, choices: readonly JsonObject[], usage: Usage | undefined, seed: string, sources: readonly JsonObject[] | undefined): AnswerResult {
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   const read = choices.map((choice, position) => readChoice(choice, position, seed, sources));
+  if (read.some((choice) => choice.isNameless)) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
   if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
   // Without a message, or a policy that left none, it is no answer of nothing.
   if (!choices.some(({ message }) => isObject(message)) && read[0]?.finishReason !== 'content_filter') return { ok: false, failure: failure('EMPTY', true, 200), usage };

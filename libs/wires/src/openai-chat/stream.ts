@@ -94,8 +94,9 @@ class ChatTransducer implements StreamTransducer {
   }
 
   finishOpen(reason: FinishReason): StreamEvent | undefined {
-    if (this.failing === undefined) return this.closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason);
-    return this.filtered() ?? { type: 'failed', failure: this.failing };
+    const broken = this.failing ?? this.emptied();
+    if (broken === undefined) return this.closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason);
+    return this.filtered() ?? { type: 'failed', failure: broken };
   }
 
   summary(): StreamSummary {
@@ -174,11 +175,19 @@ class ChatTransducer implements StreamTransducer {
       this.fail('DISCONNECTED');
       return;
     }
-    const isEmptied = !this.told.contentSeen && [...this.choices.values()].every(({ reason }) => reason === 'content_filter');
-    const closing = isEmptied ? undefined : this.closing(({ reason }) => reason ?? 'stop');
+    const emptied = this.emptied();
+    const closing = emptied === undefined ? this.closing(({ reason }) => reason ?? 'stop') : undefined;
     if (closing !== undefined) this.give(closing);
     this.isOver = true;
-    this.give(isEmptied ? { type: 'failed', failure: emptiedByPolicy() } : { type: 'done' });
+    this.give(emptied === undefined ? { type: 'done' } : { type: 'failed', failure: emptied });
+  }
+
+  /** Why nothing is left of an answer; undefined where something is, or it was empty from the first. */
+  private emptied(): Failure | undefined {
+    const all = [...this.choices.values()];
+    if (this.told.contentSeen || all.length === 0) return undefined;
+    if (all.every(({ reason }) => reason === 'content_filter')) return emptiedByPolicy();
+    return all.some(({ calls }) => calls?.hasUntold() === true) ? failure('GARBAGE', true, 200) : undefined;
   }
 
   private onData(bytes: Buffer, from: number, to: number): void {

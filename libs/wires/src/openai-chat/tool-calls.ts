@@ -32,6 +32,8 @@ export interface ToolCallNumbering {
   close(): readonly object[];
   /** Whether each call that was told has all of its arguments. */
   areWhole(): boolean;
+  /** Whether one never got a name. */
+  hasUntold(): boolean;
   /** Calls told. One that never gets a name is not: nobody could answer it. */
   count(): number;
 }
@@ -104,6 +106,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
           return { index: call.index, function: { arguments: '{}' } };
         }),
     areWhole: () => calls.every((call) => call.index === -1 || parsedObject(call.arguments) !== undefined),
+    hasUntold: () => told < calls.length,
     count: () => told,
   };
 }
