@@ -1,5 +1,6 @@
 /** Builds a whole canonical answer for wires other than OpenAI's. */
 import { CALLS_MAX, failure, isGarbage, parsedObject, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
+import { isOtherJson } from './call-arguments.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
 export interface ChoiceParts {
@@ -62,8 +63,8 @@ export function readSafely(read: () => AnswerResult): AnswerResult {
 export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable }: TotalUsage, seed: string): AnswerResult {
   const [first] = choices;
   if (first === undefined) return { ok: false, failure: failure('EMPTY', true, 200), usage };
-  // Nobody can answer a call without a name.
-  if (choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name }) => name === ''))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
+  // Nobody can answer a call without a name, or read one whose arguments are no object.
+  if (choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name, arguments: text }) => name === '' || isOtherJson(text)))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
   if (choices.some((choice) => choice.reason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
   if (choices.every((choice) => choice.reason === 'content_filter' && !hasContent(choice))) {
     return { ok: false, failure: { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' }, usage };

@@ -1,5 +1,6 @@
 /** Builds canonical chunks for wires other than OpenAI's: they say what came, this says it in OpenAI's shape, once and in order. */
-import { CALLS_MAX, emptiedByPolicy, failure, Garbage, parsedObject, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
+import { CALLS_MAX, emptiedByPolicy, failure, Garbage, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
+import { isObjectText, isOtherJson } from './call-arguments.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
 type Known = { -readonly [Name in keyof StreamSummary]: StreamSummary[Name] };
@@ -154,7 +155,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
   const filtered = (): StreamEvent | undefined => {
     const all = [...choices.values()];
     const areAllFinished = areFinished();
-    const isBroken = all.some(({ reason, calls }) => reason === 'error' || calls.some((text) => parsedObject(text) === undefined));
+    const isBroken = all.some(({ reason, calls }) => reason === 'error' || !calls.every(isObjectText));
     return known.contentSeen && !isBroken ? closing((choice) => (choice.isFinished && !areAllFinished ? choice.reason : undefined) ?? 'content_filter') : undefined;
   };
 
@@ -173,6 +174,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     const all = [...choices.values()];
     if (all.length === 0) fail(failure('EMPTY', true, 200));
     else if (all.some((choice) => choice.reason === undefined && !choice.isClosed)) fail(failure('DISCONNECTED', true, 200));
+    else if (all.some(({ calls }) => calls.some(isOtherJson))) fail(failure('GARBAGE', true, 200));
     else if (all.some((choice) => choice.reason === 'error')) fail(failure('PROVIDER_ERROR', true, 200));
     else if (!known.contentSeen && all.every((choice) => choice.reason === 'content_filter')) fail(emptiedByPolicy());
     else {
@@ -221,6 +223,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       if (position >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
       // Nobody can answer it.
       if (call.name === '') throw new Garbage('A call without a name.');
+      if (isOtherJson(call.arguments)) throw new Garbage('Arguments that are no object.');
       choice.calls.push(call.arguments);
       const id = call.id === '' || callIds.has(call.id) ? madeCallId(seed, index, position) : call.id;
       callIds.add(id);
@@ -231,6 +234,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     callArguments: (index, position, text) => {
       const choice = text === '' ? undefined : sayingOf(index);
       if (choice === undefined || position < 0 || position >= choice.calls.length) return;
+      if (choice.calls[position] === '' && isOtherJson(text)) throw new Garbage('Arguments that are no object.');
       choice.calls[position] += text;
       pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
       known.outputBytes += Buffer.byteLength(text);

@@ -1,5 +1,6 @@
 /** A whole answer of the Messages API to a canonical one. */
 import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { argumentsOf } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
@@ -44,7 +45,8 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: 
         break;
       case 'tool_use': {
         sources ??= elementsOf(text, ['content']);
-        const input = sourceOf(sources[index] ?? '{}', ['input']) ?? '{}';
+        const source = sources[index] ?? '{}';
+        const input = argumentsOf(block['input'], () => sourceOf(source, ['input']));
         if (isUnwrapped && block['name'] === JSON_TOOL) content += input;
         else calls.push({ id: stringOf(block, 'id'), name: stringOf(block, 'name'), arguments: input });
         break;

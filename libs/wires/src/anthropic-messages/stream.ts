@@ -1,5 +1,6 @@
 /** The Messages API's stream: events in, canonical chunks out. */
 import { failure, Garbage, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
+import { argumentsOf, argumentsPiece } from '../call-arguments.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { createSseJsonTransducer } from '../sse-json.js';
@@ -59,7 +60,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
         const { input } = block;
         const name = stringOf(block, 'name');
         if (name === '') stream.fail(failure('GARBAGE', true, 200));
-        const whole = isObject(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : '';
+        const whole = argumentsOf(input, () => undefined);
         return { ...open, whole, call: isAnswer ? -1 : stream.openCall(0, { id: stringOf(block, 'id'), name, arguments: '' }) };
       }
       default:
@@ -87,14 +88,14 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
         block.signature += stringOf(delta, 'signature');
         break;
       case 'input_json_delta':
-        if (block.type === 'tool_use') giveInput(block, stringOf(delta, 'partial_json'));
+        if (block.type === 'tool_use') giveInput(block, argumentsPiece(delta['partial_json']));
         break;
     }
   };
 
   const closeBlock = (block: OpenBlock): void => {
     // A tool without arguments is called with none: the arguments of a call always parse.
-    if (block.type === 'tool_use' && !block.hasInput) giveInput(block, block.whole === '' ? '{}' : block.whole);
+    if (block.type === 'tool_use' && !block.hasInput) giveInput(block, block.whole);
     if (block.type === 'thinking') {
       const told = thinkingDetails(block.thinking, block.signature, details, format);
       stream.reasoningDetails(0, told);

@@ -1,6 +1,7 @@
 /** A whole answer of Converse to a canonical one. */
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
 import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { argumentsOf } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
@@ -60,7 +61,8 @@ function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude }: ConverseRea
     if (isObject(reasoningContent)) gatherReasoning(reasoningContent, gathered, isClaude);
     if (!isObject(toolUse)) return;
     sources ??= elementsOf(text, ['output', 'message', 'content']);
-    const input = sourceOf(sources[index] ?? '{}', ['toolUse', 'input']) ?? '{}';
+    const source = sources[index] ?? '{}';
+    const input = argumentsOf(toolUse['input'], () => sourceOf(source, ['toolUse', 'input']));
     if (isUnwrapped && toolUse['name'] === JSON_TOOL) gathered.content += input;
     else gathered.calls.push({ id: stringOf(toolUse, 'toolUseId'), name: stringOf(toolUse, 'name'), arguments: input });
   });

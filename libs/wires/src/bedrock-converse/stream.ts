@@ -1,5 +1,6 @@
 /** The stream of ConverseStream: binary events in, canonical chunks out. */
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
+import { argumentsPiece } from '../call-arguments.js';
 import { failure, Garbage, isGarbage, isObject, parsedObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createEventStreamParser, type EventMessage } from '../event-stream.js';
@@ -98,7 +99,7 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
     // Blocks of text and thought may begin with their first piece.
     const block = blocks.get(event['contentBlockIndex']) ?? open(event['contentBlockIndex']);
     stream.content(0, stringOf(delta, 'text'));
-    giveInput(block, stringOf(objectOf(delta, 'toolUse') ?? {}, 'input'));
+    giveInput(block, argumentsPiece(objectOf(delta, 'toolUse')?.['input']));
     addReasoning(block, objectOf(delta, 'reasoningContent') ?? {});
   };
 

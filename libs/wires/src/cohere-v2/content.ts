@@ -1,4 +1,5 @@
 /** Parts that whole answers and events share. */
+import { argumentsPiece } from '../call-arguments.js';
 import { isObject, type JsonObject } from '../canonical.js';
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -28,7 +29,7 @@ export interface Call {
 export function readCall(raw: unknown): Call {
   const call = isObject(raw) ? raw : {};
   const fn = isObject(call['function']) ? call['function'] : {};
-  return { id: textOf(call['id']), name: textOf(fn['name']), arguments: textOf(fn['arguments']) };
+  return { id: textOf(call['id']), name: textOf(fn['name']), arguments: argumentsPiece(fn['arguments']) };
 }
 
 function logprobOf(raw: unknown): object | undefined {

@@ -1,5 +1,6 @@
 /** A whole answer of Cohere's v2 chat to a canonical choice. */
 import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { toldArguments } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { readCall, readLogprobs, readText } from './content.js';
 import { classifyErrorFrame } from './errors.js';
@@ -21,7 +22,7 @@ function readBody(body: Uint8Array, seed: string): AnswerResult {
   const plan = typeof message['tool_plan'] === 'string' ? message['tool_plan'] : '';
   const calls = (Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]) : [])
     .map(readCall)
-    .map((call) => ({ ...call, arguments: call.arguments || '{}' }));
+    .map((call) => ({ ...call, arguments: toldArguments(call.arguments) }));
   const choice = { content, reasoning: plan + reasoning, calls, images: [], extra: undefined, logprobs: readLogprobs(parsed['logprobs']) ?? null, reason: mapFinishReason(parsed['finish_reason']) };
   return answerOf([choice], { usage, isUnreadable: usage === undefined && isObject(parsed['usage']) }, seed);
 }

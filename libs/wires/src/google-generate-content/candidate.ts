@@ -1,5 +1,6 @@
 /** One candidate, of a whole answer or of one event of a stream: both have the same shape. */
 import { CALLS_MAX, isObject, type FinishReason, type JsonObject } from '../canonical.js';
+import { argumentsOf } from '../call-arguments.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
 import { mapFinishReason } from './finish-reason.js';
@@ -30,7 +31,7 @@ function callOf(call: JsonObject, part: JsonObject, argumentsText: () => string 
   return {
     id: typeof call['id'] === 'string' ? call['id'] : '',
     name: typeof call['name'] === 'string' ? call['name'] : '',
-    arguments: isObject(call['args']) ? withoutSpace(argumentsText() ?? '{}') : '{}',
+    arguments: argumentsOf(call['args'], () => withoutSpace(argumentsText() ?? '{}')),
     extra: extraOf(part),
   };
 }

@@ -1,5 +1,6 @@
 /** What one message of Ollama's adds to an answer. */
 import { isObject, type JsonObject } from '../canonical.js';
+import { argumentsOf } from '../call-arguments.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
 
@@ -17,10 +18,7 @@ const stringOf = (value: unknown): string => (typeof value === 'string' ? value 
 function callOf(call: unknown, textOf: () => string): readonly CallParts[] {
   const called = isObject(call) ? call['function'] : undefined;
   if (!isObject(call) || !isObject(called)) return [];
-  // An object by rights; some hosts between write it as text.
-  const told = called['arguments'];
-  const args = typeof told === 'string' ? told : (sourceOf(textOf(), ['function', 'arguments']) ?? '{}');
-  return [{ id: stringOf(call['id']), name: stringOf(called['name']), arguments: args === '' || args === 'null' ? '{}' : args }];
+  return [{ id: stringOf(call['id']), name: stringOf(called['name']), arguments: argumentsOf(called['arguments'], () => sourceOf(textOf(), ['function', 'arguments'])) }];
 }
 
 /** `text` is the JSON that `frame` was read from. */

@@ -1,5 +1,6 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, parsedObject, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { isObjectText } from '../call-arguments.js';
 import { readAnswerJson, readSafely } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT } from '../choice-parts.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
@@ -106,7 +107,7 @@ function readBody(bytes: Uint8Array, seed: string): AnswerResult {
 
 function areCallsWhole({ message }: JsonObject): boolean {
   const calls = isObject(message) && Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]) : [];
-  return calls.every((call) => isObject(call) && isObject(call['function']) && parsedObject(argumentsText(call['function']['arguments'])) !== undefined);
+  return calls.every((call) => isObject(call) && isObject(call['function']) && isObjectText(argumentsText(call['function']['arguments'])));
 }
 
 function readChoices(fields: JsonObject, choices: readonly JsonObject[], usage: Usage | undefined, seed: string, sources: readonly JsonObject[] | undefined): AnswerResult {

@@ -1,5 +1,6 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
-import { CALLS_MAX, Garbage, isObject, parsedObject, type JsonObject } from '../canonical.js';
+import { CALLS_MAX, Garbage, isObject, type JsonObject } from '../canonical.js';
+import { isObjectText } from '../call-arguments.js';
 import { JsonProgress } from './json-progress.js';
 import { argumentsText, type ToldCall } from './message.js';
 
@@ -105,7 +106,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
           call.arguments = '{}';
           return { index: call.index, function: { arguments: '{}' } };
         }),
-    areWhole: () => calls.every((call) => call.index === -1 || parsedObject(call.arguments) !== undefined),
+    areWhole: () => calls.every((call) => call.index === -1 || isObjectText(call.arguments)),
     hasUntold: () => told < calls.length,
     count: () => told,
   };
