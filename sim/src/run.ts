@@ -60,8 +60,8 @@ const KEYED_FROM = 700;
 /** Processes come back, and what was announced to nobody is asked for. */
 const SETTLE_MS = 40_000;
 const LOOK_MS = 5_000;
-/** Rounds that nobody tells of are concluded after ten minutes. */
-const REST_MS = 720_000;
+/** Rounds that nobody tells of are concluded after ten minutes; what another log may still tell of a request counts as lost after fifteen. */
+const REST_MS = 1_020_000;
 
 /** Never rejects for a violation; `trace` hears what happens. The same seed and mutant give the same run. */
 export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: string) => void): Promise<Run> {

@@ -223,7 +223,7 @@ describe('an answer whose end the disk does not take for five seconds', () => {
   const STREAM = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
   const WHOLE = { body: { choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE } };
 
-  test('is cut, when it is a stream, with what it costs', async () => {
+  test('breaks off, when it is a stream, without a cost: a kill would leave another than that', async () => {
     const time = createFakeClock();
     const { journal, hasCome } = refusing();
     rig.use(time, { journal });
@@ -233,7 +233,8 @@ describe('an answer whose end the disk does not take for five seconds', () => {
     time.advance(5_000);
     const events = await running;
     expect(saidIn(events)).toBe('Hello');
-    expect(events.at(-1)?.end).toMatchObject({ costNanoUsd: '20000', finishReason: 'error', cut: { class: 'DISCONNECTED', retryable: true } });
+    expect(events.filter(({ end }) => end !== undefined)).toEqual([]);
+    expect(events.at(-1)?.failed).toMatchObject({ class: 'DISCONNECTED', retryable: true });
   });
 
   test('has failed, when it is whole: another may be given', async () => {

@@ -114,11 +114,13 @@ function seenOf(ending: Ending, conversation: Conversation, promptTokens: number
   }
 }
 
-/** What is told of an answer whose end the disk does not take: a whole one has failed, as another attempt may be given; a stream is cut with its cost, which waits to be written (a kill before that leaves its last checkpoint). */
+/**
+ * What is told of an answer whose end the disk does not take: that it failed. A whole one may be given by another attempt, a
+ * stream breaks off. No cost is told, since a kill before the disk takes it leaves the last checkpoint.
+ */
 function unwritten(ending: Ending, status: number): Ending {
-  const reason = failure('DISCONNECTED', true, status);
-  if (ending.kind === 'answer') return { kind: 'failed', failure: reason, usage: ending.answer.usage };
-  return ending.kind === 'stream' && ending.cut === undefined ? { kind: 'stream', cut: reason } : ending;
+  if (ending.kind === 'answer') return { kind: 'failed', failure: failure('DISCONNECTED', true, status), usage: ending.answer.usage };
+  return ending.kind === 'stream' ? { kind: 'failed', failure: ending.cut ?? failure('DISCONNECTED', true, status), usage: undefined } : ending;
 }
 
 function finishReasonOf(ending: Ending, attempt: Attempt): string {
