@@ -53,14 +53,15 @@ function settingOf({ name, initializer }, source, constants) {
   const chain = chainOf(initializer);
   const call = (wanted) => chain.find((link) => link.name === wanted);
   const count = (argument) => String(numberOf(argument, constants) ?? argument.getText());
-  const [first] = chain.filter((link) => link.name !== 'z' && link.name !== 'coerce');
+  const [first] = chain.filter((link) => link.name !== 'z');
   let kind = KINDS[first.name] ?? 'text';
   let fallback;
   if (first.name === 'portField') [kind, fallback] = ['port', count(first.args[0])];
   else if (first.name === 'wholeNumberField') [kind, fallback] = [`${count(first.args[0])} to ${count(first.args[1])}`, count(first.args[2])];
+  else if (first.name === 'optionalWholeNumberField') [kind, fallback] = [`${count(first.args[0])} to ${count(first.args[1])}`, ''];
+  else if (first.name === 'shareField') [kind, fallback] = ['0 to 1', count(first.args[0])];
   else if (first.name === 'logLevelField') [kind, fallback] = ['`fatal`, `error`, `warn`, `info`, `debug`, `trace`, `silent`', 'info'];
   else if (first.name === 'enum') kind = first.args[0].elements.map((element) => `\`${element.text}\``).join(', ');
-  else if (first.name === 'number') kind = `${count(call('min').args[0])} to ${count(call('max').args[0])}`;
   else if (first.name === 'addressesField' && first.args.length > 0) fallback = first.args[0].text;
   if (initializer.getText().includes('new Secret(')) kind = 'secret';
   const given = call('default')?.args[0];
@@ -141,7 +142,8 @@ const text = `# Configuration
 Written by \`npm run generate\` from the schemas that read it. Do not edit.
 
 Settings are environment variables, read once at start; \`npm start\` and \`npm run start:split\` read \`.env\` too. An empty
-variable counts as absent. A process with a wrong or missing setting prints one line for each and exits with 1. Lists are
+or blank variable counts as absent. A process with a wrong or missing setting prints one line for each and exits with 1; \`npm start\` and
+\`npm run start:split\` look at all of them before anything starts. Whole numbers are decimal digits alone. Lists are
 separated by commas; an entry that names what does not exist is a wrong setting. \`npm start\` and \`npm run start:split\`
 set addresses and ports between services themselves, and make \`KEY_PEPPER\`, \`SECRETS_KEY\` and \`ADMIN_TOKEN\` in the data
 folder where they are not given.

@@ -5,6 +5,7 @@ import { quietPort } from '@signalbox/local-stores/ports';
 import { systemClock } from '@signalbox/runtime/clock';
 import { hostInUrl, logLevelOf } from '@signalbox/runtime/config';
 import { createLog } from '@signalbox/runtime/log';
+import { checkSettings } from '@signalbox/standalone/check-settings';
 import { claimDatabase } from '@signalbox/standalone/claim-database';
 import { claimDataDir, openDataDir, type KeptSecrets } from '@signalbox/standalone/data-dir';
 import { claimLogs, waitForEarlierStart } from '@signalbox/standalone/earlier-start';
@@ -84,6 +85,7 @@ function refuseUnknownRoles(replicas: ReadonlyMap<string, number>, environment: 
 export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, onEnd = () => undefined, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   refuseUnknownRoles(replicas, environment);
+  checkSettings(environment);
   checkProviderSettings(environment, tellOperator);
   const walDir = walDirOf(environment, dataDir);
   const drainMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0);

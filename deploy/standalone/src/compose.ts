@@ -16,7 +16,7 @@ import { loadQuotaConfig } from '@signalbox/quota/config';
 import { composeRouting } from '@signalbox/routing/compose';
 import { loadRoutingConfig } from '@signalbox/routing/config';
 import { systemClock } from '@signalbox/runtime/clock';
-import { hostInUrl, logLevelOf } from '@signalbox/runtime/config';
+import { hostInUrl, loadConfig, logLevelOf, optionalPortField } from '@signalbox/runtime/config';
 import { quietPort } from '@signalbox/local-stores/ports';
 import type { ProcessDoors, Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createLog } from '@signalbox/runtime/log';
@@ -44,6 +44,8 @@ import { loadWorkerSimConfig } from '@signalbox/worker-sim/config';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { checkSettings } from './check-settings.js';
 import { claimDatabase } from './claim-database.js';
 import { openDataDir } from './data-dir.js';
 import { claimLogs } from './earlier-start.js';
@@ -77,6 +79,9 @@ export interface Standalone {
   stop(): Promise<void>;
 }
 
+/** Of the one door for all services; none unless it is set. */
+const metricsDoorSchema = z.object({ METRICS_PORT: optionalPortField() });
+
 interface Started {
   readonly service: Service;
   readonly address: string;
@@ -89,6 +94,8 @@ interface Started {
 export async function startStandalone(environment: Environment, opening: Promise<EmbeddedStore>, signal?: AbortSignal): Promise<Standalone> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   const level = logLevelOf(environment, 'warn');
+  checkSettings(environment);
+  const { METRICS_PORT: metricsPort } = loadConfig(metricsDoorSchema, environment);
   checkProviderSettings(environment, tellOperator);
   const secrets = openDataDir(dataDir, environment);
   const tracing = await openTracing(loadTracingConfig(environment), { clock: systemClock, log: createLog({ service: 'tracing', level }) });
@@ -136,7 +143,6 @@ export async function startStandalone(environment: Environment, opening: Promise
     signal?.throwIfAborted();
     // Before anything counts, or writes.
     database = await claimDatabase({ url: store.databaseUrl, counters: 'memory', clock: systemClock, log: createLog({ service: 'database', level }), tell: tellOperator, signal });
-    const metricsPort = portSetting(environment, 'METRICS_PORT');
     if (metricsPort !== undefined) metricsDoor = await openMetricsDoor({ host: '127.0.0.1', port: metricsPort, services: running });
     const stores = { ...common, DATABASE_URL: store.databaseUrl };
     const walDir = environment['WAL_DIR'] || `${dataDir}/wal`;
@@ -211,15 +217,6 @@ function dashboardUrlOf(baseUrl: string, folder: string | undefined): string | u
 /** Those of the variables that are set. */
 function present(environment: Environment, names: readonly string[]): Environment {
   return Object.fromEntries(names.filter((name) => environment[name] !== undefined).map((name) => [name, environment[name]]));
-}
-
-/** Undefined where it is not set. Throws with a line for a person where it is no port. */
-function portSetting(environment: Environment, name: string): number | undefined {
-  const text = environment[name] ?? '';
-  if (text === '') return undefined;
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new Error(`${name}: a port from 0 to 65535 is wanted.`);
-  return port;
 }
 
 /** A worker as a service, not yet started; `port` of its rpc door, else any. */

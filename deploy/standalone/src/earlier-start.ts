@@ -1,8 +1,8 @@
 /** One start at a time writes to a folder of logs; what a killed launcher left there may finish first. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { claimFolder, releaseFolder } from '@signalbox/local-stores/owner';
+import { makeFolder } from '@signalbox/runtime/folder';
 import { walHolders } from '@signalbox/worker-kit/wal-recover';
-import { makeFolder } from './data-dir.js';
 
 const LOOK_EVERY_MS = 200;
 

@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { addressesField, hostInUrl, loadConfig, portField, wholeNumberField } from './config.js';
+import { addressesField, ConfigError, hostInUrl, loadConfig, portField, wholeNumberField } from './config.js';
 import { createHealthServer } from './health.js';
 import { createMetrics } from './metrics.js';
 
@@ -40,8 +40,14 @@ test('a variable that is empty or blank counts as absent, and is not read as 0',
   for (const blank of ['', ' ', '\t\n']) expect(loadConfig(schema, { DRAIN_MS: blank, NAME: blank })).toEqual({ DRAIN_MS: 30_000 });
 });
 
-test.each(['abc', '-1', '70000', '1.5', '1e10', '0.5e9'])('%s is no port, and is told so in one line', (text) => {
-  expect(() => loadConfig(z.object({ PORT: portField(8080), DRAIN_MS: wholeNumberField(0, 600, 30) }), { PORT: text, DRAIN_MS: '601.5' })).toThrow(/^PORT: must be a port from 0 to 65535\nDRAIN_MS: must be a whole number from 0 to 600$/);
+test.each([['abc', 'a text of 3 characters'], ['-1', '-1'], ['70000', '70000'], ['1.5', '1.5'], ['1e10', '1e10'], ['0.5e9', '0.5e9'], ['0x10', '0x10'], ['8080 8081', 'a text of 9 characters']])('%s is no port, and is told so in one line', (text, found) => {
+  expect(() => loadConfig(z.object({ PORT: portField(8080), DRAIN_MS: wholeNumberField(0, 600, 30) }), { PORT: text, DRAIN_MS: '601.5' })).toThrow(
+    new ConfigError(`PORT: must be a port from 0 to 65535, found ${found}\nDRAIN_MS: must be a whole number from 0 to 600, found 601.5`),
+  );
+});
+
+test('of one setting only the first problem is told', () => {
+  expect(() => loadConfig(z.object({ NAME: z.string().min(5, 'is short').regex(/^a/, 'has no a') }), { NAME: 'b' })).toThrow(/^NAME: is short$/);
 });
 
 const neighbours = (fallback: string | undefined, text: string | undefined) => loadConfig(z.object({ BILLING_ADDRS: addressesField(fallback) }), { BILLING_ADDRS: text }).BILLING_ADDRS;

@@ -29,22 +29,49 @@ export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shap
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value.trim() !== ''));
   const parsed = schema.safeParse(present);
   if (!parsed.success) {
-    const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${String(issue.path[0]) in present ? issue.message : 'is required, and is not set'}`);
-    throw new ConfigError([...new Set(lines)].join('\n'));
+    const lines = new Map<string, string>();
+    for (const { path, message } of parsed.error.issues) {
+      const name = path.join('.');
+      // What else is wrong with the same text helps nobody.
+      if (!lines.has(name)) lines.set(name, `${name}: ${String(path[0]) in present ? message : 'is required, and is not set'}`);
+    }
+    throw new ConfigError([...lines.values()].join('\n'));
   }
   return Object.freeze(parsed.data);
 }
 
-function numberBetween(minimum: number, maximum: number, kind: string) {
-  const error = `must be ${kind} from ${minimum} to ${maximum}`;
-  return z.coerce.number(error).int(error).min(minimum, error).max(maximum, error);
+/** What a number was to be, for its line: itself, where it is short and begins as one. Anything else may be a secret in the wrong place, and is told by its length. */
+function foundOf(text: string): string {
+  return /^(?:[-+.]?\d[\w.+-]{0,11}|[-+]?Infinity|NaN)$/.test(text) ? text : `a text of ${String(text.length)} characters`;
+}
+
+const WHOLE = /^\d+$/;
+const DECIMAL = /^(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?$/i;
+
+function numberBetween(minimum: number, maximum: number, kind: string, shape: RegExp) {
+  return z.string().transform((given, context) => {
+    const text = given.trim();
+    const value = shape.test(text) ? Number(text) : Number.NaN;
+    if (value >= minimum && value <= maximum) return value;
+    context.addIssue({ code: 'custom', message: `must be ${kind} from ${String(minimum)} to ${String(maximum)}, found ${foundOf(text)}` });
+    return z.NEVER;
+  });
 }
 
 /** TCP port from text; 0 = any free one. */
-export const portField = (fallback: number) => numberBetween(0, 65_535, 'a port').default(fallback);
+export const portField = (fallback: number) => numberBetween(0, 65_535, 'a port', WHOLE).default(fallback);
 
-/** Whole number from text, within bounds. */
-export const wholeNumberField = (minimum: number, maximum: number, fallback: number) => numberBetween(minimum, maximum, 'a whole number').default(fallback);
+/** TCP port from text, which may be absent. */
+export const optionalPortField = () => numberBetween(0, 65_535, 'a port', WHOLE).optional();
+
+/** Whole number in decimal digits, within bounds. */
+export const wholeNumberField = (minimum: number, maximum: number, fallback: number) => numberBetween(minimum, maximum, 'a whole number', WHOLE).default(fallback);
+
+/** Whole number in decimal digits, within bounds, which may be absent. */
+export const optionalWholeNumberField = (minimum: number, maximum: number) => numberBetween(minimum, maximum, 'a whole number', WHOLE).optional();
+
+/** Share from text, 0 to 1. */
+export const shareField = (fallback: number) => numberBetween(0, 1, 'a number', DECIMAL).default(fallback);
 
 /** `host:port`, or `[address]:port`, several separated by commas. Required without a fallback; an empty one may stay empty. */
 export const addressesField = (fallback?: string) => {

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '@signalbox/kernel/clock';
 import { z } from 'zod';
-import { loadConfig, type Environment } from './config.js';
+import { loadConfig, shareField, type Environment } from './config.js';
 import type { Log } from './log.js';
 import type { Tracing } from './span.js';
 
@@ -12,7 +12,7 @@ const schema = z.object({
   /** Base URL of an OTLP collector over HTTP, such as http://otel-collector:4318; absent = no traces. The exporter itself reads OTEL_EXPORTER_OTLP_HEADERS. */
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
   /** Share of requests that are traced, 0 to 1: decided where a request enters, for all its hops. */
-  OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
+  OTEL_TRACES_SAMPLER_ARG: shareField(1),
 });
 
 export type TracingConfig = Readonly<z.infer<typeof schema>>;

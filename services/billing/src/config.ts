@@ -1,5 +1,5 @@
 /** Settings of billing. */
-import { addressesField, loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, loadConfig, logLevelField, optionalWholeNumberField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const schema = z.object({
@@ -23,7 +23,7 @@ const schema = z.object({
   /** Which contract's terms hold for accounts that name none. */
   CONTRACT_VARIANT: z.enum(['A', 'B']).default('A'),
   /** Length of a period in seconds, for tests; absent = calendar months. */
-  BILLING_PERIOD_SECONDS: z.coerce.number().int().min(1).max(31_536_000).optional(),
+  BILLING_PERIOD_SECONDS: optionalWholeNumberField(1, 31_536_000),
   /** Seconds between rounds of closing and comparing. */
   RECONCILE_SECONDS: wholeNumberField(1, 86_400, 3_600),
   /** Decisions of routing are kept this many days, */

@@ -1,5 +1,5 @@
 /** Settings of edge. */
-import { addressesField, loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, loadConfig, logLevelField, optionalWholeNumberField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 /** `provider=host:port` list; a provider may stand several times (replicas). */
@@ -53,7 +53,7 @@ const schema = z.object({
   /** Edges that share the accounts: while quota is away each gives its part of an account's rates. */
   EDGE_REPLICAS: wholeNumberField(1, 1_000, 1),
   /** Length of month and plan periods, for tests; absent = calendar months. */
-  BILLING_PERIOD_SECONDS: z.coerce.number().int().min(1).max(31_536_000).optional(),
+  BILLING_PERIOD_SECONDS: optionalWholeNumberField(1, 31_536_000),
   /** How long SIGTERM waits for running streams, and then for workers that have not heard what became of an attempt (2 s at least). */
   DRAIN_MS: wholeNumberField(0, 600_000, 30_000),
   /** Folder of the built dashboard; without it none is served. */

@@ -1,5 +1,5 @@
 /** Settings of quota. */
-import { addressesField, ConfigError, loadConfig, logLevelField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, ConfigError, loadConfig, logLevelField, optionalWholeNumberField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 function isRedisUrl(text: string): boolean {
@@ -30,7 +30,7 @@ const schema = z.object({
   /** Where the ledger's totals are announced; needed unless a bus is handed in. */
   NATS_URL: z.string().optional(),
   /** Length of month and plan periods, for tests; absent = calendar months. */
-  BILLING_PERIOD_SECONDS: z.coerce.number().int().min(1).max(31_536_000).optional(),
+  BILLING_PERIOD_SECONDS: optionalWholeNumberField(1, 31_536_000),
 });
 
 export type QuotaConfig = Readonly<z.infer<typeof schema>>;

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
@@ -28,7 +28,7 @@ async function start(environment: Record<string, string>, door: 'link' | 'unary'
   client = createRpcClient({ area: 'routing', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door, clock: systemClock, randomBytes, defaultDeadlineMs: 5_000 });
 }
 
-describe('settings that name providers', () => {
+describe('settings that name providers or folders', () => {
   const refused = (environment: Record<string, string>): Promise<void> => {
     const refusing = composeRouting(loadRoutingConfig(environment), { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }) });
     return refusing.start().finally(() => refusing.stop());
@@ -59,6 +59,15 @@ describe('settings that name providers', () => {
     }
     await refused({ CATALOG_DIR: folder, PROVIDERS: 'house,openai' });
     await expect(refused({ CATALOG_DIR: folder, PROVIDERS: 'huose' })).rejects.toThrow('PROVIDERS: there is no provider huose; expected ids of house');
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('SNAPSHOT_DIR that can be no folder is refused by its name, and one that is missing is made', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-snapshots-'));
+    writeFileSync(join(folder, 'file'), '');
+    await expect(refused({ SNAPSHOT_DIR: join(folder, 'file') })).rejects.toThrow(/^SNAPSHOT_DIR: .* is not a folder that can be written \(ENOTDIR\)\.$/);
+    await refused({ SNAPSHOT_DIR: join(folder, 'kept') });
+    expect(existsSync(join(folder, 'kept'))).toBe(true);
     rmSync(folder, { recursive: true, force: true });
   });
 });

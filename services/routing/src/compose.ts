@@ -6,6 +6,7 @@ import type { Timer } from '@signalbox/kernel/clock';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { createRpcServer } from '@signalbox/rpc/server';
 import { ConfigError } from '@signalbox/runtime/config';
+import { makeFolder } from '@signalbox/runtime/folder';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
@@ -118,6 +119,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   return {
     name: 'routing',
     start: async () => {
+      if (config.SNAPSHOT_DIR !== '') makeFolder(config.SNAPSHOT_DIR, 'SNAPSHOT_DIR', 0o700);
       const { problems } = await holder.reload();
       if (problems.length > 0) throw new ConfigError(`${config.CATALOG_DIR === '' ? 'The shipped catalog' : `CATALOG_DIR: the catalog in ${config.CATALOG_DIR}`} has mistakes:\n${problems.join('\n')}`);
       await refuseUnknownProviders(config);

@@ -1,5 +1,5 @@
 /** Settings of the routing service. */
-import { loadConfig, logLevelField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { loadConfig, logLevelField, portField, shareField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const listField = () =>
@@ -35,8 +35,8 @@ const schema = z.object({
   /** An artefact on trial, for QUALITY_CANARY_SHARE of conversations; empty = none. Refused when its validation says worse. */
   QUALITY_CANARY_FILE: z.string().default(''),
   /** From 0 to 1. */
-  QUALITY_CANARY_SHARE: z.coerce.number().min(0).max(1).default(0.05),
-  /** Directory for catalogs that were in force, so that old decisions can be replayed after a restart; empty = memory alone. */
+  QUALITY_CANARY_SHARE: shareField(0.05),
+  /** Directory for catalogs that were in force, so that old decisions can be replayed after a restart; made where it is missing, refused where it cannot be written; empty = memory alone. */
   SNAPSHOT_DIR: z.string().default(''),
   /** Decisions recorded a second at most; 0 = none. */
   DECISIONS_PER_SECOND_MAX: wholeNumberField(0, 10_000, 50),
