@@ -7,7 +7,7 @@ export interface Log {
   debug(text: string, fields?: LogFields): void;
   info(text: string, fields?: LogFields): void;
   warn(text: string, fields?: LogFields): void;
-  /** `cause` is reduced to its name, code and stack frames; its message may hold foreign text and is left out. */
+  /** `cause` is reduced to its name, code and stack frames, and a fault's cause too; its message may hold foreign text and is left out. */
   error(text: string, fields?: LogFields & { readonly cause?: never }, cause?: unknown): void;
   child(fields: LogFields): Log;
 }
@@ -27,11 +27,15 @@ interface Sink {
   child(fields: object): Sink;
 }
 
+const framesOf = (error: Error): readonly string[] => (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at ')).slice(0, 6).map((line) => line.trim());
+const codeOf = (error: Error): string | undefined => ('code' in error && typeof error.code === 'string' ? error.code : undefined);
+
+/** A fault has no frames: those of what caused it say where it came from. */
 function describe(cause: unknown): object {
   if (!(cause instanceof Error)) return { error: typeof cause };
-  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined;
-  const frames = (cause.stack ?? '').split('\n').filter((line) => line.startsWith('    at ')).slice(0, 6).map((line) => line.trim());
-  return { error: cause.name, error_code: code, frames };
+  const own = { error: cause.name, error_code: codeOf(cause), frames: framesOf(cause) };
+  if (own.frames.length > 0 || !(cause.cause instanceof Error)) return own;
+  return { ...own, caused_by: cause.cause.name, caused_by_code: codeOf(cause.cause), frames: framesOf(cause.cause) };
 }
 
 function wrap(sink: Sink): Log {
