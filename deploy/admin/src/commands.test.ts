@@ -40,6 +40,11 @@ test('a ledger read to a date has that day too, and one read to an instant ends 
   for (const to of ['2026-11-22T00:00:00Z', String(Date.UTC(2026, 10, 22) / 1_000)]) expect(parse(`ledger --account acct_1 --to ${to}`).call.path).toBe(`/admin/ledger?account=acct_1&to_ms=${Date.UTC(2026, 10, 22)}`);
 });
 
+test('times of usage are told as they were given, one day and one instant too', () => {
+  expect(parse('usage --by day --from 2026-11-22 --to 2026-11-22').call.path).toBe('/admin/usage?group_by=day&from=2026-11-22&to=2026-11-22');
+  expect(parse('usage --by day --from 1793491200 --to 1793491200').call.path).toBe('/admin/usage?group_by=day&from=1793491200&to=1793491200');
+});
+
 test.each([['ledger verify', { unless: 'ok' }], ['catalog check', { if: 'problems' }]])('%s fails for a script when what it asks about is not well', (text, failure) => {
   expect(parse(text).call).toMatchObject({ failure });
 });
@@ -76,6 +81,12 @@ test.each([
   ['key list', '--account is required.'],
   ['statement --account a --period 2026-11 --csv --json', '--csv and --json are two forms: name one.'],
   ['ledger --account a --from=-5', '--from must be Unix seconds or an ISO 8601 time.'],
+  ['ledger --account a --from 2026-11-03 --to 2026-11-02', '--from must not be after --to.'],
+  ['usage --from 2026-11-03 --to 2026-11-02', '--from must not be after --to.'],
+  ['usage --from 1793491201 --to 1793491200', '--from must not be after --to.'],
+  ['usage --from yesterday', '--from must be Unix seconds or an ISO 8601 time.'],
+  ['quota --account a --account b', '--account stands twice.'],
+  ['key revoke a --compromised --compromised=false', '--compromised stands twice.'],
   ['ledger --account a --to 2026-02-31', '--to must be Unix seconds or an ISO 8601 time.'],
 ])('%s is refused: %s', (text, message) => {
   expect(() => parse(text)).toThrow(new UsageError(message));

@@ -38,10 +38,12 @@ export interface AdminCall {
   readonly failure?: { readonly unless: string } | { readonly if: string };
 }
 
-type FlagKind = 'text' | 'usd' | 'count' | 'big' | 'switch' | 'list' | 'time';
+/** `time` is told to the door in milliseconds, `instant` as it was given. */
+type FlagKind = 'text' | 'usd' | 'count' | 'big' | 'switch' | 'list' | 'time' | 'instant';
 /** Takes a setting off, so that the tier's own term holds again. */
 const NONE = 'none';
 const DAY_MS = 86_400_000;
+const DAY = /^\d{4}-\d\d-\d\d$/;
 const REMOVABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'included-tokens', 'byok-tokens', 'overage-usd-per-million', 'rpm', 'burst', 'trial-credit-usd', 'baseline-model', 'variant', 'allowed-models']);
 /** Flags that may stand several times: pairs of them are one cap each. */
 const REPEATABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'cost-cap-period']);
@@ -110,7 +112,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'byok remove': { flags: { ...ACCOUNT, provider: ['text', 'provider'] }, required: ['account', 'provider'], takesId: false, build: (values) => ({ method: 'DELETE', path: `/admin/byok${query(values)}` }) },
   quota: { flags: ACCOUNT, required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/quota${query(values)}` }) },
   usage: {
-    flags: { by: ['text', 'group_by'], ...ACCOUNT, from: ['text', 'from'], to: ['text', 'to'], model: ['text', 'model'], provider: ['text', 'provider'], key: ['text', 'key'], limit: ['count', 'limit'] },
+    flags: { by: ['text', 'group_by'], ...ACCOUNT, from: ['instant', 'from'], to: ['instant', 'to'], model: ['text', 'model'], provider: ['text', 'provider'], key: ['text', 'key'], limit: ['count', 'limit'] },
     required: [], takesId: false,
     build: (values) => ({ method: 'GET', path: `/admin/usage${query({ ...values, ...(values['group_by'] === 'day' ? {} : { order: 'cost' }) })}`, shown: 'usage' }),
   },
@@ -176,6 +178,17 @@ export function usageFor(words: readonly string[]): string {
   return `usage: admin <command> [--json]\n${(named.length > 0 ? named : Object.entries(COMMANDS)).map(([name, command]) => `  ${usageOf(name, command)}\n      ${ABOUT[name] ?? ''}\n`).join('')}`;
 }
 
+/** Unix seconds, or a date or time as in ISO 8601; a date as `to` means the whole day, as in the public interface. */
+function msOf(flag: string, text: string): number {
+  const begins = /^\d{1,11}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
+  const ms = flag === 'to' && DAY.test(text) ? begins + DAY_MS : begins;
+  if (!Number.isFinite(ms) || ms < 0) throw new UsageError(`--${flag} must be Unix seconds or an ISO 8601 time.`);
+  return ms;
+}
+
+/** A day ends where the next one begins, which is none of it. */
+const isAfter = (from: string, to: string): boolean => (DAY.test(to) ? msOf('from', from) >= msOf('to', to) : msOf('from', from) > msOf('to', to));
+
 function valueOf(flag: string, kind: FlagKind, text: string): unknown {
   if (kind === 'usd') {
     let nano: bigint;
@@ -191,13 +204,8 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
     if (!/^\d{1,15}$/.test(text)) throw new UsageError(`--${flag} must be a whole number${COUNTED[flag] ?? ''}.`);
     return kind === 'count' ? Number(text) : text;
   }
-  if (kind === 'time') {
-    // Unix seconds, or a date or time as in ISO 8601; a date as `to` means the whole day, as in the public interface.
-    const begins = /^\d{1,11}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
-    const ms = flag === 'to' && /^\d{4}-\d\d-\d\d$/.test(text) ? begins + DAY_MS : begins;
-    if (!Number.isFinite(ms)) throw new UsageError(`--${flag} must be Unix seconds or an ISO 8601 time.`);
-    return String(ms);
-  }
+  if (kind === 'time') return String(msOf(flag, text));
+  if (kind === 'instant') msOf(flag, text);
   return kind === 'list' ? text.split(',').map((part) => part.trim()).filter((part) => part !== '') : text;
 }
 
@@ -227,7 +235,7 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
 
 function callOf(name: string, command: Command, queue: string[]): AdminCall {
   const values: Record<string, unknown> = {};
-  const given = new Set<string>();
+  const given = new Map<string, string>();
   const ids: string[] = [];
   for (let word = queue.shift(); word !== undefined; word = queue.shift()) {
     if (!word.startsWith('--')) {
@@ -238,8 +246,9 @@ function callOf(name: string, command: Command, queue: string[]): AdminCall {
     const known = Object.hasOwn(command.flags, flag) ? command.flags[flag] : undefined;
     if (known === undefined) throw new UsageError(`Unknown flag --${flag}.`);
     const [kind, field] = known;
-    given.add(flag);
+    if (given.has(flag) && !REPEATABLE.has(flag)) throw new UsageError(`--${flag} stands twice.`);
     if (kind === 'switch') {
+      given.set(flag, '');
       if (inline !== undefined && inline !== 'true' && inline !== 'false') throw new UsageError(`--${flag} is true or false.`);
       values[field] = inline !== 'false';
       continue;
@@ -247,6 +256,7 @@ function callOf(name: string, command: Command, queue: string[]): AdminCall {
     // What begins as a flag is the next one, and no value; `--name=--x` gives such a one.
     const value = inline ?? (queue[0]?.startsWith('--') === true ? undefined : queue.shift());
     if (value === undefined || value === '') throw new UsageError(`--${flag} needs a value.`);
+    given.set(flag, value);
     const read = value === NONE && REMOVABLE.has(flag) && takesNone(name) ? null : valueOf(flag, kind, value);
     const before = values[field];
     values[field] = !REPEATABLE.has(flag) || before === undefined ? read : Array.isArray(before) ? [...(before as unknown[]), read] : [before, read];
@@ -254,5 +264,7 @@ function callOf(name: string, command: Command, queue: string[]): AdminCall {
   const missing = command.required.find((flag) => !given.has(flag));
   if (missing !== undefined) throw new UsageError(`--${missing} is required.`);
   if (ids.length !== (command.takesId ? 1 : 0) || ids.includes('')) throw new UsageError(command.takesId ? 'One ID is required.' : 'Too many words.');
+  const [from, to] = [given.get('from'), given.get('to')];
+  if (from !== undefined && to !== undefined && isAfter(from, to)) throw new UsageError('--from must not be after --to.');
   return command.build(values, ids[0] ?? '');
 }

@@ -30,7 +30,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
   'book remove': 'takes out a book',
   reconcile: 'compares ledger, sums, counters and the reports of providers, now',
   'reconcile import': "reads a provider's own report of usage, CSV or JSON",
-  statement: 'the bill of an account for a period',
+  statement: 'the bill of an account for a period, named as in the ledger: 2026-11',
   'period close': 'closes periods that are over, or says what stands in the way',
   'dead list': 'usage that was not booked, and why',
   'dead resolve': 'notes that somebody has looked at it; books nothing',
@@ -49,7 +49,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
 const VALUES: Readonly<Record<string, string>> = {
   by: 'account|day|model|provider|key', model: 'MODEL', key: 'ID', from: 'TIME', to: 'TIME', limit: 'N',
   tier: 'free|team|business|enterprise|pro', 'cost-cap-period': 'day|week|month|total', variant: 'A|B', mode: 'quality|balanced|economy', account: 'ID', provider: 'ID', request: 'ID', attempt: 'N', file: 'PATH', catalog: 'PATH',
-  'expires-in': 'SECONDS', 'grace-seconds': 'SECONDS', url: 'URL', 'base-url': 'URL', period: 'YYYY-MM', 'baseline-model': 'MODEL',
+  'expires-in': 'SECONDS', 'grace-seconds': 'SECONDS', url: 'URL', 'base-url': 'URL', period: 'PERIOD', 'baseline-model': 'MODEL',
 };
 const OF_KIND: Readonly<Record<string, string>> = { usd: 'USD', count: 'N', big: 'N', list: 'A,B', time: 'TIME' };
 

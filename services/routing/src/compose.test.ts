@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
-import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsRequest, ListModelsResponse__Output, ProvidersResponse__Output, SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
+import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsRequest, ListModelsResponse__Output, ProvidersResponse__Output, QualityState__Output, SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
@@ -320,6 +320,16 @@ describe('routing over its doors', () => {
     for (let n = 0; n < 3; n += 1) expect(await planned('azure-openai', 'openai')).toEqual(['azure-openai', 'openai']);
     expect(await planned('openai', 'azure-openai')).toEqual(['openai', 'azure-openai']);
     expect(await planned('openai', 'azure-openai')).toEqual(['azure-openai']);
+  });
+
+  test('a rollback with nothing to bring back changes nothing, says so, and is told to the other replicas all the same', async () => {
+    await start({ SIMULATOR: 'on' });
+    const told: unknown[] = [];
+    await bus.listen('routing.v1.control', ({ payload }) => void told.push(payload));
+    const before = await client.unary<object, QualityState__Output>('QualityShow', {});
+    expect(before.problems).toEqual([]);
+    expect(await client.unary<object, QualityState__Output>('QualityRollback', {})).toEqual({ ...before, problems: ['There is nothing to roll back: no artefact is on trial, and none was in force before this one.'] });
+    expect(told).toHaveLength(1);
   });
 
   test('does not plan what a worker tries again, until that has gone well', async () => {

@@ -56,6 +56,8 @@ function qualityMessage({ artefactId = '', canaryId = '', canaryShare, previousI
   return { artefactId, canaryId, canaryShare, previousId };
 }
 
+const NOTHING_TO_ROLL_BACK = 'There is nothing to roll back: no artefact is on trial, and none was in force before this one.';
+
 /** Handlers of RoutingService, and what other replicas ask. A service without a catalog answers a Fault `routing_unavailable`. */
 export function createRoutingHandlers({ holder, quality, conversations, live, decisions, exploration, replays, tellOthers, clock, makeId, log, metrics, location }: RoutingDoors): Handlers & { readonly obey: (action: string) => Promise<void> } {
   const loaded = (): LoadedCatalog => {
@@ -154,15 +156,19 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     return { problems: [...problems, ...(await quality.check())], warnings: [...warnings], notices: [...(found?.notices ?? [])] };
   };
 
-  const rollbackHere = (): QualityState => {
+  /** Undefined where there is nothing to bring back. */
+  const rollbackHere = (): QualityState | undefined => {
+    const { canaryId, previousId } = quality.state();
+    if (canaryId === undefined && previousId === undefined) return undefined;
     const state = quality.rollback();
     log.info('The quality artefact was rolled back.', { artefact_id: state.artefactId, canary_id: state.canaryId });
     return state;
   };
   const rollback = (): QualityStateMessage => {
     const state = rollbackHere();
+    // Another replica may have seen an artefact that this one has not.
     tellOthers('quality_rollback');
-    return qualityMessage(state);
+    return state === undefined ? { ...qualityMessage(quality.state()), problems: [NOTHING_TO_ROLL_BACK] } : qualityMessage(state);
   };
 
   const recentDecision = ({ accountId, id, requestId }: RecentDecisionRequest__Output): RecentDecisionResponse => {

@@ -63,3 +63,24 @@ test('one request is found by its id alone, and told whose it is', async () => {
   expect(asked).toEqual([{ accountId: '', requestId: 'req_1' }, { accountId: '', requestId: 'req_2' }]);
   await told.stop();
 });
+
+test.each([
+  ['calendar months', undefined, '2026-11', '2026-11'],
+  ['calendar months, as counters name them', undefined, 'month:2026-11', '2026-11'],
+  ['periods of a set length', 60, 'p29927667', 'p29927667'],
+  ['periods of a set length, as counters name them', 60, 'month:p29927667', 'p29927667'],
+])('a statement is asked for by what %s are called', async (_what, periodSeconds, named, asked) => {
+  const periods: string[] = [];
+  const own = await startAdmin(
+    (method, message) => {
+      if (method === 'GetAccount') return { found: true };
+      periods.push((message as { readonly period: string }).period);
+      return { found: false };
+    },
+    { nowMs: Date.UTC(2026, 10, 21), periodSeconds },
+  );
+  const response = await own.call('GET', `/admin/statement?account=acct_1&period=${named}`);
+  expect(periods).toEqual([asked]);
+  expect([response.status, await response.json()]).toMatchObject([404, { error: { message: `The account has no statement of that period; the present one is ${periodSeconds === undefined ? '2026-11' : 'p29920320'}.` } }]);
+  await own.stop();
+});

@@ -6,7 +6,9 @@ import type {
 import type { ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import type { ShowResponse__Output } from '@signalbox/contracts/quota';
+import type { Clock } from '@signalbox/kernel/clock';
 import { parseUsd } from '@signalbox/kernel/money';
+import { periodAt } from '@signalbox/ledger-core/periods';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Request } from 'express';
 import { z } from 'zod';
@@ -15,6 +17,9 @@ import { ANSWER_OPTIONS, bodyOf, digits, id, refuse, send, text } from './answer
 import type { AdminChecks } from './checks.js';
 
 export interface AdminBooksDeps {
+  readonly clock: Clock;
+  /** Length of a bill's period in seconds, for tests; absent = calendar months. */
+  readonly periodSeconds?: number | undefined;
   readonly accounts: RpcClient;
   readonly billing: RpcClient;
   readonly quota: RpcClient;
@@ -57,7 +62,7 @@ function countersDifference(ours: bigint, theirs: bigint): bigint {
   return counted(ours) === counted(theirs) ? 0n : ours - theirs;
 }
 
-export function createAdminBooksRouter({ accounts, billing, quota }: AdminBooksDeps, { unknownName, isAccount }: AdminChecks): Router {
+export function createAdminBooksRouter({ accounts, billing, quota, clock, periodSeconds }: AdminBooksDeps, { unknownName, isAccount }: AdminChecks): Router {
   const long = { deadlineMs: LONG_DEADLINE_MS };
   const router = Router();
 
@@ -112,10 +117,11 @@ export function createAdminBooksRouter({ accounts, billing, quota }: AdminBooksD
     else refuse(response, 400, made.problem);
   });
   router.get('/statement', async (request, response) => {
-    const [accountId, period] = [text(request, 'account'), text(request, 'period')];
+    // Counters name a month as `month:2026-11`.
+    const [accountId, period] = [text(request, 'account'), text(request, 'period').replace(/^month:/, '')];
     if (!(await isAccount(accountId, response))) return;
     const bill = await billing.unary<object, StatementResponse__Output>('Statement', { accountId, period }, ANSWER_OPTIONS);
-    if (!bill.found) refuse(response, 404, 'The account has no statement of that period: periods are as 2026-11.');
+    if (!bill.found) refuse(response, 404, `The account has no statement of that period; the present one is ${periodAt(clock.nowMs(), periodSeconds).id}.`);
     else if (isCsv(request)) response.type('text/csv').set('cache-control', 'no-store').send(statementCsv(period, bill));
     else send(response, statementBody(accountId, period, bill));
   });

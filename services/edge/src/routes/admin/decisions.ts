@@ -132,6 +132,10 @@ export function createAdminDecisionsRouter({ billing, routing }: AdminDecisionsD
   });
 
   router.get('/quality', async (_request: Request, response: Response) => send(response, qualityBody(await routing.unary<object, QualityState__Output>('QualityShow', {}, ANSWER_OPTIONS))));
-  router.post('/quality/rollback', async (_request: Request, response: Response) => send(response, qualityBody(await routing.unary<object, QualityState__Output>('QualityRollback', {}, ANSWER_OPTIONS))));
+  router.post('/quality/rollback', async (_request: Request, response: Response) => {
+    const state = await routing.unary<object, QualityState__Output>('QualityRollback', {}, ANSWER_OPTIONS);
+    if (state.problems.length > 0) refuse(response, 409, state.problems.join(' '));
+    else send(response, qualityBody(state));
+  });
   return router;
 }

@@ -39,6 +39,9 @@ describe('the operator’s door', () => {
     ['half a surrogate pair in a body', 'PATCH', '/admin/accounts/acct_1', '{"baseline_model":"\\ud800"}', 400, /surrogate/],
     ['a NUL in a path', 'GET', '/admin/accounts/%00', undefined, 400, /NUL/],
     ['a NUL in a query', 'GET', '/admin/ledger?account=%00', undefined, 400, /NUL/],
+    ['a ledger that ends before it begins', 'GET', '/admin/ledger?account=acct_1&from_ms=2&to_ms=1', undefined, 400, /^from_ms must not be after to_ms\.$/],
+    ['a ledger from nowhere', 'GET', '/admin/ledger?account=acct_1&from_ms=yesterday', undefined, 400, /^from_ms must be a whole number\.$/],
+    ['an account that is given twice', 'GET', '/admin/byok?account=acct_1&account=acct_2', undefined, 400, /^account must be given once\.$/],
     ['a path that cannot be decoded', 'GET', '/admin/accounts/%E0%A4%A', undefined, 400, /percent-encode/],
     ['a body that is too large', 'POST', '/admin/accounts', JSON.stringify({ name: 'a'.repeat(1_100_000) }), 413, /too large/],
     ['a body that is no JSON', 'POST', '/admin/accounts', '{', 400, /not JSON/],
@@ -57,6 +60,16 @@ describe('the operator’s door', () => {
   test('says of a bug no more than that', async () => {
     fault = new Error('something inside');
     expect(await call('GET', '/admin/accounts')).toEqual({ status: 500, message: 'An internal error occurred.' });
+  });
+
+  test('says that nothing was rolled back where there is nothing', async () => {
+    const state = { artefactId: 'qua_1', canaryId: '', canaryShare: 0, previousId: '' };
+    for (const [problems, status] of [[['Nothing is there.'], 409], [[], 200]] as const) {
+      const own = await startAdmin(() => ({ ...state, problems }));
+      const answer = await own.call('POST', '/admin/quality/rollback');
+      expect([answer.status, await answer.json()]).toMatchObject([status, status === 200 ? { artefact_id: 'qua_1' } : { error: { message: 'Nothing is there.' } }]);
+      await own.stop();
+    }
   });
 
   test('leaves a document that holds a NUL to plugins', async () => {

@@ -1,10 +1,12 @@
 /** The operator's door: its own application on ADMIN_PORT, behind a bearer token. */
+import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Secret } from '@signalbox/runtime/secret';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { isReadableUrl, isStorable } from '../../wire/storable.js';
+import { QueryError } from '../books/schema.js';
 import { createAdminAccountsRouter } from './accounts.js';
 import { refuse, send } from './answers.js';
 import { createAdminBooksRouter } from './books.js';
@@ -26,6 +28,9 @@ export interface AdminDeps {
   /** Absent: no plugins here. */
   readonly plugins?: RpcClient | undefined;
   readonly adminToken: Secret;
+  readonly clock: Clock;
+  /** Length of a bill's period in seconds, for tests; absent = calendar months. */
+  readonly periodSeconds?: number | undefined;
   /** A worker of that provider runs, or is started for an account's own credential. */
   readonly isServed: (provider: string) => boolean;
 }
@@ -39,7 +44,7 @@ function isRefusedBody(error: unknown): error is { readonly status: number } {
   return error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status >= 400 && error.status < 500;
 }
 
-export function createAdminApp({ adminToken, isServed, ...clients }: AdminDeps): Express {
+export function createAdminApp({ adminToken, clock, periodSeconds, isServed, ...clients }: AdminDeps): Express {
   const accounts = naming('accounts', clients.accounts);
   const quota = naming('quota', clients.quota);
   const billing = naming('billing', clients.billing);
@@ -75,7 +80,7 @@ export function createAdminApp({ adminToken, isServed, ...clients }: AdminDeps):
     createAdminSourcesRouter(plugins),
     createAdminStateRouter({ quota, billing, routing }, checks),
     createAdminCatalogRouter(routing),
-    createAdminBooksRouter({ accounts, billing, quota }, checks),
+    createAdminBooksRouter({ accounts, billing, quota, clock, periodSeconds }, checks),
     createAdminUsageRouter({ accounts, billing }, checks),
     createAdminDecisionsRouter({ billing, routing }, checks),
   );
@@ -84,6 +89,7 @@ export function createAdminApp({ adminToken, isServed, ...clients }: AdminDeps):
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) next(error);
     else if (error instanceof z.ZodError) refuse(response, 400, error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}.`).join(' '));
+    else if (error instanceof QueryError) refuse(response, 400, error.message, error.param);
     else if (error instanceof SyntaxError) refuse(response, 400, 'The body is not JSON.');
     else if (isRefusedBody(error)) refuse(response, error.status, error.status === 413 ? 'The body is too large.' : 'The body cannot be read.');
     else {

@@ -4,6 +4,7 @@ import type { ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { ProvidersResponse__Output } from '@signalbox/contracts/routing';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
+import { QueryError } from '../books/schema.js';
 import { ANSWER_OPTIONS, digits, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
 
@@ -28,8 +29,10 @@ export function createAdminStateRouter({ quota, billing, routing }: AdminStateDe
   });
   router.get('/ledger', async (request, response) => {
     const accountId = text(request, 'account');
+    const [fromMs, toMs, after] = [digits(request, 'from_ms'), digits(request, 'to_ms'), digits(request, 'after')];
+    if (toMs !== '0' && Number(fromMs) > Number(toMs)) throw new QueryError('from_ms', 'from_ms must not be after to_ms.');
     if (!(await isAccount(accountId, response))) return;
-    const page = await billing.unary<object, LedgerResponse__Output>('Ledger', { accountId, fromMs: digits(request, 'from_ms'), toMs: digits(request, 'to_ms'), after: digits(request, 'after'), limit: LEDGER_PAGE_ROWS }, ANSWER_OPTIONS);
+    const page = await billing.unary<object, LedgerResponse__Output>('Ledger', { accountId, fromMs, toMs, after, limit: LEDGER_PAGE_ROWS }, ANSWER_OPTIONS);
     const rows = page.rows.map((row) => ({
       seq: Number(row.seq), kind: row.kind, request_id: row.requestId, attempt: row.attempt, amount_nano_usd: row.amountNanoUsd, source: row.source, charged: row.charged, flags: row.flags,
       provider: row.provider, period: row.period, at: Number(row.atMs), prev_hash: row.prevHash, hash: row.hash, applies_to: row.appliesTo === '' ? undefined : row.appliesTo,

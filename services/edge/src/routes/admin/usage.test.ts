@@ -36,7 +36,7 @@ test('narrowed to one account, by model', async () => {
 });
 
 test.each([
-  ['group_by=team', 'group_by'], ['limit=0', 'limit'], ['limit=1001', 'limit'], ['limit=x', 'limit'], ['from=yesterday', 'from'], ['order=name', 'order'], ['order=cost&after=a', 'after'], ['model=a&model=b', 'model'],
+  ['group_by=team', 'group_by'], ['limit=0', 'limit'], ['limit=1001', 'limit'], ['limit=x', 'limit'], ['from=yesterday', 'from'], ['order=name', 'order'], ['order=cost&after=a', 'after'], ['model=a&model=b', 'model'], ['from=2026-11-03&to=2026-11-02', 'from must not be after to'],
 ])('%s is refused, and names what is wrong', async (query, name) => {
   const response = await door.call('GET', `/admin/usage?${query}`);
   expect([response.status, ((await response.json()) as { error: { message: string } }).error.message]).toEqual([400, expect.stringContaining(name)]);

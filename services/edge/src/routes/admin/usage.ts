@@ -5,7 +5,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
 import { usd } from '../api-auth/exact-json.js';
 import { QueryError, textOf, usageBody, usageQueryOf, wordOf } from '../books/schema.js';
-import { ANSWER_OPTIONS, refuse, send } from './answers.js';
+import { ANSWER_OPTIONS, send } from './answers.js';
 import type { AdminChecks } from './checks.js';
 
 /** All rows of the ledger's days are added up. */
@@ -39,15 +39,9 @@ export function createAdminUsageRouter({ accounts, billing }: { readonly account
 
   router.get('/usage', async (request, response) => {
     const { query } = request;
-    let message: UsageRequest & { readonly groupBy: string };
-    try {
-      const limit = textOf(query, 'limit');
-      if (limit !== '' && (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > ROWS_MAX)) throw new QueryError('limit', `limit must be from 1 to ${ROWS_MAX}.`);
-      message = { accountId: textOf(query, 'account'), ...usageQueryOf(query), groupBy: wordOf(query, 'group_by', ['account', 'day', 'model', 'provider', 'key']), limit: limit === '' ? ROWS : Number(limit) };
-    } catch (error) {
-      if (error instanceof QueryError) return refuse(response, 400, error.message);
-      throw error;
-    }
+    const limit = textOf(query, 'limit');
+    if (limit !== '' && (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > ROWS_MAX)) throw new QueryError('limit', `limit must be from 1 to ${ROWS_MAX}.`);
+    const message: UsageRequest & { readonly groupBy: string } = { accountId: textOf(query, 'account'), ...usageQueryOf(query), groupBy: wordOf(query, 'group_by', ['account', 'day', 'model', 'provider', 'key']), limit: limit === '' ? ROWS : Number(limit) };
     const { accountId = '', groupBy } = message;
     if (accountId !== '' && !(await isAccount(accountId, response))) return;
     const { rows, hasMore } = await billing.unary<UsageRequest, UsageResponse__Output>('Usage', message, SUM_OPTIONS);

@@ -42,7 +42,7 @@ describe('usage', () => {
     expect(asked).toEqual([{ accountId: accountWith().id, fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 11, 1)), groupBy: 'model', after: '', limit: 1, model: 'm', provider: 'p', keyId: 'key_1', order: '' }]);
   });
 
-  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b', 'order=name', 'after=a&order=cost'])('refuses %s and asks nobody', async (query) => {
+  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b', 'order=name', 'after=a&order=cost', 'from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200', 'from=2026-11-03T00:00:01Z&to=2026-11-02'])('refuses %s and asks nobody', async (query) => {
     answer('Usage', { rows: [], hasMore: false });
     const response = await get(`/usage?${query}`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: query.split('=')[0] } }]);
@@ -56,6 +56,18 @@ describe('requests', () => {
     const response = await get('/requests/chatcmpl-1');
     expect([response.status, (await response.json()) as unknown]).toMatchObject([404, { error: { code: 'request_not_found' } }]);
     expect(asked).toEqual([{ accountId: accountWith().id, requestId: 'chatcmpl-1' }]);
+  });
+
+  test.each(['from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200'])('refuses %s and asks nobody', async (query) => {
+    answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
+    const response = await get(`/requests?${query}`);
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'from', message: 'from must not be after to.' } }]);
+    expect(asked).toEqual([]);
+  });
+
+  test('one day, and one instant, are spans', async () => {
+    answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
+    for (const query of ['from=2026-11-02&to=2026-11-02', 'from=1793491200&to=1793491200']) expect((await get(`/requests?${query}`)).status).toBe(200);
   });
 
   test('a page after nothing known is refused', async () => {

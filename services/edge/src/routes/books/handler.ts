@@ -7,7 +7,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type NextFunction, type Request, type Response } from 'express';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { exactJson } from '../api-auth/exact-json.js';
-import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, statementBody, statementCsv, textOf, timeOf, usageBody, usageQueryOf, wordOf, type Page } from './schema.js';
+import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, spanOf, statementBody, statementCsv, textOf, usageBody, usageQueryOf, wordOf, type Page } from './schema.js';
 
 export interface BooksDeps {
   readonly billing: RpcClient;
@@ -57,7 +57,7 @@ export function createBooksRouters({ billing, callerOf, fail, refuseMethod }: Bo
   requests.get('/', async (request, response) => {
     const { query } = request;
     const message: RequestsRequest = {
-      accountId: callerOf(request).accountId, fromMs: String(timeOf(query, 'from')), toMs: String(timeOf(query, 'to')), model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'),
+      accountId: callerOf(request).accountId, ...spanOf(query), model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'),
       status: wordOf(query, 'status', ['', 'completed', 'failed']), after: textOf(query, 'after'), limit: limitOf(query),
     };
     const page = await call<RequestsRequest, RequestsResponse__Output>(request, 'Requests', message);

@@ -37,15 +37,24 @@ export function limitOf(query: Query): number {
 /** Latest instant that has a date of four digits. */
 const MS_MAX = 253_402_300_799_999;
 
+const isDay = (text: string): boolean => text.length === 10 && text.includes('-');
+
 /** Unix seconds, or a date or time as in ISO 8601, in milliseconds; 0 when it is absent. A date as `to` means the whole day. */
-export function timeOf(query: Query, name: 'from' | 'to'): number {
+function timeOf(query: Query, name: 'from' | 'to'): number {
   const text = textOf(query, name);
   if (text === '') return 0;
-  const isDate = text.length === 10 && text.includes('-');
   const parsed = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
-  const ms = isDate && name === 'to' ? parsed + 86_400_000 : parsed;
+  const ms = isDay(text) && name === 'to' ? parsed + 86_400_000 : parsed;
   if (!Number.isFinite(ms) || ms < 0 || ms > MS_MAX) throw new QueryError(name, `${name} must be Unix seconds or an ISO 8601 date.`);
   return ms;
+}
+
+/** What lies between `from` and `to`, in milliseconds; 0 where there is no bound. */
+export function spanOf(query: Query): { readonly fromMs: string; readonly toMs: string } {
+  const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
+  // A day ends where the next one begins, which is none of it.
+  if (to !== 0 && (isDay(textOf(query, 'to')) ? from >= to : from > to)) throw new QueryError('from', 'from must not be after to.');
+  return { fromMs: String(from), toMs: String(to) };
 }
 
 /** One of a few words; the first one when it is absent. */
@@ -63,7 +72,7 @@ type UsageNarrowing = Required<Pick<UsageRequest, 'model' | 'provider' | 'keyId'
 export function usageQueryOf(query: Query): UsageNarrowing {
   const [order, after] = [wordOf(query, 'order', ['', 'cost']), textOf(query, 'after')];
   if (order !== '' && after !== '') throw new QueryError('after', 'after goes with the order by group only: with order=cost raise limit instead.');
-  return { fromMs: String(timeOf(query, 'from')), toMs: String(timeOf(query, 'to')), model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'), order, after };
+  return { ...spanOf(query), model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'), order, after };
 }
 
 export interface Page {

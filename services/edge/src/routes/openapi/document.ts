@@ -42,7 +42,7 @@ const ERRORS: Readonly<Record<number, string>> = {
 };
 
 const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
-const span = { from: z.string().optional().meta({ description: 'Unix seconds, or an ISO 8601 date or time, UTC where it has no offset.' }), to: z.string().optional().meta({ description: 'Likewise; a date is its whole day.' }) };
+const span = { from: z.string().optional().meta({ description: 'Unix seconds, or an ISO 8601 date or time, UTC where it has no offset.' }), to: z.string().optional().meta({ description: 'Likewise, and not before `from`; a date is its whole day.' }) };
 const ofRequests = { model: z.string().optional(), provider: z.string().optional(), key: z.string().optional() };
 
 const idempotencyKey = { 'Idempotency-Key': z.string().optional().meta({ description: 'Of the client’s choice: what is sent again under it is done once.' }) };
