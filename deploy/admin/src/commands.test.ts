@@ -11,8 +11,8 @@ const EVERY_BODY = {
 
 describe('words become one call', () => {
   test.each(['free', 'team', 'business', 'enterprise', 'pro'])('of an account of tier %s with every flag', (tier) => {
-    expect(parse(`account create --name N --tier ${tier} ${EVERY} --json`)).toEqual({ call: { method: 'POST', path: '/admin/accounts', body: { name: 'N', tier, ...EVERY_BODY } }, json: true });
-    expect(parse(`account set acct_1 --tier ${tier} ${EVERY}`)).toEqual({ call: { method: 'PATCH', path: '/admin/accounts/acct_1', body: { tier, ...EVERY_BODY } }, json: false });
+    expect(parse(`account create --name N --tier ${tier} ${EVERY} --json`)).toEqual({ call: { method: 'POST', path: '/admin/accounts', body: { name: 'N', tier, ...EVERY_BODY } }, json: true, inFlags: expect.any(Function) as unknown });
+    expect(parse(`account set acct_1 --tier ${tier} ${EVERY}`)).toEqual({ call: { method: 'PATCH', path: '/admin/accounts/acct_1', body: { tier, ...EVERY_BODY } }, json: false, inFlags: expect.any(Function) as unknown });
   });
 
   test.each([
@@ -40,6 +40,22 @@ test('a ledger read to a date has that day too, and one read to an instant ends 
   for (const to of ['2026-11-22T00:00:00Z', String(Date.UTC(2026, 10, 22) / 1_000)]) expect(parse(`ledger --account acct_1 --to ${to}`).call.path).toBe(`/admin/ledger?account=acct_1&to_ms=${Date.UTC(2026, 10, 22)}`);
 });
 
+test('an end at the beginning of time is no missing end', () => {
+  expect(parse('ledger --account acct_1 --from 0 --to 0').call.path).toBe('/admin/ledger?account=acct_1&from_ms=0&to_ms=1');
+});
+
+test.each([
+  ['account set a --rpm 0', 'requests_per_minute: Too small: expected number to be >=1. burst_per_second: Too big.', '--rpm: Too small: expected number to be >=1. --burst: Too big.'],
+  ['usage --limit 0', 'limit must be from 1 to 1000.', '--limit must be from 1 to 1000.'],
+  ['key create --account a --name N', 'account_id names no account.', '--account names no account.'],
+  ['key create --account a --name N', 'name must not be blank.', '--name must not be blank.'],
+  ['key set k --rpm 5', 'limits.requests_per_minute must be a whole number.', '--rpm must be a whole number.'],
+  ['usage --by day', 'The provider must be known.', 'The provider must be known.'],
+  ['key rotate k', 'key_id names a key that is revoked.', 'key_id names a key that is revoked.'],
+])('%s: what the server says of its members is told of the flags', (text, said, told) => {
+  expect(parse(text).inFlags(said)).toBe(told);
+});
+
 test('times of usage are told as they were given, one day and one instant too', () => {
   expect(parse('usage --by day --from 2026-11-22 --to 2026-11-22').call.path).toBe('/admin/usage?group_by=day&from=2026-11-22&to=2026-11-22');
   expect(parse('usage --by day --from 1793491200 --to 1793491200').call.path).toBe('/admin/usage?group_by=day&from=1793491200&to=1793491200');
@@ -49,7 +65,7 @@ test.each([['ledger verify', { unless: 'ok' }], ['catalog check', { if: 'problem
   expect(parse(text).call).toMatchObject({ failure });
 });
 
-test.each([['account list', '/admin/accounts', 'accounts'], ['key list --account acct_1', '/admin/keys?account=acct_1', 'keys'], ['byok list', '/admin/byok', 'provider_keys'], ['ledger --account acct_1', '/admin/ledger?account=acct_1', 'rows']])('%s is read to its end', (text, path, paged) => {
+test.each([['account list', '/admin/accounts', 'accounts'], ['key list --account acct_1', '/admin/keys?account=acct_1', 'keys'], ['byok list', '/admin/byok', 'provider_keys'], ['dead list --after 5', '/admin/dead-events?after=5', 'events'], ['ledger --account acct_1', '/admin/ledger?account=acct_1', 'rows']])('%s is read to its end', (text, path, paged) => {
   expect(parse(text).call).toEqual({ method: 'GET', path, paged });
 });
 
@@ -85,6 +101,7 @@ test.each([
   ['usage --from 2026-11-03 --to 2026-11-02', '--from must not be after --to.'],
   ['usage --from 1793491201 --to 1793491200', '--from must not be after --to.'],
   ['usage --from yesterday', '--from must be Unix seconds or an ISO 8601 time.'],
+  ['byok set --account a --provider p --secret-stdin=false', '--secret-stdin is required.'],
   ['quota --account a --account b', '--account stands twice.'],
   ['key revoke a --compromised --compromised=false', '--compromised stands twice.'],
   ['ledger --account a --to 2026-02-31', '--to must be Unix seconds or an ISO 8601 time.'],

@@ -15,7 +15,7 @@ export class UsageError extends Error {
   }
 }
 
-export type PagedMember = 'rows' | 'accounts' | 'keys' | 'provider_keys';
+export type PagedMember = 'rows' | 'accounts' | 'keys' | 'provider_keys' | 'events';
 
 export interface AdminCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -147,7 +147,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     build: ({ account, period, csv }) => ({ method: 'GET', path: `/admin/statement${query({ account, period, ...(csv === true ? { format: 'csv' } : {}) })}`, isText: csv === true }),
   },
   'period close': plain('POST', '/admin/periods/close'),
-  'dead list': { flags: { after: ['big', 'after'] }, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/dead-events${query(values)}` }) },
+  'dead list': { flags: { after: ['big', 'after'] }, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/dead-events${query(values)}`, paged: 'events' }) },
   'dead resolve': { flags: { note: ['text', 'note'] }, required: ['note'], takesId: true, build: (body, id) => ({ method: 'POST', path: `/admin/dead-events/${encodeURIComponent(id)}/resolve`, body }) },
   watermarks: plain('GET', '/admin/watermarks'),
   'writer lost': { flags: { note: ['text', 'note'] }, required: ['note'], takesId: true, build: (body, id) => ({ method: 'POST', path: `/admin/writers/${encodeURIComponent(id)}/lost`, body }) },
@@ -204,15 +204,26 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
     if (!/^\d{1,15}$/.test(text)) throw new UsageError(`--${flag} must be a whole number${COUNTED[flag] ?? ''}.`);
     return kind === 'count' ? Number(text) : text;
   }
-  if (kind === 'time') return String(msOf(flag, text));
+  // Nothing is before 1970, and 0 would be no bound.
+  if (kind === 'time') return String(Math.max(msOf(flag, text), flag === 'to' ? 1 : 0));
   if (kind === 'instant') msOf(flag, text);
   return kind === 'list' ? text.split(',').map((part) => part.trim()).filter((part) => part !== '') : text;
 }
 
+/** Only where a sentence begins with it, or is all of it that does. */
+const inFlags = ({ flags }: Command, sentence: string): string => Object.entries(flags).reduce((told, [flag, [, field]]) => told.replace(new RegExp(`(?<=^|[.] )(?:limits\\.)?${field}(?=:| names?\\b| must\\b| has\\b| is\\b)`, 'g'), `--${flag}`), sentence);
+
 const takesNone = (command: string): boolean => command === 'account set' || command === 'key set';
 
+export interface Parsed {
+  readonly call: AdminCall;
+  readonly json: boolean;
+  /** A sentence of the server, which names members of the body and the query, in the words of the command. */
+  inFlags(sentence: string): string;
+}
+
 /** Throws UsageError, a line for a person, on unknown commands and flags. */
-export function parseCommand(words: readonly string[]): { readonly call: AdminCall; readonly json: boolean } {
+export function parseCommand(words: readonly string[]): Parsed {
   const rest = words.filter((word) => word !== '--json');
   const pair = rest.slice(0, 2).join(' ');
   const name = Object.hasOwn(COMMANDS, pair) ? pair : (rest[0] ?? '');
@@ -226,7 +237,7 @@ export function parseCommand(words: readonly string[]): { readonly call: AdminCa
     const call = callOf(name, command, rest.slice(name.split(' ').length));
     const json = rest.length !== words.length;
     if (json && call.isText === true) throw new UsageError('--csv and --json are two forms: name one.');
-    return { call, json };
+    return { call, json, inFlags: (sentence) => inFlags(command, sentence) };
   } catch (error) {
     if (error instanceof UsageError) throw new UsageError(error.message, `Usage: ${usageOf(name, command)}`);
     throw error;
@@ -261,7 +272,7 @@ function callOf(name: string, command: Command, queue: string[]): AdminCall {
     const before = values[field];
     values[field] = !REPEATABLE.has(flag) || before === undefined ? read : Array.isArray(before) ? [...(before as unknown[]), read] : [before, read];
   }
-  const missing = command.required.find((flag) => !given.has(flag));
+  const missing = command.required.find((flag) => !given.has(flag) || values[command.flags[flag]?.[1] ?? ''] === false);
   if (missing !== undefined) throw new UsageError(`--${missing} is required.`);
   if (ids.length !== (command.takesId ? 1 : 0) || ids.includes('')) throw new UsageError(command.takesId ? 'One ID is required.' : 'Too many words.');
   const [from, to] = [given.get('from'), given.get('to')];

@@ -1,42 +1,15 @@
 /** Operator's command line over the admin door. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
-import { join } from 'node:path';
 import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.js';
+import { baseOf, Refusal, tokenOf } from './door.js';
 import { gatherPages } from './pages.js';
-import { harmless, readable } from './readable.js';
+import { harmless, harmlessLines, readable } from './readable.js';
 import { parseReport } from './report.js';
+import { readText } from './text-file.js';
 import { whyUnanswered } from './unanswered.js';
 import { usageTable } from './usage-table.js';
 import { whatIfTable } from './what-if-table.js';
-
-class Refusal extends Error {
-  override readonly name = 'Refusal';
-}
-
-/** As the server asks of its own. */
-const TOKEN = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
-
-function tokenOf(environment: NodeJS.ProcessEnv): string {
-  const given = environment['ADMIN_TOKEN'] || undefined;
-  const file = join(environment['DATA_DIR'] || '.data', 'admin-token');
-  let token = given;
-  try {
-    token ??= readFileSync(file, 'utf8').trim();
-  } catch {
-    throw new Refusal('No admin token: set ADMIN_TOKEN, or DATA_DIR to where the server keeps its own.');
-  }
-  if (!TOKEN.test(token)) throw new Refusal(`${given === undefined ? file : 'ADMIN_TOKEN'}: must be one line of printable ASCII, without a line break or a blank at its ends.`);
-  return token;
-}
-
-function baseOf(environment: NodeJS.ProcessEnv): string {
-  const port = environment['ADMIN_PORT'] || '8081';
-  if (!environment['ADMIN_URL'] && !/^\d{1,5}$/.test(port)) throw new Refusal('ADMIN_PORT: must be a port.');
-  const base = environment['ADMIN_URL'] || `http://127.0.0.1:${port}`;
-  if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) throw new Refusal('ADMIN_URL: must be an http or https URL.');
-  return base;
-}
 
 function isObject(text: string): boolean {
   try {
@@ -72,14 +45,6 @@ async function ask(base: string, token: string, { method, path, body, isText }: 
   throw new Refusal(response.status === 401 ? `${message} It is asked for at ${base}.` : message);
 }
 
-function readReport(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    throw new Refusal(`The file ${file} cannot be read.`);
-  }
-}
-
 /** A secret given on standard input, its last line break apart. */
 async function withStdin({ bodyFromStdin, ...call }: AdminCall): Promise<AdminCall> {
   if (bodyFromStdin === undefined) return call;
@@ -89,8 +54,8 @@ async function withStdin({ bodyFromStdin, ...call }: AdminCall): Promise<AdminCa
 }
 
 async function gather(base: string, token: string, call: AdminCall): Promise<string> {
-  const report = call.report === undefined ? {} : { days: parseReport(readReport(call.report)) };
-  const document = call.document === undefined ? {} : { text: readReport(call.document) };
+  const report = call.report === undefined ? {} : { days: parseReport(readText(call.report)) };
+  const document = call.document === undefined ? {} : { text: readText(call.document) };
   const first = await ask(base, token, call.body === undefined ? call : { ...call, body: { ...call.body, ...report, ...document } });
   if (call.paged === undefined) return first;
   return gatherPages(first, call.paged, (after) => {
@@ -107,10 +72,12 @@ function forPeople(answer: Readonly<Record<string, unknown>>, shown: AdminCall['
 }
 
 async function run(): Promise<void> {
-  const { call: parsed, json } = parseCommand(process.argv.slice(2));
+  const { call: parsed, json, inFlags } = parseCommand(process.argv.slice(2));
   const call = await withStdin(parsed);
   const base = baseOf(process.env);
-  const text = await gather(base, tokenOf(process.env), call);
+  const text = await gather(base, tokenOf(process.env), call).catch((error: unknown) => {
+    throw error instanceof Refusal ? new Refusal(inFlags(error.message)) : error;
+  });
   if (call.isText === true) {
     process.stdout.write(text);
     return;
@@ -136,10 +103,11 @@ const HELP = new Set(['--help', '-h', 'help']);
 try {
   const words = process.argv.slice(2);
   const help = words.findIndex((word, index) => HELP.has(word) && (index === 0 || word.startsWith('-')));
-  if (help >= 0) process.stdout.write(usageFor(words.slice(0, help)));
+  if (help >= 0) process.stdout.write(usageFor(help === 0 ? words.slice(1) : words.slice(0, help)));
   else await run();
 } catch (error) {
-  if (error instanceof UsageError) process.stderr.write(`${error.message} ${error.hint}\n`);
-  else process.stderr.write(`${error instanceof Refusal ? error.message : 'The command failed.'}\n`);
+  // What was given, or a server sent, may be in it.
+  const told = error instanceof UsageError ? `${error.message} ${error.hint}` : error instanceof Refusal ? error.message : 'The command failed.';
+  process.stderr.write(`${harmlessLines(told)}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { harmless, readable } from './readable.js';
+import { harmless, harmlessLines, readable } from './readable.js';
 
 const NAME = 'a\u001b[2J\u009b31m\nstatus: active\u202e\u2028\u007fz é😀';
 
@@ -10,6 +10,10 @@ test('nothing in a name steers the terminal or forges a line', () => {
   );
 });
 
+test('what a server says steers nothing, and keeps its lines', () => {
+  expect(harmlessLines('models.json: bad\nproviders.json: \u001b[2Jworse\u202e')).toBe('models.json: bad\nproviders.json: \\u001b[2Jworse\\u202e');
+});
+
 test('JSON means the same and steers nothing', () => {
   const text = harmless(JSON.stringify({ name: NAME }));
   expect(JSON.parse(text)).toEqual({ name: NAME });
@@ -18,6 +22,10 @@ test('JSON means the same and steers nothing', () => {
 
 test('a person reads times as times, and no fractions of a millisecond', () => {
   expect(readable({ created_at: 1_795_462_533, revoked_at: null, latency_ms_p75: 32.42149286353205, cost_usd: 0.0000123, seq: 1_795_462_533 })).toBe('\ncreated_at: 2026-11-23T19:35:33Z\nrevoked_at: -\nlatency_ms_p75: 32\ncost_usd: 0.0000123\nseq: 1795462533');
+});
+
+test('a person reads what is told in milliseconds likewise, and no number that only looks so', () => {
+  expect(readable({ at: 1_795_462_533_000, seq: 1_795_462_533_000, rows: [{ at: 1_795_462_533 }], starts_at: 0 })).toBe('\nat: 2026-11-23T19:35:33Z\nseq: 1795462533000\nrows:\n  -\n    at: 2026-11-23T19:35:33Z\nstarts_at: 0');
 });
 
 test('a person reads dollars, to the nano', () => {

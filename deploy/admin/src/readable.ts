@@ -1,9 +1,10 @@
 /** Answers for people. Names in them are chosen by clients: nothing in them may steer a terminal. */
 import { formatUsd } from '@signalbox/kernel/money';
 
-/** Of 2001 and 2286: what a time in seconds lies between. */
+/** Of 2001 and 2286: what a time in seconds lies between, and one in milliseconds a thousand times that. */
 const UNIX_SECONDS_MIN = 1_000_000_000;
 const UNIX_SECONDS_MAX = 9_999_999_999;
+const TIME = /^(?:at|created)$|_at$/;
 
 /** What moves the cursor, breaks a line or turns the direction of writing. */
 const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
@@ -20,14 +21,18 @@ export function harmlessText(value: unknown): string {
   return String(value).replace(STEERING, escaped);
 }
 
+/** The same of a text that may have lines. */
+export const harmlessLines = (text: string): string => text.split('\n').map(harmlessText).join('\n');
+
 /** Nano-dollars under another name. */
 const NANO_USD = /_nano_usd$/;
 
-/** Dollars instead of nano-dollars, Unix seconds of our own as a time, and fractions of a millisecond left out; anything else as it is. */
+/** Dollars instead of nano-dollars, times of our own as such, and fractions of a millisecond left out; anything else as it is. */
 function shown(name: string, value: unknown): unknown {
   if (NANO_USD.test(name) && typeof value === 'string' && /^-?\d+$/.test(value)) return formatUsd(BigInt(value));
   if (typeof value !== 'number') return value;
-  if (/(?:^created|_at)$/.test(name) && Number.isInteger(value) && value >= UNIX_SECONDS_MIN && value <= UNIX_SECONDS_MAX) return new Date(value * 1_000).toISOString().replace('.000Z', 'Z');
+  const unitMs = [1_000, 1].find((unit) => value * unit >= UNIX_SECONDS_MIN * 1_000 && value * unit <= UNIX_SECONDS_MAX * 1_000);
+  if (TIME.test(name) && Number.isInteger(value) && unitMs !== undefined) return new Date(value * unitMs).toISOString().replace('.000Z', 'Z');
   return /_ms(_|$)/.test(name) ? Math.round(value) : value;
 }
 

@@ -13,6 +13,13 @@ test.each([
   expect(parseReport(text)).toEqual([day]);
 });
 
-test.each(['', 'day\n2026-11-01', 'day,cost_usd\n2026-11-01,-1', 'day,cost_usd\n2026-11-01,1.2345678901', 'day,cost_usd\nyesterday,1', '[{"day":"2026-11-01"}]', '{"days":1}', '[', 'day,cost_usd,tokens\n2026-11-01,1,x'])('%j is refused', (text) => {
-  expect(() => parseReport(text)).toThrow(UsageError);
+test.each(['', '[]', '{"days":[]}', 'day,cost_usd\n\n', 'day\n2026-11-01', 'day,cost_usd\n2026-11-01,-1', 'day,cost_usd\n2026-11-01,1.2345678901', 'day,cost_usd\nyesterday,1', '[{"day":"2026-11-01"}]', '{"days":1}', '[', 'day,cost_usd,tokens\n2026-11-01,1,x'])('%j is refused', (text) => {
+  let problem: unknown;
+  try {
+    parseReport(text);
+  } catch (error) {
+    problem = error;
+  }
+  expect(problem).toBeInstanceOf(UsageError);
+  expect(problem).toHaveProperty('hint', expect.stringMatching(/^A report is CSV with the columns day, /));
 });

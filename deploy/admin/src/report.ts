@@ -1,6 +1,10 @@
 /** A provider's usage report: JSON or CSV, one line a UTC day, to the days that the admin door takes. */
 import { UsageError } from './commands.js';
 
+/** What would be right. */
+const HINT = 'A report is CSV with the columns day, cost_usd and tokens (or not), or the same as JSON.';
+const wrong = (message: string): UsageError => new UsageError(message, HINT);
+
 export interface ReportDay {
   readonly day: string;
   readonly cost_usd: string;
@@ -12,15 +16,15 @@ const DAY = /^\d{4}-\d{2}-\d{2}/;
 /** A decimal amount as it stands in the report: never through a float when it is text. */
 function costOf(value: unknown, line: string): string {
   const text = typeof value === 'number' ? value.toFixed(9) : typeof value === 'string' ? value.trim().replace(/^\$/, '') : '';
-  if (!/^\d{1,15}(\.\d{1,9})?$/.test(text)) throw new UsageError(`${line}: cost_usd must be a decimal amount of US dollars with at most nine decimals.`);
+  if (!/^\d{1,15}(\.\d{1,9})?$/.test(text)) throw wrong(`${line}: cost_usd must be a decimal amount of US dollars with at most nine decimals.`);
   return text;
 }
 
 function dayOf(day: unknown, cost: unknown, tokens: unknown, line: string): ReportDay {
   const text = typeof day === 'string' ? day.trim() : '';
-  if (!DAY.test(text)) throw new UsageError(`${line}: day must be a date as 2026-11-21.`);
+  if (!DAY.test(text)) throw wrong(`${line}: day must be a date as 2026-11-21.`);
   const count = tokens === undefined || tokens === '' || tokens === null ? 0 : Number(tokens);
-  if (!Number.isSafeInteger(count) || count < 0) throw new UsageError(`${line}: tokens must be a whole number.`);
+  if (!Number.isSafeInteger(count) || count < 0) throw wrong(`${line}: tokens must be a whole number.`);
   return { day: text.slice(0, 10), cost_usd: costOf(cost, line), tokens: count };
 }
 
@@ -39,10 +43,10 @@ export function parseReport(text: string): readonly ReportDay[] {
     try {
       parsed = JSON.parse(trimmed);
     } catch {
-      throw new UsageError('The report is not valid JSON.');
+      throw wrong('The report is not valid JSON.');
     }
     const days: unknown = Array.isArray(parsed) ? parsed : (parsed as { readonly days?: unknown }).days;
-    if (!Array.isArray(days)) throw new UsageError('The report has no days.');
+    if (!Array.isArray(days) || days.length === 0) throw wrong('The report has no days.');
     return days.map((entry: unknown, index) => {
       const { day, cost_usd: cost, tokens } = (typeof entry === 'object' && entry !== null ? entry : {}) as Readonly<Record<string, unknown>>;
       return dayOf(day, cost, tokens, `days[${index}]`);
@@ -51,11 +55,13 @@ export function parseReport(text: string): readonly ReportDay[] {
   const [head = '', ...lines] = trimmed.split(/\r?\n/);
   const names = fieldsOf(head).map((name) => name.trim().toLowerCase());
   const [dayAt, costAt, tokensAt] = [names.indexOf('day'), names.indexOf('cost_usd'), names.indexOf('tokens')];
-  if (dayAt < 0 || costAt < 0) throw new UsageError('The first line of the report must name the columns day and cost_usd.');
-  return lines
+  if (dayAt < 0 || costAt < 0) throw wrong('The first line of the report must name the columns day and cost_usd.');
+  const days = lines
     .filter((line) => line.trim() !== '')
     .map((line, index) => {
       const fields = fieldsOf(line);
       return dayOf(fields[dayAt], fields[costAt], tokensAt < 0 ? undefined : fields[tokensAt], `line ${index + 2}`);
     });
+  if (days.length === 0) throw wrong('The report has no days.');
+  return days;
 }

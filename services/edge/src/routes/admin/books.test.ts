@@ -80,7 +80,15 @@ test.each([
     { nowMs: Date.UTC(2026, 10, 21), periodSeconds },
   );
   const response = await own.call('GET', `/admin/statement?account=acct_1&period=${named}`);
-  expect(periods).toEqual([asked]);
-  expect([response.status, await response.json()]).toMatchObject([404, { error: { message: `The account has no statement of that period; the present one is ${periodSeconds === undefined ? '2026-11' : 'p29920320'}.` } }]);
+  const told: unknown = await response.json();
   await own.stop();
+  expect(periods).toEqual([asked]);
+  expect([response.status, told]).toMatchObject([404, { error: { message: `The account has no statement of that period; the present one is ${periodSeconds === undefined ? '2026-11' : 'p29920320'}.` } }]);
+});
+
+test.each([[99, null], [100, 100]])('of %i events kept aside the next page begins behind %j', async (count, next) => {
+  const own = await startAdmin((method) => (method === 'DeadEvents' ? { events: Array.from({ length: count }, (_, at) => ({ id: String(at + 1), subject: 's', reason: 'r', writer: 'w', atMs: '0', payloadBytes: '0', resolved: false })) } : {}));
+  const page: unknown = await (await own.call('GET', '/admin/dead-events')).json();
+  await own.stop();
+  expect(page).toMatchObject({ next });
 });

@@ -27,6 +27,7 @@ export interface AdminBooksDeps {
 
 /** Proofs and comparisons read the whole ledger. */
 const LONG_DEADLINE_MS = 600_000;
+const DEAD_PAGE_ROWS = 100;
 /** Accounts compared with their counters at once. */
 const COMPARED_AT_ONCE = 16;
 
@@ -159,9 +160,10 @@ export function createAdminBooksRouter({ accounts, billing, quota, clock, period
     else send(response, { writer: request.params.id, lost: true });
   });
   router.get('/dead-events', async (request, response) => {
-    const { events } = await billing.unary<object, DeadEventsResponse__Output>('DeadEvents', { after: digits(request, 'after'), limit: 100 }, ANSWER_OPTIONS);
+    const { events } = await billing.unary<object, DeadEventsResponse__Output>('DeadEvents', { after: digits(request, 'after'), limit: DEAD_PAGE_ROWS }, ANSWER_OPTIONS);
     send(response, {
       events: events.map((event) => ({ id: Number(event.id), subject: event.subject, reason: event.reason, writer: event.writer, at: Math.floor(Number(event.atMs) / 1_000), payload_bytes: Number(event.payloadBytes), resolved: event.resolved })),
+      next: events.length < DEAD_PAGE_ROWS ? null : Number(events.at(-1)?.id ?? 0),
     });
   });
   router.post('/dead-events/:id/resolve', async (request, response) => {

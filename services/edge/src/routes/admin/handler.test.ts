@@ -31,6 +31,9 @@ describe('the operator’s door', () => {
 
   test.each([
     ['an empty list of scopes', 'POST', '/admin/keys', '{"account_id":"acct_1","name":"n","scopes":[]}', 400, /^scopes: /],
+    ['a blank name', 'POST', '/admin/accounts', '{"name":"  ","tier":"team"}', 400, /^name: must be one line that is not blank/],
+    ['a name of two lines', 'PATCH', '/admin/accounts/acct_1', '{"name":"a\\nb"}', 400, /^name: must be one line that is not blank/],
+    ['a name that moves the cursor', 'POST', '/admin/accounts', '{"name":"a\\u001b[2J","tier":"team"}', 400, /^name: must be one line that is not blank/],
     ['a field that is not known', 'PATCH', '/admin/accounts/acct_1', '{"suspended":true}', 400, /^body: Unrecognized key: "suspended"/],
     ['a compromised key that is not said to be one', 'DELETE', '/admin/keys/key_1?compromised=1', undefined, 400, /compromised/],
     ['a switch that is misspelt', 'DELETE', '/admin/keys/key_1?compromized=true', undefined, 400, /compromised/],
@@ -67,8 +70,9 @@ describe('the operator’s door', () => {
     for (const [problems, status] of [[['Nothing is there.'], 409], [[], 200]] as const) {
       const own = await startAdmin(() => ({ ...state, problems }));
       const answer = await own.call('POST', '/admin/quality/rollback');
-      expect([answer.status, await answer.json()]).toMatchObject([status, status === 200 ? { artefact_id: 'qua_1' } : { error: { message: 'Nothing is there.' } }]);
+      const told: unknown = await answer.json();
       await own.stop();
+      expect([answer.status, told]).toMatchObject([status, status === 200 ? { artefact_id: 'qua_1' } : { error: { message: 'Nothing is there.' } }]);
     }
   });
 

@@ -22,6 +22,9 @@ const caps = z
   .max(4)
   .refine((given) => new Set(given.map((cap) => cap.period)).size === given.length, 'must name each period once');
 
+/** Nobody could tell blanks from one another, and what is more than a line forges others in a list. */
+const accountName = z.string().min(1).max(100).refine((name) => name.trim() !== '' && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name), 'must be one line that is not blank, without control characters');
+
 /** Null = back to the tier's own term. */
 const settings = {
   tier: z.enum(['free', 'team', 'business', 'enterprise', 'pro']),
@@ -48,8 +51,8 @@ interface GivenCaps {
 /** Half a cap would be no cap at all. */
 const hasWholeCaps = (given: GivenCaps): boolean => !(given.cost_cap_period !== undefined && (given.cost_cap_usd === undefined || given.cost_cap_usd === null)) && !(given.cost_caps !== undefined && given.cost_cap_usd !== undefined);
 const WHOLE_CAPS = { path: ['cost_cap_usd'], message: 'is required with cost_cap_period, and stands apart from cost_caps' };
-export const createAccountSchema = z.strictObject({ name: z.string().min(1).max(100), ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
-export const setAccountSchema = z.strictObject({ name: z.string().min(1).max(100).optional(), ...settings, tier: settings.tier.optional() }).refine(hasWholeCaps, WHOLE_CAPS);
+export const createAccountSchema = z.strictObject({ name: accountName, ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
+export const setAccountSchema = z.strictObject({ name: accountName.optional(), ...settings, tier: settings.tier.optional() }).refine(hasWholeCaps, WHOLE_CAPS);
 export const providerKeySchema = z.strictObject({ account_id: z.string(), provider: z.string(), secret: z.string().min(1), zdr: z.boolean().optional(), base_url: z.string().max(2_048).optional() });
 const keyLimits = {
   requests_per_minute: settings.requests_per_minute,

@@ -29,6 +29,11 @@ test('who costs how much: sums of all accounts, with their names and an exact to
   expect(asked).toEqual([{ accountId: '', groupBy: 'account', order: 'cost', after: '', fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 10, 3)), model: '', provider: '', keyId: '', limit: 7 }]);
 });
 
+test('an end at the beginning of time is no missing end', async () => {
+  expect((await door.call('GET', '/admin/usage?to=0')).status).toBe(200);
+  expect(asked).toMatchObject([{ fromMs: '0', toMs: '1' }]);
+});
+
 test('narrowed to one account, by model', async () => {
   const response = await door.call('GET', '/admin/usage?account=acct_1&group_by=model&model=m&provider=p&key=key_1&after=a');
   expect(await response.json()).toMatchObject({ rows: [{ model: 'acct_1' }, { model: 'acct_gone' }] });

@@ -39,14 +39,15 @@ const MS_MAX = 253_402_300_799_999;
 
 const isDay = (text: string): boolean => text.length === 10 && text.includes('-');
 
-/** Unix seconds, or a date or time as in ISO 8601, in milliseconds; 0 when it is absent. A date as `to` means the whole day. */
+/** Unix seconds, or a date or time as in ISO 8601, in milliseconds; 0 when it is absent, and from the beginning of time. A date as `to` means the whole day. */
 function timeOf(query: Query, name: 'from' | 'to'): number {
   const text = textOf(query, name);
   if (text === '') return 0;
   const parsed = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
   const ms = isDay(text) && name === 'to' ? parsed + 86_400_000 : parsed;
   if (!Number.isFinite(ms) || ms < 0 || ms > MS_MAX) throw new QueryError(name, `${name} must be Unix seconds or an ISO 8601 date.`);
-  return ms;
+  // Nothing is before 1970, and 0 would be no bound.
+  return name === 'to' ? Math.max(ms, 1) : ms;
 }
 
 /** What lies between `from` and `to`, in milliseconds; 0 where there is no bound. */
