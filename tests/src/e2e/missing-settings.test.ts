@@ -59,6 +59,10 @@ describe('missing settings', () => {
     ['deploy/standalone', { DATA_DIR: process.execPath }, 'DATA_DIR'],
     ['deploy/split', { LOG_LEVEL: 'loud', DATA_DIR: '.' }, 'LOG_LEVEL'],
     ['deploy/split', { DATA_DIR: process.execPath }, 'DATA_DIR'],
+    ['deploy/standalone', { BILLING_PERIOD_SECONDS: '1e99', DATA_DIR: '.' }, 'BILLING_PERIOD_SECONDS'],
+    ['deploy/split', { BILLING_PERIOD_SECONDS: '1e99', DATA_DIR: '.' }, 'BILLING_PERIOD_SECONDS'],
+    ['deploy/standalone', { SNAPSHOT_DIR: process.execPath, DATA_DIR: '.' }, 'SNAPSHOT_DIR'],
+    ['deploy/split', { SNAPSHOT_DIR: process.execPath, DATA_DIR: '.' }, 'SNAPSHOT_DIR'],
   ])('%s refuses %j in a line that begins with what is wrong', async (program, environment, variable) => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'));
     const { code, complaint } = await run(`${program}/dist/main.js`, { ...environment, DATA_DIR: resolve(folder, environment.DATA_DIR) });
