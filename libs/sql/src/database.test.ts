@@ -67,6 +67,16 @@ test('reads 64-bit numbers exactly, as bigint', async () => {
   expect(row.amount).toBe(9_223_372_036_854_775_807n);
 });
 
+test('a query that comes after the end finds the store away, as one during an outage does', async () => {
+  const { db, close, transactPrepared } = open();
+  await sql`select 1`.execute(db);
+  await close();
+  await close();
+  await expect(sql`select 1`.execute(db)).rejects.toMatchObject({ code: 'store_unavailable' });
+  await expect(db.transaction().execute(() => Promise.resolve())).rejects.toMatchObject({ code: 'store_unavailable' });
+  await expect(transactPrepared(() => Promise.resolve())).rejects.toMatchObject({ code: 'store_unavailable' });
+});
+
 test('leaves a broken constraint recognisable', async () => {
   const error = await open().db.insertInto('money').values({ id: 1n, amount: 2n }).execute().catch((thrown: unknown) => thrown);
   expect(sqlStateOf(error)).toBe('23505');

@@ -29,7 +29,7 @@ export interface Database<Schema> {
   transactPrepared<Result>(work: (run: RunPrepared) => Promise<Result>): Promise<Result>;
   /** Resolves when the store answers. Rejects with Fault `store_unavailable`. */
   ping(): Promise<void>;
-  /** Safe to call twice. */
+  /** Safe to call twice. A query that comes later rejects with Fault `store_unavailable`. */
   close(): Promise<void>;
 }
 
@@ -81,7 +81,8 @@ export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, sc
       }
     },
     close: () => {
-      closed ??= db.destroy();
+      // Not kysely's own end, after which a query of what still runs would look like a bug.
+      closed ??= pool.end();
       return closed;
     },
   };
