@@ -120,6 +120,21 @@ describe('private Postgres', () => {
     await expect(startPostgres({ dataDir, durability: 'fast' })).rejects.toThrow(/ended while starting: .*pg_control.*No such file or directory/);
   }, 60_000);
 
+  test.each(['gone', 'empty'])('a database whose password is %s is told with the file, and gets no other one', async (what) => {
+    const dataDir = join(folder, `password-${what}`);
+    await (await startPostgres({ dataDir, durability: 'fast' })).stop();
+    const file = join(dataDir, 'password');
+    const kept = readFileSync(file);
+    if (what === 'gone') rmSync(file);
+    else writeFileSync(file, '');
+    await expect(startPostgres({ dataDir, durability: 'fast' })).rejects.toThrow(`${file} any more: bring that file back from a backup.`);
+    expect(existsSync(file) && readFileSync(file).length > 0).toBe(false);
+    writeFileSync(file, kept);
+    const server = await startPostgres({ dataDir, durability: 'fast' });
+    expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    await server.stop();
+  }, 60_000);
+
   test('asks for its generated password', async () => {
     const server = await startPostgres({ dataDir: join(folder, 'guarded'), durability: 'fast' });
     const wrong = new URL(server.url);

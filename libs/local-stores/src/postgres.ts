@@ -135,9 +135,12 @@ async function createCluster(folder: string, cluster: string, password: string, 
   renameSync(draft, cluster);
 }
 
-function loadPassword(folder: string): string {
+/** A database that is there has the password that it was made with, and takes no other. Throws StoreError when that is not kept any more. */
+function loadPassword(folder: string, hasCluster: boolean): string {
   const path = join(folder, 'password');
-  if (existsSync(path)) return readFileSync(path, 'utf8').trim();
+  const kept = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
+  if (kept !== '') return kept;
+  if (hasCluster) throw new StoreError(`The password of the database in ${folder} is not in ${path} any more: bring that file back from a backup.`);
   const password = Buffer.from(randomBytes(24)).toString('base64url');
   writeFileSync(`${path}.new`, password, { mode: 0o600 });
   renameSync(`${path}.new`, path);
@@ -174,8 +177,9 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
   try {
     await stopOrphan(cluster, log);
     const binaries = chooseBinaries(options, cluster);
-    const password = loadPassword(folder);
-    if (!existsSync(join(cluster, 'PG_VERSION'))) await createCluster(folder, cluster, password, binaries, identity, isFast);
+    const hasCluster = existsSync(join(cluster, 'PG_VERSION'));
+    const password = loadPassword(folder, hasCluster);
+    if (!hasCluster) await createCluster(folder, cluster, password, binaries, identity, isFast);
     giveTo(identity, folder);
     chmodSync(cluster, 0o700);
     rmSync(logFileOf(folder), { force: true });
