@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { lockFile } from '@signalbox/runtime/file-lock';
-import { isDirectoryInUse, lockDirectory } from './wal-directory.js';
+import { isDirectoryInUse, lockDirectory, readIdentity } from './wal-directory.js';
 
 let directory: string;
 const children: ChildProcess[] = [];
@@ -79,4 +79,9 @@ onLinux('a killed process whose parent has not asked for its end does not', asyn
   expect(stat(pid)[0]).toBe('Z');
   expect(isDirectoryInUse(directory)).toBe(false);
   lockDirectory(directory)();
+});
+
+test.each(['', '{"writer":"wrt_1"', 'null', '[]', '{"writer":1,"provider":"p"}'])('a file of its identity that says %p is told with its path', (text) => {
+  writeFileSync(join(directory, 'writer.json'), text);
+  expect(() => readIdentity(directory)).toThrow(`${join(directory, 'writer.json')} does not name a writer`);
 });

@@ -24,9 +24,17 @@ export interface WriterIdentity {
 export function readIdentity(directory: string): WriterIdentity | undefined {
   const path = join(directory, IDENTITY);
   if (!existsSync(path)) return undefined;
-  const parsed = JSON.parse(readFileSync(path, 'utf8')) as Partial<WriterIdentity>;
-  if (typeof parsed.writer !== 'string' || typeof parsed.provider !== 'string') throw new Fault('store_unavailable', `${path} does not name a writer.`);
-  return { writer: parsed.writer, provider: parsed.provider };
+  const { writer, provider } = identityIn(readFileSync(path, 'utf8')) ?? {};
+  if (typeof writer !== 'string' || typeof provider !== 'string') throw new Fault('store_unavailable', `${path} does not name a writer: bring it back from a backup. The log beside it is money, and is its writer's alone.`);
+  return { writer, provider };
+}
+
+function identityIn(text: string): Partial<WriterIdentity> | undefined {
+  try {
+    return (JSON.parse(text) ?? undefined) as Partial<WriterIdentity> | undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The directory's writer, made at first use and durable before this returns. */
