@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeDataDir } from './data-dir.js';
+import { makeDataDir, openDataDir } from './data-dir.js';
 
 test('folders above it are made, and one that is there is taken as it is', () => {
   const root = mkdtempSync(join(tmpdir(), 'signalbox-data-dir-'));
@@ -19,5 +19,22 @@ test('a folder that cannot be made is told with its setting', () => {
   for (const name of ['file', join('file', 'data')]) expect(() => makeDataDir(join(root, name))).toThrow(/^DATA_DIR: /);
   // Where the system makes no folders at all, and asking for all at once never ends.
   if (existsSync('/proc/self')) expect(() => makeDataDir('/proc/signalbox/data')).toThrow(/^DATA_DIR: /);
+  rmSync(root, { recursive: true, force: true });
+});
+
+test('secrets are made once, for their owner alone; one that is empty is told with its file and is not made anew', () => {
+  const root = mkdtempSync(join(tmpdir(), 'signalbox-data-dir-'));
+  const made = openDataDir(root, {});
+  expect(openDataDir(root, {})).toEqual(made);
+  for (const name of ['key-pepper', 'secrets-key', 'admin-token']) {
+    const file = join(root, name);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const kept = readFileSync(file);
+    writeFileSync(file, '\n');
+    expect(() => openDataDir(root, {})).toThrow(`${file} is empty`);
+    writeFileSync(file, kept);
+  }
+  writeFileSync(join(root, 'key-pepper'), '');
+  expect(openDataDir(root, { KEY_PEPPER: 'given, of enough length' }).keyPepper).toBe('given, of enough length');
   rmSync(root, { recursive: true, force: true });
 });

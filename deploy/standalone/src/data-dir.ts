@@ -1,8 +1,10 @@
 /** What `npm start` keeps between runs: secrets made at the first start, readable by their owner only. */
 import { randomBytes } from '@signalbox/runtime/random';
+import { ConfigError } from '@signalbox/runtime/config';
 import { makeFolder } from '@signalbox/runtime/folder';
 import { claimFolder, releaseFolder } from '@signalbox/local-stores/owner';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { syncDirectory } from '@signalbox/worker-kit/directory-sync';
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface KeptSecrets {
@@ -15,10 +17,19 @@ export interface KeptSecrets {
 /** The secret in that file, made and written atomically when it is not there yet. */
 function keep(directory: string, name: string): string {
   const file = join(directory, name);
-  if (existsSync(file)) return readFileSync(file, 'utf8').trim();
+  if (existsSync(file)) {
+    const kept = readFileSync(file, 'utf8').trim();
+    if (kept === '') throw new ConfigError(`${file} is empty, and what is sealed or known by it would be lost: bring it back from a backup.`);
+    return kept;
+  }
   const secret = Buffer.from(randomBytes(32)).toString('base64url');
-  writeFileSync(`${file}.new`, `${secret}\n`, { mode: 0o600 });
+  // On the disk before its name is, and that before anything is made under it.
+  const descriptor = openSync(`${file}.new`, 'w', 0o600);
+  writeSync(descriptor, `${secret}\n`);
+  fsyncSync(descriptor);
+  closeSync(descriptor);
   renameSync(`${file}.new`, file);
+  syncDirectory(directory);
   return secret;
 }
 
