@@ -65,6 +65,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
       const secrets = createSecretMaker(config.KEY_PEPPER, randomBytes);
       const accounts = createAccounts({ store, announcer, clock, ids, secrets, variant: config.CONTRACT_VARIANT });
       const keys = createKeys({ store, announcer, clock, ids, secrets });
+      if (!(await keys.isPepperTheirs())) throw new ConfigError('KEY_PEPPER: is not the one under which the keys of this database were made, and none of them would be known. Set that one; `npm start` keeps it as key-pepper in its DATA_DIR.');
       const dialer = createDialer({ allow: config.FETCH_ALLOW });
       const addressProblem = (baseUrl: string): string | undefined => {
         const checked = dialer.check(baseUrl);

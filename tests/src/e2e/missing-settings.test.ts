@@ -4,7 +4,9 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -84,4 +86,28 @@ describe('missing settings', () => {
     expect(code).toBe(1);
     expect(complaint.trim().split('\n')).toEqual([expect.stringContaining('--nonsense')]);
   }, 30_000);
+});
+
+describe('the pepper of other keys', () => {
+  afterAll(stopTestStores);
+
+  test('is refused in one line, as with a database that was brought back beside a new data folder: none of them would be known', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-pepper-'));
+    const url = await testPostgresUrl();
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const settings = { DATABASE_URL: url, DATA_DIR: folder, PORT: '0', ADMIN_PORT: '0', OLLAMA: 'off' };
+    try {
+      expect(await run('services/accounts/dist/main.js', settings, ['migrate'])).toMatchObject({ code: 0 });
+      await client.query(`insert into accounts.account (id, settings) values ('acct_1', '{}')`);
+      await client.query(`insert into accounts.api_key (id, account_id, name, prefix, scopes, created_at, is_disabled, limits) values ('key_1', 'acct_1', 'k', 'p', '[]', 1, false, '{}')`);
+      await client.query(`insert into accounts.api_key_secret (digest, pepper_id, key_id) values ('\\x01', '01234567', 'key_1')`);
+      const { code, complaint } = await run('deploy/standalone/dist/main.js', settings);
+      expect(code).toBe(1);
+      expect(complaint.trim().split('\n')).toEqual([expect.stringContaining('could not start: KEY_PEPPER: is not the one')]);
+    } finally {
+      await client.end();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }, 60_000);
 });

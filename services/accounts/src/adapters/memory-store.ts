@@ -56,6 +56,10 @@ export function createMemoryStore(log: MemoryChangeLog = createMemoryChangeLog()
       const account = key === undefined ? undefined : accounts.get(key.accountId);
       return secret === undefined || key === undefined || account === undefined ? undefined : { secret, key, account, providerKeys: [...providerKeys.values()].filter((row) => row.accountId === account.id).map(publicPart) };
     },
+    peppersOfSecrets: async (pepperId) => {
+      const found = [...secrets.values()].map((secret) => secret.pepperId === pepperId);
+      return { hasThis: found.includes(true), hasOther: found.includes(false) };
+    },
     listKeys: async (accountId, { limit, afterId }, { nowSeconds, revokedSince, status }) => {
       const isListed = (key: KeyRecord): boolean => (accountId === '' || key.accountId === accountId) && (key.revokedAt === null || key.revokedAt > revokedSince) && (status === undefined || keyStatus(key, nowSeconds) === status);
       // What the page comes after need not be listed itself.

@@ -22,11 +22,13 @@ async function world() {
   const options = { store: createMemoryStore(), announcer: { invalidated: ({ reason }: { reason: string }) => void told.push(reason) }, clock, ids: createIdSource(clock, randomBytes), secrets: createSecretMaker(new Secret(PEPPER), randomBytes), variant: 'A' as const };
   const accounts = createAccounts(options);
   const keys = createKeys(options);
+  const withPepper = (pepper: string) => createKeys({ ...options, secrets: createSecretMaker(new Secret(pepper), randomBytes) });
+  const isTheirsBefore = await withPepper('whatever it will be').isPepperTheirs();
   const made = await accounts.create(WANTED, 'first', []);
   if ('problem' in made || made.first === undefined) throw new Error('not made');
   const seenBy = (secret: string) => keys.authenticate(createHmac('sha256', PEPPER).update(secret).digest(), options.secrets.pepperId);
   const stateOf = async (secret: string) => (await seenBy(secret))?.status;
-  return { clock, told, accounts, keys, account: made.account, first: made.first, seenBy, stateOf };
+  return { clock, told, accounts, keys, account: made.account, first: made.first, seenBy, stateOf, withPepper, isTheirsBefore };
 }
 const ask = (accountId: string, actorKeyId: string) => ({ accountId, name: 'ci', expiresInSeconds: null, scopes: [] as string[], limits: NO_LIMITS, actorKeyId });
 
@@ -39,6 +41,12 @@ describe('keys', () => {
   test.each<[bigint, boolean]>([[-1n, false], [0n, false], [1n, true], [315_360_000n, true], [315_360_001n, false]])('lives for a second to ten years: %d', async (expiresInSeconds, isMade) => {
     const { keys, account } = await world();
     expect(await keys.create({ ...ask(account.id, ''), expiresInSeconds })).toEqual(isMade ? expect.objectContaining({ secret: expect.any(String) as unknown }) : { problem: expect.stringMatching(/^expires_in /) as unknown });
+  });
+  test('knows whether its pepper is that of the keys that are there', async () => {
+    const { keys, withPepper, isTheirsBefore } = await world();
+    expect(await keys.isPepperTheirs()).toBe(true);
+    expect(await withPepper('another, of enough length').isPepperTheirs()).toBe(false);
+    expect(isTheirsBefore).toBe(true);
   });
   test('gives no key the secret of one with more scopes', async () => {
     const { keys, account, first, stateOf } = await world();

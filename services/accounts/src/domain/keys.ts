@@ -46,6 +46,8 @@ export type SecretOutcome = { readonly seen: SeenKey; readonly secret: string } 
  */
 export interface Keys {
   authenticate(digest: Uint8Array, pepperId: string): Promise<(SeenKey & { readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] }) | undefined>;
+  /** False: there are keys, and all of them are under another pepper than the present one: none would be known. */
+  isPepperTheirs(): Promise<boolean>;
   create(wanted: NewKey): Promise<SecretOutcome>;
   get(accountId: string, keyId: string): Promise<SeenKey | undefined>;
   list(accountId: string, limit: number, after: string, status: string): Promise<{ readonly keys: readonly SeenKey[]; readonly hasMore: boolean } | { readonly problem: string }>;
@@ -97,6 +99,10 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
   };
 
   return {
+    isPepperTheirs: async () => {
+      const { hasThis, hasOther } = await store.peppersOfSecrets(secrets.pepperId);
+      return hasThis || !hasOther;
+    },
     authenticate: async (digest, pepperId) => {
       const found = await store.findSecret(digest);
       if (found === undefined || found.secret.pepperId !== pepperId || !sameDigest(found.secret.digest, digest)) return undefined;
