@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -118,6 +118,23 @@ describe('private Postgres', () => {
     await (await startPostgres({ dataDir, durability: 'fast' })).stop();
     rmSync(join(dataDir, 'cluster/global/pg_control'));
     await expect(startPostgres({ dataDir, durability: 'fast' })).rejects.toThrow(/ended while starting: .*pg_control.*No such file or directory/);
+  }, 60_000);
+
+  test.each([
+    ['gone', (file: string) => rmSync(file)],
+    ['empty', (file: string) => writeFileSync(file, '')],
+    ['unreadable', (file: string) => {
+      rmSync(file);
+      mkdirSync(file);
+    }],
+  ])('a database whose version is %s is told with its folder, and none is made in its place', async (what, damage) => {
+    const dataDir = join(folder, `version ${what}`);
+    const cluster = join(dataDir, 'cluster');
+    await (await startPostgres({ dataDir, durability: 'fast' })).stop();
+    damage(join(cluster, 'PG_VERSION'));
+    const before = readdirSync(dataDir);
+    await expect(startPostgres({ dataDir, durability: 'fast' })).rejects.toThrow(`What is in ${cluster} cannot be read as a database (`);
+    expect(readdirSync(dataDir).filter((name) => !before.includes(name))).toEqual([]);
   }, 60_000);
 
   test.each(['gone', 'empty'])('a database whose password is %s is told with the file, and gets no other one', async (what) => {

@@ -1,6 +1,6 @@
 /** A private Postgres on loopback with its own password, for development and tests. */
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { randomBytes } from '@signalbox/runtime/random';
@@ -147,10 +147,21 @@ function loadPassword(folder: string, hasCluster: boolean): string {
   return password;
 }
 
-function chooseBinaries(options: StartPostgresOptions, cluster: string): PostgresBinaries {
+/** Which Postgres made the database; undefined where there is none yet. Throws StoreError where something is there that cannot be read as one: it is not made anew. */
+function versionOf(cluster: string): number | undefined {
+  let why = 'PG_VERSION names none';
+  try {
+    if (!existsSync(cluster) || readdirSync(cluster).length === 0) return undefined;
+    const version = Number(readFileSync(join(cluster, 'PG_VERSION'), 'utf8').trim());
+    if (Number.isInteger(version) && version > 0) return version;
+  } catch (error) {
+    why = error instanceof Error ? error.message : 'unknown';
+  }
+  throw new StoreError(`What is in ${cluster} cannot be read as a database (${why}): give it back to the user that this runs as, or bring all of it back from a backup.`);
+}
+
+function chooseBinaries(options: StartPostgresOptions, needed: number | undefined): PostgresBinaries {
   const candidates = options.binaries === undefined ? [embeddedPostgres, () => localPostgres(options.path ?? '')] : [() => options.binaries];
-  const versionFile = join(cluster, 'PG_VERSION');
-  const needed = existsSync(versionFile) ? Number(readFileSync(versionFile, 'utf8').trim()) : undefined;
   for (const candidate of candidates) {
     const binaries = candidate();
     if (binaries !== undefined && (needed === undefined || needed === binaries.major)) return binaries;
@@ -176,10 +187,10 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
   claimFolder(folder);
   try {
     await stopOrphan(cluster, log);
-    const binaries = chooseBinaries(options, cluster);
-    const hasCluster = existsSync(join(cluster, 'PG_VERSION'));
-    const password = loadPassword(folder, hasCluster);
-    if (!hasCluster) await createCluster(folder, cluster, password, binaries, identity, isFast);
+    const version = versionOf(cluster);
+    const binaries = chooseBinaries(options, version);
+    const password = loadPassword(folder, version !== undefined);
+    if (version === undefined) await createCluster(folder, cluster, password, binaries, identity, isFast);
     giveTo(identity, folder);
     chmodSync(cluster, 0o700);
     rmSync(logFileOf(folder), { force: true });
