@@ -126,6 +126,8 @@ export async function findStores(options: FindStoresOptions = {}): Promise<Found
   }
   const hasDocker = !place.isKept && isStarting && dockerAnswers();
 
+  /** Why the way that is preferred failed, by store: those after it may have failed for less. */
+  const reasons = new Map<StoreName, string>();
   const find = async (store: StoreName): Promise<Started | undefined> => {
     const given = givenUrls[store];
     if (given !== undefined && given !== '') return { url: given, origin: 'given' };
@@ -136,7 +138,9 @@ export async function findStores(options: FindStoresOptions = {}): Promise<Found
         const started = await way();
         if (started !== undefined) return started;
       } catch (error) {
-        log.warn('A way to start a store failed.', { store, reason: error instanceof Error ? error.message : 'unknown' });
+        const reason = error instanceof Error ? error.message : 'unknown';
+        if (!reasons.has(store)) reasons.set(store, reason);
+        log.warn('A way to start a store failed.', { store, reason });
       }
     }
     return undefined;
@@ -147,7 +151,8 @@ export async function findStores(options: FindStoresOptions = {}): Promise<Found
   const missing = found.filter(([, started]) => started === undefined).map(([store]) => store);
   const urlOf = (store: StoreName): string => {
     const url = present.find(([name]) => name === store)?.[1].url;
-    if (url === undefined) throw new StoreError(`No ${store} could be found or started: set ${VARIABLES[store]}.`);
+    const reason = reasons.get(store);
+    if (url === undefined) throw new StoreError(reason === undefined ? `No ${store} could be found or started: set ${VARIABLES[store]}.` : `The ${store} of ${folder} could not be started, and ${VARIABLES[store]} is not set. ${reason}`);
     return url;
   };
   let stopped: Promise<void> | undefined;

@@ -55,7 +55,8 @@ export function ensureIdentity(directory: string, provider: string, clock: Clock
 
 const heldHere = new Set<string>();
 
-const codeOf = (error: unknown): unknown => (typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined);
+/** Of a system's error, such as `EACCES`. */
+export const codeOf = (error: unknown): unknown => (typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined);
 
 /** True when the process runs and is the one that took the lock: a number that the system gave away again has another start time. */
 function isHolderAlive(holder: string): boolean {

@@ -1,9 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { randomBytes } from '@signalbox/runtime/random';
 import { createFakeClock } from '@signalbox/testkit/clock';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { journalRig } from './testing/journal-rig.js';
+import { isDirectoryInUse } from './wal-directory.js';
 import { localDisk } from './wal-disk.js';
 import { FRAME, FrameBuffer } from './wal-frame.js';
 import { LogFiles } from './wal-files.js';
@@ -19,6 +20,15 @@ test('a log that no orderly end closed stays known as one where the disk does no
   const full = { ...disk, setTorn: () => { throw new Error('ENOSPC'); } };
   await expect(open(directory, full)).rejects.toMatchObject({ code: 'store_unavailable' });
   expect(disk.isWhole()).toBe(false);
+});
+
+test('a log of which a part cannot be read is not opened, and says why', async () => {
+  const { directory, open } = await journalRig();
+  await (await open()).close();
+  // As a segment of another user.
+  mkdirSync(join(directory, 'wal-000000000009.log'));
+  await expect(open()).rejects.toThrow('cannot be opened (EISDIR');
+  expect(isDirectoryInUse(directory)).toBe(false);
 });
 
 /** One whose end cannot be made durable. */

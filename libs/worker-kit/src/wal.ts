@@ -19,6 +19,7 @@ import { createShipping, type Shipping } from './shipping.js';
 import { attemptKey, LiveAttempt, liveHoldOf, NO_ROUNDS, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
 import { GroupCommit } from './wal-commit.js';
 import { Conclusions } from './wal-conclusions.js';
+import { codeOf } from './wal-directory.js';
 import { localDisk, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
 import { completeEvent, concludedOutcome, finishedHold, orphanEvent, restsOnCalls, startedEvent, withPrompt } from './wal-events.js';
@@ -406,6 +407,6 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
     return new WriteAheadLog(options, { writer, provider, files, replayed, disk, unlock });
   } catch (error) {
     unlock();
-    throw error instanceof Fault ? error : new Fault('store_unavailable', `The write-ahead log in ${directory} cannot be opened.`, { cause: error });
+    throw error instanceof Fault ? error : new Fault('store_unavailable', `The write-ahead log in ${directory} cannot be opened (${String(codeOf(error) ?? 'unknown')}).`, { cause: error });
   }
 }
