@@ -50,6 +50,8 @@ export interface Settlement {
   committed(seq: number): void;
   /** From now on what is known here is complete, and is told whenever quota's store begins a new life. */
   begin(): void;
+  /** Resolves once the present life of quota's store was told all that is known here, `begin` being past. Rejects with the fault of the call. */
+  tell(): Promise<void>;
   /** True when `epoch` is the life of quota's store that was heard of last. */
   isPresent(epoch: string): boolean;
   /** Asks quota whether the request has a hold, in that life of its store. Rejects with the fault of the call. */
@@ -219,6 +221,10 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     begin: () => {
       isComplete = true;
       sendBeat([]).catch(() => undefined);
+    },
+    tell: async () => {
+      const { epoch: present } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', { writer, holds: [] });
+      if (isComplete && present !== '' && droppedSeq <= ledgerSeq) await report(present);
     },
     isPresent: (asked) => asked === epoch,
     confirm: async (accountId, requestId, asked) => {

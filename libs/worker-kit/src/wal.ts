@@ -199,13 +199,15 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     return this.commit.refusedRecords;
   }
 
-  recover(): Promise<void> {
-    return new Promise((resolve, reject) => {
+  async recover(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
       this.recoveryWaiters.push({ resolve, reject });
       this.isAlone = true;
       if (this.isRegistered()) this.concludeLeftovers();
       this.checkRecovered();
     });
+    // A writer that ends here is not waited for after a loss of quota's store. Away, quota waits until it counts as lost.
+    await this.settlement.tell().catch(() => undefined);
   }
 
   async flush(): Promise<void> {

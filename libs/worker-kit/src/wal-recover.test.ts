@@ -1,0 +1,31 @@
+import { expect, test } from '@jest/globals';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { journalRig } from './testing/journal-rig.js';
+import { recoverDirectories } from './wal-recover.js';
+
+const clientOf = (answer: (method: string, request: object) => Promise<object>): RpcClient => ({
+  unary: async (method, request) => (await answer(method, request as object)) as never,
+  stream: () => ({ cancel: () => undefined, pause: () => undefined, resume: () => undefined }),
+  isConnected: () => true,
+  close: () => Promise.resolve(),
+});
+
+test.each([true, false])('a writer that runs no more has told quota’s store that it has nothing under way, so that nobody waits for it: quota is there %p', async (isThere) => {
+  const { clock, bus, directory, open } = await journalRig();
+  await (await open()).close();
+  const told: object[] = [];
+  const quota = clientOf(async (method, request) => {
+    // As over a network: whoever closes at once does not hear it.
+    await nextTurn();
+    if (!isThere) throw new Error('away');
+    if (method === 'Reregister') told.push(request);
+    return { epoch: 'life 2', unheldRequestIds: [], refusedRequestIds: [] };
+  });
+  const billing = clientOf(() => Promise.resolve({ ledgerSeq: '0' }));
+  const [writer] = await recoverDirectories(directory, { clock, randomBytes, log: silentLog, bus, quota, billing });
+  const whole = { writer, epoch: 'life 2', live: [], finished: [], last: true };
+  expect(told.slice(0, 1)).toEqual(isThere ? [whole] : []);
+});
