@@ -57,8 +57,8 @@ export function createMemoryStore(log: MemoryChangeLog = createMemoryChangeLog()
       return secret === undefined || key === undefined || account === undefined ? undefined : { secret, key, account, providerKeys: [...providerKeys.values()].filter((row) => row.accountId === account.id).map(publicPart) };
     },
     peppersOfSecrets: async (pepperId) => {
-      const found = [...secrets.values()].map((secret) => secret.pepperId === pepperId);
-      return { hasThis: found.includes(true), hasOther: found.includes(false) };
+      const found = [...secrets.values()];
+      return { hasThis: found.some((secret) => secret.pepperId === pepperId), hasAny: found.length > 0 };
     },
     listKeys: async (accountId, { limit, afterId }, { nowSeconds, revokedSince, status }) => {
       const isListed = (key: KeyRecord): boolean => (accountId === '' || key.accountId === accountId) && (key.revokedAt === null || key.revokedAt > revokedSince) && (status === undefined || keyStatus(key, nowSeconds) === status);

@@ -104,8 +104,8 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       return row === undefined ? undefined : { secret: secretFromRow(row), key: keyFromRow(row), account: accountFromRow({ id: row.account_id, settings: row.settings }), providerKeys: providerKeysFromJson(row.provider_keys) };
     },
     peppersOfSecrets: async (pepperId) => {
-      const { rows } = await sql<{ readonly has_this: boolean; readonly has_other: boolean }>`select exists(select 1 from accounts.api_key_secret where pepper_id = ${pepperId}) as has_this, exists(select 1 from accounts.api_key_secret where pepper_id <> ${pepperId}) as has_other`.execute(db);
-      return { hasThis: rows[0]?.has_this === true, hasOther: rows[0]?.has_other === true };
+      const { rows } = await sql<{ readonly has_this: boolean; readonly has_any: boolean }>`select exists(select 1 from accounts.api_key_secret where pepper_id = ${pepperId}) as has_this, exists(select 1 from accounts.api_key_secret) as has_any`.execute(db);
+      return { hasThis: rows[0]?.has_this === true, hasAny: rows[0]?.has_any === true };
     },
     listKeys: async (accountId, { limit, afterId }, listed) => {
       const inAccount = accountId === '' ? sql`true` : sql`account_id = ${accountId}`;

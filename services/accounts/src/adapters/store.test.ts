@@ -47,8 +47,8 @@ describe.each(stores)('account store in %s', (_name, open) => {
     await store.insertAccount(account, { key, secret: { digest: old, pepperId: 'x', keyId: key.id, validUntil: null } });
     expect(await store.findAccount(account.id)).toEqual(account);
     expect(await store.findSecret(old)).toMatchObject({ key, account });
-    expect(await store.peppersOfSecrets('x')).toEqual({ hasThis: true, hasOther: false });
-    expect(await store.peppersOfSecrets('y')).toEqual({ hasThis: false, hasOther: true });
+    expect(await store.peppersOfSecrets('x')).toEqual({ hasThis: true, hasAny: true });
+    expect(await store.peppersOfSecrets('y')).toEqual({ hasThis: false, hasAny: true });
     const changed = await store.rotateKey(key.id, (current) => ({ ...current, graceEndsAt: 20 }), { digest: fresh, pepperId: 'x', keyId: key.id, validUntil: null }, 20, () => TOLD);
     expect(changed).toEqual({ ...key, graceEndsAt: 20 });
     expect((await store.findSecret(old))?.secret.validUntil).toBe(20);

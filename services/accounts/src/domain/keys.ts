@@ -100,8 +100,8 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
 
   return {
     isPepperTheirs: async () => {
-      const { hasThis, hasOther } = await store.peppersOfSecrets(secrets.pepperId);
-      return hasThis || !hasOther;
+      const { hasThis, hasAny } = await store.peppersOfSecrets(secrets.pepperId);
+      return hasThis || !hasAny;
     },
     authenticate: async (digest, pepperId) => {
       const found = await store.findSecret(digest);

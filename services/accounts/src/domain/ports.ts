@@ -29,8 +29,8 @@ export interface AccountStore {
   insertKey(key: KeyRecord, secret: SecretRecord, keysMax: number): Promise<boolean>;
   findKey(id: string): Promise<KeyRecord | undefined>;
   findSecret(digest: Uint8Array): Promise<{ readonly secret: SecretRecord; readonly key: KeyRecord; readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] } | undefined>;
-  /** Some secret's digest is under that pepper; under another one. */
-  peppersOfSecrets(pepperId: string): Promise<{ readonly hasThis: boolean; readonly hasOther: boolean }>;
+  /** Whether some secret's digest is under that pepper, and whether there is any secret. It ends at the first that it meets. */
+  peppersOfSecrets(pepperId: string): Promise<{ readonly hasThis: boolean; readonly hasAny: boolean }>;
   /** In one statement, whatever else the account has: keys that have ended are without number. */
   listKeys(accountId: string, page: Page, listed: ListedKeys): Promise<readonly KeyRecord[]>;
   updateKey(id: string, change: (key: KeyRecord) => KeyRecord, told: (key: KeyRecord) => Change | undefined): Promise<KeyRecord | undefined>;
