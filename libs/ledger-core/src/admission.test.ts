@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { BUCKET_MEMORY_MS, FORGET_INTERVAL_MS, newAccountState, sweep, type AccountState, type Wall } from './account-state.js';
 import { admit, heartbeat, release, type AdmitCommand, type AdmitVerdict } from './admission.js';
-import { applyTotals, finish } from './settlement.js';
 import { periodsAt, qualifiedPeriodId } from './periods.js';
+import { reregister } from './rebuild.js';
+import { applyTotals, finish } from './settlement.js';
 
 const NOON = Date.parse('2026-11-21T12:00:00Z');
 const DAY_MS = 86_400_000;
@@ -61,6 +62,18 @@ test('what limits can be read of stays: days for a week, weeks and months for fo
   expect(namesOf('day')[0]).toBe('key_1|day:2026-11-21');
   expect(heartbeat(state, 'open', 15n, 0n, NOON + 120 * DAY_MS)).toBe(true);
   expect(heartbeat(state, 'open', 16n, 0n, NOON + 120 * DAY_MS)).toBe(false);
+});
+
+test('a hold that was raised to what an attempt before had cost gives the next attempt no room beyond the limits', () => {
+  const state = newAccountState();
+  const walls: Wall[] = [{ scope: 'account', period: 'total', meter: 'charge', limit: 100n }, { scope: 'account', period: 'plan', meter: 'routed', limit: 20n }];
+  const { periods } = verdict(state, command('tried again', { walls }), NOON);
+  verdict(state, command('other', { walls }), NOON);
+  finish(state, { requestId: 'other', charge: 60n, tokens: 6n, byok: false, keyId: 'key_1', periods }, NOON);
+  reregister(state, { requestId: 'tried again', keyId: 'key_1', amount: 500n, tokens: 50n, byok: false, periods, isStarted: true }, NOON);
+  expect([[40n, 14n], [41n, 14n], [40n, 15n]].map(([amount = 0n, tokens = 0n]) => heartbeat(state, 'tried again', amount, tokens, NOON))).toEqual([true, false, false]);
+  // It lives, whatever its attempt before has cost.
+  expect([heartbeat(state, 'tried again', 0n, 0n, NOON), state.holds.get('tried again')?.amount]).toEqual([true, 500n]);
 });
 
 test('a rate is forgotten when all that counted has fallen out, not before', () => {

@@ -259,7 +259,8 @@ export function confirm(state: AccountState, requestId: string, nowMs: number): 
 
 /**
  * A worker has the request: its hold no longer ends by time and grows to the given amounts, if the limits of
- * its admission allow. What is not held does not grow: its limits are not known, whether it is over or was lost.
+ * its admission allow, beside all others. How much it holds already says nothing: that may be what an attempt before, or
+ * one beside, is known to have cost. What is not held does not grow: its limits are not known, whether it is over or was lost.
  * False = the growth was refused.
  */
 export function heartbeat(state: AccountState, requestId: string, toAmount: bigint, toTokens: bigint, nowMs: number, writer = ''): boolean {
@@ -271,10 +272,10 @@ export function heartbeat(state: AccountState, requestId: string, toAmount: bigi
   const amount = toAmount > hold.amount ? toAmount - hold.amount : 0n;
   const tokens = toTokens > hold.tokens ? toTokens - hold.tokens : 0n;
   for (const wall of hold.walls) {
-    const growth = wall.meter === 'charge' ? amount : tokens;
-    if (growth === 0n) continue;
+    const [asked, own] = wall.meter === 'charge' ? [toAmount, hold.amount] : [toTokens, hold.tokens];
+    if (asked === 0n) continue;
     const { spend, reserved } = usedAt(state, wall, hold.keyId, hold.periods);
-    if (spend + reserved + growth > wall.limit) return false;
+    if (spend + reserved - own + asked > wall.limit) return false;
   }
   if (amount === 0n && tokens === 0n) return true;
   hold.amount += amount;

@@ -38,15 +38,18 @@ local function heartbeat(writer,req,to_a,to_t)
   h.d=1
   if writer~='' then written_by(h,writer) end
   h.l=now+${LEASE_MS}
-  local a,t=max(0,to_a-h.a),max(0,to_t-h.t)
-  if a>0 or t>0 then
+  if to_a>0 or to_t>0 then
     for _,w in ipairs(walls_of(h.x.walls)) do
-      local grow=w.m=='c' and a or t
-      if grow>0 then
+      local to,own=to_t,h.t
+      if w.m=='c' then to,own=to_a,h.a end
+      if to>0 then
         local spend,res=used(w,h.x)
-        if spend+res+grow>w.limit then put_hold(req,h) return 0 end
+        if spend+res-own+to>w.limit then put_hold(req,h) return 0 end
       end
     end
+  end
+  local a,t=max(0,to_a-h.a),max(0,to_t-h.t)
+  if a>0 or t>0 then
     h.a=h.a+a h.t=h.t+t
     held(h.x,h.b,a,t)
   end
