@@ -9,6 +9,8 @@ import { Secret } from '@signalbox/runtime/secret';
 import { createFaultProxy } from '@signalbox/testkit/fault-proxy';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { sql } from 'kysely';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 
 interface Schema {
   readonly money: { readonly id: bigint; readonly amount: bigint };
@@ -48,6 +50,26 @@ test('keeps nothing of a migration run that fails', async () => {
   await expect(migrate(open().db, broken, { schema: 'half' })).rejects.toThrow(/syntax/);
   const { rows } = await sql<{ count: bigint }>`select count(*) as count from information_schema.schemata where schema_name = 'half'`.execute(open().db);
   expect(rows[0]?.count).toBe(0n);
+});
+
+test('a server that ends a connection in the breath in which it opened it is away, and ends nothing else', async () => {
+  const message = (kind: string, body: string | Buffer): Buffer => {
+    const bytes = Buffer.from(body);
+    const head = Buffer.alloc(5);
+    head.write(kind);
+    head.writeUInt32BE(bytes.length + 4, 1);
+    return Buffer.concat([head, bytes]);
+  };
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    // The password is not asked for: it is ready, and stops.
+    socket.once('data', () => socket.end(Buffer.concat([message('R', Buffer.alloc(4)), message('Z', 'I'), message('E', 'SFATAL\0C57P01\0Mterminating connection\0\0')])));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await expect(open(`postgres://nobody@127.0.0.1:${String(port)}/none`).ping()).rejects.toThrow(/^store_unavailable/);
+  server.close();
 });
 
 test('says what is wrong with the address that was given, and nothing of what it holds', async () => {

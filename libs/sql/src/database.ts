@@ -69,6 +69,8 @@ export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, sc
   pool.on('error', () => {
     if (closed === undefined) log.warn('An idle database connection broke.');
   });
+  // One that has just been opened is nobody's for a moment: a server that ends it in the same breath would end the process.
+  pool.on('connect', (client) => void client.on('error', () => undefined));
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: faultingPool(pool) }) });
   return {
     db,
