@@ -7,7 +7,7 @@ import type { PeriodSet__Output } from '@signalbox/contracts/common';
 import type { FinishRequest, HeartbeatRequest, HeartbeatResponse__Output, LiveHold, ReregisterRequest } from '@signalbox/contracts/quota';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { LiveMap } from '@signalbox/kernel/live-map';
-import type { RpcClient } from '@signalbox/rpc/call';
+import type { CallOptions, RpcClient } from '@signalbox/rpc/call';
 
 /** 10 s: a third of the hold's lease of 30 s. */
 const HEARTBEAT_MS = 10_000;
@@ -18,6 +18,9 @@ const FIRST_HEARTBEAT_MS = 250;
 /** 10 ms: gathers what a busy worker finishes. */
 const GATHER_MS = 10;
 const RETRY_MS = 500;
+/** 500 ms, twice: what no limit watches begins all the same where quota does not answer. */
+const TELL_DEADLINE_MS = 500;
+const TELL_TRIES_MAX = 2;
 const BATCH_MAX = 512;
 /** At the limit the oldest is dropped; the ledger's totals correct quota. */
 export const FINISHED_MAX = 50_000;
@@ -54,6 +57,10 @@ export interface Settlement {
   tell(): Promise<void>;
   /** True when `epoch` is the life of quota's store that was heard of last. */
   isPresent(epoch: string): boolean;
+  /** True when that life was heard of for longer than `ageMs`: what was admitted since then was admitted in it. */
+  isPresentFor(ageMs: number): boolean;
+  /** Tells quota of a request under way that no limit watched, where it has no hold. Resolves also where quota can not be told: the next heartbeat does. */
+  tellUnwatched(accountId: string, requestId: string): Promise<void>;
   /** Asks quota whether the request has a hold, in that life of its store. Rejects with the fault of the call. */
   confirm(accountId: string, requestId: string, epoch: string): Promise<boolean>;
   close(): void;
@@ -100,24 +107,25 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   let ledgerSeq = 0;
   /** Life of quota's store that was told everything, or is being told; empty = not known. */
   let epoch = '';
+  let epochSinceMs = 0;
   let isComplete = false;
   let beats = 0;
   let gather: Timer | undefined;
   let firstBeat: Timer | undefined;
   let beat: Timer | undefined;
 
-  const sendBeat = async (live: readonly LiveUse[]): Promise<void> => {
+  const sendBeat = async (live: readonly Pick<LiveUse, 'accountId' | 'requestId'>[], options?: CallOptions): Promise<void> => {
     const request: HeartbeatRequest = { writer, holds: live.map(({ accountId, requestId }) => ({ accountId, requestId })) };
-    const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);
-    // A life that is met just now is told everything.
+    const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, options);
+    // A life that is met just now is told everything, but nobody waits for that.
     const wasMet = present === epoch;
     learn(present);
-    if (wasMet && unheldRequestIds.length > 0) await tellUnwatched(present, new Set(unheldRequestIds));
+    if ((wasMet || options !== undefined) && unheldRequestIds.length > 0) await tellUnheld(present, new Set(unheldRequestIds), options);
   };
   /** A limit that is set by now counts what is under way, too. */
-  const tellUnwatched = async (present: string, requestIds: ReadonlySet<string>): Promise<void> => {
+  const tellUnheld = async (present: string, requestIds: ReadonlySet<string>, options?: CallOptions): Promise<void> => {
     const live = unwatchedHolds(requestIds);
-    if (live.length > 0) await quota.unary<ReregisterRequest, object>('Reregister', { writer, epoch: present, live: live.slice(0, BATCH_MAX), finished: [], last: false });
+    if (live.length > 0) await quota.unary<ReregisterRequest, object>('Reregister', { writer, epoch: present, live: live.slice(0, BATCH_MAX), finished: [], last: false }, options);
   };
   const heartbeat = (live: readonly LiveUse[]): void => {
     // A lost heartbeat is made good by the next one.
@@ -128,6 +136,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   const learn = (present: string): void => {
     if (isClosed || !isComplete || present === '' || present === epoch || droppedSeq > ledgerSeq) return;
     epoch = present;
+    epochSinceMs = clock.monotonicMs();
     report(present).catch(() => {
       // Told again with the next heartbeat.
       if (epoch === present) epoch = '';
@@ -227,6 +236,16 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       if (isComplete && present !== '' && droppedSeq <= ledgerSeq) await report(present);
     },
     isPresent: (asked) => asked === epoch,
+    isPresentFor: (ageMs) => epoch !== '' && clock.monotonicMs() - epochSinceMs > ageMs,
+    tellUnwatched: async (accountId, requestId) => {
+      for (let tries = 0; tries < TELL_TRIES_MAX; tries += 1) {
+        try {
+          return await sendBeat([{ accountId, requestId }], { deadlineMs: TELL_DEADLINE_MS });
+        } catch {
+          // Told by heartbeats, then.
+        }
+      }
+    },
     confirm: async (accountId, requestId, asked) => {
       const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId }], confirm: true };
       const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);

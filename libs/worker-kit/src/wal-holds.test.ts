@@ -4,10 +4,11 @@ import { END, journalRig, start } from './testing/journal-rig.js';
 test('a long request is kept alive until its outcome, a short one needs no heartbeat', async () => {
   const w = await journalRig();
   const journal = await w.open();
-  await journal.start(start('short'));
+  await w.clock.advanceAsync(100);
+  await journal.start(w.startOf('short'));
   await journal.end('short', 1, END);
   void journal.outcome('short', 1, 'DELIVERED', true);
-  await journal.start(start('long'));
+  await journal.start(w.startOf('long'));
   await w.clock.advanceAsync(10_100);
   expect(w.alive).toEqual(['long', 'long']);
   await journal.end('long', 1, END);
@@ -67,6 +68,54 @@ test('what no limit watched and quota does not hold is told to it as soon as it 
   await w.clock.advanceAsync(10_000);
   expect(w.told.slice(before + 1)).toMatchObject([told]);
   w.store.unheld = [];
+  await journal.close();
+});
+
+test('what no limit watched and an earlier life of the counters held is told to the present one before it begins; what that admitted begins at once', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  w.store.epoch = 'life 2';
+  w.store.unheld = ['forgotten', 'second try'];
+  await w.clock.advanceAsync(2_500);
+  // All that is under way was told: limits are kept from now on, and leave others what nobody knows to be taken.
+  expect(w.told.at(-1)).toMatchObject({ epoch: 'life 2', live: [], last: true });
+  const held = { amountNanoUsd: '70', tokens: '7' };
+  await journal.start({ ...w.startOf('forgotten', 3_000), held });
+  const told = (requestId: string) => ({ epoch: 'life 2', live: [{ requestId, amountNanoUsd: '70', tokens: '7', started: true }], finished: [], last: false });
+  expect(w.told.slice(2)).toMatchObject([told('forgotten')]);
+  await journal.start({ ...w.startOf('second try', 3_000), attempt: 2, held });
+  expect(w.told.slice(3)).toMatchObject([told('second try')]);
+  expect(w.alive).toEqual(['forgotten', 'second try']);
+  await journal.start({ ...w.startOf('present', 100), held });
+  expect(w.alive).toHaveLength(2);
+  await journal.close();
+});
+
+test('what no limit watched and waited for longer than its lease is told before it begins, a later attempt of one under way is not', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await w.clock.advanceAsync(60_000);
+  w.store.unheld = ['late', 'later'];
+  const before = w.told.length;
+  await journal.start({ ...w.startOf('late', 31_000), held: { amountNanoUsd: '70', tokens: '7' } });
+  expect(w.told.slice(before)).toMatchObject([{ live: [{ requestId: 'late', amountNanoUsd: '70', tokens: '7' }] }]);
+  await journal.start({ ...w.startOf('later', 31_000), attempt: 2 });
+  expect(w.alive).toEqual(['late']);
+  await journal.close();
+});
+
+test('what no limit watched begins all the same where quota can not be told, and is told by its first heartbeat', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  w.store.unheld = ['forgotten'];
+  w.store.repliesToLose = 2;
+  await journal.start({ ...w.startOf('forgotten', 3_000), held: { amountNanoUsd: '70', tokens: '7' } });
+  expect(w.store.repliesToLose).toBe(0);
+  const before = w.told.length;
+  await w.clock.advanceAsync(300);
+  expect(w.told.slice(before)).toMatchObject([{ live: [{ requestId: 'forgotten', amountNanoUsd: '70', tokens: '7' }] }]);
   await journal.close();
 });
 

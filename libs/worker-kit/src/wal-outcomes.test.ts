@@ -70,8 +70,9 @@ test('that a client left stands in the end: the word of it need not be waited fo
 test('after a restart edge has 30 s to tell of an attempt, whose hold stays in use until then', async () => {
   const w = await journalRig();
   const journal = await w.open();
-  await journal.start(start('r1'));
-  await journal.start(start('r2'));
+  await w.clock.advanceAsync(100);
+  await journal.start(w.startOf('r1'));
+  await journal.start(w.startOf('r2'));
   await journal.close();
   const successor = await w.open();
   await w.clock.advanceAsync(29_000);

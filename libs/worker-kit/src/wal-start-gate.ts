@@ -1,4 +1,4 @@
-/** What stands between a request and the start of its attempt: billing must know the writer, quota must still have the hold, and edge must not have given it up. */
+/** What stands between a request and the start of its attempt: billing must know the writer, quota must still have the hold or be told of it, and edge must not have given it up. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { AttemptStart } from './journal.js';
@@ -21,7 +21,7 @@ export class StartGate {
 
   constructor(
     private readonly clock: Clock,
-    private readonly settlement: Pick<Settlement, 'isPresent' | 'confirm'>,
+    private readonly settlement: Pick<Settlement, 'isPresent' | 'isPresentFor' | 'confirm' | 'tellUnwatched'>,
   ) {
     this.ages = new ReservationAge(clock);
   }
@@ -40,6 +40,19 @@ export class StartGate {
   /** Undefined: it may start now. Rejects with a Fault `billing_unavailable` or `quota_unavailable`. */
   pass(record: AttemptStart): Promise<void> | undefined {
     return this.isKnown ? this.holds(record) : this.registered().then(() => this.holds(record));
+  }
+
+  /**
+   * What no limit watched starts in any case, but quota is told first where it may have forgotten it: when its store has begun
+   * another life since the admission, or a lease may have ended. A limit that was set by then leaves others only what this
+   * leaves. `written`: its start, from which on it counts as under way.
+   */
+  told({ holdEpoch = '', attempt, accountId, requestId, periods }: AttemptStart, written: Promise<void>): Promise<void> {
+    if (holdEpoch !== '') return written;
+    const ageMs = this.ages.ageMs(Number(periods.reservedAtMs));
+    // A later attempt follows one that was under way: such a hold does not end by time.
+    if (this.settlement.isPresentFor(ageMs) && (ageMs < FRESH_MS || attempt > 1)) return written;
+    return written.then(() => this.settlement.tellUnwatched(accountId, requestId));
   }
 
   foretell(key: string): void {

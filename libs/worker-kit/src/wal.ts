@@ -282,9 +282,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (this.gate.wasForetold(attempt.key)) return Promise.reject(new Fault('cancelled', 'This attempt was given up before it came.'));
     if (this.open.has(attempt.key) || this.conclusions.has(attempt.key)) return Promise.reject(new Fault('bad_message', 'This attempt was started before.'));
     this.open.set(attempt.key, attempt);
-    return new Promise((resolve, reject) => {
-      this.commit.add(new StartEntry(this, attempt, resolve, reject));
-    });
+    return this.gate.told(record, new Promise((resolve, reject) => this.commit.add(new StartEntry(this, attempt, resolve, reject))));
   }
 
   private writeEnd(attempt: LiveAttempt): Promise<void> {

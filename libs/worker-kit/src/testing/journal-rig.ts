@@ -88,7 +88,9 @@ export async function journalRig() {
     await clock.advanceAsync(3_000);
     await recovered;
   };
-  return { clock, directory, bus, usage, finished, alive, connection, told, store, restoreLedger, recover, newDirectory, open: (at = directory, disk = localDisk(at)) => openJournal({ directory: at, disk, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
+  /** One that was admitted `agoMs` ago. */
+  const startOf = (requestId: string, agoMs = 0): AttemptStart => ({ ...start(requestId), periods: { day: 'd', week: 'w', month: 'm', plan: 'p', reservedAtMs: String(clock.nowMs() - agoMs) } });
+  return { clock, directory, bus, usage, finished, alive, connection, told, store, restoreLedger, recover, startOf, newDirectory, open: (at = directory, disk = localDisk(at)) => openJournal({ directory: at, disk, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
 }
 
 export const outcomesIn = (usage: readonly UsageRecorded__Output[]): string[] => usage.flatMap((event) => event.outcomes).map(({ requestId, outcome, toldByEdge }) => `${requestId} ${outcome} ${String(toldByEdge)}`);
