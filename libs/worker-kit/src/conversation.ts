@@ -45,6 +45,8 @@ export class Conversation implements AttemptSinks {
   private isHungUp = false;
   private hasClientLeft = false;
   private hasShown = false;
+  /** Of a stream in rounds: something came that its client does not see, which calls alone are. */
+  private hasCalled = false;
   private onBegun: (() => void) | undefined;
   private checkpointAt: number;
   private checkpointBytes = 0;
@@ -108,10 +110,12 @@ export class Conversation implements AttemptSinks {
     return this.gatherer?.whole();
   }
 
-  /** Of a request in rounds: this one ended in calls of tools that run here, and has given its client nothing. */
+  /** Of a request in rounds: this one ended in calls of tools that run here, or broke off within them, and has given its client nothing. */
   isCallsOnly(ending: Ending, finishReason: string): boolean {
     const { rounds, toolNames } = this.options.request;
-    if (!rounds || finishReason !== 'tool_calls' || this.hasShown) return false;
+    if (!rounds || this.hasShown) return false;
+    if ((ending.kind === 'stream' && ending.cut !== undefined) || (ending.kind === 'abandoned' && this.isLost)) return this.hasCalled;
+    if (finishReason !== 'tool_calls') return false;
     const whole = ending.kind === 'answer' ? ending.answer.choices : this.gathered();
     return whole === undefined || !callsClient(whole, toolNames);
   }
@@ -122,7 +126,10 @@ export class Conversation implements AttemptSinks {
       this.onBegun = undefined;
     }
     const { rounds, clientStream, toolNames } = this.options.request;
-    if (rounds && clientStream && !this.hasShown) this.hasShown = showsMore(event.choices, toolNames);
+    if (rounds && clientStream && !this.hasShown) {
+      this.hasShown = showsMore(event.choices, toolNames);
+      this.hasCalled ||= event.content;
+    }
     if (this.gatherer !== undefined) {
       this.gatherer.add(event.choices);
       return true;

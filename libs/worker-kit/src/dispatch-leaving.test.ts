@@ -69,6 +69,24 @@ test.each<[boolean, FaultCode, boolean]>([
   expect(rig.ends[0]?.undelivered).toBe(undelivered);
 });
 
+test.each<[string, string, boolean, FaultCode | undefined, boolean]>([
+  ['its provider', '', true, undefined, true],
+  ['a link', '', true, 'link_lost', true],
+  ['a deadline', '', true, 'deadline_exceeded', true],
+  ['its provider, after words', 'Let me see. ', true, undefined, false],
+  ['a link, after words', 'Let me see. ', true, 'link_lost', false],
+  ['its caller, which says what became of it', '', true, 'cancelled', false],
+  ['its provider, of a request that is asked once', '', false, undefined, false],
+])('a round that %s ended within its calls is told apart in the journal where its client has seen nothing', async (_who, said, rounds, code, callsOnly) => {
+  const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'code_exec', arguments: '{"code":"6*7' } };
+  const chunks = [chunk([{ index: 0, delta: { role: 'assistant', content: said }, finish_reason: null }]), chunk([{ index: 0, delta: { tool_calls: [call] }, finish_reason: null }])];
+  rig.provider.enqueue(code === undefined ? { chunks, cut: true } : { chunks, hang: true });
+  await rig.run(requestOf({ rounds, toolNames: ['code_exec'] }), (event, leave) => {
+    if (code !== undefined && event.chunk?.choices?.toString().includes('tool_calls') === true) leave(code);
+  });
+  expect(rig.ends[0]).toMatchObject({ source: 'ESTIMATED', finishReason: 'error', callsOnly });
+});
+
 test('a client that hangs up on a whole answer leaves it to be fetched and booked in full', async () => {
   let release: () => void = () => undefined;
   const held = new Promise<void>((resolve) => {

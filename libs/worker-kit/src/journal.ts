@@ -60,7 +60,7 @@ export interface AttemptEnd {
   readonly ttftMs: number;
   readonly totalMs: number;
   readonly finishReason: string;
-  /** A round that ended in calls and gave its client nothing else: nobody saw it unless a later one answered. */
+  /** A round that ended in calls, or broke off within them, and gave its client nothing else: nobody saw it unless a later one answered. */
   readonly callsOnly?: boolean;
   /** The caller was lost before anything of it could be handed over: nobody saw it. */
   readonly undelivered?: boolean;

@@ -47,6 +47,7 @@ const ENDS: readonly (readonly [string, () => Unheard, string])[] = [
   ['its rounds are used up', () => unheard({ roundsMax: 1, rounds: [(call) => call.play(...calling(ours()))] }), 'body 0:!stop'],
   ['quota is away', () => unheard({ ...stream, rounds: [(call) => call.play(...talking), (call) => call.play(...streaming(ours()))] }, true, AWAY), 'refuse fault'],
   ['a round fails', () => unheard({ ...stream, rounds: [(call) => call.play(...talking), (call) => call.play(...streaming(ours())), (call) => call.play(events.failed('PROVIDER_ERROR'))] }), 'cut PROVIDER_ERROR'],
+  ['a round breaks off within its calls', () => unheard({ ...stream, rounds: [(call) => call.play(...talking), (call) => call.play(...streaming(ours()).slice(0, -2), cut)] }), 'cut DISCONNECTED'],
   ['a round breaks off', () => unheard({ ...stream, rounds: [(call) => call.play(...streaming(ours())), (call) => call.play(events.role(), events.text('It is'), cut)] }), 'cut DISCONNECTED'],
 ];
 
@@ -71,6 +72,7 @@ test.each(ENDS)('where %s, a worker that is away holds the end up for two second
 test.each([
   ['words', () => unheard({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] }), 'body 0:It is 42.!stop'],
   ["calls of the client's own", () => unheard({ tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...calling(ours(), theirs))] }), 'body 0:!tool_calls'],
+  ['words that break off', () => unheard({ ...stream, rounds: [(call) => call.play(...talking), (call) => call.play(events.role(), events.text('It is'), cut)] }), 'cut DISCONNECTED'],
   ['words of a stream, beside calls', () => unheard({ ...stream, rounds: [(call) => call.play(...talking)] }, false), 'finish 0:!length'],
 ])('an answer that ends in %s waits for nobody', async (_what, tell, end) => {
   const { answer, run } = tell();

@@ -153,7 +153,7 @@ class Rounds {
         void this.tellAll('DELIVERED', this.isUnderWay(conducted));
         return { attempts: this.before, result: 'gone' };
       }
-      if (end.kind === 'refused' || end.kind === 'cut') return this.broken(end, conducted);
+      if (end.kind === 'refused' || end.kind === 'cut') return this.broken(end, conducted, gathering);
       this.note(gathering, end.settlement, conducted);
       const calls = gathering.ourCalls();
       const isCalling = calls.length > 0 && !gathering.hasClientCalls() && !this.isStopped(end);
@@ -244,11 +244,12 @@ class Rounds {
 
   /**
    * Tells that all of them were delivered, and resolves once the workers that would conclude otherwise have it written down:
-   * before the client is told its end, since nobody else knows of it when this edge dies.
+   * before the client is told its end, since nobody else knows of it when this edge dies. `besides`: of a round that is not
+   * counted among those that answered.
    */
-  private deliver(isFollowed: boolean): Promise<void> {
+  private deliver(isFollowed: boolean, besides: readonly Promise<void>[] = []): Promise<void> {
     const told = this.tellAll('DELIVERED', isFollowed);
-    return written(told.filter((_, at) => this.answered[at]?.isUnseen === true), this.options.clock);
+    return written([...besides, ...told.filter((_, at) => this.answered[at]?.isUnseen === true)], this.options.clock);
   }
 
   /** The figures of all rounds. `ends` holds the last one's already. */
@@ -303,7 +304,7 @@ class Rounds {
   }
 
   /** A round failed or broke off. Where the client has seen nothing, it gets an error and pays nothing. */
-  private async broken(end: RoundEnd & { readonly kind: 'refused' | 'cut' }, conducted: Conducted): Promise<Conducted> {
+  private async broken(end: RoundEnd & { readonly kind: 'refused' | 'cut' }, conducted: Conducted, gathering: RoundAnswer): Promise<Conducted> {
     const { turn: { answer }, tell } = this.options;
     const last = this.before.at(-1);
     if (end.kind === 'refused' && (!this.shown.hasContent || this.shown.route === undefined)) {
@@ -330,8 +331,10 @@ class Rounds {
       answer.refuse({ kind: 'attempts', attempts: this.before });
       return { attempts: this.before, result: 'refused' };
     }
-    if (last !== undefined) void tell(last.provider, attempt, 'DELIVERED', false);
-    await this.deliver(true);
+    const told = last === undefined ? [] : [tell(last.provider, attempt, 'DELIVERED', false)];
+    // Within calls of our tools its worker alone would conclude that it is not charged. Of one that was lost no cost is told.
+    const isUnseen = end.settlement !== undefined && !gathering.hasShownWords && !gathering.hasClientCalls();
+    await this.deliver(true, isUnseen ? told : []);
     // What was given of it is charged, the fee whole.
     this.pay();
     this.showImages(end.route);
