@@ -98,6 +98,14 @@ describe('a round that only called tools', () => {
     expect(sumOf(ended(1, 40n), told(1, 'DISCARDED', false), ended(2, 7n), told(2, 'DELIVERED'))).toEqual([7n]);
   });
 
+  test('takes the one after it along where edge said that it is free, whatever a worker that edge could not tell takes for delivered', () => {
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED'), ended(2, 7n), told(2, 'DELIVERED', false))).toEqual([0n]);
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED'), ended(3, 7n, [2]), told(3, 'DELIVERED', false))).toEqual([0n]);
+    // Of a round that failed after words edge says so, too: those before it are paid.
+    expect(sumOf(ended(1, 40n), told(1, 'DELIVERED', false), ended(2, 7n), told(2, 'DISCARDED'))).toEqual([40n]);
+    expect(sumOf(called(1, 40n), told(1, 'DISCARDED', false), ended(2, 7n), told(2, 'DELIVERED'), ended(3, 5n), told(3, 'DISCARDED'))).toEqual([47n]);
+  });
+
   test('may be followed in a log that is not known yet', () => {
     const wholeAfter = (...events: readonly Event[]): boolean => isWhole(events.reduce(apply, NO_FACTS));
     expect(wholeAfter(called(1, 40n), told(1, 'DISCARDED', false))).toBe(false);

@@ -101,6 +101,15 @@ function isGiven({ outcomes }: RequestFacts, attempt: number): boolean {
 }
 
 /**
+ * The earliest attempt that edge itself said is not charged. It says so once none is left to try, of a round once all of the
+ * request is given up: none after it was given, whatever a worker that it could not tell takes for delivered.
+ */
+function givenUpFrom({ outcomes }: RequestFacts): number {
+  for (const { attempt, outcome, toldByEdge } of outcomes) if (toldByEdge && outcome === 'DISCARDED') return attempt;
+  return Infinity;
+}
+
+/**
  * The charge as far as it is known, or undefined while no ended attempt has a last word (delivered or discarded).
  * Attempts that were delivered and that nothing supersedes add up: rounds of one request are charged together, whatever logs
  * they stand in.
@@ -116,12 +125,14 @@ export function fold(facts: RequestFacts): Charge | undefined {
       superseded.add(isReserve ? attempt : earlier);
     }
   }
+  const givenUp = givenUpFrom(facts);
   let isDecided = false;
   let charged: AttemptFact[] = [];
   for (const attempt of facts.attempts.toReversed()) {
     const told = facts.outcomes.find((known) => known.attempt === attempt.attempt);
     if (told === undefined || told.outcome === 'SUPERSEDED') continue;
     isDecided = true;
+    if (attempt.attempt > givenUp && !told.toldByEdge) continue;
     const isGiven = told.outcome === 'DELIVERED' || (charged.length > 0 && awaitsLater(attempt, told));
     if (isGiven && !superseded.has(attempt.attempt)) charged.push(attempt);
   }
