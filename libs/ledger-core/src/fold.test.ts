@@ -114,6 +114,31 @@ describe('a round that only called tools', () => {
   });
 });
 
+describe('a round before one that edge gave, whose own worker was told nothing', () => {
+  const permutations = <T>(items: readonly T[]): T[][] => (items.length <= 1 ? [[...items]] : items.flatMap((item, at) => permutations(items.filter((_, other) => other !== at)).map((rest) => [item, ...rest])));
+  const sumsOf = (...events: readonly Event[]): readonly bigint[] => [...new Set(permutations(events).map((ordered) => book(ordered).sum))];
+  const highestOf = (...events: readonly Event[]): bigint => permutations(events).flatMap((ordered) => book(ordered).sums).reduce((a, b) => (a > b ? a : b), 0n);
+
+  test('is charged with it at once, and nothing changes once its worker hears so', () => {
+    expect(sumsOf(ended(1, 40n), ended(2, 7n), told(2, 'DELIVERED'))).toEqual([47n]);
+    expect(sumsOf(ended(1, 40n), ended(2, 7n), told(2, 'DELIVERED'), told(1, 'DELIVERED'))).toEqual([47n]);
+    expect(sumsOf(ended(1, 40n), ended(2, 9n), ended(3, 7n, [2]), told(3, 'DELIVERED'))).toEqual([47n]);
+    // Of a round over own credentials likewise, in tokens.
+    expect(fold([ended(1, 40n, [], true), ended(2, 7n, [], true), told(2, 'DELIVERED')].reduce(apply, NO_FACTS))).toMatchObject({ byokTokens: 47, chargedAttempts: [1, 2] });
+  });
+
+  test('is charged on a worker’s word alone neither, nor where it was superseded, nor after edge gave the request up', () => {
+    expect(sumsOf(ended(1, 40n), ended(2, 7n), told(2, 'DELIVERED', false))).toEqual([7n]);
+    expect(sumsOf(ended(1, 40n), ended(2, 7n, [1]), told(2, 'DELIVERED'))).toEqual([7n]);
+    expect(sumsOf(ended(1, 40n), told(1, 'DISCARDED'), ended(2, 9n), ended(3, 7n), told(3, 'DELIVERED'))).toEqual([7n]);
+  });
+
+  test('is never charged for a moment while the attempt that took its place is not known', () => {
+    expect(highestOf(ended(1, 40n), ended(2, 7n, [1]), told(2, 'DELIVERED'))).toBe(7n);
+    expect(highestOf(ended(1, 40n), ended(2, 9n, [1]), ended(3, 7n), told(3, 'DELIVERED'))).toBe(16n);
+  });
+});
+
 describe('a request is whole', () => {
   const isWholeAfter = (...events: readonly Event[]): boolean => isWhole(events.reduce(apply, NO_FACTS));
   const rounds = [ended(1, 40n), told(1, 'DELIVERED'), ended(2, 5n), told(2, 'SUPERSEDED')];
@@ -206,12 +231,19 @@ describe('whether a round of the request is still to be told of', () => {
 
   test('an attempt without an outcome, an earlier round that is not known, and a later one that was announced are waited for', () => {
     expect(wholeAfter()).toBe(false);
-    expect(wholeAfter(ended(1, 5n), ended(2, 7n), told(2, 'DELIVERED'))).toBe(false);
+    expect(wholeAfter(ended(1, 5n), ended(2, 7n), told(2, 'DELIVERED', false))).toBe(false);
+    expect(wholeAfter(ended(1, 5n), ended(3, 7n), told(3, 'DELIVERED'))).toBe(false);
+    expect(wholeAfter(ended(1, 5n), ended(2, 7n), told(2, 'DISCARDED'))).toBe(false);
     expect(wholeAfter(ended(2, 7n), told(2, 'DELIVERED'))).toBe(false);
     expect(wholeAfter(ended(3, 7n, [2]), told(3, 'DELIVERED'))).toBe(false);
     expect(wholeAfter(ended(1, 5n), followed)).toBe(false);
     expect(wholeAfter(ended(1, 5n), followed, ended(2, 7n))).toBe(false);
     expect(wholeAfter(ended(1, 5n), followed, ended(2, 7n), told(2, 'DELIVERED'))).toBe(true);
+  });
+
+  test('nothing is waited for of a round before one that edge gave: it was followed', () => {
+    expect(wholeAfter(ended(1, 5n), ended(2, 7n), told(2, 'DELIVERED'))).toBe(true);
+    expect(wholeAfter(ended(1, 5n), ended(2, 3n), ended(3, 7n, [2]), told(3, 'DELIVERED'))).toBe(true);
   });
 
   test('nothing is waited for where a log is lost', () => {

@@ -109,6 +109,22 @@ function givenUpFrom({ outcomes }: RequestFacts): number {
   return Infinity;
 }
 
+/** The latest attempt that edge itself said was given; 0 = it said so of none. */
+function latestGiven({ outcomes }: RequestFacts): number {
+  let latest = 0;
+  for (const { attempt, outcome, toldByEdge } of outcomes) if (toldByEdge && outcome === 'DELIVERED') latest = attempt;
+  return latest;
+}
+
+/**
+ * Nobody told what became of the attempt, and a later one was given, as edge says. Edge goes on to another round only once the one before is
+ * answered, and an attempt names all of its own round before it: where the next one is known, this one ended a round that
+ * was followed, or is superseded, whenever its worker hears so.
+ */
+function isSurelyPassed({ attempts }: RequestFacts, attempt: number, given: number): boolean {
+  return attempt > STAND_IN_ATTEMPT && attempt < given && attempts.some((known) => known.attempt === attempt + 1);
+}
+
 /**
  * The charge as far as it is known, or undefined while no ended attempt has a last word (delivered or discarded).
  * Attempts that were delivered and that nothing supersedes add up: rounds of one request are charged together, whatever logs
@@ -126,14 +142,15 @@ export function fold(facts: RequestFacts): Charge | undefined {
     }
   }
   const givenUp = givenUpFrom(facts);
+  const given = latestGiven(facts);
   let isDecided = false;
   let charged: AttemptFact[] = [];
   for (const attempt of facts.attempts.toReversed()) {
     const told = facts.outcomes.find((known) => known.attempt === attempt.attempt);
-    if (told === undefined || told.outcome === 'SUPERSEDED') continue;
+    if (told === undefined ? !isSurelyPassed(facts, attempt.attempt, given) : told.outcome === 'SUPERSEDED') continue;
     isDecided = true;
-    if (attempt.attempt > givenUp && !told.toldByEdge) continue;
-    const isGiven = told.outcome === 'DELIVERED' || (charged.length > 0 && awaitsLater(attempt, told));
+    if (attempt.attempt > givenUp && told?.toldByEdge !== true) continue;
+    const isGiven = told === undefined || told.outcome === 'DELIVERED' || (charged.length > 0 && awaitsLater(attempt, told));
     if (isGiven && !superseded.has(attempt.attempt)) charged.push(attempt);
   }
   if (!isDecided) return undefined;
@@ -158,8 +175,8 @@ function awaitsSuperseding(facts: RequestFacts, { attempt, retryOf }: AttemptFac
 }
 
 /**
- * True when each attempt that the facts speak of has an outcome or is superseded, none below the latest missing: one names all
- * of its own round before it.
+ * True when each attempt that the facts speak of has an outcome, is superseded or was followed by one that edge gave, none below
+ * the latest missing: one names all of its own round before it.
  */
 export function isComplete(facts: RequestFacts): boolean {
   const latest = facts.attempts.at(-1);
@@ -168,9 +185,10 @@ export function isComplete(facts: RequestFacts): boolean {
   if (facts.attempts[0]?.attempt === STAND_IN_ATTEMPT) return true;
   if (awaitsSuperseding(facts, latest)) return false;
   const superseded = new Set(facts.attempts.flatMap(({ retryOf }) => retryOf));
+  const given = latestGiven(facts);
   for (let attempt = 1; attempt <= latest.attempt; attempt += 1) {
     if (superseded.has(attempt)) continue;
-    if (outcomeOf(facts, attempt) === undefined || !facts.attempts.some((known) => known.attempt === attempt)) return false;
+    if ((outcomeOf(facts, attempt) === undefined && !isSurelyPassed(facts, attempt, given)) || !facts.attempts.some((known) => known.attempt === attempt)) return false;
   }
   return true;
 }
