@@ -69,6 +69,24 @@ test.each<[boolean, FaultCode, boolean]>([
   expect(rig.ends[0]?.undelivered).toBe(undelivered);
 });
 
+test.each<[boolean, boolean, boolean]>([
+  [false, false, true],
+  [false, true, false],
+  [true, false, false],
+])('a client (of a stream: %s; that left before: %s) whose answer its provider broke off has seen nothing: %s', async (clientStream, hasLeft, undelivered) => {
+  let release: () => void = () => undefined;
+  const left = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  rig.provider.enqueue({ chunks: [text('Hello wo'), () => left], cut: true });
+  await rig.run(requestOf({ clientStream }), (event, leave) => {
+    if (event.chunk?.content !== true) return;
+    if (hasLeft) leave();
+    release();
+  });
+  expect(rig.ends[0]).toMatchObject({ source: 'ESTIMATED', finishReason: 'error', undelivered });
+});
+
 test.each<[string, string, boolean, FaultCode | undefined, boolean]>([
   ['its provider', '', true, undefined, true],
   ['a link', '', true, 'link_lost', true],

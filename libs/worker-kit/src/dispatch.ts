@@ -92,6 +92,11 @@ function isOwed({ isClientGone }: Conversation, { tokens, finishReason }: Attemp
   return isClientGone || rounds || completionTokens(tokens) > 0 || finishReason !== 'error';
 }
 
+/** Whole answers are given as a whole: nobody has seen one whose caller was lost before its end, or that broke off while its caller was there. */
+function isUnseen(ending: Ending, { isLost, isCancelled }: Conversation, { clientStream }: DispatchRequest__Output): boolean {
+  return !clientStream && (isLost || (!isCancelled && ending.kind === 'stream' && ending.cut !== undefined));
+}
+
 function seenOf(ending: Ending, conversation: Conversation, promptTokens: number): Seen {
   const { attempt, promptUsage } = conversation;
   const summary = attempt.summary();
@@ -323,7 +328,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       totalMs,
       finishReason,
       callsOnly: conversation.isCallsOnly(ending, finishReason),
-      undelivered: conversation.isLost && !request.clientStream,
+      undelivered: isUnseen(ending, conversation, request),
       clientLeft: conversation.isClientGone,
       endedAtMs: clock.nowMs(),
     };
