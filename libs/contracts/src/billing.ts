@@ -53,3 +53,4 @@ export type { WatermarkRequest, WatermarkRequest__Output } from './gen/signalbox
 export type { WatermarkResponse, WatermarkResponse__Output } from './gen/signalbox/billing/v1/WatermarkResponse.js';
 export type { WatermarksResponse, WatermarksResponse__Output } from './gen/signalbox/billing/v1/WatermarksResponse.js';
 export type { WriterMark, WriterMark__Output } from './gen/signalbox/billing/v1/WriterMark.js';
+export type { WriterUnderWay, WriterUnderWay__Output } from './gen/signalbox/billing/v1/WriterUnderWay.js';

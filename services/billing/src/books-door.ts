@@ -13,6 +13,7 @@ import { GROUPS, type BooksStore, type Group, type ReconcileRow, type RequestVie
 import type { Bookkeeper } from './domain/bookkeeper.js';
 import type { LedgerNow } from './domain/ports.js';
 import { dayOf } from './domain/usage.js';
+import { createVerification } from './domain/verification.js';
 
 const LIMIT_MAX = 100;
 const USAGE_LIMIT_MAX = 1_000;
@@ -59,6 +60,7 @@ export function unreconciledOf(rows: readonly ReconcileRow[]): bigint {
 }
 
 export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSeconds, onReconciled }: BooksDoorOptions): Handlers['unary'] {
+  const verification = createVerification({ books, clock, ledgerNow });
   return {
     Usage: async (request: UsageRequest__Output): Promise<UsageResponse> => {
       if (!isGroup(request.groupBy)) throw new Fault('bad_message', 'An unknown group.');
@@ -163,9 +165,13 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
       const made = await books.adjustCost({ requestId, attempt, costNanoUsd: cost, reason }, periodAt(nowMs, periodSeconds).id, nowMs);
       return made === undefined ? { found: false } : { found: true, seq: String(made.seq), amountNanoUsd: String(made.amountNanoUsd) };
     },
-    Verify: async ({ accountId }: VerifyRequest__Output): Promise<VerifyResponse> => ({
-      checks: (await books.verify(accountId)).map(({ invariant, description, violations, examples }) => ({ invariant, description, violations: String(violations), examples: [...examples] })),
-    }),
+    Verify: async ({ accountId }: VerifyRequest__Output): Promise<VerifyResponse> => {
+      const { checks, underWay } = await verification.verify(accountId);
+      return {
+        checks: checks.map(({ invariant, description, violations, examples }) => ({ invariant, description, violations: String(violations), examples: [...examples] })),
+        underWay: underWay.map(({ writer, records, openSinceMs }) => ({ writer, records: String(records), openSinceMs: String(openSinceMs) })),
+      };
+    },
     DeadEvents: async ({ after, limit }: DeadEventsRequest__Output): Promise<DeadEventsResponse> => ({
       events: (await books.deadEvents(BigInt(after), limitOf(limit, LIMIT_MAX))).map((event) => ({ ...event, id: String(event.id), atMs: String(event.atMs), payloadBytes: String(event.payloadBytes) })),
     }),

@@ -43,6 +43,7 @@ import type { AdjustCostRequest, AdjustCostRequest__Output as AdjustCostRequestO
 import type { AdjustCostResponse, AdjustCostResponse__Output as AdjustCostResponseOut } from '../signalbox/billing/v1/AdjustCostResponse.js';
 import type { VerifyRequest, VerifyRequest__Output as VerifyRequestOut } from '../signalbox/billing/v1/VerifyRequest.js';
 import type { InvariantCheck, InvariantCheck__Output as InvariantCheckOut } from '../signalbox/billing/v1/InvariantCheck.js';
+import type { WriterUnderWay, WriterUnderWay__Output as WriterUnderWayOut } from '../signalbox/billing/v1/WriterUnderWay.js';
 import type { VerifyResponse, VerifyResponse__Output as VerifyResponseOut } from '../signalbox/billing/v1/VerifyResponse.js';
 import type { DeadEventsRequest, DeadEventsRequest__Output as DeadEventsRequestOut } from '../signalbox/billing/v1/DeadEventsRequest.js';
 import type { DeadEventRow, DeadEventRow__Output as DeadEventRowOut } from '../signalbox/billing/v1/DeadEventRow.js';
@@ -1535,24 +1536,56 @@ export function copyInvariantCheck(m: InvariantCheck): InvariantCheckOut {
   return { invariant: v1, description: v2, violations: v3, examples: v4 } as InvariantCheckOut;
 }
 
-export function writeVerifyResponse(w: Writer, m: VerifyResponse): void {
-  if (m.checks !== undefined) for (const one of m.checks) { w.uint32(10); { const at = w.open(); writeInvariantCheck(w, one); w.close(at); } }
+export function writeWriterUnderWay(w: Writer, m: WriterUnderWay): void {
+  if (m.writer !== undefined && m.writer !== '') { w.uint32(10); w.string(m.writer); }
+  if (m.records !== undefined && !isZero(m.records)) { w.uint32(16); w.int64(m.records); }
+  if (m.openSinceMs !== undefined && !isZero(m.openSinceMs)) { w.uint32(24); w.int64(m.openSinceMs); }
 }
-export function readVerifyResponse(r: Reader, end: number): VerifyResponseOut {
-  const v1: InvariantCheckOut[] = [];
+export function readWriterUnderWay(r: Reader, end: number): WriterUnderWayOut {
+  let v1: string = '';
+  let v2: string = '0';
+  let v3: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
-      case 10: v1.push(readInvariantCheck(r, r.delimited(end))); break;
+      case 10: v1 = r.string(end); break;
+      case 16: v2 = r.int64(); break;
+      case 24: v3 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { checks: v1 } as VerifyResponseOut;
+  return { writer: v1, records: v2, openSinceMs: v3 } as WriterUnderWayOut;
+}
+export function copyWriterUnderWay(m: WriterUnderWay): WriterUnderWayOut {
+  const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
+  const v2 = m.records !== undefined && m.records !== null ? copyInt64(m.records) : '0';
+  const v3 = m.openSinceMs !== undefined && m.openSinceMs !== null ? copyInt64(m.openSinceMs) : '0';
+  return { writer: v1, records: v2, openSinceMs: v3 } as WriterUnderWayOut;
+}
+
+export function writeVerifyResponse(w: Writer, m: VerifyResponse): void {
+  if (m.checks !== undefined) for (const one of m.checks) { w.uint32(10); { const at = w.open(); writeInvariantCheck(w, one); w.close(at); } }
+  if (m.underWay !== undefined) for (const one of m.underWay) { w.uint32(18); { const at = w.open(); writeWriterUnderWay(w, one); w.close(at); } }
+}
+export function readVerifyResponse(r: Reader, end: number): VerifyResponseOut {
+  const v1: InvariantCheckOut[] = [];
+  const v2: WriterUnderWayOut[] = [];
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1.push(readInvariantCheck(r, r.delimited(end))); break;
+      case 18: v2.push(readWriterUnderWay(r, r.delimited(end))); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { checks: v1, underWay: v2 } as VerifyResponseOut;
 }
 export function copyVerifyResponse(m: VerifyResponse): VerifyResponseOut {
   const v1 = m.checks === undefined ? [] : m.checks.map((one) => copyInvariantCheck(one));
-  return { checks: v1 } as VerifyResponseOut;
+  const v2 = m.underWay === undefined ? [] : m.underWay.map((one) => copyWriterUnderWay(one));
+  return { checks: v1, underWay: v2 } as VerifyResponseOut;
 }
 
 export function writeDeadEventsRequest(w: Writer, m: DeadEventsRequest): void {
@@ -1940,6 +1973,7 @@ export const codecs = {
   AdjustCostResponse: messageCodec(writeAdjustCostResponse, readAdjustCostResponse, copyAdjustCostResponse),
   VerifyRequest: messageCodec(writeVerifyRequest, readVerifyRequest, copyVerifyRequest),
   InvariantCheck: messageCodec(writeInvariantCheck, readInvariantCheck, copyInvariantCheck),
+  WriterUnderWay: messageCodec(writeWriterUnderWay, readWriterUnderWay, copyWriterUnderWay),
   VerifyResponse: messageCodec(writeVerifyResponse, readVerifyResponse, copyVerifyResponse),
   DeadEventsRequest: messageCodec(writeDeadEventsRequest, readDeadEventsRequest, copyDeadEventsRequest),
   DeadEventRow: messageCodec(writeDeadEventRow, readDeadEventRow, copyDeadEventRow),

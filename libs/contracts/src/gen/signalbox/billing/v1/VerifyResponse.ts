@@ -2,11 +2,14 @@
 // Original file: proto/billing/v1/billing.proto
 
 import type { InvariantCheck as _signalbox_billing_v1_InvariantCheck, InvariantCheck__Output as _signalbox_billing_v1_InvariantCheck__Output } from '../../../signalbox/billing/v1/InvariantCheck.js';
+import type { WriterUnderWay as _signalbox_billing_v1_WriterUnderWay, WriterUnderWay__Output as _signalbox_billing_v1_WriterUnderWay__Output } from '../../../signalbox/billing/v1/WriterUnderWay.js';
 
 export interface VerifyResponse {
   'checks'?: (_signalbox_billing_v1_InvariantCheck)[];
+  'underWay'?: (_signalbox_billing_v1_WriterUnderWay)[];
 }
 
 export interface VerifyResponse__Output {
   'checks': (_signalbox_billing_v1_InvariantCheck__Output)[];
+  'underWay': (_signalbox_billing_v1_WriterUnderWay__Output)[];
 }

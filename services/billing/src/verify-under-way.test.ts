@@ -1,0 +1,78 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import type { VerifyResponse } from '@signalbox/contracts/billing';
+import type { WriterReport } from '@signalbox/ledger-core/close';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { createBooksHandlers, type BooksDoorOptions } from './books-door.js';
+
+let clock: FakeClock;
+let writers: readonly WriterReport[];
+/** What the writers are at a time, where they change. */
+let at: (elapsedMs: number) => readonly WriterReport[];
+
+/** One that is booked to its newest record and runs nothing, as it reports now. */
+const writer = (changes: Partial<WriterReport> = {}): WriterReport => ({ writer: 'w', lastSeq: 9n, ledgerSeq: 9n, gaps: 0n, reportedAtMs: clock.nowMs(), openSinceMs: 0, isDeclaredLost: false, ...changes });
+
+beforeEach(() => {
+  clock = createFakeClock();
+  writers = [writer()];
+  at = () => writers;
+});
+
+/** Proves, and lets as much time pass as that takes. */
+async function prove(accountId = ''): Promise<{ readonly wrong: readonly string[]; readonly underWay: VerifyResponse['underWay']; readonly tookMs: number }> {
+  // The proof at one instant counts whoever is behind.
+  const checks = () => writers.filter(({ ledgerSeq, lastSeq }) => ledgerSeq !== lastSeq).map((one) => one.writer);
+  const books = {
+    writerReports: () => Promise.resolve(at(clock.monotonicMs())),
+    verify: () => Promise.resolve([{ invariant: 'I2', description: '', violations: 0n, examples: [] }, ...(accountId === '' ? [{ invariant: 'I6', description: '', violations: BigInt(checks().length), examples: checks() }] : [])]),
+  };
+  const handlers = createBooksHandlers({ books, clock, ledgerNow: () => Promise.resolve(clock.nowMs()) } as unknown as BooksDoorOptions);
+  let answer: VerifyResponse | undefined;
+  const fromMs = clock.monotonicMs();
+  void (handlers['Verify']?.({ accountId } as never, {} as never) as Promise<VerifyResponse>).then((told) => (answer = told));
+  for (await clock.settle(); answer === undefined && clock.pendingTimers() > 0; ) await clock.advanceAsync(100);
+  const wrong = (answer?.checks ?? []).flatMap(({ invariant, violations, examples = [] }) => (violations === '0' ? [] : [`${String(invariant)} ${String(violations)}: ${examples.join(', ')}`]));
+  return { wrong, underWay: answer?.underWay, tookMs: clock.monotonicMs() - fromMs };
+}
+
+test('of writers at rest nothing is under way', async () => {
+  expect(await prove()).toEqual({ wrong: [], underWay: [], tookMs: 0 });
+});
+
+test('what was in the logs as the proof began is waited for; what comes meanwhile is under way', async () => {
+  at = (ms) => [writer({ lastSeq: 20n + BigInt(ms), ledgerSeq: 10n + BigInt(ms) / 50n })];
+  writers = at(0);
+  expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: String(620 - 22), openSinceMs: '0' }], tookMs: 600 });
+});
+
+test.each<[string, Partial<WriterReport>]>([
+  ['is behind', { ledgerSeq: 8n }],
+  ['is booked beyond a gap', { ledgerSeq: 8n, gaps: 1n, openSinceMs: 5 }],
+  ['is booked beyond a gap and told of no record after it', { gaps: 1n }],
+  ['has an open attempt and is silent', { ledgerSeq: 8n, openSinceMs: 5, reportedAtMs: 0 }],
+])('a writer that %s is a violation in the end', async (_what, changes) => {
+  writers = [writer(changes), writer({ writer: 'right' })];
+  expect(await prove()).toEqual({ wrong: ['I6 1: w'], underWay: [], tookMs: 15_000 });
+});
+
+test('a gap that is filled is none, although another has come', async () => {
+  at = (ms) => [writer({ lastSeq: 30n, ledgerSeq: ms < 400 ? 5n : 12n, gaps: 1n })];
+  writers = [writer({ lastSeq: 12n, ledgerSeq: 5n, gaps: 1n })];
+  at = (ms) => (ms === 0 ? writers : [writer({ lastSeq: 30n, ledgerSeq: ms < 400 ? 5n : 12n, gaps: 1n })]);
+  expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '18', openSinceMs: '0' }], tookMs: 400 });
+});
+
+test('the beginning of an attempt that still runs is under way, however long: it travels with the next record', async () => {
+  writers = [writer({ ledgerSeq: 8n, openSinceMs: 1_700_000_000_000 })];
+  expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '1', openSinceMs: '1700000000000' }], tookMs: 15_000 });
+});
+
+test('a log is never further in the ledger than its writer ever was, whoever lost it; of a lost one nothing else is waited for', async () => {
+  writers = [writer({ writer: 'ahead', ledgerSeq: 10n }), writer({ writer: 'ahead-and-lost', ledgerSeq: 10n, isDeclaredLost: true }), writer({ writer: 'lost', ledgerSeq: 3n, gaps: 1n, isDeclaredLost: true })];
+  expect(await prove()).toEqual({ wrong: ['I6 2: ahead, ahead-and-lost'], underWay: [], tookMs: 0 });
+});
+
+test('the proof of one account asks for no writer', async () => {
+  writers = [writer({ ledgerSeq: 8n })];
+  expect(await prove('acct_1')).toEqual({ wrong: [], underWay: [], tookMs: 0 });
+});
