@@ -13,6 +13,7 @@ export type { HeartbeatResponse, HeartbeatResponse__Output } from './gen/signalb
 export type { HoldUpdate, HoldUpdate__Output } from './gen/signalbox/quota/v1/HoldUpdate.js';
 export type { Limits, Limits__Output } from './gen/signalbox/quota/v1/Limits.js';
 export type { LiveHold, LiveHold__Output } from './gen/signalbox/quota/v1/LiveHold.js';
+export type { OverdueRequest, OverdueRequest__Output } from './gen/signalbox/quota/v1/OverdueRequest.js';
 export type { Period, Period__Output } from './gen/signalbox/quota/v1/Period.js';
 export type { ReleaseRequest, ReleaseRequest__Output } from './gen/signalbox/quota/v1/ReleaseRequest.js';
 export type { ReregisterRequest, ReregisterRequest__Output } from './gen/signalbox/quota/v1/ReregisterRequest.js';

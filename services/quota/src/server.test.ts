@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import type { HeartbeatResponse } from '@signalbox/contracts/quota';
+import type { HeartbeatResponse, ShowResponse } from '@signalbox/contracts/quota';
 import type { Handlers } from '@signalbox/rpc/call';
-import { createFakeClock } from '@signalbox/testkit/clock';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { createMemoryStore } from './adapters/memory-store.js';
 import { createQuota } from './domain/quota.js';
 import { createQuotaMetrics } from './metrics.js';
@@ -9,9 +9,10 @@ import { createHandlers } from './server.js';
 
 const PERIODS = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11', reservedAtMs: '1' };
 let handlers: Handlers;
+let clock: FakeClock;
 
 beforeEach(async () => {
-  const clock = createFakeClock();
+  clock = createFakeClock();
   const quota = createQuota(createMemoryStore({ clock }), () => Promise.resolve({ seq: 0n, totals: [], requestIds: [] }));
   handlers = createHandlers({ quota, metrics: createQuotaMetrics(false), periodSeconds: undefined });
   const { epoch } = await heartbeat([]);
@@ -32,4 +33,13 @@ test.each<[string, Parameters<typeof heartbeat>, readonly string[], readonly str
 ])('a heartbeat that %s is told which of its requests have no hold', async (_what, asked, unheld, refused) => {
   const { unheldRequestIds, refusedRequestIds } = await heartbeat(...asked);
   expect([unheldRequestIds, refusedRequestIds ?? []]).toEqual([unheld, refused]);
+});
+
+test('requests that finished long ago and are not settled are told to who asks for them', async () => {
+  const show = (overdueMs: string): Promise<ShowResponse> => handlers.unary['Show']?.({ accountId: 'a', overdueMs } as never, {} as never) as Promise<ShowResponse>;
+  await handlers.unary['Finish']?.({ writer: 'w', finished: [{ accountId: 'a', keyId: 'k', requestId: 'held', chargeNanoUsd: '7', tokens: '1', byok: false, periods: PERIODS }] } as never, {} as never);
+  expect((await show('60000')).overdue).toEqual([]);
+  clock.advance(60_000);
+  expect((await show('60000')).overdue).toEqual([{ requestId: 'held', chargeNanoUsd: '7', silent: false }]);
+  expect((await show('0')).overdue).toEqual([]);
 });

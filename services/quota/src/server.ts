@@ -103,7 +103,8 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
         await quota.reregister(writer, epoch, holds, finished.map((item) => ({ accountId: item.accountId, command: readFinished(item, writer) })), last);
         return {};
       },
-      Show: async ({ accountId }: ShowRequest__Output): Promise<ShowResponse> => {
+      Show: async ({ accountId, overdueMs }: ShowRequest__Output): Promise<ShowResponse> => {
+        const overdue = overdueMs === '0' ? [] : await quota.overdue(accountId, Number(overdueMs));
         const { nowMs, buckets, remaining } = await quota.show(accountId);
         const all = buckets.get('account|total');
         const states = [...buckets].map(([name, bucket]): BucketState => {
@@ -125,6 +126,7 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
           buckets: states,
           ledgerSeq: String(all?.seq ?? 0n),
           atMs: String(nowMs),
+          overdue: overdue.map(({ requestId, charge, isSilent }) => ({ requestId, chargeNanoUsd: String(charge), silent: isSilent })),
         };
       },
     },

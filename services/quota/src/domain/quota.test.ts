@@ -246,3 +246,32 @@ test('a writer that quota heard of is waited for, though a ledger that was resto
   clock.advance(1);
   expect(await quota.admit(ACCOUNT, capped('r1', 1n, 10n))).toMatchObject({ verdict: { decision: 'admitted' } });
 });
+
+test('what finished and counts for something is overdue until the ledger has settled it', async () => {
+  const { clock, quota, finish, announce, ledger } = beside([]);
+  const told = async (ageMs: number) => (await quota.overdue(ACCOUNT, ageMs)).map(({ requestId, charge, isSilent }) => [requestId, charge, isSilent]);
+  await finish('a');
+  await quota.finish(ACCOUNT, { requestId: 'costs-nothing', charge: 0n, tokens: 0n, byok: false, keyId: 'key_1', periods: undefined });
+  await quota.admit(ACCOUNT, capped('held', 5n, 100n));
+  await quota.heartbeat(ACCOUNT, 'held', 0n, 0n, 'w');
+  expect(await told(60_000)).toEqual([]);
+  clock.advance(60_000);
+  await finish('b');
+  expect(await told(60_000)).toEqual([['a', 1n, false]]);
+  clock.advance(2_700_000);
+  expect(await told(60_000)).toEqual([['a', 1n, true], ['b', 1n, true]]);
+  ledger.charged.add('a');
+  await announce(0n, ['a']);
+  expect(await told(60_000)).toEqual([['b', 1n, true]]);
+});
+
+test('who asks for what is overdue finds all that the ledger has settled, even where something is held and it was never asked', async () => {
+  const { ledger, quota, settled } = beside(['a', 'b']);
+  const { command } = capped('held', 5n, 100n);
+  await quota.admit(ACCOUNT, { ...capped('held', 5n, 100n), command: { ...command, walls: [], needsTotals: false } });
+  expect(await settled()).toBe(0n);
+  await quota.overdue(ACCOUNT, 60_000);
+  expect(await settled()).toBe(2n);
+  await quota.overdue(ACCOUNT, 60_000);
+  expect(ledger.asked).toHaveLength(1);
+});

@@ -31,6 +31,8 @@ export interface Quota {
   /** Asks the ledger when totals before these were missed; throws a Fault `quota_unavailable` when it cannot, and the next totals say so again. */
   applyTotals(accountId: string, command: TotalsCommand): Promise<void>;
   show(accountId: string): Promise<AccountView>;
+  /** Requests that count for something, finished longer than `ageMs` ago and are not settled by the ledger, at most 100. Its totals are known afterwards, too. */
+  overdue(accountId: string, ageMs: number): Promise<readonly OpenRequest[]>;
   /** Ends leases of the accounts seen by this process; answers how many. Faults of the store end it early. */
   sweep(): Promise<number>;
   /**
@@ -47,6 +49,8 @@ const SEEN_MAX = 100_000;
 const REFUSED_ASKED_MAX = 1_000;
 /** Requests in one question to the ledger. */
 const ASKED_MAX = 1_000;
+/** Requests that are told to an operator. */
+const OVERDUE_TOLD_MAX = 100;
 /** 15 min without a word: nobody waits for a writer any more. */
 const LOST_MS = 900_000;
 /** Writers by what the ledger knows of them. */
@@ -218,6 +222,14 @@ export function createQuota(
       if (view.buckets.size > 0) return view;
       await look(accountId);
       return store.show(accountId);
+    },
+    overdue: async (accountId, ageMs) => {
+      // What is held without limits is counted before the ledger was asked.
+      if ((await store.totalsSeq(accountId)) === 0n) await look(accountId);
+      const asked = await store.overdue(accountId, ageMs, ASKED_MAX);
+      if (asked.length === 0) return [];
+      // A hold has no charge yet.
+      return (await store.describeOpen(accountId, asked)).filter(({ charge, tokens }) => charge > 0n || tokens > 0n).slice(0, OVERDUE_TOLD_MAX);
     },
     sweep: async () => {
       let ended = 0;

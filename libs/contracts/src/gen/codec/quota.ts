@@ -17,6 +17,7 @@ import type { Finished, Finished__Output as FinishedOut } from '../signalbox/quo
 import type { FinishRequest, FinishRequest__Output as FinishRequestOut } from '../signalbox/quota/v1/FinishRequest.js';
 import type { ShowRequest, ShowRequest__Output as ShowRequestOut } from '../signalbox/quota/v1/ShowRequest.js';
 import type { ShowResponse, ShowResponse__Output as ShowResponseOut } from '../signalbox/quota/v1/ShowResponse.js';
+import type { OverdueRequest, OverdueRequest__Output as OverdueRequestOut } from '../signalbox/quota/v1/OverdueRequest.js';
 import type { BucketState, BucketState__Output as BucketStateOut } from '../signalbox/quota/v1/BucketState.js';
 
 type PeriodName = 'PERIOD_UNSPECIFIED' | 'DAY' | 'WEEK' | 'MONTH' | 'TOTAL';
@@ -541,22 +542,26 @@ export function copyFinishRequest(m: FinishRequest): FinishRequestOut {
 
 export function writeShowRequest(w: Writer, m: ShowRequest): void {
   if (m.accountId !== undefined && m.accountId !== '') { w.uint32(10); w.string(m.accountId); }
+  if (m.overdueMs !== undefined && !isZero(m.overdueMs)) { w.uint32(16); w.int64(m.overdueMs); }
 }
 export function readShowRequest(r: Reader, end: number): ShowRequestOut {
   let v1: string = '';
+  let v2: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1 = r.string(end); break;
+      case 16: v2 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1 } as ShowRequestOut;
+  return { accountId: v1, overdueMs: v2 } as ShowRequestOut;
 }
 export function copyShowRequest(m: ShowRequest): ShowRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
-  return { accountId: v1 } as ShowRequestOut;
+  const v2 = m.overdueMs !== undefined && m.overdueMs !== null ? copyInt64(m.overdueMs) : '0';
+  return { accountId: v1, overdueMs: v2 } as ShowRequestOut;
 }
 
 export function writeShowResponse(w: Writer, m: ShowResponse): void {
@@ -566,6 +571,7 @@ export function writeShowResponse(w: Writer, m: ShowResponse): void {
   if (m.buckets !== undefined) for (const one of m.buckets) { w.uint32(34); { const at = w.open(); writeBucketState(w, one); w.close(at); } }
   if (m.ledgerSeq !== undefined && !isZero(m.ledgerSeq)) { w.uint32(40); w.int64(m.ledgerSeq); }
   if (m.atMs !== undefined && !isZero(m.atMs)) { w.uint32(48); w.int64(m.atMs); }
+  if (m.overdue !== undefined) for (const one of m.overdue) { w.uint32(58); { const at = w.open(); writeOverdueRequest(w, one); w.close(at); } }
 }
 export function readShowResponse(r: Reader, end: number): ShowResponseOut {
   let v1: string = '0';
@@ -574,6 +580,7 @@ export function readShowResponse(r: Reader, end: number): ShowResponseOut {
   const v4: BucketStateOut[] = [];
   let v5: string = '0';
   let v6: string = '0';
+  const v7: OverdueRequestOut[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -583,11 +590,12 @@ export function readShowResponse(r: Reader, end: number): ShowResponseOut {
       case 34: v4.push(readBucketState(r, r.delimited(end))); break;
       case 40: v5 = r.int64(); break;
       case 48: v6 = r.int64(); break;
+      case 58: v7.push(readOverdueRequest(r, r.delimited(end))); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5, atMs: v6 } as ShowResponseOut;
+  return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5, atMs: v6, overdue: v7 } as ShowResponseOut;
 }
 export function copyShowResponse(m: ShowResponse): ShowResponseOut {
   const v1 = m.settledNanoUsd !== undefined && m.settledNanoUsd !== null ? copyInt64(m.settledNanoUsd) : '0';
@@ -596,7 +604,36 @@ export function copyShowResponse(m: ShowResponse): ShowResponseOut {
   const v4 = m.buckets === undefined ? [] : m.buckets.map((one) => copyBucketState(one));
   const v5 = m.ledgerSeq !== undefined && m.ledgerSeq !== null ? copyInt64(m.ledgerSeq) : '0';
   const v6 = m.atMs !== undefined && m.atMs !== null ? copyInt64(m.atMs) : '0';
-  return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5, atMs: v6 } as ShowResponseOut;
+  const v7 = m.overdue === undefined ? [] : m.overdue.map((one) => copyOverdueRequest(one));
+  return { settledNanoUsd: v1, reservedNanoUsd: v2, remainingNanoUsd: v3, buckets: v4, ledgerSeq: v5, atMs: v6, overdue: v7 } as ShowResponseOut;
+}
+
+export function writeOverdueRequest(w: Writer, m: OverdueRequest): void {
+  if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
+  if (m.chargeNanoUsd !== undefined && !isZero(m.chargeNanoUsd)) { w.uint32(16); w.int64(m.chargeNanoUsd); }
+  if (m.silent === true) { w.uint32(24); w.bool(m.silent); }
+}
+export function readOverdueRequest(r: Reader, end: number): OverdueRequestOut {
+  let v1: string = '';
+  let v2: string = '0';
+  let v3: boolean = false;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 16: v2 = r.int64(); break;
+      case 24: v3 = r.bool(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { requestId: v1, chargeNanoUsd: v2, silent: v3 } as OverdueRequestOut;
+}
+export function copyOverdueRequest(m: OverdueRequest): OverdueRequestOut {
+  const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
+  const v2 = m.chargeNanoUsd !== undefined && m.chargeNanoUsd !== null ? copyInt64(m.chargeNanoUsd) : '0';
+  const v3 = m.silent !== undefined && m.silent !== null ? m.silent : false;
+  return { requestId: v1, chargeNanoUsd: v2, silent: v3 } as OverdueRequestOut;
 }
 
 export function writeBucketState(w: Writer, m: BucketState): void {
@@ -658,6 +695,7 @@ export const codecs = {
   FinishRequest: messageCodec(writeFinishRequest, readFinishRequest, copyFinishRequest),
   ShowRequest: messageCodec(writeShowRequest, readShowRequest, copyShowRequest),
   ShowResponse: messageCodec(writeShowResponse, readShowResponse, copyShowResponse),
+  OverdueRequest: messageCodec(writeOverdueRequest, readOverdueRequest, copyOverdueRequest),
   BucketState: messageCodec(writeBucketState, readBucketState, copyBucketState),
 };
 

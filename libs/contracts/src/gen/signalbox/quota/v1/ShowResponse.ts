@@ -2,6 +2,7 @@
 // Original file: proto/quota/v1/quota.proto
 
 import type { BucketState as _signalbox_quota_v1_BucketState, BucketState__Output as _signalbox_quota_v1_BucketState__Output } from '../../../signalbox/quota/v1/BucketState.js';
+import type { OverdueRequest as _signalbox_quota_v1_OverdueRequest, OverdueRequest__Output as _signalbox_quota_v1_OverdueRequest__Output } from '../../../signalbox/quota/v1/OverdueRequest.js';
 import type { Long } from '@grpc/proto-loader';
 
 export interface ShowResponse {
@@ -11,6 +12,7 @@ export interface ShowResponse {
   'buckets'?: (_signalbox_quota_v1_BucketState)[];
   'ledgerSeq'?: (number | string | Long);
   'atMs'?: (number | string | Long);
+  'overdue'?: (_signalbox_quota_v1_OverdueRequest)[];
   '_remainingNanoUsd'?: "remainingNanoUsd";
 }
 
@@ -21,5 +23,6 @@ export interface ShowResponse__Output {
   'buckets': (_signalbox_quota_v1_BucketState__Output)[];
   'ledgerSeq': (string);
   'atMs': (string);
+  'overdue': (_signalbox_quota_v1_OverdueRequest__Output)[];
   '_remainingNanoUsd'?: "remainingNanoUsd";
 }
