@@ -4,16 +4,24 @@ import { startAdmin, type AdminDoor } from '../../testing/admin.js';
 let door: AdminDoor;
 let ledgerTotal: string;
 let countersTotal: string;
+let finished: string;
+let overdue: readonly object[];
+let booked: ReadonlySet<string>;
 
 beforeEach(async () => {
-  const answers: Readonly<Record<string, () => object>> = {
+  [finished, overdue, booked] = ['0', [], new Set()];
+  const answers: Readonly<Record<string, (message: object) => object>> = {
     ListAccounts: () => ({ accounts: [{ id: 'acct_1' }], hasMore: false }),
-    Totals: () => ({ totals: [{ scope: 'account', periodId: 'total', chargeNanoUsd: ledgerTotal }] }),
-    Show: () => ({ settledNanoUsd: countersTotal, reservedNanoUsd: '0' }),
-    Verify: () => ({ checks: [] }),
+    Totals: () => ({ ledgerSeq: '7', totals: [{ scope: 'account', periodId: 'total', chargeNanoUsd: ledgerTotal }] }),
+    Show: () => ({
+      settledNanoUsd: String(BigInt(countersTotal) + BigInt(finished)), reservedNanoUsd: '3', ledgerSeq: '7', overdue,
+      buckets: [{ scope: 'account', periodId: 'day:2026-11-21', settledNanoUsd: '1', finishedNanoUsd: '0' }, { scope: 'account', periodId: 'total', settledNanoUsd: countersTotal, finishedNanoUsd: finished }],
+    }),
+    GetRequest: (message) => ({ found: booked.has((message as { readonly requestId: string }).requestId) }),
+    Verify: () => ({ checks: [], underWay: [{ writer: 'w_1', records: '4', openSinceMs: '1700000000500' }, { writer: 'w_2', records: '1', openSinceMs: '0' }] }),
     Reconcile: () => ({ rows: [], unreconciledNanoUsd: '0', atMs: '0' }),
   };
-  door = await startAdmin((method) => answers[method]?.() ?? {});
+  door = await startAdmin((method, message) => answers[method]?.(message) ?? {});
 });
 afterEach(() => door.stop());
 
@@ -39,6 +47,25 @@ test.each([
   const { rows, unreconciled_nano_usd: unreconciled } = await call<{ rows: readonly object[]; unreconciled_nano_usd: string }>('POST', '/admin/reconcile');
   expect(rows).toMatchObject([{ kind: 'account', ours_nano_usd: ours, theirs_nano_usd: theirs, difference_nano_usd: difference, status: isRight ? 'matched' : 'differs' }]);
   expect(unreconciled).toBe(difference.replace('-', ''));
+});
+
+test('what finished and is not booked yet is no violation, and told', async () => {
+  [ledgerTotal, countersTotal, finished] = ['1000', '1000', '20'];
+  expect(await call('GET', '/admin/ledger/verify')).toMatchObject({
+    ok: true, checks: [{ invariant: 'I5', violations: 0 }],
+    under_way: { writers: [{ writer: 'w_1', records: 4, oldest_reserved_at: 1_700_000_000 }, { writer: 'w_2', records: 1, oldest_reserved_at: null }], finished_nano_usd: '20', reserved_nano_usd: '3' },
+  });
+  expect(await call('POST', '/admin/reconcile')).toMatchObject({ unreconciled_nano_usd: '0', rows: [{ theirs_nano_usd: '1000', finished_nano_usd: '20', reserved_nano_usd: '3', status: 'matched' }] });
+});
+
+test('what finished and never came to the ledger is a violation, and so is what the ledger has and never settles', async () => {
+  [ledgerTotal, countersTotal, finished] = ['1000', '1000', '20'];
+  overdue = [{ requestId: 'unknown', chargeNanoUsd: '9', silent: false }, { requestId: 'another-round-to-come', chargeNanoUsd: '6', silent: false }, { requestId: 'left', chargeNanoUsd: '2', silent: true }];
+  booked = new Set(['another-round-to-come', 'left']);
+  expect(await call('GET', '/admin/ledger/verify')).toMatchObject({ ok: false, checks: [{ invariant: 'I5', violations: 2, examples: ['acct_1 unknown', 'acct_1 left'] }], under_way: { finished_nano_usd: '9' } });
+  expect(await call('POST', '/admin/reconcile')).toMatchObject({
+    unreconciled_nano_usd: '11', rows: [{ ours_nano_usd: '1000', theirs_nano_usd: '1011', finished_nano_usd: '9', difference_nano_usd: '-11', status: 'differs', lost_requests: ['unknown', 'left'] }],
+  });
 });
 
 test('one request is found by its id alone, and told whose it is', async () => {

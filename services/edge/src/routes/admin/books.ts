@@ -1,11 +1,8 @@
 /** The operator's view of the books: bills, closing, comparisons, proofs, events kept aside. */
 import type {
   AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, DeclareLostResponse__Output, GetRequestRequest, GetRequestResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, ResolveDeadEventResponse__Output,
-  StatementResponse__Output, VerifyResponse__Output,
+  StatementResponse__Output, VerifyResponse__Output, WriterUnderWay__Output,
 } from '@signalbox/contracts/billing';
-import type { ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
-import type { TotalsPublished__Output } from '@signalbox/contracts/events';
-import type { ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
 import { parseUsd } from '@signalbox/kernel/money';
 import { periodAt } from '@signalbox/ledger-core/periods';
@@ -15,6 +12,7 @@ import { z } from 'zod';
 import { requestDetailBody, statementBody, statementCsv } from '../books/schema.js';
 import { ANSWER_OPTIONS, bodyOf, digits, id, refuse, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
+import { createCounters, type CountedAccount } from './counters.js';
 
 export interface AdminBooksDeps {
   readonly clock: Clock;
@@ -28,8 +26,7 @@ export interface AdminBooksDeps {
 /** Proofs and comparisons read the whole ledger. */
 const LONG_DEADLINE_MS = 600_000;
 const DEAD_PAGE_ROWS = 100;
-/** Accounts compared with their counters at once. */
-const COMPARED_AT_ONCE = 16;
+const EXAMPLES_MAX = 20;
 
 const amount = z.string().transform((text, context) => {
   try {
@@ -55,57 +52,34 @@ const reconcileRow = (row: ReconcileRow__Output): object => ({
   gaps: row.gaps === '0' ? undefined : Number(row.gaps),
 });
 
-/** What counters of doubles, as those in Redis, hold of an amount: exact up to 2^53 nano-dollars, nine million dollars. */
-const counted = (nanoUsd: bigint): bigint => BigInt(Number(nanoUsd));
+/** Names of what is wrong with an account's counters. */
+const wrongsOf = ({ accountId, differenceNanoUsd, lost }: CountedAccount): readonly string[] => (lost.length > 0 ? lost.map((requestId) => `${accountId} ${requestId}`) : differenceNanoUsd === 0n ? [] : [accountId]);
 
-/** Ours less theirs; nothing where they differ by no more than the counters can hold. */
-function countersDifference(ours: bigint, theirs: bigint): bigint {
-  return counted(ours) === counted(theirs) ? 0n : ours - theirs;
-}
+const counterRow = (one: CountedAccount): object => ({
+  kind: 'account', subject: one.accountId, ours_nano_usd: String(one.oursNanoUsd), theirs_nano_usd: String(one.theirsNanoUsd), finished_nano_usd: String(one.finishedNanoUsd), reserved_nano_usd: String(one.reservedNanoUsd),
+  difference_nano_usd: String(one.differenceNanoUsd), status: wrongsOf(one).length === 0 ? 'matched' : 'differs', lost_requests: one.lost.length === 0 ? undefined : one.lost,
+});
+
+/** What is on its way to the ledger, which is no violation. */
+const underWayBody = (writers: readonly WriterUnderWay__Output[], counted: readonly CountedAccount[]): object => ({
+  writers: writers.map(({ writer, records, openSinceMs }) => ({ writer, records: Number(records), oldest_reserved_at: openSinceMs === '0' ? null : Math.floor(Number(openSinceMs) / 1_000) })),
+  finished_nano_usd: String(counted.reduce((sum, { finishedNanoUsd }) => sum + finishedNanoUsd, 0n)),
+  reserved_nano_usd: String(counted.reduce((sum, { reservedNanoUsd }) => sum + reservedNanoUsd, 0n)),
+});
 
 export function createAdminBooksRouter({ accounts, billing, quota, clock, periodSeconds }: AdminBooksDeps, { unknownName, isAccount }: AdminChecks): Router {
   const long = { deadlineMs: LONG_DEADLINE_MS };
   const router = Router();
-
-  async function accountIds(): Promise<readonly string[]> {
-    const ids: string[] = [];
-    for (let after = ''; ; ) {
-      const page = await accounts.unary<object, ListAccountsResponse__Output>('ListAccounts', { limit: 1_000, after }, ANSWER_OPTIONS);
-      ids.push(...page.accounts.map(({ id }) => id));
-      if (!page.hasMore) return ids;
-      after = ids.at(-1) ?? '';
-    }
-  }
-
-  /** The ledger's total of each account against the counters'. Equal at rest. */
-  async function counterRows(): Promise<readonly (object & { readonly difference: bigint })[]> {
-    const ids = await accountIds();
-    const rows: (object & { readonly difference: bigint })[] = [];
-    for (let i = 0; i < ids.length; i += COMPARED_AT_ONCE) {
-      const compared = await Promise.all(
-        ids.slice(i, i + COMPARED_AT_ONCE).map(async (accountId) => {
-          const [totals, shown] = await Promise.all([
-            billing.unary<object, TotalsPublished__Output>('Totals', { accountId, requestIds: [] }, ANSWER_OPTIONS),
-            quota.unary<object, ShowResponse__Output>('Show', { accountId }, ANSWER_OPTIONS),
-          ]);
-          const ours = totals.totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd ?? '0';
-          const difference = countersDifference(BigInt(ours), BigInt(shown.settledNanoUsd));
-          return { kind: 'account', subject: accountId, ours_nano_usd: ours, theirs_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, difference_nano_usd: String(difference), status: difference === 0n ? 'matched' : 'differs', difference };
-        }),
-      );
-      rows.push(...compared);
-    }
-    return rows;
-  }
+  const counters = createCounters({ accounts, billing, quota, clock });
 
   router.post('/reconcile', async (_request, response) => {
     const found = await billing.unary<object, ReconcileResponse__Output>('Reconcile', {}, long);
-    const counters = await counterRows();
+    const compared = await counters.compare();
     let unreconciled = BigInt(found.unreconciledNanoUsd);
-    for (const { difference } of counters) unreconciled += difference < 0n ? -difference : difference;
+    for (const { differenceNanoUsd } of compared) unreconciled += differenceNanoUsd < 0n ? -differenceNanoUsd : differenceNanoUsd;
     send(response, {
       at: Math.floor(Number(found.atMs) / 1_000), unreconciled_nano_usd: String(unreconciled),
-      rows: [...found.rows.map(reconcileRow), ...counters.map(({ difference: _counted, ...row }) => row)],
+      rows: [...found.rows.map(reconcileRow), ...compared.map(counterRow)],
     });
   });
   router.post('/provider-usage', async (request, response) => {
@@ -145,12 +119,12 @@ export function createAdminBooksRouter({ accounts, billing, quota, clock, period
   router.get('/ledger/verify', async (request, response) => {
     const accountId = text(request, 'account');
     if (accountId !== '' && !(await isAccount(accountId, response))) return;
-    const { checks } = await billing.unary<object, VerifyResponse__Output>('Verify', { accountId }, long);
-    const counters = accountId === '' ? await counterRows() : [];
-    const apart = counters.filter(({ difference }) => difference !== 0n);
+    const { checks, underWay } = await billing.unary<object, VerifyResponse__Output>('Verify', { accountId }, long);
     const told = checks.map(({ invariant, description, violations, examples }) => ({ invariant, description, violations: Number(violations), examples }));
-    if (accountId === '') told.push({ invariant: 'I5', description: 'At rest the counters of each account are its ledger total.', violations: apart.length, examples: apart.slice(0, 20).map((row) => String((row as { subject?: unknown }).subject)) });
-    send(response, { ok: told.every(({ violations }) => violations === 0), checks: told });
+    const compared = accountId === '' ? await counters.compare() : [];
+    const wrongs = compared.flatMap(wrongsOf);
+    if (accountId === '') told.push({ invariant: 'I5', description: 'The counters of each account have settled what its ledger had booked, and count nothing that it does not know.', violations: wrongs.length, examples: wrongs.slice(0, EXAMPLES_MAX) });
+    send(response, { ok: told.every(({ violations }) => violations === 0), checks: told, under_way: accountId === '' ? underWayBody(underWay, compared) : undefined });
   });
   router.post('/writers/:id/lost', async (request, response) => {
     const { note } = bodyOf(request, noteSchema);
