@@ -107,6 +107,11 @@ export interface Answer {
   attend(listener: ClientListener): void;
   /** Streams: flushes headers if need be and sends a comment. Failover stays possible. */
   keepAlive(route: Route): void;
+  /**
+   * Streams, at the start of an attempt: says of each of its chunks in turn, before any was given here, whether the client
+   * is to see nothing of it, so that another attempt may still answer. Absent or undefined = it sees all of them.
+   */
+  silence?(route: Route): ((choices: Uint8Array) => boolean) | undefined;
   /** Streams: one chunk of choices. Chunks of one event-loop turn may leave together. */
   chunk(route: Route, choices: Uint8Array): void;
   /** Streams: the last chunk, with usage; `choices` is the held finish chunk. */

@@ -114,6 +114,7 @@ class Attempt implements AttemptListener, ClientListener {
   private early: HealedChunk[] = [];
   private heldFinish: HealedChunk | undefined;
   private readonly healer: StreamHealing | undefined;
+  private isSilent: ((choices: Uint8Array) => boolean) | undefined;
   /** The answer is complete, and what remains is to be found out by ourselves. */
   private isSettling = false;
   private isJournaled = false;
@@ -133,6 +134,7 @@ class Attempt implements AttemptListener, ClientListener {
     const { answer, workers, route, request, isStream, besides } = this.options;
     answer.attend(this);
     if (this.isOver) return;
+    if (isStream) this.isSilent = answer.silence?.(route);
     try {
       this.call = workers.dispatch(route.provider, request, this, besides);
     } catch (error) {
@@ -247,8 +249,9 @@ class Attempt implements AttemptListener, ClientListener {
     else this.send(chunk);
   }
 
-  /** Of a healed answer only words that are certain commit: at its end it may turn out to be no answer. */
+  /** Of a healed answer only words that are certain commit: at its end it may turn out to be no answer. What the client does not see commits to nothing. */
   private commits(chunk: HealedChunk): boolean {
+    if (this.isSilent?.(chunk.choices) === true) return false;
     return this.healer === undefined ? chunk.content || chunk.finish : chunk.content && chunk.isRest !== true;
   }
 

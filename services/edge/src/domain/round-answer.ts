@@ -16,6 +16,9 @@ const extraContent = (extra: unknown): Json => (extra === undefined || extra ===
 /** Fields of thoughts, which a model is given back with its own calls. */
 const THOUGHTS = ['reasoning', 'reasoning_content'] as const;
 
+/** Of an attempt that the client has seen nothing of, this much is kept back: an endless call is not gathered twice. */
+const SILENT_BYTES_MAX = 1 << 20;
+
 export type RoundEnd =
   | { readonly kind: 'stream'; readonly route: Route; readonly finishReason: string; readonly choice: Json; readonly settlement: Settlement }
   | { readonly kind: 'body'; readonly body: Body__Output; readonly settlement: Settlement }
@@ -70,6 +73,20 @@ export class RoundAnswer implements Answer {
   /** The loop keeps the client's connection alive by itself: what is silent here need not be silent there. */
   keepAlive(route: Route): void {
     this.shown.route = route;
+  }
+
+  /** Calls of our tools are not seen. Once the client has words of an earlier round, what breaks off is told as it is. */
+  silence(route: Route): ((choices: Uint8Array) => boolean) | undefined {
+    if (this.shown.hasContent) return undefined;
+    const { inner, ours, shown, nowMs, isHealed } = this;
+    const trial = new RoundAnswer(inner, ours, { ...shown }, nowMs, isHealed);
+    let bytes = 0;
+    return (choices) => {
+      shown.route = route;
+      bytes += choices.length;
+      const [choice] = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
+      return bytes <= SILENT_BYTES_MAX && trial.take(choice?.['delta']) === undefined;
+    };
   }
 
   chunk(route: Route, choices: Uint8Array): void {
