@@ -21,3 +21,18 @@ test('a part of a provider is forbidden with all of it, and never asked for by t
   expect(providersForbidden(['deepinfra/turbo', 'azure/eu'])).toEqual(['deepinfra', 'azure-openai']);
   expect(providersNamed(['deepinfra/turbo'])).toEqual(['deepinfra/turbo']);
 });
+
+test('the words that OpenRouter calls providers by mean those too, and are forbidden when they are ignored', () => {
+  const words = ['Amazon Bedrock', 'Google AI Studio', 'Moonshot AI', 'Z.AI', 'BaseTen', 'Minimax', 'xAI'];
+  const meant = ['amazon-bedrock', 'google-ai-studio', 'moonshot', 'zai', 'baseten', 'minimax', 'xai'];
+  expect(providersNamed(words)).toEqual(meant);
+  expect(providersForbidden(words)).toEqual(meant);
+  expect(providersForbidden(['Amazon Bedrock/eu-west-1'])).toEqual(['amazon-bedrock']);
+  expect(ids).toEqual(expect.arrayContaining(meant));
+});
+
+test('Google is asked for as Vertex, as at OpenRouter, and forbidden at both of its addresses', () => {
+  expect(providersNamed(['Google', 'google'])).toEqual(['google-vertex', 'google-vertex']);
+  expect(providersForbidden(['Google', 'google/global'])).toEqual(['google-vertex', 'google-ai-studio', 'google-vertex', 'google-ai-studio']);
+  expect(ids).toEqual(expect.arrayContaining(['google-vertex', 'google-ai-studio']));
+});
