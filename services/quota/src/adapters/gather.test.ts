@@ -56,3 +56,59 @@ test('what comes while a round trip is under way goes with the next one, and a c
   turn();
   expect(trips).toHaveLength(3);
 });
+
+/** As `gathering`, with waits for round trips that are given up by hand. */
+function watchedGathering() {
+  const turns: (() => void)[] = [];
+  const ends: ((results: readonly ScriptResult[]) => void)[] = [];
+  const waits: ((error: Error) => void)[] = [];
+  const gather = createGather({
+    afterTurn: (callback) => turns.push(callback),
+    send: () => new Promise((end) => ends.push(end)),
+    within: (trip) => new Promise((resolve, reject) => {
+      waits.push(reject);
+      trip.then(resolve, reject);
+    }),
+  });
+  const turn = () => turns.splice(0).forEach((callback) => callback());
+  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const ask = (id: string) => gather.step('release', 'acct_1', [], [id]).catch((error: Error) => error.message);
+  return { ask, ends, waits, turn, settle };
+}
+
+test('the store\'s time begins as a round trip leaves: neither while calls gather nor while they wait for the trip before', async () => {
+  const { ask, ends, waits, turn, settle } = watchedGathering();
+  const first = ask('a');
+  expect(waits).toHaveLength(0);
+  turn();
+  expect(waits).toHaveLength(1);
+  const second = ask('b');
+  expect(waits).toHaveLength(1);
+  ends[0]?.([{ answer: [1] }]);
+  await settle();
+  expect([await first, waits.length, ends.length]).toEqual([1, 2, 2]);
+  ends[1]?.([{ answer: [1] }]);
+  expect(await second).toBe(1);
+});
+
+test('a round trip that is late fails its calls and those behind it, who comes then waits for it as long, and the next begins when it has ended', async () => {
+  const { ask, ends, waits, turn, settle } = watchedGathering();
+  const sent = ask('a');
+  turn();
+  const behind = ask('b');
+  waits[0]?.(new Error('late'));
+  expect([await sent, await behind]).toEqual(['late', 'late']);
+  const stuck = ask('c');
+  expect([waits.length, ends.length]).toEqual([2, 1]);
+  waits[1]?.(new Error('late again'));
+  expect(await stuck).toBe('late again');
+  const lucky = ask('d');
+  turn();
+  await settle();
+  expect([waits.length, ends.length]).toEqual([3, 1]);
+  ends[0]?.([{ answer: [0] }]);
+  await settle();
+  expect([waits.length, ends.length]).toEqual([4, 2]);
+  ends[1]?.([{ answer: [1] }]);
+  expect(await lucky).toBe(1);
+});

@@ -25,6 +25,8 @@ export interface Gathered {
 export interface GatherOptions {
   /** One round trip, results in the order of the calls; never rejects. No other one begins before it has ended. */
   readonly send: (calls: readonly ScriptCall[]) => Promise<readonly ScriptResult[]>;
+  /** Settles as a round trip that has just begun, or rejects when it is late: then whoever waits for it fails, and behind it; its end is waited for all the same. */
+  readonly within?: (trip: Promise<readonly ScriptResult[]>) => Promise<unknown>;
   /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
   readonly afterTurn?: (callback: () => void) => void;
 }
@@ -82,14 +84,31 @@ class Single implements ScriptCall {
   }
 }
 
-export function createGather({ send, afterTurn = setImmediate }: GatherOptions): Gathered {
+export function createGather({ send, within = (trip) => trip, afterTurn = setImmediate }: GatherOptions): Gathered {
   let queue: (Steps | Single)[] = [];
   /** By account, its last call in the queue while that may grow. */
   const growing = new Map<string, Steps>();
   /** From the first call in the queue until the round trip that takes the last one has ended. */
   let isBusy = false;
+  /** A round trip that is late, until it ends or somebody waits behind it. */
+  let overdue: Promise<readonly ScriptResult[]> | undefined;
 
+  const watch = (trip: Promise<readonly ScriptResult[]>, calls: readonly (Steps | Single)[]): void => {
+    let hasEnded = false;
+    const end = (): void => void (hasEnded = true);
+    trip.then(end, end);
+    within(trip).catch((reason: unknown) => {
+      if (hasEnded) return;
+      const error = reason instanceof Error ? reason : new Error('unknown');
+      const behind = queue;
+      queue = [];
+      growing.clear();
+      overdue = trip;
+      for (const call of [...calls, ...behind]) call.settle({ error });
+    });
+  };
   const flush = (): void => {
+    overdue = undefined;
     if (queue.length === 0) {
       isBusy = false;
       return;
@@ -97,13 +116,20 @@ export function createGather({ send, afterTurn = setImmediate }: GatherOptions):
     const calls = queue;
     queue = [];
     growing.clear();
-    void send(calls).then((results) => {
+    const trip = send(calls);
+    watch(trip, calls);
+    void trip.then((results) => {
       calls.forEach((call, index) => call.settle(results[index] ?? { error: new Error('the store did not answer') }));
       flush();
     });
   };
   const enqueue = (call: Steps | Single): void => {
     queue.push(call);
+    if (overdue !== undefined) {
+      const trip = overdue;
+      overdue = undefined;
+      watch(trip, []);
+    }
     if (isBusy) return;
     isBusy = true;
     afterTurn(flush);

@@ -15,7 +15,7 @@ import type { QuotaMetrics } from '../metrics.js';
 import { createGather, type ScriptCall, type ScriptResult } from './gather.js';
 import { createSharedRide } from './shared-ride.js';
 import { SCRIPTS, type RequestScript, type ScriptName } from './scripts.js';
-import { createSilence } from './silence.js';
+import { createSilence, isReply } from './silence.js';
 
 export interface RedisStoreOptions {
   readonly url: string;
@@ -182,12 +182,18 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     }
     return results;
   };
-  const gather = createGather({ send });
+  /** The store has spoken when one of the calls got its answer, or a word of error. */
+  const wordOf = async (trip: Promise<readonly ScriptResult[]>): Promise<void> => {
+    const results = await trip;
+    const [first] = results;
+    if (first !== undefined && 'error' in first && !results.some((result) => 'answer' in result || isReply(result.error))) throw first.error;
+  };
+  const gather = createGather({ send, within: (trip) => silence.within(wordOf(trip)) });
   const timed = async (work: () => Promise<unknown>): Promise<unknown> => {
     const startMs = clock.monotonicMs();
     if (run === '' || silence.isSilent()) throw new Fault('quota_unavailable', 'redis is away');
     try {
-      const answer = await silence.within(work());
+      const answer = await work();
       metrics.storeTook((clock.monotonicMs() - startMs) / 1_000);
       return answer;
     } catch (error) {

@@ -112,6 +112,6 @@ export function createSilence({ clock, patienceMs, probe, afterTurn = setImmedia
 }
 
 /** The store's own words, such as OOM or READONLY, and not the end of a connection. */
-function isReply(error: unknown): boolean {
+export function isReply(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError';
 }
