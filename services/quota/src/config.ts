@@ -23,7 +23,7 @@ const schema = z.object({
   QUOTA_STORE: z.enum(['redis', 'memory']).default('redis'),
   /** Such as redis://127.0.0.1:6379; required for the Redis store. May hold a password: never logged. */
   REDIS_URL: z.string().refine(isRedisUrl, 'must be redis://host:port, or rediss://host:port').optional(),
-  /** Longest wait for Redis: 50 ms bound what a frozen one costs a request; more on a host that is short of CPU. */
+  /** Longest wait for Redis, from when a command is sent, and not counting what this process was held up: 50 ms bound what a frozen one costs a request. By the clock twice as long at most. */
   REDIS_TIMEOUT_MS: wholeNumberField(10, 10_000, 50),
   /** host:port of billing, separated by commas; empty = no ledger, totals start at zero. */
   BILLING_ADDRS: addressesField(''),

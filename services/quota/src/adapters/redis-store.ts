@@ -32,7 +32,7 @@ export interface RedisStoreOptions {
   readonly rideWaitMs?: number;
 }
 
-// 50 ms: since nobody waits for a silent store, a frozen Redis costs a request at most 60 ms (FAILURES, Redis).
+// 50 ms: since nobody waits for a silent store, a frozen Redis costs a request at most 60 ms (FAILURES, Redis), unless this process is held up too.
 const COMMAND_TIMEOUT_MS = 50;
 /** 20 ms: a busy process has its next admission within 10. */
 const RIDE_WAIT_MS = 20;

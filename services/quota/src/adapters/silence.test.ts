@@ -93,3 +93,57 @@ test('the end of a connection is not a word of the store', async () => {
   silence.reset();
   expect(silence.isSilent()).toBe(false);
 });
+
+test.each([
+  { name: 'a process that runs gives the store its patience, no more', held: [], runs: PATIENCE_MS },
+  { name: 'a slice that this process could not end in time counts as its length and 2 ms', held: [30], runs: 38 },
+  { name: 'two of them count as two', held: [25, 25], runs: 26 },
+  { name: 'timers that are late as those of an idle process are do not prolong the wait', held: [11, 11, 11, 11], runs: 6 },
+  { name: 'however often this process is held up, by the clock the wait ends after twice as long', held: [30, 30, 30], runs: 10 },
+  { name: 'and after one that was longer than that at once', held: [130], runs: 0 },
+])('$name', async ({ held, runs }) => {
+  const { clock, silence, send, turn } = watched();
+  const asked = send();
+  for (const [index, ms] of held.entries()) {
+    clock.stall(ms);
+    turn();
+    turn();
+    if (index < held.length - 1 || runs > 0) expect(silence.isSilent()).toBe(false);
+  }
+  if (runs > 0) {
+    clock.advance(runs - 1);
+    turn();
+    turn();
+    expect(silence.isSilent()).toBe(false);
+    clock.advance(1);
+    turn();
+    turn();
+  }
+  expect(silence.isSilent()).toBe(true);
+  expect(await asked.outcome).toMatch(/^quota_unavailable/);
+});
+
+test('a wait that begins within a slice has its whole patience, and one after a pause is not charged for it', async () => {
+  const { clock, silence, send, turn, settle } = watched();
+  const first = send();
+  clock.advance(PATIENCE_MS - 7);
+  const second = send();
+  first.answer('here');
+  await settle();
+  clock.advance(PATIENCE_MS - 1);
+  turn();
+  turn();
+  expect(silence.isSilent()).toBe(false);
+  second.answer('here too');
+  expect(await second.outcome).toBe('here too');
+  clock.advance(10_000);
+  const third = send();
+  clock.advance(PATIENCE_MS - 1);
+  turn();
+  turn();
+  expect(silence.isSilent()).toBe(false);
+  clock.advance(1);
+  turn();
+  turn();
+  expect(await third.outcome).toMatch(/^quota_unavailable/);
+});
