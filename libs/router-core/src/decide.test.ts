@@ -346,6 +346,13 @@ describe('auto', () => {
     }
   });
 
+  test('is no comparison for a pinned model that its maker does not sell, whatever is listed behind it', () => {
+    for (const fallback of ['auto', 'maker/best']) {
+      const result = decide(request({ model: 'maker/near', models: [fallback] }), market(), 1);
+      expect(result.kind === 'plan' ? [result.attempts.length > 1, result.reference] : undefined).toEqual([true, undefined]);
+    }
+  });
+
   test('on an account’s own credentials falls back to all of them, whatever the operator’s would serve beside', () => {
     const cheap = ['alpha', 'beta', 'gamma'].map((provider) => endpointWith({ id: `cheap-${provider}`, provider, model: '', prices: pricesOf('cheap', 1n, 1n) }));
     const others = ['delta', 'epsilon'].map((provider) => ({ id: `maker/${provider}`, ability: 0.9, endpoints: [endpointWith({ id: provider, provider, model: '' })] }));

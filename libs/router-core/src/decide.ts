@@ -93,12 +93,14 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     pools.push(pool);
     const { eligible } = pool;
     if (eligible.length === 0) continue;
+    // What is asked for first is compared with, even where it has no price to compare: what a client lists behind it may be as dear as it likes.
+    const isFirst = lists.length === 0;
     if (model === undefined) {
       auto = chooseForAuto(eligible, request, snapshot, seed, prediction);
-      reference ??= autoReference(auto, request, snapshot);
+      if (isFirst) reference = autoReference(auto, request, snapshot);
       lists.push([...auto.ordered]);
     } else {
-      reference ??= listPrice(model, request);
+      if (isFirst) reference = listPrice(model, request);
       lists.push(rankPinned(eligible, request, snapshot, seed));
     }
   }
