@@ -155,6 +155,34 @@ describe('a whole answer', () => {
   });
 });
 
+describe('words beside a call of a tool', () => {
+  const args = (text: string): object => ({ id: 'c', type: 'function', function: { name: 'f', arguments: text } });
+  const bytes = (choice: object): Buffer => Buffer.from(JSON.stringify([{ index: 0, logprobs: null, ...choice }]));
+  const schema = '{"type":"object","required":["a"]}';
+  // Whatever they are, and wherever the answer ends.
+  const cases = [['Let me look.', 'tool_calls'], ['Let me look.', 'stop'], ['Let me', 'length'], ['{"b":1}', 'tool_calls']] as const;
+
+  test.each(cases)('are not the answer that was asked for, and the call is healed: %j, %s', (content, reason) => {
+    for (const terms of [{ kind: 'object', schema: undefined }, { kind: 'object', schema }] as const) {
+      const healed = healChoices(bytes({ message: { content, tool_calls: [args("{'a': 1,}")] }, finish_reason: reason }), terms);
+      expect(healed).toMatchObject({ steps: ['syntax'], isBroken: false, texts: [] });
+      expect(JSON.parse(healed.choices.toString())).toMatchObject([{ message: { content, tool_calls: [args('{"a": 1}')] } }]);
+
+      const stream = new StreamHealing(terms);
+      const said = [{ content }, { tool_calls: [{ index: 0, ...args("{'a': 1,}") }] }].flatMap((delta) => stream.push(bytes({ delta, finish_reason: null })));
+      said.push(...stream.push(bytes({ delta: {}, finish_reason: reason })));
+      expect(stream.end(reason)).toMatchObject({ steps: ['syntax'], isBroken: false, texts: [] });
+      expect(Buffer.concat(said.map(({ choices }) => Buffer.from(choices))).toString()).toContain(JSON.stringify(content));
+    }
+  });
+
+  test('leave a call without arguments what it is', () => {
+    const stream = new StreamHealing({ kind: 'object', schema: undefined });
+    stream.push(bytes({ delta: { content: 'Let me', tool_calls: [{ index: 0, ...args('') }] }, finish_reason: 'length' }));
+    expect(stream.end('length')).toMatchObject({ steps: [], isBroken: false });
+  });
+});
+
 describe('a streamed answer', () => {
   const STREAM = { ...JSON_OBJECT, stream: true };
   const textOf = (answer: RecordedAnswer): string => answer.said.map((line) => /^(?:chunk|finish) \d:([^!]*)/s.exec(line)?.[1] ?? '').join('');

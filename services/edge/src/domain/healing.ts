@@ -80,8 +80,10 @@ class Findings {
 
   constructor(private readonly keepsTexts: boolean) {}
 
-  text(text: string, steps: readonly HealStep[], isJson: boolean, finishReason: string): void {
+  /** `isBeside`: it stands beside a call of a tool. It is not the answer then, and may be what it likes. */
+  text(text: string, steps: readonly HealStep[], isJson: boolean, finishReason: string, isBeside: boolean): void {
     for (const step of steps) this.steps.add(step);
+    if (isBeside) return;
     const isEnded = finishReason === 'stop';
     if (this.keepsTexts) this.texts.push({ text, isEnded });
     if (isJson) return;
@@ -99,12 +101,13 @@ class Findings {
   }
 }
 
+/** Of a message or a delta. */
+const hasCalls = ({ tool_calls: calls, function_call: call }: Json): boolean => (Array.isArray(calls) && calls.length > 0) || isObject(call);
+
+const WORDLESS: ReadonlySet<string> = new Set(['content_filter', 'tool_calls', 'function_call']);
+
 /** An answer without words is no JSON either, unless it calls tools, refuses or was stopped by a policy. */
-function needsText(message: Json, finishReason: string): boolean {
-  const hasCalls = Array.isArray(message['tool_calls']) && message['tool_calls'].length > 0;
-  const isRefusal = typeof message['refusal'] === 'string' && message['refusal'] !== '';
-  return !hasCalls && !isRefusal && finishReason !== 'content_filter' && finishReason !== 'tool_calls' && finishReason !== 'function_call';
-}
+const needsText = (isCalling: boolean, isRefusal: boolean, finishReason: string): boolean => !isCalling && !isRefusal && !WORDLESS.has(finishReason);
 
 function healCalls(calls: unknown, isCut: boolean, found: Findings, budget: RepairBudget): boolean {
   let isChanged = false;
@@ -133,9 +136,11 @@ export function healChoices(choices: Buffer, { kind, schema }: HealingTerms): He
     const finishReason = String(choice['finish_reason'] ?? '');
     const isCut = finishReason === 'length';
     const content = typeof message['content'] === 'string' ? message['content'] : '';
-    if (content !== '' ? finishReason !== 'content_filter' : needsText(message, finishReason)) {
+    const isCalling = hasCalls(message);
+    const isRefusal = typeof message['refusal'] === 'string' && message['refusal'] !== '';
+    if (content !== '' ? finishReason !== 'content_filter' : needsText(isCalling, isRefusal, finishReason)) {
       const healed = healJson(content, kind, isCut, budget);
-      found.text(healed.text, healed.steps, healed.isJson, finishReason);
+      found.text(healed.text, healed.steps, healed.isJson, finishReason, isCalling);
       if (healed.text !== content) {
         message['content'] = healed.text;
         isChanged = true;
@@ -162,7 +167,9 @@ interface OpenText {
 
 interface OpenChoice {
   content: OpenText | undefined;
+  /** Those whose arguments have begun. */
   readonly calls: Map<number, JsonHealer>;
+  isCalling: boolean;
   hasRefusal: boolean;
   isFinished: boolean;
 }
@@ -192,7 +199,7 @@ export class StreamHealing {
 
   private choiceOf(index: number): OpenChoice {
     let choice = this.choices.get(index);
-    if (choice === undefined) this.choices.set(index, (choice = { content: undefined, calls: new Map(), hasRefusal: false, isFinished: false }));
+    if (choice === undefined) this.choices.set(index, (choice = { content: undefined, calls: new Map(), isCalling: false, hasRefusal: false, isFinished: false }));
     return choice;
   }
 
@@ -207,6 +214,7 @@ export class StreamHealing {
       else delete told['content'];
     }
     if (typeof delta['refusal'] === 'string' && delta['refusal'] !== '') choice.hasRefusal = true;
+    choice.isCalling ||= hasCalls(delta);
     if (Array.isArray(delta['tool_calls'])) {
       const calls = (delta['tool_calls'] as readonly unknown[]).map((call) => pushCall(choice, call, this.budget)).filter((call) => call !== undefined);
       if (calls.length > 0) told['tool_calls'] = calls;
@@ -231,12 +239,12 @@ export class StreamHealing {
     choice.isFinished = true;
     const isCut = finishReason === 'length';
     const delta: Json = {};
-    const { content, calls } = choice;
+    const { content, calls, isCalling, hasRefusal } = choice;
     if (content !== undefined) {
       const last = content.healer.finish(isCut);
       if (last.text !== '') delta['content'] = last.text;
-      this.found.text(content.text + last.text, last.steps, last.isJson || finishReason === 'content_filter', finishReason);
-    } else if (calls.size === 0 && !choice.hasRefusal && needsText({}, finishReason)) this.found.text('', [], false, finishReason);
+      this.found.text(content.text + last.text, last.steps, last.isJson || finishReason === 'content_filter', finishReason, isCalling);
+    } else if (needsText(isCalling, hasRefusal, finishReason)) this.found.text('', [], false, finishReason, false);
     const rests: Json[] = [];
     for (const [position, healer] of calls) {
       const last = healer.finish(isCut);
