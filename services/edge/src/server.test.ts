@@ -75,6 +75,14 @@ describe('answers', () => {
     expect((await door.chat({ ...hello, stream, temperature: 1 })).headers.get('x-router-ignored-params')).toBeNull();
   });
 
+  test('a stop sequence of blank space that the endpoint cannot be sent is named as the field that it stands in, once', async () => {
+    door.neighbours.scripts.set('a', answers);
+    for (const dropParams of [['stop.blank'], ['stop', 'stop.blank']]) {
+      door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams }]);
+      expect((await door.chat({ ...hello, stop: ['\n', 'END'] })).headers.get('x-router-ignored-params')).toBe('stop');
+    }
+  });
+
   test('a stream that broke tells of its attempt that it was cut, and why', async () => {
     const cut = { class: 'DISCONNECTED' as const, status: 200, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
     door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('half'), events.end({ cut })));

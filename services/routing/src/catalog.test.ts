@@ -85,6 +85,12 @@ describe('the shipped catalog', () => {
     expect(decided).toMatchObject({ kind: 'plan', attempts: [{ endpoint: { provider: 'deepinfra' } }] });
   });
 
+  test('knows which wires refuse stop sequences of blank space, and take others', async () => {
+    const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'openai']);
+    const of = (id: string): readonly unknown[] => ['stop.blank', 'stop'].map((name) => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has(name));
+    expect(['anthropic:anthropic/claude-opus-5', 'amazon-bedrock:anthropic/claude-opus-5', 'openai:openai/gpt-4o-mini'].map(of)).toEqual([[true, false], [true, false], [false, false]]);
+  });
+
   test('resolves full, bare and dated names, and prices exactly', async () => {
     const catalog = await load(['openai']);
     const mini = findModel(catalog, 'gpt-4o-mini');

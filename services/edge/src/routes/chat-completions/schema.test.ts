@@ -73,6 +73,10 @@ describe('chat request', () => {
     expect(result.request).toMatchObject({ stream: true, maxTokens: 5, zdr: true, ignoredParams: ['foo'], needs: { params: ['temperature', 'max_tokens'] } });
   });
 
+  test.each([['\n', true], [['END', ' '], true], ['', true], ['END', false], [['END', '\nEND'], false]])('tells whether one of its stop sequences is blank: %j', (stop, isBlank) => {
+    expect(requestOf({ stop }).needs.params).toEqual(isBlank ? ['stop', 'stop.blank'] : ['stop']);
+  });
+
   test('accepts a tool turn and tells what the request needs', () => {
     const request = requestOf({ tools: [tool], tool_choice: 'required', messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: '4' }, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y' } }] }] });
     expect(request).toMatchObject({ messageCount: 4, imageCount: 1, hasUnboundedParts: false, needs: { tools: true, forcedToolChoice: true, vision: true } });

@@ -1,6 +1,7 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
 import { hash } from 'node:crypto';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
+import { BLANK_STOP } from '@signalbox/kernel/param-names';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
@@ -84,6 +85,12 @@ function checkStop(value: unknown, name: string): void {
   if (typeof value === 'string') return;
   if (!Array.isArray(value)) throw wrongType(name, 'a string or an array of strings');
   asArray(value, name, 4).forEach((item, index) => asString(item, `${name}.[${index}]`));
+}
+
+/** One of them is blank space alone. */
+function isBlankStop(value: unknown): boolean {
+  const stops: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return stops.some((stop) => typeof stop === 'string' && stop.trim() === '');
 }
 
 function checkTools(value: unknown, name: string): void {
@@ -284,6 +291,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     const sent = (name === 'messages' ? messages : sendable(name, value)) ?? body.subarray(start, end);
     fields.push({ name, value: sent });
     if (name !== 'messages') params.push(name);
+    if (name === 'stop' && isBlankStop(value)) params.push(BLANK_STOP);
     if (OF_PROMPT.has(name)) promptBytes += sent.length;
   }
   return { fields, waitingToolFields, params, promptBytes, ignoredParams };

@@ -1,4 +1,5 @@
 /** Which tuning fields an endpoint does not take: they are dropped and named, never the fields that change the meaning. */
+import { BLANK_STOP } from '@signalbox/kernel/param-names';
 import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
 
 /** Refused together by models that fix their own sampling (PROVIDERS, section 1.2). */
@@ -8,8 +9,8 @@ const MAKER_ONLY = ['service_tier', 'verbosity', 'metadata', 'modalities'] as co
 const MAKER_FIELDS_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator']);
 /** Fields that a wire has no words for. */
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
-  'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed'],
-  'bedrock-converse': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'user'],
+  'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP],
+  'bedrock-converse': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'user', BLANK_STOP],
   'cohere-v2': ['logit_bias', 'top_logprobs', 'user'],
   'google-generate-content': ['logit_bias', 'user'],
   mistral: ['logit_bias', 'user'],
