@@ -64,6 +64,8 @@ export interface CanonicalStream {
   take(): readonly StreamEvent[];
   /** `failed` where a choice ended in an error. */
   finishOpen(reason: FinishReason): StreamEvent | undefined;
+  /** As of a transducer. */
+  finishEnded(): StreamEvent | undefined;
   summary(): StreamSummary;
 }
 
@@ -135,17 +137,19 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     events.push({ type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content, finish: false });
   };
 
-  const closing = (reasonOf: (choice: Choice) => FinishReason): StreamEvent | undefined => {
+  /** A choice of no reason stays open. */
+  const closing = (reasonOf: (choice: Choice) => FinishReason | undefined): StreamEvent | undefined => {
     const told: object[] = [];
     for (const [index, choice] of choices) {
-      if (choice.isClosed) continue;
+      const given = choice.isClosed ? undefined : reasonOf(choice);
+      if (given === undefined) continue;
       choice.isClosed = true;
-      const reason = finishWithCalls(reasonOf(choice), choice.calls.length);
+      const reason = finishWithCalls(given, choice.calls.length);
       if (index === 0 || known.finishReason === '') known.finishReason = reason;
       told.push({ index, delta: choice.hasRole ? {} : { role: 'assistant', content: '' }, logprobs: null, finish_reason: reason });
     }
     if (told.length === 0) return undefined;
-    known.isFinished = true;
+    known.isFinished = [...choices.values()].every(({ isClosed }) => isClosed);
     return { type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content: false, finish: true };
   };
 
@@ -278,6 +282,10 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       return taken;
     },
     finishOpen: (reason) => ([...choices.values()].some((choice) => choice.reason === 'error') ? { type: 'failed', failure: failure('PROVIDER_ERROR', true, 200) } : closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason)),
+    finishEnded: () => {
+      const ended = [...choices.values()].filter(({ isFinished, isClosed, reason, calls }) => isFinished && !isClosed && reason !== 'error' && !calls.some(isOtherJson));
+      return ended.length < Math.max(choices.size, choicesAsked) ? closing((choice) => (ended.includes(choice) ? choice.reason : undefined)) : undefined;
+    },
     summary: () => known,
   };
 }

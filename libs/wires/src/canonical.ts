@@ -106,6 +106,8 @@ export interface StreamTransducer {
   close(): readonly StreamEvent[];
   /** A chunk with this finish reason for each choice that has none yet; undefined when all have one. `failed` where one ended in an error. */
   finishOpen(reason: FinishReason): StreamEvent | undefined;
+  /** The answer breaks off: a chunk with the finish of each choice that has one, where others have none; undefined when that is so of all or none. Absent: there is one choice. */
+  finishEnded?(): StreamEvent | undefined;
   /** What is known so far: the same object each time, which goes on changing. */
   summary(): StreamSummary;
 }

@@ -58,6 +58,7 @@ export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWi
       return stream.take();
     },
     finishOpen: (reason) => stream.finishOpen(reason),
+    finishEnded: () => stream.finishEnded(),
     summary: () => stream.summary(),
   };
 }

@@ -217,6 +217,26 @@ describe('the time to the first token', () => {
   });
 });
 
+test.each([['an error of the host', sse({ error: { message: 'overloaded' } })], ['bytes of no meaning', 'data: {\n\n'], ['silence', '']])('a choice that ended keeps its finish where %s breaks off the other', async (_name, broken) => {
+  const clock = createFakeClock();
+  let listener: UpstreamListener | undefined;
+  const given: unknown[] = [];
+  const attempt = new Attempt({
+    adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
+    upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => true }), close: () => Promise.resolve() },
+    clock,
+    request: { ...REQUEST, fields: [{ name: 'n', value: Buffer.from('2') }] },
+    upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
+    sinks: { onHead: () => undefined, onChunk: ({ choices }) => given.push(...(JSON.parse(Buffer.from(choices).toString()) as unknown[])) > 0, onProgress: () => undefined },
+  });
+  attempt.start();
+  listener?.onHead(200, {});
+  listener?.onData(Buffer.from(text('a') + sse({ choices: [{ index: 1, delta: { content: 'b' }, finish_reason: null }] }) + sse({ choices: [{ index: 0, delta: {}, finish_reason: 'length' }] }) + broken));
+  await clock.advanceAsync(60_000);
+  expect(await attempt.ended).toMatchObject({ kind: 'stream', cut: {} });
+  expect(given).toMatchObject([{ index: 0, finish_reason: null }, { index: 1, finish_reason: null }, { index: 0, finish_reason: 'length' }]);
+});
+
 describe('a request that gets no connection', () => {
   const sent = async (over: Partial<DispatchRequest__Output>, sendAfterMs?: number): Promise<readonly [number, Ending]> => {
     const clock = createFakeClock();

@@ -399,8 +399,11 @@ export class Attempt implements UpstreamListener {
   }
 
   private fail(reason: Failure): void {
-    if (this.isContentGiven) this.end({ kind: 'stream', cut: reason });
-    else this.end({ kind: 'failed', failure: reason, usage: this.transducer?.summary().usage });
+    if (this.isContentGiven) {
+      const ended = this.transducer?.finishEnded?.();
+      if (ended !== undefined && this.transducer !== undefined) this.give(ended, this.transducer);
+      this.end({ kind: 'stream', cut: reason });
+    } else this.end({ kind: 'failed', failure: reason, usage: this.transducer?.summary().usage });
   }
 
   /** A cut would cost the next request a new connection, and to most providers a handshake. */

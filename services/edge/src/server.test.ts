@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
 import { until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
@@ -90,6 +91,18 @@ describe('answers', () => {
     expect(JSON.parse((text.split('\n\n').at(-3) ?? '').slice('data: '.length))).toMatchObject({
       error: { code: 'provider_disconnected' }, router_metadata: { attempts: [{ provider: 'a', status: 'cut', class: 'disconnected', provider_status: 200 }] },
     });
+  });
+
+  test('a stream that broke ends the choices that had not ended, and no other', async () => {
+    const cut = { class: 'DISCONNECTED' as const, status: 200, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
+    const endsOf = async (...played: DispatchEvent__Output[]): Promise<unknown[]> => {
+      door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('half'), ...played, events.end({ cut })));
+      const chunks = (await (await door.chat({ ...hello, stream: true, n: 3 })).text()).split('\n\n').slice(0, -2).map((event) => JSON.parse(event.slice('data: '.length)) as { choices: { index: number; finish_reason: string | null }[] });
+      return chunks.flatMap(({ choices }) => choices).filter(({ finish_reason: reason }) => reason !== null).map(({ index, finish_reason: reason }) => [index, reason]);
+    };
+    expect(await endsOf(events.finish(0), events.text('more', 2))).toEqual([[0, 'stop'], [1, 'error'], [2, 'error']]);
+    expect(await endsOf(events.finish(1))).toEqual([[1, 'stop'], [0, 'error'], [2, 'error']]);
+    expect(await endsOf()).toEqual([[0, 'error'], [1, 'error'], [2, 'error']]);
   });
 
   test.each([false, true])('a stream whose worker was lost tells of its attempts, and neither usage nor cost, which are not known before its log is found (include_usage: %s)', async (isAsked) => {

@@ -125,6 +125,17 @@ describe('stream', () => {
     expect(transducer.summary().finishReason).toBe('length');
   });
 
+  test('a candidate that has finished keeps its finish where the answer breaks off before the other has', () => {
+    const event = (index: number, finishReason?: string): Buffer => Buffer.from(`data: ${JSON.stringify({ candidates: [{ index, content: { parts: [{ text: 'a' }] }, finishReason }] })}\n\n`);
+    const transducer = createGenerateContentTransducer('seed', new Map(), 2);
+    transducer.push(Buffer.concat([event(0, 'MAX_TOKENS'), event(1)]));
+    const ended = transducer.finishEnded?.() as { choices: Uint8Array; finish: boolean };
+    expect([ended.finish, JSON.parse(Buffer.from(ended.choices).toString()), transducer.summary().isFinished]).toMatchObject([true, [{ index: 0, finish_reason: 'length' }], false]);
+    const whole = createGenerateContentTransducer('seed', new Map(), 2);
+    whole.push(Buffer.concat([event(0, 'STOP'), event(1, 'STOP')]));
+    expect(whole.finishEnded?.()).toBeUndefined();
+  });
+
   test('fewer candidates than were asked for do not make a stream finished', () => {
     const transducer = createGenerateContentTransducer('seed', new Map(), 2);
     const event = (index: number): Buffer => Buffer.from(`data: ${JSON.stringify({ candidates: [{ index, content: { parts: [{ text: 'a' }] }, finishReason: 'STOP' }] })}\n\n`);

@@ -15,6 +15,9 @@ const failed = (failureClass: string): object => ({ type: 'failed', failure: { c
 const tokens = (inputUncached: number, outputText: number, cacheRead = 0): object => ({ inputUncached, cacheRead, cacheWrite: 0, outputText, outputReasoning: 0, audio: 0, image: 0 });
 const said = ({ events }: Replayed): unknown[] => [...gather(events).values()].map(({ content, reasons }) => [content, reasons]);
 
+/** Of a chunk of finishes. */
+const indexesIn = (event: unknown): unknown[] => (event === undefined ? [] : (JSON.parse(Buffer.from((event as { choices: Uint8Array }).choices).toString()) as { index: number; finish_reason: string }[]).filter(({ finish_reason: reason }) => reason === 'stop').map(({ index }) => index));
+
 const OSLO = 'It is 4 °C in Oslo.';
 const WHOLE = { type: 'done' };
 
@@ -158,6 +161,19 @@ describe('several choices', () => {
     expect(replay(two, [...first, DONE]).events.at(-1)).toEqual(WHOLE);
     expect(replay(two, first).events.at(-1)).toEqual(WHOLE);
     expect(replay(two, [...first, frame({ choices: [{ index: 1, delta: { content: 'tw' }, finish_reason: null }] })]).events.at(-1)).toMatchObject(failed('DISCONNECTED'));
+  });
+
+  test.each<[string, readonly Buffer[], readonly number[]]>([
+    ['where another has none', [...first, frame({ choices: [{ index: 1, delta: { content: 'tw' }, finish_reason: null }] })], [0]],
+    ['where another has not begun', first, [0]],
+    ['not where all have one', [...first, second], []],
+    ['not where it went on', [...first, chunk({ content: 'more' })], []],
+    ['not where none has one', [chunk({ content: 'one' })], []],
+  ])('keep the finish that they have when the answer breaks off, %s', (_name, parts, ended) => {
+    const transducer = createChatTransducer('seed', 2);
+    transducer.push(Buffer.concat(parts));
+    expect(indexesIn(transducer.finishEnded?.())).toEqual(ended);
+    expect(transducer.finishEnded?.()).toBeUndefined();
   });
 
   test('are as many as `n` says, where the host is asked for it', () => {

@@ -1,5 +1,5 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '../canonical.js';
+import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer } from '../canonical.js';
 import { finishWithCalls } from '../choice-parts.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { createSseParser, type SseParser } from '../sse.js';
@@ -9,6 +9,7 @@ import { isFinishReason, mapFinishReason } from './finish-reason.js';
 import { decodedBytes } from './json-text.js';
 import { keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, type ToldCall } from './message.js';
 import { sourcesOf } from './sources.js';
+import { Told } from './told.js';
 import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js';
 import { readUsage } from './usage.js';
 
@@ -28,21 +29,6 @@ interface OpenChoice {
   isClosed: boolean;
   /** Made when the first tool call comes. */
   calls: ToolCallNumbering | undefined;
-}
-
-/** What is known of the stream so far. */
-class Told implements StreamSummary {
-  usage: Usage | undefined;
-  promptUsage: Usage | undefined;
-  usageUnreadable = false;
-  finishReason: FinishReason | '' = '';
-  outputBytes = 0;
-  thoughtBytes = 0;
-  contentSeen = false;
-  isFinished = false;
-  isComplete = false;
-  systemFingerprint = '';
-  serviceTier = '';
 }
 
 class ChatTransducer implements StreamTransducer {
@@ -99,15 +85,21 @@ class ChatTransducer implements StreamTransducer {
     return this.filtered() ?? { type: 'failed', failure: broken };
   }
 
+  finishEnded(): StreamEvent | undefined {
+    return this.finishedChoices < Math.max(this.choices.size, this.choicesAsked) ? this.closing((choice) => (choice.isFinished ? choice.reason : undefined)) : undefined;
+  }
+
   summary(): StreamSummary {
     return this.told;
   }
 
-  private closing(reasonOf: (choice: OpenChoice) => FinishReason): StreamEvent | undefined {
+  /** A choice of no reason stays open. */
+  private closing(reasonOf: (choice: OpenChoice) => FinishReason | undefined): StreamEvent | undefined {
     const closing: object[] = [];
     for (const [index, choice] of this.choices) {
-      if (choice.isClosed) continue;
-      const reason = finishWithCalls(reasonOf(choice), callCount(choice));
+      const given = choice.isClosed ? undefined : reasonOf(choice);
+      if (given === undefined) continue;
+      const reason = finishWithCalls(given, callCount(choice));
       const calls = closedCalls(choice, reason);
       const head = choice.hasRole ? {} : { role: 'assistant', content: '' };
       choice.hasRole = true;
@@ -117,7 +109,7 @@ class ChatTransducer implements StreamTransducer {
       closing.push({ index, delta: { ...head, ...(sources === undefined ? {} : { annotations: sources }), ...(calls.length > 0 ? { tool_calls: calls } : {}) }, logprobs: null, finish_reason: reason });
     }
     if (closing.length === 0) return undefined;
-    this.told.isFinished = true;
+    this.told.isFinished = this.areAllFinished();
     return { type: 'chunk', choices: Buffer.from(JSON.stringify(closing)), content: false, finish: true };
   }
 

@@ -116,8 +116,8 @@ export interface Answer {
   chunk(route: Route, choices: Uint8Array): void;
   /** Streams: the last chunk, with usage; `choices` is the held finish chunk. */
   finish(route: Route, choices: Uint8Array, settlement: Settlement): void;
-  /** Streams, after content: an error chunk, with what was delivered; of a worker that was lost only `attempts`, the cut one last, since what it is charged is found in its log. */
-  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined, attempts: readonly AttemptReport[]): void;
+  /** Streams, after content: an error chunk, with what was delivered; of a worker that was lost only `attempts`, the cut one last, since what it is charged is found in its log. `finished`: choices whose own finish was given; absent = none. */
+  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined, attempts: readonly AttemptReport[], finished?: ReadonlySet<number>): void;
   /** Not streamed: the whole answer. */
   body(body: Body__Output, settlement: Settlement): void;
   /** An error instead of an answer: a status if none has left, else an error chunk, with what was delivered if anything was. */

@@ -114,6 +114,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       answer,
       request: dispatchRequest(turn, plan, planned, admitted, number, start),
       isStream: request.stream,
+      choices: request.choices,
       route: { provider, model, sunsetDate, dropParams, decisionId: plan.decisionId, attempts: start === undefined ? number : undefined, head: undefined, estimate: () => estimateOf(request, plan, planned) },
       earlier: all(),
       decisionId: plan.decisionId,

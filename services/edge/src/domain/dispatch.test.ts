@@ -17,7 +17,7 @@ interface Attempt {
 
 const newRoute = (): Route => ({ provider: 'a', model: 'm', decisionId: 'dec_1', attempts: 1, head: undefined, estimate: () => ({ costNanoUsd: asNanoUsd(0n), savingsNanoUsd: asNanoUsd(0n) }) });
 
-function start({ isStream = true, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer() } = {}): Attempt {
+function start({ isStream = true, choices = 1, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer() } = {}): Attempt {
   neighbours.scripts.set('a', () => undefined);
   const result = runAttempt({
     workers: neighbours.workers,
@@ -27,6 +27,7 @@ function start({ isStream = true, activity = { lastSentMs: 0 }, neighbours = cre
     answer,
     request: {},
     isStream,
+    choices,
     route: newRoute(),
     earlier: [],
     decisionId: '',
@@ -81,6 +82,19 @@ describe('stream', () => {
     before.call.play(events.role(), events.end({ cut }));
     expect(await before.result).toMatchObject({ kind: 'failed', trace: 'journaled' });
     expect(before.answer.said).toEqual([]);
+  });
+
+  test.each([
+    ['keeps its own end, sent before', [events.finish(0), events.text('c', 1)], ['chunk 0:!stop', 'chunk 1:c'], [0]],
+    ['keeps its own end, held back', [events.finish(0)], ['chunk 0:!stop'], [0]],
+    ['that is the last of them has none, as if it were one', [events.finish(0), events.finish(1)], ['chunk 0:!stop'], [0]],
+  ])('of several choices one that ended %s when the stream is cut', async (_name, played, said, finished) => {
+    const cut = { class: 'DISCONNECTED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true } as const;
+    const { call, answer, result } = start({ choices: 2 });
+    call.play(events.text('a', 0), events.text('b', 1), ...played, events.end({ cut }));
+    expect(await result).toEqual({ kind: 'cut' });
+    expect(answer.said).toEqual(['chunk 0:a', 'chunk 1:b', ...said, 'cut DISCONNECTED']);
+    expect(answer.finished).toEqual(finished);
   });
 
   test('events after the end change nothing', async () => {
@@ -233,7 +247,7 @@ test('a request that cannot be written fails its attempt and nothing more', asyn
       throw new Fault('bad_message', 'too large');
     },
   };
-  const options = { workers, clock: neighbours.clock, heartbeatMs: 1, activity: { lastSentMs: 0 }, answer: createRecordedAnswer(), request: {}, isStream: true };
+  const options = { workers, clock: neighbours.clock, heartbeatMs: 1, activity: { lastSentMs: 0 }, answer: createRecordedAnswer(), request: {}, isStream: true, choices: 1 };
   expect(await runAttempt({ ...options, route: newRoute(), earlier: [], decisionId: '', onJournaled: () => undefined })).toMatchObject({ kind: 'failed', trace: 'none' });
   expect(neighbours.clock.pendingTimers()).toBe(0);
 });

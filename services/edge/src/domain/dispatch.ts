@@ -51,6 +51,8 @@ export interface AttemptOptions {
   readonly answer: Answer;
   readonly request: DispatchRequest;
   readonly isStream: boolean;
+  /** How many were asked for. */
+  readonly choices: number;
   readonly route: Route;
   /** The attempts before this one. */
   readonly earlier: readonly AttemptReport[];
@@ -86,6 +88,8 @@ function failureOfFault(fault: Fault | undefined): Failed__Output {
   return failureOf(fault.code === 'deadline_exceeded' ? 'TIMEOUT_IDLE' : fault.code === 'link_lost' ? 'DISCONNECTED' : 'CONNECT', true);
 }
 
+const indexesOf = ({ choices }: HealedChunk): readonly number[] => (JSON.parse(Buffer.from(choices).toString('utf8')) as readonly { readonly index: number }[]).map(({ index }) => index);
+
 const finishChunk = (reason: string): Buffer => Buffer.from(`[{"index":0,"delta":{},"logprobs":null,"finish_reason":${JSON.stringify(reason === '' || reason === 'error' ? 'stop' : reason)}}]`);
 
 /** 200 that is not what was asked for. */
@@ -113,6 +117,8 @@ class Attempt implements AttemptListener, ClientListener {
   /** Chunks before the first content stay here: until then another attempt may answer instead. */
   private early: HealedChunk[] = [];
   private heldFinish: HealedChunk | undefined;
+  /** Of several choices, those whose finish was sent. */
+  private readonly finished = new Set<number>();
   private readonly healer: StreamHealing | undefined;
   private isSilent: ((choices: Uint8Array) => boolean) | undefined;
   /** The answer is complete, and what remains is to be found out by ourselves. */
@@ -263,6 +269,7 @@ class Attempt implements AttemptListener, ClientListener {
   private send(chunk: HealedChunk): void {
     const { activity, clock, answer, route } = this.options;
     activity.lastSentMs = clock.monotonicMs();
+    if (chunk.finish && this.options.choices > 1) for (const index of indexesOf(chunk)) this.finished.add(index);
     answer.chunk(route, chunk.choices);
   }
 
@@ -273,8 +280,12 @@ class Attempt implements AttemptListener, ClientListener {
     }
     // What was held back was generated, and is paid for.
     if (this.healer !== undefined) for (const chunk of this.healer.end('error').chunks) this.send(chunk);
+    const { answer, route, choices } = this.options;
+    const held = this.heldFinish;
+    // A choice that ended keeps its own end. Where all did, what comes with the last is missing.
+    if (held !== undefined && choices > 1 && this.finished.size + indexesOf(held).length < choices) this.send(held);
     this.over({ kind: 'cut' });
-    this.options.answer.cut(this.options.route, failed, settlement, this.attempts());
+    answer.cut(route, failed, settlement, this.attempts(), this.finished);
   }
 
   private complete(end: End__Output): void {

@@ -81,7 +81,7 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
       if (annotates) read(route, choices, true);
       inner.finish(route, choices, withPipeline(settlement));
     },
-    cut: (route, failed, settlement, attempts) => inner.cut(route, failed, settlement === undefined ? undefined : withPipeline(settlement), attempts),
+    cut: (route, failed, settlement, ...rest) => inner.cut(route, failed, settlement === undefined ? undefined : withPipeline(settlement), ...rest),
     body: (body, settlement) => {
       if (!annotates) {
         inner.body(body, withPipeline(settlement));

@@ -7,6 +7,8 @@ export interface RecordedAnswer extends Answer {
   readonly raw: string[];
   refusal: Refusal | undefined;
   settlement: Settlement | undefined;
+  /** Of an answer that was cut: the choices that had ended. */
+  finished: readonly number[];
   /** While true the client takes nothing. */
   isStalled: boolean;
   /** What it has taken of the answer; undefined = another answer goes before. */
@@ -25,6 +27,7 @@ export function createRecordedAnswer(): RecordedAnswer {
     raw: [],
     refusal: undefined,
     settlement: undefined,
+    finished: [],
     isStalled: false,
     takenBytes: 0,
     drain: () => {
@@ -48,7 +51,8 @@ export function createRecordedAnswer(): RecordedAnswer {
       answer.raw.push(Buffer.from(choices).toString());
       answer.said.push(`finish ${textOf(choices)}`);
     },
-    cut: (_route, failed, settlement) => {
+    cut: (_route, failed, settlement, _attempts, finished = new Set<number>()) => {
+      answer.finished = [...finished];
       answer.settlement = settlement;
       answer.said.push(`cut ${failed.class}`);
     },

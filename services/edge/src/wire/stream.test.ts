@@ -12,7 +12,7 @@ const usage = { tokens: { ...NO_TOKENS, inputUncached: 61, outputText: 9 }, cach
 const end = { usage, provider: 'openai', costNanoUsd: 14_550n, savingsNanoUsd: 227_950n };
 const X_ROUTER = '"x_router":{"provider":"openai","cost_usd":0.00001455,"savings_usd":0.00022795,"routed_from":"auto"}';
 const FINISH = Buffer.from('[{"index":0,"delta":{},"finish_reason":"stop"}]');
-const wire = (includeUsage: boolean, variant: 'A' | 'B' = 'A') => createStreamWire({ id: 'chatcmpl-1', created: 5, model: 'm', routedFrom: 'auto', includeUsage, variant, framing: UNFRAMED });
+const wire = (includeUsage: boolean, variant: 'A' | 'B' = 'A') => createStreamWire({ id: 'chatcmpl-1', created: 5, model: 'm', routedFrom: 'auto', includeUsage, choices: 1, variant, framing: UNFRAMED });
 const HEAD = 'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":5,"model":"m"';
 const DONE = 'data: [DONE]\n\n';
 const USAGE = '"usage":{"prompt_tokens":61,"completion_tokens":9,"total_tokens":70}';

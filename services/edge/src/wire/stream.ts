@@ -12,7 +12,8 @@ const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 const DONE = 'data: [DONE]\n\n';
 
 const EMPTY_CHOICES = '[]';
-const ERROR_CHOICES = '[{"index":0,"delta":{},"finish_reason":"error"}]';
+const NONE: ReadonlySet<number> = new Set();
+const errorChoices = (indexes: readonly number[]): string => `[${indexes.map((index) => `{"index":${index},"delta":{},"finish_reason":"error"}`).join(',')}]`;
 
 export interface StreamWireOptions {
   readonly id: string;
@@ -23,6 +24,8 @@ export interface StreamWireOptions {
   /** The model id that the client sent. */
   readonly routedFrom: string;
   readonly includeUsage: boolean;
+  /** How many were asked for. */
+  readonly choices: number;
   readonly variant: Variant;
   /** Empty or absent: the provider sent none. */
   readonly systemFingerprint?: string | undefined;
@@ -54,13 +57,13 @@ export interface StreamWire {
   chunks(list: readonly Uint8Array[]): Buffer;
   /** Chunks for `before`, then the held finish chunk with usage and `x_router`, or under include_usage that chunk and one more. The stream's last. */
   finish(before: readonly Uint8Array[], choices: Uint8Array, end: StreamEnd): Buffer;
-  /** Chunks for `before`, then the error chunk of a stream that broke. The stream's last. */
-  error(before: readonly Uint8Array[], error: ApiError, end?: StreamEnd | StreamBreak): Buffer;
+  /** Chunks for `before`, then the error chunk of a stream that broke, which ends all choices but those of `finished`. The stream's last. */
+  error(before: readonly Uint8Array[], error: ApiError, end?: StreamEnd | StreamBreak, finished?: ReadonlySet<number>): Buffer;
 }
 
 /** Renders the events of one stream; what all chunks share is encoded once. */
 export function createStreamWire(options: StreamWireOptions): StreamWire {
-  const { id, created, model, routedFrom, includeUsage, variant, systemFingerprint = '', serviceTier = '', framing } = options;
+  const { id, created, model, routedFrom, includeUsage, choices: asked, variant, systemFingerprint = '', serviceTier = '', framing } = options;
   const fingerprint = systemFingerprint === '' ? '' : `,"system_fingerprint":${JSON.stringify(systemFingerprint)}`;
   const tier = serviceTier === '' ? '' : `,"service_tier":${JSON.stringify(serviceTier)}`;
   const envelope = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)}${tier}${fingerprint}`;
@@ -117,8 +120,9 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
     },
     finish: (before, choices, stated) =>
       includeUsage ? end([...before, choices], Buffer.from(`${envelope},"choices":${EMPTY_CHOICES}${figures(stated)}`), stated) : end(before, Buffer.concat([prefix, choices, Buffer.from(figures(stated))]), stated),
-    error: (before, error, stated) => {
-      const head = `${envelope},"error":${renderErrorObject(error)},"choices":${ERROR_CHOICES}`;
+    error: (before, error, stated, finished = NONE) => {
+      const open = Array.from({ length: asked }, (_none, index) => index).filter((index) => !finished.has(index));
+      const head = `${envelope},"error":${renderErrorObject(error)},"choices":${errorChoices(open)}`;
       if (stated !== undefined && 'usage' in stated) return end(before, Buffer.from(head + figures(stated)), stated);
       const metadata = stated === undefined ? '' : metadataOf(stated);
       return end(before, Buffer.concat([Buffer.from(head + metadata), suffix]), stated);

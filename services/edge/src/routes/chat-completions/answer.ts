@@ -117,10 +117,10 @@ export class HttpAnswer implements Answer {
     this.end(this.open(route, settlement.attempts.length).finish(this.take(), choices, this.endOf(settlement)));
   }
 
-  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined, attempts: readonly AttemptReport[]): void {
+  cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined, attempts: readonly AttemptReport[], finished?: ReadonlySet<number>): void {
     const error = forVariant(cutToApiError(failed), this.options.caller.variant);
     const wire = this.open(route, attempts.length);
-    this.end(wire.error(this.take(), error, settlement === undefined ? this.breakOf(route, withCut(attempts, failed)) : this.endOf({ ...settlement, attempts: withCut(settlement.attempts, failed) })));
+    this.end(wire.error(this.take(), error, settlement === undefined ? this.breakOf(route, withCut(attempts, failed)) : this.endOf({ ...settlement, attempts: withCut(settlement.attempts, failed) }), finished));
   }
 
   body(body: Body__Output, settlement: Settlement): void {
@@ -191,6 +191,7 @@ export class HttpAnswer implements Answer {
       model,
       routedFrom: request.model,
       includeUsage: request.includeUsage,
+      choices: request.choices,
       variant: caller.variant,
       systemFingerprint: head?.systemFingerprint,
       serviceTier: head?.serviceTier,
