@@ -84,6 +84,13 @@ describe('answers', () => {
     }
   });
 
+  test('of temperature and top_p, the one that the endpoint cannot be sent beside the other is named', async () => {
+    door.neighbours.scripts.set('a', answers);
+    door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['top_p.second'] }]);
+    expect((await door.chat({ ...hello, temperature: 1, top_p: 1 })).headers.get('x-router-ignored-params')).toBe('top_p');
+    expect(door.neighbours.calls[0]?.request.fields?.map(({ name }) => name)).toEqual(['messages', 'temperature', 'top_p']);
+  });
+
   test('a stream that broke tells of its attempt that it was cut, and why', async () => {
     const cut = { class: 'DISCONNECTED' as const, status: 200, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
     door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('half'), events.end({ cut })));

@@ -91,6 +91,21 @@ describe('the shipped catalog', () => {
     expect(['anthropic:anthropic/claude-opus-5', 'amazon-bedrock:anthropic/claude-opus-5', 'openai:openai/gpt-4o-mini'].map(of)).toEqual([[true, false], [true, false], [false, false]]);
   });
 
+  test('knows which versions of Claude are sent no sampling, and which no `top_p` beside a temperature', async () => {
+    const catalog = await load(['anthropic', 'amazon-bedrock', 'openai', 'minimax']);
+    const of = (id: string): readonly unknown[] => ['temperature', 'top_p.second', 'top_p'].map((name) => catalog.endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has(name));
+    for (const host of ['anthropic', 'amazon-bedrock']) {
+      expect([4, 4.5, 4.6].map((version) => of(`${host}:anthropic/claude-sonnet-${String(version)}`))).toEqual([[false, false, false], [false, true, false], [false, true, false]]);
+      expect(of(`${host}:anthropic/claude-opus-5`)).toEqual([true, true, true]);
+    }
+    expect(['openai:openai/gpt-4o-mini', 'minimax:minimax/minimax-m3'].map(of)).toEqual([[false, false, false], [false, false, false]]);
+    const request = plainRequest('anthropic/claude-sonnet-4.5');
+    const decided = (params: readonly string[], requireParameters: boolean): unknown => decide({ ...request, needs: { ...request.needs, params }, provider: { ...request.provider, requireParameters } }, { catalog, live: new Map() }, 1);
+    expect(decided(['temperature', 'top_p', 'top_p.second'], false)).toMatchObject({ kind: 'plan', attempts: [{ dropParams: ['top_p.second'] }, { dropParams: ['top_p.second'] }] });
+    expect(decided(['temperature', 'top_p', 'top_p.second'], true)).toMatchObject({ kind: 'no-eligible-provider', excludedBy: ['parameters'] });
+    expect(decided(['top_p'], true)).toMatchObject({ kind: 'plan', attempts: [{ dropParams: [] }, { dropParams: [] }] });
+  });
+
   test('resolves full, bare and dated names, and prices exactly', async () => {
     const catalog = await load(['openai']);
     const mini = findModel(catalog, 'gpt-4o-mini');

@@ -3,7 +3,7 @@ import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
-import { BLANK_STOP } from '@signalbox/kernel/param-names';
+import { fieldOfParam } from '@signalbox/kernel/param-names';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
 import type { ServerResponse } from 'node:http';
@@ -38,7 +38,7 @@ export interface AnswerOptions {
 /** What of the body had no effect: fields that nobody here knows, and those that the endpoint does not take. */
 function ignoredOf({ ignoredParams }: ChatRequest, dropParams: readonly string[] = []): readonly string[] {
   if (dropParams.length === 0) return ignoredParams;
-  return [...ignoredParams, ...new Set(dropParams.map((name) => (name === BLANK_STOP ? 'stop' : name)))];
+  return [...ignoredParams, ...new Set(dropParams.map(fieldOfParam))];
 }
 
 const flush = (answer: HttpAnswer): void => answer.flush();

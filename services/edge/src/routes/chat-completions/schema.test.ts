@@ -77,6 +77,10 @@ describe('chat request', () => {
     expect(requestOf({ stop }).needs.params).toEqual(isBlank ? ['stop', 'stop.blank'] : ['stop']);
   });
 
+  test.each<[object, boolean]>([[{ temperature: 1, top_p: 1 }, true], [{ top_p: 0.5, temperature: 0 }, true], [{ top_p: 1 }, false], [{ temperature: 1, top_p: null }, false]])('tells whether both ways of sampling are set: %j', (body, hasBoth) => {
+    expect((requestOf(body).needs.params ?? []).includes('top_p.second')).toBe(hasBoth);
+  });
+
   test('accepts a tool turn and tells what the request needs', () => {
     const request = requestOf({ tools: [tool], tool_choice: 'required', messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: '4' }, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y' } }] }] });
     expect(request).toMatchObject({ messageCount: 4, imageCount: 1, hasUnboundedParts: false, needs: { tools: true, forcedToolChoice: true, vision: true } });

@@ -1,7 +1,7 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
 import { hash } from 'node:crypto';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
-import { BLANK_STOP } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, SECOND_SAMPLING } from '@signalbox/kernel/param-names';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
@@ -294,6 +294,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     if (name === 'stop' && isBlankStop(value)) params.push(BLANK_STOP);
     if (OF_PROMPT.has(name)) promptBytes += sent.length;
   }
+  if (params.includes('temperature') && params.includes('top_p')) params.push(SECOND_SAMPLING);
   return { fields, waitingToolFields, params, promptBytes, ignoredParams };
 }
 
