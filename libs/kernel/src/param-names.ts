@@ -1,12 +1,13 @@
-/** Names by which edge and routing speak of what a request holds, beside those of its fields: the field that it stands in, a dot, what it is. */
+/** Names by which edge and routing speak of what a request holds, beside those of its fields. */
 
 /** A stop sequence of blank space alone, such as a line's end: some wires refuse it, and are not sent it. */
 export const BLANK_STOP = 'stop.blank';
 /** `top_p` of a request that has a temperature too: some models refuse both together, and are not sent it. */
 export const SECOND_SAMPLING = 'top_p.second';
 
-/** The field that a name stands for. */
+const FIELDS: ReadonlyMap<string, string> = new Map([[BLANK_STOP, 'stop'], [SECOND_SAMPLING, 'top_p']]);
+
+/** The field of the request that a name stands for. */
 export function fieldOfParam(name: string): string {
-  const dot = name.indexOf('.');
-  return dot === -1 ? name : name.slice(0, dot);
+  return FIELDS.get(name) ?? name;
 }

@@ -3,12 +3,33 @@
  * `ignore` whose name is not known here would be passed over without a word.
  */
 
-/** OpenRouter's names, where they are others: its ids, and the words that its answers and its own clients call the same providers by. */
+/**
+ * Names that others have for providers of the catalog: OpenRouter's ids, the words that its answers and its own clients
+ * call the same providers by, makers as the models are named after them, and what LiteLLM writes before a model.
+ */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['azure', 'azure-openai'],
+  ['azure-ai', 'azure-openai'],
+  ['azure-text', 'azure-openai'],
+  ['bedrock', 'amazon-bedrock'],
+  ['bedrock-converse', 'amazon-bedrock'],
+  ['codestral', 'mistral'],
+  ['cohere-chat', 'cohere'],
+  ['dashscope', 'alibaba'],
+  ['fireworks-ai', 'fireworks'],
+  ['gemini', 'google-ai-studio'],
   ['google', 'google-vertex'],
+  ['hosted-vllm', 'vllm'],
+  ['meta-llama', 'meta'],
+  ['mistralai', 'mistral'],
   ['moonshotai', 'moonshot'],
   ['moonshot-ai', 'moonshot'],
+  ['ollama-chat', 'ollama'],
+  ['together-ai', 'together'],
+  ['vertex-ai', 'google-vertex'],
+  ['vertex-ai-beta', 'google-vertex'],
+  ['x-ai', 'xai'],
+  ['xiaomi-mimo', 'xiaomi'],
   ['z-ai', 'zai'],
   ['z.ai', 'zai'],
 ]);
@@ -21,7 +42,8 @@ const joined = (name: string): string => name.trim().toLowerCase().replaceAll(' 
 
 function idOf(name: string): string {
   const id = joined(name);
-  return ELSEWHERE.get(id) ?? id;
+  // An operator's own ids may have underscores.
+  return ELSEWHERE.get(id) ?? ELSEWHERE.get(id.replaceAll('_', '-')) ?? id;
 }
 
 /** Ids of the catalog; what it does not have stays as it is. */

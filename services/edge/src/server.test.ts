@@ -84,6 +84,13 @@ describe('answers', () => {
     }
   });
 
+  test.each([true, false])('a name within the request that stands for nothing is named, streamed: %s', async (stream) => {
+    door.neighbours.scripts.set('a', answers);
+    door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['seed'] }], { ignoredParams: ['provider.ignore.[0]'] });
+    expect((await door.chat({ ...hello, stream, seed: 1, provider: { ignore: ['nobody'] } })).headers.get('x-router-ignored-params')).toBe('provider.ignore.[0],seed');
+    expect(door.neighbours.calls[0]?.request.fields?.map(({ name }) => name)).toEqual(['messages']);
+  });
+
   test('of temperature and top_p, the one that the endpoint cannot be sent beside the other is named', async () => {
     door.neighbours.scripts.set('a', answers);
     door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['top_p.second'] }]);

@@ -128,6 +128,54 @@ describe('routing over its doors', () => {
     expect(await unset({ model: 'nobody/nothing' })).toEqual([]);
   });
 
+  test.each([
+    ['gpt-4o-2024-08-06', 'openai/gpt-4o', ''],
+    ['openai/gpt-4o-mini-2024-07-18', 'openai/gpt-4o-mini', ''],
+    ['claude-sonnet-4-5-20250929', 'anthropic/claude-sonnet-4.5', ''],
+    ['anthropic/claude-sonnet-4-5', 'anthropic/claude-sonnet-4.5', 'anthropic'],
+    ['OpenAI/GPT-4o', 'openai/gpt-4o', ''],
+    ['openai/gpt-4o-mini:free', 'openai/gpt-4o-mini', ''],
+    ['openai/gpt-4o@preset/mine', 'openai/gpt-4o', ''],
+    ['azure/gpt-4o', 'openai/gpt-4o', 'azure-openai'],
+    ['gemini/gemini-2.5-pro', 'google/gemini-2.5-pro', 'google-ai-studio'],
+    ['vertex_ai/gemini-2.5-pro', 'google/gemini-2.5-pro', 'google-vertex'],
+    ['vertex_ai/claude-sonnet-4-5@20250929', 'anthropic/claude-sonnet-4.5', 'google-vertex'],
+    ['bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0', 'anthropic/claude-sonnet-4.5', 'amazon-bedrock'],
+    ['bedrock/us-east-1/anthropic.claude-haiku-4-5-20251001-v1:0', 'anthropic/claude-haiku-4.5', 'amazon-bedrock'],
+    ['anthropic.claude-sonnet-4-5-20250929-v1:0', 'anthropic/claude-sonnet-4.5', ''],
+    ['openai/claude-sonnet-4.5', 'anthropic/claude-sonnet-4.5', ''],
+    ['groq/llama-3.3-70b-versatile', 'meta-llama/llama-3.3-70b-instruct', ''],
+    ['amazon/nova-pro-v1', 'amazon/nova-pro-v1', ''],
+    ['gpt-4o-v2', '', ''],
+    ['gpt-4-0613', '', ''],
+    ['claude-3-5-sonnet-20241022', '', ''],
+    ['nobody/gpt-4o', '', ''],
+    ['nobody/nothing', '', ''],
+  ])('what %s, as others call a model, means is told where it is certain', async (model, nearestModel, nearestProvider) => {
+    await start({ PROVIDERS: 'openai,azure-openai,anthropic,google-ai-studio,google-vertex,amazon-bedrock' });
+    const answer = await decide({ model, promptTokens: 12, seed: 7 });
+    if (answer.refusal === 'REFUSAL_UNSPECIFIED') expect(model).toBe(nearestModel);
+    else expect(answer).toMatchObject({ refusal: 'MODEL_NOT_FOUND', nearestModel, nearestProvider });
+  });
+
+  test('nothing is told of a model that this key may not use, or that nobody here serves', async () => {
+    await start({ PROVIDERS: 'openai' });
+    const nearest = async (over: DecideRequest): Promise<string> => (await decide({ promptTokens: 12, seed: 7, ...over })).nearestModel;
+    expect(await nearest({ model: 'azure/gpt-4o' })).toBe('openai/gpt-4o');
+    expect(await nearest({ model: 'azure/gpt-4o', denyModels: ['openai/*'] })).toBe('');
+    expect(await nearest({ model: 'azure/gpt-4o', denyProviders: ['openai'] })).toBe('');
+    expect(await nearest({ model: 'bedrock/claude-sonnet-4-5' })).toBe('');
+  });
+
+  test('names of no provider are told, with a plan and without, and those of other gateways are none of them', async () => {
+    await start({ PROVIDERS: 'openai,azure-openai' });
+    const decided = async (provider: object): Promise<DecideResponse__Output> => await decide({ model: 'openai/gpt-4o', promptTokens: 12, seed: 7, provider });
+    expect(await decided({ ignore: ['azzure', 'azure', 'bedrock', 'vertex_ai', 'Gemini', 'deepinfra/turbo', 'chutes/fp8'] })).toMatchObject({ refusal: 'REFUSAL_UNSPECIFIED', attempts: [{ provider: 'openai' }], ignoredParams: ['provider.ignore.[0]', 'provider.ignore.[6]'] });
+    expect(await decided({ order: ['opnai', 'azure_ai'] })).toMatchObject({ attempts: [{ provider: 'azure-openai' }, {}], ignoredParams: ['provider.order.[0]'] });
+    expect(await decided({ only: ['nobody'] })).toMatchObject({ refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['provider_preferences'], ignoredParams: ['provider.only.[0]'] });
+    expect((await decided({ only: ['openai'] })).ignoredParams).toEqual([]);
+  });
+
   test('says how long a whole answer may take, where length and speed are known', async () => {
     await start({ PROVIDERS: 'openai' });
     const told = async (over: DecideRequest): Promise<number | undefined> => (await decide({ model: 'openai/gpt-4-turbo', ...over })).attempts[0]?.wholeTimeoutMs;

@@ -36,3 +36,15 @@ test('Google is asked for as Vertex, as at OpenRouter, and forbidden at both of 
   expect(providersForbidden(['Google', 'google/global'])).toEqual(['google-vertex', 'google-ai-studio', 'google-vertex', 'google-ai-studio']);
   expect(ids).toEqual(expect.arrayContaining(['google-vertex', 'google-ai-studio']));
 });
+
+test('what LiteLLM writes before a model means its provider, and is forbidden when it is ignored', () => {
+  const words = ['bedrock', 'bedrock_converse', 'vertex_ai', 'vertex_ai_beta', 'gemini', 'azure', 'azure_ai', 'together_ai', 'fireworks_ai', 'dashscope', 'cohere_chat', 'ollama_chat', 'hosted_vllm', 'meta_llama', 'codestral', 'xiaomi_mimo', 'groq'];
+  const meant = ['amazon-bedrock', 'amazon-bedrock', 'google-vertex', 'google-vertex', 'google-ai-studio', 'azure-openai', 'azure-openai', 'together', 'fireworks', 'alibaba', 'cohere', 'ollama', 'vllm', 'meta', 'mistral', 'xiaomi', 'groq'];
+  expect(providersNamed(words)).toEqual(meant);
+  expect(providersForbidden(words)).toEqual(meant);
+  expect(ids).toEqual(expect.arrayContaining(meant));
+});
+
+test('a maker means the provider that it is, and an id with an underscore stays as it is', () => {
+  expect(providersNamed(['x-ai', 'mistralai', 'my_host'])).toEqual(['xai', 'mistral', 'my_host']);
+});

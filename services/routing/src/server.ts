@@ -23,6 +23,8 @@ import { listModels, modelDetail } from './domain/model-list.js';
 import type { LoadedCatalog } from './domain/ports.js';
 import type { QualityHolder, QualityState } from './domain/quality-holder.js';
 import { readRecord, type Replays } from './domain/replays.js';
+import { nearestModel } from './domain/nearest-model.js';
+import { unknownProviders } from './domain/unknown-providers.js';
 import { unsetProviders } from './domain/unset-providers.js';
 import type { RoutingMetrics } from './metrics.js';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
@@ -68,7 +70,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
 
   const decideOne = (message: DecideRequest__Output): DecideResponse => {
     const startedMs = clock.monotonicMs();
-    const { catalog } = loaded();
+    const { catalog, providers } = loaded();
     const request = toRouteRequest(message);
     // Of requests whose data must not be kept nothing is remembered, not even where they went.
     const isRemembered = !request.zdr && !request.denyDataCollection && request.promptText !== '';
@@ -90,7 +92,9 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
-    const answer = decideResponse(result, decisionId, result.kind === 'model-not-found' ? unsetProviders(catalog, request) : []);
+    const isUnknown = result.kind === 'model-not-found';
+    const answer = decideResponse(result, decisionId, isUnknown ? unsetProviders(catalog, request) : [], isUnknown ? nearestModel(catalog, providers, request) : undefined);
+    answer.ignoredParams = unknownProviders(message.provider, providers);
     if (message.explain) answer.explanationJson = Buffer.from(JSON.stringify(explanationOf(describe(asked, snapshot, message.seed, result))));
     return answer;
   };

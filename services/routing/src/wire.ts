@@ -9,6 +9,7 @@ import type { Changes } from '@signalbox/router-core/record';
 import type { Side } from '@signalbox/router-core/what-if';
 import { NO_NEEDS, NO_WISHES, type Needs, type ProviderWishes, type RouteRequest } from '@signalbox/router-core/request';
 import type { ListQuery } from './domain/model-list.js';
+import type { NearestModel } from './domain/nearest-model.js';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 
 /** One of the words, or a Fault `bad_message`. */
@@ -147,8 +148,8 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
   };
 }
 
-/** `unset`: providers that would serve a model that was not found. */
-export function decideResponse(result: Plan | Refusal, decisionId: string, unset: readonly string[] = []): DecideResponse {
+/** Of a model that was not found: `unset`, providers that would serve it; `nearest`, what its name means. */
+export function decideResponse(result: Plan | Refusal, decisionId: string, unset: readonly string[] = [], nearest?: NearestModel): DecideResponse {
   switch (result.kind) {
     case 'plan':
       return {
@@ -158,7 +159,7 @@ export function decideResponse(result: Plan | Refusal, decisionId: string, unset
         ...(result.reference === undefined || result.reference.steps.length === 0 ? {} : { referenceSteps: stepMessages(result.reference.steps) }),
       };
     case 'model-not-found':
-      return { decisionId, refusal: 'MODEL_NOT_FOUND', unsetProviders: [...unset] };
+      return { decisionId, refusal: 'MODEL_NOT_FOUND', unsetProviders: [...unset], nearestModel: nearest?.model ?? '', nearestProvider: nearest?.provider ?? '' };
     case 'model-deprecated':
       return { decisionId, refusal: 'MODEL_DEPRECATED', fallbackModels: [...result.fallbackModels] };
     case 'no-eligible-provider':

@@ -68,7 +68,7 @@ export interface Route {
   attempts: number | undefined;
   /** `YYYY-MM-DD`: from that day on the endpoint that answers serves no more; empty = none is known. */
   readonly sunsetDate?: string | undefined;
-  /** Fields of the request that its endpoint does not take, and is not sent. */
+  /** Fields of the request that its endpoint does not take, and is not sent; names within it that stand for nothing here. */
   readonly dropParams?: readonly string[] | undefined;
   /** Known once the attempt starts to answer. */
   head: Head__Output | undefined;

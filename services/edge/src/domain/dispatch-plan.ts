@@ -105,7 +105,8 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       }
     }
     isSuperseding = false;
-    const { provider, model, sunsetDate, dropParams } = planned;
+    const { provider, model, sunsetDate } = planned;
+    const dropParams = plan.ignoredParams.length === 0 ? planned.dropParams : [...plan.ignoredParams, ...planned.dropParams];
     const result = await runAttempt({
       workers,
       clock,

@@ -81,7 +81,7 @@ export function trailerHeader({ attempts, healed }: { readonly attempts: boolean
   return ['Trailer', `X-Router-Cost, X-Router-Savings${attempts ? ', X-Router-Provider, X-Router-Attempts' : ''}${healed ? ', X-Router-Healed' : ''}`];
 }
 
-const IGNORED_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+const IGNORED_NAME = /^[A-Za-z0-9_.[\]-]{1,64}$/;
 const IGNORED_MAX = 20;
 
 /** A comma list of at most 20 names; names that could not stand in a header are left out. Empty when there are none. */

@@ -18,6 +18,24 @@ test.each([
   expect(messageFor(model)).toContain(hint);
 });
 
+test.each([
+  ['gpt-4o-2024-08-06', { nearestModel: 'openai/gpt-4o' }, "Ask for 'openai/gpt-4o'."],
+  ['gpt-4o:nitro', { nearestModel: 'openai/gpt-4o' }, "ask for 'openai/gpt-4o' with `provider: {\"sort\": \"throughput\"}`."],
+  ['openai/gpt-4o@preset/mine', { nearestModel: 'openai/gpt-4o' }, "no presets here: what one would set stands in the request. Ask for 'openai/gpt-4o'."],
+  ['azure/gpt-4o', { nearestModel: 'openai/gpt-4o', nearestProvider: 'azure-openai' }, "Ask for 'openai/gpt-4o', and for that provider alone with `provider: {\"only\": [\"azure-openai\"]}`."],
+])('%s, which certainly means a model of ours, is answered with its name', (model, nearest, hint) => {
+  const decision = planWith([], { refusal: 'MODEL_NOT_FOUND', ...nearest });
+  const message = refusalToApiError(decision, model, 'A').message;
+  expect(message).toContain(`'${model}' does not exist`);
+  expect(message).toContain(hint);
+  expect(refusalToApiError(decision, model, 'B').message).toMatch(/available to this key\. Ask for 'openai\/gpt-4o'\. GET \/v1\/models lists the names that this key may use\.$/);
+});
+
+test('where no provider is left, names that are of none are told', () => {
+  const { message } = refusalToApiError(planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['provider_preferences'], ignoredParams: ['provider.only.[0]'] }), 'gpt-4o', 'A');
+  expect(message).toMatch(/left out by: provider_preferences\. Of no provider that is known here: provider\.only\.\[0\]\.$/);
+});
+
 test('no field that variant B lacks is recommended there', () => {
   for (const model of ['openai/gpt-4o:nitro', 'openai/gpt-4o:online', 'azure/x']) {
     expect(messageFor(model, 'B')).toMatch(/GET \/v1\/models lists the names that this key may use\.$/);

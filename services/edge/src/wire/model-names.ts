@@ -15,24 +15,33 @@ const ENDINGS: ReadonlyMap<string, string> = new Map([
 
 const LIST = 'GET /v1/models lists the names that this key may use.';
 
-/**
- * What to tell of a model that could not be found. `model` is the client's word, cut to what may be shown; `unset` are the
- * providers that would serve it, if there were a credential for one.
- */
-export function modelNotFound(model: string, unset: readonly string[], variant: Variant): string {
+export interface NotFound {
+  /** Providers that would serve the model, if there were a credential for one. */
+  readonly unsetProviders: readonly string[];
+  /** What the name certainly means; empty = unknown. */
+  readonly nearestModel: string;
+  /** The provider that the name asks for; empty = none. */
+  readonly nearestProvider: string;
+}
+
+/** What to tell of a model that could not be found. `model` is the client's word, cut to what may be shown. */
+export function modelNotFound(model: string, found: NotFound, variant: Variant): string {
+  const { unsetProviders: unset } = found;
   if (isAutoModelId(model)) return `There is no model that '${model}' could choose: none is served here. Set up a provider, or look in the log for what one was said to hold and the catalog does not know.`;
   if (unset.length > 0) return `The model '${model}' is known, but none of its providers is set up here: ${unset.join(', ')}. The operator sets a provider's credential, or an account its own by PUT /api/providers/{provider}. ${LIST}`;
-  return `The model '${model}' does not exist or is not available to this key.${modelHint(model, variant)}`;
+  return `The model '${model}' does not exist or is not available to this key.${modelHint(model, found, variant)}`;
 }
 
 /** A sentence that begins with a blank. `model` is the client's word, cut to what may be shown. */
-function modelHint(model: string, variant: Variant): string {
+function modelHint(model: string, { nearestModel, nearestProvider }: NotFound, variant: Variant): string {
   // Variant B has neither preferences nor plugins.
-  if (variant === 'B') return ` ${LIST}`;
+  if (variant === 'B') return nearestModel === '' ? ` ${LIST}` : ` Ask for '${nearestModel}'. ${LIST}`;
   const colon = model.lastIndexOf(':');
   const wish = colon > 0 ? ENDINGS.get(model.slice(colon + 1)) : undefined;
-  if (wish !== undefined) return ` Names have no such ending here: ask for '${model.slice(0, colon)}'${wish}.`;
+  if (wish !== undefined) return ` Names have no such ending here: ask for '${nearestModel || model.slice(0, colon)}'${wish}.`;
   if (model.endsWith('/auto')) return " The model that leaves the choice to the gateway is called 'auto' here.";
-  if (model.startsWith('@preset/')) return ` There are no presets here: what one would set stands in the request. ${LIST}`;
+  if (model.includes('@preset/')) return ` There are no presets here: what one would set stands in the request. ${nearestModel === '' ? LIST : `Ask for '${nearestModel}'.`}`;
+  if (nearestProvider !== '') return ` Ask for '${nearestModel}', and for that provider alone with \`provider: {"only": ["${nearestProvider}"]}\`.`;
+  if (nearestModel !== '') return ` Ask for '${nearestModel}'.`;
   return ` ${LIST} They begin with the model's maker; which provider is to serve it is said by \`provider.only\`.`;
 }

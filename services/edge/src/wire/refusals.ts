@@ -103,16 +103,21 @@ function blockedToApiError(admission: AdmitResponse__Output): ApiError {
   }
 }
 
+/** A sentence that begins with a blank, of names that are no provider's here; empty where there are none. */
+function noProviders({ ignoredParams }: DecideResponse__Output): string {
+  return ignoredParams.length === 0 ? '' : ` Of no provider that is known here: ${ignoredParams.join(', ')}.`;
+}
+
 /** The error of a decision without a plan, for the model id that the client sent. Asserts that it was refused. */
 export function refusalToApiError(decision: DecideResponse__Output, model: string, variant: Variant): ApiError {
   const shown = model.slice(0, ECHO_MAX);
   switch (decision.refusal) {
     case 'MODEL_NOT_FOUND':
-      return apiError('model_not_found', { param: 'model', message: modelNotFound(shown, decision.unsetProviders, variant) });
+      return apiError('model_not_found', { param: 'model', message: modelNotFound(shown, decision, variant) });
     case 'MODEL_DEPRECATED':
       return apiError('model_deprecated', { param: 'model', message: `The model '${shown}' is no longer served.`, metadata: { fallback_models: decision.fallbackModels } });
     case 'NO_ELIGIBLE_PROVIDER':
-      return apiError('no_eligible_provider', { param: 'model', ...(decision.excludedBy.length === 0 ? {} : { message: `No provider of this model meets the requirements of the request; left out by: ${decision.excludedBy.join(', ')}.` }), metadata: { excluded_by: decision.excludedBy } });
+      return apiError('no_eligible_provider', { param: 'model', ...(decision.excludedBy.length === 0 ? {} : { message: `No provider of this model meets the requirements of the request; left out by: ${decision.excludedBy.join(', ')}.${noProviders(decision)}` }), metadata: { excluded_by: decision.excludedBy } });
     case 'CONTEXT_LENGTH_EXCEEDED':
       if (decision.answerLimit !== undefined) return apiError('invalid_value', { param: 'max_tokens', message: `Invalid value for 'max_tokens' (or 'max_completion_tokens'): expected at most ${decision.answerLimit}, which is the longest answer that can be had to this request.` });
       return apiError('context_length_exceeded', {

@@ -370,6 +370,9 @@ export function writeDecideResponse(w: Writer, m: DecideResponse): void {
   if (m.referenceSteps !== undefined) for (const one of m.referenceSteps) { w.uint32(98); { const at = w.open(); writePriceStep(w, one); w.close(at); } }
   if (m.answerLimit !== undefined && m.answerLimit !== null) { w.uint32(104); w.uint32(m.answerLimit); }
   if (m.unsetProviders !== undefined) for (const one of m.unsetProviders) { w.uint32(114); w.string(one); }
+  if (m.ignoredParams !== undefined) for (const one of m.ignoredParams) { w.uint32(122); w.string(one); }
+  if (m.nearestModel !== undefined && m.nearestModel !== '') { w.uint32(130); w.string(m.nearestModel); }
+  if (m.nearestProvider !== undefined && m.nearestProvider !== '') { w.uint32(138); w.string(m.nearestProvider); }
 }
 export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v1: RefusalName = 'REFUSAL_UNSPECIFIED';
@@ -384,6 +387,9 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   const v12: PriceStepOut[] = [];
   let v13: number | undefined;
   const v14: string[] = [];
+  const v15: string[] = [];
+  let v16: string = '';
+  let v17: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -399,11 +405,14 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
       case 98: v12.push(readPriceStep(r, r.delimited(end))); break;
       case 104: v13 = r.uint32(); break;
       case 114: v14.push(r.string(end)); break;
+      case 122: v15.push(r.string(end)); break;
+      case 130: v16 = r.string(end); break;
+      case 138: v17 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17 } as DecideResponseOut;
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
@@ -418,7 +427,10 @@ export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v12 = m.referenceSteps === undefined ? [] : m.referenceSteps.map((one) => copyPriceStep(one));
   const v13 = m.answerLimit !== undefined && m.answerLimit !== null ? m.answerLimit >>> 0 : undefined;
   const v14 = m.unsetProviders === undefined ? [] : m.unsetProviders.slice();
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14 } as DecideResponseOut;
+  const v15 = m.ignoredParams === undefined ? [] : m.ignoredParams.slice();
+  const v16 = m.nearestModel !== undefined && m.nearestModel !== null ? m.nearestModel : '';
+  const v17 = m.nearestProvider !== undefined && m.nearestProvider !== null ? m.nearestProvider : '';
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17 } as DecideResponseOut;
 }
 
 export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {

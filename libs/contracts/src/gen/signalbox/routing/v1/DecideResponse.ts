@@ -19,6 +19,9 @@ export interface DecideResponse {
   'referenceSteps'?: (_signalbox_common_v1_PriceStep)[];
   'answerLimit'?: (number);
   'unsetProviders'?: (string)[];
+  'ignoredParams'?: (string)[];
+  'nearestModel'?: (string);
+  'nearestProvider'?: (string);
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
@@ -36,6 +39,9 @@ export interface DecideResponse__Output {
   'referenceSteps': (_signalbox_common_v1_PriceStep__Output)[];
   'answerLimit'?: (number);
   'unsetProviders': (string)[];
+  'ignoredParams': (string)[];
+  'nearestModel': (string);
+  'nearestProvider': (string);
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }

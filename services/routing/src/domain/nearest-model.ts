@@ -1,0 +1,61 @@
+/** What a name that the catalog does not have certainly means: names of other gateways, of hosts and of dated releases. */
+import { providersNamed } from '@signalbox/kernel/provider-names';
+import { findModel, type Catalog, type Model } from '@signalbox/router-core/catalog';
+import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
+import type { RouteRequest } from '@signalbox/router-core/request';
+
+export interface NearestModel {
+  /** Id of the catalog. */
+  readonly model: string;
+  /** What the name has in front, where it is a provider that serves this model. */
+  readonly provider: string | undefined;
+}
+
+/** OpenRouter's endings, such as `:free`; sizes and versions, such as `:8b` and `:0`, begin with a figure. */
+const ENDING = /:[a-z][a-z-]*$/;
+const PRESET = /@preset\/.*$/;
+/** A release: `-2024-08-06`, `-20250929`, `@20250929`, `@default`. */
+const RELEASE = /(?:[-@](?:20\d{2}-?[01]\d-?[0-3]\d)|@default|@latest)$/;
+/** Bedrock's version of what it serves. */
+const VERSION = /-v\d+:\d+$/;
+/** Of Bedrock's inference profiles. */
+const GEOGRAPHY = /^(?:global|us-gov|us|eu|apac|jp|au|ca)\.(?=[a-z0-9-]+\.)/;
+/** In front of a model stand a provider and where or how it is asked: `bedrock/us-east-1/…`. */
+const SEGMENTS_MAX = 3;
+
+function undated(name: string): string {
+  return name.replace(VERSION, '').replace(RELEASE, '');
+}
+
+/** The one model that endpoints call so; undefined where none does, or several do. */
+function byEndpoint(catalog: Catalog, name: string): Model | undefined {
+  const plain = name.replace(GEOGRAPHY, '');
+  const found = new Set(catalog.endpoints.filter(({ providerModelId }) => providerModelId.toLowerCase().replace(GEOGRAPHY, '') === plain).map(({ model }) => model));
+  const [only] = found;
+  return found.size === 1 && only !== undefined ? findModel(catalog, only) : undefined;
+}
+
+function named(catalog: Catalog, name: string): Model | undefined {
+  for (const one of new Set([name, undated(name)])) {
+    const model = findModel(catalog, one) ?? byEndpoint(catalog, one);
+    if (model !== undefined) return model;
+  }
+  return undefined;
+}
+
+/** Only a model that this request could have; undefined where the name is no certain one. */
+export function nearestModel(catalog: Catalog, providers: ReadonlySet<string>, request: RouteRequest): NearestModel | undefined {
+  const isAllowed = modelListFilter(catalog, request, false);
+  const serving = (model: Model): readonly string[] => model.endpoints.filter((endpoint) => isReachable(endpoint, request.byokProviders) && isProviderAllowed(endpoint.provider, request)).map(({ provider }) => provider);
+  const segments = request.model.toLowerCase().replace(PRESET, '').replace(ENDING, '').split('/');
+  const [front = ''] = segments.length > 1 ? providersNamed(segments.slice(0, 1)) : [];
+  const provider = providers.has(front) ? front : undefined;
+  for (let skipped = 0; skipped < Math.min(segments.length, provider === undefined ? 1 : SEGMENTS_MAX); skipped += 1) {
+    const model = named(catalog, segments.slice(skipped).join('/'));
+    if (model === undefined) continue;
+    const at = serving(model);
+    if (model.isRetired || at.length === 0 || !isAllowed(model)) return undefined;
+    return { model: model.id, provider: skipped > 0 && provider !== undefined && at.includes(provider) && at.some((other) => other !== provider) ? provider : undefined };
+  }
+  return undefined;
+}
