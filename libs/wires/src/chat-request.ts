@@ -42,7 +42,8 @@ export interface Chat {
   readonly presencePenalty: number | undefined;
   readonly frequencyPenalty: number | undefined;
   readonly stop: readonly string[];
-  readonly seed: number | undefined;
+  /** Of 64 bits: as a number it would be another beyond 2^53. */
+  readonly seed: bigint | undefined;
   readonly choices: number | undefined;
   readonly logprobs: boolean;
   readonly topLogprobs: number;
@@ -53,6 +54,17 @@ export interface Chat {
 
 function parsedFields(fields: readonly ChatRequestField[]): ReadonlyMap<string, unknown> {
   return new Map(fields.map(({ name, value }) => [name, JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8')) as unknown]));
+}
+
+/** From the bytes: what JSON.parse makes of a large one is another. */
+function seedOf(fields: readonly ChatRequestField[]): bigint | undefined {
+  const field = fields.find(({ name }) => name === 'seed');
+  if (field === undefined) return undefined;
+  const text = Buffer.from(field.value.buffer, field.value.byteOffset, field.value.length).toString('latin1');
+  if (/^-?\d+$/.test(text)) return BigInt(text);
+  // Such as 1e3.
+  const value = Number(text);
+  return Number.isInteger(value) ? BigInt(value) : undefined;
 }
 
 function toolsOf(value: unknown): readonly Tool[] {
@@ -109,7 +121,7 @@ export function readChat({ fields, temperatureMax }: Pick<ChatInput, 'fields' | 
     presencePenalty: number('presence_penalty'),
     frequencyPenalty: number('frequency_penalty'),
     stop: typeof stop === 'string' ? [stop] : Array.isArray(stop) ? (stop as readonly unknown[]).filter((item) => typeof item === 'string') : [],
-    seed: number('seed'),
+    seed: seedOf(fields),
     choices: number('n'),
     logprobs: values.get('logprobs') === true || topLogprobs > 0,
     topLogprobs,

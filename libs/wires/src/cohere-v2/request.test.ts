@@ -107,3 +107,8 @@ describe('settings', () => {
     expect(compose({ reasoning_effort: effort }, maxTokens)['thinking']).toEqual(expected);
   });
 });
+
+test.each([['9007199254740993', '9007199254740993'], ['-9223372036854775808', '9223372036854775808'], ['1e3', '1000'], ['-0', '0']])('the seed %s is sent with every digit', (seed, sent) => {
+  const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify(HI)) }, { name: 'seed', value: Buffer.from(seed) }];
+  expect(composeCohereChat({ providerModelId: 'm', stream: false, temperatureMax: 1, fields }).toString()).toContain(`"seed":${sent}}`);
+});

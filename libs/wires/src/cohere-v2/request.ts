@@ -63,7 +63,7 @@ function thinking(effort: string, maxTokens: number | undefined): object {
 const clamp = (value: number, min: number, max: number): number => Math.min(max, Math.max(min, value));
 
 function settings(chat: Chat, { maxTokens }: ChatInput): object {
-  const { temperature, topP, presencePenalty, frequencyPenalty, stop, seed, logprobs, format } = chat;
+  const { temperature, topP, presencePenalty, frequencyPenalty, stop, logprobs, format } = chat;
   return {
     ...(temperature === undefined ? {} : { temperature }),
     ...(topP === undefined ? {} : { p: clamp(topP, TOP_P_MIN, TOP_P_MAX) }),
@@ -71,7 +71,6 @@ function settings(chat: Chat, { maxTokens }: ChatInput): object {
     ...(presencePenalty === undefined ? {} : { presence_penalty: clamp(presencePenalty, 0, 1) }),
     ...(frequencyPenalty === undefined ? {} : { frequency_penalty: clamp(frequencyPenalty, 0, 1) }),
     ...(stop.length === 0 ? {} : { stop_sequences: stop }),
-    ...(seed === undefined ? {} : { seed: Math.abs(seed) }),
     ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
     ...(logprobs ? { logprobs: true } : {}),
     ...(hasJsonMode(chat) ? { response_format: { type: 'json_object', ...(format.kind === 'json_schema' ? { json_schema: format.schema } : {}) } } : {}),
@@ -94,13 +93,14 @@ export function composeCohereChat(input: ChatInput): Buffer {
   const chat = readChat(input);
   const instruction = spokenFormat(chat);
   const messages = chat.turns.map(message);
-  return Buffer.from(
-    JSON.stringify({
-      model: input.providerModelId,
-      stream: input.stream,
-      messages: instruction === '' ? messages : [{ role: 'system', content: instruction }, ...messages],
-      ...toolSettings(chat),
-      ...settings(chat, input),
-    }),
-  );
+  const body = JSON.stringify({
+    model: input.providerModelId,
+    stream: input.stream,
+    messages: instruction === '' ? messages : [{ role: 'system', content: instruction }, ...messages],
+    ...toolSettings(chat),
+    ...settings(chat, input),
+  });
+  const { seed } = chat;
+  // With every digit, which JSON.stringify has no way to write.
+  return Buffer.from(seed === undefined ? body : `${body.slice(0, -1)},"seed":${(seed < 0n ? -seed : seed).toString()}}`);
 }

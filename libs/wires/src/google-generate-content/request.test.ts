@@ -315,3 +315,12 @@ test('tools of one request share what may be converted: those beyond it go as th
   // 1,022 schemas each, of 10,000.
   expect(converted.length).toBeLessThan(10);
 });
+
+test('seeds of 64 bits that differ in the last digit stay different', () => {
+  const seedOf = (text: string): unknown => {
+    const fields = [{ name: 'messages', value: Buffer.from('[{"role":"user","content":"Hi"}]') }, { name: 'seed', value: Buffer.from(text) }];
+    const body = draftGenerateContent({ providerModelId: 'gemini-2.5-flash', stream: false, temperatureMax: 2, fields }, { withCallIds: true }).body(new Map());
+    return (JSON.parse(body.toString()) as { generationConfig: { seed: number } }).generationConfig.seed;
+  };
+  expect(['9007199254740992', '9007199254740993', '-1', '7'].map(seedOf)).toEqual([0, 1, -1, 7]);
+});

@@ -74,7 +74,7 @@ function generationConfig(chat: Chat, input: ChatInput, budget: SchemaBudget): o
     ...(frequencyPenalty === undefined ? {} : { frequencyPenalty: Math.min(frequencyPenalty, PENALTY_MAX) }),
     ...(stop.length === 0 ? {} : { stopSequences: stop }),
     // Ours may have 64 bits, theirs has 32: the same seed stays the same.
-    ...(seed === undefined ? {} : { seed: Number(BigInt.asIntN(INT32_BITS, BigInt(seed))) }),
+    ...(seed === undefined ? {} : { seed: Number(BigInt.asIntN(INT32_BITS, seed)) }),
     ...(choices === undefined || choices === 1 ? {} : { candidateCount: choices }),
     ...(input.maxTokens === undefined ? {} : { maxOutputTokens: input.maxTokens }),
     ...(chat.logprobs ? { responseLogprobs: true, ...(chat.topLogprobs > 0 ? { logprobs: chat.topLogprobs } : {}) } : {}),

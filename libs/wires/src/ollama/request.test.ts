@@ -135,3 +135,8 @@ describe('tools and JSON', () => {
     expect(body({ response_format: format })['format']).toEqual(told);
   });
 });
+
+test('a seed is sent with every digit', () => {
+  const fields = [...fieldsOf({ messages: HELLO }), { name: 'seed', value: Buffer.from('9007199254740993') }];
+  expect(draftOllamaChat({ providerModelId: 'm', stream: false, temperatureMax: 0, fields }, SETTINGS).body(new Map()).toString()).toContain('"seed":9007199254740993');
+});

@@ -3,7 +3,7 @@ import type { JsonObject } from '../canonical.js';
 import { readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
 import { mediaReferences, type Turn, type UserPart } from '../chat-turns.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
-import { argumentsObject, base64Json, PlainJson, writeJson, type RawJson } from '../raw-json.js';
+import { argumentsObject, base64Json, PlainJson, RawJson, writeJson } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 import { FORCED_INSTRUCTION, forcedSchema, forcedTools } from './forced-call.js';
 
@@ -101,7 +101,7 @@ function composeBody(input: ChatInput, chat: Chat, settings: OllamaSettings, fet
     num_predict: input.maxTokens,
     temperature: chat.temperature,
     top_p: chat.topP,
-    seed: chat.seed,
+    seed: chat.seed === undefined ? undefined : new RawJson(chat.seed.toString()),
     stop: chat.stop.length === 0 ? undefined : chat.stop,
     presence_penalty: chat.presencePenalty,
     frequency_penalty: chat.frequencyPenalty,

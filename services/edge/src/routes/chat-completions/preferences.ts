@@ -154,8 +154,16 @@ function checkHealing(wish: unknown): void {
   if (!isAbsent(enabled)) asBoolean(enabled, 'plugin_options.json-healing.enabled');
 }
 
+/** OpenRouter's plugins, with what does the same here (docs/migrate.md). */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['web', "What it does, 'web-search' does here."],
+  ['file-parser', "What it does, 'pdf-reader' does here."],
+  ['response-healing', 'Leave it out: with `response_format` JSON is healed by itself here.'],
+]);
+
 function noSuchPlugin(id: string, param: string, known: readonly string[]): Invalid {
-  return new Invalid(apiError('unknown_plugin', { param, message: `There is no plugin '${id.slice(0, 64)}'; known are ${known.join(', ')}.` }));
+  const hint = ELSEWHERE.get(id);
+  return new Invalid(apiError('unknown_plugin', { param, message: `There is no plugin '${id.slice(0, 64)}'; known are ${known.join(', ')}.${hint === undefined ? '' : ` ${hint}`}` }));
 }
 
 function knownPlugin(id: string): string {

@@ -77,6 +77,22 @@ describe('chat request', () => {
     expect(requestOf({ stop }).needs.params).toEqual(isBlank ? ['stop', 'stop.blank'] : ['stop']);
   });
 
+  test.each([
+    ['9223372036854775807', 'ok'], ['-9223372036854775808', 'ok'], ['9007199254740993', 'ok'], ['1e3', 'ok'], ['-0', 'ok'],
+    ['9223372036854775808', 'invalid_value'], ['-9223372036854775809', 'invalid_value'], ['1e19', 'invalid_value'], ['9223372036854775808.0', 'invalid_value'], ['1e400', 'invalid_value'], ['1000000000000000000000000000000', 'invalid_value'],
+    ['1.5', 'invalid_type'], ['"1"', 'invalid_type'], ['true', 'invalid_type'],
+  ])('a seed is an integer of 64 bits, and goes on with every digit: %s', (seed, expected) => {
+    const result = readChatRequest(Buffer.from(`${JSON.stringify(base).slice(0, -1)},"seed":${seed}}`), 'A');
+    if (result.kind === 'ok') expect(['ok', result.request.fields.find(({ name }) => name === 'seed')?.value.toString()]).toEqual([expected, seed]);
+    else expect([result.error.code, result.error.param]).toEqual([expected, 'seed']);
+    if (expected === 'invalid_value' && result.kind === 'invalid') expect(result.error.message).toContain('from -9223372036854775808 to 9223372036854775807');
+  });
+
+  test.each([['web', "'web-search' does"], ['file-parser', "'pdf-reader' does"], ['response-healing', 'by itself']])('of the plugin %s of OpenRouter it is told what does the same here', (id, hint) => {
+    for (const body of [{ plugins: [{ id }] }, { plugins: [id] }, { plugin_options: { [id]: {} } }]) expect(read(body)).toMatchObject({ kind: 'invalid', error: { code: 'unknown_plugin', message: expect.stringContaining(hint) } });
+    expect(read({ plugins: ['nope'] })).toMatchObject({ error: { message: expect.stringMatching(/memory\.$/) } });
+  });
+
   test.each<[object, boolean]>([[{ temperature: 1, top_p: 1 }, true], [{ top_p: 0.5, temperature: 0 }, true], [{ top_p: 1 }, false], [{ temperature: 1, top_p: null }, false]])('tells whether both ways of sampling are set: %j', (body, hasBoth) => {
     expect((requestOf(body).needs.params ?? []).includes('top_p.second')).toBe(hasBoth);
   });
@@ -158,9 +174,9 @@ test.each<[object, string, string]>([
 
 test('a plugin of another gateway is refused with the names of those that are', () => {
   const refused = read({ plugins: [{ id: 'web', max_results: 3 }] });
-  expect(refused.kind === 'invalid' ? refused.error.message : '').toBe("There is no plugin 'web'; known are web-search, gutenberg, code-exec, image-gen, pdf-reader, memory.");
+  expect(refused.kind === 'invalid' ? refused.error.message : '').toBe("There is no plugin 'web'; known are web-search, gutenberg, code-exec, image-gen, pdf-reader, memory. What it does, 'web-search' does here.");
   const options = read({ plugin_options: { 'response-healing': {} } });
-  expect(options.kind === 'invalid' ? options.error.message : '').toMatch(/ memory, json-healing\.$/);
+  expect(options.kind === 'invalid' ? options.error.message : '').toMatch(/ memory, json-healing\. Leave it out/);
 });
 
 test('a large body is read like any other, with turns for others between scan, parser and checks', async () => {

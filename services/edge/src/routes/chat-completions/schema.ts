@@ -37,7 +37,7 @@ const aString: Check = (value, name) => void asName(value, name, { min: 1, max: 
 const aBoolean: Check = (value, name) => void asBoolean(value, name);
 const within = (min: number, max: number): Check => (value, name) => void asNumber(value, name, min, max);
 
-/** Fields forwarded as they were sent; `messages`, `tools` and the like are checked apart. */
+/** Fields forwarded as they were sent; `messages`, `tools` and the like are checked apart, `seed` by its text. */
 const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   messages: () => undefined,
   temperature: within(0, 2),
@@ -46,7 +46,7 @@ const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   frequency_penalty: within(-2, 2),
   stop: checkStop,
   n: (value, name) => void asInteger(value, name, 1, CHOICES_MAX),
-  seed: (value, name) => void asInteger(value, name, -(2 ** 63), 2 ** 63),
+  seed: () => undefined,
   logit_bias: checkLogitBias,
   logprobs: aBoolean,
   top_logprobs: (value, name) => void asInteger(value, name, 0, 20),
@@ -91,6 +91,13 @@ function checkStop(value: unknown, name: string): void {
 function isBlankStop(value: unknown): boolean {
   const stops: readonly unknown[] = Array.isArray(value) ? value : [value];
   return stops.some((stop) => typeof stop === 'string' && stop.trim() === '');
+}
+
+/** An integer of 64 bits, by its digits: as a number a large one is another. */
+function checkSeed(value: unknown, text: string): void {
+  const isHuge = typeof value === 'number' && !(Math.abs(value) <= 2 ** 63);
+  const seed = isHuge ? 2n ** 64n : BigInt(/^-?\d+$/.test(text) ? text : asInteger(value, 'seed', -(2 ** 63), 2 ** 63));
+  if (BigInt.asIntN(64, seed) !== seed) throw wrongValue('seed', 'an integer from -9223372036854775808 to 9223372036854775807');
 }
 
 function checkTools(value: unknown, name: string): void {
@@ -284,6 +291,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     // No stop sequence at all: hosts refuse an empty list.
     if (isAbsent(value) || (name === 'stop' && Array.isArray(value) && value.length === 0)) continue;
     check(value, name);
+    if (name === 'seed') checkSeed(value, body.toString('latin1', start, end));
     if (!hasTools && OF_TOOLS.has(name)) {
       if (name !== 'tools') waitingToolFields.push({ name, value: body.subarray(start, end) });
       continue;
