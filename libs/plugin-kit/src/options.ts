@@ -1,4 +1,5 @@
 /** A client's options of one plugin against its manifest: strict types, bounds, no unknown names. */
+import { isStorableText } from '@signalbox/kernel/storable-text';
 import type { OptionSpec, OptionSpecs, OptionValues } from './manifest.js';
 
 /** What is wrong with an option; `name` is the option's. */
@@ -10,6 +11,8 @@ export interface OptionProblem {
 }
 
 export type OptionsRead<Specs extends OptionSpecs> = { readonly ok: true; readonly values: OptionValues<Specs> } | { readonly ok: false; readonly problem: OptionProblem };
+
+const STORABLE = 'text without NUL characters and half surrogate pairs';
 
 const isWhole = (value: unknown, min: number, max: number): boolean => typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max;
 
@@ -26,10 +29,12 @@ function problemOf(name: string, spec: OptionSpec, value: unknown): OptionProble
     case 'string':
       if (typeof value !== 'string') return type('a string');
       if (spec.choices !== undefined && !spec.choices.includes(value)) return wrong(`one of ${spec.choices.map((choice) => `'${choice}'`).join(', ')}`);
+      if (!isStorableText(value)) return wrong(STORABLE);
       return value.length <= spec.maxLength ? undefined : wrong(`at most ${spec.maxLength} characters`);
     case 'strings':
       if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) return type('an array of strings');
       if (value.length > spec.maxItems) return wrong(`at most ${spec.maxItems} items`);
+      if (!value.every(isStorableText)) return wrong(STORABLE);
       return value.every((item: string) => item !== '' && item.length <= spec.maxLength) ? undefined : wrong(`items of 1 to ${spec.maxLength} characters`);
     case 'integers':
       if (!Array.isArray(value) || !value.every((item) => typeof item === 'number')) return type('an array of integers');

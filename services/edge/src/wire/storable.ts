@@ -1,4 +1,5 @@
 /** What a client sends to be stored or looked up: no store of ours can hold a NUL character or half a surrogate pair, so it is the client's mistake. */
+import { isStorableText } from '@signalbox/kernel/storable-text';
 
 /** True when path and query can be decoded, and the query holds no NUL. One in the path is part of an id that nothing has. */
 export function isReadableUrl(url: string): boolean {
@@ -9,10 +10,6 @@ export function isReadableUrl(url: string): boolean {
     return false;
   }
 }
-
-/** With the flag u a pair is one character: only halves are left to match. */
-const HALF_PAIR = /\p{Surrogate}/u;
-const isStorableText = (text: string): boolean => !text.includes('\0') && !HALF_PAIR.test(text);
 
 /** False when a key or a text of parsed JSON, at any depth, holds a NUL or a surrogate without its other half. Recursive: for JSON whose depth is bounded. */
 export function isStorable(value: unknown): boolean {

@@ -1,4 +1,5 @@
 /** Checks of single values in a client's body. A check that fails throws Invalid, which never leaves the reader. */
+import { isStorableText } from '@signalbox/kernel/storable-text';
 import { apiError, type ApiError } from '../../wire/errors.js';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -64,10 +65,10 @@ export function asString(value: unknown, param: string, bounds: { readonly min?:
   return value;
 }
 
-/** A name that is kept with the request's record, where NUL cannot be stored. */
+/** A name that is kept with the request's record, or that something is kept under: what cannot be stored would stand for another. */
 export function asName(value: unknown, param: string, bounds: { readonly min?: number; readonly max?: number } = {}): string {
   const text = asString(value, param, bounds);
-  if (text.includes('\0')) throw wrongValue(param, 'text without NUL characters');
+  if (!isStorableText(text)) throw wrongValue(param, 'text without NUL characters and half surrogate pairs');
   return text;
 }
 

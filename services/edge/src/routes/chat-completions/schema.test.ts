@@ -88,6 +88,13 @@ describe('chat request', () => {
     if (expected === 'invalid_value' && result.kind === 'invalid') expect(result.error.message).toContain('from -9223372036854775808 to 9223372036854775807');
   });
 
+  test.each([{ user: 'a\ud800' }, { user: '\udfffa' }, { user: 'a\0' }, { session_id: 'a\ud800' }, { model: 'm\ud800' }, { models: ['a', 'm\ud800'] }, { provider: { ignore: ['a\ud800'] } }])('a name that would be kept as another is refused: %j', (body) => {
+    const result = read(body);
+    const [field = ''] = Object.keys(body);
+    expect(result.kind === 'invalid' ? [result.error.code, result.error.param?.split('.')[0]] : 'ok').toEqual(['invalid_value', field]);
+    expect(read({ user: '\ud83d\ude00', session_id: '\ufffd' }).kind).toBe('ok');
+  });
+
   test.each([['web', "'web-search' does"], ['file-parser', "'pdf-reader' does"], ['response-healing', 'by itself']])('of the plugin %s of OpenRouter it is told what does the same here', (id, hint) => {
     for (const body of [{ plugins: [{ id }] }, { plugins: [id] }, { plugin_options: { [id]: {} } }]) expect(read(body)).toMatchObject({ kind: 'invalid', error: { code: 'unknown_plugin', message: expect.stringContaining(hint) } });
     expect(read({ plugins: ['nope'] })).toMatchObject({ error: { message: expect.stringMatching(/memory\.$/) } });

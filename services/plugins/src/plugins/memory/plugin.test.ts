@@ -1,8 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { Conversation } from '@signalbox/plugin-kit/conversation';
+import { readOptions } from '@signalbox/plugin-kit/options';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createMemoryFacts } from '../../adapters/memory-facts.js';
 import { factsOf } from './facts.js';
+import { MANIFEST } from './manifest.js';
 import { createMemory } from './plugin.js';
 
 test.each([
@@ -53,4 +55,9 @@ test('zero data retention is met only by a store that is declared so; refusing t
   const allows = (isZdr: boolean, policy: typeof zdr): boolean => createMemory({ ...needs, isZdr }).allows(policy, options);
   expect([allows(false, zdr), allows(true, zdr), allows(false, { zdr: false, denyTraining: true })]).toEqual([false, true, true]);
   expect(createMemory({ ...needs, isZdr: false }).observes?.(options, zdr)).toBe(false);
+});
+
+test.each(['a\ud800', '\udc00', 'a\0b'])('a namespace that could not be told from another once it is stored is refused: %j', (namespace) => {
+  expect(readOptions(MANIFEST.options, { namespace })).toMatchObject({ ok: false, problem: { name: 'namespace', kind: 'value' } });
+  expect(readOptions(MANIFEST.options, { namespace: '\ud83d\ude00' })).toMatchObject({ ok: true });
 });
