@@ -106,6 +106,14 @@ describe('the shipped catalog', () => {
     expect(decided(['top_p'], true)).toMatchObject({ kind: 'plan', attempts: [{ dropParams: [] }, { dropParams: [] }] });
   });
 
+  test('knows who fixes sampling while it thinks, and who takes one stop sequence', async () => {
+    const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'zai', 'deepinfra']);
+    const of = (id: string): readonly unknown[] => ['temperature.thinking', 'top_p.thinking', 'stop.second', 'temperature'].map((name) => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has(name));
+    for (const id of ['anthropic:anthropic/claude-sonnet-4.5', 'amazon-bedrock:anthropic/claude-opus-4.6', 'amazon-bedrock:amazon/nova-2-lite-v1']) expect([id, of(id)]).toEqual([id, [true, true, false, false]]);
+    for (const id of ['amazon-bedrock:amazon/nova-pro-v1', 'google-ai-studio:google/gemini-2.5-pro', 'deepinfra:z-ai/glm-5.1']) expect([id, of(id)]).toEqual([id, [false, false, false, false]]);
+    expect(of('zai:z-ai/glm-5.1')).toEqual([false, false, true, false]);
+  });
+
   test('resolves full, bare and dated names, and prices exactly', async () => {
     const catalog = await load(['openai']);
     const mini = findModel(catalog, 'gpt-4o-mini');

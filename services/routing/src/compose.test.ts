@@ -176,6 +176,15 @@ describe('routing over its doors', () => {
     expect((await decided({ only: ['openai'] })).ignoredParams).toEqual([]);
   });
 
+  test('of models to fall back to, those that nobody serves are told', async () => {
+    await start({ PROVIDERS: 'openai' });
+    const told = async (model: string, models: string[]): Promise<readonly string[]> => (await decide({ model, models, promptTokens: 12, seed: 7 })).ignoredParams;
+    expect(await told('openai/gpt-4o', ['gpt-4o-mini', 'auto'])).toEqual([]);
+    expect(await told('openai/gpt-4o', ['nobody/nothing', 'gpt-4o-mini', 'anthropic/claude-opus-5'])).toEqual(['models.[0]', 'models.[2]']);
+    expect(await told('nobody/nothing', ['gpt-4o-mini'])).toEqual(['model']);
+    expect(await told('nobody/nothing', [])).toEqual([]);
+  });
+
   test('says how long a whole answer may take, where length and speed are known', async () => {
     await start({ PROVIDERS: 'openai' });
     const told = async (over: DecideRequest): Promise<number | undefined> => (await decide({ model: 'openai/gpt-4-turbo', ...over })).attempts[0]?.wholeTimeoutMs;

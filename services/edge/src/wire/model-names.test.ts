@@ -32,7 +32,7 @@ test.each([
 });
 
 test('where no provider is left, names that are of none are told', () => {
-  const { message } = refusalToApiError(planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['provider_preferences'], ignoredParams: ['provider.only.[0]'] }), 'gpt-4o', 'A');
+  const { message } = refusalToApiError(planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['provider_preferences'], ignoredParams: ['provider.only.[0]', 'models.[1]'] }), 'gpt-4o', 'A');
   expect(message).toMatch(/left out by: provider_preferences\. Of no provider that is known here: provider\.only\.\[0\]\.$/);
 });
 

@@ -105,7 +105,8 @@ function blockedToApiError(admission: AdmitResponse__Output): ApiError {
 
 /** A sentence that begins with a blank, of names that are no provider's here; empty where there are none. */
 function noProviders({ ignoredParams }: DecideResponse__Output): string {
-  return ignoredParams.length === 0 ? '' : ` Of no provider that is known here: ${ignoredParams.join(', ')}.`;
+  const names = ignoredParams.filter((name) => name.startsWith('provider.'));
+  return names.length === 0 ? '' : ` Of no provider that is known here: ${names.join(', ')}.`;
 }
 
 /** The error of a decision without a plan, for the model id that the client sent. Asserts that it was refused. */

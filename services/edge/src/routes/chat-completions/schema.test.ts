@@ -74,7 +74,7 @@ describe('chat request', () => {
   });
 
   test.each([['\n', true], [['END', ' '], true], ['', true], ['END', false], [['END', '\nEND'], false]])('tells whether one of its stop sequences is blank: %j', (stop, isBlank) => {
-    expect(requestOf({ stop }).needs.params).toEqual(isBlank ? ['stop', 'stop.blank'] : ['stop']);
+    expect(requestOf({ stop }).needs.params?.filter((name) => name !== 'stop.second')).toEqual(isBlank ? ['stop', 'stop.blank'] : ['stop']);
   });
 
   test.each([
@@ -86,6 +86,21 @@ describe('chat request', () => {
     if (result.kind === 'ok') expect(['ok', result.request.fields.find(({ name }) => name === 'seed')?.value.toString()]).toEqual([expected, seed]);
     else expect([result.error.code, result.error.param]).toEqual([expected, 'seed']);
     if (expected === 'invalid_value' && result.kind === 'invalid') expect(result.error.message).toContain('from -9223372036854775808 to 9223372036854775807');
+  });
+
+  const sampling = { temperature: 1, top_p: 1 };
+  test.each<[object, string[]]>([
+    [{ ...sampling, reasoning_effort: 'low' }, ['temperature.thinking', 'top_p.thinking']],
+    [{ temperature: 1, reasoning_effort: 'high', max_tokens: 1_025 }, ['temperature.thinking']],
+    [{ ...sampling, reasoning_effort: 'none' }, []],
+    [{ ...sampling, reasoning_effort: 'low', max_tokens: 1_024 }, []],
+    [{ ...sampling, reasoning_effort: 'low', tools: [tool], tool_choice: 'required' }, []],
+    [{ reasoning_effort: 'low' }, []],
+    [sampling, []],
+    [{ stop: ['a', 'b'] }, ['stop.second']],
+    [{ stop: ['a'] }, []],
+  ])('tells of sampling beside thoughts, and of several stop sequences: %j', (body, names) => {
+    expect((requestOf(body).needs.params ?? []).filter((name) => /\.(thinking|second)$/.test(name) && name !== 'top_p.second')).toEqual(names);
   });
 
   test.each([{ user: 'a\ud800' }, { user: '\udfffa' }, { user: 'a\0' }, { session_id: 'a\ud800' }, { model: 'm\ud800' }, { models: ['a', 'm\ud800'] }, { provider: { ignore: ['a\ud800'] } }])('a name that would be kept as another is refused: %j', (body) => {

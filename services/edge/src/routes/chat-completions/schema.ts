@@ -1,7 +1,7 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
 import { hash } from 'node:crypto';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
-import { BLANK_STOP, SECOND_SAMPLING } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING } from '@signalbox/kernel/param-names';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
@@ -142,6 +142,14 @@ function checkResponseFormat(value: unknown, name: string): void {
   if (!isAbsent(description)) asString(description, `${at}.description`);
 }
 
+/** Fewer are no room for thoughts: models that are told how many tokens to think then do not (PROVIDERS, section 1.2). */
+const THOUGHT_TOKENS_MIN = 1_024;
+const THOUGHT_EFFORTS = new Set<unknown>(['minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
+
+function asksForThoughts(body: JsonObject, maxTokens: number | undefined): boolean {
+  return THOUGHT_EFFORTS.has(own(body, 'reasoning_effort')) && (maxTokens === undefined || maxTokens > THOUGHT_TOKENS_MIN);
+}
+
 const SCAN_MESSAGES: Record<JsonScanReason, string> = {
   syntax: 'The body is not valid JSON.',
   'not-object': 'The body must be a JSON object.',
@@ -196,6 +204,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   if (maxTokens !== undefined) params.push('max_tokens');
   const toolChoice = own(ours, 'tool_choice');
   const isForced = toolChoice === 'required' || isObject(toolChoice);
+  if (!isForced && asksForThoughts(ours, maxTokens)) for (const name of ['temperature', 'top_p'] as const) if (params.includes(name)) params.push(THINKING_SAMPLING[name]);
   const choices = own(ours, 'n');
   const quantization = readQuantization(ours);
   const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
@@ -300,6 +309,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     fields.push({ name, value: sent });
     if (name !== 'messages') params.push(name);
     if (name === 'stop' && isBlankStop(value)) params.push(BLANK_STOP);
+    if (name === 'stop' && Array.isArray(value) && value.length > 1) params.push(SECOND_STOP);
     if (OF_PROMPT.has(name)) promptBytes += sent.length;
   }
   if (params.includes('temperature') && params.includes('top_p')) params.push(SECOND_SAMPLING);

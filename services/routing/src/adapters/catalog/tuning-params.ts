@@ -1,6 +1,7 @@
 /** Which tuning fields an endpoint does not take: they are dropped and named, never the fields that change the meaning. */
-import { BLANK_STOP, SECOND_SAMPLING } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING } from '@signalbox/kernel/param-names';
 import { claudeTraits } from '@signalbox/wires/anthropic-messages/claude';
+import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
 import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
 
 /** Refused together by models that fix their own sampling (PROVIDERS, section 1.2). */
@@ -8,6 +9,8 @@ const SAMPLING = ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty
 /** Fields of one maker's API. */
 const MAKER_ONLY = ['service_tier', 'verbosity', 'metadata', 'modalities'] as const;
 const MAKER_FIELDS_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator']);
+/** Hosts that take one stop sequence (`stopMax` of their presets). */
+const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 /** Fields that a wire has no words for. */
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
   'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP],
@@ -18,8 +21,6 @@ const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
   ollama: ['logit_bias', 'user'],
 };
 
-/** Wires that leave out what the version of a Claude does not take, whatever the catalog knows of it. */
-const CLAUDE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
 const CLAUDE_MAKER = 'anthropic/';
 
 /** Contract names of the fields to drop. An unknown `seed` is dropped; an unknown `stop` is sent. */
@@ -33,10 +34,16 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provid
   if (!MAKER_FIELDS_PROVIDERS.has(endpoint.provider)) for (const field of MAKER_ONLY) lacks.add(field);
   for (const field of WIRE_LACKS[endpoint.wire_protocol] ?? []) lacks.add(field);
   for (const field of provider.unsupported_params ?? []) lacks.add(field);
-  if (CLAUDE_WIRES.has(endpoint.wire_protocol) && model.id.startsWith(CLAUDE_MAKER)) {
-    const { takesSampling, takesBothSampling } = claudeTraits(endpoint.provider_model_id, model.id);
-    if (!takesSampling) for (const field of SAMPLING) lacks.add(field);
-    if (!takesBothSampling) lacks.add(SECOND_SAMPLING);
-  }
+  if (ONE_STOP_PROVIDERS.has(endpoint.provider)) lacks.add(SECOND_STOP);
+  for (const field of samplingLeftOut(model, endpoint)) lacks.add(field);
   return lacks;
+}
+
+/** By the wires' own knowledge of versions, which leave that out whatever the catalog says. */
+function samplingLeftOut(model: ModelRow, { wire_protocol: wire, provider_model_id: name }: EndpointRow): readonly string[] {
+  const onBedrock = wire === 'bedrock-converse' ? bedrockModel(name, model.id) : undefined;
+  const claude = onBedrock?.claude ?? (wire === 'anthropic-messages' && model.id.startsWith(CLAUDE_MAKER) ? claudeTraits(name, model.id) : undefined);
+  if (claude === undefined) return onBedrock?.reasoning === 'nova' ? Object.values(THINKING_SAMPLING) : [];
+  if (!claude.takesSampling) return [...SAMPLING, SECOND_SAMPLING];
+  return [...(claude.takesBothSampling ? [] : [SECOND_SAMPLING]), ...(claude.thinking === 'none' ? [] : Object.values(THINKING_SAMPLING))];
 }
