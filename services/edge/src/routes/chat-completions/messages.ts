@@ -79,7 +79,8 @@ function plainRole(item: unknown): Role | undefined {
 
 /**
  * Messages, as JSON text, without images that were made for the user (models take none in an assistant's message, and they
- * would count as prompt) and without nulls, content apart: to clients null is absent, to hosts it is a wrong type.
+ * would count as prompt), without nulls, content apart: to clients null is absent, to hosts it is a wrong type, and without
+ * empty lists of calls.
  */
 export function sendableMessages(messages: unknown): Buffer {
   const list = Array.isArray(messages) ? (messages as readonly unknown[]) : [];
@@ -91,7 +92,7 @@ function sendable(message: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};
   for (const name of Object.keys(message)) {
     const value = message[name];
-    if ((name !== 'content' && value === null) || (isAssistant && name === 'images' && Array.isArray(value))) continue;
+    if ((name !== 'content' && value === null) || (name === 'tool_calls' && Array.isArray(value) && value.length === 0) || (isAssistant && name === 'images' && Array.isArray(value))) continue;
     // Parts and calls: what they hold lies one level further down.
     kept[name] = (name === 'content' || name === 'tool_calls') && Array.isArray(value) ? (value as readonly unknown[]).map((item) => withoutNulls(item, 1)) : value;
   }
@@ -241,6 +242,8 @@ function checkAssistant(message: JsonObject, param: string, found: Findings): vo
   if (!isAbsent(toolCalls)) {
     const items = asArray(toolCalls, `${param}.tool_calls`);
     callCount = items.length;
+    // No call at all: hosts refuse an empty list.
+    if (callCount === 0) found.hasUnsendable = true;
     const calls = (found.calls ??= new Set());
     items.forEach((item, index) => calls.add(checkToolCall(item, `${param}.tool_calls.[${index}]`, found)));
   }

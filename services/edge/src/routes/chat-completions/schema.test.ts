@@ -38,6 +38,12 @@ describe('chat request', () => {
     expect(result.kind === 'invalid' ? [result.error.status, result.error.code, result.error.param] : 'ok').toEqual([400, code, param]);
   });
 
+  test('an empty list of calls, which hosts refuse, is none', () => {
+    const messages = [...base.messages, { role: 'assistant', content: 'Well.', tool_calls: [] }, { role: 'user', content: 'So?' }];
+    expect(JSON.parse(requestOf({ messages }).fields.find(({ name }) => name === 'messages')?.value.toString() ?? '')).toEqual([...base.messages, { role: 'assistant', content: 'Well.' }, { role: 'user', content: 'So?' }]);
+    expect(read({ messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [] }] })).toMatchObject({ kind: 'invalid', error: { param: 'messages.[1].content' } });
+  });
+
   test('images that were made for the user do not go back to a model, and count as no prompt', () => {
     const answer = { role: 'assistant', content: 'Here.', reasoning_content: 'hm' };
     const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(10_000)}` } }];
