@@ -134,6 +134,7 @@ describe('routing over its doors', () => {
     ['claude-sonnet-4-5-20250929', 'anthropic/claude-sonnet-4.5', ''],
     ['anthropic/claude-sonnet-4-5', 'anthropic/claude-sonnet-4.5', 'anthropic'],
     ['OpenAI/GPT-4o', 'openai/gpt-4o', ''],
+    [' gpt-4o\n', 'openai/gpt-4o', ''],
     ['openai/gpt-4o-mini:free', 'openai/gpt-4o-mini', ''],
     ['openai/gpt-4o@preset/mine', 'openai/gpt-4o', ''],
     ['azure/gpt-4o', 'openai/gpt-4o', 'azure-openai'],
@@ -174,6 +175,14 @@ describe('routing over its doors', () => {
     expect(await decided({ order: ['opnai', 'azure_ai'] })).toMatchObject({ attempts: [{ provider: 'azure-openai' }, {}], ignoredParams: ['provider.order.[0]'] });
     expect(await decided({ only: ['nobody'] })).toMatchObject({ refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['provider_preferences'], ignoredParams: ['provider.only.[0]'] });
     expect((await decided({ only: ['openai'] })).ignoredParams).toEqual([]);
+  });
+
+  test('where all parameters are required and nobody takes them, they are told', async () => {
+    await start({ PROVIDERS: 'anthropic,amazon-bedrock' });
+    const decided = async (model: string, params: string[]): Promise<DecideResponse__Output> => await decide({ model, promptTokens: 12, seed: 7, provider: { requireParameters: true }, needs: { params } });
+    expect(await decided('anthropic/claude-sonnet-4.5', ['temperature', 'top_p', 'top_p.second', 'seed'])).toMatchObject({ refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['parameters'], untakenParams: ['top_p', 'seed'] });
+    expect(await decided('auto', ['seed'])).toMatchObject({ refusal: 'NO_ELIGIBLE_PROVIDER', untakenParams: [] });
+    expect(await decided('anthropic/claude-sonnet-4.5', ['temperature'])).toMatchObject({ refusal: 'REFUSAL_UNSPECIFIED', untakenParams: [] });
   });
 
   test('of models to fall back to, those that nobody serves are told', async () => {

@@ -26,6 +26,7 @@ import { readRecord, type Replays } from './domain/replays.js';
 import { nearestModel } from './domain/nearest-model.js';
 import { unknownModels } from './domain/unknown-models.js';
 import { unknownProviders } from './domain/unknown-providers.js';
+import { untakenParams } from './domain/untaken-params.js';
 import { unsetProviders } from './domain/unset-providers.js';
 import type { RoutingMetrics } from './metrics.js';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
@@ -95,6 +96,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
     const isUnknown = result.kind === 'model-not-found';
     const answer = decideResponse(result, decisionId, isUnknown ? unsetProviders(catalog, request) : [], isUnknown ? nearestModel(catalog, providers, request) : undefined);
+    if (result.kind === 'no-eligible-provider' && result.excludedBy.includes('parameters')) answer.untakenParams = untakenParams(catalog, request);
     answer.ignoredParams = [...unknownProviders(message.provider, providers), ...unknownModels(catalog, request)];
     if (message.explain) answer.explanationJson = Buffer.from(JSON.stringify(explanationOf(describe(asked, snapshot, message.seed, result))));
     return answer;

@@ -36,6 +36,11 @@ test('where no provider is left, names that are of none are told', () => {
   expect(message).toMatch(/left out by: provider_preferences\. Of no provider that is known here: provider\.only\.\[0\]\.$/);
 });
 
+test('where all parameters are required, those that are not taken are told', () => {
+  const { message } = refusalToApiError(planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['parameters'], untakenParams: ['top_p', 'seed'] }), 'claude-sonnet-4.5', 'A');
+  expect(message).toMatch(/left out by: parameters\. Not taken as they are by each of its endpoints: top_p, seed\.$/);
+});
+
 test('no field that variant B lacks is recommended there', () => {
   for (const model of ['openai/gpt-4o:nitro', 'openai/gpt-4o:online', 'azure/x']) {
     expect(messageFor(model, 'B')).toMatch(/GET \/v1\/models lists the names that this key may use\.$/);

@@ -103,10 +103,11 @@ function blockedToApiError(admission: AdmitResponse__Output): ApiError {
   }
 }
 
-/** A sentence that begins with a blank, of names that are no provider's here; empty where there are none. */
-function noProviders({ ignoredParams }: DecideResponse__Output): string {
+/** Sentences that begin with a blank, of what in the request stands in the way; empty where that is not known. */
+function inTheWay({ ignoredParams, untakenParams }: DecideResponse__Output): string {
   const names = ignoredParams.filter((name) => name.startsWith('provider.'));
-  return names.length === 0 ? '' : ` Of no provider that is known here: ${names.join(', ')}.`;
+  const untaken = untakenParams.length === 0 ? '' : ` Not taken as they are by each of its endpoints: ${untakenParams.join(', ')}.`;
+  return `${untaken}${names.length === 0 ? '' : ` Of no provider that is known here: ${names.join(', ')}.`}`;
 }
 
 /** The error of a decision without a plan, for the model id that the client sent. Asserts that it was refused. */
@@ -118,7 +119,7 @@ export function refusalToApiError(decision: DecideResponse__Output, model: strin
     case 'MODEL_DEPRECATED':
       return apiError('model_deprecated', { param: 'model', message: `The model '${shown}' is no longer served.`, metadata: { fallback_models: decision.fallbackModels } });
     case 'NO_ELIGIBLE_PROVIDER':
-      return apiError('no_eligible_provider', { param: 'model', ...(decision.excludedBy.length === 0 ? {} : { message: `No provider of this model meets the requirements of the request; left out by: ${decision.excludedBy.join(', ')}.${noProviders(decision)}` }), metadata: { excluded_by: decision.excludedBy } });
+      return apiError('no_eligible_provider', { param: 'model', ...(decision.excludedBy.length === 0 ? {} : { message: `No provider of this model meets the requirements of the request; left out by: ${decision.excludedBy.join(', ')}.${inTheWay(decision)}` }), metadata: { excluded_by: decision.excludedBy } });
     case 'CONTEXT_LENGTH_EXCEEDED':
       if (decision.answerLimit !== undefined) return apiError('invalid_value', { param: 'max_tokens', message: `Invalid value for 'max_tokens' (or 'max_completion_tokens'): expected at most ${decision.answerLimit}, which is the longest answer that can be had to this request.` });
       return apiError('context_length_exceeded', {

@@ -47,7 +47,7 @@ function named(catalog: Catalog, name: string): Model | undefined {
 export function nearestModel(catalog: Catalog, providers: ReadonlySet<string>, request: RouteRequest): NearestModel | undefined {
   const isAllowed = modelListFilter(catalog, request, false);
   const serving = (model: Model): readonly string[] => model.endpoints.filter((endpoint) => isReachable(endpoint, request.byokProviders) && isProviderAllowed(endpoint.provider, request)).map(({ provider }) => provider);
-  const segments = request.model.toLowerCase().replace(PRESET, '').replace(ENDING, '').split('/');
+  const segments = request.model.trim().toLowerCase().replace(PRESET, '').replace(ENDING, '').split('/');
   const [front = ''] = segments.length > 1 ? providersNamed(segments.slice(0, 1)) : [];
   const provider = providers.has(front) ? front : undefined;
   for (let skipped = 0; skipped < Math.min(segments.length, provider === undefined ? 1 : SEGMENTS_MAX); skipped += 1) {

@@ -373,6 +373,7 @@ export function writeDecideResponse(w: Writer, m: DecideResponse): void {
   if (m.ignoredParams !== undefined) for (const one of m.ignoredParams) { w.uint32(122); w.string(one); }
   if (m.nearestModel !== undefined && m.nearestModel !== '') { w.uint32(130); w.string(m.nearestModel); }
   if (m.nearestProvider !== undefined && m.nearestProvider !== '') { w.uint32(138); w.string(m.nearestProvider); }
+  if (m.untakenParams !== undefined) for (const one of m.untakenParams) { w.uint32(146); w.string(one); }
 }
 export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v1: RefusalName = 'REFUSAL_UNSPECIFIED';
@@ -390,6 +391,7 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   const v15: string[] = [];
   let v16: string = '';
   let v17: string = '';
+  const v18: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -408,11 +410,12 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
       case 122: v15.push(r.string(end)); break;
       case 130: v16 = r.string(end); break;
       case 138: v17 = r.string(end); break;
+      case 146: v18.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18 } as DecideResponseOut;
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
@@ -430,7 +433,8 @@ export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v15 = m.ignoredParams === undefined ? [] : m.ignoredParams.slice();
   const v16 = m.nearestModel !== undefined && m.nearestModel !== null ? m.nearestModel : '';
   const v17 = m.nearestProvider !== undefined && m.nearestProvider !== null ? m.nearestProvider : '';
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17 } as DecideResponseOut;
+  const v18 = m.untakenParams === undefined ? [] : m.untakenParams.slice();
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18 } as DecideResponseOut;
 }
 
 export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {

@@ -22,6 +22,7 @@ export interface DecideResponse {
   'ignoredParams'?: (string)[];
   'nearestModel'?: (string);
   'nearestProvider'?: (string);
+  'untakenParams'?: (string)[];
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
@@ -42,6 +43,7 @@ export interface DecideResponse__Output {
   'ignoredParams': (string)[];
   'nearestModel': (string);
   'nearestProvider': (string);
+  'untakenParams': (string)[];
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
