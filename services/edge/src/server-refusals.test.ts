@@ -27,6 +27,7 @@ describe('refuses', () => {
     [400, 'invalid_request_error', 'invalid_value', () => door.get('/api/requests?after=%00')],
     [404, 'invalid_request_error', 'key_not_found', () => door.get('/api/auth/key_%00')],
     [404, 'invalid_request_error', 'key_not_found', () => door.get('/api/providers/openai%00', { method: 'DELETE' })],
+    ...['GET', 'PUT', 'DELETE'].map((method) => [400, 'invalid_request_error', 'invalid_value', () => door.get('/api/providers/Google', { method })] as [number, string, string, () => Promise<Response>]),
     [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'a\0b' })],
     [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', scopes: [] })],
     [400, 'invalid_request_error', 'invalid_value', () => make({ name: 'ci', limits: { allowed_models: [] } })],

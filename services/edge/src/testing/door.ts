@@ -93,7 +93,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins }: { readonly
       return answer === undefined ? Promise.reject(new Fault('peer_unavailable', 'billing is away')) : Promise.resolve(answer(message as Readonly<Record<string, unknown>>) as Answer);
     },
   };
-  const server = createPublicServer({ chat, site: createSite({ gate, repeats, accounts, routing, billing, plugins, providers: new Set(['a']), quota: routing, authenticator, pepper: new Secret(PEPPER), clock, randomBytes, dashboardDir, makeId }), gate, makeId, clock, inFlight: () => metrics.inFlight(), inFlightMax: 1_000, isOpen: () => true, isHealthy: () => door.isHealthy });
+  const server = createPublicServer({ chat, site: createSite({ gate, repeats, accounts, routing, billing, plugins, providers: new Set(['a', 'google-vertex', 'google-ai-studio']), quota: routing, authenticator, pepper: new Secret(PEPPER), clock, randomBytes, dashboardDir, makeId }), gate, makeId, clock, inFlight: () => metrics.inFlight(), inFlightMax: 1_000, isOpen: () => true, isHealthy: () => door.isHealthy });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -1,5 +1,6 @@
 /** /api/providers: an account's own credentials at providers (contract, section 15). */
 import type { ListProviderKeysRequest, ListProviderKeysResponse__Output, ProviderKey__Output, ProviderKeyAnswer__Output, ProviderKeyRef, SetProviderKeyRequest } from '@signalbox/contracts/accounts';
+import { providersForbidden } from '@signalbox/kernel/provider-names';
 import { Router, type Request, type Response } from 'express';
 import { z } from 'zod';
 import { INVALID, sendJson, type Control } from '../control-route.js';
@@ -29,7 +30,13 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
   };
 
   const router = Router();
-  router.param('provider', (_request, response: Response, next: () => void, provider: string) => (provider.includes('\0') ? notFound(response) : next()));
+  router.param('provider', (_request, response: Response, next: () => void, provider: string) => {
+    // A credential goes to nobody by a guess, and what is said to be deleted is gone: another's name for a provider is answered with ours.
+    const meant = isServed(provider) ? [] : providersForbidden([provider]).filter(isServed);
+    if (provider.includes('\0')) notFound(response);
+    else if (meant.length > 0) fail(response, { ...INVALID, code: 'invalid_value', param: 'provider', message: `Invalid value for 'provider': what others call so is ${meant.map((id) => `'${id}'`).join(' or ')} here.` });
+    else next();
+  });
   router.get('/', async (request, response) => {
     const keys = await listOf(request);
     sendJson(response, 200, { object: 'list', data: keys.map(providerKeyBody), has_more: false, first_id: keys[0]?.provider ?? null, last_id: keys.at(-1)?.provider ?? null });
