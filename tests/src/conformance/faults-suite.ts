@@ -147,6 +147,16 @@ export function describeFaults(world: () => World): void {
       expect(rows.filter(({ kind }) => kind === 'charge')).toHaveLength(1);
     });
 
+    test('of two choices the one that had ended keeps its end when the stream is cut, and the other gets the error', async () => {
+      const part = (index: number, text: string, finish: string | null = null): string => sse({ choices: [{ index, delta: text === '' ? {} : { content: text }, finish_reason: finish }] });
+      single().enqueue({ chunks: [part(0, 'one'), part(1, 'tw'), part(0, '', 'length'), part(1, 'o')], cut: true });
+      const got = await chat('mistralai/mistral-medium-3-5', { stream: true, n: 2 });
+      const { chunks, isDone } = streamOf(got.text);
+      expect(isDone).toBe(true);
+      expect(chunks.flatMap(({ choices }) => choices.flatMap(({ index, finish_reason: reason }) => (typeof reason === 'string' ? [[index, reason]] : [])))).toEqual([[0, 'length'], [1, 'error']]);
+      expect(chunks.at(-1)?.error?.code).toBe('provider_disconnected');
+    });
+
     test('an error event after content ends the stream in the same way, without the provider’s words', async () => {
       single().enqueue({ chunks: [delta('some text'), sse({ error: { message: 'SECRET UPSTREAM TEXT', code: 500 } })] });
       const got = await chat('mistralai/devstral-2512', { stream: true });
