@@ -27,17 +27,31 @@ function undated(name: string): string {
   return name.replace(VERSION, '').replace(RELEASE, '');
 }
 
-/** The one model that endpoints call so; undefined where none does, or several do. */
-function byEndpoint(catalog: Catalog, name: string): Model | undefined {
-  const plain = name.replace(GEOGRAPHY, '');
-  const found = new Set(catalog.endpoints.filter(({ providerModelId }) => providerModelId.toLowerCase().replace(GEOGRAPHY, '') === plain).map(({ model }) => model));
-  const [only] = found;
-  return found.size === 1 && only !== undefined ? findModel(catalog, only) : undefined;
+/** By what endpoints call a model, in small letters and without geography; null where several models are called so. */
+type EndpointNames = ReadonlyMap<string, Model | null>;
+
+/** Made for the first name that is not found, and kept: such requests come in floods. */
+const namesByCatalog = new WeakMap<Catalog, EndpointNames>();
+
+const plain = (name: string): string => name.toLowerCase().replace(GEOGRAPHY, '');
+
+function endpointNames(catalog: Catalog): EndpointNames {
+  const known = namesByCatalog.get(catalog);
+  if (known !== undefined) return known;
+  const names = new Map<string, Model | null>();
+  for (const { providerModelId, model: id } of catalog.endpoints) {
+    const name = plain(providerModelId);
+    const model = findModel(catalog, id) ?? null;
+    const before = names.get(name);
+    names.set(name, before === undefined || before === model ? model : null);
+  }
+  namesByCatalog.set(catalog, names);
+  return names;
 }
 
 function named(catalog: Catalog, name: string): Model | undefined {
   for (const one of new Set([name, undated(name)])) {
-    const model = findModel(catalog, one) ?? byEndpoint(catalog, one);
+    const model = findModel(catalog, one) ?? endpointNames(catalog).get(plain(one)) ?? undefined;
     if (model !== undefined) return model;
   }
   return undefined;
