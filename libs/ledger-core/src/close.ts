@@ -5,6 +5,8 @@ export interface WriterReport {
   readonly writer: string;
   /** Newest sequence that the writer told of. */
   readonly lastSeq: bigint;
+  /** Newest record that is to be booked, as of its last report: after it stood only beginnings of attempts. Absent = it did not say. */
+  readonly owedSeq?: bigint | undefined;
   readonly ledgerSeq: bigint;
   readonly gaps: bigint;
   /** When it last reported; 0 = never. */

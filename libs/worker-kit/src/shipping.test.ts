@@ -52,6 +52,7 @@ async function startedShipping() {
   const answers: ((refused?: Error) => void)[] = [];
   let lastSeq = 0;
   let reads = 0;
+  const watermarks: object[] = [];
   const bus = {
     publish: (_subject: string, payload: Uint8Array): Promise<void> => {
       const { firstSeq, lastSeq: last } = usageCodec.decode(Buffer.from(payload));
@@ -67,7 +68,12 @@ async function startedShipping() {
       return [];
     },
     bus: bus as unknown as Parameters<typeof createShipping>[0]['bus'],
-    billing: { unary: () => Promise.resolve({ ledgerSeq: '0' }) } as unknown as Parameters<typeof createShipping>[0]['billing'],
+    billing: {
+      unary: (name: string, told: object) => {
+        if (name === 'Watermark') watermarks.push(told);
+        return Promise.resolve({ ledgerSeq: '0' });
+      },
+    } as unknown as Parameters<typeof createShipping>[0]['billing'],
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet } as unknown as Parameters<typeof createShipping>[0]['log'],
   });
   shipping.begin();
@@ -87,7 +93,9 @@ async function startedShipping() {
     answers.shift()?.(new Error('refused'));
     await settle();
   };
-  return { clock, ranges, shipping, add, confirm, refuse, reads: () => reads };
+  /** Beginnings of attempts: nothing to be booked. */
+  const begin = (count: number): void => void (lastSeq += count);
+  return { clock, ranges, shipping, add, begin, confirm, refuse, reads: () => reads, watermarks };
 }
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -110,6 +118,18 @@ test('after a quiet time 50 ms gather, then 300 ms from one sending to the next'
   expect(ranges).toHaveLength(2);
   clock.advance(1);
   expect(ranges).toEqual(['1-3', '4-8', '9-9']);
+});
+
+test('billing is told which record is the newest that is to be booked', async () => {
+  const { clock, add, begin, watermarks } = await startedShipping();
+  begin(1);
+  clock.advance(1_000);
+  await settle();
+  add(2);
+  begin(3);
+  clock.advance(15_000);
+  await settle();
+  expect(watermarks).toMatchObject([{ lastSeq: '1', owedSeq: '0' }, { lastSeq: '6', owedSeq: '3' }]);
 });
 
 test('much is sent at once and waits for no answer in between, eight messages of 256 records at most', async () => {

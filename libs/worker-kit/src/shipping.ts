@@ -99,6 +99,8 @@ export function createShipping(options: ShippingOptions): Shipping {
   /** Times that the log was sent again: the bus would take what it lost, or what the ledger lost, for a double. */
   let resends = 0;
   let ledger = 0;
+  /** Newest record that is to be booked; of what an earlier process wrote that may be any. */
+  let owed = options.lastSeq();
   let progressAtMs = clock.monotonicMs();
   let shippedAtMs = -Infinity;
   let isShipping = false;
@@ -227,7 +229,7 @@ export function createShipping(options: ShippingOptions): Shipping {
 
   async function poll(): Promise<void> {
     try {
-      const request: WatermarkRequest = { writer, lastSeq: String(options.lastSeq()), openSinceMs: String(options.openSinceMs()) };
+      const request: WatermarkRequest = { writer, lastSeq: String(options.lastSeq()), openSinceMs: String(options.openSinceMs()), owedSeq: String(owed) };
       const answer = await billing.unary<WatermarkRequest, WatermarkResponse__Output>('Watermark', request);
       seen(Number(answer.ledgerSeq));
     } catch {
@@ -265,6 +267,7 @@ export function createShipping(options: ShippingOptions): Shipping {
   return {
     begin: () => void register(),
     add: (records) => {
+      owed = records.at(-1)?.seq ?? owed;
       if (isBehind || waiting.count + records.length > WAITING_MAX) isBehind = true;
       else for (const record of records) waiting.add(record);
       offer();

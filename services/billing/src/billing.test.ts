@@ -277,6 +277,18 @@ test('a host whose clock is ahead takes no writer for lost: by the clock of the 
   expect(rows).toEqual([{ is_now: true }]);
 });
 
+test('what a writer says is to be booked of its log counts until it registers anew', async () => {
+  const { unary } = createHandlers({ store, clock: createFakeClock(), ledgerNow: () => Promise.resolve(5), announce: () => undefined });
+  const owedAfter = async (name: string, told: object): Promise<string | undefined> => {
+    await (unary[name] as (asked: unknown) => Promise<unknown>)({ writer: 'w_owes', provider: 'p', lastSeq: '3', openSinceMs: '1', ...told });
+    return (await createPostgresBooks(database, { graceMs: 0 }).writerReports()).find(({ writer }) => writer === 'w_owes')?.owedSeq?.toString();
+  };
+  expect(await owedAfter('Watermark', { owedSeq: '0' })).toBe('0');
+  expect(await owedAfter('Watermark', { owedSeq: '2' })).toBe('2');
+  expect(await owedAfter('Register', {})).toBeUndefined();
+  expect(await owedAfter('Watermark', {})).toBeUndefined();
+});
+
 test('what a living writer has lost of its log is booked as far as quota knows it, once all that it told of is in the ledger', async () => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });

@@ -67,7 +67,7 @@ export function createHandlers({ store, clock, ledgerNow, books = {}, announce }
       }),
       // A ledger restored from before the registration learns the writer here again.
       Watermark: async (request: WatermarkRequest__Output): Promise<WatermarkResponse> => ({
-        ledgerSeq: String(await store.register(meet(request.writer), '', BigInt(request.lastSeq), await ledgerNow(), Number(request.openSinceMs))),
+        ledgerSeq: String(await store.register(meet(request.writer), '', BigInt(request.lastSeq), await ledgerNow(), Number(request.openSinceMs), request.owedSeq === undefined ? undefined : BigInt(request.owedSeq))),
       }),
       Watermarks: async (): Promise<WatermarksResponse> => {
         const rows = await store.watermarks();

@@ -62,7 +62,37 @@ test('a gap that is filled is none, although another has come', async () => {
   expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '18', openSinceMs: '0' }], tookMs: 400 });
 });
 
-test('the beginning of an attempt that still runs is under way, however long: it travels with the next record', async () => {
+test('the beginning of an attempt that still runs is under way, at once: nothing of it is to be booked', async () => {
+  writers = [writer({ ledgerSeq: 8n, owedSeq: 8n, openSinceMs: 1_700_000_000_000 })];
+  expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '1', openSinceMs: '1700000000000' }], tookMs: 0 });
+});
+
+test('a first attempt that runs is under way, although nothing was ever to be booked', async () => {
+  writers = [writer({ lastSeq: 1n, ledgerSeq: 0n, owedSeq: 0n, openSinceMs: 5 })];
+  expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '1', openSinceMs: '5' }], tookMs: 0 });
+});
+
+test('what is to be booked and is not is a violation, also while attempts run', async () => {
+  at = (ms) => [writer({ lastSeq: 10n + BigInt(ms), ledgerSeq: 8n, owedSeq: 9n + BigInt(ms), openSinceMs: 5 })];
+  expect(await prove()).toMatchObject({ wrong: ['I6 1: w'], tookMs: 15_000 });
+});
+
+test('what is booked of it within that time is none, also while others come', async () => {
+  at = (ms) => [writer({ lastSeq: 20n + BigInt(ms), ledgerSeq: ms < 400 ? 8n : 12n, owedSeq: 12n + BigInt(ms), openSinceMs: 5 })];
+  expect(await prove()).toMatchObject({ wrong: [], underWay: [{ writer: 'w', records: '408' }], tookMs: 400 });
+});
+
+test('a beginning of which no attempt is left, or whose worker is silent, is to be booked', async () => {
+  writers = [writer({ writer: 'ended', ledgerSeq: 8n, owedSeq: 8n }), writer({ writer: 'silent', ledgerSeq: 8n, owedSeq: 8n, openSinceMs: 5, reportedAtMs: 0 })];
+  expect(await prove()).toEqual({ wrong: ['I6 2: ended, silent'], underWay: [], tookMs: 15_000 });
+});
+
+test('a writer that comes back meanwhile and says what is to be booked is believed', async () => {
+  at = (ms) => [writer({ ledgerSeq: 8n, openSinceMs: 5, ...(ms < 1_000 ? {} : { owedSeq: 8n }) })];
+  expect(await prove()).toMatchObject({ wrong: [], tookMs: 1_000 });
+});
+
+test('of a worker of an older version a beginning may be all that is missing', async () => {
   writers = [writer({ ledgerSeq: 8n, openSinceMs: 1_700_000_000_000 })];
   expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '1', openSinceMs: '1700000000000' }], tookMs: 15_000 });
 });

@@ -205,6 +205,9 @@ const CORRECTIONS_COUNTED = [
     from missing m where (u.account_id, u.day, u.period, u.provider, u.key_id, u.model) = (m.account_id, m.day, m.period, m.provider, m.key_id, m.model)`,
 ];
 
+/** What each writer says is to be booked of its log: its newest records may be beginnings of attempts alone. */
+const WRITERS_OWE = [`alter table writers add column owed_seq bigint`];
+
 const run = (name: string, statements: readonly string[]): Migration => ({
   name,
   up: async (transaction) => {
@@ -212,6 +215,6 @@ const run = (name: string, statements: readonly string[]): Migration => ({
   },
 });
 
-export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED)];
+export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED), run('0012_writers_owe', WRITERS_OWE)];
 
 export const SCHEMA: SchemaPlan = { schema: 'billing', migrations, appendOnly: ['ledger_entries', 'closed_periods', 'closed_terms', 'writer_losses'] };

@@ -29,14 +29,15 @@ interface WriterRow {
   readonly writer: string;
   readonly last_seq: bigint;
   readonly ledger_seq: bigint;
+  readonly owed_seq: bigint | null;
   readonly gaps: bigint;
   readonly reported_at_ms: bigint;
   readonly open_since_ms: bigint;
   readonly lost_at_ms: bigint;
 }
-const WRITERS = 'select writer, last_seq, ledger_seq, (cardinality(beyond) / 2)::bigint as gaps, reported_at_ms, open_since_ms, lost_at_ms from writers order by writer';
+const WRITERS = 'select writer, last_seq, ledger_seq, owed_seq, (cardinality(beyond) / 2)::bigint as gaps, reported_at_ms, open_since_ms, lost_at_ms from writers order by writer';
 const DEAD_WAITING = 'select count(*)::bigint as count from dead_events where resolved_at_ms is null';
-const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms), isDeclaredLost: row.lost_at_ms > 0n });
+const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, owedSeq: row.owed_seq ?? undefined, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms), isDeclaredLost: row.lost_at_ms > 0n });
 
 /** In order, so that replicas never wait for each other in a circle; who comes first is who writes. */
 async function addTerms(run: RunPrepared, period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void> {

@@ -79,12 +79,13 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
 
   return {
     commit: (ranges, dead, nowMs) => database.transactPrepared((run) => commitBatch(run, ranges, dead, periods, nowMs)),
-    register: async (writer, provider, lastSeq, nowMs, openSinceMs) => {
-      const { rows } = await sql<{ ledger_seq: bigint }>`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, seen_at_ms)
-        values (${writer}, ${provider}, ${lastSeq}::bigint, ${nowMs}::bigint, ${nowMs}::bigint, ${openSinceMs ?? 0}::bigint, ${nowMs}::bigint)
+    register: async (writer, provider, lastSeq, nowMs, openSinceMs, owedSeq) => {
+      const { rows } = await sql<{ ledger_seq: bigint }>`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, owed_seq, seen_at_ms)
+        values (${writer}, ${provider}, ${lastSeq}::bigint, ${nowMs}::bigint, ${nowMs}::bigint, ${openSinceMs ?? 0}::bigint, ${owedSeq ?? null}::bigint, ${nowMs}::bigint)
         on conflict (writer) do update set provider = case when excluded.provider = '' then writers.provider else excluded.provider end, last_seq = greatest(writers.last_seq, excluded.last_seq), seen_at_ms = greatest(writers.seen_at_ms, excluded.seen_at_ms), lost_at_ms = 0,
           reported_at_ms = case when ${openSinceMs === undefined} then writers.reported_at_ms else excluded.reported_at_ms end,
-          open_since_ms = case when ${openSinceMs === undefined} then writers.open_since_ms else excluded.open_since_ms end
+          open_since_ms = case when ${openSinceMs === undefined} then writers.open_since_ms else excluded.open_since_ms end,
+          owed_seq = excluded.owed_seq
         returning ledger_seq`.execute(db);
       return rows[0]?.ledger_seq ?? 0n;
     },

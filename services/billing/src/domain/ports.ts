@@ -85,8 +85,8 @@ export type LedgerNow = () => Promise<EpochMs>;
 export interface LedgerStore {
   /** Books everything in one transaction; safe to repeat with the same or overlapping facts. May take the facts out of `ranges`, so that nobody holds them while the store works. */
   commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[], nowMs: number): Promise<CommittedBatch>;
-  /** Makes the writer known and answers its watermark; `openSinceMs`: reservation of its oldest attempt without an end, 0 = none, absent = this is no report of it. Safe to repeat. */
-  register(writer: string, provider: string, lastSeq: bigint, nowMs: number, openSinceMs?: number): Promise<bigint>;
+  /** Makes the writer known and answers its watermark; `openSinceMs`: reservation of its oldest attempt without an end, 0 = none, absent = this is no report of it; `owedSeq`: its newest record that is to be booked, absent = not told. Safe to repeat. */
+  register(writer: string, provider: string, lastSeq: bigint, nowMs: number, openSinceMs?: number, owedSeq?: bigint): Promise<bigint>;
   watermarks(): Promise<readonly WriterMarkRow[]>;
   /** Nobody waits for the writer until it is heard of again; kept for ever with `note`. `alive` = it was heard of since `aliveSinceMs`, nothing has changed. Safe to repeat. */
   declareLost(writer: string, note: string, nowMs: number, aliveSinceMs: number): Promise<'unknown' | 'alive' | 'lost'>;

@@ -46,9 +46,14 @@ function isBooked(mark: WriterReport, now: WriterReport): boolean {
   return now.ledgerSeq >= mark.lastSeq && (mark.gaps === 0n || now.gaps === 0n || now.ledgerSeq > mark.ledgerSeq);
 }
 
-/** Its newest records may be the beginnings of attempts that still run: those travel with the next record that is to be booked. */
+/** It lives, and has attempts under way: the beginnings of those travel with the next record that is to be booked. */
 function isRunning({ gaps, openSinceMs, reportedAtMs }: WriterReport, nowMs: number): boolean {
   return gaps === 0n && openSinceMs !== 0 && nowMs - reportedAtMs < ALIVE_MS;
+}
+
+/** Nothing that is to be booked is missing, of what either told: what is, are beginnings of attempts that run. */
+function hasOnlyBegun({ owedSeq: before }: WriterReport, now: WriterReport, nowMs: number): boolean {
+  return [before, now.owedSeq].some((owedSeq) => owedSeq !== undefined && now.ledgerSeq >= owedSeq) && isRunning(now, nowMs);
 }
 
 export function createVerification({ books, clock, ledgerNow }: VerificationDeps): Verification {
@@ -57,9 +62,10 @@ export function createVerification({ books, clock, ledgerNow }: VerificationDeps
     const markOf = new Map(marks.map((mark) => [mark.writer, mark]));
     for (;;) {
       const writers = await books.writerReports();
+      const nowMs = await ledgerNow();
       const late = writers.filter((now) => {
         const mark = markOf.get(now.writer);
-        return isAhead(now) || (mark !== undefined && !now.isDeclaredLost && !isBooked(mark, now));
+        return isAhead(now) || (mark !== undefined && !now.isDeclaredLost && !isBooked(mark, now) && !hasOnlyBegun(mark, now, nowMs));
       });
       if (late.every(isAhead) || clock.monotonicMs() >= endMs) return { writers, late };
       await new Promise<void>((resolve) => void clock.setTimer(LOOK_EVERY_MS, resolve));
@@ -74,7 +80,8 @@ export function createVerification({ books, clock, ledgerNow }: VerificationDeps
       const checks = await books.verify('');
       const { writers, late } = await settled(marks, endMs);
       const nowMs = await ledgerNow();
-      const wrong = late.filter((writer) => isAhead(writer) || !isRunning(writer, nowMs)).map(({ writer }) => writer);
+      // Of an older version, which does not say what is to be booked, it may be a beginning.
+      const wrong = late.filter((writer) => isAhead(writer) || writer.owedSeq !== undefined || !isRunning(writer, nowMs)).map(({ writer }) => writer);
       const underWay = writers.filter((writer) => !isAtRest(writer) && !writer.isDeclaredLost && !wrong.includes(writer.writer));
       return {
         checks: checks.map((check) => (check.invariant === 'I6' ? { ...check, violations: BigInt(wrong.length), examples: wrong.slice(0, EXAMPLES_MAX) } : check)),

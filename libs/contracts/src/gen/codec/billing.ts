@@ -112,28 +112,32 @@ export function writeWatermarkRequest(w: Writer, m: WatermarkRequest): void {
   if (m.writer !== undefined && m.writer !== '') { w.uint32(10); w.string(m.writer); }
   if (m.lastSeq !== undefined && !isZero(m.lastSeq)) { w.uint32(16); w.int64(m.lastSeq); }
   if (m.openSinceMs !== undefined && !isZero(m.openSinceMs)) { w.uint32(24); w.int64(m.openSinceMs); }
+  if (m.owedSeq !== undefined && m.owedSeq !== null) { w.uint32(32); w.int64(m.owedSeq); }
 }
 export function readWatermarkRequest(r: Reader, end: number): WatermarkRequestOut {
   let v1: string = '';
   let v2: string = '0';
   let v3: string = '0';
+  let v4: string | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1 = r.string(end); break;
       case 16: v2 = r.int64(); break;
       case 24: v3 = r.int64(); break;
+      case 32: v4 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { writer: v1, lastSeq: v2, openSinceMs: v3 } as WatermarkRequestOut;
+  return { writer: v1, lastSeq: v2, openSinceMs: v3, owedSeq: v4 } as WatermarkRequestOut;
 }
 export function copyWatermarkRequest(m: WatermarkRequest): WatermarkRequestOut {
   const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
   const v2 = m.lastSeq !== undefined && m.lastSeq !== null ? copyInt64(m.lastSeq) : '0';
   const v3 = m.openSinceMs !== undefined && m.openSinceMs !== null ? copyInt64(m.openSinceMs) : '0';
-  return { writer: v1, lastSeq: v2, openSinceMs: v3 } as WatermarkRequestOut;
+  const v4 = m.owedSeq !== undefined && m.owedSeq !== null ? copyInt64(m.owedSeq) : undefined;
+  return { writer: v1, lastSeq: v2, openSinceMs: v3, owedSeq: v4 } as WatermarkRequestOut;
 }
 
 export function writeWatermarkResponse(w: Writer, m: WatermarkResponse): void {

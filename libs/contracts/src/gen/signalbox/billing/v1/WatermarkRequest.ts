@@ -7,10 +7,14 @@ export interface WatermarkRequest {
   'writer'?: (string);
   'lastSeq'?: (number | string | Long);
   'openSinceMs'?: (number | string | Long);
+  'owedSeq'?: (number | string | Long);
+  '_owedSeq'?: "owedSeq";
 }
 
 export interface WatermarkRequest__Output {
   'writer': (string);
   'lastSeq': (string);
   'openSinceMs': (string);
+  'owedSeq'?: (string);
+  '_owedSeq'?: "owedSeq";
 }
