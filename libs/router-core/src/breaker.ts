@@ -1,7 +1,7 @@
 /**
  * Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or for as long as no
- * credential is free for it. What it met then is tried by one call at a time, until a whole answer closes it; a rate limit's
- * wait is over with the wait.
+ * credential is free for it. What it met then is tried by one call at a time, until a whole answer closes it; the wait for
+ * rate limits is over with the wait.
  */
 import type { BreakerState } from './catalog.js';
 
@@ -9,6 +9,8 @@ const IN_A_ROW = 5;
 const CALLS_MIN = 10;
 const WINDOW_MS = 30_000;
 const OPEN_MS = 30_000;
+/** Rest after five rate limits in a row of which no wait is known; twice as long after each five more, up to 30 s. */
+const LIMITED_MS = 1_000;
 /** A wait for credentials is believed up to ten minutes. */
 const RETRY_AFTER_MAX_MS = 600_000;
 /** Calls remembered for the share; more within 30 s push the oldest out. */
@@ -22,6 +24,11 @@ export interface Breaker {
   record(isSuccess: boolean, retryAfterMs: number, nowMs: number): void;
   /** A rate limit, and no credential is free for `forMs`. Nobody is asked until then, so it counts as no failure, but of a probe. */
   rest(forMs: number, nowMs: number): void;
+  /**
+   * A rate limit of which no wait is known, or after which another credential is free. Five in a row, with no answer and no
+   * known wait between, are waited out; it counts as no failure, but of a probe.
+   */
+  limit(nowMs: number): void;
   /** No credential is free for `forMs`, as another endpoint has met: nobody is asked until then, and it says nothing of this one. */
   pause(forMs: number, nowMs: number): void;
   /** One is free again. Waits of its own stay. */
@@ -81,6 +88,8 @@ function createRecentCalls(): RecentCalls {
 
 export function createBreaker(): Breaker {
   let failuresInARow = 0;
+  /** Rate limits without a wait. */
+  let limitsInARow = 0;
   /** Moves only forward while open; back to now when a probe is over. */
   let openUntilMs = CLOSED;
   /** When the last rate limit's wait is over. */
@@ -105,6 +114,7 @@ export function createBreaker(): Breaker {
     calls.add(isSuccess, nowMs);
     if (isSuccess) {
       failuresInARow = 0;
+      limitsInARow = 0;
       // While it is open without a probe, a success is the late answer of an older call and closes nothing.
       if (probing || nowMs >= openUntilMs) {
         if (openUntilMs !== CLOSED) calls.clear();
@@ -123,8 +133,19 @@ export function createBreaker(): Breaker {
   return {
     record,
     rest: (forMs, nowMs) => {
+      limitsInARow = 0;
       if (isHalfOpen(nowMs)) record(false, forMs, nowMs);
       else restUntilMs = Math.max(restUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
+    },
+    limit: (nowMs) => {
+      if (isHalfOpen(nowMs)) {
+        record(false, 0, nowMs);
+        return;
+      }
+      // What was under way as the rest began says nothing new.
+      if (nowMs < restUntilMs) return;
+      limitsInARow += 1;
+      if (limitsInARow % IN_A_ROW === 0) restUntilMs = nowMs + Math.min(OPEN_MS, LIMITED_MS * 2 ** (limitsInARow / IN_A_ROW - 1));
     },
     pause: (forMs, nowMs) => {
       pausedUntilMs = Math.max(pausedUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));

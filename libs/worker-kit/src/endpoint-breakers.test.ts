@@ -83,7 +83,25 @@ describe('breakers of replicas', () => {
     expect([a.admit('e1').waitMs, a.admit('e1').waitMs]).toEqual([0, 0]);
     expect(probes).toEqual([]);
     a.hear(news('b', ...Array.from({ length: 5 }, () => ({ ...limited, retryAfterMs: 0 }))));
-    expect(a.admit('e1').waitMs).toBe(30_000);
+    expect(a.admit('e1').waitMs).toBe(1_000);
+  });
+
+  test('rate limits of one of two credentials, told by a burst before the other has answered, close the endpoint for a second', () => {
+    const a = replica('a');
+    for (let n = 0; n < 20; n += 1) a.record('e1', 'RATE_LIMITED', false);
+    expect(a.admit('e1').waitMs).toBe(1_000);
+    clock.advance(1_000);
+    expect(a.admit('e1')).toEqual({ waitMs: 0, isProbe: false });
+  });
+
+  test('two credentials that are limited round after round are waited for as long as they say, however many rounds', () => {
+    const a = replica('a');
+    for (let round = 0; round < 50; round += 1) {
+      expect(a.admit('e1')).toEqual({ waitMs: 0, isProbe: false });
+      a.record('e1', 'RATE_LIMITED', false);
+      a.record('e1', 'RATE_LIMITED', true);
+      clock.advance(1_000);
+    }
   });
 
   test('what a replica with other credentials met with them is no matter of this one, and whom it tried for waits no longer', () => {

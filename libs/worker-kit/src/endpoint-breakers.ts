@@ -83,8 +83,10 @@ export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: End
       const first = breakers.size > ENDPOINTS_MAX ? breakers.keys().next().value : undefined;
       if (first !== undefined) breakers.delete(first);
     }
-    if (failure === 'RATE_LIMITED' && restMs !== undefined) breaker.rest(restMs, clock.monotonicMs());
-    else breaker.record(isWell, 0, clock.monotonicMs());
+    if (failure === 'RATE_LIMITED') {
+      if (restMs === undefined) breaker.limit(clock.monotonicMs());
+      else breaker.rest(restMs, clock.monotonicMs());
+    } else breaker.record(isWell, 0, clock.monotonicMs());
   };
 
   /** Breakers of replicas open together, so each waits for those before it. */

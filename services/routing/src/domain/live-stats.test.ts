@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createBreaker } from '@signalbox/router-core/breaker';
+import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { createLiveStats, type LiveStats, type Observation } from './live-stats.js';
 import { createSlidingWindow } from './sliding-window.js';
@@ -128,11 +128,39 @@ describe('a breaker', () => {
     expect(breaker.state(1_019)).toBe('closed');
   });
 
-  test('a probe that meets a rate limit leaves it open', () => {
+  test('rate limits of which no wait is known rest it after five in a row: a second, and each five more twice as long, up to 30 s', () => {
+    const breaker = createBreaker();
+    const waits: number[] = [];
+    for (let nowMs = 0; waits.length < 7; nowMs += breaker.waitMs(nowMs)) {
+      for (let i = 0; i < 4; i += 1) breaker.limit(nowMs);
+      expect(breaker.state(nowMs)).toBe('closed');
+      // The last comes with all that were under way.
+      for (let i = 0; i < 50; i += 1) breaker.limit(nowMs);
+      waits.push(breaker.waitMs(nowMs));
+    }
+    expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+  });
+
+  test.each<[string, (breaker: Breaker, nowMs: number) => void]>([
+    ['an answer', (breaker, nowMs) => breaker.record(true, 0, nowMs)],
+    ['a wait that is known', (breaker, nowMs) => breaker.rest(1_000, nowMs)],
+  ])('%s begins their row anew: of two credentials that are limited in turn none is waited for longer than it said', (_name, between) => {
+    const breaker = createBreaker();
+    for (let nowMs = 0; nowMs < 100_000; nowMs += 1_000) {
+      expect(breaker.state(nowMs)).toBe('closed');
+      breaker.limit(nowMs);
+      between(breaker, nowMs);
+    }
+  });
+
+  test.each<[string, (breaker: Breaker) => void]>([
+    ['a rate limit', (breaker) => breaker.rest(1_000, 31_000)],
+    ['one without a wait', (breaker) => breaker.limit(31_000)],
+  ])('a probe that meets %s leaves it open', (_name, meet) => {
     const breaker = createBreaker();
     for (let i = 0; i < 5; i += 1) breaker.record(false, 0, 0);
     breaker.noteProbe(30_000);
-    breaker.rest(1_000, 31_000);
+    meet(breaker);
     expect(breaker.state(60_999)).toBe('open');
     expect(breaker.state(61_000)).toBe('half-open');
   });
@@ -204,10 +232,12 @@ describe('live statistics', () => {
     expect(state()).toBe('open');
     clock.advance(3_000);
     expect(state()).toBe('closed');
-    // Without a wait nothing else keeps requests away.
+    // Without a wait five are waited for as long.
     for (let i = 0; i < 5; i += 1) live.observe(observation({ isSuccess: false, isRateLimit: true }));
-    clock.advance(30_999);
+    clock.advance(1_999);
     expect(state()).toBe('open');
+    clock.advance(1_000);
+    expect(state()).toBe('closed');
   });
 });
 

@@ -34,7 +34,7 @@ export interface Observation {
   readonly retryAfterMs: number;
   /** Until any of the operator's credentials at the provider may be asked for whatever model; 0 = one may. */
   readonly benchedMs: number;
-  /** A rate limit: with a wait it says nothing of how well the endpoint is. */
+  /** A rate limit: it is waited for, and says nothing of how well the endpoint is. */
   readonly isRateLimit: boolean;
   /** Whose worker tells it, and which of the operator's credentials that has; 0 or absent = it does not say. */
   readonly provider?: string;
@@ -160,6 +160,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
         return;
       }
       if (isRateLimit && restMs > 0) entry.breaker.rest(restMs, nowMs);
+      else if (isRateLimit && pauseMs === 0) entry.breaker.limit(nowMs);
       // What is said of all endpoints is waited for by all alike.
       else entry.breaker.record(isSuccess, pauseMs > 0 ? 0 : restMs, nowMs);
       if (pauseMs > 0) rest(siblingsOf(endpointId) ?? [], pauseMs, nowMs);
