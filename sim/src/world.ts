@@ -1,8 +1,8 @@
 /** A whole gateway in one process: the real edge, quota, workers and billing on stores and links that fail. */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
-import { createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, conduct, type Caller, type Neighbours, type Turn } from '@signalbox/edge/proof';
-import { Fault } from '@signalbox/kernel/fault';
+import { conduct, type Caller, type Neighbours, type Turn } from '@signalbox/edge/proof';
+import type { Fault } from '@signalbox/kernel/fault';
 import type { CallInfo } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
 import { extendingAt, openJournal, type Dispatcher, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
@@ -10,14 +10,13 @@ import { SimBus } from './bus.js';
 import { claimHandlers, conductOnce, newClaimStore, standing, withoutBegins } from './claims.js';
 import { SimClient } from './client.js';
 import { COUNTER_MUTANTS, SimCounters } from './counters.js';
-import { Coverage } from './coverage.js';
 import { SimDisk } from './disk.js';
+import { edgeIn } from './edge-in.js';
 import { SimEdge, type EdgeParts } from './edge.js';
 import { GrowthRecord } from './growth.js';
 import { SimLedger } from './ledger.js';
 import { Life } from './life.js';
-import { METERS, NOTHING, type Amounts, type Meter } from './limits.js';
-import { brokenBy } from './mutant-edge.js';
+import { METERS, NOTHING, type Meter } from './limits.js';
 import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
 import { cutAtBus, withoutCalls } from './mutant-journal.js';
 import { takenForCancelled, takenForLeft } from './mutant-leaving.js';
@@ -29,12 +28,11 @@ import type { Random } from './random.js';
 import { Scheduler } from './scheduler.js';
 import { billingIn, quotaIn, TOTALS_DEADLINE_MS, workerIn } from './services.js';
 import { ACCOUNTS, callerOf, planOf, pricesOf, requestOf, type Traffic } from './traffic.js';
+import { WorldRecord } from './world-record.js';
 
 const PROVIDERS = ['alpha', 'beta'] as const;
 /** As the compositions of the services have them. */
 const NEIGHBOUR_DEADLINE_MS = 2_000;
-const ADMIT_DEADLINE_MS = 150;
-const ATTEMPT_DEADLINE_MS = 600_000;
 const RESTART_MS_MAX = 4_000;
 
 interface Worker {
@@ -48,19 +46,7 @@ interface Worker {
   dispatcher: Dispatcher | undefined;
 }
 
-/** A refusal by a limit, and which requests of its account there had been. */
-export interface SeenRefusal {
-  readonly accountId: string;
-  readonly spend: bigint;
-  readonly meter: Meter;
-  readonly before: number;
-}
-
-export class World {
-  readonly violations: string[] = [];
-  /** Faults are over for so long that every refusal must be right. */
-  isCalm = false;
-  readonly coverage = new Coverage();
+export class World extends WorldRecord {
   readonly scheduler: Scheduler;
   readonly network: Network;
   readonly bus: SimBus;
@@ -70,25 +56,7 @@ export class World {
   readonly clients: SimClient[] = [];
   /** As they are now. */
   readonly callers: Caller[];
-  /** By account: as it was before, and now. */
-  readonly terms = new Map<string, Caller[]>();
   readonly workers: readonly Worker[];
-  /** Most that was ever held, by request. */
-  readonly held = new Map<string, Amounts>();
-  /** What the counters were told that a request is charged, or a ledger that was restored had. */
-  readonly finished = new Map<string, Amounts>();
-  /** Requests whose worker died while they were under way: charged at most what was delivered until then. */
-  readonly orphaned = new Set<string>();
-  /** Requests that were taken for given up, since their edge was silent, and then given after all: their holds had ended. */
-  readonly revived = new Set<string>();
-  /** By `request/attempt`: when its worker heard, while it was under way, that the client had hung up by itself, in virtual milliseconds. */
-  readonly left = new Map<string, number>();
-  /** By `request/attempt`: when its edge first told what became of it, in virtual milliseconds. */
-  readonly toldAtMs = new Map<string, number>();
-  /** As `request/attempt`: those that another replica of a worker has, since one was lost with the attempt before at the same endpoint. */
-  readonly elsewhere = new Set<string>();
-  /** By `request/attempt`: prompt tokens by our own count. */
-  readonly ownPrompts = new Map<string, number>();
   readonly growth: GrowthRecord;
   onHeld: (requestId: string, grown: readonly Meter[]) => void = () => undefined;
   onAnswered: (client: SimClient) => void = () => undefined;
@@ -96,9 +64,6 @@ export class World {
   onHeaded: (requestId: string) => number = () => 0;
   /** A worker, by its position, heard while an attempt was under way that the client had hung up by itself. */
   onLeft: (requestId: string, worker: number) => void = () => undefined;
-  readonly refusals: SeenRefusal[] = [];
-  /** By account: what was under way when the counters were lost, which no hold stands for afterwards. */
-  readonly forgotten = new Map<string, Amounts>();
   private readonly quotas: readonly Door[] = [{ life: undefined, handlers: undefined }, { life: undefined, handlers: undefined }];
   private readonly billing: Door = { life: undefined, handlers: undefined };
   private readonly accounts: Door = { life: undefined, handlers: undefined };
@@ -113,6 +78,7 @@ export class World {
     /** A second replica of the first provider's worker. */
     hasReplica = false,
   ) {
+    super();
     const scheduler = (this.scheduler = new Scheduler((error) => this.bug(error), trace));
     const onBug = (error: unknown): void => this.bug(error);
     this.network = new Network(scheduler, random, onBug);
@@ -123,13 +89,12 @@ export class World {
       random,
       {
         held: (_accountId, requestId, charge, tokens) => {
-          const before = this.held.get(requestId) ?? NOTHING;
-          this.held.set(requestId, { charge: charge > before.charge ? charge : before.charge, tokens: tokens > before.tokens ? tokens : before.tokens });
+          const before = this.holds(requestId, charge, tokens);
           this.onHeld(requestId, METERS.filter((meter) => (meter === 'charge' ? charge : tokens) > before[meter]));
         },
         refused: (requestId) => this.growth.sawRefusal(requestId),
         finished: (requestId, charge, tokens) => void this.finished.set(requestId, { charge, tokens }),
-        decided: (accountId, _requestId, decision, spend, inTokens) => this.decided(accountId, decision, spend, inTokens ? 'tokens' : 'charge'),
+        decided: (accountId, _requestId, decision, spend, inTokens) => this.decided(accountId, decision, spend, inTokens ? 'tokens' : 'charge', this.clients.length),
       },
       COUNTER_MUTANTS.find((name) => name === mutant),
     );
@@ -317,20 +282,6 @@ export class World {
     for (const life of this.lives()) life.thaw();
   }
 
-  violate(text: string): void {
-    if (this.violations.length < 8) this.violations.push(text);
-  }
-
-  private bug(error: unknown): void {
-    this.violate(`a bug: ${error instanceof Error ? (error.stack ?? error.message) : 'unknown'}`);
-  }
-
-  private forget(accountId: string, lost: Amounts): void {
-    const before = this.forgotten.get(accountId) ?? NOTHING;
-    const grown = (meter: Meter): bigint => before[meter] + (lost[meter] > 0n ? lost[meter] : 0n);
-    this.forgotten.set(accountId, { charge: grown('charge'), tokens: grown('tokens') });
-  }
-
   /** A call of a worker, with what is known of how it began and of its client's leaving. */
   private watched(worker: number, { requestId, attempt, promptTokens }: DispatchRequest__Output, call: CallInfo): CallInfo {
     const id = `${requestId}/${attempt}`;
@@ -361,12 +312,6 @@ export class World {
     };
   }
 
-  private decided(accountId: string, decision: string, spend: bigint, meter: Meter): void {
-    this.coverage.took(decision === 'admitted' ? 'new → reserved' : decision === 'blocked' ? 'new → blocked by live holds' : 'new → 402');
-    if (decision === 'wall' && meter === 'tokens') this.coverage.took('new → 429 for tokens');
-    if (decision === 'wall' && this.isCalm) this.refusals.push({ accountId, spend, meter, before: this.clients.length });
-  }
-
   private isGivenUp(requestId: string, attempt: number): boolean {
     return this.finished.get(requestId)?.charge === 0n || this.ledger.requestOf(requestId)?.facts.outcomes.some((told) => told.attempt === attempt && told.outcome === 'DISCARDED' && !told.toldByEdge) === true;
   }
@@ -386,34 +331,8 @@ export class World {
   }
 
   private edgeParts(index: number): EdgeParts {
-    const life = this.newLife(`edge ${index}`);
-    const quota = createQuotaClient(this.network.client({ from: life, area: 'quota', doors: this.quotas, deadlineMs: ADMIT_DEADLINE_MS }), ADMIT_DEADLINE_MS);
-    const doorsOf = (each: SimProvider): readonly Door[] => this.workers.filter(({ provider }) => provider === each).map(({ door }) => door);
-    const workers = createWorkerClients(new Map(this.providers.map((provider) => [provider.name, this.network.client({ from: life, area: 'worker', doors: doorsOf(provider), deadlineMs: ATTEMPT_DEADLINE_MS })])), life.clock, ATTEMPT_DEADLINE_MS);
-    const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')) };
-    const claims = createClaimsClient(this.network.client({ from: life, area: 'accounts', doors: [this.accounts], deadlineMs: NEIGHBOUR_DEADLINE_MS }));
-    const ledger = createLedgerClient(this.network.client({ from: life, area: 'billing', doors: [this.billing], deadlineMs: NEIGHBOUR_DEADLINE_MS }));
-    const repeats = createRepeats({ claims, ledger, clock: life.clock, onTakenOver: () => undefined });
-    const neighbours: Neighbours = { routing, quota, workers, waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock), withMessages: (request) => request, wastedRuns: createFloodGuard(life.clock, 10, 60_000), unhealedAnswers: createFloodGuard(life.clock, 10, 60_000) };
-    return { life, repeats, workers, neighbours: brokenBy(this.mutant, { ...neighbours, workers: this.listening(workers) }) };
-  }
-
-  /** Notes when outcomes are told, and what goes to another replica. */
-  private listening(workers: Neighbours['workers']): Neighbours['workers'] {
-    return {
-      ...workers,
-      dispatch: (provider, request, listener, besides) => {
-        const call = workers.dispatch(provider, request, listener, besides);
-        const peer = call?.peer?.();
-        if (besides !== undefined && peer !== undefined && peer !== besides) this.elsewhere.add(`${request.requestId ?? ''}/${request.attempt ?? 0}`);
-        return call;
-      },
-      tellOutcome: (provider, requestId, attempt, ...told) => {
-        const id = `${requestId}/${attempt}`;
-        if (!this.toldAtMs.has(id)) this.toldAtMs.set(id, this.scheduler.nowMs);
-        return workers.tellOutcome(provider, requestId, attempt, ...told);
-      },
-    };
+    const doors = { quota: this.quotas, accounts: [this.accounts], billing: [this.billing], workers: new Map(this.providers.map((each) => [each.name, this.workers.filter(({ provider }) => provider === each).map(({ door }) => door)])) };
+    return edgeIn({ life: this.newLife(`edge ${index}`), network: this.network, doors, mutant: this.mutant, record: this, nowMs: () => this.scheduler.nowMs });
   }
 
   private startAccounts(): void {

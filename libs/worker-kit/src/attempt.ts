@@ -1,16 +1,16 @@
 /** One conversation with the provider, from the first byte sent to how it ended. Knows nothing of money or journals. */
-import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
-import { spreadMs } from '@signalbox/kernel/spread';
 import { together } from '@signalbox/runtime/turn';
-import { failure, type Answer, type AnswerResult, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer, type Usage } from '@signalbox/wires/canonical';
+import { failure, type AnswerResult, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer } from '@signalbox/wires/canonical';
 import { AnswerTally, ANSWER_BOUNDS, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
-import { outputTokensMax } from './charge.js';
-import { LONGEST_BYTES_PER_TOKEN, type HoldGrowth } from './hold-growth.js';
+import type { AttemptOptions, Ending } from './attempt-terms.js';
+import { answerBytesMax, quotaAway } from './hold-growth.js';
 import { Patience, type Overdue } from './patience.js';
-import type { ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
+import type { ResponseHeaders } from './provider.js';
 import { readInSteps } from './read-in-steps.js';
-import type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
+import type { UpstreamCall, UpstreamListener } from './upstream.js';
+
+export type { AttemptOptions, AttemptSinks, ChunkEvent, Ending } from './attempt-terms.js';
 
 const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
 /** Of a whole answer, which is read at once, from an address that an account gave. */
@@ -19,7 +19,6 @@ const REFUSAL_BYTES_MAX = 65_536;
 /** After the last event of a stream: its end follows at once, and then the connection serves again. */
 const AFTER_DONE_MS = 1_000;
 const DRAIN_MS = 60_000;
-const ENDLESS_BYTES_MARGIN = 65_536;
 /** Of a stream that comes faster than it is read, so much is read in one turn of the event loop: thousands of tiny events else hold up all others. */
 const TURN_BYTES = 65_536;
 /** After such a silence within a stream this process may have stood still, and its caller have given up: links do after five seconds at the earliest. */
@@ -28,42 +27,9 @@ const SILENCE_MS = 3_000;
 const HEARING_TURNS = 16;
 /** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
 const HELD_READ_BYTES = 2_048;
-/** Told as Retry-After, 2 to 5 s, when quota is away (BILLING, section 6). */
-const QUOTA_AWAY_MS = 2_000;
-const QUOTA_AWAY_SPREAD_MS = 3_000;
 
 const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => false };
 const NO_HEADERS: ResponseHeaders = {};
-
-export type Ending =
-  | { readonly kind: 'answer'; readonly answer: Answer }
-  | { readonly kind: 'stream'; readonly cut: Failure | undefined }
-  /** No content was given on. */
-  | { readonly kind: 'failed'; readonly failure: Failure; readonly usage: Usage | undefined }
-  /** The caller went away and the provider was stopped. */
-  | { readonly kind: 'abandoned' };
-
-export type ChunkEvent = StreamEvent & { readonly type: 'chunk' };
-
-export interface AttemptSinks {
-  /** A 2xx has come, and with it (for streams) the first chunk. */
-  onHead(systemFingerprint: string, serviceTier: string): void;
-  /** False: pause; `resume` is called when there is room again. */
-  onChunk(event: ChunkEvent): boolean;
-  /** Once for each read that brought content: all output so far, in bytes, at monotonic `nowMs`. */
-  onProgress(outputBytes: number, nowMs: number): void;
-}
-
-export interface AttemptOptions {
-  readonly adapter: ProviderAdapter;
-  readonly upstream: Upstream;
-  readonly clock: Clock;
-  readonly request: DispatchRequest__Output;
-  readonly upstreamRequest: UpstreamRequest;
-  readonly sinks: AttemptSinks;
-  /** Given when the hold does not cover the whole answer. */
-  readonly growth?: HoldGrowth | undefined;
-}
 
 export class Attempt implements UpstreamListener {
   readonly ended: Promise<Ending>;
@@ -105,8 +71,7 @@ export class Attempt implements UpstreamListener {
     this.patience = new Patience(clock, request, (what) => this.overdue(what));
     this.transducer = request.stream ? adapter.createTransducer(request) : undefined;
     this.tally = new AnswerTally(this.isStrangers ? STRANGERS_ANSWER_BOUNDS : ANSWER_BOUNDS);
-    const eachMax = request.maxTokens ?? request.maxOutputTokens;
-    this.outputBytesMax = eachMax > 0 ? outputTokensMax({ maxTokens: eachMax, fields: request.fields }) * LONGEST_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
+    this.outputBytesMax = answerBytesMax(request);
     this.ended = new Promise((resolve) => {
       this.settle = resolve;
     });
@@ -300,7 +265,7 @@ export class Attempt implements UpstreamListener {
   /** The hold is used up: the account's limits end the answer, or we do, who cannot look at them. */
   private stop(verdict: 'stop' | 'away'): void {
     if (verdict === 'away') {
-      this.fail({ ...failure('QUOTA_AWAY', false, this.httpStatus), retryAfterMs: spreadMs(this.options.request.requestId, QUOTA_AWAY_MS, QUOTA_AWAY_SPREAD_MS) });
+      this.fail(quotaAway(this.options.request.requestId, this.httpStatus));
       return;
     }
     this.isStopped = true;

@@ -2,6 +2,8 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { asPrice, reservationCost } from '@signalbox/kernel/money';
+import { spreadMs } from '@signalbox/kernel/spread';
+import { failure, type Failure } from '@signalbox/wires/canonical';
 import { outputTokensMax } from './charge.js';
 
 /** Output tokens that a hold grows by. */
@@ -16,13 +18,26 @@ const STEP_TOKENS_MIN = 64;
 /** While quota is away, an answer that has come to the end of its hold asks again so often, and waits for so long. */
 const AWAY_AGAIN_MS = 250;
 const AWAY_PATIENCE_MS = 5_000;
+/** Told as Retry-After then, 2 to 5 s (BILLING, section 6). */
+const QUOTA_AWAY_MS = 2_000;
+const QUOTA_AWAY_SPREAD_MS = 3_000;
 /** Bytes of text in a token where nothing better is known: few enough that ordinary text is not longer than it is counted. */
 const BYTES_PER_TOKEN_MIN = 3;
 
 /** No tokenizer averages more bytes a token over a long text. */
-export const LONGEST_BYTES_PER_TOKEN = 16;
+const LONGEST_BYTES_PER_TOKEN = 16;
+const ENDLESS_BYTES_MARGIN = 65_536;
 /** Short texts may: a run of blanks is one token. */
 const LONG_TOKENS_BYTES = 2_048;
+
+/** Bytes of text after which a stream is taken for one that never ends. */
+export function answerBytesMax({ maxTokens, maxOutputTokens, fields }: Pick<DispatchRequest__Output, 'maxTokens' | 'maxOutputTokens' | 'fields'>): number {
+  const eachMax = maxTokens ?? maxOutputTokens;
+  return eachMax > 0 ? outputTokensMax({ maxTokens: eachMax, fields }) * LONGEST_BYTES_PER_TOKEN + ENDLESS_BYTES_MARGIN : Infinity;
+}
+
+/** How an answer ends whose hold is used up while nobody can say whether there is room for more. */
+export const quotaAway = (requestId: string, status: number): Failure => ({ ...failure('QUOTA_AWAY', false, status), retryAfterMs: spreadMs(requestId, QUOTA_AWAY_MS, QUOTA_AWAY_SPREAD_MS) });
 
 /** Makes a hold grow to these amounts. False = the account's limits leave no room. Rejects when nobody can say: quota is away, or lost the hold. `epoch`: life of quota's store in which it is held. */
 export type ExtendHold = (accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string) => Promise<boolean>;

@@ -4,16 +4,14 @@
  * Durability: promises resolve after write(2), so a kill of the process loses nothing; fdatasync runs in the
  * background at most once a second, so a power failure or a crash of the system can lose the last second.
  */
-import type { Bus } from '@signalbox/bus/bus';
-import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { LiveHold } from '@signalbox/contracts/quota';
 import type { LiveMap } from '@signalbox/kernel/live-map';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
-import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import { afterTurn } from '@signalbox/runtime/turn';
-import type { AttemptEnd, AttemptStart, Journal, JournalState, OutcomeTerms, ToldOutcome } from './journal.js';
+import type { AttemptEnd, AttemptStart, JournalState, OutcomeTerms, ToldOutcome } from './journal.js';
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
 import { attemptKey, LiveAttempt, liveHoldOf, NO_ROUNDS, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
@@ -26,44 +24,9 @@ import { completeEvent, concludedOutcome, finishedHold, orphanEvent, restsOnCall
 import { LogFiles } from './wal-files.js';
 import { replayLog, type Replayed } from './wal-replay.js';
 import { StartGate } from './wal-start-gate.js';
+import type { JournalOptions, OpenJournal } from './wal-terms.js';
 
-export interface JournalOptions {
-  /** Of this worker alone: a second living process is refused. */
-  readonly directory: string;
-  /** Recorded with the writer at billing. */
-  readonly provider: string;
-  readonly clock: Clock;
-  readonly randomBytes: RandomBytes;
-  readonly log: Log;
-  readonly bus: Bus;
-  readonly quota: RpcClient;
-  readonly billing: RpcClient;
-  /** For simulations: instead of the files of `directory`. */
-  readonly disk?: WalDisk;
-  /** For simulations: instead of setImmediate, calls back when the present turn of the event loop is over. */
-  readonly afterTurn?: (callback: () => void) => void;
-}
-
-export interface OpenJournal extends Journal {
-  /** True once billing knows the writer; stays true when billing goes away later. */
-  isRegistered(): boolean;
-  /** By this process. */
-  recordsWritten(): number;
-  /** Records that wait for a disk that refuses them. */
-  recordsRefused(): number;
-  /** Records that stand in the log above a sequence. */
-  recordsAfter(seq: number): number;
-  /**
-   * For callers who know that no edge of before is left: concludes at once what an earlier process left open, instead of
-   * after 30 s. Resolves when all that is in the log is in the ledger; waits for billing and the bus as long as it takes,
-   * rejects with a Fault `cancelled` at `close`.
-   */
-  recover(): Promise<void>;
-  /** Writes what is waiting, makes it durable and hands it to the bus if that is there. */
-  flush(): Promise<void>;
-  /** Writes what is waiting and gives the directory back. Safe to call twice. */
-  close(): Promise<void>;
-}
+export type { JournalOptions, OpenJournal } from './wal-terms.js';
 
 const CONCLUDE_SWEEP_MS = 1_000;
 const COOL_MS = 60_000;

@@ -1,0 +1,211 @@
+/** What the authenticator learns of changes that no event tells it of. */
+import { describe, expect, test } from '@jest/globals';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import { bench, revoked, type Bench } from '../testing/authenticator-bench.js';
+
+describe('a change of which no event is heard', () => {
+  const told = { keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' };
+
+  test('is asked of accounts, and seen within a second', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await clock.advanceAsync(10_000);
+    await ask();
+    accounts.add(key, revoked);
+    accounts.changes.push(told);
+    await clock.advanceAsync(400);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('ends what runs with a compromised key', async () => {
+    const { accounts, clock, cut } = await bench();
+    accounts.changes.push({ ...told, reason: 'compromised' });
+    await clock.advanceAsync(400);
+    expect(cut).toEqual(['key_1']);
+  });
+
+  test('is seen page by page where many came at once, none of them left out', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await ask();
+    accounts.add(key, revoked);
+    const others = Array.from({ length: 4 }, () => ({ ...told, keyId: 'key_9' }));
+    const all = [...others, told];
+    const asked: string[] = [];
+    accounts.listChanges = async ({ after = '' }) => {
+      asked.push(after);
+      const until = Math.min(Number(after) + 2, all.length);
+      return { cursor: String(until), changes: all.slice(Number(after), until), unbroken: true, more: until < all.length };
+    };
+    await clock.advanceAsync(400);
+    expect(asked).toEqual(['0', '2', '4']);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('is seen within a second too where accounts does not know what was changed since', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await ask();
+    accounts.add(key, revoked);
+    accounts.listChanges = async () => ({ cursor: 'of another database', changes: [], unbroken: false, more: false });
+    await clock.advanceAsync(900);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test.each<[string, FaultCode]>([
+    ['an accounts of before', 'unknown_method'],
+    ['an accounts that cannot read them', 'internal_error'],
+  ])('is seen within a second as well with %s', async (_name, code) => {
+    const { ask, accounts, key, clock } = await bench();
+    accounts.listChanges = () => Promise.reject(new Fault(code, 'not here'));
+    await clock.advanceAsync(10_000);
+    await ask();
+    accounts.add(key, revoked);
+    await clock.advanceAsync(900);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('is seen though every other replica of accounts hangs', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await ask();
+    let asked = 0;
+    accounts.listChanges = ({ after = '' }) => {
+      asked += 1;
+      return asked % 2 === 0 ? new Promise(() => undefined) : Promise.resolve({ cursor: String(accounts.changes.length), changes: accounts.changes.slice(Number(after)), unbroken: true, more: false });
+    };
+    await clock.advanceAsync(10_000);
+    await ask();
+    expect(accounts.lookUps).toBe(1);
+    accounts.add(key, revoked);
+    accounts.changes.push(told);
+    await clock.advanceAsync(600);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('is seen though two replicas of accounts that hang are asked first', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await clock.advanceAsync(10_000);
+    await ask();
+    accounts.add(key, revoked);
+    accounts.changes.push(told);
+    let asked = 0;
+    accounts.listChanges = ({ after = '' }) => {
+      asked += 1;
+      return asked <= 2 ? new Promise(() => undefined) : Promise.resolve({ cursor: String(accounts.changes.length), changes: accounts.changes.slice(Number(after)), unbroken: true, more: false });
+    };
+    await clock.advanceAsync(800);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('costs few questions while nothing is changed', async () => {
+    const { accounts, clock } = await bench();
+    let asked = 0;
+    accounts.listChanges = async ({ after = '' }) => {
+      asked += 1;
+      return { cursor: after, changes: [], unbroken: true, more: false };
+    };
+    await clock.advanceAsync(10_000);
+    expect(asked).toBe(25);
+  });
+
+  test('is not missed when a late answer comes after that of a later question', async () => {
+    const { ask, accounts, key, clock } = await bench();
+    await ask();
+    const answers: (() => void)[] = [];
+    const cursors: string[] = [];
+    accounts.listChanges = ({ after = '' }) => {
+      cursors.push(after);
+      const page = { cursor: String(accounts.changes.length), changes: accounts.changes.slice(Number(after)), unbroken: true, more: false };
+      return new Promise((resolve) => answers.push(() => resolve(page)));
+    };
+    await clock.advanceAsync(400);
+    accounts.add(key, revoked);
+    accounts.changes.push(told);
+    await clock.advanceAsync(200);
+    answers[1]?.();
+    await clock.settle();
+    answers[0]?.();
+    await clock.settle();
+    await clock.advanceAsync(400);
+    expect(cursors).toEqual(['0', '0', '1']);
+    expect(await ask()).toBe('revoked');
+  });
+});
+
+describe('while no key is used and nothing runs', () => {
+  const told = { keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' };
+  const rested = async (): Promise<Bench & { readonly questions: () => number }> => {
+    const made = await bench(undefined, () => false);
+    let questions = 0;
+    made.accounts.listChanges = async ({ after = '' }) => {
+      questions += 1;
+      return { cursor: String(made.accounts.changes.length), changes: made.accounts.changes.slice(Number(after)), unbroken: true, more: false };
+    };
+    await made.ask();
+    await made.clock.advanceAsync(10_000);
+    expect(questions).toBeGreaterThanOrEqual(20);
+    await made.clock.advanceAsync(7_000);
+    questions = 0;
+    return { ...made, questions: () => questions };
+  };
+
+  test('accounts is seldom asked what was changed, and from the next request on as often as ever', async () => {
+    const { ask, clock, questions } = await rested();
+    await clock.advanceAsync(30_000);
+    expect(questions()).toBe(6);
+    await ask();
+    const asked = questions();
+    await clock.advanceAsync(2_000);
+    expect(questions() - asked).toBeGreaterThanOrEqual(4);
+  });
+
+  test('a key that was revoked meanwhile is refused from the first request on, though no event was heard', async () => {
+    const { ask, accounts, key, clock } = await rested();
+    await clock.advanceAsync(3_000);
+    accounts.add(key, revoked);
+    accounts.changes.push(told);
+    await clock.advanceAsync(1_000);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('one answer is of all keys: the first requests look none of them up', async () => {
+    const { ask, accounts, clock, questions } = await rested();
+    await clock.advanceAsync(4_000);
+    const before = questions();
+    expect(await Promise.all([ask(), ask(), ask()])).toEqual(['caller', 'caller', 'caller']);
+    expect([accounts.lookUps, questions() - before]).toEqual([1, 1]);
+  });
+
+  test('an accounts of before this question is asked about the key instead', async () => {
+    const { ask, accounts, key, clock } = await rested();
+    accounts.listChanges = () => Promise.reject(new Fault('unknown_method', 'not here'));
+    accounts.add(key, revoked);
+    await clock.advanceAsync(4_000);
+    expect(await ask()).toBe('revoked');
+  });
+
+  test('a replica of accounts that hangs does not hold up the first request for long, nor does its absence', async () => {
+    const { ask, accounts, clock } = await rested();
+    accounts.gate = new Promise(() => undefined);
+    accounts.listChanges = () => new Promise(() => undefined);
+    await clock.advanceAsync(1_000);
+    let answer = '';
+    void ask().then((told) => (answer = told));
+    await clock.advanceAsync(500);
+    expect(answer).toBe('caller');
+  });
+
+  test('it is known that accounts is away: the first request does not wait at all', async () => {
+    const { authenticator, accounts, clock, key } = await rested();
+    accounts.gate = new Promise(() => undefined);
+    accounts.listChanges = () => new Promise(() => undefined);
+    await clock.advanceAsync(20_000);
+    expect(authenticator.authenticate(key)).toMatchObject({ kind: 'caller' });
+  });
+
+  test('but a request that still runs is cut within a second when its key is compromised', async () => {
+    const { accounts, clock, cut, ask } = await bench(undefined, () => true);
+    await ask();
+    await clock.advanceAsync(3_000_000);
+    accounts.changes.push({ ...told, reason: 'compromised' });
+    await clock.advanceAsync(900);
+    expect(cut).toEqual(['key_1']);
+  });
+});

@@ -1,0 +1,56 @@
+/** What an edge of the simulation is made of: the real clients of its neighbours, over the network of the run. */
+import { createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, type Neighbours } from '@signalbox/edge/proof';
+import { Fault } from '@signalbox/kernel/fault';
+import type { EdgeParts } from './edge.js';
+import type { Life } from './life.js';
+import { brokenBy } from './mutant-edge.js';
+import type { Mutant } from './mutants.js';
+import type { Door, Network } from './network.js';
+import type { WorldRecord } from './world-record.js';
+
+/** As the composition of edge has them. */
+const NEIGHBOUR_DEADLINE_MS = 2_000;
+const ADMIT_DEADLINE_MS = 150;
+const ATTEMPT_DEADLINE_MS = 600_000;
+
+export interface EdgeSurroundings {
+  readonly life: Life;
+  readonly network: Network;
+  /** Of its neighbours; of workers by provider. */
+  readonly doors: { readonly quota: readonly Door[]; readonly accounts: readonly Door[]; readonly billing: readonly Door[]; readonly workers: ReadonlyMap<string, readonly Door[]> };
+  readonly mutant: Mutant | undefined;
+  readonly record: Pick<WorldRecord, 'toldAtMs' | 'elsewhere'>;
+  nowMs(): number;
+}
+
+/** Notes when outcomes are told, and what goes to another replica. */
+function listening(workers: Neighbours['workers'], { record, nowMs }: EdgeSurroundings): Neighbours['workers'] {
+  return {
+    ...workers,
+    dispatch: (provider, request, listener, besides) => {
+      const call = workers.dispatch(provider, request, listener, besides);
+      const peer = call?.peer?.();
+      if (besides !== undefined && peer !== undefined && peer !== besides) record.elsewhere.add(`${request.requestId ?? ''}/${request.attempt ?? 0}`);
+      return call;
+    },
+    tellOutcome: (provider, requestId, attempt, ...told) => {
+      const id = `${requestId}/${attempt}`;
+      if (!record.toldAtMs.has(id)) record.toldAtMs.set(id, nowMs());
+      return workers.tellOutcome(provider, requestId, attempt, ...told);
+    },
+  };
+}
+
+/** The parts of one that lives `life`. Its plans are given to it with each request. */
+export function edgeIn(surroundings: EdgeSurroundings): EdgeParts {
+  const { life, network, doors, mutant } = surroundings;
+  const quota = createQuotaClient(network.client({ from: life, area: 'quota', doors: doors.quota, deadlineMs: ADMIT_DEADLINE_MS }), ADMIT_DEADLINE_MS);
+  const toWorkers = [...doors.workers].map(([provider, at]) => [provider, network.client({ from: life, area: 'worker', doors: at, deadlineMs: ATTEMPT_DEADLINE_MS })] as const);
+  const workers = createWorkerClients(new Map(toWorkers), life.clock, ATTEMPT_DEADLINE_MS);
+  const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')) };
+  const claims = createClaimsClient(network.client({ from: life, area: 'accounts', doors: doors.accounts, deadlineMs: NEIGHBOUR_DEADLINE_MS }));
+  const ledger = createLedgerClient(network.client({ from: life, area: 'billing', doors: doors.billing, deadlineMs: NEIGHBOUR_DEADLINE_MS }));
+  const repeats = createRepeats({ claims, ledger, clock: life.clock, onTakenOver: () => undefined });
+  const neighbours: Neighbours = { routing, quota, workers, waitingRoom: createWaitingRoom(life.clock), clock: life.clock, heartbeatMs: 15_000, checkSchema: () => Promise.resolve(undefined), retries: createRetryBudget(life.clock), withMessages: (request) => request, wastedRuns: createFloodGuard(life.clock, 10, 60_000), unhealedAnswers: createFloodGuard(life.clock, 10, 60_000) };
+  return { life, repeats, workers, neighbours: brokenBy(mutant, { ...neighbours, workers: listening(workers, surroundings) }) };
+}
