@@ -1,7 +1,7 @@
 /** Outcomes of attempts that edge tells nothing of: when its word is no longer waited for, what is taken for it, and what was. */
 import type { LiveMap } from '@signalbox/kernel/live-map';
-import type { LiveAttempt } from './wal-attempt.js';
-import { concludedOutcome, restsOnCalls, type AttemptEvent } from './wal-events.js';
+import { attemptKey, type LiveAttempt } from './wal-attempt.js';
+import { concludedOutcome, isWhole, restsOnCalls, type AttemptEvent } from './wal-events.js';
 
 /**
  * 30 s without a word of edge after an end, or after the start of this process: edge died before it told, and the outcome
@@ -41,8 +41,12 @@ export class Conclusions {
     this.concluded.delete(key);
   }
 
-  /** Edge never told: nobody is charged for rounds whose request broke off before it was answered. */
+  /**
+   * Edge never told: nobody is charged for rounds whose request broke off before it was answered, nor for what a process that
+   * died had of an answer while another one was kept in reserve: with its first word edge would have said so of that one.
+   */
   outcomeOf({ event }: LiveAttempt): 'DELIVERED' | 'DISCARDED' {
+    if (event.deliveredUnknown && event.retryOf.some((earlier) => this.isInReserve(event.requestId, earlier))) return 'DISCARDED';
     return restsOnCalls(event) && !this.isAnsweredLater(event) ? 'DISCARDED' : concludedOutcome(event);
   }
 
@@ -61,6 +65,14 @@ export class Conclusions {
       if (endedAtMs !== undefined && nowMs - endedAtMs <= CONCLUDED_KEPT_MS) break;
       this.concluded.delete(key);
     }
+  }
+
+  /** A whole answer that another was to take the place of, and of which edge has said nothing. */
+  private isInReserve(requestId: string, number: number): boolean {
+    const key = attemptKey(requestId, number);
+    const attempt = this.open.get(key) ?? this.concluded.get(key);
+    if (attempt?.endedAtMs === undefined || (attempt.told ?? attempt.early)?.byEdge === true) return false;
+    return isWhole(attempt.event) && !restsOnCalls(attempt.event);
   }
 
   private isAnsweredLater({ requestId, attempt }: AttemptEvent): boolean {

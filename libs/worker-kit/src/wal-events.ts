@@ -143,11 +143,13 @@ export function restsOnCalls({ callsOnly, clientLeft }: AttemptEvent): boolean {
   return callsOnly && !clientLeft;
 }
 
+/** The provider ended the answer by itself. */
+export const isWhole = ({ finishReason }: AttemptEvent): boolean => finishReason !== '' && finishReason !== 'error';
+
 /** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer, and somebody to hand it to, or when its client left and owes it. */
 export function concludedOutcome(event: AttemptEvent): 'DELIVERED' | 'DISCARDED' {
   if (event.undelivered) return 'DISCARDED';
-  const isWhole = event.finishReason !== '' && event.finishReason !== 'error';
-  return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole || isOwed(event) ? 'DELIVERED' : 'DISCARDED';
+  return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole(event) || isOwed(event) ? 'DELIVERED' : 'DISCARDED';
 }
 
 /** What quota is told at once; undefined when another attempt answers. The rounds before are part of what was delivered. */

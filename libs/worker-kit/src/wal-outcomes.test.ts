@@ -202,6 +202,25 @@ test('that an answer kept in reserve was given is known from edge alone: its wor
   await journal.close();
 });
 
+test.each<[string, boolean, AttemptEnd, string]>([
+  ['is not charged while a whole answer is kept in reserve', false, END, '2 DISCARDED'],
+  ['is charged once edge has said that it gives its words, in the place of that one', true, END, '2 DELIVERED'],
+  ['is charged after one that broke off', false, { ...END, finishReason: 'error' }, '2 DELIVERED'],
+])('what a worker that died had of an answer %s', async (_case, isGiven, first, outcome) => {
+  const w = await journalRig();
+  const journal = await w.open();
+  await journal.start(start('r1'));
+  await journal.end('r1', 1, first);
+  await journal.start({ ...start('r1'), attempt: 2, retryOf: [1] });
+  journal.checkpoint('r1', 2, { ...NO_TOKENS, outputText: 9 });
+  if (isGiven) await journal.outcome('r1', 1, 'SUPERSEDED', true, { isReserve: true });
+  await journal.close();
+  const successor = await w.open();
+  await w.recover(successor);
+  expect(w.usage.flatMap(({ outcomes }) => outcomes).map((told) => `${told.attempt} ${told.outcome}`)).toContain(outcome);
+  await successor.close();
+});
+
 test.each([
   ['that an attempt is not charged', false, 'DISCARDED' as const], ['that a round of calls was answered', true, 'DELIVERED' as const],
 ])('%s is heard by the successor of a dead process once billing knows it', async (_case, callsOnly, outcome) => {

@@ -121,6 +121,8 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       decisionId: plan.decisionId,
       besides: lost.get(planned),
       healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() && (neighbours.unhealedAnswers?.waitMs(accountId) ?? 0) === 0 },
+      // Said at once: should this edge and the worker die before the end, the log tells whether this one or the other was given.
+      onCommitted: reserve === undefined ? undefined : () => void tellEarlier('SUPERSEDED'),
       onJournaled: () => {
         supersede();
         // Should this edge die now, the round is concluded as soon as those before, which end the hold that it draws on.

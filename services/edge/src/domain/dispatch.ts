@@ -63,6 +63,8 @@ export interface AttemptOptions {
   readonly healing?: Healing | undefined;
   /** Called once, when the attempt is known to be in its worker's journal: it ends the request's hold from now on. */
   readonly onJournaled: () => void;
+  /** The client is given what it sees of the answer: no other takes its place any more. */
+  readonly onCommitted?: (() => void) | undefined;
 }
 
 const NO_TEXT = { publicMessage: '', publicParam: '' } as const;
@@ -249,6 +251,7 @@ class Attempt implements AttemptListener, ClientListener {
         return;
       }
       this.hasContent = true;
+      this.options.onCommitted?.();
       this.sendEarly();
     }
     if (chunk.finish) this.heldFinish = chunk;

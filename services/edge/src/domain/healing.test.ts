@@ -200,6 +200,24 @@ describe('a streamed answer', () => {
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
+  test('takes the place of one that is kept in reserve with its first word, not before: so its worker is told', async () => {
+    const when: string[] = [];
+    let neighbours: FakeNeighbours | undefined;
+    const note: Script = () => void when.push(neighbours?.outcomes.join() ?? '');
+    const slow: Script = (call) => {
+      for (const event of [events.head(), events.role()]) call.listener.onEvent(event);
+      note(call);
+      call.listener.onEvent(events.text('{"a": 12'));
+      note(call);
+      call.play(events.text('}'), events.finish(), events.end());
+    };
+    const made = story({ a: streamsWith('I would rather not.'), b: slow }, { request: STREAM });
+    neighbours = made.neighbours;
+    await made.run();
+    expect(when).toEqual(['', 'a#1 SUPERSEDED']);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+  });
+
   test('of prose alone comes as it is when there is nobody else', async () => {
     const { answer } = await told({ a: streamsWith('I would ', 'rather not.') }, STREAM);
     expect([textOf(answer), answer.settlement?.healed, answer.said.at(-1)]).toEqual(['I would rather not.', ['failed'], 'finish 0:!stop']);
