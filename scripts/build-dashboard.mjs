@@ -22,12 +22,16 @@ function stamp() {
   return hash.digest('hex');
 }
 
+const isBuilt = (wanted) => existsSync(join(site, 'index.html')) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === wanted;
+
+export const isDashboardBuilt = () => isBuilt(stamp());
+
 /** Answers whether the dashboard is built. The gateway works without it, so nothing is thrown. */
-export async function ensureDashboard({ quiet = false } = {}) {
+export async function ensureDashboard({ quiet = false, held } = {}) {
   const wanted = stamp();
-  if (existsSync(join(site, 'index.html')) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === wanted) return true;
+  if (isBuilt(wanted)) return true;
   if (!quiet) process.stderr.write('signalbox: building the dashboard\n');
-  const { status, said } = await run(process.execPath, [join(root, 'node_modules/vite/bin/vite.js'), 'build', '--logLevel', 'warn'], { cwd: folder, quiet: true });
+  const { status, said } = await run(process.execPath, [join(root, 'node_modules/vite/bin/vite.js'), 'build', '--logLevel', 'warn'], { cwd: folder, quiet: true, held });
   if (status === 0) {
     writeFileSync(stampFile, wanted);
     return true;

@@ -1,10 +1,11 @@
-// Installs the lock and builds, each only when a content stamp says that it is needed.
+// Installs the lock and builds, each only when a content stamp says that it is needed, and one process at a time.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ensureDashboard } from './build-dashboard.mjs';
+import { ensureDashboard, isDashboardBuilt } from './build-dashboard.mjs';
 import { run } from './run.mjs';
+import { alone } from './work-lock.mjs';
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const modules = join(root, 'node_modules');
@@ -29,17 +30,17 @@ function digest(files) {
 
 const read = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : '');
 
-async function runOrEnd(command, args, quiet) {
+async function runOrEnd(command, args, quiet, held) {
   // A person's progress goes to stderr: stdout belongs to the command's own answer.
-  const { status, said } = await run(command, args, { cwd: root, quiet });
+  const { status, said } = await run(command, args, { cwd: root, quiet, held });
   if (status === 0) return;
   process.stderr.write(`${said}${command} ${args.join(' ')} failed.\n`);
   process.exit(1);
 }
 
 /** In a process of its own: the bundler would leave 400 MB resident in what is started next, for as long as that runs. */
-async function bundle() {
-  return (await run(process.execPath, [join(root, 'scripts/bundle.mjs')], { cwd: root })).status === 0;
+async function bundle(held) {
+  return (await run(process.execPath, [join(root, 'scripts/bundle.mjs')], { cwd: root, held })).status === 0;
 }
 
 /** A stamp tells that all before it is whole: with a full disk it is better not there than in the way of a readable end. */
@@ -51,10 +52,15 @@ function stamp(file, content) {
   }
 }
 
+const installStamp = join(modules, '.signalbox-install');
 const buildStamp = join(modules, '.signalbox-build');
 const bundleStamp = join(modules, '.signalbox-bundle');
 
+const digestOfLock = () => digest([join(root, 'package-lock.json')]);
 const digestOfSources = () => digest([join(root, 'tsconfig.base.json'), join(root, 'tsconfig.json'), ...BUILT.flatMap((dir) => sourceFiles(join(root, dir)))]);
+
+const isCompiled = (sources) => read(buildStamp) === sources && existsSync(join(root, 'deploy/standalone/dist/main.js'));
+const isBundled = (bundled) => read(bundleStamp) === bundled && existsSync(join(root, 'deploy/standalone/dist/program.js'));
 
 /** For whoever is about to build without `ensureBuilt`: stamps of other sources would be believed again once those come back. */
 export function forgetOtherBuild() {
@@ -62,25 +68,31 @@ export function forgetOtherBuild() {
   for (const file of [buildStamp, bundleStamp]) rmSync(file, { force: true });
 }
 
-/** Leaves node_modules and every dist as the sources say. Answers whether the programs are bundled. */
-export async function ensureBuilt({ quiet = false } = {}) {
-  const installStamp = join(modules, '.signalbox-install');
-  const lock = digest([join(root, 'package-lock.json')]);
+async function installAndBuild(quiet, held) {
+  const lock = digestOfLock();
   if (read(installStamp) !== lock) {
     if (!quiet) process.stderr.write('signalbox: installing dependencies\n');
     // The tools that build are development dependencies, whatever NODE_ENV says.
-    await runOrEnd('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'], quiet);
+    await runOrEnd('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'], quiet, held);
     stamp(installStamp, lock);
   }
   const sources = digestOfSources();
-  if (read(buildStamp) !== sources || !existsSync(join(root, 'deploy/standalone/dist/main.js'))) {
+  if (!isCompiled(sources)) {
     if (!quiet) process.stderr.write('signalbox: building\n');
-    await runOrEnd(process.execPath, [join(modules, 'typescript/bin/tsc'), '-b'], quiet);
+    await runOrEnd(process.execPath, [join(modules, 'typescript/bin/tsc'), '-b'], quiet, held);
     stamp(buildStamp, sources);
   }
   const bundled = `${lock}${sources}`;
-  const isBundled = (read(bundleStamp) === bundled && existsSync(join(root, 'deploy/standalone/dist/program.js'))) || (await bundle());
-  if (isBundled && read(bundleStamp) !== bundled) stamp(bundleStamp, bundled);
-  await ensureDashboard({ quiet });
-  return isBundled;
+  const hasBundles = isBundled(bundled) || (await bundle(held));
+  if (hasBundles && read(bundleStamp) !== bundled) stamp(bundleStamp, bundled);
+  await ensureDashboard({ quiet, held });
+  return hasBundles;
+}
+
+/** Leaves node_modules and every dist as the sources say, after whoever is at it already. Answers whether the programs are bundled. */
+export async function ensureBuilt({ quiet = false } = {}) {
+  const [lock, sources] = [digestOfLock(), digestOfSources()];
+  // Where all is there nobody is asked, and nothing is written.
+  if (read(installStamp) === lock && isCompiled(sources) && isBundled(`${lock}${sources}`) && isDashboardBuilt()) return true;
+  return alone((held) => installAndBuild(quiet, held));
 }

@@ -8,6 +8,7 @@ import { ensureDashboard } from './build-dashboard.mjs';
 import { bundlePrograms } from './bundle.mjs';
 import { forgetOtherBuild } from './ensure-built.mjs';
 import { build, ensureInstalled, root } from './install.mjs';
+import { alone } from './work-lock.mjs';
 
 const say = (line) => process.stdout.write(`${line}\n`);
 const VARIABLES = { postgres: 'TEST_DATABASE_URL', redis: 'TEST_REDIS_URL', nats: 'TEST_NATS_URL' };
@@ -65,7 +66,8 @@ function readCounts(resultFile) {
   return { passed: result.numPassedTests, failed: result.numFailedTests + dead, skipped: result.numPendingTests + (result.numTodoTests ?? 0) };
 }
 
-async function main() {
+/** Answers what of the build succeeded. */
+async function prepare() {
   ensureInstalled();
   say('Building …');
   forgetOtherBuild();
@@ -79,6 +81,12 @@ async function main() {
   const isBundled = isBuilt && (await bundlePrograms());
   // Tests of its pages say so when it is missing.
   await ensureDashboard();
+  return { isBuilt, isBundled };
+}
+
+async function main() {
+  // Beside a start in the same folder, which installs and builds as well.
+  const { isBuilt, isBundled } = await alone(prepare);
   const { findStores } = await import('../libs/local-stores/dist/find.js');
   stores = await findStores({ databaseUrl: process.env.TEST_DATABASE_URL, redisUrl: process.env.TEST_REDIS_URL, natsUrl: process.env.TEST_NATS_URL });
   say(stores.missing.length === 0 ? `Real stores: ${stores.summary}.` : `WARNING: NOT COVERED: tests of ${stores.missing.join(', ')} need a real store that is not here. ${stores.summary}.`);
