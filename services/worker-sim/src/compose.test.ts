@@ -56,6 +56,18 @@ test('streams an answer that says it is simulated, through the ordinary wire, wi
   expect(Number(events.at(-1)?.end?.costNanoUsd)).toBeGreaterThan(0);
 });
 
+test.each([
+  ['no schema', undefined, {}],
+  ['an empty schema', {}, {}],
+  ['bounds that mean none', { type: 'object', properties: { n: { type: 'integer', minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER } } }, { n: 1 }],
+  ['bounds below one', { type: 'object', properties: { n: { type: 'integer', maximum: -4 }, x: { type: 'number', minimum: 7 }, y: { type: 'integer', exclusiveMinimum: 2 } } }, { n: -4, x: 7, y: 3 }],
+])('calls a function of %s with an object that fits', async (_name, parameters, expected) => {
+  const called = await ask('go', { stream: false }, { tools: [{ type: 'function', function: { name: 'f', parameters } }] });
+  const [choice] = JSON.parse(String(called[0]?.body?.choices)) as { message: { tool_calls: { function: { arguments: string } }[] } }[];
+  const text = choice?.message.tool_calls[0]?.function.arguments ?? '';
+  expect(JSON.parse(text)).toEqual(expected);
+});
+
 test('answers a schema with a value that conforms and calls a given tool', async () => {
   const schema = { type: 'object', properties: { n: { type: 'integer', minimum: 3 } }, required: ['n'] };
   const shaped = await ask('go', { stream: false }, { response_format: { type: 'json_schema', json_schema: { name: 's', schema } } });

@@ -66,7 +66,9 @@ function argumentsFor(parameters: unknown, asked: string): string {
   const program = PROGRAM.exec(asked)?.[1];
   const properties = isObject(parameters) && isObject(parameters['properties']) ? parameters['properties'] : {};
   if ('prompt' in properties) return JSON.stringify({ prompt: asked.slice(0, PROMPT_CHARS_MAX) });
-  return JSON.stringify(program !== undefined && 'code' in properties ? { code: program } : valueForSchema(parameters ?? { type: 'object' }));
+  const made = program !== undefined && 'code' in properties ? { code: program } : valueForSchema(parameters);
+  // Arguments are an object, also of a function whose schema says nothing.
+  return JSON.stringify(isObject(made) ? made : {});
 }
 
 function plainText(request: Json, messages: readonly Json[], said: string, directives: Directives): string {

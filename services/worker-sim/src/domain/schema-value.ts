@@ -19,7 +19,8 @@ function numberFor(schema: Readonly<Record<string, unknown>>, isWhole: boolean):
   const told = (name: string): number | undefined => (typeof schema[name] === 'number' ? schema[name] : undefined);
   const step = told('multipleOf') ?? (isWhole ? 1 : 0);
   const above = told('exclusiveMinimum');
-  let value = told('minimum') ?? (above === undefined ? undefined : above + (step || 0.5)) ?? 1;
+  // 1 where it may be: a bound such as the least safe integer, which some clients always write, is nobody's example.
+  let value = Math.max(1, told('minimum') ?? -Infinity, above === undefined ? -Infinity : above + (step || 0.5));
   const ceiling = told('maximum') ?? (told('exclusiveMaximum') === undefined ? undefined : (told('exclusiveMaximum') ?? 0) - (step || 0.5));
   if (ceiling !== undefined && value > ceiling) value = ceiling;
   return step > 0 ? Math.ceil(value / step) * step : value;
