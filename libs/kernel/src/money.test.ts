@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { asNanoUsd, asPrice, attemptCost, formatUsd, formatUsdJson, parseUsd, reservationCost, usdNumberToNano } from './money.js';
+import { asNanoUsd, asPrice, attemptCost, formatUsd, formatUsdJson, formatUsdPerToken, parseUsd, reservationCost, usdNumberToNano } from './money.js';
 import { costOf, NO_TOKENS } from './tokens.js';
 
 const zero = asPrice(0n);
@@ -26,6 +26,10 @@ describe('money', () => {
 
   test.each([[0.1, 100_000_000n], [1e-9, 1n], [2.5e-7, 250n], [12, 12_000_000_000n], [0.075, 75_000_000n]])('reads the JSON number %s exactly', (usd, nano) => {
     expect(usdNumberToNano(usd)).toBe(nano);
+  });
+
+  test.each([[0n, '0'], [1n, '0.000000000000001'], [150_000_000n, '0.00000015'], [75_000_000n, '0.000000075'], [10n ** 15n, '1'], [1_234_567_890_123_456_789n, '1234.567890123456789']])('writes a price of %s for a token exactly', (price, text) => {
+    expect(formatUsdPerToken(price)).toBe(text);
   });
 
   test('refuses what is finer than a nano-dollar instead of rounding it', () => {

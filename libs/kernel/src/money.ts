@@ -51,6 +51,13 @@ export function formatUsdJson(amount: bigint): string {
   return text.slice(0, end);
 }
 
+/** A price as dollars for one token, exactly, without an exponent: `0.00000015`. */
+export function formatUsdPerToken(price: bigint): string {
+  const digits = price.toString().padStart(16, '0');
+  const fraction = digits.slice(-15).replace(/0+$/, '');
+  return fraction === '' ? digits.slice(0, -15) : `${digits.slice(0, -15)}.${fraction}`;
+}
+
 /** Parses a decimal amount of dollars (`"12.5"`) to nano-dollars. Throws RangeError on anything finer or malformed. */
 export function parseUsd(text: string): NanoUsd {
   const match = /^(-?)(\d{1,15})(?:\.(\d{1,9}))?$/.exec(text);

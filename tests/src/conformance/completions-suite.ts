@@ -182,5 +182,23 @@ export function describeCompletions(world: () => World): void {
       const { data } = JSON.parse((await world().call({ method: 'GET', path: '/v1/models?detail=full' })).text) as { data: Record<string, unknown>[] };
       expect(Object.keys(data.find(({ id }) => id === PINNED) ?? {}).length).toBeGreaterThan(6);
     });
+
+    test('tells prices and context by the names and in the units of OpenRouter too, of every model', async () => {
+      interface Detailed {
+        readonly context_window?: number;
+        readonly context_length: unknown;
+        readonly pricing: Readonly<Record<string, unknown>>;
+      }
+      const read = async (path: string): Promise<Detailed & { readonly data: readonly Detailed[] }> => JSON.parse((await world().call({ method: 'GET', path: `/v1/models${path}?detail=full` })).text) as Detailed & { readonly data: readonly Detailed[] };
+      const [auto, ...models] = (await read('')).data;
+      // As the catalog has it: 0.15 and 0.6 dollars for a million tokens.
+      expect(await read(`/${PINNED}`)).toMatchObject({ context_length: 128_000, pricing: { input: 0.15, output: 0.6, prompt: '0.00000015', completion: '0.0000006', input_cache_read: '0.000000075', request: '0' } });
+      for (const { pricing, context_length: length, context_window: window } of models) {
+        expect(length).toBe(window);
+        expect([pricing['prompt'], pricing['completion']].map((price) => Number(price) * 1e6)).toEqual([pricing['input'], pricing['output']].map((price) => expect.closeTo(Number(price), 9)));
+      }
+      expect(auto).toMatchObject({ pricing: { prompt: '-1', completion: '-1' }, context_length: Math.max(...models.map(({ context_length: length }) => Number(length))) });
+      expect(await read('/auto')).toEqual(auto);
+    });
   });
 }

@@ -24,15 +24,22 @@ function recordText(model: ListedModel, variant: Variant, detail: boolean): stri
   return `{"id":${id},"object":"model","owned_by":${JSON.stringify(model.ownedBy)}${extras}${inner === '' ? '' : `,${inner}`}}`;
 }
 
-/** The record of the automatic-routing model. */
-export function autoModel(variant: Variant): ListedModel {
-  return { id: autoModelId(variant), ownedBy: SERVICE_OWNER, detailJson: new Uint8Array() };
+/** The longest that any of them reads, by their details; null where none says. */
+function longestContext(models: readonly ListedModel[]): number | null {
+  const lengths = models.map(({ detailJson }) => (detailJson.length === 0 ? null : (JSON.parse(Buffer.from(detailJson).toString('utf8')) as { readonly context_length?: number | null }).context_length));
+  return Math.max(0, ...lengths.map((length) => length ?? 0)) || null;
+}
+
+/** The record of the automatic-routing model, which chooses among `models`. Its detail is what OpenRouter says of its own: -1 is a price that depends on the choice. */
+export function autoModel(variant: Variant, models: readonly ListedModel[]): ListedModel {
+  const detail = { pricing: { prompt: '-1', completion: '-1' }, context_length: longestContext(models) };
+  return { id: autoModelId(variant), ownedBy: SERVICE_OWNER, detailJson: Buffer.from(JSON.stringify(detail)) };
 }
 
 /** Body of GET /v1/models: the automatic model first, then `models` in their order. */
 export function renderModelList(models: readonly ListedModel[], variant: Variant, detail: boolean): Buffer {
   const rest = models.filter((model) => !isAutoModelId(model.id));
-  return Buffer.from(`{"object":"list","data":[${[autoModel(variant), ...rest].map((model) => recordText(model, variant, detail)).join(',')}]}`);
+  return Buffer.from(`{"object":"list","data":[${[autoModel(variant, rest), ...rest].map((model) => recordText(model, variant, detail)).join(',')}]}`);
 }
 
 /** Body of GET /v1/models/{id}. */

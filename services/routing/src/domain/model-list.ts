@@ -1,5 +1,6 @@
 /** The models an account may use, and what is known of each. */
-import { cardFor } from '@signalbox/kernel/tokens';
+import { formatUsdJson, formatUsdPerToken } from '@signalbox/kernel/money';
+import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import type { Catalog, Endpoint, EndpointLive, Model } from '@signalbox/router-core/catalog';
 import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
 
@@ -34,13 +35,21 @@ function usd(nano: bigint): number {
   return Number(nano) / 1e9;
 }
 
+/** Prices of a million tokens, and by the names that OpenRouter gives them those of one token, as decimal text. */
+function pricing(card: PriceCard): object {
+  return {
+    unit: 'usd_per_1m_tokens', input: usd(card.inputUncached), cached_input: usd(card.cacheRead), cache_write: usd(card.cacheWrite), output: usd(card.outputText),
+    prompt: formatUsdPerToken(card.inputUncached), completion: formatUsdPerToken(card.outputText), input_cache_read: formatUsdPerToken(card.cacheRead), input_cache_write: formatUsdPerToken(card.cacheWrite), request: formatUsdJson(card.requestNanoUsd),
+  };
+}
+
 function endpointDetail(endpoint: Endpoint, live: LiveView): object {
   const card = cardFor(endpoint.prices, 0);
   const seen = live.get(endpoint.id);
   return {
     id: endpoint.id,
     provider: endpoint.provider,
-    pricing: card === undefined ? null : { unit: 'usd_per_1m_tokens', input: usd(card.inputUncached), cached_input: usd(card.cacheRead), cache_write: usd(card.cacheWrite), output: usd(card.outputText) },
+    pricing: card === undefined ? null : pricing(card),
     context_window: endpoint.contextWindow,
     max_output_tokens: endpoint.maxOutputTokens,
     quantization_bits: endpoint.quantizationBits,
@@ -59,9 +68,11 @@ export function modelDetail(model: Model, query: ListQuery, live: LiveView): obj
   });
   const cheapest = priced.reduce<(typeof priced)[number] | undefined>((best, entry) => (best === undefined || entry.cost < best.cost ? entry : best), undefined)?.endpoint;
   const can = cheapest?.capabilities;
+  const contextWindow = Math.max(0, ...endpoints.map((endpoint) => endpoint.contextWindow ?? 0)) || null;
   return {
     pricing: cheapest === undefined ? null : (endpointDetail(cheapest, live) as { readonly pricing: object }).pricing,
-    context_window: Math.max(0, ...endpoints.map((endpoint) => endpoint.contextWindow ?? 0)) || null,
+    context_window: contextWindow,
+    context_length: contextWindow,
     max_output_tokens: cheapest?.maxOutputTokens ?? null,
     capabilities: can === undefined ? null : { streaming: can.streaming, tools: can.tools, json_object: can.jsonObject, json_schema: can.jsonSchema, vision: can.vision, file_input: can.fileInput, audio_input: can.audioInput, logprobs: can.logprobs, reasoning: cheapest?.hiddenReasoning ?? false },
     deprecation_date: model.deprecationDate,

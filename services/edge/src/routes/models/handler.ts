@@ -32,7 +32,7 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
       { deadlineMs: LIST_DEADLINE_MS },
     );
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };
-    if (isAuto) return { kind: 'ok', body: renderModel(autoModel(variant), variant, false) };
+    if (isAuto) return { kind: 'ok', body: renderModel(autoModel(variant, models), variant, isDetailed) };
     const [found] = models;
     return found === undefined ? { kind: 'refused', error: apiError('model_not_found', { param: 'model' }) } : { kind: 'ok', body: renderModel(found, variant, isDetailed) };
   } catch (error) {

@@ -125,7 +125,12 @@ export const ChatCompletionChunk = z
   })
   .meta({ id: 'ChatCompletionChunk' });
 
-const pricing = z.looseObject({ unit: z.string(), input: z.number(), cached_input: z.number(), cache_write: z.number(), output: z.number() }).nullable();
+/** By OpenRouter's names, in US dollars for one token. */
+const perToken = z.string().regex(/^\d+(\.\d+)?$/);
+const priced = z.looseObject({ unit: z.string(), input: z.number(), cached_input: z.number(), cache_write: z.number(), output: z.number(), prompt: perToken, completion: perToken, input_cache_read: perToken, input_cache_write: perToken, request: perToken });
+const pricing = priced.nullable();
+/** Of the automatic model: it depends on the choice. */
+const unpriced = z.looseObject({ prompt: z.literal('-1'), completion: z.literal('-1') });
 export const Model = z
   .looseObject({
     id: z.string(),
@@ -134,8 +139,9 @@ export const Model = z
     permission: z.array(z.unknown()).optional().meta({ description: 'Variant B, like the next two.' }),
     root: z.string().optional(),
     parent: z.null().optional(),
-    pricing: pricing.optional().meta({ description: 'With `detail=full`, as all below: of the cheapest endpoint.' }),
+    pricing: z.union([priced, unpriced]).nullish().meta({ description: 'With `detail=full`, as all below: of the cheapest endpoint, in US dollars. Numbers are for a million tokens; text, by the names that OpenRouter has, is exact: for one token, `request` for one request; -1, of the automatic model, depends on its choice.' }),
     context_window: z.int().nullable().optional(),
+    context_length: z.int().nullable().optional().meta({ description: 'The same, by the name that OpenRouter has; of the automatic model the longest of those listed.' }),
     max_output_tokens: z.int().nullable().optional(),
     capabilities: z.record(z.string(), z.boolean()).nullable().optional(),
     deprecation_date: z.string().nullable().optional(),
