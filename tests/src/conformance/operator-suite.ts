@@ -31,6 +31,14 @@ export function describeOperator(world: () => World): void {
       expect(accounts.some(({ id }) => id === account.id)).toBe(true);
     });
 
+    test('shows the caps of an account before its first request, its own policy included', async () => {
+      const account = await world().newAccount({ cost_cap_usd: '50', cost_cap_period: 'month' });
+      const policy = await send(world().gateway.baseUrl, { method: 'PUT', path: '/api/policy', key: account.key, body: { cost_caps: [{ cap_usd: 2, period: 'day' }] } });
+      expect(policy.status).toBe(200);
+      const shown = await world().admin('GET', `/admin/quota?account=${account.id}`);
+      expect(jsonOf(shown)).toMatchObject({ settled_nano_usd: '0', buckets: [], caps: [{ scope: 'account', period: 'month', cap_nano_usd: '50000000000' }, { scope: 'account', period: 'day', cap_nano_usd: '2000000000' }] });
+    });
+
     test('suspends an account, whose keys are then refused, and resumes it', async () => {
       const account = await world().newAccount({});
       const models = (): Promise<Got> => send(world().gateway.baseUrl, { method: 'GET', path: '/v1/models', key: account.key });

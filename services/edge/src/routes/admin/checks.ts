@@ -1,5 +1,5 @@
 /** What a request to the operator's door names, looked up before anything is done. */
-import type { AccountAnswer__Output } from '@signalbox/contracts/accounts';
+import type { Account__Output, AccountAnswer__Output } from '@signalbox/contracts/accounts';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Response } from 'express';
 import { createNameCheck, type NameCheck } from '../known-names.js';
@@ -11,10 +11,17 @@ export interface AdminChecks {
   isModel(name: string | null | undefined, response: Response): Promise<boolean>;
   /** True when there is that account; else the refusal has been sent. */
   isAccount(id: string, response: Response): Promise<boolean>;
+  /** The account; undefined when there is none, and the refusal has been sent. */
+  accountOf(id: string, response: Response): Promise<Account__Output | undefined>;
 }
 
 export function createAdminChecks({ accounts, routing, plugins }: { readonly accounts: RpcClient; readonly routing: RpcClient; readonly plugins: RpcClient | undefined }): AdminChecks {
   const unknownName = createNameCheck(routing, plugins);
+  const lookUp = async (accountId: string, response: Response): Promise<AccountAnswer__Output> => {
+    const answer = await accounts.unary<object, AccountAnswer__Output>('GetAccount', { id: accountId }, ANSWER_OPTIONS);
+    if (!answer.found) refuse(response, 404, accountId === '' ? 'account is required.' : 'account names no account.');
+    return answer;
+  };
   return {
     unknownName,
     isModel: async (name, response) => {
@@ -22,10 +29,7 @@ export function createAdminChecks({ accounts, routing, plugins }: { readonly acc
       if (unknown !== undefined) refuse(response, 400, unknown.message);
       return unknown === undefined;
     },
-    isAccount: async (accountId, response) => {
-      const { found } = await accounts.unary<object, AccountAnswer__Output>('GetAccount', { id: accountId }, ANSWER_OPTIONS);
-      if (!found) refuse(response, 404, accountId === '' ? 'account is required.' : 'account names no account.');
-      return found;
-    },
+    isAccount: async (accountId, response) => (await lookUp(accountId, response)).found,
+    accountOf: async (accountId, response) => (await lookUp(accountId, response)).account ?? undefined,
   };
 }

@@ -16,16 +16,19 @@ export interface AdminStateDeps {
   readonly routing: RpcClient;
 }
 
-export function createAdminStateRouter({ quota, billing, routing }: AdminStateDeps, { isAccount }: AdminChecks): Router {
+export function createAdminStateRouter({ quota, billing, routing }: AdminStateDeps, { accountOf, isAccount }: AdminChecks): Router {
   const router = Router();
   router.get('/quota', async (request, response) => {
-    if (!(await isAccount(text(request, 'account'), response))) return;
-    const shown = await quota.unary<object, ShowResponse__Output>('Show', { accountId: text(request, 'account') }, ANSWER_OPTIONS);
+    const account = await accountOf(text(request, 'account'), response);
+    if (account === undefined) return;
+    const shown = await quota.unary<object, ShowResponse__Output>('Show', { accountId: account.id }, ANSWER_OPTIONS);
+    // Quota itself knows them with the account's first request.
+    const caps = [...account.costCaps, ...account.policyCostCaps].map(({ capNanoUsd, period }) => ({ scope: 'account', period, cap_nano_usd: capNanoUsd }));
     const buckets = shown.buckets.map((bucket) => ({
       scope: bucket.scope, period_id: bucket.periodId, settled_nano_usd: bucket.settledNanoUsd, finished_nano_usd: bucket.finishedNanoUsd, reserved_nano_usd: bucket.reservedNanoUsd,
       tokens: Number(bucket.tokens), reserved_tokens: Number(bucket.reservedTokens),
     }));
-    send(response, { settled_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, remaining_nano_usd: shown.remainingNanoUsd ?? null, buckets, ledger_seq: Number(shown.ledgerSeq) });
+    send(response, { settled_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, remaining_nano_usd: shown.remainingNanoUsd ?? null, caps, buckets, ledger_seq: Number(shown.ledgerSeq) });
   });
   router.get('/ledger', async (request, response) => {
     const accountId = text(request, 'account');
