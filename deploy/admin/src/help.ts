@@ -48,7 +48,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
 
 const VALUES: Readonly<Record<string, string>> = {
   by: 'account|day|model|provider|key', model: 'MODEL', key: 'ID', from: 'TIME', to: 'TIME', limit: 'N',
-  tier: 'free|team|business|enterprise|pro', 'cost-cap-period': 'day|week|month|total', variant: 'A|B', mode: 'quality|balanced|economy', account: 'ID', provider: 'ID', request: 'ID', attempt: 'N', file: 'PATH', catalog: 'PATH',
+  tier: 'free|team|business|enterprise|pro', 'cost-cap-period': 'day|week|month|total', variant: 'A|B', mode: 'quality|balanced|economy', account: 'ID', provider: 'ID', request: 'ID', attempt: 'N', file: 'PATH', catalog: 'current|file',
   'expires-in': 'SECONDS', 'grace-seconds': 'SECONDS', url: 'URL', 'base-url': 'URL', period: 'PERIOD', 'baseline-model': 'MODEL',
 };
 const OF_KIND: Readonly<Record<string, string>> = { usd: 'USD', count: 'N', big: 'N', list: 'A,B', time: 'TIME' };

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
 import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.js';
 import { baseOf, Refusal, tokenOf } from './door.js';
+import { withHint } from './hints.js';
 import { gatherPages } from './pages.js';
 import { harmless, harmlessLines, readable } from './readable.js';
 import { parseReport } from './report.js';
@@ -76,7 +77,7 @@ async function run(): Promise<void> {
   const call = await withStdin(parsed);
   const base = baseOf(process.env);
   const text = await gather(base, tokenOf(process.env), call).catch((error: unknown) => {
-    throw error instanceof Refusal ? new Refusal(inFlags(error.message)) : error;
+    throw error instanceof Refusal ? new Refusal(withHint(inFlags(error.message))) : error;
   });
   if (call.isText === true) {
     process.stdout.write(text);

@@ -8,5 +8,5 @@ export function whyUnanswered(error: unknown, base: string): string {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   const code = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;
   if (code === GIVEN_UP) return `The server at ${base} has not answered within five minutes, and may still be at work. A large ledger is verified account by account: ledger verify --account ID.`;
-  return `The server does not answer at ${base}.`;
+  return `The server does not answer at ${base}. Where it runs elsewhere, name its port in ADMIN_PORT or its address in ADMIN_URL.`;
 }
