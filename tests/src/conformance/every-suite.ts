@@ -1,6 +1,7 @@
 /** The whole contract, for one gateway of a mode and a variant. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { GatewayMode } from '../harness/gateway.js';
+import { describeClientObjects } from './client-objects-suite.js';
 import { describeClients } from './clients-suite.js';
 import { describeCompletions } from './completions-suite.js';
 import { describeDecisions } from './decisions-suite.js';
@@ -60,6 +61,7 @@ export function describeContract(mode: GatewayMode, variant: 'A' | 'B'): void {
     describeDecisions(world);
     describeDocument(world);
     describeClients(world);
+    describeClientObjects(world);
     if (mode === 'split') describeNeighbours(world);
     describeAfterKill?.();
   });
