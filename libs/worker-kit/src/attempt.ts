@@ -364,11 +364,9 @@ export class Attempt implements UpstreamListener {
   }
 
   private fail(reason: Failure): void {
-    if (this.isContentGiven) {
-      const ended = this.transducer?.finishEnded?.();
-      if (ended !== undefined && this.transducer !== undefined) this.give(ended, this.transducer);
-      this.end({ kind: 'stream', cut: reason });
-    } else this.end({ kind: 'failed', failure: reason, usage: this.transducer?.summary().usage });
+    const ended = this.isContentGiven ? this.transducer?.finishEnded?.() : undefined;
+    if (ended !== undefined && this.transducer !== undefined) this.give(ended, this.transducer);
+    this.end(this.isContentGiven ? { kind: 'stream', cut: reason } : { kind: 'failed', failure: reason, usage: this.transducer?.summary().usage });
   }
 
   /** A cut would cost the next request a new connection, and to most providers a handshake. */
