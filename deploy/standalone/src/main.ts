@@ -13,7 +13,7 @@ const BODY = '{"model":"auto","messages":[{"role":"user","content":"Hello!"}]}';
 
 if (existsSync('.env')) process.loadEnvFile('.env');
 
-tuneProcess('alone');
+tuneProcess();
 
 const starting = new AbortController();
 let opening: Promise<EmbeddedStore> | undefined;

@@ -57,7 +57,7 @@ const complain = (name: string, error: unknown): void => {
  * whole terminal, and neighbours that all end together would cut the streams they serve.
  */
 export async function runService(name: string, environment: Environment, compose: (commons: ProcessCommons) => { readonly service: Service; readonly log: Log }): Promise<void> {
-  tuneProcess('service');
+  tuneProcess();
   let composed: ReturnType<typeof compose>;
   let tracing: Tracing | undefined;
   try {

@@ -8,7 +8,7 @@ import { readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { tuneProcess } from ${JSON.stringify(BUILT)};
 const own = getPriority();
-tuneProcess('service');
+tuneProcess();
 const others = readdirSync('/proc/self/task').map(Number).filter((id) => id !== process.pid);
 process.stdout.write(JSON.stringify({ own, after: getPriority(), others: others.map((id) => getPriority(id)) }));
 `;

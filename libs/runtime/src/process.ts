@@ -6,12 +6,8 @@ import { setFlagsFromString } from 'node:v8';
 /** 64 KB: batches of a link are a few kilobytes each, and Node's own pool of 8 KB sends them to the system's allocator one by one. */
 const BUFFER_POOL_BYTES = 64 * 1024;
 
-/**
- * How far the heap may grow beyond what lives in it, in percent, before it is collected. What is collected must be looked at
- * whole, so a small heap that may grow by little is looked at all the time: 40 % of a worker's 18 MB were used up by 1,200
- * requests. V8's own choice, up to 300, held an all-in-one at 240 MB of which a third was garbage.
- */
-const HEAP_GROWING_PERCENT = { service: 80, alone: 60 } as const;
+/** How far the heap may grow beyond what lives in it, in percent, before it is collected. V8's own choice, up to 300, held an all-in-one at 240 MB of which a third was garbage; 60 held 208. */
+const HEAP_GROWING_PERCENT = 40;
 
 /** Where in that growth marking begins, in percent: by a task, and at once. V8 begins when less is left than new objects have space, which with so small a heap is always. */
 const MARKING_SOFT_PERCENT = 60;
@@ -35,15 +31,15 @@ function lowerBackgroundThreads(): void {
   }
 }
 
-/** For `main` modules only: it changes what every library of the process does. `alone` is the process that holds all services. */
-export function tuneProcess(holds: keyof typeof HEAP_GROWING_PERCENT): void {
+/** For `main` modules only: it changes what every library of the process does. */
+export function tuneProcess(): void {
   Buffer.poolSize = BUFFER_POOL_BYTES;
   // V8 forgets what it compiled of functions that some collections found unused: a gateway that was idle for a minute met the next requests cold, at twice their cost.
   setFlagsFromString('--no-flush-bytecode');
   // Where objects lived long, V8 puts all later ones from the same line among the old: one hour of streams, and what each plain request makes is kept with all it points to until a full collection. It was 58 % of what those had to do.
   setFlagsFromString('--no-allocation-site-pretenuring');
   lowerBackgroundThreads();
-  setFlagsFromString(`--heap-growing-percent=${String(HEAP_GROWING_PERCENT[holds])}`);
+  setFlagsFromString(`--heap-growing-percent=${String(HEAP_GROWING_PERCENT)}`);
   setFlagsFromString(`--incremental-marking-soft-trigger=${String(MARKING_SOFT_PERCENT)}`);
   setFlagsFromString(`--incremental-marking-hard-trigger=${String(MARKING_HARD_PERCENT)}`);
   // The one helper thread shares the core with the thread that would wait for it.
