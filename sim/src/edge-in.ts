@@ -47,7 +47,7 @@ export function edgeIn(surroundings: EdgeSurroundings): EdgeParts {
   const quota = createQuotaClient(network.client({ from: life, area: 'quota', doors: doors.quota, deadlineMs: ADMIT_DEADLINE_MS }), ADMIT_DEADLINE_MS);
   const toWorkers = [...doors.workers].map(([provider, at]) => [provider, network.client({ from: life, area: 'worker', doors: at, deadlineMs: ATTEMPT_DEADLINE_MS })] as const);
   const workers = createWorkerClients(new Map(toWorkers), life.clock, ATTEMPT_DEADLINE_MS);
-  const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')) };
+  const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')), doubt: () => undefined };
   const claims = createClaimsClient(network.client({ from: life, area: 'accounts', doors: doors.accounts, deadlineMs: NEIGHBOUR_DEADLINE_MS }));
   const ledger = createLedgerClient(network.client({ from: life, area: 'billing', doors: doors.billing, deadlineMs: NEIGHBOUR_DEADLINE_MS }));
   const repeats = createRepeats({ claims, ledger, clock: life.clock, onTakenOver: () => undefined });

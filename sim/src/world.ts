@@ -167,7 +167,7 @@ export class World extends WorldRecord {
     edge.serve(client, ({ neighbours, repeats }) => {
       const own: Neighbours = {
         ...neighbours,
-        routing: { decide: (): Promise<DecideResponse__Output> => Promise.resolve(plan) },
+        routing: { decide: (): Promise<DecideResponse__Output> => Promise.resolve(plan), doubt: () => undefined },
         plugins: traffic.plugins === undefined ? undefined : this.plugins.portFor(life, traffic.requestId, traffic.plugins),
       };
       return key === undefined ? conduct(own, turn) : conductOnce(own, repeats, turn, key, client);

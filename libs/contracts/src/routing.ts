@@ -11,6 +11,7 @@ export type { ListModelsResponse, ListModelsResponse__Output } from './gen/signa
 export type { ModelCount, ModelCount__Output } from './gen/signalbox/routing/v1/ModelCount.js';
 export type { ModelRecord, ModelRecord__Output } from './gen/signalbox/routing/v1/ModelRecord.js';
 export type { Needs, Needs__Output } from './gen/signalbox/routing/v1/Needs.js';
+export type { PlanReuse, PlanReuse__Output } from './gen/signalbox/routing/v1/PlanReuse.js';
 export type { PlannedAttempt, PlannedAttempt__Output } from './gen/signalbox/routing/v1/PlannedAttempt.js';
 export type { ProviderPreferences, ProviderPreferences__Output } from './gen/signalbox/routing/v1/ProviderPreferences.js';
 export type { ProviderState, ProviderState__Output } from './gen/signalbox/routing/v1/ProviderState.js';

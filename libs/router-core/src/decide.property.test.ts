@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { ATTEMPTS_MAX } from './auto.js';
 import type { Endpoint, Snapshot } from './catalog.js';
 import { decide } from './decide.js';
-import { pricesOf, requests, snapshots } from './random-catalog.js';
+import { catalogOf, pricesOf, requests, snapshots } from './random-catalog.js';
 import { effectiveCostOf, expectedCost } from './rank.js';
 import type { RouteRequest } from './request.js';
 
@@ -58,6 +58,22 @@ function plannedIds(request: RouteRequest, snapshot: Snapshot, seed: number): st
   return result.kind === 'plan' ? result.attempts.map((attempt) => attempt.endpoint.id) : [];
 }
 
+/** Each endpoint and model list costs double from each of these lengths on. */
+function withSteps(snapshot: Snapshot, lengths: readonly number[]): Snapshot {
+  const stepped = ({ id, prices }: Pick<Endpoint, 'id' | 'prices'>, shift: number): Endpoint['prices'] => {
+    const [{ card } = { card: undefined }] = prices;
+    if (card === undefined) return prices;
+    const starts = [0, ...new Set([...lengths].sort((a, b) => a - b).map((length) => length + shift))];
+    return starts.map((fromPromptTokens, index) => ({ fromPromptTokens, card: pricesOf(`${id}@${String(index)}`, card.inputUncached << BigInt(index), card.outputText << BigInt(index))[0]?.card ?? card }));
+  };
+  const models = snapshot.catalog.models.map((model) => ({
+    ...model,
+    endpoints: model.endpoints.map((endpoint) => ({ ...endpoint, prices: stepped(endpoint, endpoint.index) })),
+    listPrices: stepped({ id: model.id, prices: model.endpoints[0]?.prices ?? [] }, 1_000),
+  }));
+  return { ...snapshot, catalog: { ...snapshot.catalog, ...catalogOf(models) } };
+}
+
 describe('decide, over random catalogs', () => {
   test('never plans an endpoint that a filter excludes, and plans one whenever one is left', () => {
     fc.assert(fc.property(snapshots, requests, seeds, (snapshot, request, seed) => {
@@ -89,6 +105,25 @@ describe('decide, over random catalogs', () => {
     fc.assert(fc.property(snapshots, requests, seeds, (snapshot, request, seed) => {
       expect(decide(request, snapshot, seed)).toEqual(decide(request, snapshot, seed));
     }));
+  });
+
+  test('a plan that says how far it reaches holds for every prompt within, whatever seed, session, text and home', () => {
+    const lengths = fc.integer({ min: 0, max: 250_000 });
+    const strangers = fc.record({ session: fc.constantFrom('', 'session-2'), promptText: fc.constantFrom('', 'another prompt'), held: fc.constantFrom(undefined, { endpointId: 'alpha:maker/m0#0', cachedTokens: 9 }) });
+    let reaching = 0;
+    fc.assert(fc.property(snapshots, requests, fc.array(fc.integer({ min: 1, max: 60_000 }), { maxLength: 3 }), seeds, seeds, lengths, strangers, (plain, base, steps, seed, other, length, stranger) => {
+      const snapshot = withSteps(plain, steps);
+      const asked = base.model === 'auto' ? { ...base, model: 'maker/m0', models: [] } : base;
+      const result = decide(asked, snapshot, seed);
+      if (result.kind !== 'plan' || result.reach === undefined) return;
+      const { fromPromptTokens, toPromptTokens } = result.reach;
+      expect(asked.promptTokens).toBeGreaterThanOrEqual(fromPromptTokens);
+      expect(asked.promptTokens).toBeLessThanOrEqual(toPromptTokens);
+      const promptTokens = fromPromptTokens + (length % (Math.min(toPromptTokens, 1_000_000) - fromPromptTokens + 1));
+      for (const tokens of [promptTokens, fromPromptTokens, Math.min(toPromptTokens, 1_000_000)]) expect(decide({ ...asked, ...stranger, promptTokens: tokens }, snapshot, other)).toEqual(result);
+      reaching += 1;
+    }), { numRuns: 2_000 });
+    expect(reaching).toBeGreaterThan(100);
   });
 
   test('raising the price of an endpoint never raises its rank', () => {

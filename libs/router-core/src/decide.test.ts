@@ -41,6 +41,33 @@ describe('prices with steps', () => {
     expect(decide({ ...plainRequest('auto'), promptTokens }, snapshotOf(steps), 1)).toMatchObject({ kind: 'plan', attempts: [priced], reference: priced });
   });
 
+  test.each([
+    ['the first card', {}, 100_000, 1_000_000, [0, 199_999]],
+    ['the last card', {}, 300_000, 1_000_000, [200_000, 1_000_000]],
+    ['the room beside the answer', { maxTokens: 1_000 }, 300_000, 400_000, [200_000, 399_000]],
+  ])('the plan of the only endpoint reaches as far as %s', (_what, changes, promptTokens, contextWindow, [fromPromptTokens, toPromptTokens]) => {
+    expect(decide(request({ promptTokens, ...changes }), snapshotOf(steps, contextWindow), 1)).toMatchObject({ reach: { fromPromptTokens, toPromptTokens } });
+  });
+
+  test('a plan reaches nowhere where another endpoint could serve a longer or cheaper prompt, is down, or is left to auto', () => {
+    const endpoint = (id: string, changes: Partial<Endpoint> = {}): Endpoint => endpointWith({ id, provider: id, model: 'maker/one', prices: steps, contextWindow: 1_000_000, ...changes });
+    const beside = (other: Partial<Endpoint>, live: Snapshot['live'] = new Map()): Snapshot => ({ catalog: catalogOf([{ id: 'maker/one', endpoints: [endpoint('alpha'), endpoint('beta', other)], listPrices: steps }]), live });
+    const reachOf = (snapshot: Snapshot, asked = request({ promptTokens: 5_000 })): unknown => {
+      const result = decide(asked, snapshot, 1);
+      return result.kind === 'plan' ? result.reach : result.kind;
+    };
+    const reaching = { fromPromptTokens: 0, toPromptTokens: 199_999 };
+    expect(reachOf(beside({}))).toBeUndefined();
+    expect(reachOf(beside({ contextWindow: 1_000 }))).toBeUndefined();
+    const { live } = single({}, { breaker: 'open' });
+    expect(reachOf(beside({}, new Map([['beta', [...live.values()][0] as EndpointLive]])))).toBeUndefined();
+    expect(reachOf(beside({ prices: [at(0, 9_000n)] }), { ...withWishes({ maxPricePrompt: asPrice(5_000n) }), promptTokens: 5_000 })).toBeUndefined();
+    expect(reachOf(beside({ isServable: false }))).toEqual(reaching);
+    expect(reachOf(beside({}), { ...withWishes({ only: ['alpha'] }), promptTokens: 5_000 })).toEqual(reaching);
+    expect(reachOf(beside({ isServable: false }), { ...plainRequest('auto'), promptTokens: 5_000 })).toBeUndefined();
+    expect(reachOf(beside({ isServable: false }), request({ models: ['auto'], promptTokens: 5_000 }))).toBeUndefined();
+  });
+
   test('where one card holds for every prompt there are none', () => {
     expect(decide(request({}), snapshotOf(steps.slice(0, 1)), 1)).toMatchObject({ kind: 'plan', attempts: [{ steps: [] }], reference: { steps: [] } });
   });

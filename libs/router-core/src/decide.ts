@@ -2,7 +2,7 @@
 import { cardFor, type PriceCard, type PriceStep } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
 import { findModel, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
-import { CONTEXT_LENGTH_BIT, createEndpointFilter, isDropped, isOnOwnCredential, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
+import { CONTEXT_LENGTH_BIT, createEndpointFilter, isByLength, isDropped, isOnOwnCredential, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
 import { orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
@@ -41,6 +41,15 @@ export interface Plan {
   readonly reference: { readonly model: string; readonly card: PriceCard; readonly steps: readonly PriceStep[] } | undefined;
   /** How `auto` chose; undefined when no model was left to us. */
   readonly auto: AutoChoice | undefined;
+  /** The prompts for which it holds; undefined where anything else could have served the request. */
+  readonly reach: Reach | undefined;
+}
+
+/** Prompt tokens, both inclusive, between which a request that asks for the same gets the same plan, whatever its seed, session and text. */
+export interface Reach {
+  readonly fromPromptTokens: number;
+  /** Infinity = there is no upper end. */
+  readonly toPromptTokens: number;
 }
 
 export type Refusal =
@@ -58,6 +67,8 @@ interface Pool {
   /** They would be eligible, and are left out as outliers. */
   readonly ejected: readonly Endpoint[];
   readonly reachable: number;
+  /** Those that the request, or one with another prompt, may go to, now or once they are well. */
+  readonly possible: number;
   readonly unhealthy: number;
   /** Shortest wait of the unhealthy in milliseconds; Infinity = unknown. */
   readonly waitMs: number;
@@ -115,13 +126,15 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     const attempt = attemptOf(candidate, request);
     if (attempt !== undefined) attempts.push(attempt);
   }
-  return { kind: 'plan', attempts, reference, auto };
+  const reach = auto === undefined && pools.reduce((count, pool) => count + pool.possible, 0) === 1 ? reachOf(attempts, reference, request) : undefined;
+  return { kind: 'plan', attempts, reference, auto, reach };
 }
 
 function gather(models: readonly Model[], request: RouteRequest, snapshot: Snapshot, filter: EndpointFilter, isAllowed: (model: Model) => boolean): Pool {
   const eligible: Endpoint[] = [];
   const ejected: Endpoint[] = [];
   let reachable = 0;
+  let possible = 0;
   let unhealthy = 0;
   let waitMs = Infinity;
   let union = 0;
@@ -134,6 +147,7 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
       if (!isReachable(endpoint, request.byokProviders)) continue;
       reachable += 1;
       const mask = filter(endpoint, isModelAllowed);
+      if (isByLength(mask)) possible += 1;
       if (mask !== 0) {
         union |= mask;
         if (mask === CONTEXT_LENGTH_BIT) {
@@ -151,7 +165,8 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
     }
   }
   // Where the request may go nowhere else, it goes to them.
-  return eligible.length > 0 ? { eligible, ejected, reachable, unhealthy, waitMs, mask: union, contextLimit, answerLimit } : { eligible: ejected, ejected: [], reachable, unhealthy, waitMs, mask: union, contextLimit, answerLimit };
+  const counted = { reachable, possible, unhealthy, waitMs, mask: union, contextLimit, answerLimit };
+  return eligible.length > 0 ? { ...counted, eligible, ejected } : { ...counted, eligible: ejected, ejected: [] };
 }
 
 /** What an endpoint that writes less than `max_tokens` would write after this prompt; 0 for one that writes as much, or cannot read it. */
@@ -257,6 +272,20 @@ function attemptOf(candidate: Candidate, request: RouteRequest): Attempt | undef
     wholeTimeoutMs: wholeTimeoutMs(candidate, request),
     byok: isOnOwnCredential(endpoint, request.byokProviders),
   };
+}
+
+/** Of a plan that was the only one. A prompt that is longer may not fit, or have another price, and a shorter one as well. */
+function reachOf(attempts: readonly Attempt[], reference: Plan['reference'], { maxTokens = 0 }: RouteRequest): Reach | undefined {
+  const [only] = attempts;
+  if (only === undefined) return undefined;
+  let fromPromptTokens = 0;
+  let toPromptTokens = (only.endpoint.contextWindow ?? Infinity) - maxTokens;
+  for (const { card, steps } of reference === undefined ? [only] : [only, reference]) {
+    const index = steps.findIndex((step) => step.card === card);
+    fromPromptTokens = Math.max(fromPromptTokens, steps[index]?.fromPromptTokens ?? 0);
+    toPromptTokens = Math.min(toPromptTokens, (steps[index + 1]?.fromPromptTokens ?? Infinity) - 1);
+  }
+  return { fromPromptTokens, toPromptTokens };
 }
 
 function referenceAt(model: string, prices: readonly PriceStep[], request: RouteRequest): Plan['reference'] {

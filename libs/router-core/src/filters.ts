@@ -14,6 +14,11 @@ export type Reason = (typeof REASONS)[number];
 const BIT = Object.fromEntries(REASONS.map((reason, index) => [reason, 1 << index])) as Record<Reason, number>;
 export const CONTEXT_LENGTH_BIT = BIT.context_length;
 
+/** True when nothing but the prompt's length, or what a prompt of that length costs, stands in the way, or nothing at all. */
+export function isByLength(mask: number): boolean {
+  return (mask & ~(BIT.context_length | BIT.max_price)) === 0;
+}
+
 /** Names of a set of reasons, in the order of REASONS. */
 export function reasonNames(mask: number): Reason[] {
   return REASONS.filter((reason) => (mask & BIT[reason]) !== 0);

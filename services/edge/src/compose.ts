@@ -22,6 +22,7 @@ import { closeServer } from './adapters/close-server.js';
 import { createPluginsClient } from './adapters/plugins-client.js';
 import { createClaimsClient, createLedgerClient } from './adapters/claims-client.js';
 import { createQuotaClient } from './adapters/quota-client.js';
+import { createKeptPlans } from './adapters/kept-plans.js';
 import { createRoutingClient } from './adapters/routing-client.js';
 import { createSchemaChecker } from './adapters/schema-checker.js';
 import { watchAccounts } from './adapters/watched-accounts.js';
@@ -122,7 +123,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       running,
       repeats,
       gate,
-      neighbours: { routing: createRoutingClient(routing), quota: quotaPort, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
+      neighbours: { routing: createKeptPlans(createRoutingClient(routing), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: quotaPort, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,

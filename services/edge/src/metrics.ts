@@ -11,6 +11,8 @@ export interface EdgeMetrics {
   claimTakenOver(): void;
   /** Quota was away, and edge decided by itself. */
   decidedLocally(isAdmitted: boolean): void;
+  /** A plan made for an earlier request was used, and routing not asked. */
+  planReused(): void;
   /** Requests of the chat route in work. */
   inFlight(): number;
 }
@@ -24,6 +26,7 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
   const takenOver = metrics.counter('signalbox_edge_claims_taken_over_total', 'Requests with an Idempotency-Key that were run again although the ledger never said what became of the first.', []);
   const running = metrics.gauge('signalbox_edge_chat_in_flight', 'Chat completions in work.');
   const local = metrics.counter('signalbox_edge_local_admissions_total', 'Requests decided without quota while it was away, by whether they were admitted.', ['admitted']);
+  const reused = metrics.counter('signalbox_edge_plans_reused_total', 'Requests that went by a plan which routing had made for another one a moment before.', []);
   let count = 0;
   return {
     chatStarted: () => {
@@ -43,6 +46,7 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
     claimTakenOver: () => takenOver.inc({}),
     error: (code) => errors.inc({ code }),
     decidedLocally: (isAdmitted) => local.inc({ admitted: String(isAdmitted) }),
+    planReused: () => reused.inc({}),
     inFlight: () => count,
   };
 }

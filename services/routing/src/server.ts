@@ -1,6 +1,6 @@
 /** The doors of the routing service: message in, domain call, message out. */
 import type {
-  CatalogCheckResponse, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
+  CatalogCheckResponse, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, PlanReuse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
   ReplayRequest__Output, ReplayResponse, SettingNames, SettingNames__Output, WhatIfRequest__Output, WhatIfResponse,
 } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -9,7 +9,7 @@ import type { IdSource } from '@signalbox/kernel/ids';
 import { findModel } from '@signalbox/router-core/catalog';
 import { decide } from '@signalbox/router-core/decide';
 import { unknownInList } from '@signalbox/router-core/filters';
-import { describe } from '@signalbox/router-core/record';
+import { describe, mayKeep } from '@signalbox/router-core/record';
 import { isAuto, type RouteRequest } from '@signalbox/router-core/request';
 import type { Handlers } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
@@ -30,7 +30,7 @@ import { untakenParams } from './domain/untaken-params.js';
 import { unsetProviders } from './domain/unset-providers.js';
 import type { RoutingMetrics } from './metrics.js';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
-import { changesOf, decideResponse, sideMessage, toListQuery, toRouteRequest } from './wire.js';
+import { changesOf, decideResponse, planReuse, sideMessage, toListQuery, toRouteRequest } from './wire.js';
 
 /** Records in one question. */
 const COMPARED_MAX = 1_000;
@@ -86,11 +86,16 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const decisionId = makeId('decision');
     if (viaAuto) exploration?.note(message.accountId, result);
     // Noted without the prompt: what was predicted from it is in the result.
-    if (message.accountId !== '' && decisions.takes(asked, viaAuto)) decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });
+    const isNoted = message.accountId !== '' && decisions.takes(asked, viaAuto);
+    if (isNoted) decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });
+    let reuse: PlanReuse | undefined;
     if (result.kind === 'plan') {
       const [first] = result.attempts;
+      const breaker = first === undefined || first.byok ? undefined : view.get(first.endpoint.id)?.breaker;
+      // Where records have room each request gets its own; a call that tries an endpoint is one, not all of a while; and what a request keeps to itself is asked of the catalog in force.
+      if (!isNoted && mayKeep(asked) && !message.explain && breaker !== 'half-open') reuse = planReuse(result);
       // One that only stands by is probably not asked, and if it is, its worker lets one call through. What an account's own credential meets is told of no endpoint: it tries none for the others.
-      if (first !== undefined && !first.byok && view.get(first.endpoint.id)?.breaker === 'half-open') live.noteProbe(first.endpoint.id);
+      if (first !== undefined && breaker === 'half-open') live.noteProbe(first.endpoint.id);
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
@@ -98,6 +103,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const answer = decideResponse(result, decisionId, isUnknown ? unsetProviders(catalog, request) : [], isUnknown ? nearestModel(catalog, providers, request) : undefined);
     if (result.kind === 'no-eligible-provider' && result.excludedBy.includes('parameters')) answer.untakenParams = untakenParams(catalog, request);
     answer.ignoredParams = [...unknownProviders(message.provider, providers), ...unknownModels(catalog, request)];
+    if (reuse !== undefined) answer.reuse = reuse;
     if (message.explain) answer.explanationJson = Buffer.from(JSON.stringify(explanationOf(describe(asked, snapshot, message.seed, result))));
     return answer;
   };

@@ -1,6 +1,6 @@
 /** Messages of the contract to and from the domain. */
 import type { PriceCard as CardMessage, PriceStep as StepMessage } from '@signalbox/contracts/common';
-import type { DecideRequest__Output, DecideResponse, ListModelsRequest__Output, PlannedAttempt, WhatIfRequest__Output, WhatIfSide } from '@signalbox/contracts/routing';
+import type { DecideRequest__Output, DecideResponse, ListModelsRequest__Output, PlannedAttempt, PlanReuse, WhatIfRequest__Output, WhatIfSide } from '@signalbox/contracts/routing';
 import { unreachable } from '@signalbox/kernel/assert';
 import { Fault } from '@signalbox/kernel/fault';
 import type { PriceCard, PriceStep } from '@signalbox/kernel/tokens';
@@ -146,6 +146,19 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
     byok,
     ...(steps.length === 0 ? {} : { steps: stepMessages(steps) }),
   };
+}
+
+/**
+ * For how long a plan may be used again without asking. What changes by the moment are breakers and prices: a worker's own
+ * breaker holds back what edge would still send, and a request of before a reload has the prices of before as well.
+ */
+const REUSE_MS = 250;
+
+/** Undefined where the next request may get another plan. */
+export function planReuse({ reach }: Plan): PlanReuse | undefined {
+  if (reach === undefined) return undefined;
+  const { fromPromptTokens, toPromptTokens } = reach;
+  return { forMs: REUSE_MS, fromPromptTokens, ...(Number.isFinite(toPromptTokens) ? { toPromptTokens } : {}) };
 }
 
 /** Of a model that was not found: `unset`, providers that would serve it; `nearest`, what its name means. */

@@ -15,5 +15,7 @@ export function createRoutingClient(client: RpcClient): RoutingPort {
         throw new Fault('routing_unavailable', 'no decision', { cause: error });
       }
     },
+    // Each is asked for.
+    doubt: () => undefined,
   };
 }

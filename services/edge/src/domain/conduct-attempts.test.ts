@@ -21,6 +21,16 @@ describe('attempts', () => {
     expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'PROVIDER_ERROR'], ['b', undefined]]);
   });
 
+  test.each([
+    ['an answer', answersWith('hi'), []],
+    ['a refusal', fails('RATE_LIMITED', { status: 429 }), ['a/m']],
+    ['a fault of ours', breaks('link_lost'), ['a/m']],
+  ])('after %s plans of before that name its endpoint are used again, or not', async (_what, script, doubted) => {
+    const { neighbours, run } = story({ a: script });
+    await run();
+    expect(neighbours.doubted).toEqual(doubted);
+  });
+
   test('tries three at most, then discards them all', async () => {
     const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: fails('PROVIDER_ERROR'), c: fails('EMPTY'), d: answersWith('never') });
     expect(await run()).toMatchObject({ result: 'refused' });

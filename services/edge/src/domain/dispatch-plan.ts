@@ -39,7 +39,7 @@ export async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: Dec
 
 /** Tries the plan in order until one attempt answers. Nothing is tried again once content reached the client. `start`: of one round of several, whose answered attempts are told of by whoever conducts the rounds. `onReserve` hears of at most one attempt. */
 async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start: RoundStart | undefined, onReserve: (provider: string, attempt: number) => void): Promise<Conducted> {
-  const { workers, quota, clock, heartbeatMs, checkSchema, retries } = neighbours;
+  const { routing, workers, quota, clock, heartbeatMs, checkSchema, retries } = neighbours;
   const { requestId, caller, answer, request } = turn;
   const accountId = caller.account.id;
   const reports: AttemptReport[] = [];
@@ -130,6 +130,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       },
     });
     const report: AttemptReport = { provider, model, failed: result.kind === 'failed' ? result.failed : undefined, byok: planned.byok, round: start?.round };
+    if (result.kind === 'failed' || result.kind === 'cut') routing.doubt(planned.endpointId);
     switch (result.kind) {
       case 'complete':
       case 'cut':

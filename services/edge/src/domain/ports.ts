@@ -18,6 +18,8 @@ export interface Caller {
 export interface RoutingPort {
   /** Throws a Fault `routing_unavailable`. */
   decide(request: DecideRequest): Promise<DecideResponse__Output>;
+  /** An attempt at that endpoint failed: no plan of before that names it is used again. */
+  doubt(endpointId: string): void;
 }
 
 export interface QuotaPort {

@@ -62,6 +62,8 @@ export interface FakeNeighbours extends Neighbours {
   plan: DecideResponse__Output | Fault;
   /** What routing was asked. */
   readonly decided: DecideRequest[];
+  /** Endpoints whose plans of before are not to be used again. */
+  readonly doubted: string[];
   /** Answers in order; the last one stays. */
   admissions: (AdmitResponse__Output | Fault)[];
   readonly asked: AdmitRequest[];
@@ -88,6 +90,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
     retries: createRetryBudget(clock),
     plan,
     decided: [],
+    doubted: [],
     admissions: [admissionOf('ADMITTED', { heldNanoUsd: '1000000000' })],
     asked: [],
     released: [],
@@ -105,6 +108,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
         if (neighbours.plan instanceof Fault) throw neighbours.plan;
         return neighbours.plan;
       },
+      doubt: (endpointId) => void neighbours.doubted.push(endpointId),
     },
     quota: {
       admit: async (request) => {

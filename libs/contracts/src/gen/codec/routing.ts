@@ -9,6 +9,7 @@ import type { ProviderPreferences, ProviderPreferences__Output as ProviderPrefer
 import type { DecideRequest, DecideRequest__Output as DecideRequestOut } from '../signalbox/routing/v1/DecideRequest.js';
 import type { PlannedAttempt, PlannedAttempt__Output as PlannedAttemptOut } from '../signalbox/routing/v1/PlannedAttempt.js';
 import type { DecideResponse, DecideResponse__Output as DecideResponseOut } from '../signalbox/routing/v1/DecideResponse.js';
+import type { PlanReuse, PlanReuse__Output as PlanReuseOut } from '../signalbox/routing/v1/PlanReuse.js';
 import type { ListModelsRequest, ListModelsRequest__Output as ListModelsRequestOut } from '../signalbox/routing/v1/ListModelsRequest.js';
 import type { ModelRecord, ModelRecord__Output as ModelRecordOut } from '../signalbox/routing/v1/ModelRecord.js';
 import type { ListModelsResponse, ListModelsResponse__Output as ListModelsResponseOut } from '../signalbox/routing/v1/ListModelsResponse.js';
@@ -374,6 +375,7 @@ export function writeDecideResponse(w: Writer, m: DecideResponse): void {
   if (m.nearestModel !== undefined && m.nearestModel !== '') { w.uint32(130); w.string(m.nearestModel); }
   if (m.nearestProvider !== undefined && m.nearestProvider !== '') { w.uint32(138); w.string(m.nearestProvider); }
   if (m.untakenParams !== undefined) for (const one of m.untakenParams) { w.uint32(146); w.string(one); }
+  if (m.reuse !== undefined && m.reuse !== null) { w.uint32(154); { const at = w.open(); writePlanReuse(w, m.reuse); w.close(at); } }
 }
 export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v1: RefusalName = 'REFUSAL_UNSPECIFIED';
@@ -392,6 +394,7 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v16: string = '';
   let v17: string = '';
   const v18: string[] = [];
+  let v19: PlanReuseOut | null = null;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -411,11 +414,12 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
       case 130: v16 = r.string(end); break;
       case 138: v17 = r.string(end); break;
       case 146: v18.push(r.string(end)); break;
+      case 154: v19 = readPlanReuse(r, r.delimited(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19 } as DecideResponseOut;
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
@@ -434,7 +438,36 @@ export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v16 = m.nearestModel !== undefined && m.nearestModel !== null ? m.nearestModel : '';
   const v17 = m.nearestProvider !== undefined && m.nearestProvider !== null ? m.nearestProvider : '';
   const v18 = m.untakenParams === undefined ? [] : m.untakenParams.slice();
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18 } as DecideResponseOut;
+  const v19 = m.reuse !== undefined && m.reuse !== null ? copyPlanReuse(m.reuse) : null;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19 } as DecideResponseOut;
+}
+
+export function writePlanReuse(w: Writer, m: PlanReuse): void {
+  if (m.forMs !== undefined && m.forMs !== 0) { w.uint32(8); w.uint32(m.forMs); }
+  if (m.fromPromptTokens !== undefined && m.fromPromptTokens !== 0) { w.uint32(16); w.uint32(m.fromPromptTokens); }
+  if (m.toPromptTokens !== undefined && m.toPromptTokens !== null) { w.uint32(24); w.uint32(m.toPromptTokens); }
+}
+export function readPlanReuse(r: Reader, end: number): PlanReuseOut {
+  let v1: number = 0;
+  let v2: number = 0;
+  let v3: number | undefined;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 8: v1 = r.uint32(); break;
+      case 16: v2 = r.uint32(); break;
+      case 24: v3 = r.uint32(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { forMs: v1, fromPromptTokens: v2, toPromptTokens: v3 } as PlanReuseOut;
+}
+export function copyPlanReuse(m: PlanReuse): PlanReuseOut {
+  const v1 = m.forMs !== undefined && m.forMs !== null ? m.forMs >>> 0 : 0;
+  const v2 = m.fromPromptTokens !== undefined && m.fromPromptTokens !== null ? m.fromPromptTokens >>> 0 : 0;
+  const v3 = m.toPromptTokens !== undefined && m.toPromptTokens !== null ? m.toPromptTokens >>> 0 : undefined;
+  return { forMs: v1, fromPromptTokens: v2, toPromptTokens: v3 } as PlanReuseOut;
 }
 
 export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {
@@ -1071,6 +1104,7 @@ export const codecs = {
   DecideRequest: messageCodec(writeDecideRequest, readDecideRequest, copyDecideRequest),
   PlannedAttempt: messageCodec(writePlannedAttempt, readPlannedAttempt, copyPlannedAttempt),
   DecideResponse: messageCodec(writeDecideResponse, readDecideResponse, copyDecideResponse),
+  PlanReuse: messageCodec(writePlanReuse, readPlanReuse, copyPlanReuse),
   ListModelsRequest: messageCodec(writeListModelsRequest, readListModelsRequest, copyListModelsRequest),
   ModelRecord: messageCodec(writeModelRecord, readModelRecord, copyModelRecord),
   ListModelsResponse: messageCodec(writeListModelsResponse, readListModelsResponse, copyListModelsResponse),

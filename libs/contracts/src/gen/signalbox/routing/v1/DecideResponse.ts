@@ -5,6 +5,7 @@ import type { Refusal as _signalbox_routing_v1_Refusal, Refusal__Output as _sign
 import type { PlannedAttempt as _signalbox_routing_v1_PlannedAttempt, PlannedAttempt__Output as _signalbox_routing_v1_PlannedAttempt__Output } from '../../../signalbox/routing/v1/PlannedAttempt.js';
 import type { PriceCard as _signalbox_common_v1_PriceCard, PriceCard__Output as _signalbox_common_v1_PriceCard__Output } from '../../../signalbox/common/v1/PriceCard.js';
 import type { PriceStep as _signalbox_common_v1_PriceStep, PriceStep__Output as _signalbox_common_v1_PriceStep__Output } from '../../../signalbox/common/v1/PriceStep.js';
+import type { PlanReuse as _signalbox_routing_v1_PlanReuse, PlanReuse__Output as _signalbox_routing_v1_PlanReuse__Output } from '../../../signalbox/routing/v1/PlanReuse.js';
 
 export interface DecideResponse {
   'refusal'?: (_signalbox_routing_v1_Refusal);
@@ -23,6 +24,7 @@ export interface DecideResponse {
   'nearestModel'?: (string);
   'nearestProvider'?: (string);
   'untakenParams'?: (string)[];
+  'reuse'?: (_signalbox_routing_v1_PlanReuse | null);
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
@@ -44,6 +46,7 @@ export interface DecideResponse__Output {
   'nearestModel': (string);
   'nearestProvider': (string);
   'untakenParams': (string)[];
+  'reuse': (_signalbox_routing_v1_PlanReuse__Output | null);
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }

@@ -1,0 +1,131 @@
+import { expect, test } from '@jest/globals';
+import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
+import { createIdSource } from '@signalbox/kernel/ids';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import type { RoutingPort } from '../domain/ports.js';
+import { plannedAt, planWith } from '../testing/callers.js';
+import { createKeptPlans } from './kept-plans.js';
+
+type Reuse = DecideResponse__Output['reuse'];
+const FAR: Reuse = { forMs: 250, fromPromptTokens: 10, toPromptTokens: 99 };
+const QUESTION: DecideRequest = {
+  requestId: 'chatcmpl-1', accountId: 'acct_1', model: 'openai/m', models: ['openai/n'], needs: { params: ['seed'] }, promptTokens: 50, maxTokens: 9, seed: 1, session: 's1', promptText: 'one prompt',
+  denyModels: ['openai/x'], denyProviders: ['b'], byokProviders: ['c'],
+};
+
+interface Bench {
+  readonly plans: RoutingPort;
+  readonly clock: FakeClock;
+  readonly asked: DecideRequest[];
+  reused: number;
+}
+
+function bench(reuse: Reuse = FAR, answer: (request: DecideRequest) => DecideResponse__Output = (request) => planWith([plannedAt(request.model ?? '')], { reuse })): Bench {
+  const clock = createFakeClock();
+  const made: Bench = {
+    clock,
+    asked: [],
+    reused: 0,
+    plans: createKeptPlans({
+      decide: (request) => {
+        made.asked.push(request);
+        return Promise.resolve({ ...answer(request), decisionId: `dec_${String(made.asked.length)}` });
+      },
+      doubt: () => undefined,
+    }, { clock, makeId: createIdSource(clock, (bytes) => new Uint8Array(bytes)), onReused: () => (made.reused += 1) }),
+  };
+  return made;
+}
+
+test('a plan answers for another request that asks the same, under a decision of its own', async () => {
+  const { plans, asked, clock } = bench();
+  const first = await plans.decide(QUESTION);
+  clock.advance(249);
+  const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', accountId: 'acct_2', seed: 2, session: 's2', promptText: 'another', promptTokens: 99 });
+  expect(asked).toHaveLength(1);
+  expect(other.attempts).toEqual(first.attempts);
+  expect(other.decisionId).toMatch(/^dec_/);
+  expect(other.decisionId).not.toBe(first.decisionId);
+});
+
+test('each request that asks nobody is counted', async () => {
+  const made = bench();
+  for (let i = 0; i < 3; i += 1) await made.plans.decide(QUESTION);
+  expect([made.asked.length, made.reused]).toEqual([1, 2]);
+});
+
+/** Whatever else a question says. */
+const OTHERS: readonly (readonly [string, Partial<DecideRequest>])[] = [
+  ['model', { model: 'openai/other' }], ['models', { models: [] }], ['needs', { needs: { params: ['seed'], tools: true } }], ['params', { needs: { params: [] } }], ['maxTokens', { maxTokens: 10 }],
+  ['dataCollection', { dataCollection: 'deny' }], ['zdr', { zdr: true }], ['preferredMaxLatency', { preferredMaxLatency: 5 }], ['preferredMinThroughput', { preferredMinThroughput: 5 }],
+  ['minQuantization', { minQuantization: 'fp8' }], ['maxQuantization', { maxQuantization: 'fp8' }], ['provider', { provider: { only: ['a'] } }], ['allowModels', { allowModels: ['openai/m'] }],
+  ['denyModels', { denyModels: [] }], ['allowProviders', { allowProviders: ['a'] }], ['denyProviders', { denyProviders: [] }], ['mode', { mode: 'quality' }], ['baselineModel', { baselineModel: 'openai/x' }],
+  ['byokProviders', { byokProviders: [] }], ['byokZdrProviders', { byokZdrProviders: ['c'] }], ['costWeight', { costWeight: 1 }], ['explain', { explain: true }],
+];
+
+test.each(OTHERS)('one that differs in %s is asked for', async (_field, other) => {
+  const { plans, asked } = bench();
+  await plans.decide(QUESTION);
+  await plans.decide({ ...QUESTION, ...other });
+  expect(asked).toHaveLength(2);
+});
+
+test.each([
+  ['the end of its time', FAR, QUESTION, 250],
+  ['more prompt than it reaches to', FAR, { ...QUESTION, promptTokens: 100 }, 0],
+  ['less prompt than it reaches from', FAR, { ...QUESTION, promptTokens: 9 }, 0],
+  ['no word that it may be used again', null, QUESTION, 0],
+])('after %s routing is asked', async (_what, reuse, next, passedMs) => {
+  const { plans, asked, clock } = bench(reuse);
+  await plans.decide(QUESTION);
+  clock.advance(passedMs);
+  await plans.decide(next);
+  expect(asked).toHaveLength(2);
+});
+
+test('its time runs from the question on, however long routing takes', async () => {
+  const { clock, asked, plans } = bench(FAR, (request) => {
+    clock.advance(200);
+    return planWith([plannedAt(request.model ?? '')], { reuse: FAR });
+  });
+  await plans.decide(QUESTION);
+  clock.advance(50);
+  await plans.decide(QUESTION);
+  expect(asked).toHaveLength(2);
+});
+
+test('without an upper end it reaches to every prompt', async () => {
+  const { plans, asked } = bench({ forMs: 250, fromPromptTokens: 0 });
+  await plans.decide(QUESTION);
+  await plans.decide({ ...QUESTION, promptTokens: 4_000_000_000 });
+  expect(asked).toHaveLength(1);
+});
+
+test('a failure of its endpoint ends it, that of another does not', async () => {
+  const { plans, asked } = bench();
+  const plan = await plans.decide(QUESTION);
+  plans.doubt('elsewhere');
+  await plans.decide(QUESTION);
+  expect(asked).toHaveLength(1);
+  plans.doubt(plan.attempts[0]?.endpointId ?? '');
+  await plans.decide(QUESTION);
+  expect(asked).toHaveLength(2);
+});
+
+test('a failure of routing is told as it is, and nothing is kept of it', async () => {
+  const { plans, asked } = bench(FAR, () => {
+    throw new Error('away');
+  });
+  await expect(Promise.resolve().then(() => plans.decide(QUESTION))).rejects.toThrow('away');
+  await expect(Promise.resolve().then(() => plans.decide(QUESTION))).rejects.toThrow('away');
+  expect(asked).toHaveLength(2);
+});
+
+test('of many questions at a time no more than 200 are kept', async () => {
+  const { plans, asked } = bench();
+  for (let i = 0; i <= 200; i += 1) await plans.decide({ ...QUESTION, maxTokens: i });
+  await plans.decide({ ...QUESTION, maxTokens: 0 });
+  expect(asked).toHaveLength(202);
+  await plans.decide({ ...QUESTION, maxTokens: 200 });
+  expect(asked).toHaveLength(202);
+});

@@ -1,0 +1,83 @@
+/** When the plan of one request may serve the next. */
+import { afterEach, expect, test } from '@jest/globals';
+import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
+import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
+import { messageCodec } from '@signalbox/contracts/load';
+import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { RpcClient } from '@signalbox/rpc/call';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { systemClock } from '@signalbox/runtime/clock';
+import type { Service } from '@signalbox/runtime/lifecycle';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { composeRouting } from './compose.js';
+import { loadRoutingConfig } from './config.js';
+
+const clock: FakeClock = createFakeClock();
+let bus: MemoryBus;
+let service: Service;
+let client: RpcClient;
+
+async function start(environment: Record<string, string>): Promise<void> {
+  bus = createMemoryBus({ clock });
+  service = composeRouting(loadRoutingConfig(environment), { clock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus });
+  await service.start();
+  client = createRpcClient({ area: 'routing', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 5_000 });
+}
+
+afterEach(async () => {
+  await client.close();
+  await service.stop();
+  await bus.close();
+});
+
+const reuseOf = async (request: DecideRequest): Promise<DecideResponse__Output['reuse']> => {
+  const answer = await client.unary<DecideRequest, DecideResponse__Output>('Decide', { accountId: 'acct_1', requestId: 'chatcmpl-1', promptTokens: 50, ...request });
+  expect(answer.refusal).toBe('REFUSAL_UNSPECIFIED');
+  return answer.reuse;
+};
+/** gpt-4o-mini reads 128,000 tokens. */
+const REACH = { forMs: 250, fromPromptTokens: 0, toPromptTokens: 127_900 };
+const PINNED: DecideRequest = { model: 'gpt-4o-mini', maxTokens: 100 };
+
+test('that of a pinned model with one endpoint may, as far as it reaches', async () => {
+  await start({ PROVIDERS: 'openai', DECISIONS_PER_SECOND_MAX: '0' });
+  expect(await reuseOf(PINNED)).toMatchObject(REACH);
+});
+
+test('where two providers could serve it, one of them does once the request leaves no other', async () => {
+  await start({ PROVIDERS: 'openai,azure-openai', DECISIONS_PER_SECOND_MAX: '0' });
+  expect(await reuseOf(PINNED)).toBeNull();
+  expect(await reuseOf({ ...PINNED, provider: { only: ['openai'] } })).toMatchObject(REACH);
+});
+
+test.each<[string, DecideRequest]>([
+  ['a choice of ours', { model: 'auto', promptText: 'Hi' }],
+  ['one that asks why', { ...PINNED, explain: true }],
+  ['one that nobody may keep', { ...PINNED, dataCollection: 'deny' }],
+  ['one with zero retention', { ...PINNED, zdr: true }],
+])('that of %s may not', async (_what, request) => {
+  await start({ PROVIDERS: 'openai', ZDR_AGREEMENTS: 'openai', DECISIONS_PER_SECOND_MAX: '0' });
+  expect(await reuseOf(request)).toBeNull();
+});
+
+test('while there is room for records each request has its own, and is asked for', async () => {
+  await start({ PROVIDERS: 'openai', DECISIONS_PER_SECOND_MAX: '1' });
+  // A fifth of the rate, ten seconds' worth of it.
+  const answers = [await reuseOf(PINNED), await reuseOf(PINNED), await reuseOf(PINNED)];
+  expect(answers).toEqual([null, null, expect.objectContaining(REACH)]);
+});
+
+test('that of a call which tries an endpoint that failed may not, nor is another call let through by it', async () => {
+  await start({ PROVIDERS: 'openai', DECISIONS_PER_SECOND_MAX: '0' });
+  const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
+  bus.announce('attempts.v1.openai', codec.encode({ attempts: Array.from({ length: 5 }, () => ({ endpointId: 'openai:openai/gpt-4o-mini', ok: false, failure: 'PROVIDER_ERROR' as const })) }));
+  await clock.settle();
+  const refused = await client.unary<DecideRequest, DecideResponse__Output>('Decide', { accountId: 'acct_1', ...PINNED });
+  expect([refused.refusal, refused.reuse]).toEqual(['ALL_UNHEALTHY', null]);
+  await clock.advanceAsync(31_000);
+  expect(await reuseOf(PINNED)).toBeNull();
+  const second = await client.unary<DecideRequest, DecideResponse__Output>('Decide', { accountId: 'acct_1', ...PINNED });
+  expect([second.refusal, second.reuse]).toEqual(['ALL_UNHEALTHY', null]);
+});
