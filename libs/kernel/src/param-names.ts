@@ -10,7 +10,14 @@ export const SECOND_STOP = 'stop.second';
 /** Sampling of a request that asks for thoughts: some models fix it while they think, and are not sent it. By field. */
 export const THINKING_SAMPLING: Readonly<Record<'temperature' | 'top_p', string>> = { temperature: 'temperature.thinking', top_p: 'top_p.thinking' };
 
+/** A penalty that rewards, or one above 1, which Cohere does not have: it is sent 0 or 1. By field. */
+export const WIDE_PENALTIES: Readonly<Record<'presence_penalty' | 'frequency_penalty', string>> = { presence_penalty: 'presence_penalty.wide', frequency_penalty: 'frequency_penalty.wide' };
+/** Before the figure of a temperature: endpoints that take less are sent the most that they take. */
+const WARM = 'temperature.of.';
+
 const FIELDS: ReadonlyMap<string, string> = new Map([
+  [WIDE_PENALTIES.presence_penalty, 'presence_penalty'],
+  [WIDE_PENALTIES.frequency_penalty, 'frequency_penalty'],
   [BLANK_STOP, 'stop'],
   [SECOND_STOP, 'stop'],
   [SECOND_SAMPLING, 'top_p'],
@@ -18,7 +25,15 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   [THINKING_SAMPLING.top_p, 'top_p'],
 ]);
 
+/** The name under which a temperature says how high it is. */
+export const warmthParam = (temperature: number): string => `${WARM}${String(temperature)}`;
+
+/** The temperature that a name tells; undefined = it tells none. */
+export function warmthOf(name: string): number | undefined {
+  return name.startsWith(WARM) ? Number(name.slice(WARM.length)) : undefined;
+}
+
 /** The field of the request that a name stands for. */
 export function fieldOfParam(name: string): string {
-  return FIELDS.get(name) ?? name;
+  return FIELDS.get(name) ?? (warmthOf(name) === undefined ? name : 'temperature');
 }

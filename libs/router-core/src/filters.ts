@@ -1,5 +1,6 @@
 /** Hard filters: never relaxed. Each endpoint gets the set of reasons that exclude it; empty = eligible. */
 import { createModelNames, modelsLeft, type ModelLists, type ModelNames } from '@signalbox/kernel/model-lists';
+import { warmthOf } from '@signalbox/kernel/param-names';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import { QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
 import type { RouteRequest } from './request.js';
@@ -70,8 +71,10 @@ export function isReachable(endpoint: Endpoint, byokProviders: readonly string[]
 /** Chooses the price at which the provider serves. */
 const PRICED_PARAM = 'service_tier';
 
-/** True when a tuning field is not sent: the endpoint does not take it, or it would have the operator pay another price than the card's. */
+/** True when a tuning field is not sent as it is: the endpoint does not take it, or less of it, or it would have the operator pay another price than the card's. */
 export function isDropped(name: string, endpoint: Endpoint, byokProviders: readonly string[]): boolean {
+  const warmth = endpoint.temperatureMax > 0 ? warmthOf(name) : undefined;
+  if (warmth !== undefined) return warmth > endpoint.temperatureMax;
   return endpoint.unsupportedParams.has(name) || (name === PRICED_PARAM && !isOnOwnCredential(endpoint, byokProviders));
 }
 

@@ -91,6 +91,14 @@ describe('answers', () => {
     expect(door.neighbours.calls[0]?.request.fields?.map(({ name }) => name)).toEqual(['messages']);
   });
 
+  test('a value that the endpoint is sent less of is named as the field that it stands in, which is sent', async () => {
+    door.neighbours.scripts.set('a', answers);
+    door.neighbours.plan = planWith([{ ...plannedAt('a'), temperatureMax: 1, dropParams: ['temperature.of.1.7', 'presence_penalty.wide'] }]);
+    const { headers } = await door.chat({ ...hello, temperature: 1.7, presence_penalty: -0.5 });
+    expect(headers.get('x-router-ignored-params')).toBe('temperature,presence_penalty');
+    expect(door.neighbours.calls[0]?.request.fields?.map(({ name }) => name)).toEqual(['messages', 'temperature', 'presence_penalty']);
+  });
+
   test('of temperature and top_p, the one that the endpoint cannot be sent beside the other is named', async () => {
     door.neighbours.scripts.set('a', answers);
     door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['top_p.second'] }]);

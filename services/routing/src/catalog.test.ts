@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { fieldOfParam } from '@signalbox/kernel/param-names';
 import { findModel, type Catalog } from '@signalbox/router-core/catalog';
 import { decide } from '@signalbox/router-core/decide';
 import { plainRequest } from '@signalbox/router-core/request';
@@ -112,6 +113,24 @@ describe('the shipped catalog', () => {
     for (const id of ['anthropic:anthropic/claude-sonnet-4.5', 'amazon-bedrock:anthropic/claude-opus-4.6', 'amazon-bedrock:amazon/nova-2-lite-v1']) expect([id, of(id)]).toEqual([id, [true, true, false, false]]);
     for (const id of ['amazon-bedrock:amazon/nova-pro-v1', 'google-ai-studio:google/gemini-2.5-pro', 'deepinfra:z-ai/glm-5.1']) expect([id, of(id)]).toEqual([id, [false, false, false, false]]);
     expect(of('zai:z-ai/glm-5.1')).toEqual([false, false, true, false]);
+  });
+
+  test.each([
+    ['a temperature above the highest of a host', 'anthropic:anthropic/claude-sonnet-4.5', 'temperature.of.1.7', true],
+    ['one above that of the wire, where models of others go higher', 'google-vertex:anthropic/claude-sonnet-4.5', 'temperature.of.1.1', true],
+    ['one above that of the wire, where the host tells none', 'minimax:minimax/minimax-m3', 'temperature.of.2', true],
+    ['one above that of this host and not of others', 'mistral:mistralai/mistral-large-2512', 'temperature.of.1.6', true],
+    ['one below', 'mistral:mistralai/mistral-large-2512', 'temperature.of.1.5', false],
+    ['one where no highest is known', 'deepinfra:z-ai/glm-5.1', 'temperature.of.1.9', false],
+    ['a penalty that rewards', 'cohere:cohere/command-a', 'presence_penalty.wide', true],
+    ['one that all have', 'openai:openai/gpt-4o-mini', 'frequency_penalty.wide', false],
+  ])('%s is told where the value is changed, and kept away from there where all is required', async (_what, id, param, isChanged) => {
+    const catalog = await load(['anthropic', 'google-vertex', 'minimax', 'mistral', 'deepinfra', 'cohere', 'openai']);
+    const [provider = '', model = ''] = id.split(':');
+    const request = plainRequest(model);
+    const decided = (requireParameters: boolean): unknown => decide({ ...request, needs: { ...request.needs, params: [fieldOfParam(param), param] }, provider: { ...request.provider, only: [provider], requireParameters } }, { catalog, live: new Map() }, 1);
+    expect(decided(false)).toMatchObject({ kind: 'plan', attempts: [{ endpoint: { provider }, dropParams: isChanged ? [param] : [] }] });
+    expect(decided(true)).toMatchObject(isChanged ? { kind: 'no-eligible-provider', excludedBy: expect.arrayContaining(['parameters']) } : { kind: 'plan' });
   });
 
   test('resolves full, bare and dated names, and prices exactly', async () => {

@@ -1,5 +1,8 @@
 /** What a model of the Claude line takes, told by its version: each new line dropped settings of the one before. */
 
+/** Highest temperature of the wire, whatever host it is spoken to. */
+export const TEMPERATURE_MAX = 1;
+
 export interface ClaudeTraits {
   /** `budget`: told how many tokens to think; `adaptive`: told how much effort to make. */
   readonly thinking: 'none' | 'budget' | 'adaptive';

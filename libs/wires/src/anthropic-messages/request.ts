@@ -5,7 +5,7 @@ import { mediaReferences } from '../chat-turns.js';
 import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { PlainJson, writeJson } from '../raw-json.js';
-import { claudeTraits, type ClaudeTraits } from './claude.js';
+import { claudeTraits, TEMPERATURE_MAX, type ClaudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
 import { boundThinking, CLAUDE_THOUGHT, thinkingSettings, type BoundThinking, type ThoughtFormat } from './thinking.js';
 import { isSentAsUrl, renderTurns } from './turns.js';
@@ -40,8 +40,6 @@ export interface MessagesInput extends ChatInput {
   readonly maxOutputTokens: number;
 }
 
-/** Of the wire, whatever host it is spoken to. */
-const TEMPERATURE_MAX = 1;
 /** Limit for a model whose own is unknown. */
 const MAX_TOKENS_DEFAULT = 8_192;
 const USER_ID_MAX = 256;

@@ -109,6 +109,15 @@ describe('chat request', () => {
     expect((requestOf(body).needs.params ?? []).filter((name) => /\.(thinking|second)$/.test(name) && name !== 'top_p.second')).toEqual(names);
   });
 
+  test.each<[object, string[]]>([
+    [{ temperature: 1.25 }, ['temperature.of.1.25']],
+    [{ temperature: 1 }, []],
+    [{ presence_penalty: -0.1, frequency_penalty: 1.1 }, ['presence_penalty.wide', 'frequency_penalty.wide']],
+    [{ presence_penalty: 0, frequency_penalty: 1 }, []],
+  ])('tells of figures that not every host goes up to: %j', (body, names) => {
+    expect((requestOf(body).needs.params ?? []).filter((name) => name.includes('.'))).toEqual(names);
+  });
+
   test.each([{ user: 'a\ud800' }, { user: '\udfffa' }, { user: 'a\0' }, { session_id: 'a\ud800' }, { model: 'm\ud800' }, { models: ['a', 'm\ud800'] }, { provider: { ignore: ['a\ud800'] } }])('a name that would be kept as another is refused: %j', (body) => {
     const result = read(body);
     const [field = ''] = Object.keys(body);

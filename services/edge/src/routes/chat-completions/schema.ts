@@ -1,7 +1,7 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
 import { hash } from 'node:crypto';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
-import { BLANK_STOP, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING, warmthParam, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
@@ -24,6 +24,8 @@ const BYTES_PER_TOKEN = 4;
 /** A photograph in full detail is 765 tokens with OpenAI, up to about 1,600 with Anthropic. */
 const TOKENS_PER_MEDIA_PART = 1_000;
 const BIAS_MAX = 100;
+/** A temperature up to this all hosts take. */
+const WARM = 1;
 const MAX_TOKENS_MAX = 4_294_967_295; // uint32 between the services.
 
 /** Fields that variant A alone has; `data_collection` and `zdr` are honoured in both. */
@@ -310,6 +312,8 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     if (name !== 'messages') params.push(name);
     if (name === 'stop' && isBlankStop(value)) params.push(BLANK_STOP);
     if (name === 'stop' && Array.isArray(value) && value.length > 1) params.push(SECOND_STOP);
+    if (typeof value === 'number' && name === 'temperature' && value > WARM) params.push(warmthParam(value));
+    if (typeof value === 'number' && (name === 'presence_penalty' || name === 'frequency_penalty') && (value < 0 || value > 1)) params.push(WIDE_PENALTIES[name]);
     if (OF_PROMPT.has(name)) promptBytes += sent.length;
   }
   if (params.includes('temperature') && params.includes('top_p')) params.push(SECOND_SAMPLING);

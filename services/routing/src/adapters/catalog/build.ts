@@ -6,7 +6,7 @@ import { abilitiesOf, type Scores } from '@signalbox/router-core/ability';
 import { indexNames, namedCard, QUANTIZATION_BITS, type Capabilities, type Catalog, type Endpoint, type Model } from '@signalbox/router-core/catalog';
 import { isAuto } from '@signalbox/router-core/request';
 import type { CatalogRows, EndpointRow, ModelRow, ProviderRow } from './schema.js';
-import { unsupportedParams } from './tuning-params.js';
+import { temperatureMaxOf, unsupportedParams } from './tuning-params.js';
 
 export const SIMULATOR_PROVIDER = 'simulator';
 /** Wires whose worker is built. */
@@ -183,7 +183,7 @@ function endpointOf(index: number, modelIndex: number, model: ModelRow, row: End
     zdr: policy.zdr_default === true || (policy.zdr_by_agreement === true && terms.zdrAgreements.has(row.provider)),
     zdrByDefault: policy.zdr_default === true,
     quantizationBits: quantizationBitsOf(model, row, provider),
-    temperatureMax: provider.temperature_max ?? 0,
+    temperatureMax: temperatureMaxOf(row, provider),
     firstByteTimeoutMs: FIRST_BYTE_TIMEOUT_MS * (isReasoning || provider.kind === 'self_hosted' ? SLOW_FACTOR : 1),
     isServable: (row.status === 'active' || FREE_PROVIDERS.has(row.provider)) && isOffered(row, terms) && row.upstream_api === 'chat' && BUILT_WIRES.has(row.wire_protocol) && prices.length > 0 && !isShutDown,
     hasManagedCredential: terms.managedProviders.has(row.provider),

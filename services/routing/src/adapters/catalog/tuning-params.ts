@@ -1,6 +1,6 @@
 /** Which tuning fields an endpoint does not take: they are dropped and named, never the fields that change the meaning. */
-import { BLANK_STOP, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING } from '@signalbox/kernel/param-names';
-import { claudeTraits } from '@signalbox/wires/anthropic-messages/claude';
+import { BLANK_STOP, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
+import { claudeTraits, TEMPERATURE_MAX } from '@signalbox/wires/anthropic-messages/claude';
 import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
 import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
 
@@ -15,7 +15,7 @@ const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
   'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP],
   'bedrock-converse': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'user', BLANK_STOP],
-  'cohere-v2': ['logit_bias', 'top_logprobs', 'user'],
+  'cohere-v2': ['logit_bias', 'top_logprobs', 'user', ...Object.values(WIDE_PENALTIES)],
   'google-generate-content': ['logit_bias', 'user'],
   mistral: ['logit_bias', 'user'],
   ollama: ['logit_bias', 'user'],
@@ -37,6 +37,11 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provid
   if (ONE_STOP_PROVIDERS.has(endpoint.provider)) lacks.add(SECOND_STOP);
   for (const field of samplingLeftOut(model, endpoint)) lacks.add(field);
   return lacks;
+}
+
+/** The highest that the endpoint is sent; 0 = as high as was asked for. */
+export function temperatureMaxOf({ wire_protocol: wire }: EndpointRow, { temperature_max: told }: ProviderRow): number {
+  return wire === 'anthropic-messages' ? Math.min(told ?? TEMPERATURE_MAX, TEMPERATURE_MAX) : (told ?? 0);
 }
 
 /** By the wires' own knowledge of versions, which leave that out whatever the catalog says. */
