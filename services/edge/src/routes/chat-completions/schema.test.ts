@@ -203,6 +203,7 @@ describe('chat request', () => {
 });
 
 test.each<[object, string, string]>([
+  [{ modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } }, 'invalid_value', 'modalities.[1]'], [{ modalities: ['text', 1] }, 'invalid_type', 'modalities.[1]'],
   [{ logit_bias: { 5: 101 } }, 'invalid_value', 'logit_bias.5'], [{ logit_bias: { 5: '1' } }, 'invalid_type', 'logit_bias.5'], [{ metadata: { a: 'x', b: 1 } }, 'invalid_type', 'metadata.b'], [{ metadata: { a: null } }, 'invalid_type', 'metadata.a'],
 ])('names the member that is wrong in %j', (over, code, param) => {
   const result = read(over);
@@ -278,4 +279,5 @@ test('no field that names what lies at a provider is sent on', () => {
   const names = { store: true, previous_response_id: 'resp_1', conversation: 'conv_1', prompt: { id: 'pmpt_1' }, container: 'cntr_1', audio: { voice: { id: 'voice_1' } }, web_search_options: { vector_store_ids: ['vs_1'] }, file_ids: ['file-1'], cached_content: 'cachedContents/1', cache_salt: 'x', prediction: {} };
   const { fields, ignoredParams } = requestOf(names);
   expect([fields.map(({ name }) => name), ignoredParams]).toEqual([['messages'], Object.keys(names)]);
+  expect(requestOf({ modalities: ['text'] }).fields.map(({ name }) => name)).toEqual(['messages', 'modalities']);
 });

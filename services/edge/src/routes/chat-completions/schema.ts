@@ -57,7 +57,7 @@ const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   reasoning_effort: aString,
   service_tier: aString,
   verbosity: aString,
-  modalities: (value, name) => void asStrings(value, name, 8),
+  modalities: checkModalities,
   tools: checkTools,
   tool_choice: checkToolChoice,
   parallel_tool_calls: aBoolean,
@@ -81,6 +81,13 @@ function checkLogitBias(value: unknown, name: string): void {
 function checkMetadata(value: unknown, name: string): void {
   const metadata = asObject(value, name);
   for (const key of Object.keys(metadata)) if (typeof metadata[key] !== 'string') throw wrongType(`${name}.${key}`, 'a string');
+}
+
+/** A spoken answer is not asked for without `audio`, which is not known here, and what it costs could not be told. */
+function checkModalities(value: unknown, name: string): void {
+  asStrings(value, name, 8).forEach((modality, index) => {
+    if (modality === 'audio') throw wrongValue(`${name}.[${index}]`, "'text', since no answer is spoken here");
+  });
 }
 
 function checkStop(value: unknown, name: string): void {

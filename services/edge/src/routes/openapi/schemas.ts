@@ -53,7 +53,7 @@ export const ChatCompletionRequest = z
     reasoning_effort: z.string().nullish(),
     service_tier: z.string().nullish(),
     verbosity: z.string().nullish(),
-    modalities: z.array(z.string()).max(8).nullish(),
+    modalities: z.array(z.string()).max(8).nullish().meta({ description: 'Without `audio`: no answer is spoken.' }),
     metadata: z.record(z.string(), z.string()).nullish(),
     stop: z.union([z.string(), z.array(z.string()).max(4)]).nullish(),
     tools: z.array(z.looseObject({ type: z.literal('function') })).max(128).nullish(),
