@@ -76,6 +76,35 @@ test('answers a schema with a value that conforms and calls a given tool', async
   expect(JSON.parse(String(called[0]?.body?.choices))).toMatchObject([{ finish_reason: 'tool_calls', message: { content: null, tool_calls: [{ function: { name: 'f', arguments: '{"n":3}' } }] } }]);
 });
 
+interface Told { readonly token: string; readonly logprob: number; readonly bytes: readonly number[] }
+interface Choice { readonly message?: { content: string }; readonly delta?: { content?: string }; readonly logprobs: { readonly content: readonly (Told & { readonly top_logprobs: readonly Told[] })[] } | null }
+
+test.each<[object, number]>([[{ logprobs: true }, 0], [{ logprobs: true, top_logprobs: 1 }, 1], [{ logprobs: true, top_logprobs: 20 }, 20]])('says how probable its words were where it is asked %j, streamed as whole', async (asked, count) => {
+  const said = 'hello a é 日本語 😀';
+  const choices = (await ask(said, {}, { ...asked })).flatMap(({ chunk }) => (chunk ? (JSON.parse(chunk.choices.toString()) as Choice[]) : []));
+  const [whole] = JSON.parse(String((await ask(said, { stream: false }, { ...asked }))[0]?.body?.choices)) as Choice[];
+  const tokens = whole?.logprobs?.content ?? [];
+  const streamed = choices.flatMap(({ delta, logprobs }) => {
+    expect(logprobs?.content.map(({ token }) => token).join('') ?? '').toBe(delta?.content ?? '');
+    return logprobs?.content ?? [];
+  });
+  expect(streamed).toEqual(tokens);
+  expect(tokens.map(({ token }) => token).join('')).toBe(whole?.message?.content);
+  for (const { token, logprob, bytes, top_logprobs: top } of tokens) {
+    expect(Buffer.from(bytes).toString('utf8')).toBe(token);
+    expect([logprob < 0 && logprob > Math.log(0.49), top.length]).toEqual([true, count]);
+    if (count > 0) expect(top[0]).toEqual({ token, logprob, bytes });
+    expect(new Set(top.map((one) => one.token)).size).toBe(count);
+    expect(top.map((one) => one.logprob)).toEqual(top.map((one) => one.logprob).toSorted((a, b) => b - a));
+    expect(top.reduce((sum, one) => sum + Math.exp(one.logprob), 0)).toBeLessThan(1.000_1);
+  }
+});
+
+test.each<[string, object]>([['nothing is asked', {}], ['it calls a tool', { logprobs: true, tools: [{ type: 'function', function: { name: 'f' } }] }]])('tells no probabilities where %s', async (_what, more) => {
+  const [whole] = JSON.parse(String((await ask('hello', { stream: false }, { ...more }))[0]?.body?.choices)) as Choice[];
+  expect(whole?.logprobs).toBeNull();
+});
+
 test.each([
   ['[sim:status=429 retry-after=2] x', { class: 'RATE_LIMITED', retryAfterMs: 2_000 }],
   ['[sim:garbage]', { class: 'GARBAGE' }],

@@ -4,9 +4,9 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { readDirectives } from './domain/directives.js';
 import { canvasOf, paint } from './domain/painting.js';
 import { simulate, type Simulated, type SimulatedChoice } from './domain/answer.js';
+import { logprobsOf, piecesOf, type Logprobs } from './domain/logprobs.js';
 
 const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
-const CHUNK_CHARS = 16;
 const IMAGES_MAX = 10;
 
 export interface SimulatorServer {
@@ -43,15 +43,19 @@ function messageOf(choice: SimulatedChoice): object {
   return { role: 'assistant', content: null, refusal: null, tool_calls: choice.toolCalls.map((call) => ({ id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments } })) };
 }
 
-function deltasOf(choice: SimulatedChoice): readonly object[] {
+/** Of calls none, as with OpenAI. */
+function probabilitiesOf(choice: SimulatedChoice, pieces: readonly string[], { alternatives }: Simulated): Logprobs | null {
+  return alternatives === undefined || choice.toolCalls.length > 0 ? null : logprobsOf(pieces, alternatives);
+}
+
+function piecesToldOf(choice: SimulatedChoice, simulated: Simulated): readonly { readonly delta: object; readonly logprobs: Logprobs | null }[] {
   if (choice.toolCalls.length > 0) {
     return choice.toolCalls.flatMap((call, index) => [
-      { tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }] },
-      { tool_calls: [{ index, function: { arguments: call.arguments } }] },
+      { delta: { tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }] }, logprobs: null },
+      { delta: { tool_calls: [{ index, function: { arguments: call.arguments } }] }, logprobs: null },
     ]);
   }
-  const characters = Array.from(choice.content);
-  return Array.from({ length: Math.ceil(characters.length / CHUNK_CHARS) }, (_, at) => ({ content: characters.slice(at * CHUNK_CHARS, (at + 1) * CHUNK_CHARS).join('') }));
+  return piecesOf(choice.content).map((content) => ({ delta: { content }, logprobs: probabilitiesOf(choice, [content], simulated) }));
 }
 
 export function createSimulatorServer(clock: Clock): SimulatorServer {
@@ -78,7 +82,7 @@ export function createSimulatorServer(clock: Clock): SimulatorServer {
     let sent = 0;
     for (const [index, choice] of choices.entries()) {
       await write({ index, delta: { role: 'assistant', content: choice.toolCalls.length > 0 ? null : '' }, logprobs: null, finish_reason: null });
-      for (const delta of deltasOf(choice)) {
+      for (const told of piecesToldOf(choice, simulated)) {
         if (response.destroyed) return;
         if (sent === directives.cutAfter) {
           // What was written must leave before the connection breaks.
@@ -86,7 +90,7 @@ export function createSimulatorServer(clock: Clock): SimulatorServer {
           return;
         }
         if (directives.chunkDelayMs > 0) await pause(directives.chunkDelayMs);
-        await write({ index, delta, logprobs: null, finish_reason: null });
+        await write({ index, ...told, finish_reason: null });
         sent += 1;
       }
       await write({ index, delta: {}, logprobs: null, finish_reason: choice.finishReason });
@@ -146,7 +150,7 @@ export function createSimulatorServer(clock: Clock): SimulatorServer {
       await stream(response, envelope, simulated, typeof options === 'object' && options !== null && 'include_usage' in options && options.include_usage === true);
       return;
     }
-    const choices = directives.empty ? [] : simulated.choices.map((choice, index) => ({ index, message: messageOf(choice), logprobs: null, finish_reason: choice.finishReason }));
+    const choices = directives.empty ? [] : simulated.choices.map((choice, index) => ({ index, message: messageOf(choice), logprobs: probabilitiesOf(choice, piecesOf(choice.content), simulated), finish_reason: choice.finishReason }));
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ ...envelope, object: 'chat.completion', choices, ...(directives.noUsage ? {} : { usage: simulated.usage }) }));
   };

@@ -1,5 +1,6 @@
 /** The simulator's answers: deterministic, and honest about being simulated. */
 import { readDirectives, withoutDirectives, type Directives } from './directives.js';
+import { alternativesAsked } from './logprobs.js';
 import { quoteOf } from './quote.js';
 import { valueForSchema } from './schema-value.js';
 
@@ -21,6 +22,8 @@ export interface Simulated {
   readonly directives: Directives;
   readonly choices: readonly SimulatedChoice[];
   readonly usage: Json;
+  /** Alternatives to name with each token; undefined = no probabilities are asked for. */
+  readonly alternatives: number | undefined;
 }
 
 const BYTES_PER_TOKEN = 4;
@@ -122,5 +125,5 @@ export function simulate(request: Json): Simulated {
   const completion = each * count + reasoning;
   const cached = Math.min(directives.cached, prompt);
   const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, prompt_tokens_details: { cached_tokens: cached }, completion_tokens_details: { reasoning_tokens: reasoning } };
-  return { directives, choices, usage };
+  return { directives, choices, usage, alternatives: alternativesAsked(request) };
 }
