@@ -109,11 +109,15 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
   };
 
   const list = (message: ListModelsRequest__Output): ListModelsResponse => {
-    const { catalog } = loaded();
+    const { catalog, providers } = loaded();
     const view = live.view();
     const query = toListQuery(message);
+    const models = listModels(catalog, query);
+    const isUnknown = query.model !== '' && models.length === 0;
+    const nearest = isUnknown ? nearestModel(catalog, providers, query) : undefined;
     return {
-      models: listModels(catalog, query).map((model) => ({
+      ...(isUnknown ? { unsetProviders: unsetProviders(catalog, query), nearestModel: nearest?.model ?? '', nearestProvider: nearest?.provider ?? '' } : {}),
+      models: models.map((model) => ({
         id: model.id,
         ownedBy: model.ownedBy,
         deprecationDate: model.deprecationDate ?? '',

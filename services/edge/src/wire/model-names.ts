@@ -24,9 +24,16 @@ export interface NotFound {
   readonly nearestProvider: string;
 }
 
-/** What to tell of a model that could not be found. `model` is the client's word, cut to what may be shown. */
-export function modelNotFound(model: string, found: NotFound, variant: Variant): string {
+/** Characters of a client's model id that are repeated in a message. */
+const ECHO_MAX = 128;
+
+/** A client's word for a model, cut to what may be shown. */
+export const shownModel = (model: string): string => model.slice(0, ECHO_MAX);
+
+/** What to tell of a model that could not be found, by the client's word for it. */
+export function modelNotFound(asked: string, found: NotFound, variant: Variant): string {
   const { unsetProviders: unset } = found;
+  const model = shownModel(asked);
   if (isAutoModelId(model)) return `There is no model that '${model}' could choose: none is served here. Set up a provider, or look in the log for what one was said to hold and the catalog does not know.`;
   if (unset.length > 0) return `The model '${model}' is known, but none of its providers is set up here: ${unset.join(', ')}. The operator sets a provider's credential, or an account its own by PUT /api/providers/{provider}. ${LIST}`;
   return `The model '${model}' does not exist or is not available to this key.${modelHint(model, found, variant)}`;

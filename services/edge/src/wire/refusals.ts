@@ -7,12 +7,10 @@ import { formatUsd } from '@signalbox/kernel/money';
 import type { Variant } from '@signalbox/kernel/tiers';
 import { API_ERRORS, apiError, retryHeaders, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
-import { modelNotFound } from './model-names.js';
+import { modelNotFound, shownModel } from './model-names.js';
 
 /** Wait told when no provider gave a hint (contract, section 7). */
 const ALL_FAILED_RETRY_AFTER_MS = 5_000;
-/** Characters of a client's model id that are repeated in a message. */
-const ECHO_MAX = 128;
 const MAY_FIT = 'A shorter prompt or a smaller max_tokens may fit.';
 
 function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]: JsonValue } {
@@ -112,10 +110,10 @@ function inTheWay({ ignoredParams, untakenParams }: DecideResponse__Output): str
 
 /** The error of a decision without a plan, for the model id that the client sent. Asserts that it was refused. */
 export function refusalToApiError(decision: DecideResponse__Output, model: string, variant: Variant): ApiError {
-  const shown = model.slice(0, ECHO_MAX);
+  const shown = shownModel(model);
   switch (decision.refusal) {
     case 'MODEL_NOT_FOUND':
-      return apiError('model_not_found', { param: 'model', message: modelNotFound(shown, decision, variant) });
+      return apiError('model_not_found', { param: 'model', message: modelNotFound(model, decision, variant) });
     case 'MODEL_DEPRECATED':
       return apiError('model_deprecated', { param: 'model', message: `The model '${shown}' is no longer served.`, metadata: { fallback_models: decision.fallbackModels } });
     case 'NO_ELIGIBLE_PROVIDER':

@@ -2,7 +2,7 @@
 import { providersNamed } from '@signalbox/kernel/provider-names';
 import { findModel, type Catalog, type Model } from '@signalbox/router-core/catalog';
 import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
-import type { RouteRequest } from '@signalbox/router-core/request';
+import type { ListQuery } from './model-list.js';
 
 export interface NearestModel {
   /** Id of the catalog. */
@@ -58,7 +58,7 @@ function named(catalog: Catalog, name: string): Model | undefined {
 }
 
 /** Only a model that this request could have; undefined where the name is no certain one. */
-export function nearestModel(catalog: Catalog, providers: ReadonlySet<string>, request: RouteRequest): NearestModel | undefined {
+export function nearestModel(catalog: Catalog, providers: ReadonlySet<string>, request: ListQuery): NearestModel | undefined {
   const isAllowed = modelListFilter(catalog, request, false);
   const serving = (model: Model): readonly string[] => model.endpoints.filter((endpoint) => isReachable(endpoint, request.byokProviders) && isProviderAllowed(endpoint.provider, request)).map(({ provider }) => provider);
   const segments = request.model.trim().toLowerCase().replace(PRESET, '').replace(ENDING, '').split('/');

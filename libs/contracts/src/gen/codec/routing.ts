@@ -548,22 +548,34 @@ export function copyModelRecord(m: ModelRecord): ModelRecordOut {
 
 export function writeListModelsResponse(w: Writer, m: ListModelsResponse): void {
   if (m.models !== undefined) for (const one of m.models) { w.uint32(10); { const at = w.open(); writeModelRecord(w, one); w.close(at); } }
+  if (m.unsetProviders !== undefined) for (const one of m.unsetProviders) { w.uint32(26); w.string(one); }
+  if (m.nearestModel !== undefined && m.nearestModel !== '') { w.uint32(34); w.string(m.nearestModel); }
+  if (m.nearestProvider !== undefined && m.nearestProvider !== '') { w.uint32(42); w.string(m.nearestProvider); }
 }
 export function readListModelsResponse(r: Reader, end: number): ListModelsResponseOut {
   const v1: ModelRecordOut[] = [];
+  const v3: string[] = [];
+  let v4: string = '';
+  let v5: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1.push(readModelRecord(r, r.delimited(end))); break;
+      case 26: v3.push(r.string(end)); break;
+      case 34: v4 = r.string(end); break;
+      case 42: v5 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { models: v1 } as ListModelsResponseOut;
+  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5 } as ListModelsResponseOut;
 }
 export function copyListModelsResponse(m: ListModelsResponse): ListModelsResponseOut {
   const v1 = m.models === undefined ? [] : m.models.map((one) => copyModelRecord(one));
-  return { models: v1 } as ListModelsResponseOut;
+  const v3 = m.unsetProviders === undefined ? [] : m.unsetProviders.slice();
+  const v4 = m.nearestModel !== undefined && m.nearestModel !== null ? m.nearestModel : '';
+  const v5 = m.nearestProvider !== undefined && m.nearestProvider !== null ? m.nearestProvider : '';
+  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5 } as ListModelsResponseOut;
 }
 
 export function writeSettingNames(w: Writer, m: SettingNames): void {

@@ -7,6 +7,7 @@ import { allowedModelsOf } from '../../domain/limits.js';
 import { ownCredentialsOf } from '../../domain/own-credentials.js';
 import type { Caller } from '../../domain/ports.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
+import { modelNotFound } from '../../wire/model-names.js';
 import { autoModel, renderModel, renderModelList } from '../../wire/models.js';
 
 const LIST_DEADLINE_MS = 2_000;
@@ -26,7 +27,7 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
   if (!key.scopes.includes('inference') && !key.scopes.includes('models:read')) return { kind: 'refused', error: apiError('insufficient_scope', { message: 'The API key lacks the scope models:read.' }) };
   const isAuto = model !== undefined && isAutoModelId(model);
   try {
-    const { models } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
+    const { models, ...missing } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
       'ListModels',
       { allowModels: allowedModelsOf(caller, 'byName'), denyModels: account.denyModels, allowProviders: account.allowProviders, denyProviders: account.denyProviders, byokProviders: ownCredentialsOf(caller).providers, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
       { deadlineMs: LIST_DEADLINE_MS },
@@ -34,7 +35,7 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };
     if (isAuto) return { kind: 'ok', body: renderModel(autoModel(variant, models), variant, isDetailed) };
     const [found] = models;
-    return found === undefined ? { kind: 'refused', error: apiError('model_not_found', { param: 'model' }) } : { kind: 'ok', body: renderModel(found, variant, isDetailed) };
+    return found === undefined ? { kind: 'refused', error: apiError('model_not_found', { param: 'model', message: modelNotFound(model, missing, variant) }) } : { kind: 'ok', body: renderModel(found, variant, isDetailed) };
   } catch (error) {
     throw new Fault('routing_unavailable', 'models could not be listed', { cause: error });
   }

@@ -5,8 +5,14 @@ import type { ModelRecord as _signalbox_routing_v1_ModelRecord, ModelRecord__Out
 
 export interface ListModelsResponse {
   'models'?: (_signalbox_routing_v1_ModelRecord)[];
+  'unsetProviders'?: (string)[];
+  'nearestModel'?: (string);
+  'nearestProvider'?: (string);
 }
 
 export interface ListModelsResponse__Output {
   'models': (_signalbox_routing_v1_ModelRecord__Output)[];
+  'unsetProviders': (string)[];
+  'nearestModel': (string);
+  'nearestProvider': (string);
 }

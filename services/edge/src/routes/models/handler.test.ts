@@ -1,0 +1,32 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { startDoor, type Door } from '../../testing/door.js';
+
+let door: Door;
+beforeEach(async () => {
+  door = await startDoor();
+});
+afterEach(() => door.stop());
+
+const NOTHING = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '' };
+
+test.each([
+  ['a dated name', 'gpt-4o-2024-08-06', { nearestModel: 'openai/gpt-4o' }, "does not exist or is not available to this key. Ask for 'openai/gpt-4o'."],
+  ['a name with a provider', 'azure/gpt-4o', { nearestModel: 'openai/gpt-4o', nearestProvider: 'azure-openai' }, '`provider: {"only": ["azure-openai"]}`'],
+  ['a model of a provider that is not set up', 'x-ai/grok-4.3', { unsetProviders: ['xai'] }, 'none of its providers is set up here: xai.'],
+  ['a name of nothing', 'maker/none', {}, 'GET /v1/models lists the names that this key may use.'],
+])('of a model that is not listed it is told what to ask for instead, as to a completion: %s', async (_what, model, found, hint) => {
+  const asked: unknown[] = [];
+  door.routes.set('ListModels', (message) => {
+    asked.push(message['model']);
+    return { ...NOTHING, ...found };
+  });
+  const answer = await door.get(`/v1/models/${model}`);
+  expect(await answer.json()).toMatchObject({ error: { code: 'model_not_found', param: 'model', message: expect.stringContaining(hint) } });
+  expect([answer.status, asked]).toEqual([404, [model]]);
+});
+
+test('a name of any length is repeated in part', async () => {
+  door.routes.set('ListModels', () => NOTHING);
+  const { error } = (await (await door.get(`/v1/models/${'x'.repeat(2_000)}`)).json()) as { error: { message: string } };
+  expect(error.message).toContain(`'${'x'.repeat(128)}'`);
+});

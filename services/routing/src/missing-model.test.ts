@@ -1,0 +1,46 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { createMemoryBus } from '@signalbox/bus/memory';
+import type { ListModelsRequest, ListModelsResponse__Output } from '@signalbox/contracts/routing';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { systemClock } from '@signalbox/runtime/clock';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { composeRouting } from './compose.js';
+import { loadRoutingConfig } from './config.js';
+
+let stop = async (): Promise<void> => Promise.resolve();
+afterEach(() => stop());
+
+/** What is answered to a question for one model, where these providers are set up. */
+async function start(providers: string): Promise<(model: string, terms?: ListModelsRequest) => Promise<unknown>> {
+  const service = composeRouting(loadRoutingConfig({ PROVIDERS: providers }), { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }) });
+  await service.start();
+  const client = createRpcClient({ area: 'routing', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 5_000 });
+  stop = async () => {
+    await client.close();
+    await service.stop();
+  };
+  return async (model, terms = {}) => {
+    const { models, ...missing } = await client.unary<ListModelsRequest, ListModelsResponse__Output>('ListModels', { model, ...terms });
+    return { ...missing, models: models.map(({ id }) => id) };
+  };
+}
+
+test('of one model that is not listed it is told what its name certainly means, or who would serve it', async () => {
+  const ask = await start('openai,azure-openai');
+  const none = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '' };
+  expect(await ask('gpt-4o-2024-08-06-preview')).toEqual(none);
+  expect(await ask('azure/gpt-4o')).toEqual({ ...none, nearestModel: 'openai/gpt-4o', nearestProvider: 'azure-openai' });
+  expect(await ask('openai/gpt-4o:nitro')).toEqual({ ...none, nearestModel: 'openai/gpt-4o' });
+  expect(await ask('google/gemini-2.5-flash')).toMatchObject({ ...none, unsetProviders: expect.arrayContaining(['google-ai-studio', 'google-vertex']) });
+  expect(await ask('openai/gpt-4o')).toEqual({ ...none, models: ['openai/gpt-4o'] });
+});
+
+test('nothing of the kind is told of a model that this key may not use, nor with the whole list', async () => {
+  const ask = await start('openai');
+  const none = { unsetProviders: [], nearestModel: '', nearestProvider: '' };
+  expect(await ask('azure/gpt-4o', { denyModels: ['openai/*'] })).toEqual({ ...none, models: [] });
+  expect(await ask('openai/gpt-4o', { denyModels: ['openai/*'] })).toEqual({ ...none, models: [] });
+  expect(await ask('azure/gpt-4o', { denyProviders: ['openai'] })).toEqual({ ...none, models: [] });
+  expect(await ask('', { allowModels: ['nothing/of-this'] })).toEqual({ ...none, models: [] });
+});
