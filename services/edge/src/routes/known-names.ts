@@ -67,3 +67,17 @@ export function createNameCheck(routing: RpcClient, plugins?: RpcClient): NameCh
     return undefined;
   };
 }
+
+/**
+ * Of a question to the books that found nothing, whether it named no provider. What has rows is never asked about, since
+ * a catalog may have dropped it; nor is an answer kept back where routing is away.
+ */
+export async function unknownProvider(check: NameCheck, provider: string, requestId?: string): Promise<UnknownName | undefined> {
+  if (provider === '') return undefined;
+  try {
+    return await check({ allowProviders: { field: 'provider', names: [provider] } }, requestId);
+  } catch (error) {
+    if (error instanceof Fault) return undefined;
+    throw error;
+  }
+}

@@ -184,6 +184,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
 
   const books = createBooksRouters({
     billing,
+    unknownName,
     callerOf: (request: Request) => {
       const { caller, requestId } = entered(request);
       return { accountId: caller.account.id, scopes: caller.key.scopes, requestId };

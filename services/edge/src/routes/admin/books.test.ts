@@ -7,9 +7,10 @@ let countersTotal: string;
 let finished: string;
 let overdue: readonly object[];
 let booked: ReadonlySet<string>;
+let imported: string[];
 
 beforeEach(async () => {
-  [finished, overdue, booked] = ['0', [], new Set()];
+  [finished, overdue, booked, imported] = ['0', [], new Set(), []];
   const answers: Readonly<Record<string, (message: object) => object>> = {
     ListAccounts: () => ({ accounts: [{ id: 'acct_1' }], hasMore: false }),
     Totals: () => ({ ledgerSeq: '7', totals: [{ scope: 'account', periodId: 'total', chargeNanoUsd: ledgerTotal }] }),
@@ -19,6 +20,8 @@ beforeEach(async () => {
     }),
     GetRequest: (message) => ({ found: booked.has((message as { readonly requestId: string }).requestId) }),
     Verify: () => ({ checks: [], underWay: [{ writer: 'w_1', records: '4', openSinceMs: '1700000000500' }, { writer: 'w_2', records: '1', openSinceMs: '0' }] }),
+    UnknownNames: () => ({ allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], models: [] }),
+    ImportProviderUsage: (message) => (imported.push((message as { readonly provider: string }).provider), { problem: '', days: 1 }),
     Reconcile: () => ({ rows: [], unreconciledNanoUsd: '0', atMs: '0' }),
   };
   door = await startAdmin((method, message) => answers[method]?.(message) ?? {});
@@ -47,6 +50,11 @@ test.each([
   const { rows, unreconciled_nano_usd: unreconciled } = await call<{ rows: readonly object[]; unreconciled_nano_usd: string }>('POST', '/admin/reconcile');
   expect(rows).toMatchObject([{ kind: 'account', ours_nano_usd: ours, theirs_nano_usd: theirs, difference_nano_usd: difference, status: isRight ? 'matched' : 'differs' }]);
   expect(unreconciled).toBe(difference.replace('-', ''));
+});
+
+test.each([['azure', 200, ['azure-openai']], ['google', 400, []]])("a report of %s's is kept under the catalog's name for it, or refused: under another it would be compared with nothing", async (provider, status, kept) => {
+  const answer = await door.call('POST', '/admin/provider-usage', { body: JSON.stringify({ provider, days: [{ day: '2026-11-21', cost_usd: '0.5', tokens: 3 }] }) });
+  expect([answer.status, imported]).toEqual([status, kept]);
 });
 
 test('what finished and is not booked yet is no violation, and told', async () => {

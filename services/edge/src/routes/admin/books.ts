@@ -9,7 +9,7 @@ import { periodAt } from '@signalbox/ledger-core/periods';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Request } from 'express';
 import { z } from 'zod';
-import { requestDetailBody, statementBody, statementCsv } from '../books/schema.js';
+import { oneProvider, requestDetailBody, statementBody, statementCsv } from '../books/schema.js';
 import { ANSWER_OPTIONS, bodyOf, digits, id, refuse, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
 import { createCounters, type CountedAccount } from './counters.js';
@@ -83,11 +83,13 @@ export function createAdminBooksRouter({ accounts, billing, quota, clock, period
     });
   });
   router.post('/provider-usage', async (request, response) => {
-    const { provider, days } = bodyOf(request, importSchema);
-    const unknown = await unknownName({ allowProviders: { field: 'provider', names: [provider] } });
+    const { provider: told, days } = bodyOf(request, importSchema);
+    const unknown = await unknownName({ allowProviders: { field: 'provider', names: [told] } });
     if (unknown !== undefined) return refuse(response, 400, unknown.message);
-    const told = days.map(({ day, cost_usd: costNanoUsd, tokens }) => ({ day, costNanoUsd, tokens: String(tokens) }));
-    const made = await billing.unary<object, ImportProviderUsageResponse__Output>('ImportProviderUsage', { provider, days: told }, ANSWER_OPTIONS);
+    // Under another's name it would be compared with nothing.
+    const provider = oneProvider(told);
+    const costs = days.map(({ day, cost_usd: costNanoUsd, tokens }) => ({ day, costNanoUsd, tokens: String(tokens) }));
+    const made = await billing.unary<object, ImportProviderUsageResponse__Output>('ImportProviderUsage', { provider, days: costs }, ANSWER_OPTIONS);
     if (made.problem === '') send(response, { provider, days: made.days });
     else refuse(response, 400, made.problem);
   });

@@ -13,8 +13,10 @@ beforeEach(async () => {
       const { id } = message as { readonly id: string };
       return id === 'acct_gone' ? { found: false, account: null } : { found: true, account: { id, name: `of ${id}` } };
     }
+    if (method === 'UnknownNames') return { allowModels: [], denyModels: [], allowProviders: (message as { readonly allowProviders: readonly string[] }).allowProviders.filter((name) => name === 'azzure'), denyProviders: [], models: [] };
     if (method !== 'Usage') return {};
     asked.push(message);
+    if ((message as { readonly provider: string }).provider === 'azzure') return { rows: [], hasMore: false };
     return { rows: [row('acct_1', '9007199254740993'), row('acct_gone', '2')], hasMore: false };
   });
 });
@@ -46,6 +48,13 @@ test.each([
   const response = await door.call('GET', `/admin/usage?${query}`);
   expect([response.status, ((await response.json()) as { error: { message: string } }).error.message]).toEqual([400, expect.stringContaining(name)]);
   expect(asked).toEqual([]);
+});
+
+test('a provider goes by any name that lists of providers take, and one of no provider is refused', async () => {
+  expect((await door.call('GET', '/admin/usage?provider=azure')).status).toBe(200);
+  expect(asked).toMatchObject([{ provider: 'azure-openai' }]);
+  const response = await door.call('GET', '/admin/usage?provider=azzure');
+  expect([response.status, ((await response.json()) as { error: { message: string } }).error.message]).toEqual([400, 'provider: "azzure" is the name of no provider.']);
 });
 
 test('an account that does not exist is 404', async () => {

@@ -5,6 +5,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
 import { usd } from '../api-auth/exact-json.js';
 import { QueryError, textOf, usageBody, usageQueryOf, wordOf } from '../books/schema.js';
+import { unknownProvider } from '../known-names.js';
 import { ANSWER_OPTIONS, send } from './answers.js';
 import type { AdminChecks } from './checks.js';
 
@@ -24,7 +25,7 @@ function totalOf(rows: readonly UsageRow__Output[]): object {
   };
 }
 
-export function createAdminUsageRouter({ accounts, billing }: { readonly accounts: RpcClient; readonly billing: RpcClient }, { isAccount }: AdminChecks): Router {
+export function createAdminUsageRouter({ accounts, billing }: { readonly accounts: RpcClient; readonly billing: RpcClient }, { isAccount, unknownName }: AdminChecks): Router {
   const router = Router();
 
   /** Names of accounts in their order; null where there is none of that id any more. */
@@ -45,6 +46,8 @@ export function createAdminUsageRouter({ accounts, billing }: { readonly account
     const { accountId = '', groupBy } = message;
     if (accountId !== '' && !(await isAccount(accountId, response))) return;
     const { rows, hasMore } = await billing.unary<UsageRequest, UsageResponse__Output>('Usage', message, SUM_OPTIONS);
+    const unknown = rows.length > 0 ? undefined : await unknownProvider(unknownName, textOf(query, 'provider'));
+    if (unknown !== undefined) throw new QueryError('provider', unknown.message);
     const names = groupBy === 'account' ? await namesOf(rows.map(({ group }) => group)) : [];
     send(response, { rows: rows.map((row, index) => ({ ...usageBody(groupBy, row), ...(groupBy === 'account' ? { name: names[index] } : {}) })), total: totalOf(rows), has_more: hasMore });
   });

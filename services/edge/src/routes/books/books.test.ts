@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { makeApiKey } from '@signalbox/kernel/api-key';
+import { Fault } from '@signalbox/kernel/fault';
 import { randomBytes } from 'node:crypto';
 import { keyWith, accountWith } from '../../testing/callers.js';
 import { startDoor, type Door } from '../../testing/door.js';
@@ -74,6 +75,46 @@ describe('requests', () => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: true });
     expect(await (await get('/requests?after=x')).json()).toMatchObject({ error: { param: 'after' } });
     expect((await get('/requests?status=odd')).status).toBe(400);
+  });
+});
+
+describe.each([['/usage', 'Usage', 'rows'], ['/requests', 'Requests', 'requests']])('%s of one provider', (path, method, list) => {
+  const row = { group: 'azure-openai', id: 'chatcmpl-1', requests: '1', promptTokens: '0', completionTokens: '0', costNanoUsd: '0', chargeNanoUsd: '0', savingsNanoUsd: '0', totalMsP50: 0, totalMsP95: 0, ttftMsP50: 0, ttftMsP95: 0, atMs: '0', finishReason: '', routedFrom: '', decisionId: '', keyId: '', model: '', provider: '' };
+  let looked: unknown[];
+  const found = (rows: readonly object[], unknown: readonly string[] = []): void => {
+    looked = [];
+    answer(method, { [list]: rows, hasMore: false, afterUnknown: false });
+    door.routes.set('UnknownNames', ({ allowProviders }) => (looked.push(allowProviders), { allowModels: [], denyModels: [], allowProviders: unknown, denyProviders: [], models: [] }));
+  };
+
+  test.each([['azure', 'azure-openai'], ['OpenAI', 'openai'], ['vertex_ai', 'google-vertex'], ['Amazon%20Bedrock', 'amazon-bedrock'], ['my_host', 'my_host']])('takes the name that another gateway has: %s', async (name, provider) => {
+    found([row]);
+    expect((await get(`${path}?provider=${name}`)).status).toBe(200);
+    expect([asked, looked]).toMatchObject([[{ provider }], []]);
+  });
+
+  test('by a name of two providers is refused with both, and nobody is asked', async () => {
+    found([row]);
+    const response = await get(`${path}?provider=Google`);
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'provider', message: expect.stringContaining('google-vertex, google-ai-studio') } }]);
+    expect(asked).toEqual([]);
+  });
+
+  test('by the name of none is refused, where nothing was found under it', async () => {
+    found([], ['azzure']);
+    const response = await get(`${path}?provider=azzure`);
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'provider', message: 'provider: "azzure" is the name of no provider.' } }]);
+    found([], []);
+    expect(await (await get(`${path}?provider=openai`)).json()).toMatchObject({ data: [] });
+    // A catalog may have dropped it since.
+    found([row], ['bygone']);
+    expect([(await get(`${path}?provider=bygone`)).status, looked]).toEqual([200, []]);
+  });
+
+  test('is answered while routing is away', async () => {
+    found([]);
+    door.routes.set('UnknownNames', () => { throw new Fault('routing_unavailable', 'away'); });
+    expect((await get(`${path}?provider=azzure`)).status).toBe(200);
   });
 });
 

@@ -7,10 +7,12 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type NextFunction, type Request, type Response } from 'express';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { exactJson } from '../api-auth/exact-json.js';
-import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, spanOf, statementBody, statementCsv, textOf, usageBody, usageQueryOf, wordOf, type Page } from './schema.js';
+import { unknownProvider, type NameCheck } from '../known-names.js';
+import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, requestsQueryOf, statementBody, statementCsv, textOf, usageBody, usageQueryOf, wordOf, type Page } from './schema.js';
 
 export interface BooksDeps {
   readonly billing: RpcClient;
+  readonly unknownName: NameCheck;
   /** Who calls, already authenticated and admitted. */
   callerOf(request: Request): { readonly accountId: string; readonly scopes: readonly string[]; readonly requestId: string };
   fail(response: Response, error: ApiError): void;
@@ -26,7 +28,7 @@ function send(response: Response, body: object): void {
 }
 
 /** Routers by the path that each is to be mounted at. */
-export function createBooksRouters({ billing, callerOf, fail, refuseMethod }: BooksDeps): readonly (readonly [string, Router])[] {
+export function createBooksRouters({ billing, unknownName, callerOf, fail, refuseMethod }: BooksDeps): readonly (readonly [string, Router])[] {
   const call = async <Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer> => {
     try {
       return await billing.unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS, requestId: callerOf(request).requestId });
@@ -35,6 +37,12 @@ export function createBooksRouters({ billing, callerOf, fail, refuseMethod }: Bo
     }
   };
   const sendPage = (response: Response, page: Page): void => send(response, listBody(page));
+  /** A list narrowed to a provider. */
+  const sendNarrowed = async (request: Request, response: Response, page: Page): Promise<void> => {
+    const unknown = page.data.length > 0 ? undefined : await unknownProvider(unknownName, textOf(request.query, 'provider'), callerOf(request).requestId);
+    if (unknown !== undefined) throw new QueryError('provider', unknown.message);
+    sendPage(response, page);
+  };
 
   const usage = Router();
   const requests = Router();
@@ -51,18 +59,18 @@ export function createBooksRouters({ billing, callerOf, fail, refuseMethod }: Bo
     const groupBy = wordOf(query, 'group_by', ['day', 'model', 'provider', 'key']);
     const message: UsageRequest = { accountId: callerOf(request).accountId, ...usageQueryOf(query), groupBy, limit: limitOf(query) };
     const { rows, hasMore } = await call<UsageRequest, UsageResponse__Output>(request, 'Usage', message);
-    sendPage(response, { data: rows.map((row) => usageBody(groupBy, row)), hasMore, ids: rows.map(({ group }) => group) });
+    await sendNarrowed(request, response, { data: rows.map((row) => usageBody(groupBy, row)), hasMore, ids: rows.map(({ group }) => group) });
   });
 
   requests.get('/', async (request, response) => {
     const { query } = request;
     const message: RequestsRequest = {
-      accountId: callerOf(request).accountId, ...spanOf(query), model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'),
+      accountId: callerOf(request).accountId, ...requestsQueryOf(query),
       status: wordOf(query, 'status', ['', 'completed', 'failed']), after: textOf(query, 'after'), limit: limitOf(query),
     };
     const page = await call<RequestsRequest, RequestsResponse__Output>(request, 'Requests', message);
     if (page.afterUnknown) fail(response, apiError('invalid_value', { param: 'after', message: 'after must be the id of a request.' }));
-    else sendPage(response, { data: page.requests.map(requestBody), hasMore: page.hasMore, ids: page.requests.map(({ id }) => id) });
+    else await sendNarrowed(request, response, { data: page.requests.map(requestBody), hasMore: page.hasMore, ids: page.requests.map(({ id }) => id) });
   });
   requests.param('id', (_request, response: Response, next: () => void, id: string) => (id.includes('\0') ? fail(response, apiError('request_not_found', { param: 'request_id' })) : next()));
   requests.get('/:id', async (request, response) => {

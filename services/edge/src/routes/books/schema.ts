@@ -2,6 +2,7 @@
 import type { PeriodSummary__Output, RequestAttempt__Output, GetRequestResponse__Output, RequestSummary__Output, StatementResponse__Output, UsageRequest, UsageRow__Output } from '@signalbox/contracts/billing';
 import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { formatUsd } from '@signalbox/kernel/money';
+import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 import { usd } from '../api-auth/exact-json.js';
 
 /** Thrown by readers of the query; answered with 400. */
@@ -67,13 +68,30 @@ export function wordOf<Word extends string>(query: Query, name: string, words: r
   return word;
 }
 
-type UsageNarrowing = Required<Pick<UsageRequest, 'model' | 'provider' | 'keyId' | 'order' | 'after'>> & { readonly fromMs: string; readonly toMs: string };
+/** The catalog's id of a provider, by any name that lists of providers take. Empty stays empty. */
+export function oneProvider(told: string): string {
+  const meant = told.includes('/') ? [] : providersForbidden([told]);
+  // Figures of one of them would be taken for those of both.
+  if (meant.length > 1) throw new QueryError('provider', `provider must be one of ${meant.join(', ')}, which others call by one name.`);
+  return providersNamed([told])[0] ?? '';
+}
+
+const providerOf = (query: Query): string => oneProvider(textOf(query, 'provider'));
+
+type RequestsNarrowing = Required<Pick<UsageRequest, 'model' | 'provider' | 'keyId'>> & { readonly fromMs: string; readonly toMs: string };
+
+/** Which requests are listed or added up. */
+export function requestsQueryOf(query: Query): RequestsNarrowing {
+  return { ...spanOf(query), model: textOf(query, 'model'), provider: providerOf(query), keyId: textOf(query, 'key') };
+}
+
+type UsageNarrowing = RequestsNarrowing & Required<Pick<UsageRequest, 'order' | 'after'>>;
 
 /** What narrows and orders sums of usage. */
 export function usageQueryOf(query: Query): UsageNarrowing {
   const [order, after] = [wordOf(query, 'order', ['', 'cost']), textOf(query, 'after')];
   if (order !== '' && after !== '') throw new QueryError('after', 'after goes with the order by group only: with order=cost raise limit instead.');
-  return { ...spanOf(query), model: textOf(query, 'model'), provider: textOf(query, 'provider'), keyId: textOf(query, 'key'), order, after };
+  return { ...requestsQueryOf(query), order, after };
 }
 
 export interface Page {
