@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from './run.mjs';
+import { alone } from './work-lock.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const folder = join(root, 'services/dashboard');
@@ -40,4 +41,4 @@ export async function ensureDashboard({ quiet = false, held } = {}) {
   return false;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url) && !(await ensureDashboard())) process.exit(1);
+if (process.argv[1] === fileURLToPath(import.meta.url) && !(await alone((held) => ensureDashboard({ held })))) process.exit(1);

@@ -1,8 +1,10 @@
 // Writes each program once more in few files: dist/program.js beside its dist/main.js, and in dist/parts what programs
-// share. The same code starts in two thirds of the time and holds less memory. Alone: `node scripts/bundle.mjs`.
+// share. The same code starts in two thirds of the time and holds less memory. Alone: `node scripts/bundle.mjs`; with
+// `--held` whoever starts it has the folder already.
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { alone } from './work-lock.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const PARTS = 'dist/parts';
@@ -52,4 +54,4 @@ export async function bundlePrograms() {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url) && !(await bundlePrograms())) process.exit(1);
+if (process.argv[1] === fileURLToPath(import.meta.url) && !(await (process.argv.includes('--held') ? bundlePrograms() : alone(bundlePrograms)))) process.exit(1);

@@ -40,7 +40,7 @@ async function runOrEnd(command, args, quiet, held) {
 
 /** In a process of its own: the bundler would leave 400 MB resident in what is started next, for as long as that runs. */
 async function bundle(held) {
-  return (await run(process.execPath, [join(root, 'scripts/bundle.mjs')], { cwd: root, held })).status === 0;
+  return (await run(process.execPath, [join(root, 'scripts/bundle.mjs'), '--held'], { cwd: root, held })).status === 0;
 }
 
 /** A stamp tells that all before it is whole: with a full disk it is better not there than in the way of a readable end. */

@@ -71,9 +71,9 @@ interface Started {
   readonly ended: Promise<{ readonly code: number | null; readonly out: string }>;
 }
 
-function start(script: string): Started {
+function start(script: string, ...args: readonly string[]): Started {
   const env = { PATH: `${join(tree, 'bin')}${delimiter}${process.env['PATH'] ?? ''}`, TREE: tree };
-  const child = spawn(process.execPath, [join(tree, 'scripts', script)], { cwd: tree, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [join(tree, 'scripts', script), ...args], { cwd: tree, env, stdio: ['ignore', 'pipe', 'pipe'] });
   children.push(child);
   const told = { out: '', error: '' };
   child.stdout.on('data', (part: Buffer) => (told.out += part.toString()));
@@ -99,6 +99,48 @@ test.each(['start.mjs', 'admin.mjs'])('a second %s waits for the first, says so,
   open();
   expect(await Promise.all([first.ended, second.ended])).toEqual([{ code: 0, out: 'started\n' }, { code: 0, out: 'started\n' }]);
   expect(ran()).toEqual(['npm begins', 'npm ends', 'tsc begins', 'tsc ends', 'vite begins', 'vite ends']);
+}, 60_000);
+
+/** As the root's package.json has them: programs with their arguments. */
+const command = (name: string): readonly string[] => {
+  const { scripts } = JSON.parse(readFileSync(join(SCRIPTS, '../package.json'), 'utf8')) as { readonly scripts: Readonly<Record<string, string>> };
+  return (scripts[name] ?? '').replace(/^node scripts\//, '').split(' ');
+};
+
+test.each([
+  ['build', ['tsc begins', 'tsc ends']],
+  ['typecheck', ['tsc begins', 'tsc ends']],
+  ['clean', ['tsc begins', 'tsc ends']],
+  ['build:dashboard', []],
+])('npm run %s waits for a start, and does its work after it', async (name, own) => {
+  const first = await installing();
+  const [script = '', ...args] = command(name);
+  const second = start(script, ...args);
+  await isWaiting(second);
+  expect(ran()).toEqual(['npm begins']);
+  open();
+  expect((await Promise.all([first.ended, second.ended])).map(({ code }) => code)).toEqual([0, 0]);
+  expect(ran()).toEqual(['npm begins', 'npm ends', 'tsc begins', 'tsc ends', 'vite begins', 'vite ends', ...own]);
+}, 60_000);
+
+test.each(['build.mjs', 'bundle.mjs'])('a start waits for %s, begun by hand', async (script) => {
+  const first = await installing();
+  open();
+  await first.ended;
+  rmSync(join(tree, 'open'));
+  // The next tool of each is one that ends when it is told to.
+  const held = logged('tool', "while (!existsSync(join(root, 'open'))) await new Promise((resolve) => setTimeout(resolve, 5));");
+  writeFileSync(join(tree, 'node_modules/typescript/bin/tsc'), held);
+  writeFileSync(join(tree, 'node_modules/rolldown/index.js'), `export const rolldown = async () => ({ write: async () => { ${held.replace(/^import .*$/gm, '').replace('const root', 'const { appendFileSync, existsSync } = await import("node:fs"); const { join } = await import("node:path"); const root')} }, close: async () => undefined });`);
+  const building = start(script);
+  await until(() => Promise.resolve(ran().at(-1) === 'tool begins'), 20_000);
+  writeFileSync(join(tree, 'package-lock.json'), '{"a":1}');
+  const next = start('start.mjs');
+  await isWaiting(next);
+  open();
+  expect((await building.ended).code).toBe(0);
+  expect((await next.ended).code).toBe(0);
+  expect(ran().indexOf('tool ends')).toBeLessThan(ran().lastIndexOf('npm begins'));
 }, 60_000);
 
 test('what a killed start left running is waited for, and then made anew', async () => {
