@@ -2,6 +2,7 @@
 import { CALLS_MAX, emptiedByPolicy, failure, Garbage, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { isObjectText, isOtherJson } from './call-arguments.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
+import { withEnds } from './ended-choices.js';
 
 type Known = { -readonly [Name in keyof StreamSummary]: StreamSummary[Name] };
 
@@ -153,6 +154,8 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     return { type: 'chunk', choices: Buffer.from(JSON.stringify(told)), content: false, finish: true };
   };
 
+  const ended = (): readonly (readonly [number, Choice])[] => [...choices].filter(([, { isFinished, isClosed, reason, calls }]) => isFinished && !isClosed && reason !== 'error' && !calls.some(isOtherJson));
+
   const areFinished = (): boolean => choices.size > 0 && [...choices.values()].every((choice) => choice.isFinished || choice.isClosed);
 
   /** A policy that stops an answer in the middle ends it, unless a call is only half told: nobody can say what it would have been. */
@@ -279,12 +282,12 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
         usageAtBytes = Infinity;
       }
       events = [];
-      return taken;
+      return choicesAsked > 1 ? withEnds(taken, ended().map(([index, { reason, calls }]) => [index, finishWithCalls(reason ?? 'stop', calls.length)]), Math.max(choices.size, choicesAsked)) : taken;
     },
     finishOpen: (reason) => ([...choices.values()].some((choice) => choice.reason === 'error') ? { type: 'failed', failure: failure('PROVIDER_ERROR', true, 200) } : closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason)),
     finishEnded: () => {
-      const ended = [...choices.values()].filter(({ isFinished, isClosed, reason, calls }) => isFinished && !isClosed && reason !== 'error' && !calls.some(isOtherJson));
-      return ended.length < Math.max(choices.size, choicesAsked) ? closing((choice) => (ended.includes(choice) ? choice.reason : undefined)) : undefined;
+      const all = ended().map(([, choice]) => choice);
+      return all.length < Math.max(choices.size, choicesAsked) ? closing((choice) => (all.includes(choice) ? choice.reason : undefined)) : undefined;
     },
     summary: () => known,
   };

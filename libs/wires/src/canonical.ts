@@ -71,6 +71,8 @@ export type StreamEvent =
       /** Carries content: nothing may fail over from here on. */
       readonly content: boolean;
       readonly finish: boolean;
+      /** Likewise, of choices that have their reason while others go on: how they end if nothing else is heard of them. */
+      readonly ended?: Uint8Array;
     }
   /** The provider said so itself, or broke the grammar. Nothing follows. */
   | { readonly type: 'failed'; readonly failure: Failure }

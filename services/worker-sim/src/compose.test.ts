@@ -68,6 +68,13 @@ test.each([
   expect(JSON.parse(text)).toEqual(expected);
 });
 
+test('what is said by one of two choices tells how the other ended, should the link break', async () => {
+  const chunks = (await ask('hello there', {}, { n: 2 })).flatMap(({ chunk }) => (chunk ? [chunk] : []));
+  const ofSecond = chunks.filter(({ choices, finish }) => !finish && choices.toString().includes('"index":1'));
+  expect(JSON.parse(String(ofSecond.at(-2)?.ended))).toEqual([{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }]);
+  expect((await ask('hello there')).some(({ chunk }) => chunk?.ended !== undefined)).toBe(false);
+});
+
 test('answers a schema with a value that conforms and calls a given tool', async () => {
   const schema = { type: 'object', properties: { n: { type: 'integer', minimum: 3 } }, required: ['n'] };
   const shaped = await ask('go', { stream: false }, { response_format: { type: 'json_schema', json_schema: { name: 's', schema } } });

@@ -128,7 +128,8 @@ describe('stream', () => {
   test('a candidate that has finished keeps its finish where the answer breaks off before the other has', () => {
     const event = (index: number, finishReason?: string): Buffer => Buffer.from(`data: ${JSON.stringify({ candidates: [{ index, content: { parts: [{ text: 'a' }] }, finishReason }] })}\n\n`);
     const transducer = createGenerateContentTransducer('seed', new Map(), 2);
-    transducer.push(Buffer.concat([event(0, 'MAX_TOKENS'), event(1)]));
+    const told = transducer.push(Buffer.concat([event(0, 'MAX_TOKENS'), event(1)])).map((one) => (one.type === 'chunk' && one.ended !== undefined ? (JSON.parse(Buffer.from(one.ended).toString()) as unknown) : undefined));
+    expect(told).toEqual([undefined, [{ index: 0, delta: {}, logprobs: null, finish_reason: 'length' }]]);
     const ended = transducer.finishEnded?.() as { choices: Uint8Array; finish: boolean };
     expect([ended.finish, JSON.parse(Buffer.from(ended.choices).toString()), transducer.summary().isFinished]).toMatchObject([true, [{ index: 0, finish_reason: 'length' }], false]);
     const whole = createGenerateContentTransducer('seed', new Map(), 2);

@@ -176,6 +176,27 @@ describe('several choices', () => {
     expect(transducer.finishEnded?.()).toBeUndefined();
   });
 
+  const other = frame({ choices: [{ index: 1, delta: { content: 'tw' }, finish_reason: null }] });
+  test.each<[string, readonly (readonly Buffer[])[], readonly (readonly number[])[]]>([
+    ['with the last that they say, and what others say', [first, [other], [other]], [[0], [0], [0]]],
+    ['not before they have one', [[chunk({ role: 'assistant', content: 'one' }), other], [chunk({}, 'stop')], [other]], [[], [], [0]]],
+    ['in one read', [[...first, other]], [[0]]],
+    ['no more where it goes on', [[...first, other], [chunk({ content: 'more' })], [other]], [[0], [], []]],
+    ['not where all have one', [first, [second]], [[0], []]],
+    ['not with a call that is half told', [[chunk({ role: 'assistant', tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: '{"a' } }] }), chunk({}, 'tool_calls'), other]], [[]]],
+  ])('tell the finish that they have while others go on, for whoever is cut off: %s', (_name, reads, told) => {
+    const transducer = createChatTransducer('seed', 2);
+    const ended = reads.map((parts) => transducer.push(Buffer.concat(parts)).map((event) => (event.type === 'chunk' && event.ended !== undefined ? indexesIn({ ...event, choices: event.ended }) : [])).at(-1) ?? []);
+    expect(ended).toEqual(told);
+  });
+
+  test('of a read that says several things only the last tells it, and of one choice none does', () => {
+    const parts = [...first, other, frame({ choices: [{ index: 1, delta: { content: 'o', refusal: 'x' }, finish_reason: null }] })];
+    const events = createChatTransducer('seed', 2).push(Buffer.concat(parts));
+    expect(events.map((event) => 'ended' in event)).toEqual([...events.slice(1).map(() => false), true]);
+    expect(createChatTransducer('seed', 1).push(Buffer.concat(parts)).some((event) => 'ended' in event)).toBe(false);
+  });
+
   test('are as many as `n` says, where the host is asked for it', () => {
     const n = (value: string) => [{ name: 'n', value: Buffer.from(value) }];
     expect([[], n('2'), n('128'), n('129'), n('0'), n('1.5'), n('null'), n('"2"')].map((fields) => choicesAsked(fields))).toEqual([1, 2, 128, 1, 1, 1, 1, 1]);

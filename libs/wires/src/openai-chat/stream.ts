@@ -1,6 +1,7 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
 import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer } from '../canonical.js';
 import { finishWithCalls } from '../choice-parts.js';
+import { withEnds, type ChoiceEnd } from '../ended-choices.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
@@ -135,7 +136,11 @@ class ChatTransducer implements StreamTransducer {
       this.usageAtBytes = Infinity;
     }
     this.events = [];
-    return events;
+    return this.choicesAsked > 1 ? withEnds(events, this.ends(), Math.max(this.choices.size, this.choicesAsked)) : events;
+  }
+
+  private ends(): readonly ChoiceEnd[] {
+    return [...this.choices].flatMap(([index, { reason, hasRole, isFinished, isClosed, calls }]): readonly ChoiceEnd[] => (reason !== undefined && hasRole && isFinished && !isClosed && (calls?.areWhole() ?? true) ? [[index, finishWithCalls(reason, calls?.count() ?? 0)]] : []));
   }
 
   private give(event: StreamEvent): void {

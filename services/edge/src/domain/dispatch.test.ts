@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Fault } from '@signalbox/kernel/fault';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { planWith } from '../testing/callers.js';
-import { createFakeNeighbours, events, type FakeNeighbours, type PlayedCall } from '../testing/neighbours.js';
+import { createFakeNeighbours, events, finishOf, type FakeNeighbours, type PlayedCall } from '../testing/neighbours.js';
 import { createRecordedAnswer, type RecordedAnswer } from '../testing/recorded-answer.js';
 import type { Route } from './answer.js';
 import { runAttempt, type Activity, type AttemptResult } from './dispatch.js';
@@ -95,6 +95,27 @@ describe('stream', () => {
     expect(await result).toEqual({ kind: 'cut' });
     expect(answer.said).toEqual(['chunk 0:a', 'chunk 1:b', ...said, 'cut DISCONNECTED']);
     expect(answer.finished).toEqual(finished);
+  });
+
+  test.each([
+    ['keeps its own end', [events.text('c', 1, 0)], ['chunk 1:c', 'chunk 0:!stop'], [0]],
+    ['has none where what came last does not say so', [events.text('c', 1, 0), events.text('d', 1)], ['chunk 1:c', 'chunk 1:d'], []],
+    ['keeps the one that was sent', [events.finish(0), events.text('c', 1)], ['chunk 0:!stop', 'chunk 1:c'], [0]],
+  ])('of several choices one that has its reason %s when the link to its worker breaks', async (_name, played, said, finished) => {
+    const { call, answer, result } = start({ choices: 2 });
+    for (const event of [events.text('a', 0), events.text('b', 1), ...played]) call.listener.onEvent(event);
+    call.listener.onEnd(new Fault('link_lost', 'test'));
+    expect(await result).toEqual({ kind: 'cut' });
+    expect(answer.said).toEqual(['chunk 0:a', 'chunk 1:b', ...said, 'cut DISCONNECTED']);
+    expect(answer.finished).toEqual(finished);
+  });
+
+  test('what a choice was told to end with is nothing before content: another attempt may answer', async () => {
+    const { call, answer, result } = start({ choices: 2 });
+    call.listener.onEvent({ event: 'chunk', chunk: { choices: Buffer.from('[]'), content: false, finish: false, ended: Buffer.from(finishOf(0)) } });
+    call.listener.onEnd(new Fault('link_lost', 'test'));
+    expect(await result).toMatchObject({ kind: 'failed' });
+    expect(answer.said).toEqual([]);
   });
 
   test('events after the end change nothing', async () => {

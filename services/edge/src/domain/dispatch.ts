@@ -1,8 +1,9 @@
 /** One attempt at one provider: events of its worker to the client's answer, until it ends, fails or the client leaves. */
-import type { Body__Output, DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
+import type { Body__Output, Chunk__Output, DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { Answer, AttemptReport, ClientListener, Route, Settlement } from './answer.js';
+import { finishChunk, indexesOf } from './finish-chunks.js';
 import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealedText, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
@@ -90,10 +91,6 @@ function failureOfFault(fault: Fault | undefined): Failed__Output {
   return failureOf(fault.code === 'deadline_exceeded' ? 'TIMEOUT_IDLE' : fault.code === 'link_lost' ? 'DISCONNECTED' : 'CONNECT', true);
 }
 
-const indexesOf = ({ choices }: HealedChunk): readonly number[] => (JSON.parse(Buffer.from(choices).toString('utf8')) as readonly { readonly index: number }[]).map(({ index }) => index);
-
-const finishChunk = (reason: string): Buffer => Buffer.from(`[{"index":0,"delta":{},"logprobs":null,"finish_reason":${JSON.stringify(reason === '' || reason === 'error' ? 'stop' : reason)}}]`);
-
 /** 200 that is not what was asked for. */
 const NOT_HEALED: Failed__Output = { ...failureOf('GARBAGE', true), status: 200 };
 
@@ -121,6 +118,8 @@ class Attempt implements AttemptListener, ClientListener {
   private heldFinish: HealedChunk | undefined;
   /** Of several choices, those whose finish was sent. */
   private readonly finished = new Set<number>();
+  /** Of those that have their reason while others go on: how they end, should nothing more be heard. */
+  private ended: Buffer | undefined;
   private readonly healer: StreamHealing | undefined;
   private isSilent: ((choices: Uint8Array) => boolean) | undefined;
   /** The answer is complete, and what remains is to be found out by ourselves. */
@@ -159,10 +158,7 @@ class Attempt implements AttemptListener, ClientListener {
     switch (event.event) {
       case 'chunk':
         this.journaled();
-        if (event.chunk && this.options.isStream) {
-          if (this.healer === undefined) this.onChunk(event.chunk);
-          else for (const chunk of this.healer.push(event.chunk.choices)) this.onChunk(chunk);
-        }
+        if (event.chunk && this.options.isStream) this.onTold(event.chunk);
         break;
       case 'head':
         this.journaled();
@@ -189,6 +185,8 @@ class Attempt implements AttemptListener, ClientListener {
 
   onEnd(fault: Fault | undefined): void {
     if (this.isOver || this.isSettling) return;
+    // Its worker, which would have said so, is not heard any more.
+    if (this.ended !== undefined && this.hasContent) this.onTold({ choices: this.ended, content: false, finish: true });
     this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault), this.lostAt(fault));
   }
 
@@ -236,6 +234,12 @@ class Attempt implements AttemptListener, ClientListener {
     if (this.isJournaled) return;
     this.isJournaled = true;
     this.options.onJournaled();
+  }
+
+  private onTold(chunk: Chunk__Output): void {
+    this.ended = chunk.ended;
+    if (this.healer === undefined) this.onChunk(chunk);
+    else for (const healed of this.healer.push(chunk.choices)) this.onChunk(healed);
   }
 
   private onChunk(chunk: HealedChunk): void {

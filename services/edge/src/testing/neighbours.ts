@@ -27,7 +27,8 @@ export const events = {
   started: (): DispatchEvent__Output => ({ event: 'started', started: {} }),
   head: (over: Partial<Head__Output> = {}): DispatchEvent__Output => ({ event: 'head', head: { systemFingerprint: '', serviceTier: '', ...over } }),
   role: (): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from('[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'), content: false, finish: false } }),
-  text: (text: string, index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(deltaOf(text, index)), content: true, finish: false } }),
+  /** `ended`: a choice that has its reason while this one goes on. */
+  text: (text: string, index = 0, ended?: number): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(deltaOf(text, index)), content: true, finish: false, ...(ended === undefined ? {} : { ended: Buffer.from(finishOf(ended)) }) } }),
   finish: (index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(finishOf(index)), content: false, finish: true } }),
   body: (text: string): DispatchEvent__Output => ({ event: 'body', body: { choices: Buffer.from(`[{"index":0,"message":{"role":"assistant","content":${JSON.stringify(text)},"refusal":null},"logprobs":null,"finish_reason":"stop"}]`), systemFingerprint: '', serviceTier: '' } }),
   end: (over: Partial<End__Output> = {}): DispatchEvent__Output => ({ event: 'end', end: endWith(over) }),

@@ -331,28 +331,32 @@ export function writeChunk(w: Writer, m: Chunk): void {
   if (m.choices !== undefined && m.choices.length > 0) { w.uint32(10); w.bytes(m.choices); }
   if (m.content === true) { w.uint32(16); w.bool(m.content); }
   if (m.finish === true) { w.uint32(24); w.bool(m.finish); }
+  if (m.ended !== undefined && m.ended !== null) { w.uint32(34); w.bytes(m.ended); }
 }
 export function readChunk(r: Reader, end: number): ChunkOut {
   let v1: Buffer = NO_BYTES;
   let v2: boolean = false;
   let v3: boolean = false;
+  let v4: Buffer | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1 = r.bytes(end); break;
       case 16: v2 = r.bool(); break;
       case 24: v3 = r.bool(); break;
+      case 34: v4 = r.bytes(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { choices: v1, content: v2, finish: v3 } as ChunkOut;
+  return { choices: v1, content: v2, finish: v3, ended: v4 } as ChunkOut;
 }
 export function copyChunk(m: Chunk): ChunkOut {
   const v1 = m.choices !== undefined && m.choices !== null ? copyBytes(m.choices) : NO_BYTES;
   const v2 = m.content !== undefined && m.content !== null ? m.content : false;
   const v3 = m.finish !== undefined && m.finish !== null ? m.finish : false;
-  return { choices: v1, content: v2, finish: v3 } as ChunkOut;
+  const v4 = m.ended !== undefined && m.ended !== null ? copyBytes(m.ended) : undefined;
+  return { choices: v1, content: v2, finish: v3, ended: v4 } as ChunkOut;
 }
 
 export function writeBody(w: Writer, m: Body): void {

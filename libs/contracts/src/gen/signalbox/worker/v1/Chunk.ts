@@ -6,10 +6,14 @@ export interface Chunk {
   'choices'?: (Buffer | Uint8Array | string);
   'content'?: (boolean);
   'finish'?: (boolean);
+  'ended'?: (Buffer | Uint8Array | string);
+  '_ended'?: "ended";
 }
 
 export interface Chunk__Output {
   'choices': (Buffer);
   'content': (boolean);
   'finish': (boolean);
+  'ended'?: (Buffer);
+  '_ended'?: "ended";
 }
