@@ -29,7 +29,8 @@ export interface Simulated {
 const BYTES_PER_TOKEN = 4;
 const ECHO_CHARS_MAX = 120;
 const QUOTE_CHARS_MAX = 500;
-const CHOICES_MAX = 16;
+/** Of the contract. */
+const CHOICES_MAX = 128;
 const PROMPT_CHARS_MAX = 1_000;
 
 function isObject(value: unknown): value is Json {
