@@ -12,10 +12,16 @@ export const THINKING_SAMPLING: Readonly<Record<'temperature' | 'top_p', string>
 
 /** A penalty that rewards, or one above 1, which Cohere does not have: it is sent 0 or 1. By field. */
 export const WIDE_PENALTIES: Readonly<Record<'presence_penalty' | 'frequency_penalty', string>> = { presence_penalty: 'presence_penalty.wide', frequency_penalty: 'frequency_penalty.wide' };
+/** A `user` that is a mail address, a telephone number or very long: Anthropic refuses it, and is not sent it. */
+export const PERSONAL_USER = 'user.personal';
+/** An effort to think beside a limit that leaves no room for thoughts: models that are told how many tokens to think do not. */
+export const CRAMPED_EFFORT = 'reasoning_effort.cramped';
 /** Before the figure of a temperature: endpoints that take less are sent the most that they take. */
 const WARM = 'temperature.of.';
 
 const FIELDS: ReadonlyMap<string, string> = new Map([
+  [PERSONAL_USER, 'user'],
+  [CRAMPED_EFFORT, 'reasoning_effort'],
   [WIDE_PENALTIES.presence_penalty, 'presence_penalty'],
   [WIDE_PENALTIES.frequency_penalty, 'frequency_penalty'],
   [BLANK_STOP, 'stop'],

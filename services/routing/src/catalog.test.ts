@@ -123,7 +123,11 @@ describe('the shipped catalog', () => {
     ['one below', 'mistral:mistralai/mistral-large-2512', 'temperature.of.1.5', false],
     ['one where no highest is known', 'deepinfra:z-ai/glm-5.1', 'temperature.of.1.9', false],
     ['a penalty that rewards', 'cohere:cohere/command-a', 'presence_penalty.wide', true],
-    ['one that all have', 'openai:openai/gpt-4o-mini', 'frequency_penalty.wide', false],
+    ['a mail address as the user', 'anthropic:anthropic/claude-sonnet-4.5', 'user.personal', true],
+    ['one that is taken', 'openai:openai/gpt-4o-mini', 'user.personal', false],
+    ['an effort without room for thoughts, of a model that counts them,', 'google-vertex:anthropic/claude-sonnet-4.5', 'reasoning_effort.cramped', true],
+    ['one of a model that does not', 'anthropic:anthropic/claude-opus-4.6', 'reasoning_effort.cramped', false],
+    ['a penalty that all have', 'openai:openai/gpt-4o-mini', 'frequency_penalty.wide', false],
   ])('%s is told where the value is changed, and kept away from there where all is required', async (_what, id, param, isChanged) => {
     const catalog = await load(['anthropic', 'google-vertex', 'minimax', 'mistral', 'deepinfra', 'cohere', 'openai']);
     const [provider = '', model = ''] = id.split(':');

@@ -1,4 +1,5 @@
 /** The client's request as a body of the Messages API. */
+import { isPersonalUser } from '@signalbox/kernel/personal-user';
 import type { JsonObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
 import { mediaReferences } from '../chat-turns.js';
@@ -42,9 +43,6 @@ export interface MessagesInput extends ChatInput {
 
 /** Limit for a model whose own is unknown. */
 const MAX_TOKENS_DEFAULT = 8_192;
-const USER_ID_MAX = 256;
-/** Mail addresses and telephone numbers are refused there. */
-const PERSONAL = /@|^\+\d[\d\s().-]{5,}$|^\(?\d{3}\)?[\s.-]\d{3}[\s.-]\d{4}$/;
 
 /** `native`: with the schema as the wire takes it. */
 type JsonMode = { readonly kind: 'none' | 'tool' | 'instruction' } | { readonly kind: 'native'; readonly schema: JsonObject };
@@ -152,7 +150,7 @@ function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, {
     ...(input.stream ? { stream: true } : {}),
     ...sampling,
     ...(stop.length === 0 ? {} : { stop_sequences: stop }),
-    ...(chat.user === '' || chat.user.length > USER_ID_MAX || PERSONAL.test(chat.user) ? {} : { metadata: { user_id: chat.user } }),
+    ...(chat.user === '' || isPersonalUser(chat.user) ? {} : { metadata: { user_id: chat.user } }),
     ...(thinking === undefined ? {} : { thinking }),
     ...(Object.keys(output).length === 0 ? {} : { output_config: output }),
     ...(tools.length === 0 ? {} : { tools }),

@@ -114,7 +114,14 @@ describe('chat request', () => {
     [{ temperature: 1 }, []],
     [{ presence_penalty: -0.1, frequency_penalty: 1.1 }, ['presence_penalty.wide', 'frequency_penalty.wide']],
     [{ presence_penalty: 0, frequency_penalty: 1 }, []],
-  ])('tells of figures that not every host goes up to: %j', (body, names) => {
+    [{ user: 'anna@example.com' }, ['user.personal']],
+    [{ user: '+41 79 123 45 67' }, ['user.personal']],
+    [{ user: 'u'.repeat(257) }, ['user.personal']],
+    [{ user: 'user-1' }, []],
+    [{ reasoning_effort: 'low', max_tokens: 1_024 }, ['reasoning_effort.cramped']],
+    [{ reasoning_effort: 'low', max_completion_tokens: 1_025 }, []],
+    [{ reasoning_effort: 'none', max_tokens: 5 }, []],
+  ])('tells of values that not every host takes: %j', (body, names) => {
     expect((requestOf(body).needs.params ?? []).filter((name) => name.includes('.'))).toEqual(names);
   });
 

@@ -1,7 +1,8 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
 import { hash } from 'node:crypto';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
-import { BLANK_STOP, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING, warmthParam, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING, warmthParam, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
+import { isPersonalUser } from '@signalbox/kernel/personal-user';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
@@ -155,8 +156,10 @@ function checkResponseFormat(value: unknown, name: string): void {
 const THOUGHT_TOKENS_MIN = 1_024;
 const THOUGHT_EFFORTS = new Set<unknown>(['minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
 
-function asksForThoughts(body: JsonObject, maxTokens: number | undefined): boolean {
-  return THOUGHT_EFFORTS.has(own(body, 'reasoning_effort')) && (maxTokens === undefined || maxTokens > THOUGHT_TOKENS_MIN);
+/** Whether an effort to think is asked for, and has room beside the limit. */
+function effortOf(body: JsonObject, maxTokens: number | undefined): 'none' | 'cramped' | 'roomy' {
+  if (!THOUGHT_EFFORTS.has(own(body, 'reasoning_effort'))) return 'none';
+  return maxTokens === undefined || maxTokens > THOUGHT_TOKENS_MIN ? 'roomy' : 'cramped';
 }
 
 const SCAN_MESSAGES: Record<JsonScanReason, string> = {
@@ -213,7 +216,9 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   if (maxTokens !== undefined) params.push('max_tokens');
   const toolChoice = own(ours, 'tool_choice');
   const isForced = toolChoice === 'required' || isObject(toolChoice);
-  if (!isForced && asksForThoughts(ours, maxTokens)) for (const name of ['temperature', 'top_p'] as const) if (params.includes(name)) params.push(THINKING_SAMPLING[name]);
+  const effort = effortOf(ours, maxTokens);
+  if (effort === 'cramped') params.push(CRAMPED_EFFORT);
+  if (!isForced && effort === 'roomy') for (const name of ['temperature', 'top_p'] as const) if (params.includes(name)) params.push(THINKING_SAMPLING[name]);
   const choices = own(ours, 'n');
   const quantization = readQuantization(ours);
   const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
@@ -321,6 +326,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     if (name === 'stop' && Array.isArray(value) && value.length > 1) params.push(SECOND_STOP);
     if (typeof value === 'number' && name === 'temperature' && value > WARM) params.push(warmthParam(value));
     if (typeof value === 'number' && (name === 'presence_penalty' || name === 'frequency_penalty') && (value < 0 || value > 1)) params.push(WIDE_PENALTIES[name]);
+    if (typeof value === 'string' && name === 'user' && isPersonalUser(value)) params.push(PERSONAL_USER);
     if (OF_PROMPT.has(name)) promptBytes += sent.length;
   }
   if (params.includes('temperature') && params.includes('top_p')) params.push(SECOND_SAMPLING);

@@ -1,5 +1,5 @@
 /** Which tuning fields an endpoint does not take: they are dropped and named, never the fields that change the meaning. */
-import { BLANK_STOP, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { claudeTraits, TEMPERATURE_MAX } from '@signalbox/wires/anthropic-messages/claude';
 import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
 import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
@@ -13,7 +13,7 @@ const MAKER_FIELDS_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-op
 const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 /** Fields that a wire has no words for. */
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
-  'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP],
+  'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP, PERSONAL_USER],
   'bedrock-converse': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'user', BLANK_STOP],
   'cohere-v2': ['logit_bias', 'top_logprobs', 'user', ...Object.values(WIDE_PENALTIES)],
   'google-generate-content': ['logit_bias', 'user'],
@@ -50,5 +50,5 @@ function samplingLeftOut(model: ModelRow, { wire_protocol: wire, provider_model_
   const claude = onBedrock?.claude ?? (wire === 'anthropic-messages' && model.id.startsWith(CLAUDE_MAKER) ? claudeTraits(name, model.id) : undefined);
   if (claude === undefined) return onBedrock?.reasoning === 'nova' ? Object.values(THINKING_SAMPLING) : [];
   if (!claude.takesSampling) return [...SAMPLING, SECOND_SAMPLING];
-  return [...(claude.takesBothSampling ? [] : [SECOND_SAMPLING]), ...(claude.thinking === 'none' ? [] : Object.values(THINKING_SAMPLING))];
+  return [...(claude.takesBothSampling ? [] : [SECOND_SAMPLING]), ...(claude.thinking === 'none' ? [] : Object.values(THINKING_SAMPLING)), ...(claude.thinking === 'budget' ? [CRAMPED_EFFORT] : [])];
 }

@@ -1,0 +1,7 @@
+/** Which `user` of a request Anthropic's wire does not take. */
+
+const LENGTH_MAX = 256;
+/** Mail addresses and telephone numbers are refused there. */
+const PERSONAL = /@|^\+\d[\d\s().-]{5,}$|^\(?\d{3}\)?[\s.-]\d{3}[\s.-]\d{4}$/;
+
+export const isPersonalUser = (user: string): boolean => user.length > LENGTH_MAX || PERSONAL.test(user);
