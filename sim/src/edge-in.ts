@@ -44,7 +44,7 @@ function listening(workers: Neighbours['workers'], { record, nowMs }: EdgeSurrou
 /** The parts of one that lives `life`. Its plans are given to it with each request. */
 export function edgeIn(surroundings: EdgeSurroundings): EdgeParts {
   const { life, network, doors, mutant } = surroundings;
-  const quota = createQuotaClient(network.client({ from: life, area: 'quota', doors: doors.quota, deadlineMs: ADMIT_DEADLINE_MS }), ADMIT_DEADLINE_MS);
+  const quota = createQuotaClient(network.client({ from: life, area: 'quota', doors: doors.quota, deadlineMs: ADMIT_DEADLINE_MS }), life.clock, ADMIT_DEADLINE_MS);
   const toWorkers = [...doors.workers].map(([provider, at]) => [provider, network.client({ from: life, area: 'worker', doors: at, deadlineMs: ATTEMPT_DEADLINE_MS })] as const);
   const workers = createWorkerClients(new Map(toWorkers), life.clock, ATTEMPT_DEADLINE_MS);
   const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')), doubt: () => undefined };

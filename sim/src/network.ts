@@ -60,10 +60,14 @@ export class Network {
 
   client({ from, area, doors, deadlineMs }: ClientOptions): RpcClient {
     return {
-      unary: <Request extends object, Response>(method: string, request: Request, options?: { readonly deadlineMs?: number; readonly peer?: object | undefined }) =>
+      unary: <Request extends object, Response>(method: string, request: Request, options?: { readonly deadlineMs?: number; readonly silenceMs?: number; readonly peer?: object | undefined }) =>
         new Promise<Response>((resolve, reject) => {
           if (from.isDead) return;
-          new UnaryCall(this.parts, from, rpcOf(area, method), this.doorOf(doors, options?.peer), method, request, options?.deadlineMs ?? deadlineMs, (answer) => resolve(answer as Response), reject).send(this.weather);
+          const silenceMs = options?.silenceMs ?? Infinity;
+          const call = new UnaryCall(this.parts, from, rpcOf(area, method), method, request, Math.min(options?.deadlineMs ?? deadlineMs, 2 * silenceMs), (answer) => resolve(answer as Response), reject);
+          call.send(this.doorOf(doors, options?.peer), this.weather);
+          // Another one is asked, as over the Link; messages that are lost here are what a frozen one is there.
+          if (silenceMs !== Infinity) call.sendAgainAfter(silenceMs, () => this.doorOf(doors), () => this.weather);
         }),
       stream: <Request extends object, Message>(method: string, request: Request, listener: StreamListener<Message>, options?: { readonly deadlineMs?: number; readonly besides?: object | undefined }) => {
         const call = new SimStream(this.parts, from, rpcOf(area, method), this.doorOf(doors, undefined, options?.besides), method, request, options?.deadlineMs ?? deadlineMs, listener as StreamListener<object>);
@@ -120,7 +124,6 @@ class UnaryCall {
     private readonly parts: Parts,
     private readonly from: Life,
     private readonly rpc: Rpc,
-    private readonly door: Door | undefined,
     private readonly method: string,
     request: object,
     deadlineMs: number,
@@ -133,16 +136,21 @@ class UnaryCall {
 
   private readonly bytes: Buffer;
   private readonly timer: { cancel(): void };
+  private againTimer: { cancel(): void } | undefined;
 
-  send(weather: Weather): void {
+  sendAgainAfter(delayMs: number, door: () => Door | undefined, weather: () => Weather): void {
+    this.againTimer = this.from.clock.setTimer(delayMs, () => this.send(door(), weather()));
+  }
+
+  send(door: Door | undefined, weather: Weather): void {
     const { random } = this.parts;
-    if (this.door?.life === undefined) {
+    if (door?.life === undefined) {
       this.failLater('peer_unavailable');
       return;
     }
     const copies = random.chance(weather.loss) ? 0 : random.chance(weather.copy) ? 2 : 1;
-    this.parts.scheduler.say(() => `${this.from.name} → ${this.door?.life?.name ?? ''} ${this.method} ×${copies} ${brief(this.rpc.requestDeserialize(this.bytes))}`);
-    for (let i = 0; i < copies; i += 1) this.deliver(this.door, this.door.life, random.chance(weather.loss));
+    this.parts.scheduler.say(() => `${this.from.name} → ${door.life?.name ?? ''} ${this.method} ×${copies} ${brief(this.rpc.requestDeserialize(this.bytes))}`);
+    for (let i = 0; i < copies; i += 1) this.deliver(door, door.life, random.chance(weather.loss));
   }
 
   private deliver({ handlers }: Door, life: Life, losesReply: boolean): void {
@@ -184,6 +192,7 @@ class UnaryCall {
     if (this.isOver) return;
     this.isOver = true;
     this.timer.cancel();
+    this.againTimer?.cancel();
     tell();
   }
 }

@@ -48,6 +48,13 @@ export interface Handlers {
 export interface CallOptions {
   /** 0 or absent = the client's default deadline. */
   readonly deadlineMs?: number;
+  /**
+   * For a call that may run twice. When its replica has given no sign of life for so long, counted while this process could have heard it, another
+   * one is asked instead; where there is none, or that is silent too, the call ends with a Fault `deadline_exceeded` after as long again. One that
+   * is frozen is given up so, and one that only has much to do at the deadline. Through the plain door twice as long is the deadline; within one
+   * process nobody is frozen alone. Absent = the deadline alone.
+   */
+  readonly silenceMs?: number;
   /** Whoever traces finds the call's parent by it, unless `traceparent` names one. */
   readonly requestId?: string;
   readonly traceparent?: string;

@@ -5,6 +5,7 @@ import type { CallOptions } from './call.js';
 import type { Method } from './channel.js';
 import type { Deadlines, Due } from './deadlines.js';
 import { clientLeft } from './fault-status.js';
+import type { Patient } from './listening.js';
 
 export interface CallSink {
   onMessage(message: object): void;
@@ -19,7 +20,7 @@ export interface CallCarrier {
   resume(call: ClientCall): void;
 }
 
-export class ClientCall implements Due {
+export class ClientCall implements Due, Patient {
   isOver = false;
   isPaused = false;
   carrier: CallCarrier | undefined = undefined;
@@ -32,6 +33,10 @@ export class ClientCall implements Due {
   /** Where it may not go over a connection that was there before it. */
   readonly besides: object | undefined;
   readonly requestId: string;
+  readonly silenceMs: number;
+  listenedBefore = 0;
+  /** Its silent peer was waited for once more, or another was asked instead. */
+  isSpared = false;
   /** Monotonic milliseconds. */
   readonly begunAtMs: number;
   readonly deadlineAtMs: number;
@@ -56,6 +61,7 @@ export class ClientCall implements Due {
     this.requestId = options?.requestId ?? '';
     this.onlyPeer = options?.peer;
     this.besides = options?.besides;
+    this.silenceMs = options?.silenceMs ?? 0;
     this.begunAtMs = clock.monotonicMs();
     this.deadlineAtMs = this.begunAtMs + deadlineMs;
     deadlines.watch(this);
@@ -109,6 +115,11 @@ export class ClientCall implements Due {
 
   deadlinePassed(): void {
     this.fail(new Fault('deadline_exceeded', 'the deadline passed'));
+  }
+
+  /** For its carrier. */
+  peerSilent(): void {
+    this.fail(new Fault('deadline_exceeded', 'the peer is silent'));
   }
 
   cancel(why?: 'client_left'): void {

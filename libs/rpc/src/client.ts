@@ -102,7 +102,8 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   const begin = (name: string, method: Method, request: object, sink: CallSink, callOptions: CallOptions | undefined): ClientCall => {
     calls += 1;
     const asked = callOptions?.deadlineMs ?? 0;
-    const deadlineMs = Math.min(asked > 0 ? asked : options.defaultDeadlineMs, DEADLINE_MS_MAX);
+    const silenceMs = door === 'unary' ? 2 * (callOptions?.silenceMs ?? DEADLINE_MS_MAX) : DEADLINE_MS_MAX;
+    const deadlineMs = Math.min(asked > 0 ? asked : options.defaultDeadlineMs, silenceMs, DEADLINE_MS_MAX);
     const traceparent = callOptions?.traceparent ?? (tracer === undefined ? '' : tracer.traceparentOf(callOptions?.requestId ?? ''));
     const peer = peerHere();
     if (peer !== undefined) {

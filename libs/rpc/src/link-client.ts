@@ -9,6 +9,7 @@ import { detailToFault, faultToDetail, toUint32 } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
 import { ITEM, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
+import { Listening } from './listening.js';
 import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
 import { clientCredentials } from './tls.js';
@@ -23,6 +24,8 @@ export interface LinkClientOptions {
   readonly onReady: (link: LinkClient) => void;
   /** The server wants no new calls here. */
   readonly onRetire: (link: LinkClient) => void;
+  /** The server is silent: sends `call` to another one instead, after it was abandoned here. False where there is none. */
+  readonly onSilent: (link: LinkClient, call: ClientCall) => boolean;
   /** Called once, last. `unsent` never left this process and may run on another link. */
   readonly onClosed: (link: LinkClient, unsent: readonly ClientCall[]) => void;
 }
@@ -58,6 +61,9 @@ export class LinkClient implements CallCarrier {
   private readonly stream: ClientDuplexStream<Buffer, Buffer>;
   private readonly outbox: Outbox;
   private readonly entries = new LiveCalls<Entry>();
+  private readonly listening: Listening<ClientCall>;
+  /** Calls that look at the peer's silence. */
+  private patient = 0;
   private readonly connectTimer: Timer;
   private nextId = 1;
   /** Our side is closed. */
@@ -70,6 +76,7 @@ export class LinkClient implements CallCarrier {
     this.client = new Client(options.address, clientCredentials(options.tls), clientOptions(options.keepalive));
     this.stream = this.client.makeBidiStreamRequest(options.path, asBytes, asBytes, new Metadata());
     this.outbox = new Outbox((batch) => this.stream.write(batch));
+    this.listening = new Listening<ClientCall>({ clock: options.clock, waiting: this.waiting, ask: () => this.outbox.control(new LinkItem(0, ITEM.ping)), lose: this.lose });
     this.connectTimer = options.clock.setTimer(CONNECT_TIMEOUT_MS, () => this.close(), { unref: true });
     this.stream.on('metadata', this.becomeReady);
     this.stream.on('data', this.receive);
@@ -85,6 +92,11 @@ export class LinkClient implements CallCarrier {
   /** As `hasRoom`, for a call that is about another of its peer: also while it is given up, as long as it is open. */
   hasRoomToTell(): boolean {
     return this.isOpen() && this.entries.size < LIVE_CALLS_MAX;
+  }
+
+  /** Its peer let calls wait in vain, and has said nothing since. */
+  isSilent(): boolean {
+    return this.listening.isSilent;
   }
 
   isOpen(): boolean {
@@ -110,6 +122,10 @@ export class LinkClient implements CallCarrier {
     this.entries.add(entry);
     call.linkId = id;
     call.carrier = this;
+    if (call.silenceMs > 0) {
+      this.patient += 1;
+      this.listening.begin(call);
+    }
     sendAll(entry.sender, open, ITEM.message, call.request);
   }
 
@@ -149,6 +165,7 @@ export class LinkClient implements CallCarrier {
     this.state = 'closed';
     this.connectTimer.cancel();
     this.lingerTimer?.cancel();
+    this.listening.end();
     this.outbox.close();
     const unsent: ClientCall[] = [];
     const entries = this.entries.takeAll();
@@ -172,7 +189,19 @@ export class LinkClient implements CallCarrier {
     this.options.onReady(this);
   };
 
+  private readonly waiting = (): readonly ClientCall[] => (this.patient === 0 ? [] : this.entries.all().flatMap(({ call }) => (call.silenceMs > 0 ? [call] : [])));
+
+  /** Where nobody else can be asked, asking the same one again would be more work for it and nothing else. */
+  private readonly lose = (call: ClientCall): void => {
+    if (call.isSpared) call.peerSilent();
+    else {
+      call.isSpared = true;
+      if (!this.options.onSilent(this, call)) this.listening.begin(call);
+    }
+  };
+
   private readonly receive = (batch: Buffer): void => {
+    this.listening.heard();
     let items: readonly LinkItem[];
     try {
       items = decodeBatch(batch);
@@ -223,6 +252,7 @@ export class LinkClient implements CallCarrier {
   }
 
   private forget(entry: Entry): void {
+    if (entry.call.silenceMs > 0 && this.entries.get(entry.id) === entry) this.patient -= 1;
     this.entries.remove(entry.id);
     entry.sender.discard();
     entry.call.carrier = undefined;

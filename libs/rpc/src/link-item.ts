@@ -1,6 +1,6 @@
 /** One item of a Link batch (proto/link/v1/link.proto), and the bounds of the Link. */
 
-export const ITEM = { open: 1, message: 2, end: 3, fault: 4, cancel: 5, credit: 6, goaway: 7 } as const;
+export const ITEM = { open: 1, message: 2, end: 3, fault: 4, cancel: 5, credit: 6, goaway: 7, ping: 8, pong: 9 } as const;
 
 /** Bytes of payload that one side may send of a call before the other gives credit back. */
 export const CREDIT_BYTES = 256 * 1024;

@@ -96,25 +96,47 @@ export class LinkPool implements CallCarrier {
       return;
     }
     // Calls of one turn share a batch; the next turn goes to the next link.
-    if (this.gathering?.isGathering() === true && mayTake(this.gathering, call)) {
+    if (this.gathering?.isGathering() === true && mayTake(this.gathering, call) && !this.isDoubted(this.gathering)) {
       this.send(call, this.gathering);
       return;
     }
-    let isAnyReady = false;
-    for (let i = 0; i < this.slots.length; i += 1) {
-      this.next = (this.next + 1) % this.slots.length;
-      const link = this.slots[this.next]?.link;
-      if (link === undefined || !mayTake(link, call)) continue;
-      if (link.hasRoom()) {
-        this.gathering = link;
-        this.send(call, link);
-        return;
-      }
-      isAnyReady ||= link.state === 'ready';
-    }
-    if (isAnyReady) call.settle(new Fault('overloaded', 'too many live calls to a peer'));
+    const link = this.choose(call);
+    if (link !== undefined) {
+      this.gathering = link;
+      this.send(call, link);
+    } else if (this.slots.some((slot) => slot.link?.state === 'ready' && mayTake(slot.link, call))) call.settle(new Fault('overloaded', 'too many live calls to a peer'));
     else this.wait(call);
   }
+
+  /** The next link in turn; one to a silent process only where there is no other. */
+  private choose(call: ClientCall): LinkClient | undefined {
+    let chosen: LinkClient | undefined;
+    const from = this.next + 1;
+    for (let i = 0; i < this.slots.length; i += 1) {
+      const at = (from + i) % this.slots.length;
+      const link = this.slots[at]?.link;
+      if (link?.hasRoom() !== true || !mayTake(link, call)) continue;
+      const isDoubted = this.isDoubted(link);
+      if (isDoubted && chosen !== undefined) continue;
+      chosen = link;
+      this.next = at;
+      if (!isDoubted) break;
+    }
+    return chosen;
+  }
+
+  /** Its process is silent, over this link or another. */
+  private isDoubted({ peer }: LinkClient): boolean {
+    return this.slots.some(({ link }) => link?.isSilent() === true && mayBe(link.peer, peer));
+  }
+
+  private readonly move = (from: LinkClient, call: ClientCall): boolean => {
+    const to = this.choose(call);
+    if (to === undefined || this.isDoubted(to)) return false;
+    from.abandon(call, new Fault('cancelled', 'another is asked instead'));
+    this.send(call, to);
+    return true;
+  };
 
   abandon(call: ClientCall): void {
     this.waiting.get(call)?.cancel();
@@ -163,7 +185,7 @@ export class LinkPool implements CallCarrier {
       return;
     }
     call.carrier = this;
-    const timer = this.options.clock.setTimer(Math.min(LINK_WAIT_MS, call.remainingMs()), () => call.fail(new Fault('peer_unavailable', 'no link to the peer')));
+    const timer = this.options.clock.setTimer(Math.min(LINK_WAIT_MS, call.silenceMs || LINK_WAIT_MS, call.remainingMs()), () => call.fail(new Fault('peer_unavailable', 'no link to the peer')));
     this.waiting.set(call, timer);
   }
 
@@ -181,6 +203,7 @@ export class LinkPool implements CallCarrier {
       clock,
       keepalive,
       tls,
+      onSilent: this.move,
       ...ends,
       onClosed: (closed, unsent) => {
         this.links.delete(closed);

@@ -196,6 +196,10 @@ export class LinkServer {
       this.open(item);
       return;
     }
+    if (item.kind === ITEM.ping) {
+      this.outbox.control(new LinkItem(item.call, ITEM.pong));
+      return;
+    }
     const call = this.calls.get(item.call);
     if (item.kind === ITEM.credit) (call ?? this.tails.get(item.call))?.grant(item.creditBytes);
     if (item.kind === ITEM.cancel) this.cancel(item, call);

@@ -5,6 +5,7 @@ import { observeBus } from '@signalbox/bus/metrics';
 import type { HoldsFreed, HoldsFreed__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import { createIdSource } from '@signalbox/kernel/ids';
+import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { createRpcObserver } from '@signalbox/rpc/metrics';
 import { ConfigError, doorError } from '@signalbox/runtime/config';
@@ -65,6 +66,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   const billing = client('billing', config.BILLING_ADDRS);
   const plugins = config.PLUGINS_ADDRS === undefined ? undefined : client('plugins', config.PLUGINS_ADDRS);
   const workers = new Map([...config.WORKERS].map(([provider, addresses]) => [provider, client('worker', addresses, `worker-${provider}`)]));
+  const neighbours: readonly RpcClient[] = [accounts, routing, quota, billing, ...(plugins === undefined ? [] : [plugins]), ...workers.values()];
   const edgeMetrics = createEdgeMetrics(metrics, new Set(config.WORKERS.keys()));
   const heapWatch = createHeapWatch(clock);
   const schemas = createSchemaChecker({ clock });
@@ -86,6 +88,8 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       if (config.NATS_URL === undefined) throw new ConfigError('NATS_URL: is needed by edge.');
       bus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'edge' });
     }
+    // Links are there before the first request is.
+    for (const neighbour of neighbours) neighbour.isConnected();
     const running = createRunningRequests();
     const cutKey = (keyId: string): void => log.warn('A key was declared compromised: its requests were cut.', { key_id: keyId, requests: running.cut(keyId) });
     const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT, onCompromised: cutKey, isServing: () => !running.isEmpty() });
@@ -101,7 +105,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       }
     });
     const local = createLocalAdmission({ clock, replicas: config.EDGE_REPLICAS, periodSeconds: config.BILLING_PERIOD_SECONDS, onDecided: (isAdmitted) => edgeMetrics.decidedLocally(isAdmitted) });
-    const quotaPort = createQuotaClient(quota, config.QUOTA_DEADLINE_MS, local);
+    const quotaPort = createQuotaClient(quota, clock, config.QUOTA_DEADLINE_MS, local);
     const gate = createGate({ authenticator, quota: quotaPort, clock, variant: config.CONTRACT_VARIANT, pepper: config.KEY_PEPPER, makeId, onError: (_route, error) => edgeMetrics.error(error.code ?? 'none') });
     const pluginsPort = plugins === undefined ? undefined : createPluginsClient(plugins, clock, config.PLUGINS_DEADLINE_MS);
     const repeats = createRepeatGate({
@@ -154,7 +158,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     await freedHolds?.stop();
     await schemas.stop();
     await stopAuthenticator?.();
-    await Promise.all([accounts, routing, quota, billing, ...(plugins === undefined ? [] : [plugins]), ...workers.values()].map((each) => each.close()));
+    await Promise.all(neighbours.map((each) => each.close()));
     if (givenBus === undefined) await bus?.close();
     await health.stop();
   };

@@ -48,7 +48,7 @@ const schema = z.object({
   IN_FLIGHT_MAX: wholeNumberField(1_000, 100_000, 4_000),
   /** Silence before a comment keeps intermediaries from cutting a stream (contract, section 5). */
   HEARTBEAT_MS: wholeNumberField(100, 60_000, 10_000),
-  /** Longest wait for an admission, tried twice: 150 ms bound what a killed quota costs; more on a host that is short of CPU. */
+  /** Longest silence of quota while an admission waits, twice, not counting what edge itself was held up: 150 ms bound what a frozen one costs. One that only has much to do is waited for up to 5 s. */
   QUOTA_DEADLINE_MS: wholeNumberField(20, 10_000, 150),
   /** Edges that share the accounts: while quota is away each gives its part of an account's rates. */
   EDGE_REPLICAS: wholeNumberField(1, 1_000, 1),

@@ -26,7 +26,7 @@ const SWEEP_MS = 5_000;
 const RECONCILE_MS = 10_000;
 /** 15 s: a charge is in the ledger and back within one when all is well. */
 const OVERDUE_MS = 15_000;
-/** 1 s: an admission that waits gives up by its caller's deadline, tries once more, and meets the same question still under way. */
+/** 1 s: an admission that waits for it fails then, and is asked for once more by edge. */
 const BILLING_DEADLINE_MS = 1_000;
 /** Nobody waits for an answer about open requests. */
 const RECONCILE_DEADLINE_MS = 5_000;
@@ -61,7 +61,9 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
       log.error('A lost writer left requests that only quota knew of; they are booked as far as they were told.', { writer, requests: requests.length });
     },
   });
-  const server = createRpcServer({ area: 'quota', handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
+  // Named, so that edge can tell two replicas behind one address: while one is frozen the other is asked.
+  const instance = Buffer.from(randomBytes(8)).toString('hex');
+  const server = createRpcServer({ area: 'quota', instance, handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started && store.ready() });
   const freedCodec = messageCodec<HoldsFreed, HoldsFreed__Output>('signalbox.events.v1.HoldsFreed');
   const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
@@ -108,6 +110,8 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
         if (config.NATS_URL === undefined) throw new ConfigError('NATS_URL: is required, the ledger announces its totals there');
         bus = ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'quota' });
       }
+      // Its link is there before the first account is asked about.
+      billing?.isConnected();
       await store.start();
       subscription = await bus.listen('totals.v1.>', ({ payload }) => onTotals(payload));
       ports['grpc'] = await server.start();

@@ -1,7 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { HeartbeatResponse__Output } from '@signalbox/contracts/quota';
-import type { RpcClient } from '@signalbox/rpc/call';
+import type { CallOptions, RpcClient } from '@signalbox/rpc/call';
+import { createFakeClock } from '@signalbox/testkit/clock';
 import type { LocalAdmission } from '../domain/local-admission.js';
 import { createQuotaClient } from './quota-client.js';
 
@@ -16,14 +17,35 @@ function failing(code: FaultCode, isServedLocally: boolean) {
       return method === 'Admit' ? Promise.reject(new Fault(code, 'test')) : Promise.resolve({});
     },
   } as unknown as RpcClient;
-  const quota = createQuotaClient(client, 150, { admit: () => (isServedLocally ? LOCALLY : undefined) });
+  const quota = createQuotaClient(client, createFakeClock(), 150, { admit: () => (isServedLocally ? LOCALLY : undefined) });
   return { called, admit: () => quota.admit({ requestId: 'chatcmpl-0001', accountId: 'acct_1' }) };
 }
 
-test.each<FaultCode>(['quota_unavailable', 'peer_unavailable', 'link_lost', 'deadline_exceeded', 'overloaded'])('%s: edge decides by itself, and what quota may have written down is released', async (code) => {
+test.each<FaultCode>(['quota_unavailable', 'peer_unavailable', 'link_lost', 'overloaded'])('%s: edge decides by itself, and what quota may have written down is released', async (code) => {
   const { admit, called } = failing(code, true);
   expect(await admit()).toBe(LOCALLY);
   expect(called).toEqual(['Admit', 'Admit', 'Release']);
+});
+
+test('one that was silent is not asked again, since the call asked another by itself, and what it may have written down is released', async () => {
+  const { admit, called } = failing('deadline_exceeded', true);
+  expect(await admit()).toBe(LOCALLY);
+  expect(called).toEqual(['Admit', 'Release']);
+});
+
+test('a quota that lives is waited for longer than one that is silent, and with its retry 5 s at most', async () => {
+  const clock = createFakeClock();
+  const asked: unknown[] = [];
+  const client = {
+    unary: (method: string, _request: object, { deadlineMs, silenceMs }: CallOptions) => {
+      if (method !== 'Admit') return Promise.resolve({});
+      asked.push({ deadlineMs, silenceMs });
+      clock.advance(2_000);
+      return Promise.reject(new Fault('quota_unavailable', 'test'));
+    },
+  } as unknown as RpcClient;
+  await expect(createQuotaClient(client, clock, 150).admit({ requestId: 'chatcmpl-0001', accountId: 'acct_1' })).rejects.toMatchObject({ code: 'quota_unavailable' });
+  expect(asked).toEqual([{ deadlineMs: 5_000, silenceMs: 150 }, { deadlineMs: 3_000, silenceMs: 150 }]);
 });
 
 test('nobody is served around a quota that found fault with the request', async () => {
@@ -44,7 +66,7 @@ test.each<[string, HeartbeatResponse__Output, boolean | 'fault']>([
   ['lost its limits with the store', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
   ['grew in another life of the store, where nothing limits it', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
 ])('a hold that %s between two rounds: only a limit is a refusal, and only where limits are known does it grow', async (_name, answer, expected) => {
-  const quota = createQuotaClient({ unary: () => Promise.resolve(answer) } as unknown as RpcClient);
+  const quota = createQuotaClient({ unary: () => Promise.resolve(answer) } as unknown as RpcClient, createFakeClock());
   const told = await quota.extend('acct_1', 'r1', 1n, 1n, 'life 1').catch((error: unknown) => (error instanceof Fault && error.code === 'quota_unavailable' ? 'fault' : error));
   expect(told).toBe(expected);
 });

@@ -1,4 +1,5 @@
 import type { AdmitRequest, AdmitResponse__Output, HeartbeatRequest, HeartbeatResponse__Output, ReleaseRequest } from '@signalbox/contracts/quota';
+import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, FAULTS, toFault } from '@signalbox/kernel/fault';
 import { spreadMs } from '@signalbox/kernel/spread';
 import type { RpcClient } from '@signalbox/rpc/call';
@@ -6,7 +7,9 @@ import type { LocalAdmission } from '../domain/local-admission.js';
 import type { QuotaPort } from '../domain/ports.js';
 
 /** FAILURES: a killed quota costs a retry within 300 ms; waiting for live holds happens in edge, not in the call. */
-const ADMIT_DEADLINE_MS_DEFAULT = 150;
+const ADMIT_SILENCE_MS_DEFAULT = 150;
+/** Of an admission, with its retry, from a quota that shows that it lives: short of CPU, or waiting for the ledger, which has bounds of its own. */
+const ADMIT_DEADLINE_MS = 5_000;
 const RELEASE_DEADLINE_MS = 2_000;
 const EXTEND_DEADLINE_MS = 2_000;
 
@@ -14,19 +17,29 @@ const EXTEND_DEADLINE_MS = 2_000;
 const waitOf = (requestId: string): number => spreadMs(requestId, 2_000, 3_000);
 
 /**
- * Quota over rpc. Admission is an upsert by request id, so one retry is safe. While quota is away `local` decides; without
- * its consent, and whatever else goes wrong, it is `quota_unavailable`.
+ * Quota over rpc. Admission is an upsert by request id, so it may run twice: at another quota when the first says nothing at all
+ * for `silenceMs`, and once more when it was lost or failed. While quota is away `local` decides; without its consent, and whatever else goes wrong, it is `quota_unavailable`.
  */
-export function createQuotaClient(client: RpcClient, admitDeadlineMs = ADMIT_DEADLINE_MS_DEFAULT, local?: LocalAdmission): QuotaPort {
+export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monotonicMs'>, silenceMs = ADMIT_SILENCE_MS_DEFAULT, local?: LocalAdmission): QuotaPort {
   const release = (accountId: string, requestId: string): void => {
     client.unary<ReleaseRequest, object>('Release', { accountId, requestId }, { deadlineMs: RELEASE_DEADLINE_MS, requestId }).catch(() => undefined);
   };
-  const admit = (request: AdmitRequest): Promise<AdmitResponse__Output> =>
-    client.unary<AdmitRequest, AdmitResponse__Output>('Admit', request, { deadlineMs: admitDeadlineMs, requestId: request.requestId ?? '' });
+  const limitMs = Math.max(ADMIT_DEADLINE_MS, 2 * silenceMs);
+  const admit = async (request: AdmitRequest): Promise<AdmitResponse__Output> => {
+    const endMs = clock.monotonicMs() + limitMs;
+    const ask = (deadlineMs: number): Promise<AdmitResponse__Output> => client.unary<AdmitRequest, AdmitResponse__Output>('Admit', request, { deadlineMs, silenceMs, requestId: request.requestId ?? '' });
+    try {
+      return await ask(limitMs);
+    } catch (error) {
+      // Where one was silent, another was asked already.
+      if (toFault(error).code === 'deadline_exceeded') throw error;
+      return ask(Math.max(1, Math.ceil(endMs - clock.monotonicMs())));
+    }
+  };
   return {
     admit: async (request) => {
       try {
-        return await admit(request).catch(() => admit(request));
+        return await admit(request);
       } catch (error) {
         // A reserve that timed out may have been stored: it must not hold room for its lease's whole length.
         release(request.accountId ?? '', request.requestId ?? '');

@@ -6,9 +6,9 @@ import type { FaultDetail__Output as FaultDetailOut } from '../signalbox/common/
 import type { Batch, Batch__Output as BatchOut } from '../signalbox/link/v1/Batch.js';
 import type { Item, Item__Output as ItemOut } from '../signalbox/link/v1/Item.js';
 
-type ItemKindName = 'ITEM_KIND_UNSPECIFIED' | 'OPEN' | 'MESSAGE' | 'END' | 'FAULT' | 'CANCEL' | 'CREDIT' | 'GOAWAY';
-const namesItemKind: Readonly<Record<number, ItemKindName>> = { 0: 'ITEM_KIND_UNSPECIFIED', 1: 'OPEN', 2: 'MESSAGE', 3: 'END', 4: 'FAULT', 5: 'CANCEL', 6: 'CREDIT', 7: 'GOAWAY' };
-const numbersItemKind: Readonly<Record<string, number>> = { ITEM_KIND_UNSPECIFIED: 0, OPEN: 1, MESSAGE: 2, END: 3, FAULT: 4, CANCEL: 5, CREDIT: 6, GOAWAY: 7 };
+type ItemKindName = 'ITEM_KIND_UNSPECIFIED' | 'OPEN' | 'MESSAGE' | 'END' | 'FAULT' | 'CANCEL' | 'CREDIT' | 'GOAWAY' | 'PING' | 'PONG';
+const namesItemKind: Readonly<Record<number, ItemKindName>> = { 0: 'ITEM_KIND_UNSPECIFIED', 1: 'OPEN', 2: 'MESSAGE', 3: 'END', 4: 'FAULT', 5: 'CANCEL', 6: 'CREDIT', 7: 'GOAWAY', 8: 'PING', 9: 'PONG' };
+const numbersItemKind: Readonly<Record<string, number>> = { ITEM_KIND_UNSPECIFIED: 0, OPEN: 1, MESSAGE: 2, END: 3, FAULT: 4, CANCEL: 5, CREDIT: 6, GOAWAY: 7, PING: 8, PONG: 9 };
 /** A number of a newer peer reads as ITEM_KIND_UNSPECIFIED. */
 export function nameOfItemKind(id: number): ItemKindName { return namesItemKind[id] ?? 'ITEM_KIND_UNSPECIFIED'; }
 export function copyItemKind(name: ItemKindName | number): ItemKindName { return nameOfItemKind(numberOfItemKind(name)); }

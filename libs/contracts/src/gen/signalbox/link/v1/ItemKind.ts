@@ -10,6 +10,8 @@ export const ItemKind = {
   CANCEL: 'CANCEL',
   CREDIT: 'CREDIT',
   GOAWAY: 'GOAWAY',
+  PING: 'PING',
+  PONG: 'PONG',
 } as const;
 
 export type ItemKind =
@@ -29,5 +31,9 @@ export type ItemKind =
   | 6
   | 'GOAWAY'
   | 7
+  | 'PING'
+  | 8
+  | 'PONG'
+  | 9
 
 export type ItemKind__Output = typeof ItemKind[keyof typeof ItemKind]
