@@ -1,6 +1,7 @@
 /** Child processes of private stores: start, wait until they answer, stop. Development only. */
 import { randomInt } from 'node:crypto';
 import { spawn, spawnSync } from 'node:child_process';
+import { createSocket, type Socket } from 'node:dgram';
 import { accessSync, closeSync, constants, openSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
@@ -115,20 +116,38 @@ export function freePort(): Promise<number> {
 const QUIET_FROM = 20_000;
 const QUIET_TO = 32_000;
 const QUIET_TRIES = 50;
-const givenPorts = new Set<number>();
 
-/** A free port for a door that must open again at the same number after its process died. Never gives one number twice. */
-export async function quietPort(): Promise<number> {
-  for (let i = 0; i < QUIET_TRIES; i += 1) {
-    const port = randomInt(QUIET_FROM, QUIET_TO);
-    if (givenPorts.has(port)) continue;
-    givenPorts.add(port);
-    const isFree = await new Promise<boolean>((resolve) => {
-      const server = createServer();
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+/**
+ * Takes the datagram port of this number for as long as this process runs: by it other processes see that the number is
+ * given, also while its door is shut. Undefined when it is taken, or there are no datagrams here.
+ */
+function reserve(port: number): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const socket = createSocket('udp4');
+    socket.once('error', () => {
+      socket.close();
+      resolve(undefined);
     });
-    if (isFree) return port;
+    socket.bind({ port, address: '127.0.0.1', exclusive: true }, () => resolve(socket.unref()));
+  });
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
+}
+
+/** A free port for a door that must open again at the same number after its process died. No two living processes are given one number, and none twice. */
+export async function quietPort(from = QUIET_FROM, to = QUIET_TO): Promise<number> {
+  for (let i = 0; i < QUIET_TRIES; i += 1) {
+    const port = randomInt(from, to);
+    const reserved = await reserve(port);
+    if (reserved === undefined) continue;
+    if (await isFree(port)) return port;
+    reserved.close();
   }
   return freePort();
 }
