@@ -55,7 +55,8 @@ export function unpackDebianPackage(name: string, cacheFolder: string, path: str
     renameSync(draft, root);
     return { root, libraryPath: libraryFolders(root) };
   } catch {
-    return undefined;
+    // Another process may have unpacked it meanwhile.
+    return existsSync(root) ? { root, libraryPath: libraryFolders(root) } : undefined;
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
