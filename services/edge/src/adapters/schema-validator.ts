@@ -9,24 +9,39 @@ const SCHEMAS_KEPT_MAX = 200;
 const STANDARD = /^https?:\/\/json-schema\.org\//;
 /** Only what JSON itself holds is a property: every object of JavaScript has a `toString`. */
 const OPTIONS = { strict: false, ownProperties: true, allErrors: false, validateFormats: false, logger: false, addUsedSchema: false, meta: true } as const;
+const DRAFTS = { '2020-12': Ajv2020, '2019-09': Ajv2019, '07': Ajv } as const;
+
+/** What schemas say that are written today, or nothing. */
+const USUAL = new Set(['', 'https://json-schema.org/draft/2020-12/schema', 'https://json-schema.org/draft/2019-09/schema', 'http://json-schema.org/draft-07/schema', 'http://json-schema.org/draft-07/schema#']);
 
 export type SchemaValidator = (schema: string, text: string) => boolean | undefined;
 
 /** False = `text`, which is JSON, does not fit; undefined = the schema is none, or too large. Compiled schemas are kept. */
 export function createSchemaValidator(): SchemaValidator {
   const kept = new LRUCache<string, { readonly validate: ValidateFunction | undefined }>({ max: SCHEMAS_KEPT_MAX });
+  /** The schema of schemas is compiled once: that takes fifty times as long as a client's. Others are not kept, since clients choose their names. */
+  const judges = new Map<string, Ajv>();
+  const judgeOf = (draft: string, Version: (typeof DRAFTS)[keyof typeof DRAFTS]): Ajv => {
+    const judge = judges.get(draft) ?? new Version(OPTIONS);
+    if (USUAL.has(draft)) judges.set(draft, judge);
+    return judge;
+  };
   const compile = (schema: string): ValidateFunction | undefined => {
     if (schema.length > SCHEMA_CHARS_MAX) return undefined;
     try {
       // `$async` is no keyword of JSON Schema, but one of the compiler's: it would answer with a promise.
       const parsed = JSON.parse(schema, (name, value: unknown) => (name === '$async' && typeof value !== 'object' ? undefined : value)) as Record<string, unknown>;
       const draft = typeof parsed['$schema'] === 'string' ? parsed['$schema'] : '';
-      // References are followed within the schema alone: there is no loader.
-      const ajv = draft.includes('2020-12') || draft === '' ? new Ajv2020(OPTIONS) : draft.includes('2019-09') ? new Ajv2019(OPTIONS) : new Ajv(OPTIONS);
+      const Version = DRAFTS[draft.includes('2020-12') || draft === '' ? '2020-12' : draft.includes('2019-09') ? '2019-09' : '07'];
+      const judge = judgeOf(draft, Version);
       // Drafts 04 and 06, or an address with `https`, the compiler knows by no name. What it takes of them means the same in 07.
       const { $schema: _, ...unnamed } = parsed;
-      const isUnnamed = STANDARD.test(draft) && ajv.getSchema(draft) === undefined;
-      const validate = ajv.compile(isUnnamed ? unnamed : parsed);
+      const isUnnamed = STANDARD.test(draft) && judge.getSchema(draft) === undefined;
+      const schemaOf = isUnnamed ? unnamed : parsed;
+      // Throws where it is no schema.
+      void judge.validateSchema(schemaOf, true);
+      // One for each schema, which keeps what it names. References are followed within it alone: there is no loader.
+      const validate = new Version({ ...OPTIONS, validateSchema: false }).compile(schemaOf);
       return '$async' in validate ? undefined : validate;
     } catch {
       return undefined;
