@@ -1,6 +1,7 @@
 /** The whole contract, for one gateway of a mode and a variant. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { GatewayMode } from '../harness/gateway.js';
+import { missingStores } from '../harness/stores.js';
 import { describeClientObjects } from './client-objects-suite.js';
 import { describeClients } from './clients-suite.js';
 import { describeCompletions } from './completions-suite.js';
@@ -19,7 +20,7 @@ import { describeOwnCredentials } from './own-credentials-suite.js';
 import { describePriced } from './priced-suite.js';
 import { describeRepeats } from './repeats-suite.js';
 import { describeStreams } from './streams-suite.js';
-import { missingStores, startWorld, type World } from './world.js';
+import { startWorld, type World } from './world.js';
 
 const START_MS = 60_000;
 /** Heartbeats and the time a provider has for its first byte are 10 s each. */

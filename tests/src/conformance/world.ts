@@ -1,6 +1,4 @@
 /** What a conformance test stands on: a running gateway, its upstreams, and its operator's door. */
-import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { startGateway, type Gateway, type GatewayMode } from '../harness/gateway.js';
 import { eventually } from './eventually.js';
 import { send, type Got, type Sent } from './http.js';
@@ -47,26 +45,12 @@ export interface World {
 export const HELLO = [{ role: 'user', content: 'hello' }] as const;
 export const PINNED = 'openai/gpt-4o-mini';
 
-const STORES = [
-  { variable: 'REDIS_URL', program: 'redis-server' },
-  { variable: 'NATS_URL', program: 'nats-server' },
-] as const;
-
-const isInstalled = (program: string): boolean => (process.env['PATH'] ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
-
-/** Stores that the split processes need, and that are neither installed nor given. */
-export function missingStores(): readonly string[] {
-  return STORES.filter(({ variable, program }) => !isInstalled(program) && (process.env[`TEST_${variable}`] ?? '') === '').map(({ program }) => program);
-}
-
 export async function startWorld(mode: GatewayMode, variant: 'A' | 'B'): Promise<World> {
   const upstreams = await startUpstreams();
   let gateway: Gateway;
   try {
-    // Stores of its own where they can be started: two gateways on one bus would book each other's usage.
-    const own = mode === 'split' ? Object.fromEntries(STORES.filter(({ program }) => isInstalled(program)).map(({ variable }) => [variable, ''])) : {};
     // Not a minute until repeats are told what became of a request whose edge was killed.
-    const environment = { ...upstreams.environment, CONTRACT_VARIANT: variant, CLAIM_LEASE_SECONDS: '2', PLUGINS_OFF: 'gutenberg', ...own };
+    const environment = { ...upstreams.environment, CONTRACT_VARIANT: variant, CLAIM_LEASE_SECONDS: '2', PLUGINS_OFF: 'gutenberg' };
     gateway = await startGateway({ mode, environment, ...(mode === 'split' ? { replicas: 'edge=2' } : {}) });
   } catch (error) {
     await upstreams.stop();

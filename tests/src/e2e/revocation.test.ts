@@ -57,7 +57,7 @@ let gateway: Gateway;
 beforeAll(async () => {
   nats = await startNats({ path: process.env['PATH'] ?? '' });
   proxy = await createBusProxy(nats.port);
-  gateway = await startGateway({ mode: 'split', environment: { NATS_URL: proxy.url, ...(process.env['TEST_REDIS_URL'] === undefined ? {} : { REDIS_URL: '' }), SIMULATOR: 'on' }, replicas: 'edge=2' });
+  gateway = await startGateway({ mode: 'split', environment: { NATS_URL: proxy.url, SIMULATOR: 'on' }, replicas: 'edge=2' });
   expect(proxy.mute('accounts')).toBe(1);
 }, 120_000);
 afterAll(async () => {

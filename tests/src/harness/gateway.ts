@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { sharedStoreUrls } from './stores.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** `npm test` bundles before it tests; a suite that is run by itself takes what `tsc -b` made. */
@@ -64,17 +65,10 @@ function readReadyLine(mode: GatewayMode, line: string): { baseUrl: string; admi
 }
 
 export async function startGateway({ mode, environment = {}, dataDir = mkdtempSync(join(tmpdir(), 'signalbox-test-')), replicas }: GatewayOptions): Promise<Gateway> {
-  const stores: Record<string, string> = {};
-  if (mode === 'split') {
-    for (const name of ['REDIS_URL', 'NATS_URL'] as const) {
-      const url = process.env[`TEST_${name}`];
-      if (url !== undefined && url !== '') stores[name] = url;
-    }
-  }
   const main = join(ROOT, mode === 'split' ? 'deploy/split/dist/main.js' : `deploy/standalone/dist/${isBundled ? 'program.js' : 'main.js'}`);
   const child = spawn(process.execPath, [main, ...(mode === 'split' ? ['--json', ...(isBundled ? ['--bundled'] : []), ...(replicas === undefined ? [] : ['--replicas', replicas])] : [])], {
     cwd: dataDir,
-    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', OLLAMA: 'off', ...PATIENCE, ...stores, ...environment },
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', OLLAMA: 'off', ...PATIENCE, ...(mode === 'split' ? sharedStoreUrls() : {}), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let complaints = '';
