@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { isAlive } from '@signalbox/local-stores/owner';
 import { until } from '../harness/client.js';
+import { STANDALONE } from '../harness/gateway.js';
 
-const MAIN = fileURLToPath(new URL('../../../deploy/standalone/dist/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL(`../../../${STANDALONE}`, import.meta.url));
 
 let dataDir: string;
 beforeEach(() => {

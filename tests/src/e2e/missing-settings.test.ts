@@ -7,8 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { STANDALONE } from '../harness/gateway.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const SPLIT = 'deploy/split/dist/main.js';
 
 const run = (main: string, environment: Readonly<Record<string, string>>, args: readonly string[] = []): Promise<{ readonly code: number | null; readonly complaint: string }> =>
   new Promise((resolve) => {
@@ -29,12 +31,12 @@ describe('a data folder that another start has', () => {
 
   const CLAIM = `import { claimDataDir } from ${JSON.stringify(new URL('../../../deploy/standalone/dist/data-dir.js', import.meta.url).href)}; claimDataDir(process.argv[1]); process.stdout.write('claimed'); setInterval(() => {}, 60_000);`;
 
-  test.each(['deploy/standalone', 'deploy/split'])('%s says so in one line, with its process, and begins nothing', async (program) => {
+  test.each([STANDALONE, SPLIT])('%s says so in one line, with its process, and begins nothing', async (program) => {
     const first = spawn(process.execPath, ['--input-type=module', '-e', CLAIM, folder], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       await once(first.stdout, 'data');
       const before = readdirSync(folder);
-      const { code, complaint } = await run(`${program}/dist/main.js`, { DATA_DIR: folder });
+      const { code, complaint } = await run(program, { DATA_DIR: folder });
       expect(code).toBe(1);
       expect(complaint.trim()).toBe(`signalbox could not start: The data folder ${folder} is in use by process ${first.pid ?? 0}: stop it, or choose another DATA_DIR.`);
       expect(readdirSync(folder)).toEqual(before);
@@ -57,17 +59,17 @@ describe('missing settings', () => {
   }, 30_000);
 
   test.each([
-    ['deploy/standalone', { LOG_LEVEL: 'loud', DATA_DIR: '.' }, 'LOG_LEVEL'],
-    ['deploy/standalone', { DATA_DIR: process.execPath }, 'DATA_DIR'],
-    ['deploy/split', { LOG_LEVEL: 'loud', DATA_DIR: '.' }, 'LOG_LEVEL'],
-    ['deploy/split', { DATA_DIR: process.execPath }, 'DATA_DIR'],
-    ['deploy/standalone', { BILLING_PERIOD_SECONDS: '1e99', DATA_DIR: '.' }, 'BILLING_PERIOD_SECONDS'],
-    ['deploy/split', { BILLING_PERIOD_SECONDS: '1e99', DATA_DIR: '.' }, 'BILLING_PERIOD_SECONDS'],
-    ['deploy/standalone', { SNAPSHOT_DIR: process.execPath, DATA_DIR: '.' }, 'SNAPSHOT_DIR'],
-    ['deploy/split', { SNAPSHOT_DIR: process.execPath, DATA_DIR: '.' }, 'SNAPSHOT_DIR'],
+    [STANDALONE, { LOG_LEVEL: 'loud', DATA_DIR: '.' }, 'LOG_LEVEL'],
+    [STANDALONE, { DATA_DIR: process.execPath }, 'DATA_DIR'],
+    [SPLIT, { LOG_LEVEL: 'loud', DATA_DIR: '.' }, 'LOG_LEVEL'],
+    [SPLIT, { DATA_DIR: process.execPath }, 'DATA_DIR'],
+    [STANDALONE, { BILLING_PERIOD_SECONDS: '1e99', DATA_DIR: '.' }, 'BILLING_PERIOD_SECONDS'],
+    [SPLIT, { BILLING_PERIOD_SECONDS: '1e99', DATA_DIR: '.' }, 'BILLING_PERIOD_SECONDS'],
+    [STANDALONE, { SNAPSHOT_DIR: process.execPath, DATA_DIR: '.' }, 'SNAPSHOT_DIR'],
+    [SPLIT, { SNAPSHOT_DIR: process.execPath, DATA_DIR: '.' }, 'SNAPSHOT_DIR'],
   ])('%s refuses %j in a line that begins with what is wrong', async (program, environment, variable) => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'));
-    const { code, complaint } = await run(`${program}/dist/main.js`, { ...environment, DATA_DIR: resolve(folder, environment.DATA_DIR) });
+    const { code, complaint } = await run(program, { ...environment, DATA_DIR: resolve(folder, environment.DATA_DIR) });
     rmSync(folder, { recursive: true, force: true });
     expect(code).toBe(1);
     expect(complaint.trim().split('\n')).toEqual([expect.stringContaining(`could not start: ${variable}: `)]);
@@ -75,14 +77,14 @@ describe('missing settings', () => {
 
   test.each(['edg=2', 'worker-sim=2', 'worker-nobody=2'])('the launcher refuses replicas of a role that it does not run: %s', async (replicas) => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'));
-    const { code, complaint } = await run('deploy/split/dist/main.js', { DATA_DIR: folder }, ['--replicas', replicas]);
+    const { code, complaint } = await run(SPLIT, { DATA_DIR: folder }, ['--replicas', replicas]);
     rmSync(folder, { recursive: true, force: true });
     expect(code).toBe(1);
     expect(complaint.trim().split('\n')).toEqual([expect.stringContaining(`there is no ${replicas.split('=')[0] ?? ''} here`)]);
   }, 30_000);
 
   test('the launcher refuses an unknown argument in one line', async () => {
-    const { code, complaint } = await run('deploy/split/dist/main.js', {}, ['--nonsense']);
+    const { code, complaint } = await run(SPLIT, {}, ['--nonsense']);
     expect(code).toBe(1);
     expect(complaint.trim().split('\n')).toEqual([expect.stringContaining('--nonsense')]);
   }, 30_000);
@@ -102,7 +104,7 @@ describe('the pepper of other keys', () => {
       await client.query(`insert into accounts.account (id, settings) values ('acct_1', '{}')`);
       await client.query(`insert into accounts.api_key (id, account_id, name, prefix, scopes, created_at, is_disabled, limits) values ('key_1', 'acct_1', 'k', 'p', '[]', 1, false, '{}')`);
       await client.query(`insert into accounts.api_key_secret (digest, pepper_id, key_id) values ('\\x01', '01234567', 'key_1')`);
-      const { code, complaint } = await run('deploy/standalone/dist/main.js', settings);
+      const { code, complaint } = await run(STANDALONE, settings);
       expect(code).toBe(1);
       expect(complaint.trim().split('\n')).toEqual([expect.stringContaining('could not start: KEY_PEPPER: is not the one')]);
     } finally {

@@ -10,6 +10,8 @@ import { sharedStoreUrls } from './stores.js';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** `npm test` bundles before it tests; a suite that is run by itself takes what `tsc -b` made. */
 const isBundled = process.env['TEST_BUNDLED'] === '1';
+/** The all-in-one as it is started, below the root. */
+export const STANDALONE = `deploy/standalone/dist/${isBundled ? 'program.js' : 'main.js'}`;
 
 export type GatewayMode = 'standalone' | 'split';
 
@@ -65,7 +67,7 @@ function readReadyLine(mode: GatewayMode, line: string): { baseUrl: string; admi
 }
 
 export async function startGateway({ mode, environment = {}, dataDir = mkdtempSync(join(tmpdir(), 'signalbox-test-')), replicas }: GatewayOptions): Promise<Gateway> {
-  const main = join(ROOT, mode === 'split' ? 'deploy/split/dist/main.js' : `deploy/standalone/dist/${isBundled ? 'program.js' : 'main.js'}`);
+  const main = join(ROOT, mode === 'split' ? 'deploy/split/dist/main.js' : STANDALONE);
   const child = spawn(process.execPath, [main, ...(mode === 'split' ? ['--json', ...(isBundled ? ['--bundled'] : []), ...(replicas === undefined ? [] : ['--replicas', replicas])] : [])], {
     cwd: dataDir,
     env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0', OLLAMA: 'off', ...PATIENCE, ...(mode === 'split' ? sharedStoreUrls() : {}), ...environment },
