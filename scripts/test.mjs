@@ -25,11 +25,18 @@ function interrupt() {
 process.on('SIGINT', interrupt);
 process.on('SIGTERM', interrupt);
 
-// Tests of whole gateways start a dozen processes each: one at a time, so that they do not starve each other.
 const given = process.argv.slice(2);
 const folders = jestConfig.roots.map((folder) => join(root, folder.replace('<rootDir>', '')));
 const ofGateways = join(root, 'tests');
-const PASSES = given.length > 0 ? [given] : [folders.filter((folder) => folder !== ofGateways), ['--runInBand', ofGateways]];
+/** Suites that hold a gateway to a second or less, or fill the machine: another one beside them would take the time that they measure. */
+const ALONE = '\\.alone\\.test\\.ts$';
+
+/** Tests of whole gateways mostly wait: two at a time fill two cores. Where they would share a bus they would book each other's usage. */
+function passesOf(areSharing) {
+  if (given.length > 0) return [given];
+  const beside = [...jestConfig.testPathIgnorePatterns, ALONE].map((pattern) => `--testPathIgnorePatterns=${pattern}`);
+  return [folders.filter((folder) => folder !== ofGateways), [ofGateways, areSharing ? '--runInBand' : '--maxWorkers=2', ...beside], [`${ofGateways}/.*${ALONE}`, '--runInBand']];
+}
 
 function runJest(environment, resultFile, passArguments) {
   return new Promise((resolve) => {
@@ -97,12 +104,15 @@ async function main() {
   const environment = { ...process.env, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning`.trim() };
   for (const [store, { url }] of Object.entries(stores.stores)) environment[VARIABLES[store]] = url;
   if (isBundled) environment.TEST_BUNDLED = '1';
+  // What is here as a program each gateway starts for itself.
+  const areSharing = ['redis', 'nats'].some((store) => !['local', 'downloaded'].includes(stores.stores[store]?.origin));
+  if (!areSharing) environment.TEST_OWN_STORES = '1';
   if (chromium !== undefined) Object.assign(environment, { CHROMIUM_PATH: chromium.executable, CHROMIUM_ENVIRONMENT: JSON.stringify(chromium.environment) });
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-jest-'));
   try {
     const counts = { passed: 0, failed: 0, skipped: 0 };
     let code = 0;
-    for (const [index, passArguments] of PASSES.entries()) {
+    for (const [index, passArguments] of passesOf(areSharing).entries()) {
       const resultFile = join(folder, `result-${index}.json`);
       code = (await runJest(environment, resultFile, passArguments)) || code;
       const counted = readCounts(resultFile);
