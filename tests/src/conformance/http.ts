@@ -135,3 +135,15 @@ export function nanoOf(text: string): bigint {
   if (found === null) throw new Error(`Not a plain decimal with nine places: "${text}".`);
   return BigInt(`${found[1] ?? ''}${found[2] ?? ''}`);
 }
+
+/** What a body says until `words` are among it. Rejects when it ends before: a reader that is at its end answers for ever, and no time limit of a test would be reached. */
+export async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, words: string): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  while (!text.includes(words)) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`The body ended without ${words}: ${text.slice(0, 300)}`);
+    text += decoder.decode(value, { stream: true });
+  }
+  return text;
+}

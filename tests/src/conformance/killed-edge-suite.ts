@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
-import { errorOf, nanoIn, send } from './http.js';
+import { errorOf, nanoIn, readUntil, send } from './http.js';
 import { HELLO, type TestAccount, type World } from './world.js';
 
 /** A worker that hears nothing of an edge concludes after 30 s. */
@@ -62,8 +62,7 @@ export function describeKilledEdge(world: () => World): () => void {
     const response = await fetch(`${far}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${account.key}`, 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) });
     const reader = response.body?.getReader();
     if (reader === undefined) throw new Error('expected a body');
-    let text = '';
-    while (!text.includes('"content":"T')) text += Buffer.from((await reader.read()).value ?? []).toString();
+    await readUntil(reader, '"content":"T');
     process.kill(pid, 'SIGKILL');
     const rest = async (): Promise<void> => {
       for (let part = await reader.read(); !part.done; part = await reader.read());

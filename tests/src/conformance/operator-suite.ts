@@ -1,7 +1,7 @@
 /** The operator's door: accounts of every tier with every setting, keys, and what is refused; and an account's own policy. */
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
-import { send, type Got } from './http.js';
+import { readUntil, send, type Got } from './http.js';
 import type { World } from './world.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -93,8 +93,7 @@ export function describeOperator(world: () => World): void {
       const [leaked, other] = await Promise.all([tell(key.key, 4_000), tell(account.key, 100)]);
       const reader = leaked.body?.getReader();
       if (reader === undefined) throw new Error('expected a body');
-      let text = '';
-      while (!text.includes('"content":"T')) text += Buffer.from((await reader.read()).value ?? []).toString();
+      await readUntil(reader, '"content":"T');
       await world().admin('DELETE', `/admin/keys/${key.id}?compromised=true`);
       const rest = async (): Promise<void> => {
         for (let part = await reader.read(); !part.done; part = await reader.read());

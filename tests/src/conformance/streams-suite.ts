@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { sse } from '@signalbox/testkit/fake-provider';
 import { TIME_TOOL, WEATHER_TOOL } from './completions-suite.js';
-import { completionOf, contentOf, header, nanoOf, streamOf, type ChunkBody, type Got } from './http.js';
+import { completionOf, contentOf, header, nanoOf, readUntil, streamOf, type ChunkBody, type Got } from './http.js';
 import { exchange, parseAnswer, requestText } from './raw-socket.js';
 import { problems } from './schemas.js';
 import { completion, GREETING, streamed, TIME_CALL, USAGE, WEATHER_CALL } from './upstreams.js';
@@ -118,8 +118,7 @@ export function describeStreams(world: () => World): void {
       const reader = response.body?.getReader();
       if (reader === undefined) throw new Error('expected a body');
       const decoder = new TextDecoder();
-      let text = '';
-      while (!text.includes('early')) text += decoder.decode((await reader.read()).value, { stream: true });
+      let text = await readUntil(reader, 'early');
       expect(text).not.toContain('late');
       release();
       for (let part = await reader.read(); !part.done; part = await reader.read()) text += decoder.decode(part.value, { stream: true });

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startNats } from '@signalbox/local-stores/nats';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { eventually } from '../conformance/eventually.js';
+import { readUntil } from '../conformance/http.js';
 import { admin } from '../harness/books.js';
 import { startGateway, type Gateway } from '../harness/gateway.js';
 
@@ -103,8 +104,7 @@ test('what runs with a compromised key at another edge is cut', async () => {
   expect(response.status).toBe(200);
   const reader = response.body?.getReader();
   if (reader === undefined) throw new Error('expected a body');
-  let text = '';
-  while (!text.includes('"content"')) text += Buffer.from((await reader.read()).value ?? []).toString();
+  await readUntil(reader, '"content"');
   await admin(gateway, `/keys/${id}?compromised=true`, 'DELETE');
   const toldAtMs = performance.now();
   const rest = async (): Promise<void> => {
