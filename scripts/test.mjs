@@ -15,12 +15,12 @@ const VARIABLES = { postgres: 'TEST_DATABASE_URL', redis: 'TEST_REDIS_URL', nats
 const requireReal = process.env.REQUIRE_REAL_STORES === '1';
 const requireBrowser = process.env.REQUIRE_BROWSER === '1';
 let stores;
-let jest;
+const running = new Set();
 let interrupted = false;
 
 function interrupt() {
   interrupted = true;
-  jest?.kill('SIGTERM');
+  for (const jest of running) jest.kill('SIGTERM');
 }
 process.on('SIGINT', interrupt);
 process.on('SIGTERM', interrupt);
@@ -28,23 +28,34 @@ process.on('SIGTERM', interrupt);
 const given = process.argv.slice(2);
 const folders = jestConfig.roots.map((folder) => join(root, folder.replace('<rootDir>', '')));
 const ofGateways = join(root, 'tests');
+/** Suites that start the split system, a dozen processes. */
+const ofSplit = join(ofGateways, 'src/split');
 /** Suites that hold a gateway to a second or less, or fill the machine: another one beside them would take the time that they measure. */
 const ALONE = '\\.alone\\.test\\.ts$';
 
-/** Tests of whole gateways mostly wait: two at a time fill two cores. Where they would share a bus they would book each other's usage. */
-function passesOf(areSharing) {
-  if (given.length > 0) return [given];
-  const beside = [...jestConfig.testPathIgnorePatterns, ALONE].map((pattern) => `--testPathIgnorePatterns=${pattern}`);
-  return [folders.filter((folder) => folder !== ofGateways), [ofGateways, areSharing ? '--runInBand' : '--maxWorkers=2', ...beside], [`${ofGateways}/.*${ALONE}`, '--runInBand']];
+/** One after another; what stands in one list runs at the same time. Suites of gateways mostly wait: one of the split system runs beside one of the others. */
+function passesOf() {
+  if (given.length > 0) return [[given]];
+  const without = (...patterns) => [...jestConfig.testPathIgnorePatterns, ...patterns].map((pattern) => `--testPathIgnorePatterns=${pattern}`);
+  return [
+    [folders.filter((folder) => folder !== ofGateways)],
+    [[ofSplit, '--runInBand', ...without(ALONE)], [ofGateways, '--runInBand', ...without(`${ofSplit}/`, ALONE)]],
+    [[`${ofGateways}/.*${ALONE}`, '--runInBand']],
+  ];
 }
 
 function runJest(environment, resultFile, passArguments) {
   return new Promise((resolve) => {
     const args = [join(root, 'node_modules/jest/bin/jest.js'), '--config', join(root, 'jest.config.mjs'), '--json', `--outputFile=${resultFile}`, '--passWithNoTests', '--verbose=false', ...passArguments];
     // jest's JSON goes to the file; its progress is on stderr.
-    jest = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2], env: environment });
-    jest.on('error', () => resolve(1));
-    jest.on('exit', (code) => resolve(code ?? 1));
+    const jest = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2], env: environment });
+    running.add(jest);
+    const end = (code) => {
+      running.delete(jest);
+      resolve(code ?? 1);
+    };
+    jest.on('error', () => end(1));
+    jest.on('exit', end);
   });
 }
 
@@ -105,18 +116,17 @@ async function main() {
   for (const [store, { url }] of Object.entries(stores.stores)) environment[VARIABLES[store]] = url;
   if (isBundled) environment.TEST_BUNDLED = '1';
   // What is here as a program each gateway starts for itself.
-  const areSharing = ['redis', 'nats'].some((store) => !['local', 'downloaded'].includes(stores.stores[store]?.origin));
-  if (!areSharing) environment.TEST_OWN_STORES = '1';
+  if (['redis', 'nats'].every((store) => ['local', 'downloaded'].includes(stores.stores[store]?.origin))) environment.TEST_OWN_STORES = '1';
   if (chromium !== undefined) Object.assign(environment, { CHROMIUM_PATH: chromium.executable, CHROMIUM_ENVIRONMENT: JSON.stringify(chromium.environment) });
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-jest-'));
   try {
     const counts = { passed: 0, failed: 0, skipped: 0 };
     let code = 0;
-    for (const [index, passArguments] of passesOf(areSharing).entries()) {
-      const resultFile = join(folder, `result-${index}.json`);
-      code = (await runJest(environment, resultFile, passArguments)) || code;
-      const counted = readCounts(resultFile);
-      for (const name of ['passed', 'failed', 'skipped']) counts[name] += counted[name];
+    for (const [index, beside] of passesOf().entries()) {
+      const files = beside.map((_, lane) => join(folder, `result-${index}-${lane}.json`));
+      const codes = await Promise.all(beside.map((passArguments, lane) => runJest(environment, files[lane], passArguments)));
+      code = codes.find((each) => each !== 0) ?? code;
+      for (const counted of files.map(readCounts)) for (const name of ['passed', 'failed', 'skipped']) counts[name] += counted[name];
       if (interrupted) break;
     }
     if (!isBuilt || !isBundled) counts.failed += 1;
