@@ -5,7 +5,7 @@ import { failure, type AnswerResult, type Failure, type StreamEvent, type Stream
 import { AnswerTally, ANSWER_BOUNDS, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
 import type { AttemptOptions, Ending } from './attempt-terms.js';
 import { answerBytesMax, quotaAway } from './hold-growth.js';
-import { Patience, type Overdue } from './patience.js';
+import { HEARING_TURNS, Patience, type Overdue } from './patience.js';
 import type { ResponseHeaders } from './provider.js';
 import { readInSteps } from './read-in-steps.js';
 import type { UpstreamCall, UpstreamListener } from './upstream.js';
@@ -23,8 +23,6 @@ const DRAIN_MS = 60_000;
 const TURN_BYTES = 65_536;
 /** After such a silence within a stream this process may have stood still, and its caller have given up: links do after five seconds at the earliest. */
 const SILENCE_MS = 3_000;
-/** Of the event loop: a connection that ended is closed, then its streams, then their calls, each in a turn of its own. */
-const HEARING_TURNS = 16;
 /** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
 const HELD_READ_BYTES = 2_048;
 

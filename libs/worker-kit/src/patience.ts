@@ -19,6 +19,12 @@ const AFTER_FINISH_MS = 2_000;
 const AFTER_COMPLETE_MS = 250;
 /** A client that reads nothing for that long is gone. */
 const STALLED_CLIENT_MS = 60_000;
+/** As late as a timer is in a process that runs when it has something to do. */
+const JITTER_MS = 10;
+/** Turns of the event loop for which what came after a silence is laid by until the caller was heard: a connection that ended is closed, then its streams, then their calls, each in a turn of its own. */
+export const HEARING_TURNS = 16;
+/** Turns in which what lies in the sockets is read, and then worked through. */
+const TURNS = HEARING_TURNS + 4;
 
 /** What did not come in its time: `event` while bytes do come, `end` of a stream that has finished, `refusal` told by its status alone so far, `client` that does not read. */
 export type Overdue = 'sent' | 'first-byte' | 'next-byte' | 'event' | 'end' | 'refusal' | 'client';
@@ -42,11 +48,15 @@ export class Patience {
   private isComplete = false;
   private isStopped = false;
   private timer: Timer | undefined;
+  /** When the timer is to fire. */
+  private watchAt = 0;
 
   constructor(
     private readonly clock: Clock,
     request: DispatchRequest__Output,
     private readonly onOverdue: (what: Overdue) => void,
+    /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
+    private readonly afterTurn: (callback: () => void) => void = setImmediate,
   ) {
     this.startedAt = clock.monotonicMs();
     this.dataAt = this.startedAt;
@@ -151,15 +161,31 @@ export class Patience {
 
   /** One timer that looks where time stands: re-arming it for each chunk would cost more than the chunk. */
   private watch(delayMs: number): void {
-    if (!this.isStopped) this.timer = this.clock.setTimer(Math.max(1, delayMs), this.onWatch, { unref: true });
+    if (this.isStopped) return;
+    const waitMs = Math.max(1, delayMs);
+    this.watchAt = this.clock.monotonicMs() + waitMs;
+    this.timer = this.clock.setTimer(waitMs, this.onWatch, { unref: true });
   }
 
   private readonly onWatch = (): void => {
+    // Timers fire before sockets are read: of a process that stood still, what came meanwhile lies there.
+    if (this.clock.monotonicMs() - this.watchAt > JITTER_MS) this.lookAfter(TURNS, this.timer);
+    else this.look();
+  };
+
+  private look(): void {
     const nowMs = this.clock.monotonicMs();
     const [what, dueMs] = this.next(nowMs);
     if (nowMs < dueMs) this.watch(dueMs - nowMs);
     else this.onOverdue(what);
-  };
+  }
+
+  /** Not when it was stopped or watches anew by then. */
+  private lookAfter(turns: number, watched: Timer | undefined): void {
+    if (this.isStopped || this.timer !== watched) return;
+    if (turns === 0) this.look();
+    else this.afterTurn(() => this.lookAfter(turns - 1, watched));
+  }
 
   /** What is waited for, and until when. */
   private next(nowMs: number): readonly [Overdue, number] {
