@@ -241,6 +241,26 @@ describe('connections', () => {
     expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
   });
 
+  describe('a connection on which nothing was asked in time', () => {
+    const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+
+    test('is closed without a word, which its client would take for the answer to what it asks next', async () => {
+      const serving = once(door.server, 'connection');
+      const socket = door.raw('');
+      const [served] = (await serving) as [Socket];
+      door.server.emit('clientError', late, served);
+      expect(await readRaw(socket)).toBe('');
+      await noConnections();
+    });
+
+    test('is served where what was asked lay there unread', async () => {
+      const text = chatText(door.key, JSON.stringify(hello), { lines: 'connection: close\r\n' });
+      // Its first bytes are read in a later turn than the one in which it is accepted.
+      door.server.once('connection', (served: Socket) => void door.server.emit('clientError', late, served));
+      expect(await readRaw(door.raw(text))).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    });
+  });
+
   describe('a client that never closes its side', () => {
     /** One that goes on reading, and both ends of its connection. */
     const hold = async (text: string): Promise<{ readonly socket: Socket; readonly served: Socket; readonly told: () => string }> => {

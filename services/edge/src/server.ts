@@ -108,6 +108,10 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
     else socket.destroy(BROKEN_BY_CLIENT);
   });
   const endBadly = (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === TIMED_OUT && socket.bytesRead === 0) {
+      closeUnused(socket);
+      return;
+    }
     const response = answering.get(socket);
     if (error.code === TIMED_OUT && response !== undefined && isBehindAnother(response)) {
       // The answers before it end first. It is given up, and ends the connection when its turn comes; so does a refusal of the half of a head.
@@ -128,6 +132,17 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
   };
   server.on('clientError', endBadly);
   return server;
+}
+
+/**
+ * A connection on which nothing was asked is closed without a word: its client would take a 408 for the answer to what it
+ * asks next. Timers fire before sockets are read, so what had come to a process that stood still is read first.
+ */
+function closeUnused(socket: Socket): void {
+  const close = (): void => {
+    if (socket.bytesRead === 0) socket.destroy();
+  };
+  together(() => together(close));
 }
 
 /** What came too late on the connection of `newest` follows other requests, whose answers are under way. */
