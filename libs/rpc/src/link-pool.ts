@@ -22,6 +22,8 @@ export interface LinkPoolOptions {
 
 const BACKOFF_MIN_MS = 50;
 const BACKOFF_MAX_MS = 2_000;
+/** Where nobody has asked for anything since the last failure: of many neighbours some may never be there. */
+const BACKOFF_UNASKED_MAX_MS = 30_000;
 /** Links are renewed so that replicas that came later get their share. */
 const RECYCLE_MS = 5 * 60_000;
 /** How long a call waits for a first link. */
@@ -35,6 +37,10 @@ interface Slot {
   link: LinkClient | undefined;
   failures: number;
   timer: Timer | undefined;
+  /** Monotonic milliseconds from which a call may have it connect at once. */
+  dueAtMs: number;
+  /** Calls of the pool before its last failure. */
+  callsBefore: number;
 }
 
 function isPeer(peer: object | undefined): peer is LinkPeer {
@@ -58,6 +64,7 @@ export class LinkPool implements CallCarrier {
   /** Addresses behind which a process is sought, with how many others answered in a row. */
   private readonly sought = new Map<string, { misses: number }>();
   private next = 0;
+  private calls = 0;
   /** The link that took the latest call. */
   private gathering: LinkClient | undefined;
   private linksLost = 0;
@@ -65,7 +72,7 @@ export class LinkPool implements CallCarrier {
   private isClosed = false;
 
   constructor(private readonly options: LinkPoolOptions) {
-    this.slots = options.addresses.flatMap((address) => Array.from({ length: options.links }, () => ({ address, link: undefined, failures: 0, timer: undefined })));
+    this.slots = options.addresses.flatMap((address) => Array.from({ length: options.links }, () => ({ address, link: undefined, failures: 0, timer: undefined, dueAtMs: 0, callsBefore: 0 })));
   }
 
   /** Connects on the first call of this or `start`. */
@@ -91,6 +98,7 @@ export class LinkPool implements CallCarrier {
       return;
     }
     this.begin();
+    this.calls += 1;
     if (isPeer(call.onlyPeer)) {
       this.startAt(call, call.onlyPeer);
       return;
@@ -187,6 +195,13 @@ export class LinkPool implements CallCarrier {
     call.carrier = this;
     const timer = this.options.clock.setTimer(Math.min(LINK_WAIT_MS, call.silenceMs || LINK_WAIT_MS, call.remainingMs()), () => call.fail(new Fault('peer_unavailable', 'no link to the peer')));
     this.waiting.set(call, timer);
+    this.hurry();
+  }
+
+  /** Somebody waits, perhaps the first for long: what is due for that is tried now. */
+  private hurry(): void {
+    const nowMs = this.options.clock.monotonicMs();
+    for (const slot of this.slots) if (slot.link === undefined && slot.timer !== undefined && slot.dueAtMs <= nowMs) this.connect(slot);
   }
 
   private begin(): void {
@@ -218,9 +233,12 @@ export class LinkPool implements CallCarrier {
   private connect(slot: Slot): void {
     const { clock } = this.options;
     slot.timer?.cancel();
+    slot.timer = undefined;
     slot.link = this.open(slot.address, {
       onReady: (link) => {
         slot.failures = 0;
+        // Whoever waits goes by this one; the others of its address follow.
+        for (const other of this.slots) if (other.address === slot.address && other.link === undefined && other.timer === undefined) this.connect(other);
         slot.timer = clock.setTimer(RECYCLE_MS * (0.8 + 0.4 * this.fraction()), () => link.retire(), { unref: true });
         this.startWaiting();
       },
@@ -277,17 +295,31 @@ export class LinkPool implements CallCarrier {
     return false;
   }
 
-  /** The first attempt is at once, the next ones after jittered, doubling pauses, for ever. */
+  /**
+   * The first attempt is at once, the next ones after jittered, doubling pauses, for ever: of up to 2 s while there are
+   * calls, of up to 30 s without, until one comes. Where an address does not answer, one link of it tries.
+   */
   private reconnect(slot: Slot): void {
+    const { clock } = this.options;
     slot.timer?.cancel();
+    slot.timer = undefined;
     slot.link = undefined;
-    if (this.isClosed) return;
-    slot.timer = this.options.clock.setTimer(this.pauseMs(slot.failures), () => this.connect(slot), { unref: true });
+    if (this.isClosed || this.isLeftToAnother(slot)) return;
+    const isUnasked = this.calls === slot.callsBefore;
+    slot.callsBefore = this.calls;
+    const pauseMs = this.pauseMs(slot.failures, isUnasked ? BACKOFF_UNASKED_MAX_MS : BACKOFF_MAX_MS);
+    slot.dueAtMs = clock.monotonicMs() + (isUnasked ? Math.min(pauseMs, BACKOFF_MIN_MS) : pauseMs);
+    slot.timer = clock.setTimer(pauseMs, () => this.connect(slot), { unref: true });
     slot.failures += 1;
   }
 
-  private pauseMs(failures: number): number {
-    const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures, 10));
+  /** Another link of its address is on its way or about to be tried: once that is ready, this one follows. */
+  private isLeftToAnother(slot: Slot): boolean {
+    return this.slots.some((other) => other !== slot && other.address === slot.address && (other.link === undefined ? other.timer !== undefined : other.link.state === 'connecting'));
+  }
+
+  private pauseMs(failures: number, ceilingMs = BACKOFF_MAX_MS): number {
+    const ceiling = Math.min(ceilingMs, BACKOFF_MIN_MS * 2 ** Math.min(failures, 10));
     return ceiling * (0.5 + 0.5 * this.fraction());
   }
 
