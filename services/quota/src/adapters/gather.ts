@@ -87,7 +87,7 @@ class Single implements ScriptCall {
 export function createGather({ send, within = (trip) => trip, afterTurn = setImmediate }: GatherOptions): Gathered {
   let queue: (Steps | Single)[] = [];
   /** By account, its last call in the queue while that may grow. */
-  const growing = new Map<string, Steps>();
+  let growing = new Map<string, Steps>();
   /** From the first call in the queue until the round trip that takes the last one has ended. */
   let isBusy = false;
   /** A round trip that is late, until it ends or somebody waits behind it. */
@@ -102,7 +102,7 @@ export function createGather({ send, within = (trip) => trip, afterTurn = setImm
       const error = reason instanceof Error ? reason : new Error('unknown');
       const behind = queue;
       queue = [];
-      growing.clear();
+      growing = new Map();
       overdue = trip;
       for (const call of [...calls, ...behind]) call.settle({ error });
     });
@@ -115,7 +115,7 @@ export function createGather({ send, within = (trip) => trip, afterTurn = setImm
     }
     const calls = queue;
     queue = [];
-    growing.clear();
+    growing = new Map();
     const trip = send(calls);
     watch(trip, calls);
     void trip.then((results) => {
