@@ -1,5 +1,7 @@
 /** Reading and writing protobuf (https://protobuf.dev/programming-guides/encoding), for the generated codecs. */
 
+import { knownText } from './known-text.js';
+
 export const NO_BYTES: Buffer = Buffer.alloc(0);
 
 /** Fresh space is taken in slabs of this size; encoded messages are views of them. */
@@ -241,9 +243,9 @@ export class Reader {
 
   string(end: number): string {
     const stop = this.delimited(end);
-    const text = this.data.toString('utf8', this.at, stop);
+    const { at } = this;
     this.at = stop;
-    return text;
+    return knownText(this.data, at, stop);
   }
 
   /** A view of the message. */
