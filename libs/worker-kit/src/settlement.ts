@@ -24,6 +24,8 @@ const TELL_TRIES_MAX = 2;
 const BATCH_MAX = 512;
 /** At the limit the oldest is dropped; the ledger's totals correct quota. */
 export const FINISHED_MAX = 50_000;
+/** Of a list that is full: whatever is left of it moves up, so not one at a time. */
+const DROPPED_AT_ONCE = 1_000;
 
 /** A hold that has turned into a charge, as quota's contract tells it. */
 export interface FinishedHold {
@@ -152,7 +154,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     }
   };
   const keepUnbooked = (finished: Finished): void => {
-    if (unbooked.length >= FINISHED_MAX) droppedSeq = unbooked.shift()?.seq ?? 0;
+    if (unbooked.length >= FINISHED_MAX) droppedSeq = unbooked.splice(0, DROPPED_AT_ONCE).at(-1)?.seq ?? droppedSeq;
     unbooked.push(finished);
   };
 
@@ -220,7 +222,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     },
     finished: (hold, seq) => {
       const finished = { seq, hold };
-      if (queue.length >= FINISHED_MAX) queue.shift();
+      if (queue.length >= FINISHED_MAX) queue.splice(0, DROPPED_AT_ONCE);
       queue.push(finished);
       keepUnbooked(finished);
       schedule(GATHER_MS);
