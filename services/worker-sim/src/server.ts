@@ -71,8 +71,11 @@ export function createSimulatorServer(clock: Clock): SimulatorServer {
     const write = async (choice: object | undefined, told: Json = {}): Promise<void> => {
       const hasRoom = response.write(`data: ${JSON.stringify({ ...envelope, object: 'chat.completion.chunk', choices: choice === undefined ? [] : [choice], ...told })}\n\n`);
       if (!hasRoom && !response.destroyed) await new Promise<void>((resolve) => {
-        response.once('drain', resolve);
-        response.once('close', resolve);
+        const goOn = (): void => {
+          response.off('drain', goOn).off('close', goOn);
+          resolve();
+        };
+        response.once('drain', goOn).once('close', goOn);
       });
     };
     if (directives.empty) {

@@ -1,0 +1,36 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { request, type IncomingMessage, type ServerResponse } from 'node:http';
+import { expect, test } from '@jest/globals';
+import { systemClock } from '@signalbox/runtime/clock';
+import { createSimulatorServer } from './server.js';
+
+const STARTED = 'http.server.request.start';
+
+test('a stream that waits for its reader again and again leaves nothing behind with each wait', async () => {
+  const served: ServerResponse[] = [];
+  const onStarted = (message: unknown): void => void served.push((message as { response: ServerResponse }).response);
+  subscribe(STARTED, onStarted);
+  const simulator = createSimulatorServer(systemClock);
+  const port = await simulator.start();
+  try {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request({ port, host: '127.0.0.1', path: '/v1/chat/completions', method: 'POST' }, resolve).on('error', reject).end(JSON.stringify({ model: 'sim-fast', stream: true, messages: [{ role: 'user', content: '[sim:tokens=200000]' }] }));
+    });
+    let waits = 0;
+    let bytes = 0;
+    let most = 0;
+    for await (const part of answer as AsyncIterable<Buffer>) {
+      bytes += part.length;
+      for (const response of served) {
+        if (response.listenerCount('drain') > 0) waits += 1;
+        most = Math.max(most, response.listenerCount('close'));
+      }
+    }
+    expect(bytes).toBeGreaterThan(8_000_000);
+    expect(waits).toBeGreaterThan(0);
+    expect(most).toBeLessThan(5);
+  } finally {
+    unsubscribe(STARTED, onStarted);
+    await simulator.stop();
+  }
+});
