@@ -237,6 +237,26 @@ test.each([['an error of the host', sse({ error: { message: 'overloaded' } })], 
   expect(given).toMatchObject([{ index: 0, finish_reason: null }, { index: 1, finish_reason: null }, { index: 0, finish_reason: 'length' }]);
 });
 
+test.each([['reads on after nine minutes gets the rest', 540_000, 'stream'], ['has no room for ten minutes is taken for gone', 600_000, 'abandoned']])('a client that %s', async (_name, forMs, kind) => {
+  const clock = createFakeClock();
+  let listener: UpstreamListener | undefined;
+  const attempt = new Attempt({
+    adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
+    upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => true }), close: () => Promise.resolve() },
+    clock,
+    request: REQUEST,
+    upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
+    sinks: { onHead: () => undefined, onChunk: () => false, onProgress: () => undefined },
+  });
+  attempt.start();
+  listener?.onHead(200, {});
+  listener?.onData(Buffer.from(text('a')));
+  await clock.advanceAsync(forMs);
+  attempt.resume();
+  listener?.onData(Buffer.from(`${sse({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}data: [DONE]\n\n`));
+  expect(await attempt.ended).toMatchObject({ kind });
+});
+
 describe('a request that gets no connection', () => {
   const sent = async (over: Partial<DispatchRequest__Output>, sendAfterMs?: number): Promise<readonly [number, Ending]> => {
     const clock = createFakeClock();

@@ -17,8 +17,11 @@ const REFUSAL_MS = 5_000;
 const AFTER_FINISH_MS = 2_000;
 /** After usage that came with or behind the finish: a second usage frame and `[DONE]` are on their way, or the host keeps the connection open. */
 const AFTER_COMPLETE_MS = 250;
-/** A client that reads nothing for that long is gone. */
-const STALLED_CLIENT_MS = 60_000;
+/**
+ * For room at a client, which edge watches: one that takes nothing for a minute it cuts off itself (FAILURES, slow reader).
+ * What had been said already, 256 KB and more, leaves to one that takes a kilobyte a second in four minutes, and only then is there room.
+ */
+const STALLED_CLIENT_MS = 600_000;
 /** As late as a timer is in a process that runs when it has something to do. */
 const JITTER_MS = 10;
 /** Turns of the event loop for which what came after a silence is laid by until the caller was heard: a connection that ended is closed, then its streams, then their calls, each in a turn of its own. */

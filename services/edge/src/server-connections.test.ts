@@ -60,6 +60,24 @@ describe('connections', () => {
     expect([statuses, sockets.size]).toEqual([[400, 400, 415, 413, 413, 413, 200], 1]);
   });
 
+  test('a stream that nobody reads for a minute is given up, and ends with an error chunk for whoever reads on', async () => {
+    const given: PlayedCall[] = [];
+    door.neighbours.scripts.set('a', (call) => {
+      given.push(call);
+      for (const event of [events.head(), events.role(), events.text('some words')]) call.listener.onEvent(event);
+    });
+    const { socket } = await connectDeaf();
+    socket.write(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
+    await until(() => given[0]?.isPaused === true);
+    door.neighbours.clock.advance(75_000);
+    await until(() => door.metrics.inFlight() === 0);
+    let tail = '';
+    socket.on('data', (bytes: Buffer) => (tail = (tail + bytes.toString('latin1')).slice(-4_096)));
+    await until(() => tail.includes('[DONE]') || socket.closed);
+    expect([given[0]?.isCancelled, tail]).toEqual([true, expect.stringMatching(/some words[^]*"code":"answer_not_read"[^]*"finish_reason":"error"[^]*\[DONE\]/)]);
+    socket.destroy();
+  });
+
   test('large bodies of one account in work leave room, for others and for small ones, and give it back with their answer', async () => {
     const held: PlayedCall[] = [];
     door.neighbours.scripts.set('a', (call) => void held.push(call));

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { together } from '@signalbox/runtime/turn';
-import { breakOff, BROKEN_BY_CLIENT, STALLED_READER_MS } from './adapters/responses.js';
+import { breakOff, BROKEN_BY_CLIENT, STALLED_READER_MS, waitingOn } from './adapters/responses.js';
 import type { ChatHandler } from './routes/chat-completions/handler.js';
 import type { Gate } from './routes/gate.js';
 import { apiError, renderErrorBody, type ApiError, type ApiErrorName } from './wire/errors.js';
@@ -45,15 +45,6 @@ export interface PublicServerOptions {
 export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, inFlightMax, isOpen, isHealthy }: PublicServerOptions): Server {
   // The newest that is to be answered on each connection: a refusal of the parser must not fall into the middle of an answer.
   const answering = new WeakMap<Socket, ServerResponse>();
-  const pipelined = new WeakMap<Socket, Set<ServerResponse>>();
-  const waitingOn = (socket: Socket): Set<ServerResponse> => {
-    const known = pipelined.get(socket);
-    if (known !== undefined) return known;
-    const waiting = new Set<ServerResponse>();
-    pipelined.set(socket, waiting);
-    socket.once('close', () => waiting.forEach(breakOff));
-    return waiting;
-  };
   /** False when too many wait already. */
   const mayWait = ({ socket }: IncomingMessage, response: ServerResponse): boolean => {
     const waiting = waitingOn(socket);

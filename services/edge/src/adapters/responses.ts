@@ -1,5 +1,6 @@
 /** What node:http leaves to whoever answers: clients that take nothing, and answers that are broken off before their turn. */
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
 /** FAILURES, slow reader. */
 export const STALLED_READER_MS = 60_000;
@@ -23,6 +24,23 @@ export function takenBytes({ socket }: ServerResponse): number | undefined {
   if (socket === null) return undefined;
   const { _handle: handle } = socket as unknown as { readonly _handle: WrittenHandle | null };
   return handle === null ? socket.bytesWritten - socket.writableLength : handle.bytesWritten - handle.writeQueueSize;
+}
+
+const pipelined = new WeakMap<Socket, Set<ServerResponse>>();
+
+/** Answers that wait on a connection for those before them, to be kept up to date by whoever serves it; those left when it closes are broken off. */
+export function waitingOn(socket: Socket): Set<ServerResponse> {
+  const known = pipelined.get(socket);
+  if (known !== undefined) return known;
+  const waiting = new Set<ServerResponse>();
+  pipelined.set(socket, waiting);
+  socket.once('close', () => waiting.forEach(breakOff));
+  return waiting;
+}
+
+/** True while others wait on its connection for this answer to end. */
+export function othersWait({ req: { socket } }: ServerResponse): boolean {
+  return (pipelined.get(socket)?.size ?? 0) > 0;
 }
 
 /** Breaks an answer off. One that waits on its connection for that before it hears no `close` of node:http's, neither now nor when the connection closes. */

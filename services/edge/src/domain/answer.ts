@@ -126,7 +126,7 @@ export interface Answer {
   decided(plan: DecideResponse__Output): void;
   /** Figures for the rate-limit headers. */
   admitted(admission: AdmitResponse__Output): void;
-  /** Ends the connection without a word: the client took nothing for too long. */
+  /** The client took nothing for too long: a stream ends with an error chunk behind what waits for it, which it has another minute to take up. One on whose connection others wait is cut off. */
   abandon(): void;
   /** True once the client has hung up. */
   isGone(): boolean;

@@ -192,6 +192,16 @@ describe('slow reader', () => {
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
+  test('is told so, and its provider is not blamed, where the worker gave up first', async () => {
+    const { call, answer, result, neighbours } = start();
+    answer.isStalled = true;
+    call.listener.onEvent(events.text('a'));
+    call.listener.onEnd(undefined);
+    expect(await result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
+    expect(answer.said).toEqual(['chunk 0:a', 'abandon']);
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+
   test('is not cut while it takes a little, nor while another answer of its connection goes before, but once it takes nothing', async () => {
     const { call, answer, result, neighbours } = start();
     answer.isStalled = true;

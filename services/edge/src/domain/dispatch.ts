@@ -185,6 +185,11 @@ class Attempt implements AttemptListener, ClientListener {
 
   onEnd(fault: Fault | undefined): void {
     if (this.isOver || this.isSettling) return;
+    if (fault === undefined && this.stalled !== undefined) {
+      // It ended without a word while we took nothing of it: there was no room for too long.
+      this.giveUpReader();
+      return;
+    }
     // Its worker, which would have said so, is not heard any more.
     if (this.ended !== undefined && this.hasContent) this.onTold({ choices: this.ended, content: false, finish: true });
     this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault), this.lostAt(fault));
@@ -209,19 +214,21 @@ class Attempt implements AttemptListener, ClientListener {
 
   /** `before`: what it had taken at `sinceMs`. One that takes little, of much that was said at once, is slow and no more. */
   private watchReader(taken: () => number | undefined, before: number | undefined, sinceMs: number): void {
-    const { clock, answer } = this.options;
+    const { clock } = this.options;
     this.stalled = clock.setTimer(READER_LOOK_MS, () => {
       const now = taken();
       const nowMs = clock.monotonicMs();
       if (now === undefined || before === undefined || now > before) this.watchReader(taken, now, nowMs);
       else if (nowMs - sinceMs < STALLED_READER_MS) this.watchReader(taken, before, sinceMs);
-      else {
-        // Over first: cancelling ends the call at once, and a failure now would be written to the stalled reader.
-        this.over({ kind: 'gone', wasSent: true, isOwed: true });
-        this.call?.cancel();
-        answer.abandon();
-      }
+      else this.giveUpReader();
     });
+  }
+
+  private giveUpReader(): void {
+    // Over first: cancelling ends the call at once, and its failure now would be told to the stalled reader.
+    this.over({ kind: 'gone', wasSent: true, isOwed: true });
+    this.call?.cancel();
+    this.options.answer.abandon();
   }
 
   onDrain(): void {

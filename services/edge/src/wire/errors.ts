@@ -59,6 +59,7 @@ export const API_ERRORS = {
   unknown_url: { status: 404, type: INVALID, message: 'There is nothing at this address. Chat completions are at POST /v1/chat/completions, models at GET /v1/models; GET /openapi.json lists all.' },
   method_not_allowed: { status: 405, type: INVALID, message: 'This method is not allowed here.' },
   request_timeout: { status: 408, type: INVALID, message: 'The request took too long to arrive.' },
+  answer_not_read: { status: 408, type: INVALID, message: 'The rest of the answer was given up, since nothing of it was read for too long.' },
   idempotency_conflict: { status: 409, type: INVALID, message: 'The idempotency key was used with another body.' },
   idempotency_in_progress: { status: 409, type: INVALID, message: 'A request with this idempotency key is still running.' },
   idempotency_completed: { status: 409, type: INVALID, message: 'A request with this idempotency key has been answered, and its answer is not kept.' },

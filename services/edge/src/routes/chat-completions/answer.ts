@@ -7,13 +7,13 @@ import { fieldOfParam } from '@signalbox/kernel/param-names';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
 import type { ServerResponse } from 'node:http';
-import { BROKEN_BY_CLIENT, takenBytes, watchRest } from '../../adapters/responses.js';
+import { BROKEN_BY_CLIENT, othersWait, takenBytes, watchRest } from '../../adapters/responses.js';
 import type { Answer, AttemptReport, ClientListener, PipelineStage, Refusal, Route, Settlement } from '../../domain/answer.js';
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { healingTermsOf } from '../../domain/healing.js';
 import type { Caller } from '../../domain/ports.js';
 import { renderCompletion, type UsageFigures } from '../../wire/chat.js';
-import { forVariant } from '../../wire/errors.js';
+import { apiError, forVariant } from '../../wire/errors.js';
 import { CHUNKED, UNFRAMED } from '../../wire/framing.js';
 import { addRouterHeaders, routerTrailers, STREAM_HEADERS, trailerHeader, type HeaderList } from '../../wire/headers.js';
 import type { JsonValue } from '../../wire/json-text.js';
@@ -171,8 +171,14 @@ export class HttpAnswer implements Answer {
 
   abandon(): void {
     this.isDone = true;
-    this.waiting = [];
-    this.options.response.destroy(BROKEN_BY_CLIENT);
+    const { response, caller } = this.options;
+    if (this.wire === undefined || othersWait(response)) {
+      response.destroy(BROKEN_BY_CLIENT);
+      return;
+    }
+    // Not recorded: it is no end that another should be given.
+    response.end(this.wire.error(this.take(), forVariant(apiError('answer_not_read'), caller.variant)));
+    watchRest(response);
   }
 
   /** The stream's wire; the first call sends the headers, with the number of attempts where it is known that no other follows. */
