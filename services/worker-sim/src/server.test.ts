@@ -2,7 +2,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '@signalbox/runtime/clock';
-import { createSimulatorServer } from './server.js';
+import { simulate, type Simulated } from './domain/answer.js';
+import { createSimulatorServer, piecesToldOf } from './server.js';
 
 const STARTED = 'http.server.request.start';
 
@@ -33,4 +34,20 @@ test('a stream that waits for its reader again and again leaves nothing behind w
     unsubscribe(STARTED, onStarted);
     await simulator.stop();
   }
+});
+
+test('probabilities of a stream are worked out as it goes, not before it begins', () => {
+  const plain = simulate({ messages: [{ role: 'user', content: '[sim:tokens=16000]' }], logprobs: true, top_logprobs: 20 });
+  let workedOut = 0;
+  const simulated: Simulated = {
+    ...plain,
+    get alternatives() {
+      workedOut += 1;
+      return plain.alternatives;
+    },
+  };
+  const [choice] = plain.choices;
+  if (choice === undefined) throw new Error('no choice');
+  const [first] = piecesToldOf(choice, simulated);
+  expect([first?.logprobs?.content.length, workedOut]).toEqual([4, 1]);
 });
