@@ -154,15 +154,19 @@ describe('of a whole answer', () => {
     expect(rig.ends).toMatchObject([{ costNanoUsd: cost, flags: cost === 0n ? [] : ['estimated'] }]);
   });
 
-  test('pays all of it where it comes', async () => {
+  test.each([
+    ['client_left', 'pays all of it where it comes', 'DELIVERED', false],
+    ['cancelled', 'pays nothing where edge cut it off, as for a key that was declared compromised', 'DISCARDED', true],
+  ] as const)('by %s its client %s', async (code, _what, outcome, undelivered) => {
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));
     const body = JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE });
     rig.provider.enqueue({ chunks: [() => held, body] });
-    const { done } = await leaveWhen(whole(), isAsked);
+    const { done } = await leaveWhen(whole(), isAsked, code);
     release();
     await done;
-    expect(rig.ends).toMatchObject([{ source: 'PROVIDER', costNanoUsd: 20_000n, flags: [] }]);
+    expect(rig.ends).toMatchObject([{ source: 'PROVIDER', costNanoUsd: 20_000n, flags: [], undelivered }]);
+    expect(rig.log.at(-1)).toBe(`${outcome} false`);
   });
 
   test('that nobody can wait for any more is cancelled, and owes its prompt', async () => {

@@ -59,7 +59,9 @@ test.each<FaultCode>(['link_lost', 'deadline_exceeded'])(
 test.each<[boolean, FaultCode, boolean]>([
   [false, 'link_lost', true],
   [false, 'deadline_exceeded', true],
-  [false, 'cancelled', false],
+  [false, 'cancelled', true],
+  [false, 'client_left', false],
+  [true, 'cancelled', false],
   [true, 'link_lost', false],
 ])('a client (of a stream: %s) whose call ended by %s before its end has seen nothing: %s', async (clientStream, code, undelivered) => {
   rig.provider.enqueue({ chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
@@ -81,7 +83,7 @@ test.each<[boolean, boolean, boolean]>([
   rig.provider.enqueue({ chunks: [text('Hello wo'), () => left], cut: true });
   await rig.run(requestOf({ clientStream }), (event, leave) => {
     if (event.chunk?.content !== true) return;
-    if (hasLeft) leave();
+    if (hasLeft) leave('client_left');
     release();
   });
   expect(rig.ends[0]).toMatchObject({ source: 'ESTIMATED', finishReason: 'error', undelivered });
@@ -115,7 +117,7 @@ test('a client that hangs up on a whole answer leaves it to be fetched and booke
   });
   await rig.run(requestOf({ clientStream: false }), (event, leave) => {
     if (event.chunk?.content === true) {
-      leave();
+      leave('client_left');
       release();
     }
   });

@@ -87,14 +87,20 @@ function isPromptOwed({ attempt, isClientGone }: Conversation): boolean {
   return attempt.status === 0 ? isClientGone && attempt.isHandedOver : attempt.status >= 200 && attempt.status < 300;
 }
 
-/** Of an attempt that its caller cancelled: a client that was cut off pays for what was generated, and for no prompt alone. Which round of several is the last one its edge knows. */
-function isOwed({ isClientGone }: Conversation, { tokens, finishReason }: AttemptEnd, { rounds }: DispatchRequest__Output): boolean {
-  return isClientGone || rounds || completionTokens(tokens) > 0 || finishReason !== 'error';
+/** Of an attempt that its caller cancelled: a client that was cut off pays for what was generated, for no prompt alone, and for nothing of a whole answer. Which round of several is the last one its edge knows. */
+function isOwed(conversation: Conversation, { tokens, finishReason }: AttemptEnd, request: DispatchRequest__Output): boolean {
+  return conversation.isClientGone || request.rounds || (!wasCutOff(conversation, request) && (completionTokens(tokens) > 0 || finishReason !== 'error'));
 }
 
-/** Whole answers are given as a whole: nobody has seen one whose caller was lost before its end, or that broke off while its caller was there. */
-function isUnseen(ending: Ending, { isLost, isCancelled }: Conversation, { clientStream }: DispatchRequest__Output): boolean {
-  return !clientStream && (isLost || (!isCancelled && ending.kind === 'stream' && ending.cut !== undefined));
+/** The caller took a whole answer from a client that waited for it. */
+function wasCutOff({ isCancelled, isClientGone }: Conversation, { clientStream, rounds }: DispatchRequest__Output): boolean {
+  return !clientStream && !rounds && isCancelled && !isClientGone;
+}
+
+/** Whole answers are given as a whole: nobody has seen one whose caller was lost or cut its client off before its end, or that broke off while its caller was there. */
+function isUnseen(ending: Ending, conversation: Conversation, request: DispatchRequest__Output): boolean {
+  const { isLost, isCancelled } = conversation;
+  return !request.clientStream && (isLost || wasCutOff(conversation, request) || (!isCancelled && ending.kind === 'stream' && ending.cut !== undefined));
 }
 
 function seenOf(ending: Ending, conversation: Conversation, promptTokens: number): Seen {
