@@ -83,6 +83,8 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   let workerClients: WorkerClients | undefined;
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: () => isOpen });
 
+  const running = createRunningRequests();
+
   const start = async (): Promise<void> => {
     if (bus === undefined) {
       if (config.NATS_URL === undefined) throw new ConfigError('NATS_URL: is needed by edge.');
@@ -90,7 +92,6 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     }
     // Links are there before the first request is.
     for (const neighbour of neighbours) neighbour.isConnected();
-    const running = createRunningRequests();
     const cutKey = (keyId: string): void => log.warn('A key was declared compromised: its requests were cut.', { key_id: keyId, requests: running.cut(keyId) });
     const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT, onCompromised: cutKey, isServing: () => !running.isEmpty() });
     observeKeys(metrics, authenticator);
@@ -151,7 +152,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   const stop = async (): Promise<void> => {
     isOpen = false;
     const endMs = clock.monotonicMs() + config.DRAIN_MS;
-    if (publicServer !== undefined) await closeServer(publicServer, config.DRAIN_MS, clock);
+    if (publicServer !== undefined) await closeServer(publicServer, config.DRAIN_MS, clock, () => running.stop());
     if (adminServer !== undefined) await closeServer(adminServer, 0, clock);
     const untold = await settleRequests({ inFlight: () => edgeMetrics.inFlight(), settle: async (limitMs) => (await workerClients?.settle(limitMs)) ?? 0, clock, endMs });
     if (untold > 0) log.warn('Outcomes could not be told to their workers, which will conclude by themselves.', { outcomes: untold });

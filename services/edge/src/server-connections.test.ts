@@ -78,6 +78,25 @@ describe('connections', () => {
     socket.destroy();
   });
 
+  test.each([
+    [true, /^HTTP\/1\.1 200 [^]*some words[^]*"code":"overloaded"[^]*"finish_reason":"error"[^]*data: \[DONE\]/],
+    [false, /^HTTP\/1\.1 503 [^]*retry-after: 1\r\n[^]*"code":"overloaded"/i],
+  ])('what still runs at the end of a drain (a stream: %s) ends with a word to its client, and is given up', async (stream, told) => {
+    const given: PlayedCall[] = [];
+    door.neighbours.scripts.set('a', (call) => {
+      given.push(call);
+      if (stream) for (const event of [events.head(), events.role(), events.text('some words')]) call.listener.onEvent(event);
+    });
+    const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream })));
+    let seen = '';
+    socket.on('data', (bytes: Buffer) => (seen += bytes.toString()));
+    await until(() => given.length === 1 && seen.includes('some words') === stream);
+    door.stopRunning();
+    await until(() => door.metrics.inFlight() === 0 && told.test(seen));
+    expect([given.length, given[0]?.isCancelled, given[0]?.cancelledFor]).toEqual([1, true, undefined]);
+    socket.destroy();
+  });
+
   test('large bodies of one account in work leave room, for others and for small ones, and give it back with their answer', async () => {
     const held: PlayedCall[] = [];
     door.neighbours.scripts.set('a', (call) => void held.push(call));

@@ -98,3 +98,20 @@ test('without a connection it takes no time, and nobody is let in', async () => 
 test('a server that never listened is closed', async () => {
   await closeServer(createServer(), GRACE_MS, clock);
 });
+
+test('what is left after the grace is stopped, has a second for its last word, and is cut then', async () => {
+  const [first, second] = [await connected('/slow'), await connected('/slow')];
+  let stopped = 0;
+  isOpen = false;
+  void closeServer(server, GRACE_MS, clock, () => {
+    stopped += 1;
+    held[0]?.end('a last word');
+  }).then(() => (closed = true));
+  await clock.advanceAsync(GRACE_MS - 1);
+  expect(stopped).toBe(0);
+  await clock.advanceAsync(1);
+  await until(() => first.told().includes('a last word'));
+  expect([stopped, second.socket.readyState]).toEqual([1, 'open']);
+  await clock.advanceAsync(QUIET_MS);
+  await until(() => closed && second.socket.closed);
+});

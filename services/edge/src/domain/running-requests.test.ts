@@ -4,7 +4,7 @@ import { createRunningRequests } from './running-requests.js';
 test('cuts what runs with a key, and neither what has ended nor what others run', () => {
   const running = createRunningRequests();
   const cuts: string[] = [];
-  const enter = (keyId: string, name: string): (() => void) => running.enter(keyId, () => void cuts.push(name));
+  const enter = (keyId: string, name: string): (() => void) => running.enter(keyId, (how) => void cuts.push(how === 'cut' ? name : `${name} stopped`));
   const leaveFirst = enter('key_a', 'first');
   const leaveSecond = enter('key_a', 'second');
   enter('key_b', 'third');
@@ -17,6 +17,14 @@ test('cuts what runs with a key, and neither what has ended nor what others run'
   // The end of a request that was counted before does not end another's entry.
   leaveFourth();
   expect([running.cut('key_c'), cuts]).toEqual([1, ['second', 'fifth']]);
+});
+
+test('stops all that run, of whatever key', () => {
+  const running = createRunningRequests();
+  const ended: string[] = [];
+  for (const keyId of ['key_a', 'key_b', 'key_a']) running.enter(keyId, (how) => void ended.push(`${keyId} ${how}`));
+  running.stop();
+  expect(ended.sort()).toEqual(['key_a stop', 'key_a stop', 'key_b stop']);
 });
 
 test('cuts a request that comes when its key was cut already, and none of another key', () => {

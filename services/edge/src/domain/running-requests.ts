@@ -1,27 +1,32 @@
-/** Requests under way, by the key that made them: a compromised key is stopped at once, not only refused from now on. */
+/** Requests under way, by the key that made them: a compromised key is stopped at once, not only refused from now on; at the end of a drain all are. */
 import { LiveList } from '@signalbox/kernel/live-map';
 
 /** Keys that were cut lately; the oldest give way. */
 const CUT_KEPT_MAX = 1_000;
 
+/** `cut`: breaks it off as a client does that hangs up. `stop`: ends it with a word to its client. */
+export type EndRequest = (how: 'cut' | 'stop') => void;
+
 export interface RunningRequests {
-  /** `cut` breaks the request off as a client does that hangs up, at once where its key was cut before: it may have been looked up just before. The answer ends the entry; call it once. */
-  enter(keyId: string, cut: () => void): () => void;
+  /** `end` is told to cut at once where its key was cut before: it may have been looked up just before. The answer ends the entry; call it once. */
+  enter(keyId: string, end: EndRequest): () => void;
   /** Breaks off all that run with the key; answers how many. */
   cut(keyId: string): number;
+  /** Stops all. */
+  stop(): void;
   /** True while there is none. */
   isEmpty(): boolean;
 }
 
 export function createRunningRequests(): RunningRequests {
-  const byKey = new Map<string, LiveList<() => void>>();
+  const byKey = new Map<string, LiveList<EndRequest>>();
   const cutKeys = new Set<string>();
   return {
-    enter: (keyId, cut) => {
-      if (cutKeys.size > 0 && cutKeys.has(keyId)) cut();
+    enter: (keyId, end) => {
+      if (cutKeys.size > 0 && cutKeys.has(keyId)) end('cut');
       let running = byKey.get(keyId);
       if (running === undefined) byKey.set(keyId, (running = new LiveList()));
-      const slot = running.add(cut);
+      const slot = running.add(end);
       return () => {
         running.remove(slot);
         if (running.size === 0 && byKey.get(keyId) === running) byKey.delete(keyId);
@@ -35,8 +40,11 @@ export function createRunningRequests(): RunningRequests {
           break;
         }
       const running = byKey.get(keyId)?.all() ?? [];
-      for (const cut of running) cut();
+      for (const end of running) end('cut');
       return running.length;
+    },
+    stop: () => {
+      for (const running of [...byKey.values()]) for (const end of running.all()) end('stop');
     },
     isEmpty: () => byKey.size === 0,
   };

@@ -47,6 +47,8 @@ export interface Door {
   isHealthy: boolean;
   /** As for a key that was declared compromised; answers how many requests were cut. */
   cutKey(keyId: string): number;
+  /** As at the end of a drain. */
+  stopRunning(): void;
   /** Of any path, with the key. */
   get(path: string, init?: RequestInit): Promise<Response>;
   /** POST of a chat completion; `body` as JSON unless it is text already. */
@@ -113,6 +115,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins }: { readonly
     metrics,
     isHealthy: true,
     cutKey: (keyId) => running.cut(keyId),
+    stopRunning: () => running.stop(),
     get: (path, init = {}) => fetch(url + path, { ...init, headers: { authorization, ...init.headers } }),
     chat: (body, headers = {}) =>
       fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { authorization, 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) }),

@@ -3,6 +3,7 @@ import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
 import { fieldOfParam } from '@signalbox/kernel/param-names';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
@@ -59,6 +60,8 @@ export class HttpAnswer implements Answer {
   private isSlow = false;
   /** The answer is complete, or never will be. */
   private isDone = false;
+  /** It never will be, by our own doing. */
+  private isStopped = false;
 
   constructor(private readonly options: AnswerOptions) {
     this.createdSeconds = Math.floor(options.clock.nowMs() / 1_000);
@@ -73,7 +76,7 @@ export class HttpAnswer implements Answer {
   }
 
   isGone(): boolean {
-    return !this.isDone && this.options.response.destroyed && !this.outlivesClient();
+    return this.isStopped || (!this.isDone && this.options.response.destroyed && !this.outlivesClient());
   }
 
   /** The client's end closed or broke the connection, sent what cannot follow its request, or took nothing for a minute. What edge itself cuts off, at the end of a drain or for a key that was declared compromised, shows neither. */
@@ -179,6 +182,14 @@ export class HttpAnswer implements Answer {
     // Not recorded: it is no end that another should be given.
     response.end(this.wire.error(this.take(), forVariant(apiError('answer_not_read'), caller.variant)));
     watchRest(response);
+  }
+
+  /** The drain is over: what goes on without its client is left alone, all else ends, with an error that may be tried again. */
+  stop(): void {
+    if (this.isDone || this.isGone() || this.outlivesClient()) return;
+    this.isStopped = true;
+    this.listener?.onGone(false);
+    this.refuse({ kind: 'fault', fault: new Fault('overloaded', 'the drain is over') });
   }
 
   /** The stream's wire; the first call sends the headers, with the number of attempts where it is known that no other follows. */

@@ -60,6 +60,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
     let leave: () => void = () => undefined;
     let place: BodyPlace | undefined;
     let accountId: string | undefined;
+    let answer: HttpAnswer | undefined;
     let conducted: Conducted | undefined;
     metrics.chatStarted();
     const span = tracer === undefined ? undefined : beginChatSpan(tracer, requestId, request);
@@ -68,7 +69,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       const caller = entered instanceof Promise ? await entered : entered;
       if (caller === undefined) return;
       accountId = caller.account.id;
-      leave = running.enter(caller.key.id, () => breakOff(response));
+      leave = running.enter(caller.key.id, (how) => (how === 'cut' ? breakOff(response) : answer?.stop()));
       if (!isJsonBody(request)) {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
         return;
@@ -106,7 +107,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         const recorder = new AnswerRecorder(keepsAnswers(caller) && !chat.zdr);
         let ending: ClaimEnding = { kind: 'abandoned' };
         try {
-          const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
+          answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
           conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata, keepClaim: claim.keep });
           metrics.chatConducted(conducted.result, conducted.attempts);
           span?.set(conductedAttributes(chat.stream, conducted));
@@ -116,7 +117,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         }
         return;
       }
-      const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata });
+      answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata });
       conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
       metrics.chatConducted(conducted.result, conducted.attempts);
       span?.set(conductedAttributes(chat.stream, conducted));
