@@ -282,8 +282,13 @@ describe('attempts', () => {
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
-  test.each([['hung up by itself', true, 'client_left', ['a#1 DELIVERED']], ['was cut off by us', false, undefined, []]] as const)('a worker hears whether its client %s', async (_case, byItself, why, outcomes) => {
-    const { neighbours, answer, run } = story({ a: () => undefined }, { request: { stream: true } });
+  test.each([
+    ['of a stream hung up by itself', true, true, 'client_left', ['a#1 DELIVERED']],
+    ['of a stream was cut off by us', true, false, undefined, []],
+    ['of a whole answer hung up by itself', false, true, 'client_left', ['a#1 DELIVERED']],
+    ['of a whole answer was cut off by us', false, false, undefined, ['a#1 DISCARDED']],
+  ] as const)('a worker hears whether its client %s', async (_case, stream, byItself, why, outcomes) => {
+    const { neighbours, answer, run } = story({ a: () => undefined }, { request: { stream } });
     const done = run();
     await neighbours.clock.settle();
     answer.leave(byItself);

@@ -143,8 +143,9 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
         // The worker concludes the same from the cancel, unless its last event had already left. Unless it is known to
         // be in a journal, earlier attempts are left to their workers, which conclude by themselves.
         if (result.wasSent) {
-          // Of one that was cut off before a word its worker alone knows what had been generated. A round ends the hold of all.
+          // Of a stream that was cut off before a word its worker alone knows what had been generated; of a whole answer nothing was given. A round ends the hold of all.
           if (result.isOwed || start !== undefined) void tell(provider, number, 'DELIVERED');
+          else if (!request.stream) void tell(provider, number, 'DISCARDED');
           if (isSuperseding) void tellEarlier('SUPERSEDED');
         } else if (settleReserve() === undefined) void discard();
         if (start === undefined || result.wasSent) reports.push(report);
