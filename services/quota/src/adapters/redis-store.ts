@@ -167,7 +167,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   const byHash = (call: ScriptCall): Promise<ScriptResult> => settled(redis.evalsha(hashOf(call), 4, ...argsOf(call)));
   /**
    * In one write. Not by a pipeline of the client's: each has an accessor of its own, and V8 keeps the shape which that gives it,
-   * with all that the pipeline held, until old space is collected (8.5 KB a round trip, where these leave 0.7).
+   * with all that the pipeline held, until old space is collected (8.5 KB a round trip).
    */
   const together = (calls: readonly ScriptCall[]): readonly Promise<ScriptResult>[] => {
     const { stream } = redis;
