@@ -155,18 +155,20 @@ describe('of a whole answer', () => {
   });
 
   test.each([
-    ['client_left', 'pays all of it where it comes', 'DELIVERED', false],
-    ['cancelled', 'pays nothing where edge cut it off, as for a key that was declared compromised', 'DISCARDED', true],
-  ] as const)('by %s its client %s', async (code, _what, outcome, undelivered) => {
+    ['client_left', false, 'pays all of it where it comes', ['DELIVERED false'], false],
+    ['cancelled', false, 'pays nothing where edge cut it off, as for a key that was declared compromised', ['DISCARDED false'], true],
+    ['client_left', true, 'pays all of a round where it comes', ['DELIVERED false'], false],
+    ['cancelled', true, 'has seen nothing of a round where edge cut it off, which says what became of all of them', [], true],
+  ] as const)('by %s (rounds: %s) its client %s', async (code, rounds, _what, told, undelivered) => {
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));
     const body = JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE });
     rig.provider.enqueue({ chunks: [() => held, body] });
-    const { done } = await leaveWhen(whole(), isAsked, code);
+    const { done } = await leaveWhen(whole({ rounds }), isAsked, code);
     release();
     await done;
     expect(rig.ends).toMatchObject([{ source: 'PROVIDER', costNanoUsd: 20_000n, flags: [], undelivered }]);
-    expect(rig.log.at(-1)).toBe(`${outcome} false`);
+    expect(rig.log.slice(2)).toEqual(told);
   });
 
   test('that nobody can wait for any more is cancelled, and owes its prompt', async () => {

@@ -87,14 +87,14 @@ function isPromptOwed({ attempt, isClientGone }: Conversation): boolean {
   return attempt.status === 0 ? isClientGone && attempt.isHandedOver : attempt.status >= 200 && attempt.status < 300;
 }
 
-/** Of an attempt that its caller cancelled: a client that was cut off pays for what was generated, for no prompt alone, and for nothing of a whole answer. Which round of several is the last one its edge knows. */
+/** Of an attempt that its caller cancelled: a client that was cut off pays for what was generated, for no prompt alone, and for nothing of a whole answer. */
 function isOwed(conversation: Conversation, { tokens, finishReason }: AttemptEnd, request: DispatchRequest__Output): boolean {
-  return conversation.isClientGone || request.rounds || (!wasCutOff(conversation, request) && (completionTokens(tokens) > 0 || finishReason !== 'error'));
+  return conversation.isClientGone || (!wasCutOff(conversation, request) && (completionTokens(tokens) > 0 || finishReason !== 'error'));
 }
 
 /** The caller took a whole answer from a client that waited for it. */
-function wasCutOff({ isCancelled, isClientGone }: Conversation, { clientStream, rounds }: DispatchRequest__Output): boolean {
-  return !clientStream && !rounds && isCancelled && !isClientGone;
+function wasCutOff({ isCancelled, isClientGone }: Conversation, { clientStream }: DispatchRequest__Output): boolean {
+  return !clientStream && isCancelled && !isClientGone;
 }
 
 /** Whole answers are given as a whole: nobody has seen one whose caller was lost or cut its client off before its end, or that broke off while its caller was there. */
@@ -340,8 +340,9 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     };
     const isWritten = await inTime(journal.end(request.requestId, request.attempt, ended), clock, () => conversation.isGone);
     span?.set(endedAttributes(ended));
-    // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later.
-    if (conversation.isCancelled) void journal.outcome(request.requestId, request.attempt, isOwed(conversation, ended, request) ? 'DELIVERED' : 'DISCARDED', false);
+    // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later. So it is
+    // for a round whose client edge cut off: whether that had anything of the rounds before is known to edge alone.
+    if (conversation.isCancelled && (conversation.isClientGone || !request.rounds)) void journal.outcome(request.requestId, request.attempt, isOwed(conversation, ended, request) ? 'DELIVERED' : 'DISCARDED', false);
     metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.firstByteMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
     metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);

@@ -143,13 +143,13 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
         // The worker concludes the same from the cancel, unless its last event had already left. Unless it is known to
         // be in a journal, earlier attempts are left to their workers, which conclude by themselves.
         if (result.wasSent) {
-          // Of a stream that was cut off before a word its worker alone knows what had been generated; of a whole answer nothing was given. A round ends the hold of all.
-          if (result.isOwed || start !== undefined) void tell(provider, number, 'DELIVERED');
-          else if (!request.stream) void tell(provider, number, 'DISCARDED');
+          // Of a stream that was cut off before a word its worker alone knows what had been generated; of a whole answer nothing was given.
+          if (result.isOwed) void tell(provider, number, 'DELIVERED');
+          else if (start === undefined && !request.stream) void tell(provider, number, 'DISCARDED');
           if (isSuperseding) void tellEarlier('SUPERSEDED');
         } else if (settleReserve() === undefined) void discard();
         if (start === undefined || result.wasSent) reports.push(report);
-        return { attempts: all(), result: 'gone' };
+        return { attempts: all(), result: 'gone', isCutOff: !result.isOwed };
       case 'failed':
         reports.push(report);
         untold.push({ provider, number, isTraced: result.trace !== 'none' });

@@ -33,6 +33,8 @@ export interface RoundStart {
 export interface Conducted {
   readonly attempts: readonly AttemptReport[];
   readonly result: 'answered' | 'cut' | 'gone' | 'refused';
+  /** Of `gone`: edge itself cut the client off, before it had anything of this attempt. */
+  readonly isCutOff?: boolean;
 }
 
 export interface RoundsOptions {
@@ -43,7 +45,8 @@ export interface RoundsOptions {
   readonly heartbeatMs: number;
   /**
    * Dispatches one round; its answer ends in `turn.answer`. `no-room`: the account's limits leave nothing for it. It
-   * tells of its own attempts that failed, and of one whose client left, but not of the one that answered.
+   * tells of its own attempts that failed, and of one whose client left, but not of the one that answered, nor of one
+   * whose client was cut off.
    */
   readonly dispatch: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<Conducted | 'no-room'>;
   /** Resolves when the worker has it written down; never rejects. */
@@ -147,12 +150,7 @@ class Rounds {
       latest = gathering;
       this.before = conducted.attempts;
       const { end } = gathering;
-      if (conducted.result === 'gone' || end === undefined) {
-        // The attempt that was under way ends the hold; where none was, the last one that answered does. Whether it had begun
-        // to answer, so that its fee is charged, is known to its worker alone: what was bought counts as waste.
-        void this.tellAll('DELIVERED', this.isUnderWay(conducted));
-        return { attempts: this.before, result: 'gone' };
-      }
+      if (conducted.result === 'gone' || end === undefined) return this.left(conducted.isCutOff === true, this.isUnderWay(conducted));
       if (end.kind === 'refused' || end.kind === 'cut') return this.broken(end, conducted, gathering);
       this.note(gathering, end.settlement, conducted);
       const calls = gathering.ourCalls();
@@ -161,7 +159,12 @@ class Rounds {
       this.isJsonSpoiled ||= this.isHealed && gathering.hasShownWords;
       this.tend();
       const left = new AbortController();
-      answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone: () => left.abort() });
+      let isCutOff = false;
+      const onGone = (byItself: boolean): void => {
+        isCutOff = !byItself;
+        left.abort();
+      };
+      answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone });
       const choice = round === tools.roundsMax ? 'none' : 'auto';
       const nextOf = (contents: readonly string[]): ChatRequest =>
         continuedRequest(request, [gathering.message(), ...contents.map((content, at) => JSON.stringify({ role: 'tool', tool_call_id: calls[at]?.id ?? '', content }))], choice);
@@ -171,10 +174,7 @@ class Rounds {
         return this.options.hold({ ...turn, request: next }, this.startOf(round + 1, next), spentMax);
       });
       if (outcomes === 'no-room' && !answer.isGone()) return this.stopForCap(gathering);
-      if (outcomes === 'no-room' || answer.isGone()) {
-        void this.tellAll('DELIVERED', false);
-        return { attempts: this.before, result: 'gone' };
-      }
+      if (outcomes === 'no-room' || answer.isGone()) return this.left(isCutOff, false);
       this.stages.push(...outcomes.map(({ stage }) => ({ ...stage, detail: { ...stage.detail, round } })));
       feeNanoUsd = feesOf(outcomes);
       this.unpaidImages = outcomes.flatMap(({ images }) => images);
@@ -228,6 +228,21 @@ class Rounds {
     for (const { provider, attempt } of this.answered) this.options.tend(provider, attempt);
     this.tending = this.options.clock.setTimer(TEND_MS, this.tend);
   };
+
+  /**
+   * Nobody is there any more. The attempt that is under way ends the hold; where none is, the last one that answered does.
+   * Whether it had begun to answer, so that its fee is charged, is known to its worker alone: what was bought counts as
+   * waste. Who was cut off by us before it had anything pays nothing, and its account is not blamed.
+   */
+  private left(isCutOff: boolean, isUnderWay: boolean): Conducted {
+    const last = this.before.at(-1);
+    const isOwed = !isCutOff || this.shown.hasContent;
+    const outcome = isOwed ? 'DELIVERED' : 'DISCARDED';
+    if (isCutOff && isUnderWay && last !== undefined) void this.options.tell(last.provider, this.before.length, outcome, !isOwed && this.answered.length > 0);
+    void this.tellAll(outcome, isOwed && isUnderWay);
+    if (!isOwed) this.unpaidNanoUsd = 0n;
+    return { attempts: this.before, result: 'gone' };
+  }
 
   private isStopped(end: RoundEnd): boolean {
     return (end.kind === 'stream' || end.kind === 'body') && ['length', 'content_filter', 'error'].includes(end.settlement.end.finishReason);
