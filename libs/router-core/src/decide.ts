@@ -7,8 +7,8 @@ import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
 import { orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
 import { isAuto, type RouteRequest } from './request.js';
+import { successorsOf } from './successors.js';
 
-const FALLBACK_MODELS_MAX = 3;
 /** Endpoints that a plan needs for a failure to be survived. */
 const ENDPOINTS_WANTED = 2;
 /** A whole answer takes longer to begin than the first token of a stream. */
@@ -95,11 +95,11 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     const identity = viaAuto ? 'auto' : (model?.id ?? name);
     if (asked.includes(identity) || (!viaAuto && model === undefined)) continue;
     asked.push(identity);
+    const isAllowed = modelListFilter(snapshot.catalog, request, viaAuto);
     if (model?.isRetired === true) {
-      retired ??= model;
+      if (isAllowed(model)) retired ??= model;
       continue;
     }
-    const isAllowed = modelListFilter(snapshot.catalog, request, viaAuto);
     const pool = gather(model === undefined ? snapshot.catalog.models : [model], request, snapshot, filter, isAllowed);
     pools.push(pool);
     const { eligible } = pool;
@@ -120,7 +120,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     const ejected = new Set(pools.flatMap((pool) => pool.ejected));
     lists.push(rankPinned([...ejected], request, snapshot, seed));
   }
-  if (lists.length === 0) return refusalOf(pools, retired, snapshot);
+  if (lists.length === 0) return refusalOf(pools, retired, request, snapshot);
   const attempts: Attempt[] = [];
   for (const candidate of pickAttempts(ofOneCredential(lists, request), request)) {
     const attempt = attemptOf(candidate, request);
@@ -185,9 +185,9 @@ export function isEjected(endpoint: Endpoint, live: EndpointLive | undefined, { 
   return live?.ejectedFor !== undefined && !isOnOwnCredential(endpoint, byokProviders);
 }
 
-function refusalOf(pools: readonly Pool[], retired: Model | undefined, snapshot: Snapshot): Refusal {
+function refusalOf(pools: readonly Pool[], retired: Model | undefined, request: RouteRequest, { catalog }: Snapshot): Refusal {
   const reachable = pools.filter((pool) => pool.reachable > 0);
-  if (reachable.length === 0) return retired === undefined ? { kind: 'model-not-found' } : { kind: 'model-deprecated', fallbackModels: successorsOf(retired, snapshot) };
+  if (reachable.length === 0) return retired === undefined ? { kind: 'model-not-found' } : { kind: 'model-deprecated', fallbackModels: successorsOf(retired, catalog, request) };
   if (reachable.some((pool) => pool.unhealthy > 0)) {
     const waitMs = Math.min(...reachable.map((pool) => pool.waitMs));
     return { kind: 'all-unhealthy', retryAfterMs: Number.isFinite(waitMs) ? Math.ceil(waitMs) : 0 };
@@ -199,15 +199,6 @@ function refusalOf(pools: readonly Pool[], retired: Model | undefined, snapshot:
     return { kind: 'context-length-exceeded', contextLimit: Math.max(...limits), ...(answerLimit > 0 ? { answerLimit } : {}), excludedBy };
   }
   return { kind: 'no-eligible-provider', excludedBy };
-}
-
-/** Models of the same maker that are served, nearest in ability first. */
-function successorsOf(retired: Model, snapshot: Snapshot): string[] {
-  return snapshot.catalog.models
-    .filter((model) => model.ownedBy === retired.ownedBy && !model.isRetired && model.endpoints.some((endpoint) => isReachable(endpoint, [])))
-    .sort((left, right) => Math.abs(left.ability - retired.ability) - Math.abs(right.ability - retired.ability) || left.index - right.index)
-    .slice(0, FALLBACK_MODELS_MAX)
-    .map((model) => model.id);
 }
 
 function rankPinned(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number): Candidate[] {

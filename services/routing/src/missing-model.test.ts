@@ -28,7 +28,7 @@ async function start(providers: string): Promise<(model: string, terms?: ListMod
 
 test('of one model that is not listed it is told what its name certainly means, or who would serve it', async () => {
   const ask = await start('openai,azure-openai');
-  const none = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '' };
+  const none = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', retired: false, fallbackModels: [] };
   expect(await ask('gpt-4o-2024-08-06-preview')).toEqual(none);
   expect(await ask('azure/gpt-4o')).toEqual({ ...none, nearestModel: 'openai/gpt-4o', nearestProvider: 'azure-openai' });
   expect(await ask('openai/gpt-4o:nitro')).toEqual({ ...none, nearestModel: 'openai/gpt-4o' });
@@ -38,9 +38,20 @@ test('of one model that is not listed it is told what its name certainly means, 
 
 test('nothing of the kind is told of a model that this key may not use, nor with the whole list', async () => {
   const ask = await start('openai');
-  const none = { unsetProviders: [], nearestModel: '', nearestProvider: '' };
+  const none = { unsetProviders: [], nearestModel: '', nearestProvider: '', retired: false, fallbackModels: [] };
   expect(await ask('azure/gpt-4o', { denyModels: ['openai/*'] })).toEqual({ ...none, models: [] });
   expect(await ask('openai/gpt-4o', { denyModels: ['openai/*'] })).toEqual({ ...none, models: [] });
   expect(await ask('azure/gpt-4o', { denyProviders: ['openai'] })).toEqual({ ...none, models: [] });
   expect(await ask('', { allowModels: ['nothing/of-this'] })).toEqual({ ...none, models: [] });
+});
+
+test('of a model that is served no more it is told so, and which of its maker this key may ask for', async () => {
+  const ask = await start('anthropic');
+  const retired = 'anthropic/claude-sonnet-4';
+  const told = (await ask(retired)) as { readonly fallbackModels: readonly string[] };
+  expect(told).toMatchObject({ models: [], retired: true, fallbackModels: expect.arrayContaining([expect.stringMatching(/^anthropic\//)]) });
+  const [nearest = ''] = told.fallbackModels;
+  expect(await ask(nearest)).toMatchObject({ models: [nearest], retired: false });
+  expect(await ask(retired, { denyModels: [nearest] })).toMatchObject({ retired: true, fallbackModels: expect.not.arrayContaining([nearest]) });
+  expect(await ask(retired, { denyModels: [retired] })).toMatchObject({ retired: false, fallbackModels: [] });
 });

@@ -11,6 +11,7 @@ import { decide } from '@signalbox/router-core/decide';
 import { unknownInList } from '@signalbox/router-core/filters';
 import { describe, mayKeep } from '@signalbox/router-core/record';
 import { isAuto, type RouteRequest } from '@signalbox/router-core/request';
+import { successorsOf } from '@signalbox/router-core/successors';
 import type { Handlers } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import type { CatalogHolder } from './domain/catalog-holder.js';
@@ -19,7 +20,7 @@ import type { Decisions } from './domain/decisions.js';
 import { explanationOf } from './domain/explanation.js';
 import type { ExplorationBudget } from './domain/exploration-budget.js';
 import type { LiveStats } from './domain/live-stats.js';
-import { listModels, modelDetail } from './domain/model-list.js';
+import { listModels, modelDetail, retiredModel } from './domain/model-list.js';
 import type { LoadedCatalog } from './domain/ports.js';
 import type { QualityHolder, QualityState } from './domain/quality-holder.js';
 import { readRecord, type Replays } from './domain/replays.js';
@@ -115,7 +116,9 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const models = listModels(catalog, query);
     const isUnknown = query.model !== '' && models.length === 0;
     const nearest = isUnknown ? nearestModel(catalog, providers, query) : undefined;
+    const retired = isUnknown ? retiredModel(catalog, query) : undefined;
     return {
+      ...(retired === undefined ? {} : { retired: true, fallbackModels: successorsOf(retired, catalog, query) }),
       ...(isUnknown ? { unsetProviders: unsetProviders(catalog, query), nearestModel: nearest?.model ?? '', nearestProvider: nearest?.provider ?? '' } : {}),
       models: models.map((model) => ({
         id: model.id,

@@ -108,14 +108,18 @@ function inTheWay({ ignoredParams, untakenParams }: DecideResponse__Output): str
   return `${untaken}${names.length === 0 ? '' : ` Of no provider that is known here: ${names.join(', ')}.`}`;
 }
 
+/** Of a model that was served once, and is no more: `fallbackModels` are served, and may be asked for with this key. */
+export function modelDeprecated(model: string, fallbackModels: readonly string[]): ApiError {
+  return apiError('model_deprecated', { param: 'model', message: `The model '${shownModel(model)}' is no longer served.`, metadata: { fallback_models: fallbackModels } });
+}
+
 /** The error of a decision without a plan, for the model id that the client sent. Asserts that it was refused. */
 export function refusalToApiError(decision: DecideResponse__Output, model: string, variant: Variant): ApiError {
-  const shown = shownModel(model);
   switch (decision.refusal) {
     case 'MODEL_NOT_FOUND':
       return apiError('model_not_found', { param: 'model', message: modelNotFound(model, decision, variant) });
     case 'MODEL_DEPRECATED':
-      return apiError('model_deprecated', { param: 'model', message: `The model '${shown}' is no longer served.`, metadata: { fallback_models: decision.fallbackModels } });
+      return modelDeprecated(model, decision.fallbackModels);
     case 'NO_ELIGIBLE_PROVIDER':
       return apiError('no_eligible_provider', { param: 'model', ...(decision.excludedBy.length === 0 ? {} : { message: `No provider of this model meets the requirements of the request; left out by: ${decision.excludedBy.join(', ')}.${inTheWay(decision)}` }), metadata: { excluded_by: decision.excludedBy } });
     case 'CONTEXT_LENGTH_EXCEEDED':

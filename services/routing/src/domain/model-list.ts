@@ -1,7 +1,7 @@
 /** The models an account may use, and what is known of each. */
 import { formatUsdJson, formatUsdPerToken } from '@signalbox/kernel/money';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
-import type { Catalog, Endpoint, EndpointLive, Model } from '@signalbox/router-core/catalog';
+import { findModel, type Catalog, type Endpoint, type EndpointLive, type Model } from '@signalbox/router-core/catalog';
 import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
 
 type LiveView = ReadonlyMap<string, EndpointLive>;
@@ -29,6 +29,12 @@ export function listModels(catalog: Catalog, query: ListQuery): Model[] {
   const isUsable = endpointUse(query);
   const only = query.model === '' ? undefined : (catalog.names.get(query.model) ?? -1);
   return catalog.models.filter((model) => (only === undefined || model.index === only) && !model.isRetired && isAllowed(model) && model.endpoints.some(isUsable));
+}
+
+/** The model that was asked for, where it is not listed since it is served no more, and the account's lists leave it. */
+export function retiredModel(catalog: Catalog, query: ListQuery): Model | undefined {
+  const model = findModel(catalog, query.model);
+  return model?.isRetired === true && modelListFilter(catalog, query, false)(model) ? model : undefined;
 }
 
 function usd(nano: bigint): number {

@@ -551,12 +551,16 @@ export function writeListModelsResponse(w: Writer, m: ListModelsResponse): void 
   if (m.unsetProviders !== undefined) for (const one of m.unsetProviders) { w.uint32(26); w.string(one); }
   if (m.nearestModel !== undefined && m.nearestModel !== '') { w.uint32(34); w.string(m.nearestModel); }
   if (m.nearestProvider !== undefined && m.nearestProvider !== '') { w.uint32(42); w.string(m.nearestProvider); }
+  if (m.retired === true) { w.uint32(48); w.bool(m.retired); }
+  if (m.fallbackModels !== undefined) for (const one of m.fallbackModels) { w.uint32(58); w.string(one); }
 }
 export function readListModelsResponse(r: Reader, end: number): ListModelsResponseOut {
   const v1: ModelRecordOut[] = [];
   const v3: string[] = [];
   let v4: string = '';
   let v5: string = '';
+  let v6: boolean = false;
+  const v7: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -564,18 +568,22 @@ export function readListModelsResponse(r: Reader, end: number): ListModelsRespon
       case 26: v3.push(r.string(end)); break;
       case 34: v4 = r.string(end); break;
       case 42: v5 = r.string(end); break;
+      case 48: v6 = r.bool(); break;
+      case 58: v7.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5 } as ListModelsResponseOut;
+  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5, retired: v6, fallbackModels: v7 } as ListModelsResponseOut;
 }
 export function copyListModelsResponse(m: ListModelsResponse): ListModelsResponseOut {
   const v1 = m.models === undefined ? [] : m.models.map((one) => copyModelRecord(one));
   const v3 = m.unsetProviders === undefined ? [] : m.unsetProviders.slice();
   const v4 = m.nearestModel !== undefined && m.nearestModel !== null ? m.nearestModel : '';
   const v5 = m.nearestProvider !== undefined && m.nearestProvider !== null ? m.nearestProvider : '';
-  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5 } as ListModelsResponseOut;
+  const v6 = m.retired !== undefined && m.retired !== null ? m.retired : false;
+  const v7 = m.fallbackModels === undefined ? [] : m.fallbackModels.slice();
+  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5, retired: v6, fallbackModels: v7 } as ListModelsResponseOut;
 }
 
 export function writeSettingNames(w: Writer, m: SettingNames): void {

@@ -7,7 +7,7 @@ beforeEach(async () => {
 });
 afterEach(() => door.stop());
 
-const NOTHING = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '' };
+const NOTHING = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', retired: false, fallbackModels: [] };
 
 test.each([
   ['a dated name', 'gpt-4o-2024-08-06', { nearestModel: 'openai/gpt-4o' }, "does not exist or is not available to this key. Ask for 'openai/gpt-4o'."],
@@ -23,6 +23,12 @@ test.each([
   const answer = await door.get(`/v1/models/${model}`);
   expect(await answer.json()).toMatchObject({ error: { code: 'model_not_found', param: 'model', message: expect.stringContaining(hint) } });
   expect([answer.status, asked]).toEqual([404, [model]]);
+});
+
+test('of a model that is served no more it is told so, and what to ask for instead, as to a completion', async () => {
+  door.routes.set('ListModels', () => ({ ...NOTHING, nearestModel: 'maker/near', retired: true, fallbackModels: ['maker/two'] }));
+  const answer = await door.get('/v1/models/maker/one');
+  expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'model_deprecated', param: 'model', message: "The model 'maker/one' is no longer served.", metadata: { fallback_models: ['maker/two'] } } }]);
 });
 
 test('a name of any length is repeated in part', async () => {

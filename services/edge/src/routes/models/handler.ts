@@ -9,6 +9,7 @@ import type { Caller } from '../../domain/ports.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { modelNotFound } from '../../wire/model-names.js';
 import { autoModel, renderModel, renderModelList } from '../../wire/models.js';
+import { modelDeprecated } from '../../wire/refusals.js';
 
 const LIST_DEADLINE_MS = 2_000;
 
@@ -35,7 +36,8 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };
     if (isAuto) return { kind: 'ok', body: renderModel(autoModel(variant, models), variant, isDetailed) };
     const [found] = models;
-    return found === undefined ? { kind: 'refused', error: apiError('model_not_found', { param: 'model', message: modelNotFound(model, missing, variant) }) } : { kind: 'ok', body: renderModel(found, variant, isDetailed) };
+    if (found !== undefined) return { kind: 'ok', body: renderModel(found, variant, isDetailed) };
+    return { kind: 'refused', error: missing.retired ? modelDeprecated(model, missing.fallbackModels) : apiError('model_not_found', { param: 'model', message: modelNotFound(model, missing, variant) }) };
   } catch (error) {
     throw new Fault('routing_unavailable', 'models could not be listed', { cause: error });
   }

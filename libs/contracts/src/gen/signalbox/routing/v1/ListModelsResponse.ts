@@ -8,6 +8,8 @@ export interface ListModelsResponse {
   'unsetProviders'?: (string)[];
   'nearestModel'?: (string);
   'nearestProvider'?: (string);
+  'retired'?: (boolean);
+  'fallbackModels'?: (string)[];
 }
 
 export interface ListModelsResponse__Output {
@@ -15,4 +17,6 @@ export interface ListModelsResponse__Output {
   'unsetProviders': (string)[];
   'nearestModel': (string);
   'nearestProvider': (string);
+  'retired': (boolean);
+  'fallbackModels': (string)[];
 }
