@@ -4,15 +4,14 @@ import type { Bus } from '@signalbox/bus/bus';
 import type { WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
-import type { DispatchEvent, DispatchRequest__Output, OutcomeRequest__Output, TendRequest__Output } from '@signalbox/contracts/worker';
-import { Fault } from '@signalbox/kernel/fault';
+import type { DispatchEvent, DispatchRequest__Output, TendRequest__Output } from '@signalbox/contracts/worker';
 import { createHandlers as createQuotaHandlers, createQuota, createQuotaMetrics, readTotals, readWriters, writeLost } from '@signalbox/quota/proof';
 import type { CallInfo, Emitter, Handlers, RpcClient } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { createOpenAiChatAdapter } from '@signalbox/worker-kit/openai-chat-adapter';
-import { createCredentialPool, createDispatcher, createObservations, createWorkerMetrics, type Dispatcher, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
+import { createCredentialPool, createDispatcher, createObservations, createWorkerMetrics, type Dispatcher, outcomeHandlers, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
 import { getRequest } from './claims.js';
 import type { SimCounters } from './counters.js';
 import type { Coverage } from './coverage.js';
@@ -122,12 +121,12 @@ export function workerIn({ life, provider, journal, bus, mutant, extendHold, onD
   });
   const handlers: Handlers = {
     unary: {
-      Outcome: async ({ requestId, attempt, outcome, followed, reserve }: OutcomeRequest__Output) => {
-        if (outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
-        if (outcome === 'DELIVERED') onDelivered(requestId, attempt);
-        await book.outcome(requestId, attempt, outcome, true, { isFollowed: followed, isReserve: reserve });
-        return {};
-      },
+      ...outcomeHandlers({
+        outcome: (requestId, attempt, outcome, ...told) => {
+          if (outcome === 'DELIVERED') onDelivered(requestId, attempt);
+          return book.outcome(requestId, attempt, outcome, ...told);
+        },
+      }),
       Tend: ({ requestId, attempt }: TendRequest__Output) => {
         book.tend(requestId, attempt);
         return {};

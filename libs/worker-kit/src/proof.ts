@@ -5,6 +5,7 @@ export { extendingAt } from './extend-hold.js';
 export type { ExtendHold } from './hold-growth.js';
 export { createWorkerMetrics } from './metrics.js';
 export { createObservations } from './observations.js';
+export { outcomeHandlers } from './outcome-handlers.js';
 export type { Upstream, UpstreamCall, UpstreamListener } from './upstream.js';
 export { openJournal, type OpenJournal } from './wal.js';
 export type { WriterIdentity } from './wal-directory.js';

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
-import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, OutcomeRequest__Output, TendRequest__Output } from '@signalbox/contracts/worker';
-import { Fault } from '@signalbox/kernel/fault';
+import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, TendRequest__Output } from '@signalbox/contracts/worker';
 import { createIdSource } from '@signalbox/kernel/ids';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import { createDialer } from '@signalbox/net-guard/dialer';
@@ -27,6 +26,7 @@ import { createObservations, listenToObservations } from './observations.js';
 import { createOwnCredentials } from './own-credentials.js';
 import type { ProviderAdapter } from './provider.js';
 import { createUpstream } from './upstream.js';
+import { outcomeHandlers } from './outcome-handlers.js';
 import { openJournal } from './wal.js';
 
 const NEIGHBOUR_DEADLINE_MS = 2_000;
@@ -143,11 +143,7 @@ export function serveWorker(options: WorkerOptions): Service {
         instance: book.state().writer,
         handlers: {
           unary: {
-            Outcome: async (request: OutcomeRequest__Output) => {
-              if (request.outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
-              await book.outcome(request.requestId, request.attempt, request.outcome, true, { isFollowed: request.followed, isReserve: request.reserve });
-              return {};
-            },
+            ...outcomeHandlers(book),
             GenerateImages: (request: GenerateImagesRequest__Output, { signal }: CallInfo) => makeImages(request, signal),
             Tend: ({ requestId, attempt }: TendRequest__Output) => {
               book.tend(requestId, attempt);

@@ -16,6 +16,7 @@ import type { Body, Body__Output as BodyOut } from '../signalbox/worker/v1/Body.
 import type { End, End__Output as EndOut } from '../signalbox/worker/v1/End.js';
 import type { Failed, Failed__Output as FailedOut } from '../signalbox/worker/v1/Failed.js';
 import type { OutcomeRequest, OutcomeRequest__Output as OutcomeRequestOut } from '../signalbox/worker/v1/OutcomeRequest.js';
+import type { OutcomesRequest, OutcomesRequest__Output as OutcomesRequestOut } from '../signalbox/worker/v1/OutcomesRequest.js';
 import type { TendRequest, TendRequest__Output as TendRequestOut } from '../signalbox/worker/v1/TendRequest.js';
 import type { GenerateImagesRequest, GenerateImagesRequest__Output as GenerateImagesRequestOut } from '../signalbox/worker/v1/GenerateImagesRequest.js';
 import type { GenerateImagesResponse, GenerateImagesResponse__Output as GenerateImagesResponseOut } from '../signalbox/worker/v1/GenerateImagesResponse.js';
@@ -531,6 +532,26 @@ export function copyOutcomeRequest(m: OutcomeRequest): OutcomeRequestOut {
   return { requestId: v1, attempt: v2, outcome: v4, followed: v5, reserve: v6 } as OutcomeRequestOut;
 }
 
+export function writeOutcomesRequest(w: Writer, m: OutcomesRequest): void {
+  if (m.outcomes !== undefined) for (const one of m.outcomes) { w.uint32(10); { const at = w.open(); writeOutcomeRequest(w, one); w.close(at); } }
+}
+export function readOutcomesRequest(r: Reader, end: number): OutcomesRequestOut {
+  const v1: OutcomeRequestOut[] = [];
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1.push(readOutcomeRequest(r, r.delimited(end))); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { outcomes: v1 } as OutcomesRequestOut;
+}
+export function copyOutcomesRequest(m: OutcomesRequest): OutcomesRequestOut {
+  const v1 = m.outcomes === undefined ? [] : m.outcomes.map((one) => copyOutcomeRequest(one));
+  return { outcomes: v1 } as OutcomesRequestOut;
+}
+
 export function writeTendRequest(w: Writer, m: TendRequest): void {
   if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
   if (m.attempt !== undefined && m.attempt !== 0) { w.uint32(16); w.uint32(m.attempt); }
@@ -645,6 +666,7 @@ export const codecs = {
   End: messageCodec(writeEnd, readEnd, copyEnd),
   Failed: messageCodec(writeFailed, readFailed, copyFailed),
   OutcomeRequest: messageCodec(writeOutcomeRequest, readOutcomeRequest, copyOutcomeRequest),
+  OutcomesRequest: messageCodec(writeOutcomesRequest, readOutcomesRequest, copyOutcomesRequest),
   TendRequest: messageCodec(writeTendRequest, readTendRequest, copyTendRequest),
   GenerateImagesRequest: messageCodec(writeGenerateImagesRequest, readGenerateImagesRequest, copyGenerateImagesRequest),
   GenerateImagesResponse: messageCodec(writeGenerateImagesResponse, readGenerateImagesResponse, copyGenerateImagesResponse),
@@ -654,6 +676,7 @@ export const codecs = {
 export const rpcs: Readonly<Record<string, Rpc>> = {
   Dispatch: rpc('/signalbox.worker.v1.WorkerService/Dispatch', codecs.DispatchRequest, codecs.DispatchEvent, true),
   Outcome: rpc('/signalbox.worker.v1.WorkerService/Outcome', codecs.OutcomeRequest, commonCodecs.Empty, false),
+  Outcomes: rpc('/signalbox.worker.v1.WorkerService/Outcomes', codecs.OutcomesRequest, commonCodecs.Empty, false),
   Tend: rpc('/signalbox.worker.v1.WorkerService/Tend', codecs.TendRequest, commonCodecs.Empty, false),
   GenerateImages: rpc('/signalbox.worker.v1.WorkerService/GenerateImages', codecs.GenerateImagesRequest, codecs.GenerateImagesResponse, false),
 };

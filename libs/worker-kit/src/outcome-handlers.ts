@@ -1,0 +1,27 @@
+/** What edge tells of attempts, one or several at a time, into the journal. */
+import type { OutcomeRequest__Output, OutcomesRequest__Output } from '@signalbox/contracts/worker';
+import { Fault } from '@signalbox/kernel/fault';
+import type { Journal } from './journal.js';
+
+export interface OutcomeHandlers {
+  readonly Outcome: (request: OutcomeRequest__Output) => Promise<object>;
+  readonly Outcomes: (request: OutcomesRequest__Output) => Promise<object>;
+}
+
+/** They answer when all of it is written down that the worker would not conclude by itself. Throw the Faults of the journal, and `bad_message` for an outcome that is none. */
+export function outcomeHandlers(journal: Pick<Journal, 'outcome'>): OutcomeHandlers {
+  const tell = async ({ requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }: OutcomeRequest__Output): Promise<void> => {
+    if (outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');
+    await journal.outcome(requestId, attempt, outcome, true, { isFollowed, isReserve });
+  };
+  return {
+    Outcome: async (request) => {
+      await tell(request);
+      return {};
+    },
+    Outcomes: async ({ outcomes }) => {
+      await Promise.all(outcomes.map(tell));
+      return {};
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { expect, test } from '@jest/globals';
+import type { OutcomeRequest, OutcomesRequest } from '@signalbox/contracts/worker';
+import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import type { CallOptions, RpcClient } from '@signalbox/rpc/call';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { createOutcomes } from './outcomes.js';
+
+const PEER = { name: 'a' };
+
+/** Outcomes and the worker that hears of them. `fails`: what becomes of a message, by its method and how many came before it. */
+function story(fails: (method: string, count: number) => FaultCode | undefined = () => undefined) {
+  const clock = createFakeClock();
+  const startMs = clock.monotonicMs();
+  /** What left: after how many milliseconds, to whom, and the requests named. */
+  const sent: string[] = [];
+  const heard = new Set<string>();
+  let count = 0;
+  const client: RpcClient = {
+    unary: (method: string, message: OutcomeRequest & OutcomesRequest, options?: CallOptions) => {
+      const names = (method === 'Outcomes' ? (message.outcomes ?? []) : [message]).map(({ requestId = '' }) => requestId);
+      sent.push(`${String(clock.monotonicMs() - startMs)} ${(options?.peer as { name?: string } | undefined)?.name ?? '-'} ${method} ${names.length > 4 ? String(names.length) : names.join(',')}`);
+      const code = fails(method, count++);
+      if (code !== undefined) return Promise.reject(new Fault(code, 'test'));
+      for (const name of names) heard.add(name);
+      return Promise.resolve({} as never);
+    },
+    stream: () => ({ cancel: () => undefined, pause: () => undefined, resume: () => undefined, peer: () => undefined }),
+    isConnected: () => true,
+    close: () => Promise.resolve(),
+  };
+  const outcomes = createOutcomes(clock);
+  const tell = (requestId: string, over: Partial<OutcomeRequest> = {}, ...peers: readonly (object | undefined)[]): Promise<void> => outcomes.tell(client, { requestId, attempt: 1, outcome: 'DELIVERED', followed: false, reserve: false, ...over }, peers.length === 0 ? PEER : peers[0]);
+  return { clock, sent, heard, outcomes, tell };
+}
+
+test('of a busy moment the first leaves at once, and the others together 10 ms after the next', async () => {
+  const { clock, sent, tell } = story();
+  const told = ['r1', 'r2', 'r3'].map((id) => tell(id));
+  expect(sent).toEqual(['0 a Outcome r1']);
+  await clock.advanceAsync(9);
+  void tell('r4');
+  await clock.advanceAsync(1);
+  await Promise.all(told);
+  expect(sent).toEqual(['0 a Outcome r1', '10 a Outcomes r2,r3,r4']);
+});
+
+test('one that comes 10 ms after the last leaves at once; one that waited in vain leaves alone', async () => {
+  const { clock, sent, tell } = story();
+  void tell('r1');
+  await clock.advanceAsync(5);
+  void tell('r2');
+  await clock.advanceAsync(20);
+  void tell('r3');
+  expect(sent).toEqual(['0 a Outcome r1', '15 a Outcome r2', '25 a Outcome r3']);
+});
+
+test.each<[string, Partial<OutcomeRequest>]>([
+  ['that its worker would not conclude by itself', { outcome: 'DISCARDED' }],
+  ['of an answer that was superseded', { outcome: 'SUPERSEDED' }],
+  ['of an answer that was kept in reserve', { reserve: true }],
+  ['of a round that others followed', { followed: true }],
+])('what somebody may wait for leaves at once: an outcome %s', (_which, over) => {
+  const { sent, tell } = story();
+  void tell('r1');
+  void tell('r2', over);
+  expect(sent).toEqual(['0 a Outcome r1', '0 a Outcome r2']);
+});
+
+test('each replica is told of its own, and nothing is held back that may have reached none', async () => {
+  const { clock, sent, tell } = story();
+  const other = { name: 'b' };
+  for (const id of ['r1', 'r2', 'r3']) void tell(id);
+  for (const id of ['s1', 's2', 's3']) void tell(id, {}, other);
+  for (const id of ['t1', 't2']) void tell(id, {}, undefined);
+  await clock.advanceAsync(10);
+  expect(sent.sort()).toEqual(['0 - Outcome t1', '0 - Outcome t2', '0 a Outcome r1', '0 b Outcome s1', '10 a Outcomes r2,r3', '10 b Outcomes s2,s3']);
+});
+
+test('a message holds 128: more do not wait', () => {
+  const { sent, tell } = story();
+  for (let n = 0; n < 129; n += 1) void tell(`r${String(n)}`);
+  expect(sent).toEqual(['0 a Outcome r0', '0 a Outcomes 128']);
+});
+
+test('a worker of before is told one by one, at once, and is not asked again for more', async () => {
+  const { clock, sent, tell } = story((method) => (method === 'Outcomes' ? 'unknown_method' : undefined));
+  const told = ['r1', 'r2', 'r3'].map((id) => tell(id));
+  await clock.advanceAsync(10);
+  await Promise.all(told);
+  for (const id of ['r4', 'r5']) void tell(id);
+  expect(sent).toEqual(['0 a Outcome r1', '10 a Outcomes r2,r3', '10 a Outcome r2', '10 a Outcome r3', '10 a Outcome r4', '10 a Outcome r5']);
+});
+
+test.each<FaultCode>(['link_lost', 'deadline_exceeded', 'peer_unavailable', 'store_unavailable'])('where a message comes to nothing by %s each of its outcomes is told again', async (code) => {
+  const { clock, heard, tell } = story((_method, count) => (count === 1 || count === 2 ? code : undefined));
+  const told = ['r1', 'r2', 'r3'].map((id) => tell(id));
+  await clock.advanceAsync(10);
+  expect([...heard]).toEqual(['r1']);
+  await clock.advanceAsync(1_000);
+  await Promise.all(told);
+  expect([...heard].sort()).toEqual(['r1', 'r2', 'r3']);
+});
+
+test('an edge that stops tells at once what waits for company, and counts each that it could not tell', async () => {
+  const { sent, tell, outcomes } = story();
+  for (const id of ['r1', 'r2', 'r3']) void tell(id);
+  await expect(outcomes.settle(5_000)).resolves.toBe(0);
+  expect(sent).toEqual(['0 a Outcome r1', '0 a Outcomes r2,r3']);
+  const away = story((_method, count) => (count > 0 ? 'peer_unavailable' : undefined));
+  for (const id of ['r1', 'r2', 'r3']) void away.tell(id);
+  const settled = away.outcomes.settle(5_000);
+  await away.clock.advanceAsync(5_000);
+  await expect(settled).resolves.toBe(2);
+});

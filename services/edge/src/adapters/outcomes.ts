@@ -1,0 +1,160 @@
+/** Tells workers what became of attempts, again and again until they have heard it; what nobody waits for together. */
+import type { OutcomeRequest, OutcomesRequest } from '@signalbox/contracts/worker';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { toFault } from '@signalbox/kernel/fault';
+import type { RpcClient } from '@signalbox/rpc/call';
+
+const DEADLINE_MS = 2_000;
+/** 15 min: until its writer counts as lost. A worker that is moved to another host is away for minutes, and what it never hears of it charges as delivered. */
+const RETRIES_MS = 900_000;
+/** At first, while a client may be waiting for it; then a quarter of what has passed. */
+const RETRY_MS = 250;
+/** Half of the 30 s after which a worker that is back concludes by itself. */
+const RETRY_MS_MAX = 15_000;
+/** 1 min where it is not known that an attempt ever left: those of an outage must not take the room of others. */
+const UNSENT_RETRIES_MS = 60_000;
+const WAITING_MAX = 10_000;
+/** 10 ms: as long as a worker gathers, in turn, what it tells quota. */
+const GATHER_MS = 10;
+/** Outcomes in one message. */
+const TOGETHER_MAX = 128;
+
+export interface Outcomes {
+  /**
+   * Retried in the background for a while. Resolves when the worker has written down what it would not conclude by itself,
+   * or was told in vain for the last time; never rejects. `peer`: the replica that has the attempt, undefined = not known.
+   */
+  tell(client: RpcClient, request: OutcomeRequest, peer: object | undefined): Promise<void>;
+  /**
+   * For an edge that stops: tells what is still to be told, at once and then every quarter of a second. Resolves when all is
+   * told, but for what never left, or after `limitMs`; answers how many outcomes were left untold, which their workers
+   * conclude by themselves. Nothing is tried again afterwards.
+   */
+  settle(limitMs: number): Promise<number>;
+}
+
+/** What one replica is told. */
+interface Line {
+  /** Monotonic milliseconds at which something left last. */
+  lastMs: number;
+  /** What waits for company. */
+  gathered: Gathered | undefined;
+  /** It is of a version that is told one by one. */
+  isOld: boolean;
+}
+
+interface Gathered {
+  readonly requests: OutcomeRequest[];
+  /** Resolves when all of them are told, or given up. */
+  readonly told: Promise<void>;
+  readonly send: () => void;
+}
+
+/** Its worker would conclude the same by itself: nobody waits until it has that written down. */
+const isOrdinary = ({ outcome, followed, reserve }: OutcomeRequest): boolean => outcome === 'DELIVERED' && followed !== true && reserve !== true;
+
+export function createOutcomes(clock: Clock): Outcomes {
+  const lines = new WeakMap<object, Line>();
+  /** Outcomes that are being told or wait to be. */
+  let untold = 0;
+  /** Those that wait: what sends each at once. */
+  const waiting = new Set<() => void>();
+  let isSettling = false;
+  let isOver = false;
+  let onAllTold: (() => void) | undefined;
+  const ended = (): void => {
+    untold -= 1;
+    if (untold === 0) onAllTold?.();
+  };
+
+  const tellOne = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> =>
+    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: DEADLINE_MS, requestId: request.requestId ?? '', peer }).then(ended, () => tellAgain(client, request, peer, sinceMs));
+  const tellAgain = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> | undefined => {
+    const passedMs = clock.monotonicMs() - sinceMs;
+    const isSent = peer !== undefined;
+    if (isOver) return undefined;
+    if (passedMs >= (isSent ? RETRIES_MS : UNSENT_RETRIES_MS) || waiting.size >= (isSent ? WAITING_MAX : WAITING_MAX / 2) || (isSettling && !isSent)) {
+      ended();
+      return undefined;
+    }
+    return new Promise((resolve) => {
+      let timer: Timer | undefined = undefined;
+      const now = (): void => {
+        timer?.cancel();
+        waiting.delete(now);
+        void tellOne(client, request, peer, sinceMs).then(resolve);
+      };
+      waiting.add(now);
+      timer = clock.setTimer(isSettling ? RETRY_MS : Math.min(RETRY_MS_MAX, Math.max(RETRY_MS, passedMs / 4)), now, { unref: true });
+    });
+  };
+
+  /** All of them in one message; one by one and again where that did not come through. */
+  const tellTogether = async (client: RpcClient, requests: readonly OutcomeRequest[], peer: object, line: Line, sinceMs: number): Promise<void> => {
+    const [first] = requests;
+    if (requests.length === 1 && first !== undefined) return tellOne(client, first, peer, sinceMs);
+    try {
+      await client.unary<OutcomesRequest, object>('Outcomes', { outcomes: [...requests] }, { deadlineMs: DEADLINE_MS, requestId: first?.requestId ?? '', peer });
+    } catch (error) {
+      line.isOld = toFault(error).code === 'unknown_method';
+      const retry = line.isOld ? tellOne : tellAgain;
+      await Promise.all(requests.map((request) => retry(client, request, peer, sinceMs)));
+      return undefined;
+    }
+    requests.forEach(ended);
+    return undefined;
+  };
+
+  const gather = (client: RpcClient, peer: object, line: Line): Gathered => {
+    const requests: OutcomeRequest[] = [];
+    const sinceMs = clock.monotonicMs();
+    let resolve: () => void = () => undefined;
+    const told = new Promise<void>((resolved) => (resolve = resolved));
+    const send = (): void => {
+      timer.cancel();
+      waiting.delete(send);
+      line.gathered = undefined;
+      line.lastMs = clock.monotonicMs();
+      void tellTogether(client, requests, peer, line, sinceMs).then(resolve);
+    };
+    const timer = clock.setTimer(GATHER_MS, send, { unref: true });
+    waiting.add(send);
+    return { requests, told, send };
+  };
+  const lineOf = (peer: object): Line => {
+    let line = lines.get(peer);
+    if (line === undefined) lines.set(peer, (line = { lastMs: -Infinity, gathered: undefined, isOld: false }));
+    return line;
+  };
+
+  return {
+    tell: (client, request, peer) => {
+      untold += 1;
+      const nowMs = clock.monotonicMs();
+      if (peer === undefined || isSettling || !isOrdinary(request)) return tellOne(client, request, peer, nowMs);
+      const line = lineOf(peer);
+      if (line.isOld || (line.gathered === undefined && nowMs - line.lastMs >= GATHER_MS)) {
+        line.lastMs = nowMs;
+        return tellOne(client, request, peer, nowMs);
+      }
+      const gathered = (line.gathered ??= gather(client, peer, line));
+      if (gathered.requests.push(request) >= TOGETHER_MAX) gathered.send();
+      return gathered.told;
+    },
+    settle: async (limitMs) => {
+      isSettling = true;
+      for (const now of [...waiting]) now();
+      if (untold > 0) {
+        await new Promise<void>((resolve) => {
+          const limit = clock.setTimer(limitMs, resolve);
+          onAllTold = () => {
+            limit.cancel();
+            resolve();
+          };
+        });
+      }
+      isOver = true;
+      return untold;
+    },
+  };
+}
