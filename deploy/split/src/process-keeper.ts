@@ -42,7 +42,7 @@ interface ReadyMessage {
 const isReadyMessage = (message: unknown): message is ReadyMessage => typeof message === 'object' && message !== null && 'ready' in message && message.ready === true && 'ports' in message;
 
 /** MB for new objects, of which V8 has a multiple resident: a service that answers in a millisecond keeps few, and a worker and billing hand on what they read. V8's own 16 cost 10 to 25 MB a process. */
-const semiSpaceMbOf = (role: string): number => (role === 'edge' ? 8 : role === 'billing' || role.startsWith('worker-') ? 2 : 4);
+const semiSpaceMbOf = (role: string): number => (role === 'edge' ? 8 : role === 'billing' ? 2 : 4);
 
 /** One thread of V8's own instead of four: on a shared core they get in each other's way, and collections cost a third more. */
 const flagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', '--no-memory-reducer', `--max-semi-space-size=${String(semiSpaceMbOf(role))}`];

@@ -1,6 +1,7 @@
 /** Options of every gRPC connection, in one place; credentials are in tls.ts. */
 import { compressionAlgorithms, type ChannelOptions } from '@grpc/grpc-js';
 import { serviceContract, type Rpc, type ServiceArea } from '@signalbox/contracts/load';
+import { noteBody } from '@signalbox/runtime/young-heap';
 import { MESSAGE_BYTES_MAX } from './link-item.js';
 
 /** How fast a frozen connection is noticed. */
@@ -50,6 +51,7 @@ export const INSTANCE = 'instance';
 
 /** Passes batches as they are: link-codec.ts reads and writes them. */
 export function asBytes(bytes: Buffer): Buffer {
+  noteBody(bytes.length);
   return bytes;
 }
 

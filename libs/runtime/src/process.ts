@@ -2,6 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
+import { systemClock } from './clock.js';
+import { collectAfterBodies } from './young-heap.js';
 
 /** 64 KB: batches of a link are a few kilobytes each, and Node's own pool of 8 KB sends them to the system's allocator one by one. */
 const BUFFER_POOL_BYTES = 64 * 1024;
@@ -44,4 +46,5 @@ export function tuneProcess(): void {
   setFlagsFromString(`--incremental-marking-hard-trigger=${String(MARKING_HARD_PERCENT)}`);
   // The one helper thread shares the core with the thread that would wait for it.
   setFlagsFromString('--no-parallel-scavenge');
+  collectAfterBodies(systemClock);
 }

@@ -1,5 +1,6 @@
 /** Reads a request's body within its bounds. */
 import { together } from '@signalbox/runtime/turn';
+import { noteBody } from '@signalbox/runtime/young-heap';
 import type { IncomingMessage } from 'node:http';
 import { totalmem } from 'node:os';
 
@@ -51,6 +52,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
       isWhole = true;
       const body = rest === undefined ? (first ?? NOTHING) : Buffer.concat(rest, bytes);
       first = rest = undefined;
+      noteBody(body.length);
       together(() => resolve({ kind: 'ok', body }));
     });
     // Also heard when a client leaves later: node:http then emits an error on the request.
