@@ -133,7 +133,7 @@ export function orphanEvent(event: AttemptEvent, nowMs: number): void {
   event.deliveredUnknown = true;
 }
 
-/** Its client hung up by itself and owes what is booked, by the word of edge that its end was written upon. Ends of before `client_left` tell it where no status came, since nothing else is estimated there (`isPromptOwed` of dispatch.ts). */
+/** Its client hung up by itself and owes what is booked, by the word of edge that its end was written upon. Ends of before `client_left` tell it where no status came, since nothing else is estimated there (`isPromptOwed` of endings.ts). */
 function isOwed({ clientLeft, status, flags }: AttemptEvent): boolean {
   return clientLeft || (status === 0 && flags.includes('estimated'));
 }

@@ -1,8 +1,9 @@
 /** One attempt at one provider: events of its worker to the client's answer, until it ends, fails or the client leaves. */
 import type { Body__Output, Chunk__Output, DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
-import { toFault, type Fault, type FaultCode } from '@signalbox/kernel/fault';
+import { toFault, type Fault } from '@signalbox/kernel/fault';
 import type { Answer, AttemptReport, ClientListener, Route, Settlement } from './answer.js';
+import { failureOf, failureOfFault, NOT_HEALED, REPLICAS_OWN, traceOf, traceOfFault, type AttemptTrace } from './attempt-failures.js';
 import { finishChunk, indexesOf } from './finish-chunks.js';
 import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealedText, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
@@ -31,12 +32,6 @@ export interface Healing {
   /** Another attempt may be asked for an answer that cannot be healed. */
   readonly mayFailOver: boolean;
 }
-
-/**
- * What a failed attempt left at its worker: `none` = nothing is journaled, so nobody there ends the hold; `journaled`;
- * `lost` = the link broke and the worker, if it lives, goes on or concludes without us.
- */
-export type AttemptTrace = 'none' | 'journaled' | 'lost';
 
 /** Shared by the attempts of one request: the silence that the client sees spans them. */
 export interface Activity {
@@ -67,32 +62,6 @@ export interface AttemptOptions {
   /** The client is given what it sees of the answer: no other takes its place any more. */
   readonly onCommitted?: (() => void) | undefined;
 }
-
-const NO_TEXT = { publicMessage: '', publicParam: '' } as const;
-
-const UNJOURNALED: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['RATE_LIMITED', 'BAD_REQUEST']);
-const LOST: ReadonlySet<FaultCode> = new Set<FaultCode>(['link_lost', 'deadline_exceeded', 'cancelled']);
-
-/** A worker cannot write its log, is not known to billing yet, or has too much in work: another replica of it may do better. */
-const REPLICAS_OWN: ReadonlySet<FaultCode> = new Set<FaultCode>(['store_unavailable', 'billing_unavailable', 'overloaded']);
-
-/** Without a free credential, or a way to say the request on its wire, the worker refuses before it writes anything down. */
-const traceOf = ({ class: failureClass, status }: Failed__Output): AttemptTrace => (failureClass === 'NO_CREDENTIAL' || (status === 0 && UNJOURNALED.has(failureClass)) ? 'none' : 'journaled');
-const traceOfFault = (fault: Fault | undefined): AttemptTrace => (fault === undefined || LOST.has(fault.code) ? 'lost' : 'none');
-
-export function failureOf(failureClass: Failed__Output['class'], isRetryable: boolean): Failed__Output {
-  return { class: failureClass, status: 0, retryAfterMs: 0, retryable: isRetryable, ...NO_TEXT };
-}
-
-function failureOfFault(fault: Fault | undefined): Failed__Output {
-  if (fault === undefined) return failureOf('DISCONNECTED', true);
-  // The worker did not start, since what was held is not known to be held any more: so would any other.
-  if (fault.code === 'quota_unavailable') return failureOf('QUOTA_AWAY', false);
-  return failureOf(fault.code === 'deadline_exceeded' ? 'TIMEOUT_IDLE' : fault.code === 'link_lost' ? 'DISCONNECTED' : 'CONNECT', true);
-}
-
-/** 200 that is not what was asked for. */
-const NOT_HEALED: Failed__Output = { ...failureOf('GARBAGE', true), status: 200 };
 
 const COMPLETE: AttemptResult = { kind: 'complete' };
 

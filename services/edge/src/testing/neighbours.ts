@@ -5,7 +5,7 @@ import type { DispatchEvent__Output, DispatchRequest, End__Output, Failed__Outpu
 import { Fault } from '@signalbox/kernel/fault';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import type { Neighbours } from '../domain/conduct.js';
-import { failureOf } from '../domain/dispatch.js';
+import { failureOf } from '../domain/attempt-failures.js';
 import type { AttemptListener } from '../domain/ports.js';
 import { createWaitingRoom } from '../domain/waiting-room.js';
 import { createRetryBudget, type RetryBudget } from '../domain/retry-budget.js';
