@@ -79,8 +79,8 @@ describe('connections', () => {
   });
 
   test.each([
-    [true, /^HTTP\/1\.1 200 [^]*some words[^]*"code":"overloaded"[^]*"finish_reason":"error"[^]*data: \[DONE\]/],
-    [false, /^HTTP\/1\.1 503 [^]*retry-after: 1\r\n[^]*"code":"overloaded"/i],
+    [true, /^HTTP\/1\.1 200 [^]*some words[^]*"message":"The service is being stopped[^}]*"code":"overloaded"[^]*"finish_reason":"error"[^]*data: \[DONE\]/],
+    [false, /^HTTP\/1\.1 503 [^]*retry-after: 1\r\n[^]*"message":"The service is being stopped[^}]*"code":"overloaded"/i],
   ])('what still runs at the end of a drain (a stream: %s) ends with a word to its client, and is given up', async (stream, told) => {
     const given: PlayedCall[] = [];
     door.neighbours.scripts.set('a', (call) => {

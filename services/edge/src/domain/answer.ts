@@ -51,6 +51,8 @@ export type Refusal =
   | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output }
   /** `retryAfterMs`: where nothing was tried, until something may be; 0 or absent = unknown. */
   | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[]; readonly retryAfterMs?: number | undefined }
+  /** The drain is over. */
+  | { readonly kind: 'stopping' }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
 /** Pre-flight figures, for headers that leave before the cost is known. */

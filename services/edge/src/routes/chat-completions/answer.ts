@@ -3,7 +3,6 @@ import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
-import { Fault } from '@signalbox/kernel/fault';
 import { fieldOfParam } from '@signalbox/kernel/param-names';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
@@ -189,7 +188,7 @@ export class HttpAnswer implements Answer {
     if (this.isDone || this.isGone() || this.outlivesClient()) return;
     this.isStopped = true;
     this.listener?.onGone(false);
-    this.refuse({ kind: 'fault', fault: new Fault('overloaded', 'the drain is over') });
+    this.refuse({ kind: 'stopping' });
   }
 
   /** The stream's wire; the first call sends the headers, with the number of attempts where it is known that no other follows. */

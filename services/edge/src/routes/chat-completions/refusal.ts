@@ -34,6 +34,8 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant
       return admissionToApiError(refusal.admission, nowMs);
     case 'attempts':
       return allAttemptsFailed(refusal.attempts, refusal.retryAfterMs);
+    case 'stopping':
+      return apiError('overloaded', { message: 'The service is being stopped or replaced. The request can be sent again.', metadata: { retryable: true } });
     case 'fault':
       return faultToApiError(refusal.fault);
   }
