@@ -15,6 +15,7 @@ import { soak, type SoakReport } from './soak.js';
 import { printed, rowsOf, soakPrinted, type Run } from './verdicts.js';
 
 const RESULTS = fileURLToPath(new URL('../results', import.meta.url));
+const SETTLE_MS = 5_000;
 const say = (text: string): boolean => process.stderr.write(`bench: ${text}\n`);
 
 /** Milliseconds from spawning an all-in-one whose data exists to its first answer. */
@@ -117,6 +118,10 @@ async function main(): Promise<void> {
         await measurer.round();
       }
     }
+    say('idle');
+    // What they still had to book is done by then, and what they gathered collected.
+    await new Promise<void>((resolve) => systemClock.setTimer(SETTLE_MS, resolve));
+    await Promise.all(measurers.map((measurer) => measurer.idle()));
     const targets: TargetReport[] = measurers.map((measurer) => measurer.report());
     // Idle gateways must not share the core with what is timed next.
     for (const measurer of measurers.splice(1)) await finish(measurer);

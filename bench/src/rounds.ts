@@ -15,10 +15,12 @@ export interface Plan {
   readonly streamMs: number;
   readonly firstTokenMs: number;
   readonly bigMs: number;
+  /** Once, after all rounds, of all candidates at the same time. */
+  readonly idleMs: number;
 }
 
-export const FULL: Plan = { rounds: 3, warmUpMs: 30_000, closedMs: 4_000, openMs: 5_000, streamMs: 3_500, firstTokenMs: 3_000, bigMs: 2_500 };
-export const QUICK: Plan = { rounds: 1, warmUpMs: 12_000, closedMs: 1_800, openMs: 2_500, streamMs: 1_800, firstTokenMs: 1_200, bigMs: 1_000 };
+export const FULL: Plan = { rounds: 3, warmUpMs: 30_000, closedMs: 4_000, openMs: 5_000, streamMs: 3_500, firstTokenMs: 3_000, bigMs: 2_500, idleMs: 10_000 };
+export const QUICK: Plan = { rounds: 1, warmUpMs: 12_000, closedMs: 1_800, openMs: 2_500, streamMs: 1_800, firstTokenMs: 1_200, bigMs: 1_000, idleMs: 4_000 };
 
 /** V8 still compiles a whole gateway's path after ten thousand requests: cold figures are many times the warm ones. */
 const WARM_REQUESTS = 40_000;
@@ -52,6 +54,8 @@ export interface TargetReport {
   readonly rssBytes: Readonly<Record<string, number>>;
   /** CPU of the plain closed-loop parts by role, µs per request. */
   readonly cpuUsByRole: Readonly<Record<string, number>>;
+  /** Percent of a core that it takes while nobody asks anything; NaN when not measured. */
+  readonly idleCpuPercent: number;
   readonly failures: number;
   readonly firstFailure: string;
 }
@@ -71,6 +75,7 @@ export class Measurer {
   readonly #rss = new Map<string, number>();
   readonly #roleCpu = new Map<string, number>();
   #plainRequests = 0;
+  #idleCpuPercent = Number.NaN;
   #failures = 0;
   #firstFailure = '';
 
@@ -122,6 +127,14 @@ export class Measurer {
     });
   }
 
+  /** While nobody asks anything; to be called for all candidates at once, since each would be the load of the others. */
+  async idle(): Promise<void> {
+    const before = cpuUsOf(this.target.pids);
+    const started = systemClock.monotonicMs();
+    await new Promise<void>((resolve) => systemClock.setTimer(this.#plan.idleMs, resolve));
+    this.#idleCpuPercent = ratio(cpuUsOf(this.target.pids) - before, (systemClock.monotonicMs() - started) * 10);
+  }
+
   report(): TargetReport {
     const of = (pick: (figures: Figures) => number): number => median(this.#rounds.map(pick));
     const figures: Figures = {
@@ -134,7 +147,7 @@ export class Measurer {
       bigP50Ms: of((round) => round.bigP50Ms),
     };
     const cpuUsByRole = Object.fromEntries([...this.#roleCpu].map(([role, cpu]) => [role, ratio(cpu, this.#plainRequests)]));
-    return { name: this.target.name, figures, rounds: this.#rounds, rssBytes: Object.fromEntries(this.#rss), cpuUsByRole, failures: this.#failures, firstFailure: this.#firstFailure };
+    return { name: this.target.name, figures, rounds: this.#rounds, rssBytes: Object.fromEntries(this.#rss), cpuUsByRole, idleCpuPercent: this.#idleCpuPercent, failures: this.#failures, firstFailure: this.#firstFailure };
   }
 
   async close(): Promise<void> {

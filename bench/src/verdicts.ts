@@ -90,8 +90,8 @@ export function soakPrinted(reports: readonly SoakReport[]): string {
 /** What a person reads: absolute figures, the CPU by process, then the budgets. */
 export function printed(run: Run): string {
   const figures = table(
-    ['medians', 'CPU µs/request', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs/chunk', 'first token p50 ms', '200 KB p50 ms', 'failures'],
-    run.targets.map(({ name, figures: f, failures, firstFailure }) => [name, cell(f.cpuUsPerRequest, 0), cell(f.requestsPerSecond, 0), cell(f.p50Ms), cell(f.p99Ms), cell(f.cpuUsPerChunk, 1), cell(f.firstTokenP50Ms), cell(f.bigP50Ms), failures === 0 ? '0' : `${String(failures)} (${firstFailure})`]),
+    ['medians', 'CPU µs/request', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs/chunk', 'first token p50 ms', '200 KB p50 ms', 'idle % of a core', 'failures'],
+    run.targets.map(({ name, figures: f, idleCpuPercent, failures, firstFailure }) => [name, cell(f.cpuUsPerRequest, 0), cell(f.requestsPerSecond, 0), cell(f.p50Ms), cell(f.p99Ms), cell(f.cpuUsPerChunk, 1), cell(f.firstTokenP50Ms), cell(f.bigP50Ms), cell(idleCpuPercent), failures === 0 ? '0' : `${String(failures)} (${firstFailure})`]),
   );
   const processes = table(
     ['process', 'CPU µs/request', 'RSS MB'],
