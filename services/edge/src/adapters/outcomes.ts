@@ -14,8 +14,10 @@ const RETRY_MS_MAX = 15_000;
 /** 1 min where it is not known that an attempt ever left: those of an outage must not take the room of others. */
 const UNSENT_RETRIES_MS = 60_000;
 const WAITING_MAX = 10_000;
-/** 10 ms: as long as a worker gathers, in turn, what it tells quota. */
+/** 10 ms: as long as a worker gathers, in turn, what it tells quota. The next outcome behind them takes along what waits. */
 const GATHER_MS = 10;
+/** 20 ms: where none comes. A busy edge is never woken for it, which would cost more than what it has to tell. */
+const GATHER_MS_MAX = 20;
 /** Outcomes in one message. */
 const TOGETHER_MAX = 128;
 
@@ -45,6 +47,8 @@ interface Line {
 
 interface Gathered {
   readonly requests: OutcomeRequest[];
+  /** Monotonic milliseconds of the first. */
+  readonly sinceMs: number;
   /** Resolves when all of them are told, or given up. */
   readonly told: Promise<void>;
   readonly send: () => void;
@@ -105,9 +109,8 @@ export function createOutcomes(clock: Clock): Outcomes {
     return undefined;
   };
 
-  const gather = (client: RpcClient, peer: object, line: Line): Gathered => {
+  const gather = (client: RpcClient, peer: object, line: Line, sinceMs: number): Gathered => {
     const requests: OutcomeRequest[] = [];
-    const sinceMs = clock.monotonicMs();
     let resolve: () => void = () => undefined;
     const told = new Promise<void>((resolved) => (resolve = resolved));
     const send = (): void => {
@@ -117,9 +120,9 @@ export function createOutcomes(clock: Clock): Outcomes {
       line.lastMs = clock.monotonicMs();
       void tellTogether(client, requests, peer, line, sinceMs).then(resolve);
     };
-    const timer = clock.setTimer(GATHER_MS, send, { unref: true });
+    const timer = clock.setTimer(GATHER_MS_MAX, send, { unref: true });
     waiting.add(send);
-    return { requests, told, send };
+    return { requests, sinceMs, told, send };
   };
   const lineOf = (peer: object): Line => {
     let line = lines.get(peer);
@@ -137,8 +140,8 @@ export function createOutcomes(clock: Clock): Outcomes {
         line.lastMs = nowMs;
         return tellOne(client, request, peer, nowMs);
       }
-      const gathered = (line.gathered ??= gather(client, peer, line));
-      if (gathered.requests.push(request) >= TOGETHER_MAX) gathered.send();
+      const gathered = (line.gathered ??= gather(client, peer, line, nowMs));
+      if (gathered.requests.push(request) >= TOGETHER_MAX || nowMs - gathered.sinceMs >= GATHER_MS) gathered.send();
       return gathered.told;
     },
     settle: async (limitMs) => {
