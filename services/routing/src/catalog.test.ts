@@ -86,6 +86,19 @@ describe('the shipped catalog', () => {
     expect(decided).toMatchObject({ kind: 'plan', attempts: [{ endpoint: { provider: 'deepinfra' } }] });
   });
 
+  test('knows which of OpenAI’s own fields its models answer 400 to, at OpenAI and at Azure', async () => {
+    const { endpoints } = await load(['openai', 'azure-openai', 'openrouter', 'simulator']);
+    const of = (id: string): readonly unknown[] => ['metadata', 'verbosity', 'parallel_tool_calls'].map((name) => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has(name));
+    for (const host of ['openai', 'azure-openai']) {
+      for (const name of ['gpt-4o-mini', 'gpt-4.1']) expect([host, name, of(`${host}:openai/${name}`)]).toEqual([host, name, [true, true, false]]);
+      for (const name of ['o3-mini', 'o4-mini', 'o1']) expect([host, name, of(`${host}:openai/${name}`)]).toEqual([host, name, [true, true, true]]);
+      for (const name of ['gpt-5', 'gpt-5.1']) expect([host, name, of(`${host}:openai/${name}`)]).toEqual([host, name, [true, false, false]]);
+    }
+    expect(of('openai:openai/gpt-6-sol')).toEqual([true, false, false]);
+    expect(of('openrouter:openai/o4-mini')).toEqual([true, true, false]);
+    expect(endpoints.filter(({ provider, model, unsupportedParams }) => provider === 'azure-openai' && !model.startsWith('openai/') && !unsupportedParams.has('verbosity')).map(({ id }) => id)).toEqual([]);
+  });
+
   test('knows which wires refuse stop sequences of blank space, and take others', async () => {
     const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'openai']);
     const of = (id: string): readonly unknown[] => ['stop.blank', 'stop'].map((name) => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has(name));

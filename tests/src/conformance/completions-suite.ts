@@ -141,10 +141,10 @@ export function describeCompletions(world: () => World): void {
     });
 
     test('names what the endpoint does not take, and does not send it', async () => {
-      const got = await world().chat({ model: PINNED, messages: HELLO, reasoning_effort: 'low', service_tier: 'flex', temperature: 0.5 });
+      const got = await world().chat({ model: PINNED, messages: HELLO, reasoning_effort: 'low', service_tier: 'flex', metadata: { team: 'a' }, verbosity: 'low', temperature: 0.5 });
       expect(got.status).toBe(200);
-      expect(header(got, 'x-router-ignored-params').split(',').sort()).toEqual(['reasoning_effort', 'service_tier']);
-      expect([forwarded()['reasoning_effort'], forwarded()['temperature']]).toEqual([undefined, 0.5]);
+      expect(header(got, 'x-router-ignored-params').split(',').sort()).toEqual(['metadata', 'reasoning_effort', 'service_tier', 'verbosity']);
+      expect([forwarded()['reasoning_effort'], forwarded()['metadata'], forwarded()['verbosity'], forwarded()['temperature']]).toEqual([undefined, undefined, undefined, 0.5]);
     });
 
     test('adds router_metadata only when a client asks for it', async () => {

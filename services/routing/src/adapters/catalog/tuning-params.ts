@@ -7,8 +7,11 @@ import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
 /** Refused together by models that fix their own sampling (PROVIDERS, section 1.2). */
 const SAMPLING = ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'logit_bias'] as const;
 /** Fields of one maker's API. */
-const MAKER_ONLY = ['service_tier', 'verbosity', 'metadata', 'modalities'] as const;
-const MAKER_FIELDS_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator']);
+const MAKER_ONLY = ['service_tier', 'verbosity', 'modalities'] as const;
+/** They have no `verbosity`, and answer 400 to it. */
+const BEFORE_GPT_5 = /^openai\/(?:gpt-[34]|gpt-oss|o\d)/;
+/** They answer 400 to `parallel_tool_calls`, whatever it says. */
+const O_SERIES = /^openai\/o\d/;
 /** Hosts that take one stop sequence (`stopMax` of their presets). */
 const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 /** Fields that a wire has no words for. */
@@ -31,12 +34,22 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provid
   if (can.seed !== true) lacks.add('seed');
   if (can.stop === false) lacks.add('stop');
   if (can.reasoning !== true) lacks.add('reasoning_effort');
-  if (!MAKER_FIELDS_PROVIDERS.has(endpoint.provider)) for (const field of MAKER_ONLY) lacks.add(field);
+  // It describes an answer that OpenAI is to keep (`store`), which none is told from here: without that it answers 400, and nobody else has it.
+  lacks.add('metadata');
+  for (const field of makerFieldsLeftOut(model, endpoint)) lacks.add(field);
   for (const field of WIRE_LACKS[endpoint.wire_protocol] ?? []) lacks.add(field);
   for (const field of provider.unsupported_params ?? []) lacks.add(field);
   if (ONE_STOP_PROVIDERS.has(endpoint.provider)) lacks.add(SECOND_STOP);
   for (const field of samplingLeftOut(model, endpoint)) lacks.add(field);
   return lacks;
+}
+
+/** Of OpenAI's own fields; the simulator takes them all. */
+function makerFieldsLeftOut({ id, owned_by: maker }: ModelRow, { provider }: EndpointRow): readonly string[] {
+  if (provider === 'simulator') return [];
+  // Azure serves models of others too, as their makers' hosts.
+  if (provider !== 'openai' && !(provider === 'azure-openai' && maker === 'openai')) return MAKER_ONLY;
+  return [...(BEFORE_GPT_5.test(id) ? ['verbosity'] : []), ...(O_SERIES.test(id) ? ['parallel_tool_calls'] : [])];
 }
 
 /** The highest that the endpoint is sent; 0 = as high as was asked for. */
