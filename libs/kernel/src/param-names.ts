@@ -16,6 +16,8 @@ export const WIDE_PENALTIES: Readonly<Record<'presence_penalty' | 'frequency_pen
 export const PERSONAL_USER = 'user.personal';
 /** An effort to think beside a limit that leaves no room for thoughts: models that are told how many tokens to think do not. */
 export const CRAMPED_EFFORT = 'reasoning_effort.cramped';
+/** `parallel_tool_calls: false`: some wires have no word for it, and their models may make several calls at once. */
+export const SINGLE_CALLS = 'parallel_tool_calls.single';
 /** Before the figure of a temperature: endpoints that take less are sent the most that they take. */
 const WARM = 'temperature.of.';
 
@@ -26,6 +28,7 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   [WIDE_PENALTIES.frequency_penalty, 'frequency_penalty'],
   [BLANK_STOP, 'stop'],
   [SECOND_STOP, 'stop'],
+  [SINGLE_CALLS, 'parallel_tool_calls'],
   [SECOND_SAMPLING, 'top_p'],
   [THINKING_SAMPLING.temperature, 'temperature'],
   [THINKING_SAMPLING.top_p, 'top_p'],

@@ -128,6 +128,13 @@ describe('the shipped catalog', () => {
     expect(of('zai:z-ai/glm-5.1')).toEqual([false, false, true, false]);
   });
 
+  test('knows which wires cannot ask for one call at a time', async () => {
+    const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'cohere', 'openai', 'groq']);
+    const of = (id: string): unknown => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has('parallel_tool_calls.single');
+    for (const id of ['google-ai-studio:google/gemini-2.5-pro', 'cohere:cohere/command-a', 'amazon-bedrock:amazon/nova-pro-v1']) expect([id, of(id)]).toEqual([id, true]);
+    for (const id of ['amazon-bedrock:anthropic/claude-opus-4.6', 'anthropic:anthropic/claude-sonnet-4.5', 'openai:openai/gpt-4o-mini', 'groq:openai/gpt-oss-120b']) expect([id, of(id)]).toEqual([id, false]);
+  });
+
   test.each([
     ['a temperature above the highest of a host', 'anthropic:anthropic/claude-sonnet-4.5', 'temperature.of.1.7', true],
     ['one above that of the wire, where models of others go higher', 'google-vertex:anthropic/claude-sonnet-4.5', 'temperature.of.1.1', true],
@@ -141,6 +148,8 @@ describe('the shipped catalog', () => {
     ['an effort without room for thoughts, of a model that counts them,', 'google-vertex:anthropic/claude-sonnet-4.5', 'reasoning_effort.cramped', true],
     ['one of a model that does not', 'anthropic:anthropic/claude-opus-4.6', 'reasoning_effort.cramped', false],
     ['a penalty that all have', 'openai:openai/gpt-4o-mini', 'frequency_penalty.wide', false],
+    ['one call at a time, of a wire without a word for it,', 'google-vertex:google/gemini-2.5-pro', 'parallel_tool_calls.single', true],
+    ['one call at a time, of a model that is told so,', 'anthropic:anthropic/claude-sonnet-4.5', 'parallel_tool_calls.single', false],
   ])('%s is told where the value is changed, and kept away from there where all is required', async (_what, id, param, isChanged) => {
     const catalog = await load(['anthropic', 'google-vertex', 'minimax', 'mistral', 'deepinfra', 'cohere', 'openai']);
     const [provider = '', model = ''] = id.split(':');

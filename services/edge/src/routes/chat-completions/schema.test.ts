@@ -121,6 +121,9 @@ describe('chat request', () => {
     [{ reasoning_effort: 'low', max_tokens: 1_024 }, ['reasoning_effort.cramped']],
     [{ reasoning_effort: 'low', max_completion_tokens: 1_025 }, []],
     [{ reasoning_effort: 'none', max_tokens: 5 }, []],
+    [{ tools: [tool], parallel_tool_calls: false }, ['parallel_tool_calls.single']],
+    [{ tools: [tool], parallel_tool_calls: true }, []],
+    [{ parallel_tool_calls: false }, []],
   ])('tells of values that not every host takes: %j', (body, names) => {
     expect((requestOf(body).needs.params ?? []).filter((name) => name.includes('.'))).toEqual(names);
   });

@@ -1,7 +1,7 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
 import { hash } from 'node:crypto';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
-import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING, warmthParam, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, warmthParam, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { isPersonalUser } from '@signalbox/kernel/personal-user';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
@@ -324,6 +324,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     if (name !== 'messages') params.push(name);
     if (name === 'stop' && isBlankStop(value)) params.push(BLANK_STOP);
     if (name === 'stop' && Array.isArray(value) && value.length > 1) params.push(SECOND_STOP);
+    if (name === 'parallel_tool_calls' && value === false) params.push(SINGLE_CALLS);
     if (typeof value === 'number' && name === 'temperature' && value > WARM) params.push(warmthParam(value));
     if (typeof value === 'number' && (name === 'presence_penalty' || name === 'frequency_penalty') && (value < 0 || value > 1)) params.push(WIDE_PENALTIES[name]);
     if (typeof value === 'string' && name === 'user' && isPersonalUser(value)) params.push(PERSONAL_USER);

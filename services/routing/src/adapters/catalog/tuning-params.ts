@@ -1,5 +1,5 @@
 /** Which tuning fields an endpoint does not take: they are dropped and named, never the fields that change the meaning. */
-import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, THINKING_SAMPLING, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { claudeTraits, TEMPERATURE_MAX } from '@signalbox/wires/anthropic-messages/claude';
 import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
 import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
@@ -18,10 +18,10 @@ const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
   'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP, PERSONAL_USER],
   'bedrock-converse': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'user', BLANK_STOP],
-  'cohere-v2': ['logit_bias', 'top_logprobs', 'user', ...Object.values(WIDE_PENALTIES)],
-  'google-generate-content': ['logit_bias', 'user'],
+  'cohere-v2': ['logit_bias', 'top_logprobs', 'user', SINGLE_CALLS, ...Object.values(WIDE_PENALTIES)],
+  'google-generate-content': ['logit_bias', 'user', SINGLE_CALLS],
   mistral: ['logit_bias', 'user'],
-  ollama: ['logit_bias', 'user'],
+  ollama: ['logit_bias', 'user', SINGLE_CALLS],
 };
 
 const CLAUDE_MAKER = 'anthropic/';
@@ -40,7 +40,7 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provid
   for (const field of WIRE_LACKS[endpoint.wire_protocol] ?? []) lacks.add(field);
   for (const field of provider.unsupported_params ?? []) lacks.add(field);
   if (ONE_STOP_PROVIDERS.has(endpoint.provider)) lacks.add(SECOND_STOP);
-  for (const field of samplingLeftOut(model, endpoint)) lacks.add(field);
+  for (const field of versionsLeaveOut(model, endpoint)) lacks.add(field);
   return lacks;
 }
 
@@ -58,10 +58,10 @@ export function temperatureMaxOf({ wire_protocol: wire }: EndpointRow, { tempera
 }
 
 /** By the wires' own knowledge of versions, which leave that out whatever the catalog says. */
-function samplingLeftOut(model: ModelRow, { wire_protocol: wire, provider_model_id: name }: EndpointRow): readonly string[] {
+function versionsLeaveOut(model: ModelRow, { wire_protocol: wire, provider_model_id: name }: EndpointRow): readonly string[] {
   const onBedrock = wire === 'bedrock-converse' ? bedrockModel(name, model.id) : undefined;
   const claude = onBedrock?.claude ?? (wire === 'anthropic-messages' && model.id.startsWith(CLAUDE_MAKER) ? claudeTraits(name, model.id) : undefined);
-  if (claude === undefined) return onBedrock?.reasoning === 'nova' ? Object.values(THINKING_SAMPLING) : [];
+  if (claude === undefined) return onBedrock === undefined ? [] : [SINGLE_CALLS, ...(onBedrock.reasoning === 'nova' ? Object.values(THINKING_SAMPLING) : [])];
   if (!claude.takesSampling) return [...SAMPLING, SECOND_SAMPLING];
   return [...(claude.takesBothSampling ? [] : [SECOND_SAMPLING]), ...(claude.thinking === 'none' ? [] : Object.values(THINKING_SAMPLING)), ...(claude.thinking === 'budget' ? [CRAMPED_EFFORT] : [])];
 }
