@@ -142,7 +142,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     const site = createSite({ gate, repeats, accounts: watched, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });
     publicServer = createPublicServer({ chat, site, gate, makeId, clock, inFlight: () => edgeMetrics.inFlight(), inFlightMax: config.IN_FLIGHT_MAX, isOpen: () => isOpen, isHealthy: () => heapWatch.isHealthy() });
     const { createServer } = await import('node:http');
-    adminServer = createServer(createAdminApp({ accounts: watched, quota, billing, routing, plugins, adminToken: config.ADMIN_TOKEN, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, isServed: (provider) => config.WORKERS.has(provider) }));
+    adminServer = createServer(createAdminApp({ accounts: watched, quota, billing, routing, plugins, adminToken: config.ADMIN_TOKEN, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, variant: config.CONTRACT_VARIANT, isServed: (provider) => config.WORKERS.has(provider) }));
     metricsPort = await health.start();
     await Promise.all([listen(publicServer, config.HOST, config.PORT, 'PORT'), listen(adminServer, '127.0.0.1', config.ADMIN_PORT, 'ADMIN_PORT')]);
     isOpen = true;

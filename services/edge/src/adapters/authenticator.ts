@@ -16,6 +16,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import type { Secret } from '@signalbox/runtime/secret';
 import { LRUCache } from 'lru-cache';
 import { createHmac, hash } from 'node:crypto';
+import { variantOf } from '../domain/limits.js';
 import type { Caller } from '../domain/ports.js';
 import { sessionDigest } from '../domain/session-token.js';
 import { createChangesFeed } from './changes-feed.js';
@@ -192,7 +193,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     const promise: Promise<Entry> = ask(digest, requestId)
       .then(
         ({ answer, endsAtMs }): Entry => {
-          const caller = answer !== null && answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: answer.account.variant === 'A' || answer.account.variant === 'B' ? answer.account.variant : variant } : undefined;
+          const caller = answer !== null && answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: variantOf(answer.account, variant) } : undefined;
           const entry: Entry = { caller, judgement: caller === undefined ? INVALID : judge(caller), expiresAtMs: caller === undefined ? Infinity : Math.min(expiryOf(caller), endsAtMs) + aheadMs(answer, clock.nowMs()), fetchedAtMs: clock.monotonicMs() };
           // An invalidation that arrived meanwhile may concern this very answer: use it once, do not keep it.
           failedAtMs = undefined;

@@ -1,8 +1,8 @@
 /** The limits of one account and key, as quota takes them: the tier's terms, overridden by the account's own. */
-import type { CostCapSetting__Output } from '@signalbox/contracts/accounts';
+import type { Account__Output, CostCapSetting__Output } from '@signalbox/contracts/accounts';
 import type { CostCap, Limits } from '@signalbox/contracts/quota';
 import { bothAllow, type AllowedModels } from '@signalbox/kernel/model-lists';
-import { isTier, tierTerms } from '@signalbox/kernel/tiers';
+import { isTier, tierTerms, type Variant } from '@signalbox/kernel/tiers';
 import { assert } from '@signalbox/kernel/assert';
 import type { Caller } from './ports.js';
 
@@ -12,6 +12,9 @@ function periodOf(text: string): 'DAY' | 'WEEK' | 'MONTH' | 'TOTAL' {
   assert(Object.hasOwn(PERIODS, text), 'A stored cap has a known period.');
   return PERIODS[text as keyof typeof PERIODS];
 }
+
+/** The one that the account speaks: its own, else the deployment's. */
+export const variantOf = ({ variant: own }: Pick<Account__Output, 'variant'>, deployed: Variant): Variant => (own === 'A' || own === 'B' ? own : deployed);
 
 const known = new WeakMap<Caller, Limits>();
 
@@ -33,16 +36,22 @@ function keyCapsOf({ limits }: Caller['key']): readonly CostCapSetting__Output[]
 }
 
 function readLimits({ account, key, variant }: Caller): Limits {
+  const limits = accountLimits(account, variant);
+  for (const cap of keyCapsOf(key)) limits.caps?.push({ scope: key.id, period: periodOf(cap.period), capNanoUsd: cap.capNanoUsd });
+  if (key.limits?.requestsPerMinute !== undefined) limits.keyRequestsPerMinute = key.limits.requestsPerMinute;
+  return limits;
+}
+
+/** Those of an account alone, whichever key calls. `variant` is the one that it speaks. */
+export function accountLimits(account: Account__Output, variant: Variant): Limits {
   assert(isTier(account.tier), 'A stored account has a known tier.');
   const terms = tierTerms(variant, account.tier);
   const caps: CostCap[] = [...account.costCaps, ...account.policyCostCaps].map((cap) => ({ scope: 'account', period: periodOf(cap.period), capNanoUsd: cap.capNanoUsd }));
-  for (const cap of keyCapsOf(key)) caps.push({ scope: key.id, period: periodOf(cap.period), capNanoUsd: cap.capNanoUsd });
   const limits: Limits = { caps, hardCap: account.hardCap || account.policyHardCap, billingAnchorDay: account.billingAnchorDay };
   const rpm = account.requestsPerMinute ?? terms.requestsPerMinute ?? undefined;
   if (rpm !== undefined) limits.requestsPerMinute = rpm;
   const burst = account.burstPerSecond ?? (account.requestsPerMinute === undefined ? terms.burstPerSecond : Math.max(5, Math.floor(account.requestsPerMinute / 20))) ?? undefined;
   if (burst !== undefined) limits.burstPerSecond = burst;
-  if (key.limits?.requestsPerMinute !== undefined) limits.keyRequestsPerMinute = key.limits.requestsPerMinute;
   const included = account.includedTokens ?? terms.includedTokens?.toString();
   if (included !== undefined) limits.includedTokens = included;
   const credit = account.trialCreditNanoUsd ?? terms.trialCreditNanoUsd?.toString();

@@ -15,9 +15,9 @@ export interface AdminDoor {
 }
 
 /** `unary` answers for every neighbour; what it throws is how they fail. */
-export async function startAdmin(unary: (method: string, message: object) => object, { nowMs = Date.UTC(2026, 10, 21), periodSeconds }: { readonly nowMs?: number; readonly periodSeconds?: number | undefined } = {}): Promise<AdminDoor> {
+export async function startAdmin(unary: (method: string, message: object) => object, { nowMs = Date.UTC(2026, 10, 21), periodSeconds, variant = 'A' }: { readonly nowMs?: number; readonly periodSeconds?: number | undefined; readonly variant?: 'A' | 'B' } = {}): Promise<AdminDoor> {
   const neighbour = { unary: (method: string, message: object) => new Promise<object>((resolve) => resolve(unary(method, message))) } as unknown as RpcClient;
-  const server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, plugins: neighbour, adminToken: new Secret(ADMIN_TOKEN), clock: { nowMs: () => nowMs, monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) }, periodSeconds, isServed: () => true }));
+  const server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, plugins: neighbour, adminToken: new Secret(ADMIN_TOKEN), clock: { nowMs: () => nowMs, monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) }, periodSeconds, variant, isServed: () => true }));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -1,5 +1,6 @@
 /** The operator's door: its own application on ADMIN_PORT, behind a bearer token. */
 import type { Clock } from '@signalbox/kernel/clock';
+import type { Variant } from '@signalbox/kernel/tiers';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Secret } from '@signalbox/runtime/secret';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
@@ -31,6 +32,8 @@ export interface AdminDeps {
   readonly clock: Clock;
   /** Length of a bill's period in seconds, for tests; absent = calendar months. */
   readonly periodSeconds?: number | undefined;
+  /** Of accounts that have none of their own. */
+  readonly variant: Variant;
   /** A worker of that provider runs, or is started for an account's own credential. */
   readonly isServed: (provider: string) => boolean;
 }
@@ -44,7 +47,7 @@ function isRefusedBody(error: unknown): error is { readonly status: number } {
   return error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status >= 400 && error.status < 500;
 }
 
-export function createAdminApp({ adminToken, clock, periodSeconds, isServed, ...clients }: AdminDeps): Express {
+export function createAdminApp({ adminToken, clock, periodSeconds, variant, isServed, ...clients }: AdminDeps): Express {
   const accounts = naming('accounts', clients.accounts);
   const quota = naming('quota', clients.quota);
   const billing = naming('billing', clients.billing);
@@ -78,7 +81,7 @@ export function createAdminApp({ adminToken, clock, periodSeconds, isServed, ...
     createAdminKeysRouter(accounts, checks),
     createAdminProviderKeysRouter(accounts, isServed, checks),
     createAdminSourcesRouter(plugins),
-    createAdminStateRouter({ quota, billing, routing }, checks),
+    createAdminStateRouter({ quota, billing, routing, clock, periodSeconds, variant }, checks),
     createAdminCatalogRouter(routing),
     createAdminBooksRouter({ accounts, billing, quota, clock, periodSeconds }, checks),
     createAdminUsageRouter({ accounts, billing }, checks),

@@ -2,8 +2,12 @@
 import type { LedgerResponse__Output, WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { ProvidersResponse__Output } from '@signalbox/contracts/routing';
+import type { Clock } from '@signalbox/kernel/clock';
+import type { Variant } from '@signalbox/kernel/tiers';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
+import { countedAt, leftNanoUsd } from '../../domain/counted.js';
+import { accountLimits, variantOf } from '../../domain/limits.js';
 import { QueryError } from '../books/schema.js';
 import { ANSWER_OPTIONS, digits, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
@@ -14,21 +18,27 @@ export interface AdminStateDeps {
   readonly quota: RpcClient;
   readonly billing: RpcClient;
   readonly routing: RpcClient;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  /** As of AdminDeps. */
+  readonly periodSeconds: number | undefined;
+  readonly variant: Variant;
 }
 
-export function createAdminStateRouter({ quota, billing, routing }: AdminStateDeps, { accountOf, isAccount }: AdminChecks): Router {
+export function createAdminStateRouter({ quota, billing, routing, clock, periodSeconds, variant }: AdminStateDeps, { accountOf, isAccount }: AdminChecks): Router {
   const router = Router();
   router.get('/quota', async (request, response) => {
     const account = await accountOf(text(request, 'account'), response);
     if (account === undefined) return;
     const shown = await quota.unary<object, ShowResponse__Output>('Show', { accountId: account.id }, ANSWER_OPTIONS);
-    // Quota itself knows them with the account's first request.
+    // Quota itself knows those of the account's last admission, none before its first.
     const caps = [...account.costCaps, ...account.policyCostCaps].map(({ capNanoUsd, period }) => ({ scope: 'account', period, cap_nano_usd: capNanoUsd }));
     const buckets = shown.buckets.map((bucket) => ({
       scope: bucket.scope, period_id: bucket.periodId, settled_nano_usd: bucket.settledNanoUsd, finished_nano_usd: bucket.finishedNanoUsd, reserved_nano_usd: bucket.reservedNanoUsd,
       tokens: Number(bucket.tokens), reserved_tokens: Number(bucket.reservedTokens),
     }));
-    send(response, { settled_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, remaining_nano_usd: shown.remainingNanoUsd ?? null, caps, buckets, ledger_seq: Number(shown.ledgerSeq) });
+    const limits = accountLimits(account, variantOf(account, variant));
+    const left = leftNanoUsd(limits, countedAt(shown, Number(shown.atMs) || clock.nowMs(), { anchorDay: account.billingAnchorDay, periodSeconds }));
+    send(response, { settled_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, remaining_nano_usd: left?.toString() ?? null, caps, buckets, ledger_seq: Number(shown.ledgerSeq) });
   });
   router.get('/ledger', async (request, response) => {
     const accountId = text(request, 'account');

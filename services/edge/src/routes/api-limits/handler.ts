@@ -1,18 +1,17 @@
 /** GET /api/limits: what caps and allotment an account and key have, and how much of each is spent and reserved (contract, section 15). */
-import type { BucketState__Output, CostCap, ShowRequest, ShowResponse__Output } from '@signalbox/contracts/quota';
+import type { CostCap, ShowRequest, ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import { periodEndMs, periodsAt, qualifiedPeriodId, type PeriodKind } from '@signalbox/ledger-core/periods';
+import { periodEndMs } from '@signalbox/ledger-core/periods';
 import type { RpcClient } from '@signalbox/rpc/call';
+import { countedAt, kindOf, spentOf, toBigint } from '../../domain/counted.js';
 import { limitsOf } from '../../domain/limits.js';
 import type { Caller } from '../../domain/ports.js';
 import { exactJson, usd } from '../api-auth/exact-json.js';
 
 const DEADLINE_MS = 2_000;
-const KINDS: Readonly<Record<string, PeriodKind>> = { DAY: 'day', WEEK: 'week', MONTH: 'month', TOTAL: 'total' };
 
 const seconds = (ms: number | undefined): number | null => (ms === undefined ? null : Math.floor(ms / 1_000));
-const toBigint = (text: string | number | { toString(): string } | undefined): bigint => (text === undefined ? 0n : BigInt(text.toString()));
 
 /** JSON text of the answer; `periodSeconds` is the length of plans and months where it is not the calendar's. Throws a Fault `quota_unavailable`. */
 export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds: number | undefined, caller: Caller): Promise<string> {
@@ -27,13 +26,11 @@ export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds
   // Which day it is says who counts.
   const nowMs = Number(shown.atMs) || clock.nowMs();
   const rules = { anchorDay: limits.billingAnchorDay ?? 0, periodSeconds };
-  const periods = periodsAt(nowMs, rules);
-  const bucket = (scope: string, kind: PeriodKind): BucketState__Output | undefined => shown.buckets.find((one) => one.scope === scope && one.periodId === qualifiedPeriodId(kind, periods));
-  const spentOf = (found: BucketState__Output | undefined): bigint => toBigint(found?.settledNanoUsd) + toBigint(found?.finishedNanoUsd);
+  const counted = countedAt(shown, nowMs, rules);
 
   const capBody = (cap: CostCap): object => {
-    const kind = KINDS[String(cap.period)] ?? 'total';
-    const found = bucket(cap.scope ?? 'account', kind);
+    const kind = kindOf(cap.period);
+    const found = counted(cap.scope ?? 'account', kind);
     return {
       scope: cap.scope === 'account' ? 'account' : 'key',
       key_id: cap.scope === 'account' ? null : key.id,
@@ -45,8 +42,8 @@ export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds
     };
   };
 
-  const plan = bucket('account', 'plan');
-  const all = bucket('account', 'total');
+  const plan = counted('account', 'plan');
+  const all = counted('account', 'total');
   return exactJson({
     object: 'limits',
     requests_per_minute: limits.requestsPerMinute ?? null,
