@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
+import { createSchema } from './api-auth/schema.js';
 import { createControl, type RouteError } from './control-route.js';
 
 test.each([
@@ -16,4 +17,25 @@ test.each([
   const control = createControl({ accounts: { unary: unused } as never, callerOf: unused, readJson: unused, fail: (_response, error) => void told.push(error) });
   control.refuse({} as Response, problem);
   expect(told).toMatchObject([{ status, code, param }]);
+});
+
+test.each<[string, object, string, string | null, RegExp]>([
+  ['a field that is not known', { name: 'a', allowed_model: [] }, 'invalid_value', 'allowed_model', /^allowed_model: /],
+  ['the first of several', { name: 'a', x: 1, y: 2 }, 'invalid_value', 'x', /^x: there is no such field\.$/],
+  ['one within limits', { name: 'a', limits: { cost_cap: 5 } }, 'invalid_value', 'limits.cost_cap', /^limits\.cost_cap: /],
+  ['one of a cap in a list', { name: 'a', limits: { cost_caps: [{ cap_usd: 5, period: 'day', x: 1 }] } }, 'invalid_value', 'limits.cost_caps.[0].x', /^limits\.cost_caps\.\[0\]\.x: /],
+  ['a very long one', { name: 'a', ['x'.repeat(9_000)]: 1 }, 'invalid_value', 'x'.repeat(64), /^x{64}: .{0,30}$/],
+  ['a missing one', {}, 'missing_required_parameter', 'name', /^name is required\.$/],
+  ['a missing one of a cap in a list', { name: 'a', limits: { cost_caps: [{ cap_usd: 5 }] } }, 'missing_required_parameter', 'limits.cost_caps.[0].period', /^limits\.cost_caps\.\[0\]\.period is required\.$/],
+  ['one that another asks for', { name: 'a', limits: { cost_cap_usd: 5 } }, 'invalid_value', 'limits.cost_cap_period', /is required with cost_cap_usd/],
+  ['a wrong type', { name: 5 }, 'invalid_type', 'name', /^name: /],
+  ['a body that is no object', [], 'invalid_type', null, /^body: /],
+])('the parameter that is wrong is named: %s', async (_what, body, code, param, message) => {
+  const told: RouteError[] = [];
+  const unused = (): never => {
+    throw new Error('not asked');
+  };
+  const control = createControl({ accounts: { unary: unused } as never, callerOf: unused, readJson: () => Promise.resolve(body), fail: (_response, error) => void told.push(error) });
+  expect(await control.parse({} as Request, {} as Response, createSchema)).toBeUndefined();
+  expect(told).toMatchObject([{ status: 400, code, param, message: expect.stringMatching(message) }]);
 });

@@ -44,6 +44,29 @@ export function sendJson(response: Response, status: number, body: object): void
   response.status(status).type('application/json').set('cache-control', 'no-store').send(exactJson(body));
 }
 
+/** Characters of a client's own word that are said again. */
+const NAME_MAX = 64;
+
+function refusalOf(issue: z.core.$ZodIssue | undefined, body: unknown): RouteError {
+  const path = issue?.code === 'unrecognized_keys' ? [...issue.path, (issue.keys[0] ?? '').slice(0, NAME_MAX)] : (issue?.path ?? []);
+  // As the chat's parameters are written: `cost_caps.[0].period`.
+  const param = path.length === 0 ? null : path.map((part) => (typeof part === 'number' ? `[${part}]` : String(part))).join('.');
+  if (param !== null && (issue?.code === 'invalid_type' || issue?.code === 'invalid_value') && at(body, path) === undefined) return { ...INVALID, code: 'missing_required_parameter', param, message: `${param} is required.` };
+  const code = issue?.code === 'invalid_type' && issue.expected !== 'int' ? 'invalid_type' : 'invalid_value';
+  const message = issue?.code === 'unrecognized_keys' ? 'there is no such field' : (issue?.message ?? 'is not valid');
+  return { ...INVALID, code, param, message: `${param ?? 'body'}: ${message}.` };
+}
+
+/** What a body holds there; undefined = nothing. */
+function at(body: unknown, path: readonly PropertyKey[]): unknown {
+  let value = body;
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = (value as Record<PropertyKey, unknown>)[part];
+  }
+  return value;
+}
+
 export function createControl({ accounts, callerOf, readJson, fail }: ControlDeps): Control {
   return {
     callerOf,
@@ -59,11 +82,7 @@ export function createControl({ accounts, callerOf, readJson, fail }: ControlDep
       const body = await readJson(request);
       const parsed = schema.safeParse(body ?? {});
       if (parsed.success) return parsed.data;
-      const [issue] = parsed.error.issues;
-      const param = issue === undefined || issue.path.length === 0 ? null : issue.path.join('.');
-      const isMissing = param !== null && typeof body === 'object' && body !== null && issue?.path.length === 1 && !(param in body);
-      const code = isMissing ? 'missing_required_parameter' : issue?.code === 'invalid_type' && issue.expected !== 'int' ? 'invalid_type' : 'invalid_value';
-      fail(response, { ...INVALID, code, param, message: isMissing ? `${param} is required.` : `${param ?? 'body'}: ${issue?.message ?? 'is not valid'}.` });
+      fail(response, refusalOf(parsed.error.issues[0], body));
       return undefined;
     },
     refuse: (response, problem) => {

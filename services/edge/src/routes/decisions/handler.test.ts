@@ -153,7 +153,7 @@ describe('POST /v1/feedback', () => {
     ['an endless score', '{"request_id":"chatcmpl-1","score":1e999}', 'invalid_type', 'score'],
     ['an empty request', { ...GIVEN, request_id: '' }, 'invalid_value', 'request_id'],
     ['a request that is too long', { ...GIVEN, request_id: 'x'.repeat(201) }, 'invalid_value', 'request_id'],
-    ['another account', { ...GIVEN, account_id: 'acct_other' }, 'invalid_value', null],
+    ['another account', { ...GIVEN, account_id: 'acct_other' }, 'invalid_value', 'account_id'],
   ])('400: %s, and nobody is told', async (_what, body, code, param) => {
     billing('Feedback', { known: true, kept: true });
     expect(await post(body)).toMatchObject({ status: 400, code, param });
