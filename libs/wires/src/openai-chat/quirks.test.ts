@@ -45,6 +45,12 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', content: 'a', reasoning_content: 'r' }] },
     ],
     [
+      'calls as a client put them together from a stream, with their places',
+      {},
+      { messages: [{ role: 'assistant', content: null, tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"index":1}' } }] }] },
+      { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"index":1}' } }] }] },
+    ],
+    [
       'a file, where it is a document',
       { filePart: 'document_url' },
       { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi' } }] }] },

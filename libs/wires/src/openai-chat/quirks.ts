@@ -122,6 +122,9 @@ function picked(source: JsonObject, names: readonly string[]): JsonObject {
 /** What clients send back of a model's thought and of a provider's own state. */
 const THOUGHT_FIELDS = ['reasoning', 'reasoning_content', 'reasoning_details', 'extra_content'] as const;
 const THOUGHT_MARKS = ['"reasoning', '"extra_content"'] as const;
+/** The place of a call in a stream: part of no request, and refused in one by OpenAI. Clients that put calls together from a stream send it back. */
+const CALL_PLACE = 'index';
+const CALL_PLACE_MARK = `"${CALL_PLACE}"`;
 const CACHE_FIELD = 'cache_control';
 const CACHE_MARK = `"${CACHE_FIELD}"`;
 
@@ -133,7 +136,7 @@ function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }:
 
 function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(call)) return call;
-  const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
+  const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => name !== CALL_PLACE && isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
   return quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept;
 }
 
@@ -171,7 +174,7 @@ function answerResults(messages: readonly unknown[]): readonly unknown[] {
 /** Words that must stand in the messages for a quirk to matter: they may be megabytes, and few hold any. */
 function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   const hasAssistant = messages.includes('"assistant"');
-  if (hasAssistant && THOUGHT_MARKS.some((mark) => messages.includes(mark))) return true;
+  if (hasAssistant && (messages.includes(CALL_PLACE_MARK) || THOUGHT_MARKS.some((mark) => messages.includes(mark)))) return true;
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
   if (!quirks.takesCacheMarks && messages.includes(CACHE_MARK)) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
