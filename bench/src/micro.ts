@@ -52,7 +52,7 @@ function snapshot(): Snapshot {
         index: endpoints.length + offset, modelIndex, id, provider, model, providerModelId: model, wireProtocol: 'openai-chat', prices: [{ fromPromptTokens: 0, card }],
         maxTokensParam: 'max_tokens', contextWindow: 128_000, maxOutputTokens: 16_000,
         capabilities: { streaming: true, tools: true, forcedToolChoice: true, parallelToolCalls: true, jsonObject: true, jsonSchema: true, vision: true, fileInput: true, audioInput: true, logprobs: true, choices: true },
-        unsupportedParams: new Set(), hiddenReasoning: false, trainsOnData: false, zdrByDefault: true, zdr: true, quantizationBits: 16, temperatureMax: 2,
+        unsupportedParams: new Set(), reasoningEfforts: [], hiddenReasoning: false, trainsOnData: false, zdrByDefault: true, zdr: true, quantizationBits: 16, temperatureMax: 2,
         firstByteTimeoutMs: 10_000, isServable: true, hasManagedCredential: true, takesByok: true, priorLatencyMsP75: 400, priorThroughputTpsP50: 60, sunsetDate: null,
       };
     });

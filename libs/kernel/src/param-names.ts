@@ -18,6 +18,12 @@ export const PERSONAL_USER = 'user.personal';
 export const CRAMPED_EFFORT = 'reasoning_effort.cramped';
 /** `parallel_tool_calls: false`: some wires have no word for it, and their models may make several calls at once. */
 export const SINGLE_CALLS = 'parallel_tool_calls.single';
+/** Before the word of an effort to think that not every model which thinks has: endpoints that lack it are sent the nearest. */
+const EFFORT = 'reasoning_effort.of.';
+/** By how much a model thinks. */
+const EFFORTS: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+/** Those that all have. */
+const COMMON_EFFORTS: readonly string[] = ['low', 'medium', 'high'];
 /** Before the figure of a temperature: endpoints that take less are sent the most that they take. */
 const WARM = 'temperature.of.';
 
@@ -42,7 +48,24 @@ export function warmthOf(name: string): number | undefined {
   return name.startsWith(WARM) ? Number(name.slice(WARM.length)) : undefined;
 }
 
+/** The name under which an effort says which it is; undefined = one that all have, or a word that says nothing here. */
+export const effortParam = (effort: unknown): string | undefined => (typeof effort === 'string' && EFFORTS.includes(effort) && !COMMON_EFFORTS.includes(effort) ? `${EFFORT}${effort}` : undefined);
+
+/** The effort that a name tells; undefined = it tells none. */
+export function effortOf(name: string): string | undefined {
+  return name.startsWith(EFFORT) ? name.slice(EFFORT.length) : undefined;
+}
+
+/** Of those that an endpoint has, the one to send for `effort`: the next that thinks less, else the next that thinks more. No thought at all is sent only where it was asked for. */
+export function nearestEffort(effort: string, known: readonly string[]): string | undefined {
+  if (known.includes(effort)) return effort;
+  const rank = EFFORTS.indexOf(effort);
+  const has = (word: string): boolean => word !== 'none' && known.includes(word);
+  return EFFORTS.slice(0, rank).findLast(has) ?? EFFORTS.slice(rank + 1).find(has);
+}
+
 /** The field of the request that a name stands for. */
 export function fieldOfParam(name: string): string {
+  if (effortOf(name) !== undefined) return 'reasoning_effort';
   return FIELDS.get(name) ?? (warmthOf(name) === undefined ? name : 'temperature');
 }

@@ -46,6 +46,8 @@ export interface Endpoint {
   readonly capabilities: Capabilities;
   /** Tuning fields, by contract name, that this endpoint does not take. */
   readonly unsupportedParams: ReadonlySet<string>;
+  /** Words for an effort to think that this endpoint takes, and refuses others; empty = not known, or it takes the nearest by itself. */
+  readonly reasoningEfforts: readonly string[];
   readonly hiddenReasoning: boolean;
   /** null = unknown, which counts as yes. */
   readonly trainsOnData: boolean | null;

@@ -1,6 +1,6 @@
 /** Hard filters: never relaxed. Each endpoint gets the set of reasons that exclude it; empty = eligible. */
 import { createModelNames, modelsLeft, type ModelLists, type ModelNames } from '@signalbox/kernel/model-lists';
-import { warmthOf } from '@signalbox/kernel/param-names';
+import { effortOf, warmthOf } from '@signalbox/kernel/param-names';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import { QUANTIZATION_BITS, type Catalog, type Endpoint, type Model } from './catalog.js';
 import type { RouteRequest } from './request.js';
@@ -75,6 +75,8 @@ const PRICED_PARAM = 'service_tier';
 export function isDropped(name: string, endpoint: Endpoint, byokProviders: readonly string[]): boolean {
   const warmth = endpoint.temperatureMax > 0 ? warmthOf(name) : undefined;
   if (warmth !== undefined) return warmth > endpoint.temperatureMax;
+  const effort = endpoint.reasoningEfforts.length > 0 ? effortOf(name) : undefined;
+  if (effort !== undefined) return !endpoint.reasoningEfforts.includes(effort);
   return endpoint.unsupportedParams.has(name) || (name === PRICED_PARAM && !isOnOwnCredential(endpoint, byokProviders));
 }
 

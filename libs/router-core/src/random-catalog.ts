@@ -19,7 +19,7 @@ export function endpointWith(changes: Partial<Endpoint> & Pick<Endpoint, 'id' | 
     index: 0, modelIndex: 0, providerModelId: changes.model, wireProtocol: 'openai-chat', prices: pricesOf(changes.id, 1_000_000_000n, 2_000_000_000n),
     maxTokensParam: 'max_tokens', contextWindow: 128_000, maxOutputTokens: 16_000,
     capabilities: { streaming: true, tools: true, forcedToolChoice: true, parallelToolCalls: true, jsonObject: true, jsonSchema: true, vision: true, fileInput: true, audioInput: true, logprobs: true, choices: true },
-    unsupportedParams: new Set(), hiddenReasoning: false, trainsOnData: false, zdr: true, zdrByDefault: true, quantizationBits: 16, temperatureMax: 2,
+    unsupportedParams: new Set(), reasoningEfforts: [], hiddenReasoning: false, trainsOnData: false, zdr: true, zdrByDefault: true, quantizationBits: 16, temperatureMax: 2,
     firstByteTimeoutMs: 10_000, isServable: true, hasManagedCredential: true, takesByok: true, priorLatencyMsP75: null, priorThroughputTpsP50: null, sunsetDate: null, ...changes,
   };
 }

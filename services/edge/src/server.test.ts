@@ -99,6 +99,14 @@ describe('answers', () => {
     expect(door.neighbours.calls[0]?.request.fields?.map(({ name }) => name)).toEqual(['messages', 'temperature', 'presence_penalty']);
   });
 
+  test('an effort to think that the endpoint refuses is sent as the nearest that it has, and named', async () => {
+    door.neighbours.scripts.set('a', answers);
+    door.neighbours.plan = planWith([{ ...plannedAt('a'), reasoningEffort: 'low', dropParams: ['reasoning_effort.of.minimal'] }]);
+    const { headers } = await door.chat({ ...hello, reasoning_effort: 'minimal' });
+    expect(headers.get('x-router-ignored-params')).toBe('reasoning_effort');
+    expect(door.neighbours.calls[0]?.request.fields?.map(({ name, value }) => [name, name === 'messages' || Buffer.from(value ?? '').toString()])).toEqual([['messages', true], ['reasoning_effort', '"low"']]);
+  });
+
   test('of temperature and top_p, the one that the endpoint cannot be sent beside the other is named', async () => {
     door.neighbours.scripts.set('a', answers);
     door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['top_p.second'] }]);

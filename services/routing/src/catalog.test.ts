@@ -128,6 +128,22 @@ describe('the shipped catalog', () => {
     expect(of('zai:z-ai/glm-5.1')).toEqual([false, false, true, false]);
   });
 
+  test.each([
+    ['less than is asked for', 'openai/gpt-5.6-luna', 'minimal', 'low'],
+    ['at its most, where there is no more', 'openai/gpt-5.5', 'max', 'xhigh'],
+    ['at its least, where it always thinks', 'openai/o4-mini', 'none', 'low'],
+    ['as it is asked to', 'openai/gpt-5.6-luna', 'none', ''],
+    ['as it is asked to, where nobody knows', 'openai/gpt-5-mini', 'minimal', ''],
+  ])('OpenAI’s models are told to think %s', async (_what, model, effort, sent) => {
+    const catalog = await load(['openai', 'azure-openai']);
+    const request = plainRequest(model);
+    const planOf = (requireParameters: boolean): ReturnType<typeof decide> => decide({ ...request, needs: { ...request.needs, params: ['reasoning_effort', `reasoning_effort.of.${effort}`] }, provider: { ...request.provider, only: ['openai', 'azure-openai'], requireParameters } }, { catalog, live: new Map() }, 1);
+    const found = planOf(false);
+    const attempts = decideResponse(found, 'dec_1').attempts ?? [];
+    expect(attempts.map(({ dropParams, reasoningEffort }) => [dropParams, reasoningEffort])).toEqual(attempts.map(() => [sent === '' ? [] : [`reasoning_effort.of.${effort}`], sent]));
+    expect([attempts.length > 0, planOf(true).kind]).toEqual([true, sent === '' ? 'plan' : 'no-eligible-provider']);
+  });
+
   test('knows which wires cannot ask for one call at a time', async () => {
     const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'cohere', 'openai', 'groq']);
     const of = (id: string): unknown => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has('parallel_tool_calls.single');

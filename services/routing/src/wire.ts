@@ -3,6 +3,7 @@ import type { PriceCard as CardMessage, PriceStep as StepMessage } from '@signal
 import type { DecideRequest__Output, DecideResponse, ListModelsRequest__Output, PlannedAttempt, PlanReuse, WhatIfRequest__Output, WhatIfSide } from '@signalbox/contracts/routing';
 import { unreachable } from '@signalbox/kernel/assert';
 import { Fault } from '@signalbox/kernel/fault';
+import { effortOf, nearestEffort } from '@signalbox/kernel/param-names';
 import type { PriceCard, PriceStep } from '@signalbox/kernel/tokens';
 import type { Attempt, Plan, Refusal } from '@signalbox/router-core/decide';
 import type { Changes } from '@signalbox/router-core/record';
@@ -126,6 +127,12 @@ function stepMessages(steps: readonly PriceStep[]): StepMessage[] {
   return steps.map(({ fromPromptTokens, card }) => ({ fromPromptTokens, card: cardMessage(card) }));
 }
 
+/** What is sent in place of an effort that the endpoint refuses; empty = as asked. */
+function effortFor({ reasoningEfforts }: Attempt['endpoint'], dropParams: readonly string[]): string {
+  const asked = dropParams.map(effortOf).find((effort) => effort !== undefined);
+  return asked === undefined ? '' : (nearestEffort(asked, reasoningEfforts) ?? '');
+}
+
 function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs, wholeTimeoutMs, byok }: Attempt): PlannedAttempt {
   return {
     endpointId: endpoint.id,
@@ -140,6 +147,7 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
     dropParams: [...dropParams],
     hiddenReasoning: endpoint.hiddenReasoning,
     temperatureMax: endpoint.temperatureMax,
+    reasoningEffort: effortFor(endpoint, dropParams),
     firstByteTimeoutMs,
     wholeTimeoutMs,
     sunsetDate: endpoint.sunsetDate ?? '',

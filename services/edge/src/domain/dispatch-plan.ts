@@ -10,7 +10,7 @@ import { cardFor, costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, type Admitted } from './admission.js';
 import { answerTerms, type Granted } from './amounts.js';
 import type { AttemptReport, Estimate } from './answer.js';
-import type { ChatRequest } from './chat-request.js';
+import type { ChatRequest, ForwardedField } from './chat-request.js';
 import { runAttempt, type Activity, type Reserve } from './dispatch.js';
 import { healingTermsOf } from './healing.js';
 import type { Neighbours } from './neighbours.js';
@@ -196,6 +196,13 @@ function estimateOf(request: ChatRequest, plan: DecideResponse__Output, planned:
   return { costNanoUsd: cost, savingsNanoUsd: asNanoUsd(reference > cost ? reference - cost : 0n) };
 }
 
+/** The request's fields as this endpoint is to get them. */
+function fieldsFor({ dropParams, reasoningEffort }: PlannedAttempt__Output, { fields }: ChatRequest): ForwardedField[] {
+  if (dropParams.length === 0) return [...fields];
+  const sent = fields.filter(({ name }) => !dropParams.includes(name));
+  return reasoningEffort === '' ? sent : sent.map((field) => (field.name === 'reasoning_effort' ? { name: field.name, value: Buffer.from(JSON.stringify(reasoningEffort)) } : field));
+}
+
 function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number, start: RoundStart | undefined): DispatchRequest {
   assert(planned.card !== null, 'A planned attempt carries its price card.');
   const { admission, hold, question } = admitted;
@@ -219,7 +226,7 @@ function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: Deci
     stream: request.stream || hold.isTranched,
     maxTokensParam: planned.maxTokensParam,
     temperatureMax: planned.temperatureMax,
-    fields: planned.dropParams.length === 0 ? [...request.fields] : request.fields.filter((field) => !planned.dropParams.includes(field.name)),
+    fields: fieldsFor(planned, request),
     promptTokens: request.promptTokens,
     firstByteTimeoutMs: planned.firstByteTimeoutMs,
     // A model that is slow to begin may be as slow between its first events.

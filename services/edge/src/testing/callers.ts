@@ -59,6 +59,7 @@ export function plannedAt(provider: string, over: Partial<PlannedAttempt__Output
     dropParams: [],
     hiddenReasoning: false,
     temperatureMax: 0,
+    reasoningEffort: '',
     firstByteTimeoutMs: 10_000, wholeTimeoutMs: 0, sunsetDate: '',
     byok: false,
     steps: [],

@@ -6,7 +6,7 @@ import { abilitiesOf, type Scores } from '@signalbox/router-core/ability';
 import { indexNames, namedCard, QUANTIZATION_BITS, type Capabilities, type Catalog, type Endpoint, type Model } from '@signalbox/router-core/catalog';
 import { isAuto } from '@signalbox/router-core/request';
 import type { CatalogRows, EndpointRow, ModelRow, ProviderRow } from './schema.js';
-import { temperatureMaxOf, unsupportedParams } from './tuning-params.js';
+import { effortsOf, temperatureMaxOf, unsupportedParams } from './tuning-params.js';
 
 export const SIMULATOR_PROVIDER = 'simulator';
 /** Wires whose worker is built. */
@@ -178,6 +178,7 @@ function endpointOf(index: number, modelIndex: number, model: ModelRow, row: End
     maxOutputTokens: row.max_output_tokens ?? model.max_output_tokens ?? null,
     capabilities: capabilitiesOf(model, row),
     unsupportedParams: unsupportedParams(model, row, provider),
+    reasoningEfforts: effortsOf(model, row),
     hiddenReasoning: isReasoning,
     trainsOnData: policy.trains_on_data ?? null,
     zdr: policy.zdr_default === true || (policy.zdr_by_agreement === true && terms.zdrAgreements.has(row.provider)),

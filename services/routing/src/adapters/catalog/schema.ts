@@ -12,6 +12,9 @@ const name = z.string().min(1).max(200);
 
 const priceFields = { input: price, output: price, cached_input: price, cache_write: price, reasoning: price, audio_input: price };
 
+/** Words of `reasoning_effort`; null = unknown. */
+const efforts = z.array(name).nullish();
+
 const endpointSchema = z.object({
   id: name,
   provider: name,
@@ -21,6 +24,7 @@ const endpointSchema = z.object({
   upstream_api: z.enum(['chat', 'responses']),
   max_tokens_param: name,
   temperature_supported: flag,
+  reasoning_efforts: efforts,
   supports_tools: flag,
   supports_json_object: flag,
   supports_json_schema: flag,
@@ -54,7 +58,7 @@ const modelSchema = z.object({
   max_output_tokens: tokens,
   capabilities: z.object({
     streaming: flag, tools: flag, tool_choice: flag, parallel_tool_calls: flag, json_object: flag, json_schema: flag, vision: flag,
-    file_input: flag, audio_input: flag, reasoning: flag, temperature: flag, seed: flag, logprobs: flag, stop: flag,
+    file_input: flag, audio_input: flag, reasoning: flag, temperature: flag, seed: flag, logprobs: flag, stop: flag, reasoning_efforts: efforts,
   }),
   /** Only of the simulator's models: where a real one has scores. */
   simulated_ability: z.number().min(0).max(1).nullish(),

@@ -47,10 +47,17 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provid
 /** Of OpenAI's own fields; the simulator takes them all. */
 function makerFieldsLeftOut({ id, owned_by: maker }: ModelRow, { provider }: EndpointRow): readonly string[] {
   if (provider === 'simulator') return [];
-  // Azure serves models of others too, as their makers' hosts.
-  if (provider !== 'openai' && !(provider === 'azure-openai' && maker === 'openai')) return MAKER_ONLY;
+  if (!isOpenAi(maker, provider)) return MAKER_ONLY;
   return [...(BEFORE_GPT_5.test(id) ? ['verbosity'] : []), ...(O_SERIES.test(id) ? ['parallel_tool_calls'] : [])];
 }
+
+/** Words for an effort to think; empty where others are not refused, or it is not known which are. */
+export function effortsOf({ owned_by: maker, capabilities }: ModelRow, { provider, reasoning_efforts: own }: EndpointRow): readonly string[] {
+  return isOpenAi(maker, provider) ? (own ?? capabilities.reasoning_efforts ?? []) : [];
+}
+
+/** Azure serves models of others too, as their makers' hosts. */
+const isOpenAi = (maker: string, provider: string): boolean => provider === 'openai' || (provider === 'azure-openai' && maker === 'openai');
 
 /** The highest that the endpoint is sent; 0 = as high as was asked for. */
 export function temperatureMaxOf({ wire_protocol: wire }: EndpointRow, { temperature_max: told }: ProviderRow): number {

@@ -22,6 +22,7 @@ export interface PlannedAttempt {
   'steps'?: (_signalbox_common_v1_PriceStep)[];
   'wholeTimeoutMs'?: (number);
   'sunsetDate'?: (string);
+  'reasoningEffort'?: (string);
 }
 
 export interface PlannedAttempt__Output {
@@ -42,4 +43,5 @@ export interface PlannedAttempt__Output {
   'steps': (_signalbox_common_v1_PriceStep__Output)[];
   'wholeTimeoutMs': (number);
   'sunsetDate': (string);
+  'reasoningEffort': (string);
 }
