@@ -133,7 +133,9 @@ describe('the shipped catalog', () => {
     ['at its most, where there is no more', 'openai/gpt-5.5', 'max', 'xhigh'],
     ['at its least, where it always thinks', 'openai/o4-mini', 'none', 'low'],
     ['as it is asked to', 'openai/gpt-5.6-luna', 'none', ''],
-    ['as it is asked to, where nobody knows', 'openai/gpt-5-mini', 'minimal', ''],
+    ['at its least, which is no longer called so', 'openai/gpt-5.1', 'minimal', 'low'],
+    ['at its least, before it could be told not to', 'openai/gpt-5-nano', 'none', 'minimal'],
+    ['as it is asked to, in a word that later ones lack', 'openai/gpt-5-mini', 'minimal', ''],
   ])('OpenAI’s models are told to think %s', async (_what, model, effort, sent) => {
     const catalog = await load(['openai', 'azure-openai']);
     const request = plainRequest(model);
