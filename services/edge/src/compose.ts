@@ -128,7 +128,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       running,
       repeats,
       gate,
-      neighbours: { routing: createKeptPlans(createRoutingClient(routing), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: quotaPort, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
+      neighbours: { routing: createKeptPlans(createRoutingClient(routing, clock), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: quotaPort, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,
