@@ -5,7 +5,7 @@ import { Router, type Response } from 'express';
 import { keyBody } from '../api-auth/schema.js';
 import { ANSWER_OPTIONS, bodyOf, id, refuse, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
-import { accountBody, accountSettings, createAccountSchema, setAccountSchema } from './schema.js';
+import { accountBody, accountSettings, createAccountSchema, lacksPeriod, setAccountSchema } from './schema.js';
 
 export function createAdminAccountsRouter(accounts: RpcClient, { isModel }: AdminChecks): Router {
   const router = Router();
@@ -29,7 +29,8 @@ export function createAdminAccountsRouter(accounts: RpcClient, { isModel }: Admi
   router.patch('/accounts/:id', async (request, response) => {
     const body = bodyOf(request, setAccountSchema);
     if (!(await isModel(body.baseline_model, response))) return;
-    const given = accountSettings(body);
+    const before = lacksPeriod(body) ? await accounts.unary<object, AccountAnswer__Output>('GetAccount', { id: id(request) }, ANSWER_OPTIONS) : undefined;
+    const given = accountSettings(body, before?.account?.costCaps);
     account(response, await accounts.unary('SetAccount', { account: { ...given.account, id: id(request) }, fields: given.fields }, ANSWER_OPTIONS));
   });
   for (const [verb, suspended] of [['suspend', true], ['resume', false]] as const) {

@@ -4,6 +4,7 @@ import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
 import { z } from 'zod';
 import { usd } from '../api-auth/exact-json.js';
 import { capBodies, GRACE_SECONDS_MAX } from '../api-auth/schema.js';
+import { QueryError } from '../books/schema.js';
 
 const amount = z.string().transform((text, context) => {
   try {
@@ -50,7 +51,7 @@ interface GivenCaps {
 }
 /** Half a cap would be no cap at all. */
 const hasWholeCaps = (given: GivenCaps): boolean => !(given.cost_cap_period !== undefined && (given.cost_cap_usd === undefined || given.cost_cap_usd === null)) && !(given.cost_caps !== undefined && given.cost_cap_usd !== undefined);
-const WHOLE_CAPS = { path: ['cost_cap_usd'], message: 'is required with cost_cap_period, and stands apart from cost_caps' };
+const WHOLE_CAPS = { path: ['cost_cap_usd'], message: 'is required with a period, and stands apart from a list of caps' };
 export const createAccountSchema = z.strictObject({ name: accountName, ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
 export const setAccountSchema = z.strictObject({ name: accountName.optional(), ...settings, tier: settings.tier.optional() }).refine(hasWholeCaps, WHOLE_CAPS);
 export const providerKeySchema = z.strictObject({ account_id: z.string(), provider: z.string(), secret: z.string().min(1), zdr: z.boolean().optional(), base_url: z.string().max(2_048).optional() });
@@ -70,15 +71,27 @@ export const rotateKeySchema = z.strictObject({ grace_seconds: z.number().int().
 
 type Settings = z.infer<typeof setAccountSchema>;
 
-function capsOf({ cost_caps: caps, cost_cap_usd: cap, cost_cap_period: period = 'month' }: Pick<Settings, 'cost_caps' | 'cost_cap_usd' | 'cost_cap_period'>): CostCapSetting[] | undefined {
+type GivenPeriod = Pick<Settings, 'cost_cap_usd' | 'cost_cap_period'>;
+
+/** An amount that comes without its period: what there was before says which. */
+export const lacksPeriod = ({ cost_cap_usd: cap, cost_cap_period: period }: GivenPeriod): boolean => typeof cap === 'string' && period === undefined;
+
+/** Throws QueryError where several caps leave open which is meant: one of them would be lost, or be of another period than it was. */
+function periodOf(given: GivenPeriod, before: readonly Pick<CostCapSetting, 'period'>[]): string {
+  if (lacksPeriod(given) && before.length > 1) throw new QueryError('cost_cap_usd', 'cost_cap_usd: there are several caps; name each that is to hold, with its period.');
+  return given.cost_cap_period ?? before[0]?.period ?? 'month';
+}
+
+function capsOf(given: Pick<Settings, 'cost_caps'> & GivenPeriod, before: readonly CostCapSetting[]): CostCapSetting[] | undefined {
+  const { cost_caps: caps, cost_cap_usd: cap } = given;
   if (caps !== undefined) return caps.map((each) => ({ capNanoUsd: each.cap_usd, period: each.period }));
   if (cap === undefined) return undefined;
-  return cap === null ? [] : [{ capNanoUsd: cap, period }];
+  return cap === null ? [] : [{ capNanoUsd: cap, period: periodOf(given, before) }];
 }
 
 /** A key's limits with what is given of them changed, and the names of those; undefined when nothing is. */
 export function keyLimitsOf(given: z.infer<typeof setKeySchema>, before: KeyLimits | null): { readonly limits: KeyLimits; readonly limitNames: string[] } | undefined {
-  const costCaps = capsOf(given);
+  const costCaps = capsOf(given, before?.costCaps ?? []);
   const named = { requestsPerMinute: given.requests_per_minute, costCaps, allowedModels: given.allowed_models };
   const limitNames = Object.entries(named).filter(([, value]) => value !== undefined).map(([name]) => name);
   if (limitNames.length === 0) return undefined;
@@ -93,8 +106,8 @@ export function keyLimitsOf(given: z.infer<typeof setKeySchema>, before: KeyLimi
   };
 }
 
-/** The settings as a message, with the names of the fields given. */
-export function accountSettings(given: Settings): { readonly account: Account; readonly fields: string[] } {
+/** The settings as a message, with the names of the fields given; `before` are the caps that the account has. */
+export function accountSettings(given: Settings, before: readonly CostCapSetting[] = []): { readonly account: Account; readonly fields: string[] } {
   const pairs: Record<string, unknown> = {
     name: given.name,
     tier: given.tier,
@@ -108,7 +121,7 @@ export function accountSettings(given: Settings): { readonly account: Account; r
     baselineModel: given.baseline_model === null ? '' : given.baseline_model,
     variant: given.variant === null ? '' : given.variant,
     storeAnswers: given.store_answers,
-    costCaps: capsOf(given),
+    costCaps: capsOf(given, before),
   };
   const present = Object.entries(pairs).filter(([, value]) => value !== undefined);
   // A field that is named but absent goes back to the tier's own term.
