@@ -6,6 +6,7 @@ import { baseOf, Refusal, tokenOf } from './door.js';
 import { withHint } from './hints.js';
 import { gatherPages } from './pages.js';
 import { harmless, harmlessLines, readable } from './readable.js';
+import { whyRefused } from './refused.js';
 import { parseReport } from './report.js';
 import { readText } from './text-file.js';
 import { whyUnanswered } from './unanswered.js';
@@ -35,15 +36,7 @@ async function ask(base: string, token: string, { method, path, body, isText }: 
   const text = await response.text();
   if (response.ok && (isText === true || isObject(text))) return text;
   if (response.ok) throw new Refusal(`What answers at ${base} is not the operator's door of Signalbox.`);
-  let message = `The server answered ${response.status}.`;
-  try {
-    const parsed = JSON.parse(text) as { readonly error?: { readonly message?: unknown }; readonly problems?: readonly string[] };
-    if (typeof parsed.error?.message === 'string') message = parsed.error.message;
-    else if (parsed.problems !== undefined) message = parsed.problems.join('\n');
-  } catch {
-    // The status says it.
-  }
-  throw new Refusal(response.status === 401 ? `${message} It is asked for at ${base}.` : message);
+  throw new Refusal(whyRefused(response.status, text, base));
 }
 
 /** A secret given on standard input, its last line break apart. */
