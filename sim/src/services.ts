@@ -1,5 +1,5 @@
 /** The services behind the edges, each as one life of it: the real handlers, on stores and links that fail. */
-import { createBillingMetrics, createConsumer, createHandlers as createBillingHandlers } from '@signalbox/billing/proof';
+import { createBillingMetrics, createConsumer, createHandlers as createBillingHandlers, Hearing } from '@signalbox/billing/proof';
 import type { Bus } from '@signalbox/bus/bus';
 import type { WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
@@ -84,7 +84,7 @@ export function billingIn({ life, ledger, bus, nowMs }: BillingParts): Handlers 
   const { clock } = life;
   const consumer = createConsumer({ store, clock, log: silentLog, metrics: billingMetrics, announce: (subject, payload) => bus.announce(subject, payload) });
   void bus.consume({ durable: 'billing', subject: 'usage.v1.>', batchMessagesMax: 64, batchWaitMs: 20 }, consumer);
-  const handlers = createBillingHandlers({ store, clock, ledgerNow: () => Promise.resolve(EPOCH_MS + Math.floor(nowMs())), announce: (subject, payload) => bus.announce(subject, payload) });
+  const handlers = createBillingHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(EPOCH_MS + Math.floor(nowMs())), announce: (subject, payload) => bus.announce(subject, payload) });
   return { ...handlers, unary: { ...handlers.unary, GetRequest: getRequest(ledger, life) } };
 }
 

@@ -7,7 +7,7 @@ import { silentLog } from '@signalbox/runtime/log';
 import { Secret } from '@signalbox/runtime/secret';
 import { openDatabase, type Database } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
-import { createFakeClock } from '@signalbox/testkit/clock';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { sql } from 'kysely';
 import { createDatabaseTime } from './adapters/database-time.js';
@@ -18,6 +18,7 @@ import { createConsumer } from './consumer.js';
 import type { LedgerStore } from './domain/ports.js';
 import { ANNOUNCED_WAIT_MS, ROUND_WAIT_MS } from './domain/request.js';
 import { createBillingMetrics } from './metrics.js';
+import { Hearing } from './domain/hearing.js';
 import { createHandlers } from './server.js';
 
 const codec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
@@ -256,7 +257,7 @@ test('refuses to change, delete or truncate ledger rows', async () => {
 
 test('a ledger that was restored from before a writer registered still names it, for as long as it may live', async () => {
   const clock = createFakeClock();
-  const { unary } = createHandlers({ store: { ...store, watermarks: () => Promise.resolve([]) }, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
+  const { unary } = createHandlers({ store: { ...store, watermarks: () => Promise.resolve([]) }, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
   const writers = async (): Promise<unknown> => ((await (unary['Watermarks'] as (asked: unknown) => Promise<{ writers: unknown }>)({})).writers);
   await (unary['Register'] as (asked: unknown) => Promise<unknown>)({ writer: 'w_forgotten', provider: 'sim', lastSeq: '1' });
   expect(await writers()).toEqual([{ writer: 'w_forgotten' }]);
@@ -266,7 +267,7 @@ test('a ledger that was restored from before a writer registered still names it,
 
 test('a host whose clock is ahead takes no writer for lost: by the clock of the database it has been heard of', async () => {
   const ledgerNow = createDatabaseTime(database);
-  const doorAt = async (aheadMs: number) => createHandlers({ store, clock: createFakeClock((await ledgerNow()) + aheadMs), ledgerNow, announce: () => undefined }).unary;
+  const doorAt = async (aheadMs: number) => createHandlers({ store, clock: createFakeClock((await ledgerNow()) + aheadMs), hearing: new Hearing(createFakeClock()), ledgerNow, announce: () => undefined }).unary;
   const call = async (door: Awaited<ReturnType<typeof doorAt>>, name: string, asked: object): Promise<unknown> => await (door[name] as (asked: object) => Promise<unknown>)(asked);
   await call(await doorAt(0), 'Watermark', { writer: 'w_heard', lastSeq: '0', openSinceMs: '0' });
   const ahead = await doorAt(16 * 60_000);
@@ -277,8 +278,29 @@ test('a host whose clock is ahead takes no writer for lost: by the clock of the 
   expect(rows).toEqual([{ is_now: true }]);
 });
 
+test.each([
+  ['the clock of the database is set ahead', (clock: FakeClock) => clock.jumpWall(3_600_000)],
+  ['nobody could be heard', (clock: FakeClock) => clock.advance(3_600_000)],
+])('%s: no writer is lost before it has had time to report, and none is then that was heard', async (_what, pass) => {
+  const clock = createFakeClock();
+  const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
+  const call = async (name: string, asked: object): Promise<Record<string, unknown>> => (await (unary[name] as (asked: unknown) => Promise<unknown>)(asked)) as Record<string, unknown>;
+  const report = (writer: string) => call('Watermark', { writer, lastSeq: '9', openSinceMs: '0' });
+  const isLost = async (writer: string): Promise<unknown> => ((await call('Watermarks', {}))['writers'] as { writer: string; lost: boolean }[]).find((each) => each.writer === writer)?.lost;
+  await report('w_living');
+  await report('w_dead');
+  pass(clock);
+  expect([await isLost('w_living'), await isLost('w_dead')]).toEqual([false, false]);
+  await expect(call('BookLost', { writer: 'w_living', requests: [] })).rejects.toThrow(/^bad_message/);
+  for (let reports = 0; reports < 4; reports += 1) {
+    clock.advance(15_000);
+    await report('w_living');
+  }
+  expect([await isLost('w_living'), await isLost('w_dead')]).toEqual([false, true]);
+});
+
 test('what a writer says is to be booked of its log counts until it registers anew', async () => {
-  const { unary } = createHandlers({ store, clock: createFakeClock(), ledgerNow: () => Promise.resolve(5), announce: () => undefined });
+  const { unary } = createHandlers({ store, clock: createFakeClock(), hearing: new Hearing(createFakeClock()), ledgerNow: () => Promise.resolve(5), announce: () => undefined });
   const owedAfter = async (name: string, told: object): Promise<string | undefined> => {
     await (unary[name] as (asked: unknown) => Promise<unknown>)({ writer: 'w_owes', provider: 'p', lastSeq: '3', openSinceMs: '1', ...told });
     return (await createPostgresBooks(database, { graceMs: 0 }).writerReports()).find(({ writer }) => writer === 'w_owes')?.owedSeq?.toString();
@@ -291,7 +313,7 @@ test('what a writer says is to be booked of its log counts until it registers an
 
 test('what a living writer has lost of its log is booked as far as quota knows it, once all that it told of is in the ledger', async () => {
   const clock = createFakeClock();
-  const { unary } = createHandlers({ store, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
+  const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
   const call = async (name: string, asked: object): Promise<unknown> => await (unary[name] as (asked: unknown) => Promise<unknown>)(asked);
   await call('Watermark', { writer: 'w_cut', lastSeq: '2', openSinceMs: '0' });
   const request = { writer: 'w_cut', requests: [{ accountId: 'a_cut', keyId: 'key_1', requestId: 'r_cut', chargeNanoUsd: '0', tokens: '0', byok: false, periods: { ...periods, reservedAtMs: '0' } }] };
@@ -303,7 +325,7 @@ test('what a living writer has lost of its log is booked as far as quota knows i
 
 test('a lost writer: what quota knows of its requests is booked once, its own facts take that place when the log is found, and the books hold', async () => {
   const clock = createFakeClock();
-  const { unary } = createHandlers({ store, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), announce: (subject) => void announced.push(subject) });
+  const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: (subject) => void announced.push(subject) });
   const call = async (name: string, message: object): Promise<Record<string, unknown>> => (await (unary[name] as (asked: unknown) => Promise<unknown>)(message)) as Record<string, unknown>;
   await call('Register', { writer: 'w_lost', provider: 'sim', lastSeq: '9' });
   const lost = (requestId: string, charge: string, tokens: string) => ({ accountId: 'a_lost', keyId: 'key_1', requestId, chargeNanoUsd: charge, tokens, byok: false, periods: { ...periods, reservedAtMs: '0' } });

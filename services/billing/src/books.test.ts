@@ -16,6 +16,7 @@ import { createPostgresLedger } from './adapters/postgres-ledger.js';
 import { unreconciledOf } from './books-door.js';
 import { createConsumer } from './consumer.js';
 import { createBookkeeper, type AccountTerms, type Bookkeeper } from './domain/bookkeeper.js';
+import { Hearing } from './domain/hearing.js';
 import type { BooksStore } from './domain/books.js';
 import type { LedgerStore } from './domain/ports.js';
 import { createBillingMetrics } from './metrics.js';
@@ -40,7 +41,7 @@ beforeAll(async () => {
   await migrate(database.db, migrations, { schema: 'billing' });
   store = createPostgresLedger(database);
   books = createPostgresBooks(database, { graceMs: GRACE_MS });
-  keeper = createBookkeeper({ store: books, accounts: { termsOf: (id) => Promise.resolve(accounts.get(id)), all: () => Promise.resolve(accounts) }, periodSeconds: undefined, graceMs: GRACE_MS });
+  keeper = createBookkeeper({ store: books, accounts: { termsOf: (id) => Promise.resolve(accounts.get(id)), all: () => Promise.resolve(accounts) }, periodSeconds: undefined, hearing: new Hearing(clock), graceMs: GRACE_MS });
   consume = createConsumer({ store, clock, log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
 }, 60_000);
 afterAll(async () => {
@@ -240,7 +241,7 @@ describe('closing', () => {
   });
 
   test('a closed period cannot be changed, nor closed again with other terms', async () => {
-    expect(await books.close({ id: '2026-01', startMs: JANUARY, endMs: FEBRUARY }, new Map([['c', team.terms]]), clock.nowMs())).toBe('was_closed');
+    expect(await books.close({ id: '2026-01', startMs: JANUARY, endMs: FEBRUARY }, new Map([['c', team.terms]]), clock.nowMs(), clock.nowMs())).toBe('was_closed');
     await expect(sql`update closed_terms set terms = '{}'`.execute(database.db)).rejects.toThrow(/append-only/);
     await expect(sql`delete from closed_periods`.execute(database.db)).rejects.toThrow(/append-only/);
   });

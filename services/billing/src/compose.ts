@@ -23,6 +23,7 @@ import type { BillingConfig } from './config.js';
 import { createDecisionsHandlers, keepDecisions, type DecisionKeeper } from './decisions-door.js';
 import { createConsumer } from './consumer.js';
 import { createBookkeeper } from './domain/bookkeeper.js';
+import { Hearing } from './domain/hearing.js';
 import { createReread } from './reread.js';
 import { startRounds } from './rounds.js';
 import { createBillingMetrics } from './metrics.js';
@@ -53,6 +54,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
   const store = createPostgresLedger(database, periodSeconds);
   const books = createPostgresBooks(database, { graceMs });
   const ledgerNow = createDatabaseTime(database);
+  const hearing = new Hearing(clock);
   const observer = createRpcObserver(metrics.metrics);
   const decisions = createPostgresDecisions(database);
   let decisionKeeper: DecisionKeeper | undefined;
@@ -62,12 +64,12 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
     if (addresses.length === 0) throw new Fault('accounts_unavailable', 'ACCOUNTS_ADDRS is not set.');
     return createRpcClient({ area: 'accounts', addresses, door: 'link', clock, randomBytes, defaultDeadlineMs: ACCOUNTS_DEADLINE_MS, doors, tracer, tls, observer });
   };
-  const keeper = createBookkeeper({ store: books, accounts: createAccountsClient(() => (accounts ??= connectAccounts()), config.CONTRACT_VARIANT), periodSeconds, graceMs });
+  const keeper = createBookkeeper({ store: books, accounts: createAccountsClient(() => (accounts ??= connectAccounts()), config.CONTRACT_VARIANT), periodSeconds, hearing, graceMs });
   const announce = (subject: string, payload: Uint8Array): void => (neighbours.bus ?? ownBus)?.announce(subject, payload);
   const consumer = createConsumer({ store, clock, log, metrics, tracer, nextTurn, announce });
   const rounds = startRounds({ books, keeper, reread: createReread({ books, consume: consumer, clock, log }), clock, ledgerNow, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
   const booksDoor = createBooksHandlers({ books, keeper, clock, ledgerNow, periodSeconds, onReconciled: (nano) => metrics.reconciled(nano) });
-  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, ledgerNow, announce, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
+  const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, ledgerNow, hearing, announce, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started });
   const ports: Record<string, number> = {};
   let started = false;
@@ -79,6 +81,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
     name: 'billing',
     start: async () => {
       await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
+      hearing.begin(Math.max(0, ...(await store.watermarks()).map(({ seenAtMs }) => seenAtMs)));
       const bus = neighbours.bus ?? (ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'billing' }));
       observeBus(metrics.metrics, () => bus);
       observeLag(metrics.metrics, 'billing', () => subscription);

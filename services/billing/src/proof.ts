@@ -7,5 +7,6 @@ export type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, LedgerStor
 export { mergeRanges, type Progress } from './domain/ranges.js';
 export { isSettled, requestsOf, type RequestState, type StoredRow } from './domain/request.js';
 export { createBillingMetrics } from './metrics.js';
+export { Hearing } from './domain/hearing.js';
 export { createHandlers } from './server.js';
 export { keptRows } from './testing/kept-rows.js';

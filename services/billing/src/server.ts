@@ -6,6 +6,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import { asNanoUsd, CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import type { Handlers } from '@signalbox/rpc/call';
 import { announceTotals, NO_RANGE, totalsMessage } from './consumer.js';
+import type { Hearing } from './domain/hearing.js';
 import { standInFor, type LostRequest } from './domain/lost-writer.js';
 import type { LedgerNow, LedgerStore, WriterMarkRow } from './domain/ports.js';
 
@@ -26,6 +27,7 @@ export interface LedgerDoorOptions {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly ledgerNow: LedgerNow;
+  readonly hearing: Pick<Hearing, 'until'>;
   /** Handlers of the door for reports, where there is one. */
   readonly books?: Handlers['unary'];
   /** At most once, as the consumer's. */
@@ -43,7 +45,7 @@ function readLost({ accountId, keyId, requestId, byok, chargeNanoUsd, tokens, pe
 /** All that it told of is in the ledger: what is not, its log has lost. */
 const isBooked = ({ lastSeq, ledgerSeq, gaps }: WriterMarkRow): boolean => gaps === 0n && ledgerSeq > 0n && ledgerSeq >= lastSeq;
 
-export function createHandlers({ store, clock, ledgerNow, books = {}, announce }: LedgerDoorOptions): Handlers {
+export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, announce }: LedgerDoorOptions): Handlers {
   const known = (writer: string): string => {
     if (writer === '' || writer.length > 64) throw new Fault('bad_message', 'A writer needs an id.');
     return writer;
@@ -59,20 +61,26 @@ export function createHandlers({ store, clock, ledgerNow, books = {}, announce }
     for (const [writer, atMs] of met) if (clock.monotonicMs() - atMs > LOST_MS) met.delete(writer);
     return [...met.keys()].filter((writer) => !written.has(writer));
   };
+  /** Whoever is heard of shows that the ledger can hear. */
+  const heardAt = async (): Promise<number> => {
+    const nowMs = await ledgerNow();
+    hearing.until(nowMs);
+    return nowMs;
+  };
   return {
     unary: {
       ...books,
       Register: async (request: RegisterRequest__Output): Promise<RegisterResponse> => ({
-        ledgerSeq: String(await store.register(meet(request.writer), request.provider, BigInt(request.lastSeq), await ledgerNow())),
+        ledgerSeq: String(await store.register(meet(request.writer), request.provider, BigInt(request.lastSeq), await heardAt())),
       }),
       // A ledger restored from before the registration learns the writer here again.
       Watermark: async (request: WatermarkRequest__Output): Promise<WatermarkResponse> => ({
-        ledgerSeq: String(await store.register(meet(request.writer), '', BigInt(request.lastSeq), await ledgerNow(), Number(request.openSinceMs), request.owedSeq === undefined ? undefined : BigInt(request.owedSeq))),
+        ledgerSeq: String(await store.register(meet(request.writer), '', BigInt(request.lastSeq), await heardAt(), Number(request.openSinceMs), request.owedSeq === undefined ? undefined : BigInt(request.owedSeq))),
       }),
       Watermarks: async (): Promise<WatermarksResponse> => {
         const rows = await store.watermarks();
-        const nowMs = await ledgerNow();
-        const told = rows.map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs, isDeclaredLost }) => ({ lost: isDeclaredLost || nowMs - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) }));
+        const heardMs = hearing.until(await ledgerNow());
+        const told = rows.map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs, isDeclaredLost }) => ({ lost: isDeclaredLost || heardMs - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) }));
         return { writers: [...told, ...metBeside(rows).map((writer) => ({ writer }))] };
       },
       DeclareLost: async ({ writer, note }: DeclareLostRequest__Output): Promise<DeclareLostResponse> => {
@@ -86,7 +94,7 @@ export function createHandlers({ store, clock, ledgerNow, books = {}, announce }
         if (requests.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests at once.');
         const mark = (await store.watermarks()).find((each) => each.writer === writer);
         const nowMs = await ledgerNow();
-        if (mark === undefined || !(mark.isDeclaredLost || nowMs - mark.seenAtMs > LOST_MS || isBooked(mark))) throw new Fault('bad_message', 'That writer is not lost, and more of its log is to come.');
+        if (mark === undefined || !(mark.isDeclaredLost || hearing.until(nowMs) - mark.seenAtMs > LOST_MS || isBooked(mark))) throw new Fault('bad_message', 'That writer is not lost, and more of its log is to come.');
         const facts = requests.map((request) => standInFor(readLost(request), mark.provider, nowMs));
         const { accounts } = await store.commit([{ writer, range: NO_RANGE, attempts: facts.map(({ attempt }) => attempt), outcomes: facts.map(({ outcome }) => outcome) }], [], nowMs);
         announceTotals(accounts, announce);

@@ -5,12 +5,14 @@ import { silentLog } from '@signalbox/runtime/log';
 import { Secret } from '@signalbox/runtime/secret';
 import { openDatabase, type Database } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
+import { createFakeClock } from '@signalbox/testkit/clock';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { migrations } from './adapters/migrations.js';
 import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
 import { createBookkeeper, type AccountTerms, type Bookkeeper } from './domain/bookkeeper.js';
 import type { BooksStore } from './domain/books.js';
+import { Hearing } from './domain/hearing.js';
 import type { LedgerStore } from './domain/ports.js';
 
 const GRACE_MS = 30_000;
@@ -22,7 +24,7 @@ let database: Database<unknown>;
 let store: LedgerStore;
 let books: BooksStore;
 let accounts = new Map<string, AccountTerms>();
-const keeperOf = (own: Partial<BooksStore> = {}): Bookkeeper => createBookkeeper({ store: { ...books, ...own }, accounts: { termsOf: (id) => Promise.resolve(accounts.get(id)), all: () => Promise.resolve(accounts) }, periodSeconds: undefined, graceMs: GRACE_MS });
+const keeperOf = (own: Partial<BooksStore> = {}, hearing = new Hearing(createFakeClock())): Bookkeeper => createBookkeeper({ store: { ...books, ...own }, accounts: { termsOf: (id) => Promise.resolve(accounts.get(id)), all: () => Promise.resolve(accounts) }, periodSeconds: undefined, hearing, graceMs: GRACE_MS });
 const tierOf = async (id: string, period: string, nowMs: number): Promise<string | undefined> => (await keeperOf().bill(id, period, nowMs))?.terms.tier;
 
 beforeAll(async () => {
@@ -73,4 +75,15 @@ test('what comes into the way while a period is closed is told, so that it is tr
   await store.register('w', '', 5n, JANUARY + GRACE_MS, 0);
   const hasty = keeperOf({ writerReports: () => Promise.resolve([]) });
   expect(await hasty.closePeriods(JANUARY + GRACE_MS)).toEqual({ closed: [], waiting: [{ period: '2026-12', reason: 'writer_behind', writer: 'w' }] });
+});
+
+test('a host that slept over the end of a period closes it once its workers have had time to bring what is of it', async () => {
+  const clock = createFakeClock(JANUARY - 60_000);
+  const keeper = keeperOf({}, new Hearing(clock));
+  await store.register('w', '', 5n, clock.nowMs(), JANUARY - 90_000);
+  expect(await keeper.closePeriods(clock.nowMs())).toEqual({ closed: [], waiting: [] });
+  clock.jumpWall(8 * 3_600_000);
+  expect(await keeper.closePeriods(clock.nowMs())).toEqual({ closed: [], waiting: [{ period: '2026-12', reason: 'writer_behind', writer: 'w' }] });
+  clock.advance(60_000);
+  expect((await keeper.closePeriods(clock.nowMs())).closed).toEqual(['2026-12']);
 });

@@ -3,6 +3,7 @@ import { closeBlockers, type CloseBlocker } from '@signalbox/ledger-core/close';
 import { periodAt, periodSpan, type PeriodSpan } from '@signalbox/ledger-core/periods';
 import { statementOf, type BillingTerms, type Statement } from '@signalbox/ledger-core/statement';
 import type { BooksStore, PeriodCharge } from './books.js';
+import type { Hearing } from './hearing.js';
 
 /** Terms as they hold now. */
 export interface AccountTerms {
@@ -43,6 +44,7 @@ export interface BookkeeperOptions {
   readonly accounts: AccountsPort;
   /** Length of a period for tests; undefined = calendar months. */
   readonly periodSeconds: number | undefined;
+  readonly hearing: Pick<Hearing, 'until'>;
   /** How long after a boundary what was held before it may still be on its way to a writer. */
   readonly graceMs: number;
 }
@@ -54,7 +56,7 @@ export interface Bookkeeper {
   closePeriods(nowMs: number): Promise<CloseRound>;
 }
 
-export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: BookkeeperOptions): Bookkeeper {
+export function createBookkeeper({ store, accounts, periodSeconds, hearing, graceMs }: BookkeeperOptions): Bookkeeper {
   const spanOf = (period: string): PeriodSpan | undefined => periodSpan(period, periodSeconds);
 
   /** Periods that are over and not closed, oldest first: those with rows, and those between the last close and now. */
@@ -89,6 +91,7 @@ export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: Bo
     },
 
     closePeriods: async (nowMs) => {
+      const heardMs = hearing.until(nowMs);
       const { spans, withRows } = await due(nowMs);
       if (spans.length === 0) return { closed: [], waiting: [] };
       const [writers, deadEvents, all] = [await store.writerReports(), await store.deadWaiting(), await accounts.all()];
@@ -99,7 +102,7 @@ export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: Bo
       // Whatever stands in the way: a tier that changes while a period waits is none of its terms.
       for (const span of spans) await store.writeTerms(span.id, termsFor(span));
       for (const span of spans) {
-        const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs, graceMs, writers, deadEvents });
+        const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs, heardMs, graceMs, writers, deadEvents });
         if (blockers.length > 0) {
           wait(span, blockers);
           continue;
@@ -107,7 +110,7 @@ export function createBookkeeper({ store, accounts, periodSeconds, graceMs }: Bo
         const terms = termsFor(span);
         // Before there was anyone to bill there is no bill to make.
         if (terms.size === 0 && !withRows.has(span.id)) continue;
-        const outcome = await store.close(span, terms, nowMs);
+        const outcome = await store.close(span, terms, nowMs, heardMs);
         if (outcome === 'closed') closed.push(span.id);
         else if (outcome !== 'was_closed') {
           // No later one closes before it: bills are counted in the order of their periods.

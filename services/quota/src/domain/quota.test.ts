@@ -183,8 +183,41 @@ test('what a living writer told of and has in no log any more is handed to the l
   expect(booked).toEqual([]);
   writers[0] = { writer: 'wrt_a', isLost: false, isBooked: true };
   await quota.reconcile(15_000);
+  expect(booked).toEqual([]);
+  clock.advance(60_000);
+  await quota.heartbeat(ACCOUNT, 'live', 0n, 0n, 'wrt_a');
+  await quota.reconcile(15_000);
   expect(booked).toEqual(['cut']);
   expect((await quota.show(ACCOUNT)).buckets.get('account|total')).toMatchObject({ heldCharge: 50n, finishedCharge: 0n });
+});
+
+test('a store whose clock is set ahead hands nothing over that its worker tells of again, nor does one that is set so twice', async () => {
+  const clock = createFakeClock();
+  const store = createMemoryStore({ clock });
+  const booked: string[] = [];
+  const quota = createQuota(store, (_, asked) => Promise.resolve({ seq: 1n, totals: [], requestIds: asked.filter((id) => booked.includes(id)) }), undefined, {
+    clock,
+    // Its newest word is of before this request began.
+    askWriters: () => Promise.resolve([{ writer: 'wrt_a', isLost: false, isBooked: true }]),
+    bookLost: (_writer, _accountId, requests) => {
+      booked.push(...requests.map(({ requestId }) => requestId));
+      return Promise.resolve();
+    },
+  });
+  await store.admit(ACCOUNT, { ...capped('live', 50n, 1_000n).command, needsTotals: false });
+  await quota.heartbeat(ACCOUNT, 'live', 0n, 0n, 'wrt_a');
+  for (let jump = 0; jump < 2; jump += 1) {
+    clock.jumpWall(3_600_000);
+    await quota.reconcile(15_000);
+    expect(booked).toEqual([]);
+    for (let round = 0; round < 9; round += 1) {
+      clock.advance(10_000);
+      await quota.heartbeat(ACCOUNT, 'live', 0n, 0n, 'wrt_a');
+      await quota.reconcile(15_000);
+    }
+  }
+  expect(booked).toEqual([]);
+  expect((await quota.show(ACCOUNT)).buckets.get('account|total')).toMatchObject({ heldCharge: 50n });
 });
 
 test('a ledger that answers slowly is asked once, however many wait and ask again', async () => {

@@ -53,6 +53,8 @@ const ASKED_MAX = 1_000;
 const OVERDUE_TOLD_MAX = 100;
 /** 15 min without a word: nobody waits for a writer any more. */
 const LOST_MS = 900_000;
+/** 60 s: by then whoever lives has told again what it has under way, and the ledger what its log comes to. */
+const TELL_AGAIN_MS = 60_000;
 /** Writers by what the ledger knows of them. */
 interface Standings {
   readonly lost: ReadonlySet<string>;
@@ -137,6 +139,15 @@ export function createQuota(
   });
   const look = once((accountId) => ask(accountId, []));
   const catchUp = once(async (accountId) => ask(accountId, await store.overdue(accountId, 0, ASKED_MAX)));
+  /** Requests that the store took for silent in the round before and in this one: since when, by the clock of this process. */
+  let silentBefore: ReadonlyMap<string, number> = new Map();
+  let silentNow = new Map<string, number>();
+  /** A store whose clock is set ahead, and a host that slept, make all seem silent at once; what is silent stays so. */
+  const staysSilent = (requestId: string, nowMs: number): boolean => {
+    const sinceMs = silentBefore.get(requestId) ?? nowMs;
+    silentNow.set(requestId, sinceMs);
+    return nowMs - sinceMs >= TELL_AGAIN_MS;
+  };
   /**
    * No log will tell of what a lost writer had under way, nor of what a log has lost of its end: silent, and its writer booked to its
    * newest record. The ledger books what is known of it here, and its totals then end it.
@@ -145,8 +156,9 @@ export function createQuota(
     if (rebuild === undefined || requestIds.length === 0) return;
     const { lost, booked } = await standings();
     if (lost.size + booked.size === 0) return;
+    const nowMs = rebuild.clock.monotonicMs();
     const byWriter = new Map<string, OpenRequest[]>();
-    for (const request of await store.describeOpen(accountId, requestIds)) if (lost.has(request.writer) || (request.isSilent && booked.has(request.writer))) byWriter.set(request.writer, [...(byWriter.get(request.writer) ?? []), request]);
+    for (const request of await store.describeOpen(accountId, requestIds)) if (lost.has(request.writer) || (request.isSilent && booked.has(request.writer) && staysSilent(request.requestId, nowMs))) byWriter.set(request.writer, [...(byWriter.get(request.writer) ?? []), request]);
     for (const [writer, requests] of byWriter) await rebuild.bookLost(writer, accountId, requests);
     if (byWriter.size > 0) await ask(accountId, [...byWriter.values()].flat().map(({ requestId }) => requestId));
   };
@@ -247,6 +259,7 @@ export function createQuota(
         refused.delete(accountId);
       }
       const standings = askStandings();
+      [silentBefore, silentNow] = [silentNow, new Map()];
       for (const accountId of await store.openAccounts()) settled += await settle(accountId, ageMs, standings);
       return settled;
     },
