@@ -85,6 +85,32 @@ describe('states', () => {
     clock.advance(1);
     expect(await ask()).toBe('expired');
   });
+
+  test.each(['is there', 'is away'])('a clock that is set ahead ends no key before its time, while accounts %s', async (accountsIs) => {
+    const { ask, accounts, clock, key } = await bench();
+    const tell = (): void => {
+      accounts.atMs = 1_767_225_600_000 + clock.monotonicMs();
+      accounts.add(key, { key: keyWith({ expiresAt: String(1_767_225_600 + 30) }), account: accountWith() });
+    };
+    tell();
+    expect(await ask()).toBe('caller');
+    clock.jumpWall(3_600_000);
+    accounts.isAway = accountsIs === 'is away';
+    tell();
+    expect([await ask(), await ask(), await ask()]).toEqual(['caller', 'caller', 'caller']);
+    expect(accounts.lookUps).toBe(2);
+    clock.advance(30_000);
+    expect(await ask()).toBe('expired');
+  });
+
+  test('a host that slept over the end of a key asks accounts, and lets it in no more', async () => {
+    const { ask, accounts, clock, key } = await bench();
+    accounts.add(key, { key: keyWith({ expiresAt: String(clock.nowMs() / 1_000 + 600) }), account: accountWith() });
+    expect(await ask()).toBe('caller');
+    clock.jumpWall(3_600_000);
+    accounts.add(key, { key: keyWith({ status: 'expired', expiresAt: String(clock.nowMs() / 1_000 - 3_000) }), account: accountWith() });
+    expect([await ask(), await ask(), accounts.lookUps]).toEqual(['expired', 'expired', 2]);
+  });
 });
 
 describe('invalidation', () => {

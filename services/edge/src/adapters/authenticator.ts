@@ -50,6 +50,8 @@ interface Entry {
   readonly judgement: Authentication;
   /** Milliseconds since the epoch by the clock here; Infinity = never. Of the key, or of the session where that is earlier. */
   readonly expiresAtMs: number;
+  /** The same moment by the clock that nobody sets, which stands still while the host sleeps. */
+  readonly endsAtMs: number;
   readonly fetchedAtMs: number;
 }
 
@@ -71,6 +73,11 @@ function judge(caller: Caller): Authentication {
 function aheadMs(answer: AuthenticateResponse__Output | null, nowMs: number): number {
   const toldMs = Number(answer?.atMs ?? 0);
   return toldMs === 0 ? 0 : nowMs - toldMs;
+}
+
+/** `expiresAtMs` as a moment of the steady clock. */
+function steadyEnd(expiresAtMs: number, clock: Clock): number {
+  return clock.monotonicMs() + expiresAtMs - clock.nowMs();
 }
 
 /** Revocation and disablement are told before expiry. */
@@ -194,7 +201,8 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       .then(
         ({ answer, endsAtMs }): Entry => {
           const caller = answer !== null && answer.key !== null && answer.account !== null && answer.found ? { key: answer.key, account: answer.account, variant: variantOf(answer.account, variant) } : undefined;
-          const entry: Entry = { caller, judgement: caller === undefined ? INVALID : judge(caller), expiresAtMs: caller === undefined ? Infinity : Math.min(expiryOf(caller), endsAtMs) + aheadMs(answer, clock.nowMs()), fetchedAtMs: clock.monotonicMs() };
+          const expiresAtMs = caller === undefined ? Infinity : Math.min(expiryOf(caller), endsAtMs) + aheadMs(answer, clock.nowMs());
+          const entry: Entry = { caller, judgement: caller === undefined ? INVALID : judge(caller), expiresAtMs, endsAtMs: steadyEnd(expiresAtMs, clock), fetchedAtMs: clock.monotonicMs() };
           // An invalidation that arrived meanwhile may concern this very answer: use it once, do not keep it.
           failedAtMs = undefined;
           if (begun !== generation) return entry;
@@ -232,6 +240,9 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   /** How long ago an entry was known to be right. */
   const unheardMs = ({ fetchedAtMs }: Entry, nowMs: number): number => nowMs - (fetchedAtMs > unbrokenMs ? Math.max(fetchedAtMs, feed.currentMs()) : fetchedAtMs);
 
+  /** The clocks here differ over its end: one was set, or the host slept. Accounts tells which. */
+  const seemsOver = ({ expiresAtMs, endsAtMs }: Entry, nowMs: number): boolean => expiresAtMs <= clock.nowMs() && endsAtMs > nowMs;
+
   const entryOf = (digest: string, requestId = ''): Entry | Promise<Entry> => {
     const nowMs = clock.monotonicMs();
     feed.use(nowMs);
@@ -241,7 +252,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       return missing !== undefined && nowMs - missing.fetchedAtMs < UNKNOWN_MS ? missing : lookUp(digest, requestId);
     }
     const ageMs = nowMs - cached.fetchedAtMs;
-    if (ageMs < RECHECK_MS) {
+    if (ageMs < RECHECK_MS && !seemsOver(cached, nowMs)) {
       if (unheardMs(cached, nowMs) < UNHEARD_MS_MAX) return cached;
       // One answer is of all keys.
       const caughtUp = feed.catchingUp();
@@ -252,7 +263,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     return fresh === undefined || isAway() ? cached : fresh.catch(() => cached);
   };
 
-  const answerOf = ({ judgement, expiresAtMs }: Entry): Authentication => (expiresAtMs <= clock.nowMs() ? EXPIRED : judgement);
+  const answerOf = ({ judgement, endsAtMs }: Entry): Authentication => (endsAtMs <= clock.monotonicMs() ? EXPIRED : judgement);
 
   const sessionName = (token: string): string => SESSION + sessionDigest(pepperText, token).toString('hex');
   const isWarmName = (name: string): boolean => {
@@ -330,7 +341,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     },
     authenticateSession: (token, requestId) => {
       const entry = entryOf(sessionName(token), requestId);
-      const answer = (found: Entry): Authentication => (found.caller !== undefined && found.expiresAtMs <= clock.nowMs() ? INVALID : found.judgement);
+      const answer = (found: Entry): Authentication => (found.caller !== undefined && found.endsAtMs <= clock.monotonicMs() ? INVALID : found.judgement);
       return entry instanceof Promise ? entry.then(answer) : answer(entry);
     },
     sessionEndSeconds: (token) => {
