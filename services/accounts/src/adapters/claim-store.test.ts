@@ -103,6 +103,35 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     expect(await claim('e')).toMatchObject({ outcome: 'RUNNING', requestId: owner });
   });
 
+  test.each([3_600_000, REMEMBERED_MS + 3_600_000])('a clock that is set ahead by %d ms ends no lease: its owner has had no time to renew it', async (aheadMs) => {
+    const { claim, claims, ref, clock } = await open();
+    await claim('a');
+    // As the steady clock of a process tells it.
+    clock.advance(0.4);
+    clock.jumpWall(aheadMs);
+    expect(await claim('b')).toEqual({ outcome: 'RUNNING', requestId: 'a', leaseLeftMs: LEASE_MS });
+    expect((await claim('b', 'a')).outcome).toBe('RUNNING');
+    await claims.purge();
+    clock.advance(LEASE_MS / 3);
+    expect(await claims.renew(ref('a'))).toEqual({ isLost: false, leaseLeftMs: LEASE_MS });
+    clock.advance(LEASE_MS - 1);
+    expect(await claim('b', 'a')).toEqual({ outcome: 'RUNNING', requestId: 'a', leaseLeftMs: 1 });
+    clock.advance(1);
+    expect((await claim('b')).outcome).toBe('LEFT');
+  });
+
+  test('one that nobody renews after the clock was set ahead is left since then, not since before; one that is set back tells nothing', async () => {
+    const { claim, claims, ref, clock } = await open();
+    await claim('a');
+    clock.jumpWall(3_600_000);
+    expect((await claim('b')).outcome).toBe('RUNNING');
+    clock.advance(LEASE_MS + 5.4);
+    expect(await claim('b')).toEqual({ outcome: 'LEFT', requestId: 'a', leftMs: 5 });
+    clock.jumpWall(-3_600_000);
+    await claims.renew(ref('a'));
+    expect(await claim('b', 'a')).toEqual({ outcome: 'RUNNING', requestId: 'a', leaseLeftMs: LEASE_MS });
+  });
+
   test('a freed key is free at once, an abandoned one is left at once', async () => {
     const { claim, claims, ref } = await open();
     await claim('a');

@@ -8,6 +8,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { Secret } from '@signalbox/runtime/secret';
 import type { Envelope, Sealed } from './envelope.js';
+import { LeaseTime } from './lease-time.js';
 import { sameDigest } from './secrets.js';
 
 /** As kept: one for each account and key. Times in milliseconds since the epoch. */
@@ -92,15 +93,16 @@ export interface Claims {
 export function createClaims({ store, clock, envelope, leaseMs }: { readonly store: ClaimStore; readonly clock: Clock; readonly envelope: Envelope; readonly leaseMs: number }): Claims {
   const ownerOf = ({ accountId, keyDigest, requestId }: ClaimRef): readonly string[] => [accountId, Buffer.from(keyDigest).toString('hex'), requestId];
 
+  const time = new LeaseTime(clock, leaseMs);
   const toBeginLeaseMs = Math.min(leaseMs, TO_BEGIN_LEASE_MS_MAX);
   const leaseOf = (isToBegin: boolean): number => (isToBegin ? toBeginLeaseMs : leaseMs);
 
   return {
     claim: async ({ accountId, keyDigest, bodyDigest, requestId, takesOver, tellsBegin }) => {
       if (accountId === '' || requestId === '' || keyDigest.length === 0 || bodyDigest.length === 0) throw new Fault('bad_message', 'a claim needs an account, a request and digests');
-      const nowMs = clock.nowMs();
+      const nowMs = time.nowMs();
       const fresh: ClaimRecord = { accountId, keyDigest, bodyDigest, requestId, isEnded: false, isToBegin: tellsBegin, leaseEndsMs: nowMs + leaseOf(tellsBegin), forgetMs: nowMs + REMEMBERED_MS, costNanoUsd: null, answer: null };
-      const found = await store.claim(fresh, takesOver, nowMs);
+      const found = await store.claim(fresh, takesOver, time.judgedMs());
       // Its own, when the first answer was lost on the way.
       if (found === undefined || (found.requestId === requestId && !found.isEnded)) {
         const { isToBegin } = found ?? fresh;
@@ -111,21 +113,21 @@ export function createClaims({ store, clock, envelope, leaseMs }: { readonly sto
         const text = found.answer === null ? undefined : envelope.open(found.answer, ownerOf(found));
         return { outcome: 'DONE', requestId: found.requestId, costNanoUsd: found.costNanoUsd, answer: text === undefined ? undefined : Buffer.from(text, 'latin1') };
       }
-      if (found.leaseEndsMs > nowMs) return { outcome: 'RUNNING', requestId: found.requestId, leaseLeftMs: found.leaseEndsMs - nowMs };
-      return { outcome: 'LEFT', requestId: found.requestId, leftMs: nowMs - found.leaseEndsMs };
+      const overMs = time.overMs(found.leaseEndsMs);
+      return overMs < 0 ? { outcome: 'RUNNING', requestId: found.requestId, leaseLeftMs: -overMs } : { outcome: 'LEFT', requestId: found.requestId, leftMs: overMs };
     },
     renew: async ({ accountId, keyDigest, requestId }) => {
-      const nowMs = clock.nowMs();
+      const nowMs = time.nowMs();
       const found = await store.renew(accountId, keyDigest, requestId, nowMs + leaseMs, nowMs + toBeginLeaseMs, nowMs + REMEMBERED_MS);
       return found === undefined ? { isLost: true } : { isLost: false, leaseLeftMs: leaseOf(found.isToBegin) };
     },
     begin: async ({ accountId, keyDigest, requestId }) => {
-      const nowMs = clock.nowMs();
+      const nowMs = time.nowMs();
       return (await store.begin(accountId, keyDigest, requestId, nowMs + leaseMs, nowMs + REMEMBERED_MS)) ? { isLost: false, leaseLeftMs: leaseMs } : { isLost: true };
     },
     end: async (ref, end) => {
       const { accountId, keyDigest, requestId } = ref;
-      const nowMs = clock.nowMs();
+      const nowMs = time.nowMs();
       switch (end.kind) {
         case 'freed':
           return store.remove(accountId, keyDigest, requestId);
@@ -143,7 +145,7 @@ export function createClaims({ store, clock, envelope, leaseMs }: { readonly sto
     purge: async () => {
       let gone = 0;
       for (;;) {
-        const count = await store.purge(clock.nowMs(), PURGE_PAGE);
+        const count = await store.purge(time.judgedMs(), PURGE_PAGE);
         gone += count;
         if (count < PURGE_PAGE) return gone;
       }

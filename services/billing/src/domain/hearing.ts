@@ -29,7 +29,7 @@ export class Hearing {
     const { last } = this;
     this.last = { nowMs, atMs };
     if (atMs >= this.pardonEndsMs) this.deafMs = 0;
-    const deafMs = last === undefined ? 0 : nowMs - last.nowMs - Math.min(atMs - last.atMs, REPORT_MS);
+    const deafMs = last === undefined ? 0 : Math.round(nowMs - last.nowMs - Math.min(atMs - last.atMs, REPORT_MS));
     if (deafMs > SLACK_MS) {
       this.deafMs += deafMs;
       this.pardonEndsMs = atMs + REPORT_MS;
