@@ -21,8 +21,6 @@ export interface CloseInput {
   /** End of the period. */
   readonly boundaryMs: number;
   readonly nowMs: number;
-  /** To which silence of writers is counted; absent = now. */
-  readonly heardMs?: number;
   /** A reservation made just before the boundary may still be on its way to a writer for this long. */
   readonly graceMs: number;
   readonly writers: readonly WriterReport[];
@@ -40,12 +38,12 @@ export interface CloseBlocker {
 export const WRITER_LOST_MS = 15 * 60_000;
 
 /** What stands in the way, empty when the period may close. */
-export function closeBlockers({ boundaryMs, nowMs, heardMs = nowMs, graceMs, writers, deadEvents }: CloseInput): readonly CloseBlocker[] {
+export function closeBlockers({ boundaryMs, nowMs, graceMs, writers, deadEvents }: CloseInput): readonly CloseBlocker[] {
   const blockers: CloseBlocker[] = [];
   if (nowMs < boundaryMs + graceMs) blockers.push({ reason: 'not_over', writer: '' });
   if (deadEvents > 0) blockers.push({ reason: 'dead_events', writer: '' });
   for (const { writer, lastSeq, ledgerSeq, gaps, reportedAtMs, openSinceMs, isDeclaredLost } of writers) {
-    const isLost = isDeclaredLost || heardMs - reportedAtMs >= WRITER_LOST_MS;
+    const isLost = isDeclaredLost || nowMs - reportedAtMs >= WRITER_LOST_MS;
     if (isLost) continue;
     if (gaps > 0n || ledgerSeq < lastSeq) blockers.push({ reason: 'writer_behind', writer });
     else if (reportedAtMs < boundaryMs + graceMs) blockers.push({ reason: 'writer_silent', writer });

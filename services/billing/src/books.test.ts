@@ -241,7 +241,7 @@ describe('closing', () => {
   });
 
   test('a closed period cannot be changed, nor closed again with other terms', async () => {
-    expect(await books.close({ id: '2026-01', startMs: JANUARY, endMs: FEBRUARY }, new Map([['c', team.terms]]), clock.nowMs(), clock.nowMs())).toBe('was_closed');
+    expect(await books.close({ id: '2026-01', startMs: JANUARY, endMs: FEBRUARY }, new Map([['c', team.terms]]), clock.nowMs())).toBe('was_closed');
     await expect(sql`update closed_terms set terms = '{}'`.execute(database.db)).rejects.toThrow(/append-only/);
     await expect(sql`delete from closed_periods`.execute(database.db)).rejects.toThrow(/append-only/);
   });

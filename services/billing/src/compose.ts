@@ -81,7 +81,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
     name: 'billing',
     start: async () => {
       await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
-      hearing.begin(Math.max(0, ...(await store.watermarks()).map(({ seenAtMs }) => seenAtMs)));
+      hearing.begin((await store.watermarks()).map(({ seenAtMs }) => seenAtMs));
       const bus = neighbours.bus ?? (ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'billing' }));
       observeBus(metrics.metrics, () => bus);
       observeLag(metrics.metrics, 'billing', () => subscription);

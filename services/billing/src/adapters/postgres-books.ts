@@ -155,12 +155,12 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
       }),
     writerReports: async () => (await sql.raw<WriterRow>(WRITERS).execute(db)).rows.map(reportOf),
     deadWaiting: async () => Number((await sql.raw<{ count: bigint }>(DEAD_WAITING).execute(db)).rows[0]?.count ?? 0),
-    close: ({ id, startMs, endMs }, terms, nowMs, heardMs) =>
+    close: ({ id, startMs, endMs }, terms, nowMs) =>
       database.transactPrepared(async (run) => {
         await run(OWN_PERIODS, []);
         const writers = await run<WriterRow>({ name: 'billing_writer_reports', text: WRITERS }, []);
         const [dead] = await run<{ count: bigint }>({ name: 'billing_dead_waiting', text: DEAD_WAITING }, []);
-        const blockers = closeBlockers({ boundaryMs: endMs, nowMs, heardMs, graceMs, writers: writers.map(reportOf), deadEvents: Number(dead?.count ?? 0) });
+        const blockers = closeBlockers({ boundaryMs: endMs, nowMs, graceMs, writers: writers.map(reportOf), deadEvents: Number(dead?.count ?? 0) });
         if (blockers.length > 0) return blockers;
         const made = await run({ name: 'billing_close', text: 'insert into closed_periods (period, start_ms, end_ms, closed_at_ms) values ($1, $2::bigint, $3::bigint, $4::bigint) on conflict do nothing returning id' }, [id, startMs, endMs, nowMs]);
         if (made.length === 0) return 'was_closed';

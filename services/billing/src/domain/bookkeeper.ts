@@ -44,7 +44,7 @@ export interface BookkeeperOptions {
   readonly accounts: AccountsPort;
   /** Length of a period for tests; undefined = calendar months. */
   readonly periodSeconds: number | undefined;
-  readonly hearing: Pick<Hearing, 'until'>;
+  readonly hearing: Pick<Hearing, 'passedUntil'>;
   /** How long after a boundary what was held before it may still be on its way to a writer. */
   readonly graceMs: number;
 }
@@ -91,7 +91,7 @@ export function createBookkeeper({ store, accounts, periodSeconds, hearing, grac
     },
 
     closePeriods: async (nowMs) => {
-      const heardMs = hearing.until(nowMs);
+      const passedMs = hearing.passedUntil(nowMs);
       const { spans, withRows } = await due(nowMs);
       if (spans.length === 0) return { closed: [], waiting: [] };
       const [writers, deadEvents, all] = [await store.writerReports(), await store.deadWaiting(), await accounts.all()];
@@ -100,9 +100,9 @@ export function createBookkeeper({ store, accounts, periodSeconds, hearing, grac
       const wait = ({ id }: PeriodSpan, blockers: readonly CloseBlocker[]): void => void waiting.push(...blockers.map(({ reason, writer }) => ({ period: id, reason, writer })));
       const termsFor = ({ endMs }: PeriodSpan): ReadonlyMap<string, BillingTerms> => new Map([...all].filter(([, { createdAtMs }]) => createdAtMs < endMs).map(([accountId, each]) => [accountId, each.terms]));
       // Whatever stands in the way: a tier that changes while a period waits is none of its terms.
-      for (const span of spans) await store.writeTerms(span.id, termsFor(span));
+      for (const span of spans) if (span.endMs <= passedMs) await store.writeTerms(span.id, termsFor(span));
       for (const span of spans) {
-        const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs, heardMs, graceMs, writers, deadEvents });
+        const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs: passedMs, graceMs, writers, deadEvents });
         if (blockers.length > 0) {
           wait(span, blockers);
           continue;
@@ -110,7 +110,7 @@ export function createBookkeeper({ store, accounts, periodSeconds, hearing, grac
         const terms = termsFor(span);
         // Before there was anyone to bill there is no bill to make.
         if (terms.size === 0 && !withRows.has(span.id)) continue;
-        const outcome = await store.close(span, terms, nowMs, heardMs);
+        const outcome = await store.close(span, terms, passedMs);
         if (outcome === 'closed') closed.push(span.id);
         else if (outcome !== 'was_closed') {
           // No later one closes before it: bills are counted in the order of their periods.

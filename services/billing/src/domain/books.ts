@@ -187,7 +187,7 @@ export interface BooksStore {
   writerReports(): Promise<readonly WriterReport[]>;
   deadWaiting(): Promise<number>;
   /** Closes the period unless what stands in the way, asked again inside the transaction, says no. `terms` are for accounts that have none written. Answers what stands in the way; `was_closed`: another replica did it. */
-  close(period: { readonly id: string; readonly startMs: number; readonly endMs: number }, terms: ReadonlyMap<string, BillingTerms>, nowMs: number, heardMs: number): Promise<'closed' | 'was_closed' | readonly CloseBlocker[]>;
+  close(period: { readonly id: string; readonly startMs: number; readonly endMs: number }, terms: ReadonlyMap<string, BillingTerms>, nowMs: number): Promise<'closed' | 'was_closed' | readonly CloseBlocker[]>;
   /** Compares and keeps what was found. */
   reconcile(nowMs: number): Promise<readonly ReconcileRow[]>;
   importProviderUsage(provider: string, days: readonly ProviderDay[], nowMs: number): Promise<void>;

@@ -45,6 +45,11 @@ test('nor do two jumps, nor one that is taken back', () => {
   listen(MINUTE);
   clock.jumpWall(-HOUR);
   expect(behindMs()).toBe(0);
+  clock.jumpWall(HOUR);
+  clock.advance(1_000);
+  hearing.until(clock.nowMs());
+  clock.jumpWall(-HOUR);
+  expect(behindMs()).toBe(0);
 });
 
 test('nor does the time in which the database was away, but for a minute', () => {
@@ -56,8 +61,24 @@ test('nor does the time in which the database was away, but for a minute', () =>
 });
 
 test('nor the time before this process began in which nobody was heard', () => {
-  hearing.begin(clock.nowMs() - HOUR);
+  hearing.begin([clock.nowMs() - 2 * HOUR, clock.nowMs() - HOUR]);
   expect(behindMs()).toBe(HOUR);
   listen(MINUTE);
+  expect(behindMs()).toBe(0);
+});
+
+test('a period is over a quarter of an hour after a clock that was set ahead says so', () => {
+  const passedMs = (): number => hearing.passedUntil(clock.nowMs()) - clock.nowMs();
+  listen(MINUTE);
+  clock.jumpWall(HOUR);
+  expect(passedMs()).toBe(-HOUR);
+  listen(14 * MINUTE);
+  expect(passedMs()).toBe(-HOUR);
+  listen(MINUTE);
+  expect(passedMs()).toBe(0);
+});
+
+test('where there never was a writer, no time is left out', () => {
+  hearing.begin([]);
   expect(behindMs()).toBe(0);
 });
