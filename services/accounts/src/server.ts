@@ -182,7 +182,7 @@ export function createHandlers({ clock, accounts, keys, providerKeys, claims, se
       },
       CreateSession: async ({ sessionDigest, keyDigest, pepperId }: CreateSessionRequest__Output): Promise<CreateSessionResponse> => {
         const made = await sessions.create(sessionDigest, keyDigest, pepperId);
-        return made === undefined ? { found: false } : { found: true, expiresAt: String(made.expiresAt) };
+        return made === undefined ? { found: false } : { found: true, expiresAt: String(made.expiresAt), atMs: String(clock.nowMs()) };
       },
       AuthenticateSession: async ({ sessionDigest, pepperId }: SessionRef__Output): Promise<AuthenticateSessionResponse> => {
         const session = await sessions.use(sessionDigest);

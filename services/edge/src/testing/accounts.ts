@@ -45,7 +45,7 @@ export function createFakeAccounts(): FakeAccounts {
     Authenticate: authenticate,
     CreateSession: async ({ sessionDigest, keyDigest }: CreateSessionRequest): Promise<CreateSessionResponse__Output> => {
       accounts.sessions.set(hex(sessionDigest), hex(keyDigest));
-      return { found: true, expiresAt: String(SESSION_ENDS_AT) };
+      return { found: true, expiresAt: String(SESSION_ENDS_AT), atMs: String(accounts.atMs) };
     },
     AuthenticateSession: async ({ sessionDigest }: SessionRef): Promise<AuthenticateSessionResponse__Output> => {
       const keyDigest = accounts.sessions.get(hex(sessionDigest));

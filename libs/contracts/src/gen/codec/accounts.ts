@@ -1310,25 +1310,29 @@ export function copyCreateSessionRequest(m: CreateSessionRequest): CreateSession
 export function writeCreateSessionResponse(w: Writer, m: CreateSessionResponse): void {
   if (m.found === true) { w.uint32(8); w.bool(m.found); }
   if (m.expiresAt !== undefined && !isZero(m.expiresAt)) { w.uint32(16); w.int64(m.expiresAt); }
+  if (m.atMs !== undefined && !isZero(m.atMs)) { w.uint32(24); w.int64(m.atMs); }
 }
 export function readCreateSessionResponse(r: Reader, end: number): CreateSessionResponseOut {
   let v1: boolean = false;
   let v2: string = '0';
+  let v3: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 8: v1 = r.bool(); break;
       case 16: v2 = r.int64(); break;
+      case 24: v3 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { found: v1, expiresAt: v2 } as CreateSessionResponseOut;
+  return { found: v1, expiresAt: v2, atMs: v3 } as CreateSessionResponseOut;
 }
 export function copyCreateSessionResponse(m: CreateSessionResponse): CreateSessionResponseOut {
   const v1 = m.found !== undefined && m.found !== null ? m.found : false;
   const v2 = m.expiresAt !== undefined && m.expiresAt !== null ? copyInt64(m.expiresAt) : '0';
-  return { found: v1, expiresAt: v2 } as CreateSessionResponseOut;
+  const v3 = m.atMs !== undefined && m.atMs !== null ? copyInt64(m.atMs) : '0';
+  return { found: v1, expiresAt: v2, atMs: v3 } as CreateSessionResponseOut;
 }
 
 export function writeSessionRef(w: Writer, m: SessionRef): void {

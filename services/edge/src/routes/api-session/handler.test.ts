@@ -46,6 +46,11 @@ describe('/api/session', () => {
   test('is bound to the host and to TLS anywhere but on loopback', async () => {
     expect((await signIn('gateway.example')).setCookie).toMatch(/^__Host-signalbox=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/);
   });
+  test('keeps the cookie for as long as accounts keeps the session, whatever the clock here says', async () => {
+    // Far from the clock here.
+    door.accounts.atMs = (9_000_000_000 - 43_200) * 1_000;
+    expect((await signIn()).setCookie).toContain('; Max-Age=43200; ');
+  });
   test('says who is signed in, with the key’s own scopes', async () => {
     const { cookie, csrf } = await signIn();
     expect((await call('GET', '/api/session', { cookie })).json).toMatchObject({ account: { id: 'acct_1' }, key: { id: 'key_1', scopes: ['inference', 'models:read', 'keys'] }, csrf_token: csrf, expires_at: 9_000_000_000 });

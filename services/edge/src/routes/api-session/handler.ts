@@ -64,12 +64,13 @@ export function createApiSessionRouter({ accounts, authenticator, pepper, clock,
     if (authorization.kind !== 'ok') throw new Fault('internal_error', 'an entered request has a key');
     const token = makeSessionToken(randomBytes);
     const { digest: keyDigest, pepperId } = authenticator.digest(authorization.key);
-    const { found, expiresAt } = await call<CreateSessionRequest, CreateSessionResponse__Output>('CreateSession', { sessionDigest: sessionDigest(pepper.unwrap(), token), keyDigest, pepperId });
+    const { found, expiresAt, atMs } = await call<CreateSessionRequest, CreateSessionResponse__Output>('CreateSession', { sessionDigest: sessionDigest(pepper.unwrap(), token), keyDigest, pepperId });
     if (!found) {
       fail(response, apiError('invalid_api_key'));
       return;
     }
-    const seconds = Math.max(0, Number(expiresAt) - Math.floor(clock.nowMs() / 1_000));
+    // By the clock that set its end: a cookie that seemed over here would be dropped at once.
+    const seconds = Math.max(0, Number(expiresAt) - Math.floor((Number(atMs) || clock.nowMs()) / 1_000));
     response.setHeader('set-cookie', sessionCookie(token, seconds, request.headers.host));
     send(response.location('/api/session'), 201, sessionBody(callerOf(request), csrfToken(pepper.unwrap(), token), Number(expiresAt)));
   });

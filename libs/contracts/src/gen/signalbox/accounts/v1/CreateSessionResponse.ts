@@ -6,9 +6,11 @@ import type { Long } from '@grpc/proto-loader';
 export interface CreateSessionResponse {
   'found'?: (boolean);
   'expiresAt'?: (number | string | Long);
+  'atMs'?: (number | string | Long);
 }
 
 export interface CreateSessionResponse__Output {
   'found': (boolean);
   'expiresAt': (string);
+  'atMs': (string);
 }
