@@ -136,17 +136,24 @@ export function retryAfterFromMs(ms: number): number {
   return Number.isFinite(ms) ? Math.min(RETRY_AFTER_MS_MAX, Math.max(0, Math.ceil(ms))) : 0;
 }
 
+function headerOf(headers: Refusal['headers'], name: string): string {
+  const value = headers[name];
+  return typeof value === 'string' ? value.trim() : (value?.[0]?.trim() ?? '');
+}
+
+/** When it was answered, by the clock that names moments to come; `nowMs` by the clock here, which may be apart from it, where the provider tells no `Date`. */
+function answeredAtMs(headers: Refusal['headers'], nowMs: number): number {
+  const toldMs = Date.parse(headerOf(headers, 'date'));
+  return Number.isNaN(toldMs) ? nowMs : toldMs;
+}
+
 /** Milliseconds of `retry-after-ms` or `Retry-After` (seconds or a date), clamped to 0…RETRY_AFTER_MS_MAX; 0 = none. */
 export function readRetryAfter(headers: Refusal['headers'], nowMs: number): number {
-  const one = (name: string): string => {
-    const value = headers[name];
-    return typeof value === 'string' ? value.trim() : (value?.[0]?.trim() ?? '');
-  };
-  const inMs = one('retry-after-ms');
+  const inMs = headerOf(headers, 'retry-after-ms');
   if (/^\d+(\.\d+)?$/.test(inMs)) return retryAfterFromMs(Number(inMs));
-  const text = one('retry-after');
+  const text = headerOf(headers, 'retry-after');
   if (text === '') return 0;
-  return /^\d+(\.\d+)?$/.test(text) ? retryAfterFromMs(Number(text) * 1_000) : retryAfterFromMs(Date.parse(text) - nowMs);
+  return /^\d+(\.\d+)?$/.test(text) ? retryAfterFromMs(Number(text) * 1_000) : retryAfterFromMs(Date.parse(text) - answeredAtMs(headers, nowMs));
 }
 
 const EPOCH_S_MIN = 1_000_000_000;
@@ -176,7 +183,7 @@ export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Fail
   const raw = readRefusalJson(body);
   const facts = factsOf(raw);
   const told = facts === undefined && status === 403 && isPage(body) ? 'PROVIDER_ERROR' : classifyFacts(status, facts);
-  return build(told, status, readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, nowMs) : 0), facts);
+  return build(told, status, readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, answeredAtMs(headers, nowMs)) : 0), facts);
 }
 
 /** The error that a 200's body or frame holds: under `error`, or as the whole of it (Mistral, vLLM). undefined = none. */

@@ -241,7 +241,7 @@ describe('openai-chat request and answer', () => {
     expect(reading(body)).toMatchObject({ ok: false, failure: { class: expected } });
   });
 
-  test.each([[{ 'retry-after': '2' }, 2_000], [{ 'retry-after-ms': '150', 'retry-after': '9' }, 150], [{ 'retry-after': 'Thu, 01 Jan 1970 00:00:05 GMT' }, 5_000], [{ 'retry-after': '999999' }, 600_000], [{ 'retry-after': 'soon' }, 0]])('reads %j as %d ms', (headers, ms) => {
+  test.each([[{ 'retry-after': '2' }, 2_000], [{ 'retry-after-ms': '150', 'retry-after': '9' }, 150], [{ 'retry-after': 'Thu, 01 Jan 1970 00:00:05 GMT' }, 5_000], [{ 'retry-after': '999999' }, 600_000], [{ 'retry-after': 'soon' }, 0], [{ 'retry-after': 'Thu, 26 Nov 2026 12:00:05 GMT', date: 'Thu, 26 Nov 2026 12:00:00 GMT' }, 5_000]])('reads %j as %d ms', (headers, ms) => {
     expect(readRetryAfter(headers, 0)).toBe(ms);
   });
 
