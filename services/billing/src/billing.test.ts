@@ -299,6 +299,27 @@ test.each([
   expect([await isLost('w_living'), await isLost('w_dead')]).toEqual([false, true]);
 });
 
+test('a writer that was heard of while the clock of the database was ahead may be declared lost, and one that is heard of after it is not', async () => {
+  const clock = createFakeClock();
+  const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
+  const call = async (name: string, asked: object): Promise<unknown> => await (unary[name] as (asked: unknown) => Promise<unknown>)(asked);
+  const isLost = async (writer: string): Promise<unknown> => ((await call('Watermarks', {})) as { writers: { writer: string; lost: boolean }[] }).writers.find((each) => each.writer === writer)?.lost;
+  clock.jumpWall(86_400_000);
+  for (const writer of ['w_ahead', 'w_back']) await call('Watermark', { writer, lastSeq: '0', openSinceMs: '0' });
+  clock.jumpWall(-86_400_000);
+  await call('Watermark', { writer: 'w_back', lastSeq: '0', openSinceMs: '0' });
+  clock.advance(59_000);
+  expect(await call('DeclareLost', { writer: 'w_back', note: 'disk died' })).toMatchObject({ found: true, problem: expect.stringContaining('heard of') });
+  expect(await call('DeclareLost', { writer: 'w_ahead', note: 'disk died' })).toEqual({ found: true, problem: '' });
+  // Whoever is heard of again is lost as ever once it is not.
+  for (let minutes = 0; minutes < 14; minutes += 1) {
+    clock.advance(60_000);
+    expect(await isLost('w_back')).toBe(false);
+  }
+  clock.advance(60_000);
+  expect([await isLost('w_back'), await isLost('w_ahead')]).toEqual([true, true]);
+});
+
 test('what a writer says is to be booked of its log counts until it registers anew', async () => {
   const { unary } = createHandlers({ store, clock: createFakeClock(), hearing: new Hearing(createFakeClock()), ledgerNow: () => Promise.resolve(5), announce: () => undefined });
   const owedAfter = async (name: string, told: object): Promise<string | undefined> => {

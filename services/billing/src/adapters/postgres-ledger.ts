@@ -82,7 +82,7 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     register: async (writer, provider, lastSeq, nowMs, openSinceMs, owedSeq) => {
       const { rows } = await sql<{ ledger_seq: bigint }>`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, owed_seq, seen_at_ms)
         values (${writer}, ${provider}, ${lastSeq}::bigint, ${nowMs}::bigint, ${nowMs}::bigint, ${openSinceMs ?? 0}::bigint, ${owedSeq ?? null}::bigint, ${nowMs}::bigint)
-        on conflict (writer) do update set provider = case when excluded.provider = '' then writers.provider else excluded.provider end, last_seq = greatest(writers.last_seq, excluded.last_seq), seen_at_ms = greatest(writers.seen_at_ms, excluded.seen_at_ms), lost_at_ms = 0,
+        on conflict (writer) do update set provider = case when excluded.provider = '' then writers.provider else excluded.provider end, last_seq = greatest(writers.last_seq, excluded.last_seq), seen_at_ms = excluded.seen_at_ms, lost_at_ms = 0,
           reported_at_ms = case when ${openSinceMs === undefined} then writers.reported_at_ms else excluded.reported_at_ms end,
           open_since_ms = case when ${openSinceMs === undefined} then writers.open_since_ms else excluded.open_since_ms end,
           owed_seq = excluded.owed_seq
@@ -95,7 +95,8 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
       return rows.map((row): WriterMarkRow => ({ writer: row.writer, provider: row.provider, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, seenAtMs: Number(row.seen_at_ms), isDeclaredLost: row.lost_at_ms > 0n }));
     },
     declareLost: async (writer, note, nowMs, aliveSinceMs) => {
-      const { rows } = await sql<{ is_alive: boolean }>`with found as (select writer, last_seq, ledger_seq, seen_at_ms > ${aliveSinceMs}::bigint as is_alive from writers where writer = ${writer} for update),
+      // What was heard at a time to come, before the clock went back, tells nothing.
+      const { rows } = await sql<{ is_alive: boolean }>`with found as (select writer, last_seq, ledger_seq, seen_at_ms > ${aliveSinceMs}::bigint and seen_at_ms <= ${2 * nowMs - aliveSinceMs}::bigint as is_alive from writers where writer = ${writer} for update),
           lost as (update writers w set lost_at_ms = ${nowMs}::bigint from found f where w.writer = f.writer and not f.is_alive and w.lost_at_ms = 0 returning w.writer),
           kept as (insert into writer_losses (writer, at_ms, last_seq, ledger_seq, note) select f.writer, ${nowMs}::bigint, f.last_seq, f.ledger_seq, ${note} from found f join lost using (writer))
         select is_alive from found`.execute(db);
