@@ -320,6 +320,18 @@ test('a writer that was heard of while the clock of the database was ahead may b
   expect([await isLost('w_back'), await isLost('w_ahead')]).toEqual([true, true]);
 });
 
+test.each([[-80, 0], [80, 0], [0, -80], [0, 80]])('the totals of today are told where the clock of who booked them is %d days apart, and of who is asked %d', async (bookedDays, askedDays) => {
+  const ledgerNow = createDatabaseTime(database);
+  const clockAt = async (days: number): Promise<FakeClock> => createFakeClock((await ledgerNow()) + days * 86_400_000);
+  const account = `a_apart${bookedDays}${askedDays}`;
+  const [clock, own] = [await clockAt(askedDays), { writer: `w_${account}`, firstSeq: '1', lastSeq: '2' }];
+  const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow, announce: () => undefined });
+  const book = createConsumer({ store, clock: await clockAt(bookedDays), log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
+  await book([message({ ...own, ended: [ended(`r_${account}`, 1, account, '20')], outcomes: [told(`r_${account}`, 1, account, 'DELIVERED')] })]);
+  const { totals } = (await (unary['Totals'] as (asked: object) => Promise<unknown>)({ accountId: account, requestIds: [] })) as { totals: { periodId: string }[] };
+  expect([...new Set(totals.map(({ periodId }) => periodId.split(':')[0]))].sort()).toEqual(['day', 'month', 'plan', 'total', 'week']);
+});
+
 test('what a writer says is to be booked of its log counts until it registers anew', async () => {
   const { unary } = createHandlers({ store, clock: createFakeClock(), hearing: new Hearing(createFakeClock()), ledgerNow: () => Promise.resolve(5), announce: () => undefined });
   const owedAfter = async (name: string, told: object): Promise<string | undefined> => {

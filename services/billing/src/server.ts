@@ -102,7 +102,7 @@ export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, a
       },
       Totals: async ({ accountId, requestIds }: TotalsRequest__Output): Promise<TotalsPublished> => {
         if (requestIds.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests are asked about.');
-        return totalsMessage(await store.totals(accountId, requestIds, clock.nowMs()));
+        return totalsMessage(await store.totals(accountId, requestIds, await ledgerNow()));
       },
       Ledger: async (request: LedgerRequest__Output): Promise<LedgerResponse> => {
         const limit = Math.min(request.limit === 0 ? LEDGER_LIMIT_DEFAULT : request.limit, LEDGER_LIMIT_MAX);

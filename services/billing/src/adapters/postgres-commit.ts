@@ -209,8 +209,8 @@ interface TotalRow {
 }
 
 /** Answers the new totals by account. */
-async function writeBatch(run: RunPrepared, columns: readonly Buffer[], nowMs: number): Promise<Map<string, ScopeTotals[]>> {
-  const totals = await run<TotalRow>(WRITE_BATCH, [...columns, nowMs]);
+async function writeBatch(run: RunPrepared, columns: readonly Buffer[]): Promise<Map<string, ScopeTotals[]>> {
+  const totals = await run<TotalRow>(WRITE_BATCH, columns);
   const sums = new Map<string, ScopeTotals[]>();
   for (const row of totals) {
     const total = { scope: row.scope, periodId: row.period_id, chargeNanoUsd: row.charge_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens };
@@ -241,7 +241,7 @@ async function writeDead(run: RunPrepared, dead: readonly DeadEvent[], nowMs: nu
 export async function commitBatch(run: RunPrepared, ranges: readonly CheckedRange[], dead: readonly DeadEvent[], periods: KnownPeriods, nowMs: number): Promise<CommittedBatch> {
   const { counts, columns, moved, outcomes, refused } = await packBatch(run, ranges, periods, nowMs);
   await nextTurn();
-  const sums = ranges.length === 0 ? new Map<string, ScopeTotals[]>() : await writeBatch(run, columns, nowMs);
+  const sums = ranges.length === 0 ? new Map<string, ScopeTotals[]>() : await writeBatch(run, columns);
   await writeOutcomes(run, outcomes);
   await writeDead(run, [...dead, ...refused], nowMs);
   return { accounts: moved.map((account) => ({ ...account, totals: sums.get(account.accountId) ?? [] })), rows: counts, refused: refused.length };

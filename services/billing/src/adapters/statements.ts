@@ -82,7 +82,7 @@ const AT_USAGE = AT_MARK + MARK.length;
 const AT_ATTEMPTS = AT_USAGE + USAGE.length;
 const AT_TOTAL = AT_ATTEMPTS + ATTEMPTS.length;
 
-/** All that a batch changes, in one statement: rows of the ledger, ends of chains, watermarks, sums for reports, totals (which are answered). Parameters: columns of ENTRY, HEAD, MARK, USAGE, ATTEMPTS and TOTAL, then the time. */
+/** All that a batch changes, in one statement: rows of the ledger, ends of chains, watermarks, sums for reports, totals (which are answered). Parameters: columns of ENTRY, HEAD, MARK, USAGE, ATTEMPTS and TOTAL. */
 export const WRITE_BATCH: Prepared = {
   name: 'billing_write_batch',
   text: `with rows as (insert into ledger_entries (${namesOf(ENTRY)}) ${rowsOf(ENTRY, 1)}),
@@ -91,7 +91,7 @@ export const WRITE_BATCH: Prepared = {
     usage as (${addTo('usage_days', USAGE, 6, AT_USAGE)}),
     attempts as (${addTo('attempt_days', ATTEMPTS, 3, AT_ATTEMPTS)})
     insert into totals as t (${namesOf(TOTAL)}, updated_at_ms)
-    select n.*, $${AT_TOTAL + TOTAL.length}::bigint from (${rowsOf(TOTAL, AT_TOTAL)}) n
+    select n.*, floor(extract(epoch from clock_timestamp()) * 1000)::bigint from (${rowsOf(TOTAL, AT_TOTAL)}) n
     on conflict (account_id, scope, period_id) do update set charge_nano_usd = t.charge_nano_usd + excluded.charge_nano_usd, tokens = t.tokens + excluded.tokens,
       byok_tokens = t.byok_tokens + excluded.byok_tokens, updated_at_ms = excluded.updated_at_ms
     returning ${namesOf(TOTAL)}`,

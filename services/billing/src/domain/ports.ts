@@ -90,7 +90,7 @@ export interface LedgerStore {
   watermarks(): Promise<readonly WriterMarkRow[]>;
   /** Nobody waits for the writer until it is heard of again; kept for ever with `note`. `alive` = it was heard of since `aliveSinceMs`, nothing has changed. Safe to repeat. */
   declareLost(writer: string, note: string, nowMs: number, aliveSinceMs: number): Promise<'unknown' | 'alive' | 'lost'>;
-  /** All-time totals and those of recent periods, with the requests charged last and those of `asked` that are charged. */
+  /** All-time totals and those of periods that were recent at `nowMs` by the ledger's own clock, with the requests charged last and those of `asked` that are charged. */
   totals(accountId: string, asked: readonly string[], nowMs: number): Promise<AccountTotals>;
   /** Rows with seq above `after` and fromMs ≤ at < toMs (0 = open), ascending, at most `limit`. */
   ledger(query: { readonly accountId: string; readonly fromMs: bigint; readonly toMs: bigint; readonly after: bigint; readonly limit: number }): Promise<readonly LedgerRowView[]>;
