@@ -124,3 +124,10 @@ test('a client that hangs up on a whole answer leaves it to be fetched and booke
   expect(rig.ends[0]).toMatchObject({ source: 'PROVIDER', costNanoUsd: 20000n });
   expect(rig.log.at(-1)).toBe('DELIVERED false');
 });
+
+test.each([[true, ['tend 1']], [false, []]])('a round counts as tended (%s) from its start where its edge says so: it may die before its first word', async (tended, tends) => {
+  rig.provider.enqueue({ chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
+  await rig.run(requestOf({ rounds: true, tended }));
+  const written = rig.log.slice(1, rig.log.indexOf('end'));
+  expect(written.filter((entry) => entry.startsWith('tend'))).toEqual(tends);
+});

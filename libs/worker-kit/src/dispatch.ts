@@ -253,6 +253,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       traceparent: span?.traceparent ?? '',
       rounds: request.rounds ? { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } : undefined,
     });
+    if (request.tended) journal.tend(request.requestId, request.attempt);
     const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), onBegun: probe?.begun });
     const ending = await conversation.hold();
     const { attempt } = conversation;

@@ -76,7 +76,7 @@ export function requestOf(over: Partial<DispatchRequest__Output> = {}): Dispatch
     wholeNanoUsd: '0',
     shortened: false,
     holdEpoch: '',
-    rounds: false,
+    rounds: false, tended: false,
     earlierNanoUsd: '0',
     earlierTokens: '0',
     toolNames: [],
@@ -137,7 +137,7 @@ export async function startDispatchRig(): Promise<DispatchRig> {
     checkpoint: (_requestId, _attempt, tokens) => void checkpoints.push(tokens),
     end: (_id, _attempt, end) => Promise.resolve(void (log.push('end'), ends.push(end))),
     outcome: (_id, _attempt, outcome, told) => void log.push(`${outcome} ${String(told)}`),
-    tend: () => undefined,
+    tend: (_id, attempt) => void log.push(`tend ${String(attempt)}`),
     state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
   };
   const ordinary = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });

@@ -243,6 +243,7 @@ function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: Deci
   if (plan.referenceSteps.length > 0) dispatched.referenceSteps = plan.referenceSteps;
   if (start !== undefined) {
     dispatched.rounds = true;
+    dispatched.tended = true;
     dispatched.toolNames = [...(tools?.names ?? [])];
     dispatched.earlierNanoUsd = String(start.earlierNanoUsd);
     dispatched.earlierTokens = start.earlierTokens;

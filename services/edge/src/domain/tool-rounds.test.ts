@@ -18,7 +18,7 @@ describe('rounds', () => {
       { role: 'assistant', content: null, tool_calls: [wire(ours())] },
       { role: 'tool', tool_call_id: 'call_1', content: '{"result":"42"}' },
     ]);
-    expect(fake.calls.map(({ request }) => [request.attempt, request.retryOf, request.rounds, request.earlierNanoUsd])).toEqual([[1, [], true, '0'], [2, [], true, '20000']]);
+    expect(fake.calls.map(({ request }) => [request.attempt, request.retryOf, request.rounds, request.tended, request.earlierNanoUsd])).toEqual([[1, [], true, true, '0'], [2, [], true, true, '20000']]);
     expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '40000', savingsNanoUsd: '200', tokens: { inputUncached: 20, outputText: 10 } }, pipeline: [{ stage: 'code-exec', status: 'completed', detail: { round: 1 } }] });
     expect(fake.outcomes).toEqual(['a#1 DELIVERED followed', 'a#2 DELIVERED']);
   });

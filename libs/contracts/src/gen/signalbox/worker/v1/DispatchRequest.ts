@@ -52,6 +52,7 @@ export interface DispatchRequest {
   'wholeTimeoutMs'?: (number);
   'toolNames'?: (string)[];
   'unwatchedTokens'?: (number | string | Long);
+  'tended'?: (boolean);
   '_maxTokens'?: "maxTokens";
 }
 
@@ -100,5 +101,6 @@ export interface DispatchRequest__Output {
   'wholeTimeoutMs': (number);
   'toolNames': (string)[];
   'unwatchedTokens': (string);
+  'tended': (boolean);
   '_maxTokens'?: "maxTokens";
 }
