@@ -221,30 +221,6 @@ describe('refusals', () => {
     expect(decide(request({}), single({}, { breaker: 'open', waitMs: 6_500.5 }), 1)).toEqual({ kind: 'all-unhealthy', retryAfterMs: 6_501 });
     expect(planned(single({}, { breaker: 'half-open' }), request({}))).toEqual(['alpha:maker/one']);
   });
-
-  test('points from a retired model to those of its maker that are served', () => {
-    const catalog = catalogOf([
-      { id: 'maker/one', isRetired: true, endpoints: [endpointWith({ id: 'a', provider: 'alpha', model: 'maker/one' })] },
-      { id: 'maker/two', endpoints: [endpointWith({ id: 'b', provider: 'alpha', model: 'maker/two' })] },
-    ]);
-    expect(decide(request({}), { catalog, live: new Map() }, 1)).toEqual({ kind: 'model-deprecated', fallbackModels: ['maker/two'] });
-    expect(planned({ catalog, live: new Map() }, request({ models: ['two'] }))).toEqual(['b']);
-  });
-
-  test.each<[string, Partial<RouteRequest>, object]>([
-    ['as the deny list leaves', { denyModels: ['maker/two'] }, { kind: 'model-deprecated', fallbackModels: ['maker/three', 'maker/own'] }],
-    ['as the allow list has', { allowModels: ['maker/one', 'maker/three'] }, { kind: 'model-deprecated', fallbackModels: ['maker/three'] }],
-    ['as a provider serves that the policy leaves', { denyProviders: ['alpha'] }, { kind: 'model-deprecated', fallbackModels: ['maker/own'] }],
-    ['only where it may be asked for itself', { denyModels: ['maker/one'] }, { kind: 'model-not-found' }],
-  ])('and to such %s', (_what, over, refusal) => {
-    const catalog = catalogOf([
-      { id: 'maker/one', isRetired: true, endpoints: [endpointWith({ id: 'a', provider: 'alpha', model: 'maker/one' })] },
-      { id: 'maker/two', endpoints: [endpointWith({ id: 'b', provider: 'alpha', model: 'maker/two' })] },
-      { id: 'maker/three', endpoints: [endpointWith({ id: 'c', provider: 'alpha', model: 'maker/three' })] },
-      { id: 'maker/own', endpoints: [endpointWith({ id: 'd', provider: 'beta', model: 'maker/own', hasManagedCredential: false })] },
-    ]);
-    expect(decide(request({ byokProviders: ['beta'], ...over }), { catalog, live: new Map() }, 1)).toEqual(refusal);
-  });
 });
 
 describe('order', () => {
