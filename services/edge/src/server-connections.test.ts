@@ -4,7 +4,7 @@ import { oneTurn, until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { accountWith, keyWith } from './testing/callers.js';
+import { keyWith } from './testing/callers.js';
 import { BODY_BYTES_MAX, chatText, errorOf, hello, readRaw, startDoor, type Door } from './testing/door.js';
 import { events, type PlayedCall } from './testing/neighbours.js';
 import { answersWith } from './testing/scripts.js';
@@ -25,15 +25,6 @@ const noConnections = async (): Promise<void> => {
     await oneTurn();
     count = await new Promise<number>((resolve) => door.server.getConnections((_error, open) => resolve(open)));
   }
-};
-
-/** One whose client reads nothing, and on which the kernel takes no more. */
-const connectDeaf = async (): Promise<{ readonly socket: Socket; readonly served: Socket }> => {
-  const serving = once(door.server, 'connection');
-  const socket = door.raw('');
-  const [served] = (await serving) as [Socket];
-  served.write(Buffer.alloc(64 * 1_024 * 1_024));
-  return { socket, served };
 };
 
 describe('connections', () => {
@@ -58,24 +49,6 @@ describe('connections', () => {
     for (const [body, type, path, pieces] of [['{'], ['{}'], ['x', 'text/plain'], [tooLarge], [tooLarge, json, '/v1/chat/completions', 20], [tooLarge, json, '/api/auth', 20], [JSON.stringify(hello)]] as const) statuses.push(await ask(body, type, path, pieces));
     agent.destroy();
     expect([statuses, sockets.size]).toEqual([[400, 400, 415, 413, 413, 413, 200], 1]);
-  });
-
-  test('a stream that nobody reads for a minute is given up, and ends with an error chunk for whoever reads on', async () => {
-    const given: PlayedCall[] = [];
-    door.neighbours.scripts.set('a', (call) => {
-      given.push(call);
-      for (const event of [events.head(), events.role(), events.text('some words')]) call.listener.onEvent(event);
-    });
-    const { socket } = await connectDeaf();
-    socket.write(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
-    await until(() => given[0]?.isPaused === true);
-    door.neighbours.clock.advance(75_000);
-    await until(() => door.metrics.inFlight() === 0);
-    let tail = '';
-    socket.on('data', (bytes: Buffer) => (tail = (tail + bytes.toString('latin1')).slice(-4_096)));
-    await until(() => tail.includes('[DONE]') || socket.closed);
-    expect([given[0]?.isCancelled, tail]).toEqual([true, expect.stringMatching(/some words[^]*"code":"answer_not_read"[^]*"finish_reason":"error"[^]*\[DONE\]/)]);
-    socket.destroy();
   });
 
   test.each([
@@ -167,62 +140,6 @@ describe('connections', () => {
     part(socket);
     await until(() => door.metrics.inFlight() === 0);
     expect(door.neighbours.calls.map((call) => [call.isCancelled, call.cancelledFor])).toEqual(Array(3).fill([true, why]));
-    socket.destroy();
-  });
-
-  test('an answer that its client does not take is given up after a minute, and those that wait behind it are left, whatever they say meanwhile', async () => {
-    door.neighbours.scripts.set('a', (call) => {
-      if (call === door.neighbours.calls[0]) call.listener.onEvent(events.text('hi'));
-    });
-    const { socket } = await connectDeaf();
-    const body = chatText(door.key, JSON.stringify({ ...hello, stream: true }));
-    socket.write(`${body}${body}`);
-    await until(() => door.neighbours.calls.length === 2 && door.neighbours.calls[0]?.isPaused === true);
-    await door.neighbours.clock.advanceAsync(60_000);
-    await until(() => door.metrics.inFlight() === 0);
-    expect(door.neighbours.calls[1]?.cancelledFor).toBe('client_left');
-    socket.destroy();
-  });
-
-  test('a client that takes little of what was said at once is not cut off, until it takes nothing', async () => {
-    const picture = 'x'.repeat(48 * 1_024 * 1_024);
-    door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text(picture)));
-    const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
-    await until(() => door.neighbours.calls[0]?.isPaused === true);
-    const call = door.neighbours.calls[0];
-    let read = 0;
-    for (let minute = 0; minute < 3; minute += 1) {
-      const enough = read + 8 * 1_024 * 1_024;
-      while (read < enough) {
-        const part = socket.read() as Buffer | null;
-        read += part?.length ?? 0;
-        if (part === null) await oneTurn();
-      }
-      await door.neighbours.clock.advanceAsync(60_000);
-      expect([call?.isCancelled, door.metrics.inFlight()]).toEqual([false, 1]);
-    }
-    await door.neighbours.clock.advanceAsync(75_000);
-    await until(() => door.metrics.inFlight() === 0);
-    expect(call?.isCancelled).toBe(true);
-    socket.destroy();
-  });
-
-  test('a stream that waits for the answer before it is not taken for one that its client does not read', async () => {
-    door.neighbours.scripts.set('a', () => undefined);
-    const body = chatText(door.key, JSON.stringify({ ...hello, stream: true }));
-    const socket = door.raw(`${body}${body}`);
-    await until(() => door.neighbours.calls.length === 2);
-    const [first, second] = door.neighbours.calls;
-    second?.listener.onEvent(events.text('second '.repeat(10_000)));
-    await until(() => second?.isPaused === true);
-    await door.neighbours.clock.advanceAsync(600_000);
-    expect([second?.isCancelled, door.metrics.inFlight()]).toEqual([false, 2]);
-    first?.play(events.text('first'), events.finish(), events.end());
-    const told = readRaw(socket, 'END');
-    await until(() => second?.isPaused === false);
-    second?.play(events.text('END'), events.finish(), events.end());
-    const text = await told;
-    expect(text.indexOf('first')).toBeLessThan(text.indexOf('second'));
     socket.destroy();
   });
 
@@ -344,54 +261,6 @@ describe('connections', () => {
       expect(told().match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413']);
       socket.destroy();
     });
-  });
-
-  test('one that asks and asks, and reads nothing, has few answers made', async () => {
-    const socket = door.raw('GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(100));
-    const text = await readRaw(socket, '"overloaded"');
-    expect(text.match(/HTTP\/1.1 200/g)).toHaveLength(33);
-    socket.destroy();
-  });
-
-  test('one whose answer gets no further is cut off after a minute', async () => {
-    let open = (): void => undefined;
-    door.accounts.gate = new Promise((resolve) => {
-      open = resolve;
-    });
-    const serving = once(door.server, 'connection');
-    const socket = door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\n\r\n`);
-    const [served] = (await serving) as [Socket];
-    await until(() => door.accounts.lookUps === 1);
-    expect(served.timeout).toBe(60_000);
-    served.emit('timeout');
-    expect(served.destroyed).toBe(true);
-    open();
-    socket.destroy();
-  });
-
-  test.each([
-    ['refusal', (): string => chatText('junk', '{}')],
-    ['answer of before', (): string => chatText(door.key, JSON.stringify(hello), { lines: 'idempotency-key: k\r\n' })],
-  ])('so is one whose %s gets no further', async (_case, text) => {
-    door.accounts.add(door.key, { key: keyWith(), account: accountWith({ storeAnswers: true }) });
-    expect((await door.chat(hello, { 'idempotency-key': 'k' })).status).toBe(200);
-    const { socket, served } = await connectDeaf();
-    socket.write(text());
-    await until(() => served.timeout === 60_000);
-    served.emit('timeout');
-    expect(served.destroyed).toBe(true);
-    socket.destroy();
-  });
-
-  test('a completion behind such an answer has all its time', async () => {
-    door.neighbours.scripts.set('a', () => undefined);
-    const serving = once(door.server, 'connection');
-    const socket = door.raw(`GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n${chatText(door.key, JSON.stringify(hello))}`);
-    socket.resume();
-    const [served] = (await serving) as [Socket];
-    await until(() => door.neighbours.calls.length === 1);
-    await until(() => served.timeout === 0);
-    socket.destroy();
   });
 
   test('garbage behind a running stream never falls into it', async () => {
