@@ -11,10 +11,12 @@ export type WriterId = Id<'writer'>;
 export type DecisionId = Id<'decision'>;
 /** Of an HTTP call that is not a chat completion. */
 export type CallId = Id<'call'>;
+/** Of a hold that serves many requests. */
+export type AdvanceId = Id<'advance'>;
 /** Of an account's own credential at a provider: names it without telling it. */
 export type CredentialId = Id<'credential'>;
 
-const PREFIXES = { request: 'chatcmpl-', account: 'acct_', key: 'key_', writer: 'wrt_', decision: 'dec_', call: 'req_', credential: 'cred_' } as const;
+const PREFIXES = { request: 'chatcmpl-', account: 'acct_', key: 'key_', writer: 'wrt_', decision: 'dec_', call: 'req_', credential: 'cred_', advance: 'adv_' } as const;
 export type IdKind = keyof typeof PREFIXES;
 interface IdTypes {
   request: RequestId;
@@ -24,6 +26,7 @@ interface IdTypes {
   decision: DecisionId;
   call: CallId;
   credential: CredentialId;
+  advance: AdvanceId;
 }
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';

@@ -4,6 +4,7 @@
  */
 import { Fault } from '@signalbox/kernel/fault';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
+import { holdOf, type Draw } from './advance.js';
 import { changeHeld, dropHold, hasEnded, LEASE_MS, markEnded, sweepLeases, used, usedAt, type AccountState, type Hold, type Wall } from './account-state.js';
 import { readBucket } from './buckets.js';
 import { periodsAt, type Periods } from './periods.js';
@@ -240,8 +241,8 @@ export function admit(state: AccountState, command: AdmitCommand, generation: st
  * Frees the hold of a request that never was dispatched; afterwards its id is used up. No-op once dispatched or finished.
  * True = room was freed that somebody may wait for.
  */
-export function release(state: AccountState, requestId: string, nowMs: number): boolean {
-  const hold = state.holds.get(requestId);
+export function release(state: AccountState, requestId: string, nowMs: number, draw?: Draw): boolean {
+  const hold = holdOf(state, requestId, draw, nowMs);
   if (hold?.dispatched === true || state.finished.has(requestId)) return false;
   if (hold !== undefined) dropHold(state, requestId, hold);
   markEnded(state, requestId, nowMs);
@@ -249,8 +250,8 @@ export function release(state: AccountState, requestId: string, nowMs: number): 
 }
 
 /** A worker is about to begin: the hold's lease begins anew, as one that may still come to nothing. False = there is none, and none is made. */
-export function confirm(state: AccountState, requestId: string, nowMs: number): boolean {
-  const hold = state.holds.get(requestId);
+export function confirm(state: AccountState, requestId: string, nowMs: number, draw?: Draw): boolean {
+  const hold = holdOf(state, requestId, draw, nowMs);
   if (hold === undefined) return false;
   hold.leaseEndMs = nowMs + LEASE_MS;
   if (!hold.dispatched) state.nextSweepMs ??= hold.leaseEndMs;
@@ -263,8 +264,8 @@ export function confirm(state: AccountState, requestId: string, nowMs: number): 
  * one beside, is known to have cost. What is not held does not grow: its limits are not known, whether it is over or was lost.
  * False = the growth was refused.
  */
-export function heartbeat(state: AccountState, requestId: string, toAmount: bigint, toTokens: bigint, nowMs: number, writer = ''): boolean {
-  const hold = state.holds.get(requestId);
+export function heartbeat(state: AccountState, requestId: string, toAmount: bigint, toTokens: bigint, nowMs: number, writer = '', draw?: Draw): boolean {
+  const hold = holdOf(state, requestId, draw, nowMs);
   if (hold === undefined) return toAmount === 0n && toTokens === 0n;
   hold.dispatched = true;
   if (writer !== '') hold.writer = writer;

@@ -1,4 +1,5 @@
 /** What workers know of an account whose counters were lost (BILLING, section 6). */
+import { holdOf, type Draw } from './advance.js';
 import { bucketsOfHold, hasEnded, LEASE_MS, type AccountState, type Wall } from './account-state.js';
 import type { Periods } from './periods.js';
 
@@ -13,6 +14,8 @@ export interface ReregisterCommand {
   readonly isStarted: boolean;
   /** Who tells of it; absent = nobody who has it in a log. */
   readonly writer?: string;
+  /** Of a request that was served from an advance. */
+  readonly draw?: Draw | undefined;
 }
 
 /** The limits of its admission are lost: a hold that was written down anew does not grow. */
@@ -25,7 +28,7 @@ export const NO_GROWTH: readonly Wall[] = [
 export function reregister(state: AccountState, command: ReregisterCommand, nowMs: number): void {
   const { requestId, keyId, amount, tokens, byok, periods, isStarted } = command;
   if (state.finished.has(requestId) || hasEnded(state, requestId, nowMs)) return;
-  let hold = state.holds.get(requestId);
+  let hold = holdOf(state, requestId, command.draw, nowMs);
   if (hold === undefined) {
     hold = { amount: 0n, tokens: 0n, byok, dispatched: false, leaseEndMs: nowMs, keyId, periods, walls: NO_GROWTH, writer: '' };
     state.holds.set(requestId, hold);

@@ -2,6 +2,7 @@
  * The end of a request in the counters of its account: the worker's word of the charge, the ledger's totals, and what
  * neither has told yet. Idempotent upserts, as those of `admission.ts` (BILLING, section 6).
  */
+import { holdOf, markUnmet, type Draw } from './advance.js';
 import { changeFinished, dropHold, hasEnded, LEASE_MS, markEnded, type AccountState, type FinishedCharge } from './account-state.js';
 import { bucketOf, tallyOf } from './buckets.js';
 import { periodsAt, type CountedPeriods, type Periods } from './periods.js';
@@ -16,6 +17,8 @@ export interface FinishCommand {
   readonly periods: Periods | undefined;
   /** Absent = as told before. */
   readonly writer?: string;
+  /** Of a request that was served from an advance. */
+  readonly draw?: Draw | undefined;
 }
 
 export interface TotalsCommand {
@@ -31,8 +34,8 @@ export interface TotalsCommand {
 /** The hold becomes the charge until totals name the request; a no-op when they already did. True = room was freed that somebody may wait for. */
 export function finish(state: AccountState, command: FinishCommand, nowMs: number, periodSeconds?: number): boolean {
   const { requestId } = command;
+  const hold = holdOf(state, requestId, command.draw, nowMs);
   if (hasEnded(state, requestId, nowMs)) return false;
-  const hold = state.holds.get(requestId);
   const before = state.finished.get(requestId);
   if (hold !== undefined) dropHold(state, requestId, hold);
   if (before !== undefined) changeFinished(state, before, -1n);
@@ -90,6 +93,7 @@ export function applyTotals(state: AccountState, command: TotalsCommand, nowMs: 
     if (hold !== undefined) dropHold(state, requestId, hold);
     const item = state.finished.get(requestId);
     if (item !== undefined) changeFinished(state, item, -1n);
+    if (hold === undefined && item === undefined) markUnmet(state, requestId, nowMs);
     state.finished.delete(requestId);
     markEnded(state, requestId, nowMs);
   }

@@ -250,6 +250,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       promptTokens: request.promptTokens,
       held: wholeHold(request),
       holdEpoch: request.holdEpoch,
+      draw: request.draw,
       traceparent: span?.traceparent ?? '',
       rounds: request.rounds ? { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } : undefined,
     });

@@ -22,3 +22,11 @@ test('a quota that does not answer, and a hold that belongs to no life', async (
   expect(await extend(() => Promise.reject(new Fault('deadline_exceeded', 'test')))).toBe('deadline_exceeded');
   expect(await extend(() => Promise.resolve({ refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }), '')).toBe(true);
 });
+
+test('what the request was served with out of an advance goes with the question', async () => {
+  const draw = { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' };
+  const asked: unknown[] = [];
+  const quota = { unary: (_method: string, request: unknown) => Promise.resolve(asked.push(request) > 0 ? { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 1' } : {}) } as unknown as RpcClient;
+  await extendingAt(quota, 'wrt_1')('acct_1', 'r1', 2n, 3n, 'life 1', draw);
+  expect(asked).toEqual([{ writer: 'wrt_1', holds: [{ accountId: 'acct_1', requestId: 'r1', extendToNanoUsd: '2', extendToTokens: '3', draw }] }]);
+});

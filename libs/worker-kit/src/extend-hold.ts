@@ -9,8 +9,8 @@ import type { ExtendHold } from './hold-growth.js';
  * a refusal is no word about them, and a grant looked at none. Then nobody can say.
  */
 export function extendingAt(quota: RpcClient, writer: string): ExtendHold {
-  return async (accountId, requestId, toNanoUsd, toTokens, heldIn) => {
-    const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId, extendToNanoUsd: toNanoUsd.toString(), extendToTokens: toTokens.toString() }] };
+  return async (accountId, requestId, toNanoUsd, toTokens, heldIn, draw = null) => {
+    const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId, extendToNanoUsd: toNanoUsd.toString(), extendToTokens: toTokens.toString(), draw }] };
     const { refusedRequestIds, unheldRequestIds, epoch } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { requestId });
     if (unheldRequestIds.includes(requestId) || (heldIn !== '' && heldIn !== epoch)) throw new Fault('quota_unavailable', 'the hold was lost');
     return !refusedRequestIds.includes(requestId);

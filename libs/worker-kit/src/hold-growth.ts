@@ -1,4 +1,5 @@
 /** The hold of an answer that grows while it is streamed (BILLING, section 4): when to ask for more, and where to stop. */
+import type { Draw__Output } from '@signalbox/contracts/common';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { asPrice, reservationCost } from '@signalbox/kernel/money';
@@ -39,8 +40,8 @@ export function answerBytesMax({ maxTokens, maxOutputTokens, fields }: Pick<Disp
 /** How an answer ends whose hold is used up while nobody can say whether there is room for more. */
 export const quotaAway = (requestId: string, status: number): Failure => ({ ...failure('QUOTA_AWAY', false, status), retryAfterMs: spreadMs(requestId, QUOTA_AWAY_MS, QUOTA_AWAY_SPREAD_MS) });
 
-/** Makes a hold grow to these amounts. False = the account's limits leave no room. Rejects when nobody can say: quota is away, or lost the hold. `epoch`: life of quota's store in which it is held. */
-export type ExtendHold = (accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string) => Promise<boolean>;
+/** Makes a hold grow to these amounts. False = the account's limits leave no room. Rejects when nobody can say: quota is away, or lost the hold. `epoch`: life of quota's store in which it is held. `draw`: what it was served with out of an advance. */
+export type ExtendHold = (accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string, draw?: Draw__Output | null) => Promise<boolean>;
 
 /** `wait`: read nothing more until `onAnswer`. `stop`: the hold is used up. `away`: it is, and nobody can say whether there is room for more. */
 export type ReadVerdict = 'go' | 'wait' | 'stop' | 'away';
@@ -144,7 +145,7 @@ export class HoldGrowth {
   }
 
   private async askOnce(used: number): Promise<boolean> {
-    const { accountId, requestId, heldNanoUsd, heldTokens, heldOutputTokens, outputPriceMax, wholeNanoUsd, holdEpoch } = this.request;
+    const { accountId, requestId, heldNanoUsd, heldTokens, heldOutputTokens, outputPriceMax, wholeNanoUsd, holdEpoch, draw } = this.request;
     const steps = this.step < TRANCHE_TOKENS ? 1 : Math.max(1, Math.ceil((used + ASK_LEFT_TOKENS - this.covered) / TRANCHE_TOKENS));
     const to = Math.min(this.covered + steps * this.step, this.whole);
     const more = BigInt(to - heldOutputTokens);
@@ -152,7 +153,7 @@ export class HoldGrowth {
     // Rounding must not ask for more than the limits were found to leave.
     const amount = grown < BigInt(wholeNanoUsd) ? grown : BigInt(wholeNanoUsd);
     try {
-      const isGranted = await this.extendHold(accountId, requestId, amount, BigInt(heldTokens) + more, holdEpoch);
+      const isGranted = await this.extendHold(accountId, requestId, amount, BigInt(heldTokens) + more, holdEpoch, draw);
       this.isAway = false;
       if (isGranted) this.covered = to;
       return isGranted;

@@ -2,7 +2,7 @@
  * What a worker writes down about each attempt, before it does it: the one record of money facts
  * (BILLING, sections 2 and 3). `wal.ts` implements it on local disk; dispatch only calls it.
  */
-import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
+import type { Draw__Output, PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
 import type { FailureClass__Output, Outcome__Output, UsageSource__Output } from '@signalbox/contracts/worker';
 import type { NanoUsd } from '@signalbox/kernel/money';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
@@ -43,6 +43,8 @@ export interface AttemptStart {
   readonly held?: { readonly amountNanoUsd: string; readonly tokens: string };
   /** Life of quota's store in which that is held: a start is refused with a Fault `quota_unavailable` when it is over. Absent or empty = it does not matter. */
   readonly holdEpoch?: string;
+  /** What it was served with out of an advance: quota may not know the request itself yet. */
+  readonly draw?: Draw__Output | null;
 }
 
 export interface AttemptEnd {

@@ -1,8 +1,8 @@
-import { expect, test } from '@jest/globals';
-import type { HeartbeatRequest, ReregisterRequest } from '@signalbox/contracts/quota';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { FinishRequest, HeartbeatRequest, ReregisterRequest } from '@signalbox/contracts/quota';
 import type { RpcClient } from '@signalbox/rpc/call';
-import { createFakeClock } from '@signalbox/testkit/clock';
-import { createSettlement, FINISHED_MAX, type FinishedHold } from './settlement.js';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { createSettlement, FINISHED_MAX, type FinishedHold, type Settlement } from './settlement.js';
 
 const HEARTBEAT_MS = 10_000;
 
@@ -45,4 +45,73 @@ test('what was dropped from a list that is full is not told as all there is: a n
   expect(kept.length).toBeGreaterThanOrEqual(FINISHED_MAX - 1_000);
   expect(settlement.isPresent('second')).toBe(true);
   settlement.close();
+});
+
+describe('what a request was served with out of an advance', () => {
+  const draw = { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' };
+  const told: { name: string; request: HeartbeatRequest & FinishRequest & ReregisterRequest }[] = [];
+  const answers = { isAway: false };
+  const client = {
+    unary: (name: string, request: (typeof told)[number]['request']) => {
+      told.push({ name, request });
+      if (answers.isAway) return Promise.reject(new Error('away'));
+      return Promise.resolve(name === 'Heartbeat' ? { epoch: 'first', unheldRequestIds: [] } : {});
+    },
+  } as unknown as RpcClient;
+  let clock: FakeClock;
+  let settlement: Settlement;
+  beforeEach(() => {
+    clock = createFakeClock();
+    told.length = 0;
+    answers.isAway = false;
+    settlement = createSettlement({ writer: 'w', quota: client, clock, liveHolds: () => [], unwatchedHolds: () => [] });
+  });
+  const finishes = (): (readonly (readonly [string | undefined, unknown])[])[] => told.filter(({ name }) => name === 'Finish').map(({ request }) => (request.finished ?? []).map(({ requestId, draw: drawn }) => [requestId, drawn ?? null] as const));
+
+  test('goes with each heartbeat, with the question whether it is held, and with its charge', async () => {
+    settlement.live('acc_1', 'req_1', draw);
+    await clock.advanceAsync(HEARTBEAT_MS);
+    await settlement.confirm('acc_1', 'req_1', 'first', draw);
+    await settlement.tellUnwatched('acc_1', 'req_1', draw);
+    const beats = told.filter(({ name, request }) => name === 'Heartbeat' && (request.holds ?? []).length > 0);
+    expect(beats.map(({ request }) => request.holds?.map((hold) => hold.draw))).toEqual([[draw], [draw], [draw], [draw]]);
+    settlement.finished({ ...holdOf(1), draw }, 1);
+    await clock.advanceAsync(250);
+    expect(finishes()).toEqual([[['req_1', draw]]]);
+  });
+
+  test('lets its charge wait for others, up to 250 ms; a charge that somebody may wait for takes it along', async () => {
+    settlement.finished({ ...holdOf(1), draw }, 1);
+    await clock.advanceAsync(249);
+    expect(finishes()).toEqual([]);
+    settlement.finished({ ...holdOf(2), draw }, 2);
+    await clock.advanceAsync(1);
+    expect(finishes()).toEqual([[['req_1', draw], ['req_2', draw]]]);
+    settlement.finished({ ...holdOf(3), draw }, 3);
+    settlement.finished(holdOf(4), 4);
+    await clock.advanceAsync(10);
+    expect(finishes().at(-1)).toEqual([['req_3', draw], ['req_4', null]]);
+  });
+
+  test('is told also where the ledger has the request by then: its word gives nothing back of the advance', async () => {
+    settlement.finished({ ...holdOf(1), draw }, 1);
+    settlement.finished({ ...holdOf(2), draw }, 2);
+    settlement.committed(2);
+    await clock.advanceAsync(250);
+    expect(finishes()).toEqual([[['req_1', draw], ['req_2', draw]]]);
+  });
+
+  test('does not make a quota that is away be asked more often', async () => {
+    answers.isAway = true;
+    settlement.finished({ ...holdOf(1), draw }, 1);
+    await clock.advanceAsync(250);
+    for (let seq = 2; seq <= 20; seq += 1) {
+      settlement.finished(holdOf(seq), seq);
+      await clock.advanceAsync(20);
+    }
+    expect(finishes().length).toBe(1);
+    answers.isAway = false;
+    await clock.advanceAsync(500);
+    expect(finishes().at(-1)?.length).toBe(20);
+  });
 });

@@ -3,7 +3,7 @@
  * acknowledged or until the ledger has the fact; losing one is harmless since the ledger's totals follow. When quota's
  * store was lost, all that is under way and all that the ledger does not have yet is told again.
  */
-import type { PeriodSet__Output } from '@signalbox/contracts/common';
+import type { Draw__Output, PeriodSet__Output } from '@signalbox/contracts/common';
 import type { FinishRequest, HeartbeatRequest, HeartbeatResponse__Output, LiveHold, ReregisterRequest } from '@signalbox/contracts/quota';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { LiveMap } from '@signalbox/kernel/live-map';
@@ -17,6 +17,8 @@ const PRESENCE_MS = 2_000;
 const FIRST_HEARTBEAT_MS = 250;
 /** 10 ms: gathers what a busy worker finishes. */
 const GATHER_MS = 10;
+/** 250 ms, for what was served from an advance: there is much room, and nobody waits for what such a hold gives back. */
+const GATHER_DRAWN_MS = 250;
 const RETRY_MS = 500;
 /** 500 ms, twice: what no limit watches begins all the same where quota does not answer. */
 const TELL_DEADLINE_MS = 500;
@@ -38,11 +40,13 @@ export interface FinishedHold {
   readonly tokens: string;
   readonly byok: boolean;
   readonly periods: PeriodSet__Output | null;
+  /** What it was served with out of an advance. */
+  readonly draw?: Draw__Output | null;
 }
 
 export interface Settlement {
   /** The hold is in use from now on: told after 250 ms, then every 10 s until `released`. */
-  live(accountId: string, requestId: string): void;
+  live(accountId: string, requestId: string, draw?: Draw__Output | null): void;
   /** The hold is no longer in use by this attempt. */
   released(requestId: string): void;
   /** `seq` is that of the outcome in the log. */
@@ -62,15 +66,16 @@ export interface Settlement {
   /** True when that life was heard of for longer than `ageMs`: what was admitted since then was admitted in it. */
   isPresentFor(ageMs: number): boolean;
   /** Tells quota of a request under way that no limit watched, where it has no hold. Resolves also where quota can not be told: the next heartbeat does. */
-  tellUnwatched(accountId: string, requestId: string): Promise<void>;
+  tellUnwatched(accountId: string, requestId: string, draw?: Draw__Output | null): Promise<void>;
   /** Asks quota whether the request has a hold, in that life of its store. Rejects with the fault of the call. */
-  confirm(accountId: string, requestId: string, epoch: string): Promise<boolean>;
+  confirm(accountId: string, requestId: string, epoch: string, draw?: Draw__Output | null): Promise<boolean>;
   close(): void;
 }
 
 interface LiveUse {
   readonly accountId: string;
   readonly requestId: string;
+  readonly draw: Draw__Output | null;
   /** Attempts that use it. */
   uses: number;
   /** Told, or just being told. */
@@ -82,6 +87,8 @@ interface Finished {
   readonly hold: FinishedHold;
   readonly isPart?: boolean;
 }
+
+const isDrawn = ({ draw }: FinishedHold): boolean => draw !== undefined && draw !== null;
 
 function partOf({ accountId, keyId, requestId, chargeNanoUsd, tokens, byok, periods }: FinishedHold): LiveHold {
   return { accountId, keyId, requestId, amountNanoUsd: chargeNanoUsd, tokens, byok, periods, started: true };
@@ -113,11 +120,14 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   let isComplete = false;
   let beats = 0;
   let gather: Timer | undefined;
+  /** When that is over; it is brought forward, but never where quota has just failed. */
+  let gatherEndMs = Infinity;
+  let isRetrying = false;
   let firstBeat: Timer | undefined;
   let beat: Timer | undefined;
 
-  const sendBeat = async (live: readonly Pick<LiveUse, 'accountId' | 'requestId'>[], options?: CallOptions): Promise<void> => {
-    const request: HeartbeatRequest = { writer, holds: live.map(({ accountId, requestId }) => ({ accountId, requestId })) };
+  const sendBeat = async (live: readonly Pick<LiveUse, 'accountId' | 'requestId' | 'draw'>[], options?: CallOptions): Promise<void> => {
+    const request: HeartbeatRequest = { writer, holds: live.map(({ accountId, requestId, draw }) => ({ accountId, requestId, draw })) };
     const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, options);
     // A life that is met just now is told everything, but nobody waits for that.
     const wasMet = present === epoch;
@@ -181,9 +191,14 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   armBeat();
 
   const schedule = (delayMs: number): void => {
-    if (isClosed) return;
-    gather ??= clock.setTimer(delayMs, () => {
+    const endMs = clock.monotonicMs() + delayMs;
+    if (isClosed || endMs >= gatherEndMs || isRetrying) return;
+    gather?.cancel();
+    gatherEndMs = endMs;
+    gather = clock.setTimer(delayMs, () => {
       gather = undefined;
+      gatherEndMs = Infinity;
+      isRetrying = false;
       void send();
     }, { unref: true });
   };
@@ -200,18 +215,21 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     } catch {
       isSending = false;
       queue = [...batch, ...queue];
+      gather?.cancel();
+      gatherEndMs = Infinity;
       schedule(RETRY_MS);
+      isRetrying = true;
     }
   };
 
   return {
-    live: (accountId, requestId) => {
+    live: (accountId, requestId, draw = null) => {
       const known = holds.get(requestId);
       if (known !== undefined) {
         known.uses += 1;
         return;
       }
-      holds.set(requestId, { accountId, requestId, uses: 1, isTold: false });
+      holds.set(requestId, { accountId, requestId, draw, uses: 1, isTold: false });
       firstBeat ??= clock.setTimer(FIRST_HEARTBEAT_MS, beatFirst, { unref: true });
     },
     released: (requestId) => {
@@ -225,7 +243,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       if (queue.length >= FINISHED_MAX) queue.splice(0, DROPPED_AT_ONCE);
       queue.push(finished);
       keepUnbooked(finished);
-      schedule(GATHER_MS);
+      schedule(isDrawn(hold) ? GATHER_DRAWN_MS : GATHER_MS);
     },
     finishedBefore: (hold, seq) => keepUnbooked({ seq, hold }),
     finishedInPart: (hold, seq) => keepUnbooked({ seq, hold, isPart: true }),
@@ -239,24 +257,25 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     },
     isPresent: (asked) => asked === epoch,
     isPresentFor: (ageMs) => epoch !== '' && clock.monotonicMs() - epochSinceMs > ageMs,
-    tellUnwatched: async (accountId, requestId) => {
+    tellUnwatched: async (accountId, requestId, draw = null) => {
       for (let tries = 0; tries < TELL_TRIES_MAX; tries += 1) {
         try {
-          return await sendBeat([{ accountId, requestId }], { deadlineMs: TELL_DEADLINE_MS });
+          return await sendBeat([{ accountId, requestId, draw }], { deadlineMs: TELL_DEADLINE_MS });
         } catch {
           // Told by heartbeats, then.
         }
       }
     },
-    confirm: async (accountId, requestId, asked) => {
-      const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId }], confirm: true };
+    confirm: async (accountId, requestId, asked, draw = null) => {
+      const request: HeartbeatRequest = { writer, holds: [{ accountId, requestId, draw }], confirm: true };
       const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request);
       learn(present);
       return present === asked && unheldRequestIds.length === 0;
     },
     committed: (seq) => {
       const [oldest] = queue;
-      if (oldest !== undefined && oldest.seq <= seq) queue = queue.filter((entry) => entry.seq > seq);
+      // What was drawn is told in any case: the ledger's word of a request gives back nothing of its advance.
+      if (oldest !== undefined && oldest.seq <= seq) queue = queue.filter((entry) => entry.seq > seq || isDrawn(entry.hold));
       ledgerSeq = seq;
       const [first] = unbooked;
       if (first !== undefined && first.seq <= seq) unbooked = unbooked.filter((entry) => entry.seq > seq);

@@ -1,4 +1,5 @@
 /** What the log knows of one attempt between its start and its last outcome. */
+import type { Draw__Output } from '@signalbox/contracts/common';
 import type { LiveHold } from '@signalbox/contracts/quota';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { AttemptEvent } from './wal-events.js';
@@ -40,6 +41,8 @@ export class LiveAttempt {
   held = NOTHING_HELD;
   /** Life of quota's store that has its hold, as large as its limits were found to allow; empty = not known. */
   heldIn = '';
+  /** What it was served with out of an advance; null = nothing, or a restart has forgotten it. */
+  draw: Draw__Output | null = null;
   /** Told before it could be written. */
   early: Told | undefined;
   /** The outcome that is on the way to the log, or there. */
@@ -86,9 +89,9 @@ export function attemptKey(requestId: string, attempt: number): string {
 }
 
 /** Its hold as quota is told of it. */
-export function liveHoldOf({ event, isStarted }: LiveAttempt, { amountNanoUsd, tokens }: Held): LiveHold {
+export function liveHoldOf({ event, isStarted, draw }: LiveAttempt, { amountNanoUsd, tokens }: Held): LiveHold {
   const { accountId, keyId, requestId, byok, periods } = event;
-  return { accountId, keyId, requestId, amountNanoUsd: byok ? '0' : amountNanoUsd, tokens, byok, periods, started: isStarted };
+  return { accountId, keyId, requestId, amountNanoUsd: byok ? '0' : amountNanoUsd, tokens, byok, periods, started: isStarted, draw };
 }
 
 /** When the oldest of them was reserved, in milliseconds since the epoch; 0 when there is none. */

@@ -1,4 +1,5 @@
 /** The event of an attempt from its start to its outcome, and what is concluded when nobody tells how it went. */
+import type { Draw__Output } from '@signalbox/contracts/common';
 import type { AttemptEnded, AttemptEnded__Output, OutcomeTold, OutcomeTold__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import { ZERO_NANO_USD } from '@signalbox/kernel/money';
@@ -153,7 +154,7 @@ export function concludedOutcome(event: AttemptEvent): 'DELIVERED' | 'DISCARDED'
 }
 
 /** What quota is told at once; undefined when another attempt answers. The rounds before are part of what was delivered. */
-export function finishedHold(event: AttemptEvent, outcome: ToldOutcome, rounds?: EarlierRounds): FinishedHold | undefined {
+export function finishedHold(event: AttemptEvent, outcome: ToldOutcome, rounds?: EarlierRounds, draw: Draw__Output | null = null): FinishedHold | undefined {
   if (outcome === 'SUPERSEDED') return undefined;
   const isDelivered = outcome === 'DELIVERED';
   return {
@@ -164,5 +165,6 @@ export function finishedHold(event: AttemptEvent, outcome: ToldOutcome, rounds?:
     tokens: String(isDelivered ? BigInt(totalTokens(event.tokens ?? NO_TOKENS)) + (rounds?.earlierTokens ?? 0n) : 0),
     byok: event.byok,
     periods: event.periods,
+    draw,
   };
 }

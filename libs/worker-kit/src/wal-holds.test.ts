@@ -145,3 +145,21 @@ test('where the clock of this host is behind, what waited longer than its lease 
   expect(journal.state().lastSeq).toBe(2);
   await journal.close();
 });
+
+test('what a request was served with out of an advance stands in what quota is told of it: alive, ended, and after a loss', async () => {
+  const w = await journalRig();
+  const draw = { advanceId: 'adv_1', amountNanoUsd: '90', tokens: '9' };
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  await journal.start({ ...w.startOf('ended'), draw, holdEpoch: 'life 1' });
+  await journal.start({ ...w.startOf('alive'), draw, holdEpoch: 'life 1' });
+  await journal.end('ended', 1, END);
+  void journal.outcome('ended', 1, 'DELIVERED', true);
+  await w.clock.advanceAsync(400);
+  expect(w.finished).toMatchObject([{ requestId: 'ended', chargeNanoUsd: '7', draw }]);
+  expect(w.alive).toEqual(['alive']);
+  w.store.epoch = 'life 2';
+  await w.clock.advanceAsync(2_500);
+  expect(w.told.at(-1)).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'alive', draw }] });
+  await journal.close();
+});

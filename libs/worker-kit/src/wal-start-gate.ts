@@ -47,12 +47,12 @@ export class StartGate {
    * another life since the admission, or a lease may have ended. A limit that was set by then leaves others only what this
    * leaves. `written`: its start, from which on it counts as under way.
    */
-  told({ holdEpoch = '', attempt, accountId, requestId, periods }: AttemptStart, written: Promise<void>): Promise<void> {
+  told({ holdEpoch = '', attempt, accountId, requestId, periods, draw = null }: AttemptStart, written: Promise<void>): Promise<void> {
     if (holdEpoch !== '') return written;
     const ageMs = this.ages.ageMs(Number(periods.reservedAtMs));
     // A later attempt follows one that was under way: such a hold does not end by time.
     if (this.settlement.isPresentFor(ageMs) && (ageMs < FRESH_MS || attempt > 1)) return written;
-    return written.then(() => this.settlement.tellUnwatched(accountId, requestId));
+    return written.then(() => this.settlement.tellUnwatched(accountId, requestId, draw));
   }
 
   foretell(key: string): void {
@@ -70,12 +70,12 @@ export class StartGate {
    * What quota has forgotten does not start: a limit may have no room for it any more. Quota is asked when its store has
    * another life, when a lease may have ended before the request came here, and after an attempt that may have been concluded.
    */
-  private holds({ holdEpoch = '', attempt, accountId, requestId, periods }: AttemptStart): Promise<void> | undefined {
+  private holds({ holdEpoch = '', attempt, accountId, requestId, periods, draw = null }: AttemptStart): Promise<void> | undefined {
     if (holdEpoch === '') return undefined;
     const isFresh = this.ages.ageMs(Number(periods.reservedAtMs)) < FRESH_MS && attempt === 1;
     if (isFresh && this.settlement.isPresent(holdEpoch)) return undefined;
     const forgotten = new Fault('quota_unavailable', 'The hold of this request was lost.');
-    return this.settlement.confirm(accountId, requestId, holdEpoch).then(
+    return this.settlement.confirm(accountId, requestId, holdEpoch, draw).then(
       (isHeld) => (isHeld ? undefined : Promise.reject(forgotten)),
       () => Promise.reject(forgotten),
     );

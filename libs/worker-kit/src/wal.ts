@@ -198,7 +198,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   started(attempt: LiveAttempt): void {
     const { event } = attempt;
     attempt.isStarted = true;
-    this.settlement.live(event.accountId, event.requestId);
+    this.settlement.live(event.accountId, event.requestId, attempt.draw);
     this.keepEarly(attempt);
   }
 
@@ -217,7 +217,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (this.open.delete(key)) this.settlement.released(event.requestId);
     this.leftovers.delete(attempt);
     if (!told.byEdge && attempt.told === told) this.conclusions.add(attempt);
-    const hold = told.isFollowed === true ? undefined : finishedHold(event, told.outcome, attempt.rounds);
+    const hold = told.isFollowed === true ? undefined : finishedHold(event, told.outcome, attempt.rounds, attempt.draw);
     if (hold === undefined) return;
     // Edge alone knows which round is the last: the ledger's totals end the hold.
     if (attempt.rounds !== undefined && !told.byEdge) {
@@ -242,6 +242,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const attempt = new LiveAttempt(startedEvent(record), record.promptTokens, this.files.openSegment, record.rounds);
     if (record.held !== undefined) attempt.held = record.held;
     attempt.heldIn = record.holdEpoch ?? '';
+    attempt.draw = record.draw ?? null;
     if (this.gate.wasForetold(attempt.key)) return Promise.reject(new Fault('cancelled', 'This attempt was given up before it came.'));
     if (this.open.has(attempt.key) || this.conclusions.has(attempt.key)) return Promise.reject(new Fault('bad_message', 'This attempt was started before.'));
     this.open.set(attempt.key, attempt);

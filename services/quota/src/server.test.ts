@@ -16,12 +16,12 @@ beforeEach(async () => {
   const quota = createQuota(createMemoryStore({ clock }), () => Promise.resolve({ seq: 0n, totals: [], requestIds: [] }));
   handlers = createHandlers({ quota, metrics: createQuotaMetrics(false), periodSeconds: undefined });
   const { epoch } = await heartbeat([]);
-  const live = [{ accountId: 'a', keyId: 'k', requestId: 'held', amountNanoUsd: '10', tokens: '1', byok: false, periods: PERIODS, started: true }];
+  const live = [{ accountId: 'a', keyId: 'k', requestId: 'held', amountNanoUsd: '10', tokens: '1', byok: false, periods: PERIODS, started: true, draw: null }];
   await handlers.unary['Reregister']?.({ writer: 'w', epoch, live, finished: [], last: true } as never, {} as never);
 });
 
 function heartbeat(holds: readonly { readonly requestId: string; readonly extendToNanoUsd?: string }[], confirm = false): Promise<HeartbeatResponse> {
-  const asked = { writer: 'w', confirm, holds: holds.map((hold) => ({ accountId: 'a', extendToNanoUsd: '0', extendToTokens: '0', ...hold })) };
+  const asked = { writer: 'w', confirm, holds: holds.map((hold) => ({ accountId: 'a', extendToNanoUsd: '0', extendToTokens: '0', draw: null, ...hold })) };
   return handlers.unary['Heartbeat']?.(asked as never, {} as never) as Promise<HeartbeatResponse>;
 }
 
@@ -37,7 +37,7 @@ test.each<[string, Parameters<typeof heartbeat>, readonly string[], readonly str
 
 test('requests that finished long ago and are not settled are told to who asks for them', async () => {
   const show = (overdueMs: string): Promise<ShowResponse> => handlers.unary['Show']?.({ accountId: 'a', overdueMs } as never, {} as never) as Promise<ShowResponse>;
-  await handlers.unary['Finish']?.({ writer: 'w', finished: [{ accountId: 'a', keyId: 'k', requestId: 'held', chargeNanoUsd: '7', tokens: '1', byok: false, periods: PERIODS }] } as never, {} as never);
+  await handlers.unary['Finish']?.({ writer: 'w', finished: [{ accountId: 'a', keyId: 'k', requestId: 'held', chargeNanoUsd: '7', tokens: '1', byok: false, periods: PERIODS, draw: null }] } as never, {} as never);
   expect((await show('60000')).overdue).toEqual([]);
   clock.advance(60_000);
   expect((await show('60000')).overdue).toEqual([{ requestId: 'held', chargeNanoUsd: '7', silent: false }]);

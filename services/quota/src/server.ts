@@ -2,7 +2,8 @@
 import type { AdmitRequest__Output, AdmitResponse, BucketState, FinishRequest__Output, HeartbeatRequest__Output, HeartbeatResponse, LiveHold__Output, ReleaseRequest__Output, ReregisterRequest__Output, Finished__Output, ShowRequest__Output, ShowResponse } from '@signalbox/contracts/quota';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import type { BookLostRequest, WatermarksResponse__Output } from '@signalbox/contracts/billing';
-import type { PeriodSet__Output } from '@signalbox/contracts/common';
+import type { Draw__Output, PeriodSet__Output } from '@signalbox/contracts/common';
+import type { Draw } from '@signalbox/ledger-core/advance';
 import { checkAmount } from '@signalbox/ledger-core/admission';
 import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
 import type { Periods } from '@signalbox/ledger-core/periods';
@@ -45,18 +46,22 @@ function readPeriods(periods: PeriodSet__Output | null): Periods | undefined {
   return periods === null || periods.day === '' ? undefined : { day: periods.day, week: periods.week, month: periods.month, plan: periods.plan, reservedAtMs: Number(periods.reservedAtMs) };
 }
 
+function readDraw(draw: Draw__Output | null): Draw | undefined {
+  return draw === null || draw.advanceId === '' ? undefined : { advanceId: draw.advanceId, amount: checkAmount(BigInt(draw.amountNanoUsd)), tokens: checkAmount(BigInt(draw.tokens)) };
+}
+
 function asksNothing({ extendToNanoUsd, extendToTokens }: { readonly extendToNanoUsd: string; readonly extendToTokens: string }): boolean {
   return extendToNanoUsd === '0' && extendToTokens === '0';
 }
 
-function readFinished({ requestId, keyId, byok, chargeNanoUsd, tokens, periods }: Finished__Output, writer: string): FinishCommand {
-  return { requestId, keyId, byok, charge: checkAmount(BigInt(chargeNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: readPeriods(periods), writer };
+function readFinished({ requestId, keyId, byok, chargeNanoUsd, tokens, periods, draw }: Finished__Output, writer: string): FinishCommand {
+  return { requestId, keyId, byok, charge: checkAmount(BigInt(chargeNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: readPeriods(periods), writer, draw: readDraw(draw) };
 }
 
-function readLive({ requestId, keyId, byok, amountNanoUsd, tokens, periods, started }: LiveHold__Output): ReregisterCommand {
+function readLive({ requestId, keyId, byok, amountNanoUsd, tokens, periods, started, draw }: LiveHold__Output): ReregisterCommand {
   const known = readPeriods(periods);
   if (requestId === '' || known === undefined) throw new Fault('bad_message', 'a hold needs its request and periods');
-  return { requestId, keyId, byok, amount: checkAmount(BigInt(amountNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: known, isStarted: started };
+  return { requestId, keyId, byok, amount: checkAmount(BigInt(amountNanoUsd)), tokens: checkAmount(BigInt(tokens)), periods: known, isStarted: started, draw: readDraw(draw) };
 }
 
 export function createHandlers(options: { readonly quota: Quota; readonly metrics: QuotaMetrics; readonly periodSeconds: number | undefined }): Handlers {
@@ -67,24 +72,25 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
         const admission = readAdmission(request, periodSeconds);
         const { verdict, epoch } = await quota.admit(request.accountId, admission);
         const response = writeVerdict(admission, verdict);
+        response.draws = true;
         // Without limits nothing depends on the hold.
         if (admission.command.needsTotals) response.epoch = epoch;
         metrics.admitted(String(response.decision));
         return response;
       },
       Release: async (request: ReleaseRequest__Output): Promise<object> => {
-        await quota.release(request.accountId, request.requestId);
+        await quota.release(request.accountId, request.requestId, readDraw(request.draw));
         return {};
       },
       Heartbeat: async ({ writer, holds, confirm }: HeartbeatRequest__Output): Promise<HeartbeatResponse> => {
         if (holds.length > ITEMS_MAX) throw new Fault('bad_message', 'too many holds');
         if (confirm) {
-          const isHeld = await Promise.all(holds.map(({ accountId, requestId }) => quota.confirm(accountId, requestId)));
+          const isHeld = await Promise.all(holds.map(({ accountId, requestId, draw }) => quota.confirm(accountId, requestId, readDraw(draw))));
           return { unheldRequestIds: holds.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
         }
         // Asked at once, as a heartbeat that asks for nothing neither gives nor takes a hold.
         const [granted, asked] = await Promise.all([
-          Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer))),
+          Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer, readDraw(hold.draw)))),
           Promise.all(holds.map((hold) => (asksNothing(hold) ? quota.isHeld(hold.accountId, hold.requestId) : undefined))),
         ]);
         // What asked for more and got it has a hold.

@@ -76,6 +76,7 @@ export function requestOf(over: Partial<DispatchRequest__Output> = {}): Dispatch
     wholeNanoUsd: '0',
     shortened: false,
     holdEpoch: '',
+    draw: null,
     rounds: false, tended: false,
     earlierNanoUsd: '0',
     earlierTokens: '0',

@@ -6,10 +6,11 @@ test.each([
   ['each of 100,000 random commands', false],
   ['each turn of 100,000 random commands that are told several at once', true],
 ])('scripts and the pure state machine agree after %s', async (_, isGathered) => {
-  const { commands, decisions, missed, freed, granted, confirmed } = await compareModel(1_000, 100, isGathered);
+  const { commands, decisions, missed, freed, granted, confirmed, drawn } = await compareModel(1_000, 100, isGathered);
   expect(commands).toBe(100_000);
   expect(decisions).toEqual(['admitted', 'blocked', 'burst', 'ended', 'rate', 'wall']);
   expect([missed.size, freed.size, granted.size, confirmed.size]).toEqual([2, 2, 2, 2]);
+  expect([...drawn].sort()).toEqual(['all', 'late', 'nothing', 'over', 'part']);
 }, 1_200_000);
 
 afterAll(async () => {

@@ -54,6 +54,8 @@ const KIND_LETTERS: Readonly<Record<PeriodKind, string>> = { day: 'd', week: 'w'
 const METER_LETTERS = { charge: 'c', routed: 't', byok: 'b' } as const;
 /** Of a charge whose periods are those of its hold. */
 const NO_PERIODS = { day: '', week: '', month: '', plan: '' } as const;
+/** Of a request that has a hold of its own. */
+const NO_DRAW = { advanceId: '', amount: 0n, tokens: 0n } as const;
 const DECISIONS: Readonly<Record<string, AdmitDecision>> = { admitted: 'admitted', rate: 'rate', burst: 'burst', wall: 'wall', blocked: 'blocked' };
 
 /** First line of the rate's figures. */
@@ -257,13 +259,14 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       const answer = await step('admit', accountId, terms, [command.requestId, String(command.amount), String(command.tokens), String(command.minAmount), String(command.minTokens)]);
       return readAdmission(String(answer).split('\n'));
     },
-    release: async (accountId, requestId) => (await step('release', accountId, [], [requestId])) === 1,
-    heartbeat: async (accountId, requestId, toAmount, toTokens, writer = '') => (await step('heartbeat', accountId, [writer], [requestId, String(toAmount), String(toTokens)])) === 1,
-    reregister: async (accountId, { requestId, amount, tokens, byok, keyId, periods, isStarted, writer = '' }) => {
-      const terms = [keyId, byok ? '1' : '0', periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), writer];
-      await step('reregister', accountId, terms, [requestId, String(amount), String(tokens), isStarted ? '1' : '0']);
+    release: async (accountId, requestId, draw = NO_DRAW) => (await step('release', accountId, [draw.advanceId], [requestId, String(draw.amount), String(draw.tokens)])) === 1,
+    heartbeat: async (accountId, requestId, toAmount, toTokens, writer = '', draw = NO_DRAW) =>
+      (await step('heartbeat', accountId, [writer, draw.advanceId], [requestId, String(toAmount), String(toTokens), String(draw.amount), String(draw.tokens)])) === 1,
+    reregister: async (accountId, { requestId, amount, tokens, byok, keyId, periods, isStarted, writer = '', draw = NO_DRAW }) => {
+      const terms = [keyId, byok ? '1' : '0', periods.day, periods.week, periods.month, periods.plan, String(periods.reservedAtMs), wallText(NO_GROWTH), writer, draw.advanceId];
+      await step('reregister', accountId, terms, [requestId, String(amount), String(tokens), isStarted ? '1' : '0', String(draw.amount), String(draw.tokens)]);
     },
-    confirm: async (accountId, requestId) => (await step('confirm', accountId, [], [requestId])) === 1,
+    confirm: async (accountId, requestId, draw = NO_DRAW) => (await step('confirm', accountId, [draw.advanceId], [requestId, String(draw.amount), String(draw.tokens)])) === 1,
     isHeld: async (accountId, requestId) => (await step('held', accountId, [], [requestId])) === 1,
     epoch: () =>
       ask(async () => {
@@ -276,9 +279,9 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       ask(async () => {
         await silence.within(redis.hset(HEARD_KEY, writer, epoch));
       }),
-    finish: async (accountId, { requestId, charge, tokens, byok, keyId, periods, writer = '' }) => {
+    finish: async (accountId, { requestId, charge, tokens, byok, keyId, periods, writer = '', draw = NO_DRAW }) => {
       const { day, week, month, plan } = periods ?? NO_PERIODS;
-      return (await step('finish', accountId, [keyId, day, week, month, plan, lengthMs, writer], [requestId, String(charge), String(tokens), byok ? '1' : '0'])) === 1;
+      return (await step('finish', accountId, [keyId, day, week, month, plan, lengthMs, writer, draw.advanceId], [requestId, String(charge), String(tokens), byok ? '1' : '0', String(draw.amount), String(draw.tokens)])) === 1;
     },
     totalsSeq: (accountId) => ask(async () => BigInt((await silence.within(redis.hgetBuffer(`q:{${accountId}}`, 'b:account|total')))?.readDoubleLE(0) ?? 0)),
     applyTotals: async (accountId, { seq, totals, requestIds, previousSeq = 0n, knownSeq }, epoch) => {

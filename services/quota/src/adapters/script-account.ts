@@ -31,6 +31,7 @@ for _,req in ipairs(reqs) do
   local s,f=get(H,req),get(F,req)
   if s then drop(req,hold_of(s)) end
   if f then local x=finished_of(f) book(x.x,x.b,-x.c,-x.t) del(F,req) end
+  if not s and not f and not has_ended(req) then mark(req..' undrawn') end
   mark(req)
 end
 if loaded~='' then put(Q,'ok',loaded) end

@@ -178,6 +178,30 @@ local function used(w,x)
   if m=='b' then return v[at]+v[at+3]+t.fb,v[at+6]+t.hb end
   return v[at]+v[at+1]+v[at+3]+v[at+4]+t.ft+t.fb,v[at+6]+v[at+7]+t.ht+t.hb
 end
+local function hold_for(req,from,a,t)
+  local s=get(H,req)
+  if s then return hold_of(s) end
+  if from=='' then return end
+  s=get(H,from)
+  if not s or get(F,req) then return end
+  local late=has_ended(req)
+  if late and (not has_ended(req..' undrawn') or has_ended(req..' drawn')) then return end
+  local adv=hold_of(s)
+  local da,dt=min(a,adv.a),min(t,adv.t)
+  adv.a=adv.a-da adv.t=adv.t-dt
+  if adv.a==0 and adv.t==0 then del(H,from) mark(from) else put_hold(from,adv) end
+  if late then
+    held(adv.x,adv.b,-da,-dt)
+    mark(req..' drawn')
+    return
+  end
+  held(adv.x,adv.b,a-da,t-dt)
+  if not get(Q,'w') then put(Q,'w',int(adv.l)) end
+  local h={a=a,t=t,b=adv.b,d=0,l=adv.l,at=adv.at,x=adv.x}
+  if h.x.w~='' then written_by(h,'') end
+  put_hold(req,h)
+  return h
+end
 local function awaited() return now<tonumber(get(Q,'B') or '0') and 1 or 0 end
 local function leases()
   local gone,longest=0,now+${LEASE_MS}

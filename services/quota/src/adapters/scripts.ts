@@ -13,28 +13,27 @@ import { ADMIT } from './script-admit.js';
 import { PRELUDE } from './script-prelude.js';
 
 const RELEASE = `
-local function release(req)
-  local s=get(H,req)
-  local h=s and hold_of(s)
+local from=3+ARGV[2]
+local function release(req,advance,a,t)
+  local h=hold_for(req,advance,a,t)
   if (h and h.d==1) or get(F,req) then return 0 end
   if h then drop(req,h) end
   mark(req)
   return h and awaited() or 0
 end
-local asked=requests(3,2)
+local asked=requests(from,4)
 read(H,asked) read(F,asked)
 local out={}
-for i=1,#asked do out[i]=release(asked[i]) end
+for i=from,#ARGV,4 do out[#out+1]=release(ARGV[i+1],ARGV[2+ARGV[i]],tonumber(ARGV[i+2]),tonumber(ARGV[i+3])) end
 done()
 return out
 `;
 
 const HEARTBEAT = `
-local from=3+ARGV[2]
-local function heartbeat(writer,req,to_a,to_t)
-  local s=get(H,req)
-  if not s then return to_a==0 and to_t==0 and 1 or 0 end
-  local h=hold_of(s)
+local from=3+2*ARGV[2]
+local function heartbeat(writer,req,to_a,to_t,advance,drawn_a,drawn_t)
+  local h=hold_for(req,advance,drawn_a,drawn_t)
+  if not h then return to_a==0 and to_t==0 and 1 or 0 end
   h.d=1
   if writer~='' then written_by(h,writer) end
   h.l=now+${LEASE_MS}
@@ -56,9 +55,9 @@ local function heartbeat(writer,req,to_a,to_t)
   put_hold(req,h)
   return 1
 end
-read(H,requests(from,4))
+read(H,requests(from,6))
 local out={}
-for i=from,#ARGV,4 do out[#out+1]=heartbeat(ARGV[2+ARGV[i]],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3])) end
+for i=from,#ARGV,6 do out[#out+1]=heartbeat(ARGV[1+2*ARGV[i]],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),ARGV[2+2*ARGV[i]],tonumber(ARGV[i+4]),tonumber(ARGV[i+5])) end
 done()
 return out
 `;
@@ -70,31 +69,29 @@ return out
 `;
 
 const CONFIRM = `
-local function confirm(req)
-  local s=get(H,req)
-  if not s then return 0 end
-  local h=hold_of(s)
+local from=3+ARGV[2]
+local function confirm(req,advance,a,t)
+  local h=hold_for(req,advance,a,t)
+  if not h then return 0 end
   h.l=now+${LEASE_MS}
   if h.d==0 and not get(Q,'w') then put(Q,'w',int(h.l)) end
   put_hold(req,h)
   return 1
 end
-local asked=requests(3,2)
-read(H,asked)
+read(H,requests(from,4))
 local out={}
-for i=1,#asked do out[i]=confirm(asked[i]) end
+for i=from,#ARGV,4 do out[#out+1]=confirm(ARGV[i+1],ARGV[2+ARGV[i]],tonumber(ARGV[i+2]),tonumber(ARGV[i+3])) end
 done()
 return out
 `;
 
 const REREGISTER = `
-local kinds,from={},3+9*ARGV[2]
-for i=3,from-1,9 do kinds[#kinds+1]={key=ARGV[i],b=tonumber(ARGV[i+1]),p={ARGV[i+2],ARGV[i+3],ARGV[i+4],ARGV[i+5],tonumber(ARGV[i+6])},walls=ARGV[i+7],w=ARGV[i+8],texts=''} end
+local kinds,from={},3+10*ARGV[2]
+for i=3,from-1,10 do kinds[#kinds+1]={key=ARGV[i],b=tonumber(ARGV[i+1]),p={ARGV[i+2],ARGV[i+3],ARGV[i+4],ARGV[i+5],tonumber(ARGV[i+6])},walls=ARGV[i+7],w=ARGV[i+8],advance=ARGV[i+9],texts=''} end
 for _,k in ipairs(kinds) do k.texts=hold_texts(k.key,k.p,k.walls,k.w) end
-local function reregister(k,req,amount,tokens,started)
+local function reregister(k,req,amount,tokens,started,drawn_a,drawn_t)
   if get(F,req) or has_ended(req) then return 0 end
-  local s=get(H,req)
-  local h=s and hold_of(s)
+  local h=hold_for(req,k.advance,drawn_a,drawn_t)
   if not h then h={a=0,t=0,b=k.b,d=0,at=k.p[5],x=k} end
   if started=='1' then h.d=1 end
   if k.w~='' then written_by(h,k.w) end
@@ -106,24 +103,24 @@ local function reregister(k,req,amount,tokens,started)
   held(h.x,h.b,a,t)
   return 1
 end
-local asked=requests(from,5)
+local asked=requests(from,7)
 read(H,asked) read(F,asked)
 local out={}
-for i=from,#ARGV,5 do out[#out+1]=reregister(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),ARGV[i+4]) end
+for i=from,#ARGV,7 do out[#out+1]=reregister(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),ARGV[i+4],tonumber(ARGV[i+5]),tonumber(ARGV[i+6])) end
 done()
 return out
 `;
 
 // A request with a hold has not ended: whatever ends one takes its hold.
 const FINISH = `
-local kinds,from={},3+7*ARGV[2]
-for i=3,from-1,7 do kinds[#kinds+1]={key=ARGV[i],p=ARGV[i+1]~='' and {ARGV[i+1],ARGV[i+2],ARGV[i+3],ARGV[i+4]},len=tonumber(ARGV[i+5]),w=ARGV[i+6],texts=false} end
+local kinds,from={},3+8*ARGV[2]
+for i=3,from-1,8 do kinds[#kinds+1]={key=ARGV[i],p=ARGV[i+1]~='' and {ARGV[i+1],ARGV[i+2],ARGV[i+3],ARGV[i+4]},len=tonumber(ARGV[i+5]),w=ARGV[i+6],advance=ARGV[i+7],texts=false} end
 local function finished_texts(x,w) return pack('<ssssss',x.key,x.p[1],x.p[2],x.p[3],x.p[4],w) end
-local function finish(k,req,charge,tokens,byok)
-  local s=get(H,req)
-  if not s and has_ended(req) then return 0 end
+local function finish(k,req,charge,tokens,byok,drawn_a,drawn_t)
+  local h=hold_for(req,k.advance,drawn_a,drawn_t)
+  if not h and has_ended(req) then return 0 end
   local b=get(F,req)
-  local h,before=s and hold_of(s),b and finished_of(b)
+  local before=b and finished_of(b)
   if h then drop(req,h) end
   if before then book(before.x,before.b,-before.c,-before.t) end
   local at,x,texts=before and before.at or now,k,k.texts
@@ -139,10 +136,10 @@ local function finish(k,req,charge,tokens,byok)
   book(x,byok,charge,tokens)
   return h and awaited() or 0
 end
-local asked=requests(from,5)
+local asked=requests(from,7)
 read(H,asked) read(F,asked)
 local out={}
-for i=from,#ARGV,5 do out[#out+1]=finish(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),tonumber(ARGV[i+4])) end
+for i=from,#ARGV,7 do out[#out+1]=finish(kinds[tonumber(ARGV[i])],ARGV[i+1],tonumber(ARGV[i+2]),tonumber(ARGV[i+3]),tonumber(ARGV[i+4]),tonumber(ARGV[i+5]),tonumber(ARGV[i+6])) end
 done()
 return out
 `;

@@ -55,6 +55,27 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
     expect(await store.admit(account, command('b', { amount: 1n }))).toBe('ended');
   });
 
+  test('what requests drew leaves their advance with the first word of each, in whatever way it comes, and the advance ends with the last of it', async () => {
+    const account = fresh();
+    const walls = [cap(1_000n)];
+    expect(verdict(await store.admit(account, command('adv', { amount: 100n, tokens: 10n, walls }))).held).toBe(100n);
+    const draw = (amount: bigint, tokens: bigint): { readonly advanceId: string; readonly amount: bigint; readonly tokens: bigint } => ({ advanceId: 'adv', amount, tokens });
+    const charged = (requestId: string, amount: bigint, tokens: bigint): Parameters<QuotaStore['finish']>[1] => ({ requestId, charge: 1n, tokens: 1n, byok: false, keyId: 'key_1', periods: undefined, draw: draw(amount, tokens) });
+    // Told twice, and at once with others.
+    await Promise.all([store.finish(account, charged('a', 10n, 1n)), store.finish(account, charged('b', 20n, 1n)), store.finish(account, charged('a', 10n, 1n))]);
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ heldCharge: 70n, heldTokens: 8n, finishedCharge: 2n });
+    expect(await store.confirm(account, 'c', draw(5n, 1n))).toBe(true);
+    expect(await store.heartbeat(account, 'd', 900n, 1n, 'w', draw(10n, 1n))).toBe(true);
+    expect(await store.heartbeat(account, 'd', 1_000n, 1n, 'w', draw(10n, 1n))).toBe(false);
+    expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(960n);
+    await store.finish(account, charged('d', 10n, 1n));
+    await store.release(account, 'c', draw(5n, 1n));
+    await store.release(account, 'rest', draw(55n, 6n));
+    expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ heldCharge: 0n, heldTokens: 0n, finishedCharge: 3n });
+    expect(await store.isHeld(account, 'adv')).toBe(false);
+    expect(await store.admit(account, command('adv'))).toBe('ended');
+  });
+
   test('requests that are told at once are answered as one after the other would be: a cap, a rate and a repeated id to the last one', async () => {
     const account = fresh();
     const each = async (ids: readonly string[], more: Partial<AdmitCommand>): Promise<readonly string[]> => {

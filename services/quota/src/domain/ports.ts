@@ -1,5 +1,6 @@
 /** What the domain needs from the world. */
 import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
+import type { Draw } from '@signalbox/ledger-core/advance';
 import type { AccountView } from '@signalbox/ledger-core/account-state';
 import type { AdmitAnswer, AdmitCommand } from '@signalbox/ledger-core/admission';
 import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
@@ -11,16 +12,16 @@ export interface QuotaStore {
   stop(): Promise<void>;
   ready(): boolean;
   admit(accountId: string, command: AdmitCommand): Promise<AdmitAnswer>;
-  /** True = room was freed that somebody may wait for. */
-  release(accountId: string, requestId: string): Promise<boolean>;
+  /** True = room was freed that somebody may wait for. `draw`, here and below: of a request that was served from an advance. */
+  release(accountId: string, requestId: string, draw?: Draw): Promise<boolean>;
   /** False = the growth of the hold was refused. `writer`: in whose log the request stands. */
-  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer?: string): Promise<boolean>;
+  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer?: string, draw?: Draw): Promise<boolean>;
   /** True = room was freed that somebody may wait for. */
   finish(accountId: string, command: FinishCommand): Promise<boolean>;
   /** A hold in use, as its worker knows it. */
   reregister(accountId: string, command: ReregisterCommand): Promise<void>;
   /** A hold's lease begins anew, as one that may still come to nothing. False = there is none, and none is made. */
-  confirm(accountId: string, requestId: string): Promise<boolean>;
+  confirm(accountId: string, requestId: string, draw?: Draw): Promise<boolean>;
   isHeld(accountId: string, requestId: string): Promise<boolean>;
   /** The present life of the store, as it says now: whatever was held in another one is forgotten. Never empty. */
   epoch(): Promise<string>;

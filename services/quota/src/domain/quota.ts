@@ -1,4 +1,5 @@
 /** Decides admissions over a store, after asking the ledger where a store knows nothing yet. */
+import type { Draw } from '@signalbox/ledger-core/advance';
 import type { AccountView } from '@signalbox/ledger-core/account-state';
 import type { AdmitVerdict } from '@signalbox/ledger-core/admission';
 import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
@@ -18,15 +19,16 @@ export interface Quota {
   /** Throws a Fault `quota_unavailable` when store or ledger cannot answer, or not every writer was heard after a loss of the store; `bad_message` for an id used up before. */
   admit(accountId: string, admission: Admission): Promise<Admitted>;
   /** True when the request has a hold, whose lease then begins anew: its attempt may still come to nothing. */
-  confirm(accountId: string, requestId: string): Promise<boolean>;
+  confirm(accountId: string, requestId: string, draw?: Draw): Promise<boolean>;
   /** True when the request has a hold. */
   isHeld(accountId: string, requestId: string): Promise<boolean>;
   /** The present life of the store, asked of it for a living writer. */
   presentEpoch(writer: string): Promise<string>;
   /** What a writer has under way; it counts as heard with its last message. Throws a Fault `quota_unavailable` when `epoch` is over. */
   reregister(writer: string, epoch: string, holds: readonly { readonly accountId: string; readonly command: ReregisterCommand }[], finished: readonly { readonly accountId: string; readonly command: FinishCommand }[], isLast: boolean): Promise<void>;
-  release(accountId: string, requestId: string): Promise<void>;
-  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string): Promise<boolean>;
+  /** `draw`, here and in the others: of a request that was served from an advance. */
+  release(accountId: string, requestId: string, draw?: Draw): Promise<void>;
+  heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string, draw?: Draw): Promise<boolean>;
   finish(accountId: string, command: FinishCommand): Promise<void>;
   /** Asks the ledger when totals before these were missed; throws a Fault `quota_unavailable` when it cannot, and the next totals say so again. */
   applyTotals(accountId: string, command: TotalsCommand): Promise<void>;
@@ -212,13 +214,13 @@ export function createQuota(
       if (isLast) await store.hear(told, writer);
     },
     isHeld: (accountId, requestId) => store.isHeld(accountId, requestId),
-    confirm: (accountId, requestId) => store.confirm(accountId, requestId),
-    release: async (accountId, requestId) => {
-      if (await store.release(accountId, requestId)) tellFreed(accountId);
+    confirm: (accountId, requestId, draw) => store.confirm(accountId, requestId, draw),
+    release: async (accountId, requestId, draw) => {
+      if (await store.release(accountId, requestId, draw)) tellFreed(accountId);
     },
-    heartbeat: (accountId, requestId, toAmount, toTokens, writer) => {
+    heartbeat: (accountId, requestId, toAmount, toTokens, writer, draw) => {
       touch(accountId);
-      return store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
+      return store.heartbeat(accountId, requestId, toAmount, toTokens, writer, draw);
     },
     finish: (accountId, command) =>
       store.finish(accountId, command).then((isFreed) => {

@@ -1,6 +1,7 @@
 /** The scripts against the pure state machine, command by command. */
 import { expect } from '@jest/globals';
-import { newAccountState, show, sweep, type Wall } from '@signalbox/ledger-core/account-state';
+import type { Draw } from '@signalbox/ledger-core/advance';
+import { hasEnded, newAccountState, show, sweep, type AccountState, type Wall } from '@signalbox/ledger-core/account-state';
 import { admit, confirm, heartbeat, release, type AdmitCommand } from '@signalbox/ledger-core/admission';
 import { applyTotals, describeOpen, finish, overdue, totalsSeq } from '@signalbox/ledger-core/settlement';
 import { periodsAt, qualifiedPeriodId } from '@signalbox/ledger-core/periods';
@@ -33,6 +34,8 @@ export interface Compared {
   readonly freed: ReadonlySet<boolean>;
   readonly granted: ReadonlySet<boolean>;
   readonly confirmed: ReadonlySet<boolean>;
+  /** Draws by what they did: moved a part or all of an advance, took more than was left of it, freed it for a request that was over, or did nothing. */
+  readonly drawn: ReadonlySet<'part' | 'all' | 'over' | 'late' | 'nothing'>;
 }
 
 /**
@@ -58,6 +61,14 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
   const freed = new Set<boolean>();
   const granted = new Set<boolean>();
   const confirmed = new Set<boolean>();
+  const drawn = new Set<'part' | 'all' | 'over' | 'late' | 'nothing'>();
+  const noteDraw = (state: AccountState, requestId: string, draw: Draw): void => {
+    const advance = state.holds.get(draw.advanceId);
+    if (advance === undefined || state.holds.has(requestId) || state.finished.has(requestId)) drawn.add('nothing');
+    else if (hasEnded(state, requestId, clock.nowMs)) drawn.add(hasEnded(state, `${requestId} undrawn`, clock.nowMs) && !hasEnded(state, `${requestId} drawn`, clock.nowMs) ? 'late' : 'nothing');
+    else if (draw.amount > advance.amount || draw.tokens > advance.tokens) drawn.add('over');
+    else drawn.add(draw.amount === advance.amount && draw.tokens === advance.tokens ? 'all' : 'part');
+  };
   for (let seed = 1; seed <= rounds; seed += 1) {
     const account = `acct_${Buffer.from(randomBytes(8)).toString('hex')}`;
     const state = newAccountState();
@@ -72,6 +83,14 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
       const amount = BigInt(pick(60));
       const tokens = BigInt(pick(20));
       const writer = ['', 'wrt_1', 'wrt_2'][pick(3)] ?? '';
+      const drawOf = (asked: string): Draw | undefined => {
+        if (pick(3) > 0) return undefined;
+        const [advanceId = `r${pick(60)}`] = [...state.holds.keys()].slice(pick(4));
+        const whole = state.holds.get(advanceId);
+        const draw = pick(4) === 0 && whole !== undefined ? { advanceId, amount: whole.amount, tokens: whole.tokens } : { advanceId, amount: BigInt(pick(30)), tokens: BigInt(pick(10)) };
+        noteDraw(state, asked, draw);
+        return draw;
+      };
       if (kind < 5) {
         const walls: Wall[] = [];
         if (pick(2) === 0) walls.push({ scope: 'account', period: 'day', meter: 'charge', limit: BigInt(pick(300)) });
@@ -87,18 +106,20 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
         seen.add(typeof expected === 'string' ? expected : expected.decision);
         turn.push({ answer: store.admit(account, command), expected });
       } else if (kind === 5) {
-        const expected = release(state, requestId, nowMs);
+        const draw = drawOf(requestId);
+        const expected = release(state, requestId, nowMs, draw);
         freed.add(expected);
-        turn.push({ answer: store.release(account, requestId), expected });
+        turn.push({ answer: store.release(account, requestId, draw), expected });
       } else if (kind === 6) {
         // Of a live hold as a rule: growth is refused where there is something to grow.
         const [live] = [...state.holds.keys()].slice(pick(4));
-        const grown = live ?? requestId;
-        const expected = heartbeat(state, grown, amount * 4n, tokens * 4n, nowMs, writer);
+        const grown = pick(3) === 0 ? requestId : (live ?? requestId);
+        const draw = drawOf(grown);
+        const expected = heartbeat(state, grown, amount * 4n, tokens * 4n, nowMs, writer, draw);
         granted.add(expected);
-        turn.push({ answer: store.heartbeat(account, grown, amount * 4n, tokens * 4n, writer), expected });
+        turn.push({ answer: store.heartbeat(account, grown, amount * 4n, tokens * 4n, writer, draw), expected });
       } else if (kind === 7) {
-        const command = { requestId, charge: amount, tokens, byok: pick(3) === 0, keyId, periods: state.holds.get(requestId)?.periods, writer };
+        const command = { requestId, charge: amount, tokens, byok: pick(3) === 0, keyId, periods: state.holds.get(requestId)?.periods, writer, draw: drawOf(requestId) };
         const expected = finish(state, command, nowMs);
         freed.add(expected);
         turn.push({ answer: store.finish(account, command), expected });
@@ -109,15 +130,16 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
         missed.add(expected);
         turn.push({ answer: store.applyTotals(account, totals, complete ? 'x' : ''), expected });
       } else if (kind === 9) {
-        const command = { requestId, keyId, amount, tokens, byok: pick(3) === 0, periods: periodsAt(nowMs, { anchorDay: 0 }), isStarted: pick(2) === 0, writer };
+        const command = { requestId, keyId, amount, tokens, byok: pick(3) === 0, periods: periodsAt(nowMs, { anchorDay: 0 }), isStarted: pick(2) === 0, writer, draw: drawOf(requestId) };
         reregister(state, command, nowMs);
         turn.push({ answer: store.reregister(account, command), expected: undefined });
       } else if (kind === 10) {
         const [live] = [...state.holds.keys()].slice(pick(4));
-        const asked = live ?? requestId;
-        const expected = confirm(state, asked, nowMs);
+        const asked = pick(3) === 0 ? requestId : (live ?? requestId);
+        const draw = drawOf(asked);
+        const expected = confirm(state, asked, nowMs, draw);
         confirmed.add(expected);
-        turn.push({ answer: store.confirm(account, asked), expected });
+        turn.push({ answer: store.confirm(account, asked, draw), expected });
       } else {
         turn.push({ answer: store.sweep(account), expected: sweep(state, nowMs).length });
       }
@@ -135,5 +157,5 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
       expect(view.remaining).toEqual(model.remaining);
     }
   }
-  return { commands, decisions: [...seen].sort(), missed, freed, granted, confirmed };
+  return { commands, decisions: [...seen].sort(), missed, freed, granted, confirmed, drawn };
 }

@@ -5,6 +5,7 @@ import type { PriceCard, PriceCard__Output as PriceCardOut } from '../signalbox/
 import type { PriceStep, PriceStep__Output as PriceStepOut } from '../signalbox/common/v1/PriceStep.js';
 import type { TokenCounts, TokenCounts__Output as TokenCountsOut } from '../signalbox/common/v1/TokenCounts.js';
 import type { PeriodSet, PeriodSet__Output as PeriodSetOut } from '../signalbox/common/v1/PeriodSet.js';
+import type { Draw, Draw__Output as DrawOut } from '../signalbox/common/v1/Draw.js';
 import type { FaultDetail, FaultDetail__Output as FaultDetailOut } from '../signalbox/common/v1/FaultDetail.js';
 import type { Empty, Empty__Output as EmptyOut } from '../signalbox/common/v1/Empty.js';
 
@@ -164,6 +165,34 @@ export function copyPeriodSet(m: PeriodSet): PeriodSetOut {
   return { day: v1, week: v2, month: v3, plan: v4, reservedAtMs: v5 } as PeriodSetOut;
 }
 
+export function writeDraw(w: Writer, m: Draw): void {
+  if (m.advanceId !== undefined && m.advanceId !== '') { w.uint32(10); w.string(m.advanceId); }
+  if (m.amountNanoUsd !== undefined && !isZero(m.amountNanoUsd)) { w.uint32(16); w.int64(m.amountNanoUsd); }
+  if (m.tokens !== undefined && !isZero(m.tokens)) { w.uint32(24); w.int64(m.tokens); }
+}
+export function readDraw(r: Reader, end: number): DrawOut {
+  let v1: string = '';
+  let v2: string = '0';
+  let v3: string = '0';
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 16: v2 = r.int64(); break;
+      case 24: v3 = r.int64(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { advanceId: v1, amountNanoUsd: v2, tokens: v3 } as DrawOut;
+}
+export function copyDraw(m: Draw): DrawOut {
+  const v1 = m.advanceId !== undefined && m.advanceId !== null ? m.advanceId : '';
+  const v2 = m.amountNanoUsd !== undefined && m.amountNanoUsd !== null ? copyInt64(m.amountNanoUsd) : '0';
+  const v3 = m.tokens !== undefined && m.tokens !== null ? copyInt64(m.tokens) : '0';
+  return { advanceId: v1, amountNanoUsd: v2, tokens: v3 } as DrawOut;
+}
+
 export function writeFaultDetail(w: Writer, m: FaultDetail): void {
   if (m.code !== undefined && m.code !== '') { w.uint32(10); w.string(m.code); }
   if (m.message !== undefined && m.message !== '') { w.uint32(18); w.string(m.message); }
@@ -210,6 +239,7 @@ export const codecs = {
   PriceStep: messageCodec(writePriceStep, readPriceStep, copyPriceStep),
   TokenCounts: messageCodec(writeTokenCounts, readTokenCounts, copyTokenCounts),
   PeriodSet: messageCodec(writePeriodSet, readPeriodSet, copyPeriodSet),
+  Draw: messageCodec(writeDraw, readDraw, copyDraw),
   FaultDetail: messageCodec(writeFaultDetail, readFaultDetail, copyFaultDetail),
   Empty: messageCodec(writeEmpty, readEmpty, copyEmpty),
 };

@@ -26,6 +26,7 @@ export interface AdmitResponse {
   'roomTokens'?: (number | string | Long);
   'epoch'?: (string);
   'blockedAs'?: (_signalbox_quota_v1_Decision);
+  'draws'?: (boolean);
   '_limitRequests'?: "limitRequests";
   '_remainingRequests'?: "remainingRequests";
   '_resetRequestsMs'?: "resetRequestsMs";
@@ -59,6 +60,7 @@ export interface AdmitResponse__Output {
   'roomTokens'?: (string);
   'epoch': (string);
   'blockedAs'?: (_signalbox_quota_v1_Decision__Output);
+  'draws': (boolean);
   '_limitRequests'?: "limitRequests";
   '_remainingRequests'?: "remainingRequests";
   '_resetRequestsMs'?: "resetRequestsMs";

@@ -2,6 +2,7 @@
 // Original file: proto/quota/v1/quota.proto
 
 import type { PeriodSet as _signalbox_common_v1_PeriodSet, PeriodSet__Output as _signalbox_common_v1_PeriodSet__Output } from '../../../signalbox/common/v1/PeriodSet.js';
+import type { Draw as _signalbox_common_v1_Draw, Draw__Output as _signalbox_common_v1_Draw__Output } from '../../../signalbox/common/v1/Draw.js';
 import type { Long } from '@grpc/proto-loader';
 
 export interface Finished {
@@ -12,6 +13,7 @@ export interface Finished {
   'keyId'?: (string);
   'byok'?: (boolean);
   'periods'?: (_signalbox_common_v1_PeriodSet | null);
+  'draw'?: (_signalbox_common_v1_Draw | null);
 }
 
 export interface Finished__Output {
@@ -22,4 +24,5 @@ export interface Finished__Output {
   'keyId': (string);
   'byok': (boolean);
   'periods': (_signalbox_common_v1_PeriodSet__Output | null);
+  'draw': (_signalbox_common_v1_Draw__Output | null);
 }

@@ -2,6 +2,7 @@
 // Original file: proto/quota/v1/quota.proto
 
 import type { PeriodSet as _signalbox_common_v1_PeriodSet, PeriodSet__Output as _signalbox_common_v1_PeriodSet__Output } from '../../../signalbox/common/v1/PeriodSet.js';
+import type { Draw as _signalbox_common_v1_Draw, Draw__Output as _signalbox_common_v1_Draw__Output } from '../../../signalbox/common/v1/Draw.js';
 import type { Long } from '@grpc/proto-loader';
 
 export interface LiveHold {
@@ -13,6 +14,7 @@ export interface LiveHold {
   'byok'?: (boolean);
   'periods'?: (_signalbox_common_v1_PeriodSet | null);
   'started'?: (boolean);
+  'draw'?: (_signalbox_common_v1_Draw | null);
 }
 
 export interface LiveHold__Output {
@@ -24,4 +26,5 @@ export interface LiveHold__Output {
   'byok': (boolean);
   'periods': (_signalbox_common_v1_PeriodSet__Output | null);
   'started': (boolean);
+  'draw': (_signalbox_common_v1_Draw__Output | null);
 }

@@ -5,6 +5,7 @@ import type { PriceCard as _signalbox_common_v1_PriceCard, PriceCard__Output as 
 import type { PeriodSet as _signalbox_common_v1_PeriodSet, PeriodSet__Output as _signalbox_common_v1_PeriodSet__Output } from '../../../signalbox/common/v1/PeriodSet.js';
 import type { Field as _signalbox_worker_v1_Field, Field__Output as _signalbox_worker_v1_Field__Output } from '../../../signalbox/worker/v1/Field.js';
 import type { PriceStep as _signalbox_common_v1_PriceStep, PriceStep__Output as _signalbox_common_v1_PriceStep__Output } from '../../../signalbox/common/v1/PriceStep.js';
+import type { Draw as _signalbox_common_v1_Draw, Draw__Output as _signalbox_common_v1_Draw__Output } from '../../../signalbox/common/v1/Draw.js';
 import type { Long } from '@grpc/proto-loader';
 
 export interface DispatchRequest {
@@ -53,6 +54,7 @@ export interface DispatchRequest {
   'toolNames'?: (string)[];
   'unwatchedTokens'?: (number | string | Long);
   'tended'?: (boolean);
+  'draw'?: (_signalbox_common_v1_Draw | null);
   '_maxTokens'?: "maxTokens";
 }
 
@@ -102,5 +104,6 @@ export interface DispatchRequest__Output {
   'toolNames': (string)[];
   'unwatchedTokens': (string);
   'tended': (boolean);
+  'draw': (_signalbox_common_v1_Draw__Output | null);
   '_maxTokens'?: "maxTokens";
 }
