@@ -29,6 +29,7 @@ import { createSchemaChecker } from './adapters/schema-checker.js';
 import { watchAccounts } from './adapters/watched-accounts.js';
 import { createWorkerClients, type WorkerClients } from './adapters/worker-clients.js';
 import type { EdgeConfig } from './config.js';
+import { createAdvances, type Advances } from './domain/advances.js';
 import { createBodyRoom } from './domain/body-room.js';
 import { createFloodGuard } from './domain/flood.js';
 import { createLocalAdmission } from './domain/local-admission.js';
@@ -81,6 +82,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   let freedHolds: Subscription | undefined;
   let stopAuthenticator: (() => Promise<void>) | undefined;
   let workerClients: WorkerClients | undefined;
+  let advances: Advances | undefined;
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: () => isOpen });
 
   const running = createRunningRequests();
@@ -107,6 +109,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     });
     const local = createLocalAdmission({ clock, replicas: config.EDGE_REPLICAS, periodSeconds: config.BILLING_PERIOD_SECONDS, onDecided: (isAdmitted) => edgeMetrics.decidedLocally(isAdmitted) });
     const quotaPort = createQuotaClient(quota, clock, config.QUOTA_DEADLINE_MS, local);
+    advances = createAdvances(quotaPort, { clock, periodSeconds: config.BILLING_PERIOD_SECONDS, makeId: () => makeId('advance'), onServed: () => edgeMetrics.servedFromAdvance() });
     const gate = createGate({ authenticator, quota: quotaPort, clock, variant: config.CONTRACT_VARIANT, pepper: config.KEY_PEPPER, makeId, onError: (_route, error) => edgeMetrics.error(error.code ?? 'none') });
     const pluginsPort = plugins === undefined ? undefined : createPluginsClient(plugins, clock, config.PLUGINS_DEADLINE_MS);
     const repeats = createRepeatGate({
@@ -128,7 +131,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       running,
       repeats,
       gate,
-      neighbours: { routing: createKeptPlans(createRoutingClient(routing, clock), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: quotaPort, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
+      neighbours: { routing: createKeptPlans(createRoutingClient(routing, clock), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: advances, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000) },
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,
@@ -156,6 +159,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     if (adminServer !== undefined) await closeServer(adminServer, 0, clock);
     const untold = await settleRequests({ inFlight: () => edgeMetrics.inFlight(), settle: async (limitMs) => (await workerClients?.settle(limitMs)) ?? 0, clock, endMs });
     if (untold > 0) log.warn('Outcomes could not be told to their workers, which will conclude by themselves.', { outcomes: untold });
+    advances?.close();
     await freedHolds?.stop();
     await schemas.stop();
     await stopAuthenticator?.();

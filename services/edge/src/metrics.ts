@@ -10,6 +10,7 @@ export interface EdgeMetrics {
   error(code: string): void;
   claimTakenOver(): void;
   /** Quota was away, and edge decided by itself. */
+  servedFromAdvance(): void;
   decidedLocally(isAdmitted: boolean): void;
   /** A plan made for an earlier request was used, and routing not asked. */
   planReused(): void;
@@ -25,6 +26,7 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
   const errors = metrics.counter('signalbox_edge_errors_total', 'Errors answered, by public code.', ['code']);
   const takenOver = metrics.counter('signalbox_edge_claims_taken_over_total', 'Requests with an Idempotency-Key that were run again although the ledger never said what became of the first.', []);
   const running = metrics.gauge('signalbox_edge_chat_in_flight', 'Chat completions in work.');
+  const served = metrics.counter('signalbox_edge_advance_admissions_total', 'Requests admitted out of room that was taken beforehand, without a question to quota.', []);
   const local = metrics.counter('signalbox_edge_local_admissions_total', 'Requests decided without quota while it was away, by whether they were admitted.', ['admitted']);
   const reused = metrics.counter('signalbox_edge_plans_reused_total', 'Requests that went by a plan which routing had made for another one a moment before.', []);
   let count = 0;
@@ -45,6 +47,7 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
     },
     claimTakenOver: () => takenOver.inc({}),
     error: (code) => errors.inc({ code }),
+    servedFromAdvance: () => served.inc({}),
     decidedLocally: (isAdmitted) => local.inc({ admitted: String(isAdmitted) }),
     planReused: () => reused.inc({}),
     inFlight: () => count,

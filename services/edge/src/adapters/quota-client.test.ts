@@ -70,3 +70,19 @@ test.each<[string, HeartbeatResponse__Output, boolean | 'fault']>([
   const told = await quota.extend('acct_1', 'r1', 1n, 1n, 'life 1').catch((error: unknown) => (error instanceof Fault && error.code === 'quota_unavailable' ? 'fault' : error));
   expect(told).toBe(expected);
 });
+
+test('what a request was served with out of an advance goes with its release and with the question for more', async () => {
+  const draw = { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' };
+  const told: unknown[] = [];
+  const client = {
+    unary: (method: string, request: { readonly draw?: unknown; readonly holds?: readonly { readonly draw?: unknown }[] }) => {
+      told.push([method, request.draw ?? request.holds?.[0]?.draw ?? null]);
+      return Promise.resolve({ refusedRequestIds: [], unheldRequestIds: [], epoch: 'life' });
+    },
+  } as unknown as RpcClient;
+  const quota = createQuotaClient(client, createFakeClock());
+  quota.release('acct_1', 'r', draw);
+  quota.release('acct_1', 'r');
+  await quota.extend('acct_1', 'r', 1n, 1n, 'life', draw);
+  expect(told).toEqual([['Release', draw], ['Release', null], ['Heartbeat', draw]]);
+});

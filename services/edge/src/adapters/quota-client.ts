@@ -1,3 +1,4 @@
+import type { Draw } from '@signalbox/contracts/common';
 import type { AdmitRequest, AdmitResponse__Output, HeartbeatRequest, HeartbeatResponse__Output, ReleaseRequest } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, FAULTS, toFault } from '@signalbox/kernel/fault';
@@ -21,8 +22,8 @@ const waitOf = (requestId: string): number => spreadMs(requestId, 2_000, 3_000);
  * for `silenceMs`, and once more when it was lost or failed. While quota is away `local` decides; without its consent, and whatever else goes wrong, it is `quota_unavailable`.
  */
 export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monotonicMs'>, silenceMs = ADMIT_SILENCE_MS_DEFAULT, local?: LocalAdmission): QuotaPort {
-  const release = (accountId: string, requestId: string): void => {
-    client.unary<ReleaseRequest, object>('Release', { accountId, requestId }, { deadlineMs: RELEASE_DEADLINE_MS, requestId }).catch(() => undefined);
+  const release = (accountId: string, requestId: string, draw?: Draw): void => {
+    client.unary<ReleaseRequest, object>('Release', { accountId, requestId, draw: draw ?? null }, { deadlineMs: RELEASE_DEADLINE_MS, requestId }).catch(() => undefined);
   };
   const limitMs = Math.max(ADMIT_DEADLINE_MS, 2 * silenceMs);
   const admit = async (request: AdmitRequest): Promise<AdmitResponse__Output> => {
@@ -51,9 +52,9 @@ export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monoton
       }
     },
     release,
-    extend: async (accountId, requestId, toNanoUsd, toTokens, heldIn) => {
+    extend: async (accountId, requestId, toNanoUsd, toTokens, heldIn, draw) => {
       try {
-        const request: HeartbeatRequest = { writer: '', holds: [{ accountId, requestId, extendToNanoUsd: String(toNanoUsd), extendToTokens: String(toTokens) }] };
+        const request: HeartbeatRequest = { writer: '', holds: [{ accountId, requestId, extendToNanoUsd: String(toNanoUsd), extendToTokens: String(toTokens), draw: draw ?? null }] };
         const { refusedRequestIds, unheldRequestIds, epoch } = await client.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { deadlineMs: EXTEND_DEADLINE_MS, requestId });
         // The limits of a hold that was lost are lost with it: a refusal is no word about them, and a grant looked at none.
         if (unheldRequestIds.length > 0 || (heldIn !== '' && heldIn !== epoch)) throw new Fault('quota_unavailable', 'the hold was lost');

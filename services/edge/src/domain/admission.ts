@@ -1,12 +1,12 @@
 /** Room for a request: one atomic admission of all it may come to, and a hold that grows with its rounds. */
-import type { AdmitRequest, AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { AdmitRequest } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import { toFault } from '@signalbox/kernel/fault';
 import { holdFor, promptTokensMax, type Hold, type HoldQuestion } from './amounts.js';
 import type { Answer } from './answer.js';
 import { isHard, isLimited, limitsOf } from './limits.js';
 import type { Neighbours } from './neighbours.js';
-import type { Caller, QuotaPort } from './ports.js';
+import type { Admission, Caller, QuotaPort } from './ports.js';
 import { overheadTokensMax } from './prompt-overheads.js';
 import type { RoundStart } from './tool-rounds.js';
 import type { Turn } from './turn.js';
@@ -17,7 +17,7 @@ export const ATTEMPTS_MAX = 3;
 const LIVE_HOLDS_WAIT_MS = 2_000;
 
 export interface Admitted {
-  readonly admission: AdmitResponse__Output;
+  readonly admission: Admission;
   readonly question: HoldQuestion;
   readonly hold: Hold;
 }
@@ -75,7 +75,7 @@ export async function admit(neighbours: Neighbours, { requestId, caller, request
   }
   // After admission, since a refusal by limits is the caller's and comes first.
   if (plan.attempts.length === 0 || answer.isGone()) {
-    neighbours.quota.release(caller.account.id, requestId);
+    neighbours.quota.release(caller.account.id, requestId, admission.draw);
     if (!answer.isGone()) answer.refuse({ kind: 'attempts', attempts: [], retryAfterMs: plan.retryAfterMs });
     return undefined;
   }
@@ -83,14 +83,14 @@ export async function admit(neighbours: Neighbours, { requestId, caller, request
 }
 
 /** Where only live holds stand in the way, quota is asked again as they end, for up to two seconds. */
-function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, question: AdmitRequest, blocked: AdmitResponse__Output, answer: Answer): Promise<AdmitResponse__Output> {
+function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, question: AdmitRequest, blocked: Admission, answer: Answer): Promise<Admission> {
   return new Promise((resolve, reject) => {
     let isOver = false;
     let isTimeUp = false;
     /** Only one question is on its way: the answer of a second could be a hold that nobody knows of. */
     let isAsking = false;
     let latest = blocked;
-    const over = (admission: AdmitResponse__Output): boolean => {
+    const over = (admission: Admission): boolean => {
       isOver = true;
       giveUp.cancel();
       resolve(admission);
@@ -135,8 +135,8 @@ export async function growHold(quota: QuotaPort, { requestId, caller }: Turn, { 
   const least = { nanoUsd: hold.minAmountNanoUsd > 0n ? hold.minAmountNanoUsd : hold.amountNanoUsd, tokens: hold.minTokens > 0n ? hold.minTokens : hold.tokens };
   if (wanted.nanoUsd < least.nanoUsd || wanted.tokens < least.tokens) return undefined;
   for (const { nanoUsd, tokens } of [wanted, least]) {
-    if (!(await quota.extend(caller.account.id, requestId, start.earlierNanoUsd + nanoUsd, BigInt(start.earlierTokens) + tokens, admission.epoch))) continue;
-    const held: AdmitResponse__Output = { ...admission, heldNanoUsd: String(nanoUsd), heldTokens: String(tokens) };
+    if (!(await quota.extend(caller.account.id, requestId, start.earlierNanoUsd + nanoUsd, BigInt(start.earlierTokens) + tokens, admission.epoch, admission.draw))) continue;
+    const held: Admission = { ...admission, heldNanoUsd: String(nanoUsd), heldTokens: String(tokens) };
     if (roomNanoUsd !== undefined) held.roomNanoUsd = String(roomNanoUsd);
     if (roomTokens !== undefined) held.roomTokens = String(roomTokens);
     return { admission: held, question: asked, hold };

@@ -1,7 +1,7 @@
 /** One attempt after another: which comes next, what its worker is told of its outcome, and what the client hears. */
 import { describe, expect, test } from '@jest/globals';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
-import { events, type Script } from '../testing/neighbours.js';
+import { admissionOf, events, type Script } from '../testing/neighbours.js';
 import { answersWith, breaks, diesWith, fails, inTurn, refusedBy, streamsWith } from '../testing/scripts.js';
 import { story } from '../testing/story.js';
 import type { RetryBudget } from './retry-budget.js';
@@ -372,5 +372,28 @@ describe('attempts', () => {
     });
     expect(await run()).toMatchObject({ result: 'gone' });
     expect([neighbours.calls.length, neighbours.outcomes]).toEqual([1, ['a#1 DISCARDED']]);
+  });
+});
+
+describe('what a request was served with out of an advance', () => {
+  const draw = { advanceId: 'adv_1', amountNanoUsd: '500', tokens: '20' };
+  const served = (told: ReturnType<typeof story>): ReturnType<typeof story> => {
+    told.neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500', heldTokens: '20', draw })];
+    return told;
+  };
+
+  test('goes with each of its attempts', async () => {
+    const { neighbours, run } = served(story({ a: fails('PROVIDER_ERROR'), b: answersWith('hi') }));
+    await run();
+    expect(neighbours.calls.map(({ request }) => request.draw)).toEqual([draw, draw]);
+    expect(neighbours.released).toEqual([]);
+  });
+
+  test('goes back with a request that no worker had, and with one that no plan is left for', async () => {
+    const nowhere = served(story({ a: undefined }));
+    await nowhere.run();
+    const unplanned = served(story({}));
+    await unplanned.run();
+    expect([nowhere.neighbours.released, unplanned.neighbours.released]).toEqual([['chatcmpl-0123456789 adv_1'], ['chatcmpl-0123456789 adv_1']]);
   });
 });

@@ -67,7 +67,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   let isJournaled = false;
   const discard = (): Promise<void> => {
     const tellings = tellEarlier('DISCARDED');
-    if (!isJournaled && first === 0) quota.release(accountId, requestId);
+    if (!isJournaled && first === 0) quota.release(accountId, requestId, admitted.admission.draw);
     return written(isJournaled ? tellings : [], clock);
   };
   // Whether an answer kept in reserve is superseded is known when a better one has been given.
@@ -238,6 +238,7 @@ function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: Deci
     maxOutputTokens: planned.maxOutputTokens,
     holdEpoch: admission.epoch,
   };
+  if (admission.draw !== undefined) dispatched.draw = admission.draw;
   if (planned.wholeTimeoutMs > 0) dispatched.wholeTimeoutMs = planned.wholeTimeoutMs;
   if (planned.steps.length > 0) dispatched.steps = planned.steps;
   if (plan.referenceSteps.length > 0) dispatched.referenceSteps = plan.referenceSteps;

@@ -103,6 +103,7 @@ export function createLocalAdmission({ clock, replicas, periodSeconds, onDecided
       // The hold cannot grow: nobody could say whether there is room.
       ...(isBounded ? { roomTokens: heldTokens } : {}),
       epoch: '',
+      draws: false,
     };
   };
 

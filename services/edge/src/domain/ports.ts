@@ -1,5 +1,6 @@
 /** What the conduct of a request needs from the world. */
 import type { Account__Output, Key__Output } from '@signalbox/contracts/accounts';
+import type { Draw } from '@signalbox/contracts/common';
 import type { ObserveRequest, PrepareRequest, PrepareResponse__Output, RunToolRequest, RunToolResponse__Output } from '@signalbox/contracts/plugins';
 import type { AdmitRequest, AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
@@ -22,13 +23,18 @@ export interface RoutingPort {
   doubt(endpointId: string): void;
 }
 
+export interface Admission extends AdmitResponse__Output {
+  /** What the request was served with out of an advance: it goes with whatever tells quota of the request. Absent = quota holds it. */
+  draw?: Draw;
+}
+
 export interface QuotaPort {
   /** One atomic decision. Throws a Fault `quota_unavailable`; the hold is then released in the background. */
-  admit(request: AdmitRequest): Promise<AdmitResponse__Output>;
-  /** Frees the hold of a request that was never dispatched; failures are left to the lease. */
-  release(accountId: string, requestId: string): void;
+  admit(request: AdmitRequest): Promise<Admission>;
+  /** Frees the hold of a request that was never dispatched; failures are left to the lease. `draw`, here and below: as its admission told. */
+  release(accountId: string, requestId: string, draw?: Draw): void;
   /** Makes the hold of a request grow to these amounts. False = the limits leave no room. Throws a Fault `quota_unavailable`, also when the hold was lost. `epoch`: as its admission told. */
-  extend(accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string): Promise<boolean>;
+  extend(accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string, draw?: Draw): Promise<boolean>;
 }
 
 export interface PluginsPort {

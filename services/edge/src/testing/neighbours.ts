@@ -1,18 +1,18 @@
 /** Neighbours in memory that behave: a plan, an admission, workers that play a script. */
-import type { AdmitRequest, AdmitResponse__Output, Decision } from '@signalbox/contracts/quota';
+import type { AdmitRequest, Decision } from '@signalbox/contracts/quota';
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import type { Neighbours } from '../domain/conduct.js';
 import { failureOf } from '../domain/attempt-failures.js';
-import type { AttemptListener } from '../domain/ports.js';
+import type { Admission, AttemptListener } from '../domain/ports.js';
 import { createWaitingRoom } from '../domain/waiting-room.js';
 import { createRetryBudget, type RetryBudget } from '../domain/retry-budget.js';
 import type { SchemaCheck } from '../domain/healing.js';
 
-export function admissionOf(decision: Decision & string, over: Partial<AdmitResponse__Output> = {}): AdmitResponse__Output {
-  return { decision, retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', ...over };
+export function admissionOf(decision: Decision & string, over: Partial<Admission> = {}): Admission {
+  return { decision, retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', draws: false, ...over };
 }
 
 export function endWith(over: Partial<End__Output> = {}): End__Output {
@@ -66,8 +66,9 @@ export interface FakeNeighbours extends Neighbours {
   /** Endpoints whose plans of before are not to be used again. */
   readonly doubted: string[];
   /** Answers in order; the last one stays. */
-  admissions: (AdmitResponse__Output | Fault)[];
+  admissions: (Admission | Fault)[];
   readonly asked: AdmitRequest[];
+  /** With what each had drawn, where it had. */
   readonly released: string[];
   /** Amount and tokens that holds were asked to grow to. */
   readonly extended: (readonly [bigint, bigint])[];
@@ -119,7 +120,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
         if (next === undefined || next instanceof Fault) throw next ?? new Fault('quota_unavailable', 'no answer');
         return next;
       },
-      release: (_accountId, requestId) => void neighbours.released.push(requestId),
+      release: (_accountId, requestId, draw) => void neighbours.released.push(draw === undefined ? requestId : `${requestId} ${draw.advanceId ?? ''}`),
       extend: (_accountId, _requestId, toNanoUsd, toTokens) => {
         neighbours.extended.push([toNanoUsd, toTokens]);
         return neighbours.grantsExtensions instanceof Fault ? Promise.reject(neighbours.grantsExtensions) : Promise.resolve(neighbours.grantsExtensions);

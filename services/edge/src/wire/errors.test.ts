@@ -7,7 +7,7 @@ import { API_ERRORS, apiError, faultToApiError, forVariant, renderErrorBody, typ
 import { admissionToApiError, allAttemptsFailed, cutToApiError, refusalToApiError } from './refusals.js';
 
 const names = Object.keys(API_ERRORS) as ApiErrorName[];
-const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', ...over });
+const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', draws: false, ...over });
 const failed = (over: Partial<Failed__Output>): Failed__Output => ({ class: 'PROVIDER_ERROR', status: 500, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true, ...over });
 
 test.each([

@@ -1,0 +1,177 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { AdmitRequest, Limits } from '@signalbox/contracts/quota';
+import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { createAdvances, type Advances } from './advances.js';
+import type { Admission, QuotaPort } from './ports.js';
+
+const START_MS = Date.parse('2026-11-21T12:00:00Z');
+/** Each request may cost as much, and holds as many tokens. */
+const NANO_USD = 1_000n;
+const TOKENS = 10n;
+const CAPPED: Limits = { caps: [{ scope: 'account', period: 'MONTH', capNanoUsd: '1000000000' }] };
+
+let clock: FakeClock;
+let advances: Advances;
+let asked: AdmitRequest[];
+let released: (readonly [string, string | undefined, string | undefined])[];
+/** Of advances. */
+let decision: Admission['decision'];
+let room: bigint | undefined;
+let isAway: boolean;
+let takesDraws: boolean;
+let served: number;
+let ids: number;
+
+beforeEach(() => {
+  clock = createFakeClock(START_MS);
+  [asked, released, decision, room, isAway, takesDraws, served, ids] = [[], [], 'ADMITTED', undefined, false, true, 0, 0];
+  const quota: QuotaPort = {
+    admit: async (request) => {
+      asked.push(request);
+      if (isAway) throw new Error('away');
+      const answer: Admission = {
+        decision: request.requestId?.startsWith('adv_') === true ? decision : 'ADMITTED', retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', heldNanoUsd: String(request.amountNanoUsd), heldTokens: String(request.tokens), epoch: 'life', draws: takesDraws,
+        periods: { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11', reservedAtMs: String(clock.nowMs()) },
+      };
+      if (room !== undefined) answer.roomNanoUsd = String(room);
+      return answer;
+    },
+    release: (_accountId, requestId, draw) => void released.push([requestId, draw?.amountNanoUsd?.toString(), draw?.tokens?.toString()]),
+    extend: () => Promise.resolve(true),
+  };
+  advances = createAdvances(quota, { clock, makeId: () => `adv_${(ids += 1)}`, onServed: () => void (served += 1) });
+});
+
+const ask = (limits: Limits, more: AdmitRequest = {}): Promise<Admission> =>
+  advances.admit({ requestId: `r${asked.length}`, accountId: 'acct_1', keyId: 'key_1', counter: 'CHAT', limits, amountNanoUsd: String(NANO_USD), minAmountNanoUsd: '0', tokens: String(TOKENS), minTokens: '0', byok: false, ...more });
+/** So many requests, evenly over so long. */
+async function come(count: number, overMs: number, limits: Limits, more?: AdmitRequest): Promise<Admission[]> {
+  const answers: Admission[] = [];
+  for (let i = 0; i < count; i += 1) {
+    answers.push(await ask(limits, more));
+    await clock.advanceAsync(overMs / count);
+  }
+  return answers;
+}
+const taken = (): readonly AdmitRequest[] => asked.filter(({ requestId = '' }) => requestId.startsWith('adv_'));
+const drawnFrom = (answers: readonly Admission[]): bigint => answers.reduce((sum, { draw }) => sum + BigInt(String(draw?.amountNanoUsd ?? 0)), 0n);
+
+test('few requests are each admitted by quota', async () => {
+  const answers = await come(15, 2_000, CAPPED);
+  expect([answers.filter(({ draw }) => draw !== undefined), taken(), asked.length]).toEqual([[], [], 15]);
+});
+
+test('of many, quota is asked a few times a second: each of the others has what it asked for, out of what quota holds', async () => {
+  await come(200, 1_000, CAPPED);
+  asked = [];
+  const answers = await come(400, 2_000, CAPPED);
+  expect(asked.length).toBeLessThanOrEqual(12);
+  expect(answers.filter(({ draw, heldNanoUsd, heldTokens }) => draw !== undefined && heldNanoUsd === String(NANO_USD) && heldTokens === String(TOKENS)).length).toBe(400);
+  expect(served).toBeGreaterThanOrEqual(400);
+});
+
+test('no more is served from an advance than was taken, and what is left of each goes back within a second', async () => {
+  const answers = await come(300, 1_500, CAPPED);
+  await clock.advanceAsync(1_000);
+  const byAdvance = new Map<string, bigint>();
+  for (const { draw } of answers) if (draw !== undefined) byAdvance.set(draw.advanceId ?? '', (byAdvance.get(draw.advanceId ?? '') ?? 0n) + BigInt(String(draw.amountNanoUsd)));
+  expect(byAdvance.size).toBeGreaterThan(0);
+  const back = new Map(released.map(([id, amount]) => [id.replace(/-rest$/, ''), BigInt(amount ?? 0)]));
+  for (const { requestId = '', amountNanoUsd } of taken()) expect((byAdvance.get(requestId) ?? 0n) + (back.get(requestId) ?? 0n)).toBe(BigInt(String(amountNanoUsd)));
+});
+
+test('an advance serves for a second from when it was asked for', async () => {
+  await come(100, 500, CAPPED);
+  expect(taken().length).toBeGreaterThan(0);
+  await clock.advanceAsync(1_000);
+  const [answer] = await come(1, 1, CAPPED);
+  expect(answer?.draw).toBeUndefined();
+});
+
+test('it is at most a two-hundredth of what the tightest cap leaves, and none is taken where that is little', async () => {
+  room = 4_000_000n;
+  await come(200, 1_000, CAPPED);
+  expect(taken().length).toBeGreaterThan(0);
+  for (const { amountNanoUsd } of taken()) expect(BigInt(String(amountNanoUsd))).toBeLessThanOrEqual(room / 200n);
+  room = 400_000n;
+  await come(200, 1_000, CAPPED);
+  asked = [];
+  await come(200, 1_000, CAPPED);
+  expect(taken()).toEqual([]);
+});
+
+test('what a request may still grow by is what the cap left, without what was served before it', async () => {
+  room = 1_000_000_000n;
+  const answers = (await come(200, 1_000, CAPPED)).filter(({ draw }) => draw !== undefined);
+  const first = answers.filter(({ draw }) => draw?.advanceId === answers[0]?.draw?.advanceId);
+  expect(first.slice(0, 3).map(({ roomNanoUsd }) => roomNanoUsd)).toEqual(['1000000000', '999999000', '999998000']);
+});
+
+describe('quota is asked about each', () => {
+  test.each<[string, Limits, AdmitRequest]>([
+    ['where a rate is counted', { ...CAPPED, requestsPerMinute: 100_000 }, {}],
+    ['where bursts are', { ...CAPPED, burstPerSecond: 1_000 }, {}],
+    ['where the key has a rate', { ...CAPPED, keyRequestsPerMinute: 1_000 }, {}],
+    ['where tokens are counted', { ...CAPPED, includedTokens: '1000000' }, {}],
+    ['where the credit is a trial', { trialCreditNanoUsd: '5000000000' }, {}],
+    ['where tokens on own credentials are counted', { byokTokens: '100000' }, { byok: true }],
+    ['of the calls that cost nothing', CAPPED, { counter: 'CONTROL' }],
+  ])('%s', async (_, limits, more) => {
+    await come(100, 500, limits, more);
+    expect([taken(), asked.length]).toEqual([[], 100]);
+  });
+
+  test('where it is an older version that knows of no draws, or edge decides by itself', async () => {
+    takesDraws = false;
+    await come(100, 500, CAPPED);
+    expect([taken(), asked.length]).toEqual([[], 100]);
+  });
+
+  test('that asks for more than is left', async () => {
+    await come(100, 500, CAPPED);
+    expect((await ask(CAPPED, { amountNanoUsd: '1000000000' })).draw).toBeUndefined();
+    expect((await ask(CAPPED)).draw).toBeDefined();
+  });
+
+  test('for a second after an advance was refused, and where quota did not answer', async () => {
+    decision = 'BLOCKED_BY_LIVE';
+    await come(100, 500, CAPPED);
+    expect(taken().length).toBe(1);
+    decision = 'ADMITTED';
+    await clock.advanceAsync(1_000);
+    await come(40, 100, CAPPED);
+    const before = taken().length;
+    expect(before).toBeGreaterThan(1);
+    isAway = true;
+    await clock.advanceAsync(2_000);
+    for (let i = 0; i < 40; i += 1) await ask(CAPPED).catch(() => undefined);
+    expect(taken().length).toBe(before + 1);
+  });
+});
+
+test('limits that were changed, and the other kind of credential, have advances of their own', async () => {
+  const before = await come(100, 500, CAPPED);
+  const changed = { ...CAPPED };
+  const [first] = await come(1, 1, changed);
+  expect(first?.draw).toBeUndefined();
+  const own = await come(100, 500, changed, { byok: true, amountNanoUsd: '0' });
+  const of = (answers: readonly Admission[]): Set<string | undefined> => new Set(answers.map(({ draw }) => draw?.advanceId).filter((id) => id !== undefined));
+  expect([...of(own)].filter((id) => of(before).has(id))).toEqual([]);
+  expect(taken().filter(({ byok }) => byok === true).length).toBeGreaterThan(0);
+});
+
+test('a request counts in the day in which quota would count it', async () => {
+  clock.advance(Date.parse('2026-11-21T23:59:59.300Z') - clock.nowMs());
+  const before = await come(100, 500, CAPPED);
+  expect(before.at(-1)?.draw).toBeDefined();
+  expect(before.at(-1)?.periods?.reservedAtMs).toBe(String(Date.parse('2026-11-21T23:59:59.795Z')));
+  await clock.advanceAsync(300);
+  expect((await ask(CAPPED)).draw).toBeUndefined();
+});
+
+test('what an edge that stops has left goes back', async () => {
+  const answers = await come(100, 500, CAPPED);
+  advances.close();
+  const back = released.reduce((sum, [, amount]) => sum + BigInt(amount ?? 0), 0n);
+  expect(back + drawnFrom(answers)).toBe(taken().reduce((sum, { amountNanoUsd }) => sum + BigInt(String(amountNanoUsd)), 0n));
+});
