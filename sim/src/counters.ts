@@ -1,5 +1,8 @@
 /** The store that all quota processes share: the in-memory store of quota, behind a network, with losses of its state. */
 import { Fault } from '@signalbox/kernel/fault';
+import type { Admission } from '@signalbox/edge/proof';
+import type { Draw } from '@signalbox/ledger-core/advance';
+import type { AdmitRequest } from '@signalbox/contracts/quota';
 import type { AccountState } from '@signalbox/ledger-core/account-state';
 import type { AdmitCommand } from '@signalbox/ledger-core/admission';
 import type { FinishCommand } from '@signalbox/ledger-core/settlement';
@@ -92,16 +95,16 @@ export class SimCounters {
       stop: () => Promise.resolve(),
       ready: () => true,
       admit: (accountId, command) => this.ask(life, () => this.admit(accountId, command)),
-      release: (accountId, requestId) => this.ask(life, () => this.drop(accountId, requestId, () => store.release(accountId, requestId))),
-      heartbeat: (accountId, requestId, toAmount, toTokens, writer) =>
+      release: (accountId, requestId, draw) => this.ask(life, () => this.drop(accountId, requestId, () => store.release(accountId, requestId, draw))),
+      heartbeat: (accountId, requestId, toAmount, toTokens, writer, draw) =>
         this.ask(
           life,
-          () => this.heartbeat(accountId, requestId, toAmount, toTokens, writer),
+          () => this.heartbeat(accountId, requestId, toAmount, toTokens, writer, draw),
           (isGranted) => toAmount > 0n && isGranted && this.strike(life, writer ?? ''),
         ),
       finish: (accountId, command) => this.ask(life, () => this.finish(accountId, command)),
       reregister: (accountId, command) => this.ask(life, () => store.reregister(accountId, command)),
-      confirm: (accountId, requestId) => this.ask(life, () => store.confirm(accountId, requestId)),
+      confirm: (accountId, requestId, draw) => this.ask(life, () => store.confirm(accountId, requestId, draw)),
       isHeld: (accountId, requestId) => this.ask(life, () => store.isHeld(accountId, requestId)),
       epoch: () =>
         this.ask(life, async () => {
@@ -138,8 +141,17 @@ export class SimCounters {
     return answer;
   }
 
-  private async heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string | undefined): Promise<boolean> {
+  /** A request was served from an advance: in the life of that, it holds as much of it. */
+  served({ accountId = '', requestId = '' }: AdmitRequest, { draw }: Admission): void {
+    const admittedIn = this.admittedIn.get(draw?.advanceId ?? '');
+    if (draw === undefined || admittedIn === undefined) return;
+    this.admittedIn.set(requestId, admittedIn);
+    this.events.held(accountId, requestId, BigInt(String(draw.amountNanoUsd)), BigInt(String(draw.tokens)));
+  }
+
+  private async heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string | undefined, draw: Draw | undefined): Promise<boolean> {
     const state = this.accounts.get(accountId);
+    if (draw !== undefined) await this.store.confirm(accountId, requestId, draw);
     const hold = state?.holds.get(requestId);
     const before = hold?.amount ?? 0n;
     if (this.mutant === 'grow-unlooked' && hold !== undefined) state?.holds.set(requestId, { ...hold, walls: [] });

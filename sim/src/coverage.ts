@@ -2,7 +2,7 @@
 
 /** BILLING, section 3, and the ways into and out of it. A batch that never took one of them proves nothing about it. */
 export const TRANSITIONS = [
-  'new → reserved', 'new → 402', 'new → blocked by live holds', 'new → 503',
+  'new → reserved', 'new → 402', 'new → blocked by live holds', 'new → 503', 'new → served from an advance',
   'reserved → released', 'reserved → lease over', 'reserved → dispatched', 'dispatched → streaming',
   'ended: provider', 'ended: estimated', 'ended: orphan',
   'outcome: delivered', 'outcome: superseded', 'outcome: discarded', 'outcome: concluded by the worker',

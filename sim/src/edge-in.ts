@@ -1,9 +1,9 @@
 /** What an edge of the simulation is made of: the real clients of its neighbours, over the network of the run. */
-import { createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, type Neighbours } from '@signalbox/edge/proof';
+import { createAdvances, createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, type Neighbours } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
 import type { EdgeParts } from './edge.js';
 import type { Life } from './life.js';
-import { brokenBy } from './mutant-edge.js';
+import { bottomless, brokenBy } from './mutant-edge.js';
 import type { Mutant } from './mutants.js';
 import type { Door, Network } from './network.js';
 import type { WorldRecord } from './world-record.js';
@@ -21,7 +21,12 @@ export interface EdgeSurroundings {
   readonly mutant: Mutant | undefined;
   readonly record: Pick<WorldRecord, 'toldAtMs' | 'elsewhere'>;
   nowMs(): number;
+  /** Told of each request that was served from an advance. */
+  readonly onServed: NonNullable<Parameters<typeof createAdvances>[1]['onServed']>;
 }
+
+/** Of all edges of this process: their ids differ in every life. */
+let advances = 0;
 
 /** Notes when outcomes are told, and what goes to another replica. */
 function listening(workers: Neighbours['workers'], { record, nowMs }: EdgeSurroundings): Neighbours['workers'] {
@@ -43,8 +48,10 @@ function listening(workers: Neighbours['workers'], { record, nowMs }: EdgeSurrou
 
 /** The parts of one that lives `life`. Its plans are given to it with each request. */
 export function edgeIn(surroundings: EdgeSurroundings): EdgeParts {
-  const { life, network, doors, mutant } = surroundings;
-  const quota = createQuotaClient(network.client({ from: life, area: 'quota', doors: doors.quota, deadlineMs: ADMIT_DEADLINE_MS }), life.clock, ADMIT_DEADLINE_MS);
+  const { life, network, doors, mutant, onServed } = surroundings;
+  const asked = createQuotaClient(network.client({ from: life, area: 'quota', doors: doors.quota, deadlineMs: ADMIT_DEADLINE_MS }), life.clock, ADMIT_DEADLINE_MS);
+  // From two requests on, and up to a third of what a cap leaves: many more than in life.
+  const quota = createAdvances(mutant === 'advance-bottomless' ? bottomless(asked) : asked, { clock: life.clock, makeId: () => `adv_${life.name}_${(advances += 1)}`, onServed, requestsMin: 2, roomParts: 3n });
   const toWorkers = [...doors.workers].map(([provider, at]) => [provider, network.client({ from: life, area: 'worker', doors: at, deadlineMs: ATTEMPT_DEADLINE_MS })] as const);
   const workers = createWorkerClients(new Map(toWorkers), life.clock, ATTEMPT_DEADLINE_MS);
   const routing: Neighbours['routing'] = { decide: () => Promise.reject(new Fault('routing_unavailable', 'asked without a plan')), doubt: () => undefined };

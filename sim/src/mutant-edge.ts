@@ -44,6 +44,15 @@ function forgettingReserve(neighbours: Neighbours): Neighbours {
   };
 }
 
+/** What an advance holds is taken for more. */
+export function bottomless(quota: Neighbours['quota']): Neighbours['quota'] {
+  const admit: Neighbours['quota']['admit'] = async (request) => {
+    const answer = await quota.admit(request);
+    return request.requestId?.startsWith('adv_') === true ? { ...answer, heldNanoUsd: `${answer.heldNanoUsd}0`, heldTokens: `${answer.heldTokens}0` } : answer;
+  };
+  return { ...quota, admit };
+}
+
 /** As they are, unless the mutant is one of these. */
 export function brokenBy(mutant: Mutant | undefined, neighbours: Neighbours): Neighbours {
   switch (mutant) {

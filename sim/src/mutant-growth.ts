@@ -2,7 +2,7 @@
 import type { ExtendHold } from '@signalbox/worker-kit/proof';
 
 /** Does not look at the life of the counters in which the growth was given. */
-export const inAnyLife = (extendHold: ExtendHold): ExtendHold => (accountId, requestId, toNanoUsd, toTokens) => extendHold(accountId, requestId, toNanoUsd, toTokens, '');
+export const inAnyLife = (extendHold: ExtendHold): ExtendHold => (accountId, requestId, toNanoUsd, toTokens, _epoch, draw) => extendHold(accountId, requestId, toNanoUsd, toTokens, '', draw);
 
 /** Takes no answer for a refusal. */
 export const refusedWhenAway = (extendHold: ExtendHold): ExtendHold => (...question) => extendHold(...question).catch(() => false);

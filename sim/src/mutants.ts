@@ -11,6 +11,7 @@ export const MUTANTS = {
   'grow-in-another-life': 'a worker takes growth for granted that was given in another life of the counters than the hold was admitted in',
   'growth-kept': 'what a hold grew by stays counted when the hold ends',
   'tokens-unlooked': 'quota does not look at limits in tokens',
+  'advance-bottomless': 'edge serves more from an advance than was taken',
   'rounds-superseded': 'each round of a request takes the place of those before',
   'rounds-apart': 'the ledger is not told which rounds only called tools',
   'rounds-unheld': 'edge takes room for another round for granted',

@@ -2,6 +2,7 @@
 import { checkBooks } from './check.js';
 import { checkCaps, checkEnd, checkHeld } from './check-limits.js';
 import type { Coverage } from './coverage.js';
+import { planCrowd } from './crowds.js';
 import { planDepartures } from './departures.js';
 import { plan, planGrowth } from './faults.js';
 import { planLateLimits } from './late-limits.js';
@@ -42,6 +43,10 @@ const LOSS_SHARE = 0.5;
 const DEPARTURE_SHARE = 0.25;
 /** Makes draws of their own of a seed. */
 const DEPARTURE_MARK = 0x2545f491;
+/** In some runs many requests of one account come to one edge. */
+const CROWD_SHARE = 0.4;
+/** Makes draws of their own of a seed. */
+const CROWD_MARK = 0x3c6ef372;
 /** In some runs the terms of accounts change while their requests are under way. */
 const CHANGE_SHARE = 0.35;
 /** In some runs an account that has none gets limits as the counters are lost. */
@@ -98,6 +103,8 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   }
   const departures = new Random(seed ^ DEPARTURE_MARK);
   if (departures.chance(DEPARTURE_SHARE)) planDepartures(world, departures, LOAD_MS);
+  const crowds = new Random(seed ^ CROWD_MARK);
+  if (crowds.chance(CROWD_SHARE)) planCrowd(world, crowds, LOAD_MS);
   if (random.chance(CHANGE_SHARE)) {
     for (let i = random.int(1, 4); i > 0; i -= 1) {
       const index = random.pick(CHANGEABLE);

@@ -7,7 +7,7 @@ import { FAULTS_MIN, runSeed, STEPS_MIN } from './run.js';
 const SHARE = 20;
 const SHARES = [1, 21, 41, 61, 81];
 /** Enough for the rarest to show itself. */
-const MUTANT_SEEDS = 100;
+const MUTANT_SEEDS = 300;
 const MUTANT_STEP = 10;
 
 describe('the money protocol under faults', () => {

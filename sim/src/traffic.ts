@@ -114,6 +114,9 @@ export const CHANGEABLE = [0, OWN_ACCOUNT, CHANGING_ACCOUNT, CHANGING_ACCOUNT] a
 /** Those that may have no limit at first, and some later. */
 export const UNLIMITED_ACCOUNTS = [2, OWN_ACCOUNT] as const;
 
+/** Nothing is counted of them but amounts: edges take advances for them. */
+export const CROWDED_ACCOUNTS = [0, 1, 2, LONG_ACCOUNT] as const;
+
 type Terms = Pick<Caller['account'], 'tier' | 'hardCap' | 'providerKeys' | 'includedTokens' | 'trialCreditNanoUsd' | 'byokTokens' | 'requestsPerMinute' | 'burstPerSecond'>;
 
 const PAID: Terms = { tier: 'business', hardCap: false, providerKeys: [] };
@@ -127,7 +130,7 @@ function termsOf(index: number, random: Random): Terms {
     const providerKeys = ['alpha', 'beta'].map((provider) => ({ handle: handleAt(provider), accountId: `acct_${index}`, provider, last4: '', zdr: false, baseUrl: '', createdAt: '1' }));
     return { ...PAID, providerKeys, ...(random.chance(0.5) ? allotment() : {}), ...(random.chance(0.7) ? { byokTokens: String(random.int(1_500, 12_000)) } : {}) };
   }
-  if (index !== CHANGING_ACCOUNT) return PAID;
+  if (index !== CHANGING_ACCOUNT) return { ...PAID, tier: 'enterprise' };
   const rates = { requestsPerMinute: 100_000, burstPerSecond: 10_000 };
   return { ...PAID, ...rates, ...(random.chance(0.5) ? allotment() : {}), ...(random.chance(0.6) ? { tier: 'free', trialCreditNanoUsd: String(random.int(1_000_000, 25_000_000)) } : {}) };
 }

@@ -332,7 +332,10 @@ export class World extends WorldRecord {
 
   private edgeParts(index: number): EdgeParts {
     const doors = { quota: this.quotas, accounts: [this.accounts], billing: [this.billing], workers: new Map(this.providers.map((each) => [each.name, this.workers.filter(({ provider }) => provider === each).map(({ door }) => door)])) };
-    return edgeIn({ life: this.newLife(`edge ${index}`), network: this.network, doors, mutant: this.mutant, record: this, nowMs: () => this.scheduler.nowMs });
+    return edgeIn({ life: this.newLife(`edge ${index}`), network: this.network, doors, mutant: this.mutant, record: this, nowMs: () => this.scheduler.nowMs, onServed: (request, admission) => {
+      this.coverage.took('new → served from an advance');
+      this.counters.served(request, admission);
+    } });
   }
 
   private startAccounts(): void {
