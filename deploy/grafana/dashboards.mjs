@@ -55,7 +55,7 @@ const DASHBOARDS = {
     ['Catalogs refused', 'short', [[orZero('sum(increase(signalbox_routing_catalog_reloads_total{result="refused"}[1h]))'), 'last hour']], 'The last good one stays.'],
   ],
   quota: [
-    ['Admissions', 'reqps', [[rate('signalbox_quota_admissions_total', 'decision'), '{{decision}}']], ''],
+    ['Admissions', 'reqps', [[rate('signalbox_quota_admissions_total', 'decision'), '{{decision}}'], [rate('signalbox_edge_advance_admissions_total'), 'served from an advance']], 'An advance counts as one, and what is served from it apart.'],
     ['Store of counters', 's', [[quantile(0.5, 'signalbox_quota_store_seconds'), 'p50'], [quantile(0.99, 'signalbox_quota_store_seconds'), 'p99']], ''],
     ['Store failures', 'ops', [[rate('signalbox_quota_store_failures_total'), 'failures']], ''],
     ['Store answers', 'short', [['min(signalbox_quota_store_ready)', 'ready']], ''],
