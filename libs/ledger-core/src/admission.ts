@@ -39,6 +39,8 @@ export interface AdmitCommand {
   readonly periodSeconds: number | undefined;
   /** True when the ledger's totals must be known before an answer. */
   readonly needsTotals: boolean;
+  /** Room for requests to come: it waits for nobody, and stands behind whoever waits for live holds to end. */
+  readonly isAdvance?: boolean;
 }
 
 export type AdmitDecision = 'admitted' | 'rate' | 'burst' | 'wall' | 'blocked';
@@ -211,13 +213,15 @@ export function admit(state: AccountState, command: AdmitCommand, generation: st
   if (state.finished.has(requestId)) return 'ended';
   if (hasEnded(state, requestId, nowMs)) return counter === 'control' ? verdict(state, command, gates, nowMs, 'admitted', periods, 0, 0n, 0n) : 'ended';
   if (command.needsTotals && state.loaded !== generation) return 'unloaded';
+  const isAdvance = command.isAdvance === true;
+  if (isAdvance && nowMs < state.blockedUntilMs) return verdict(state, command, gates, nowMs, 'blocked', periods, BLOCKED_RETRY_MS, 0n, 0n);
 
   if (perSecond !== undefined && isFull(perSecond)) return verdict(state, command, gates, nowMs, 'burst', periods, waitAt(perSecond, nowMs), 0n, 0n);
   if (perMinute !== undefined && isFull(perMinute)) return verdict(state, command, gates, nowMs, 'rate', periods, waitAt(perMinute, nowMs), 0n, 0n);
   if (keyPerMinute !== undefined && isFull(keyPerMinute)) return verdict(state, command, gates, nowMs, 'rate', periods, waitAt(keyPerMinute, nowMs), 0n, 0n);
   const { held, heldTokens, stop } = meetWalls(state, command, periods);
   if (stop !== undefined) {
-    if (stop.decision === 'blocked') state.blockedUntilMs = nowMs + BLOCKED_NOTICE_MS;
+    if (stop.decision === 'blocked' && !isAdvance) state.blockedUntilMs = nowMs + BLOCKED_NOTICE_MS;
     return verdict(state, command, gates, nowMs, stop.decision, periods, stop.decision === 'blocked' ? BLOCKED_RETRY_MS : 0, 0n, 0n, stop.wall);
   }
 

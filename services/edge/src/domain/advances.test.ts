@@ -19,18 +19,20 @@ let decision: Admission['decision'];
 let room: bigint | undefined;
 let isAway: boolean;
 let takesDraws: boolean;
+/** Live holds stand in the way of whoever asks for himself. */
+let isFull: boolean;
 let served: number;
 let ids: number;
 
 beforeEach(() => {
   clock = createFakeClock(START_MS);
-  [asked, released, decision, room, isAway, takesDraws, served, ids] = [[], [], 'ADMITTED', undefined, false, true, 0, 0];
+  [asked, released, decision, room, isAway, takesDraws, isFull, served, ids] = [[], [], 'ADMITTED', undefined, false, true, false, 0, 0];
   const quota: QuotaPort = {
     admit: async (request) => {
       asked.push(request);
       if (isAway) throw new Error('away');
       const answer: Admission = {
-        decision: request.requestId?.startsWith('adv_') === true ? decision : 'ADMITTED', retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', heldNanoUsd: String(request.amountNanoUsd), heldTokens: String(request.tokens), epoch: 'life', draws: takesDraws,
+        decision: request.advance === true ? decision : isFull ? 'BLOCKED_BY_LIVE' : 'ADMITTED', retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', heldNanoUsd: String(request.amountNanoUsd), heldTokens: String(request.tokens), epoch: 'life', draws: takesDraws,
         periods: { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11', reservedAtMs: String(clock.nowMs()) },
       };
       if (room !== undefined) answer.roomNanoUsd = String(room);
@@ -167,6 +169,14 @@ test('a request counts in the day in which quota would count it', async () => {
   expect(before.at(-1)?.periods?.reservedAtMs).toBe(String(Date.parse('2026-11-21T23:59:59.795Z')));
   await clock.advanceAsync(300);
   expect((await ask(CAPPED)).draw).toBeUndefined();
+});
+
+test('all that is left of an account’s goes back at once where one of its requests waits for live holds, whichever key asks', async () => {
+  const answers = await come(100, 500, CAPPED);
+  isFull = true;
+  expect((await ask({ ...CAPPED, keyRequestsPerMinute: 10 }, { keyId: 'key_2' })).decision).toBe('BLOCKED_BY_LIVE');
+  const back = released.reduce((sum, [, amount]) => sum + BigInt(amount ?? 0), 0n);
+  expect(back + drawnFrom(answers)).toBe(taken().reduce((sum, { amountNanoUsd }) => sum + BigInt(String(amountNanoUsd)), 0n));
 });
 
 test('what an edge that stops has left goes back', async () => {

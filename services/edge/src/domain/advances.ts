@@ -131,7 +131,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     const id = makeId();
     stream.isAsking = true;
     try {
-      const answer = await quota.admit({ ...request, requestId: id, amountNanoUsd: String(amount), minAmountNanoUsd: '0', tokens: String(smaller(tokens, AMOUNT_MAX)), minTokens: '0' });
+      const answer = await quota.admit({ ...request, requestId: id, advance: true, amountNanoUsd: String(amount), minAmountNanoUsd: '0', tokens: String(smaller(tokens, AMOUNT_MAX)), minTokens: '0' });
       const reservedAtMs = Number(answer.periods?.reservedAtMs ?? 0);
       if (answer.decision !== 'ADMITTED' || reservedAtMs === 0) {
         stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
@@ -191,9 +191,20 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     return admission;
   };
 
+  /** Somebody waits for room of the account: quota grants it no advance now, and what there is goes back. */
+  const giveBack = (accountId: string): void => {
+    for (const [advance, place] of [...live]) if (place.accountId === accountId) retire(advance);
+  };
+
+  const ask = async (request: AdmitRequest): Promise<Admission> => {
+    const answer = await quota.admit(request);
+    if (answer.decision === 'BLOCKED_BY_LIVE') giveBack(request.accountId ?? '');
+    return answer;
+  };
+
   const admit = async (request: AdmitRequest): Promise<Admission> => {
     const { limits, counter = 'CHAT' } = request;
-    if (limits === undefined || limits === null || counter !== 'CHAT' || !isAmountOnly(limits)) return quota.admit(request);
+    if (limits === undefined || limits === null || counter !== 'CHAT' || !isAmountOnly(limits)) return ask(request);
     const nowMs = clock.monotonicMs();
     const stream = streamOf(request, limits);
     const [nanoUsd, tokens] = [amountOf(request.amountNanoUsd), amountOf(request.tokens)];
@@ -201,7 +212,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     const advance = servingFor(stream, nanoUsd, tokens, nowMs);
     if (isDue(stream, nowMs)) void take(stream, request, nowMs);
     if (advance !== undefined) return serve(request, advance, nanoUsd, tokens, nowMs);
-    const answer = await quota.admit(request);
+    const answer = await ask(request);
     if (answer.decision === 'ADMITTED') note(stream, answer);
     return answer;
   };

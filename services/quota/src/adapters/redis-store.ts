@@ -254,7 +254,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       const optional = (value: number | undefined): string => (value === undefined ? '' : String(value));
       const terms = [
         life, command.keyId, command.counter, command.byok ? '1' : '0', String(command.anchorDay), lengthMs,
-        optional(command.requestsPerMinute), optional(command.burstPerSecond), optional(command.keyRequestsPerMinute), wallText(command.walls), command.needsTotals ? '1' : '0',
+        optional(command.requestsPerMinute), optional(command.burstPerSecond), optional(command.keyRequestsPerMinute), wallText(command.walls), command.needsTotals ? '1' : '0', command.isAdvance === true ? '1' : '0',
       ];
       const answer = await step('admit', accountId, terms, [command.requestId, String(command.amount), String(command.tokens), String(command.minAmount), String(command.minTokens)]);
       return readAdmission(String(answer).split('\n'));

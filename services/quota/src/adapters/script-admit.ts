@@ -2,13 +2,13 @@
 import { LEASE_MS } from '@signalbox/ledger-core/account-state';
 import { BLOCKED_NOTICE_MS } from '@signalbox/ledger-core/admission';
 
-/** Terms of a request: 11, as `redis-store.ts` sends them; its own: id, amount, tokens, least amount, least tokens. */
+/** Terms of a request: 12, as `redis-store.ts` sends them; its own: id, amount, tokens, least amount, least tokens. */
 export const ADMIT = `
-local kinds,from={},3+11*ARGV[2]
+local kinds,from={},3+12*ARGV[2]
 local function head(p,at) return p[1]..'\\n'..p[2]..'\\n'..p[3]..'\\n'..p[4]..'\\n'..int(at)..'\\n' end
 local wanted={'w','L','ok'}
-for i=3,from-1,11 do
-  local k={life=ARGV[i],key=ARGV[i+1],counter=ARGV[i+2],b=tonumber(ARGV[i+3]),p=ids(now,tonumber(ARGV[i+4]),tonumber(ARGV[i+5])),minute=ARGV[i+6],second=ARGV[i+7],key_minute=ARGV[i+8],walls=ARGV[i+9],needs=ARGV[i+10],own='',head='',texts='',gates=false}
+for i=3,from-1,12 do
+  local k={life=ARGV[i],key=ARGV[i+1],counter=ARGV[i+2],b=tonumber(ARGV[i+3]),p=ids(now,tonumber(ARGV[i+4]),tonumber(ARGV[i+5])),minute=ARGV[i+6],second=ARGV[i+7],key_minute=ARGV[i+8],walls=ARGV[i+9],needs=ARGV[i+10],advance=ARGV[i+11]=='1',own='',head='',texts='',gates=false}
   kinds[#kinds+1]=k
   if k.minute~='' then wanted[#wanted+1]='m:'..k.counter end
   if k.second~='' then wanted[#wanted+1]='s:'..k.counter end
@@ -94,6 +94,7 @@ local function admit(k,req,amount,tokens,least,least_t,text,text_t)
     return 'ended'
   end
   if k.needs=='1' and get(Q,'ok')~=k.life then return 'unloaded' end
+  if k.advance and awaited()==1 then return refused(k,'blocked',1000,-1,0,0) end
   local minute,second,key_minute=k.gates[1],k.gates[2],k.gates[3]
   if second and full(second) then return refused(k,'burst',wait(second),-1,0,0) end
   if minute and full(minute) then return refused(k,'rate',wait(minute),-1,0,0) end
@@ -114,7 +115,7 @@ local function admit(k,req,amount,tokens,least,least_t,text,text_t)
     end
     for _,w in ipairs(met) do
       if w[2]+w[3]+(w[5] and h or ht)>w[4] then
-        put(Q,'B',int(now+${BLOCKED_NOTICE_MS}))
+        if not k.advance then put(Q,'B',int(now+${BLOCKED_NOTICE_MS})) end
         return refused(k,'blocked',1000,w[1],w[2],w[3])
       end
     end

@@ -76,6 +76,22 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
     expect(await store.admit(account, command('adv'))).toBe('ended');
   });
 
+  test('an advance is not granted while a request waits for live holds, and nobody waits for what an advance was refused', async () => {
+    const account = fresh();
+    const walls = [cap(100n)];
+    const advance = (requestId: string, amount: bigint): Promise<AdmitAnswer> => store.admit(account, command(requestId, { amount, walls, isAdvance: true }));
+    expect(verdict(await store.admit(account, command('live', { amount: 90n, walls }))).decision).toBe('admitted');
+    expect(verdict(await advance('adv_1', 20n)).decision).toBe('blocked');
+    expect(verdict(await advance('adv_2', 5n)).decision).toBe('admitted');
+    expect(verdict(await store.admit(account, command('waits', { amount: 50n, walls }))).decision).toBe('blocked');
+    expect(verdict(await advance('adv_3', 1n))).toMatchObject({ decision: 'blocked', wall: undefined, held: 0n });
+    // Whoever waits hears of it.
+    expect(await store.release(account, 'rest', { advanceId: 'adv_2', amount: 5n, tokens: 0n })).toBe(true);
+    expect(verdict(await store.admit(account, command('ordinary', { amount: 1n, walls }))).decision).toBe('admitted');
+    skew += 2_600;
+    expect(verdict(await advance('adv_4', 1n)).decision).toBe('admitted');
+  });
+
   test('requests that are told at once are answered as one after the other would be: a cap, a rate and a repeated id to the last one', async () => {
     const account = fresh();
     const each = async (ids: readonly string[], more: Partial<AdmitCommand>): Promise<readonly string[]> => {

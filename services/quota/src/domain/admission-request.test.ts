@@ -8,7 +8,7 @@ import { readAdmission, writeVerdict } from './admission-request.js';
 const INCLUDED = 20_000n;
 const LIMITS: Limits__Output = { caps: [], includedTokens: String(INCLUDED), hardCap: false, billingAnchorDay: 0 };
 const REQUEST: AdmitRequest__Output = {
-  requestId: '', accountId: 'acct_1', keyId: 'key_1', counter: 'CHAT', limits: LIMITS, amountNanoUsd: '0', minAmountNanoUsd: '0', tokens: '5010', minTokens: '5010', byok: false,
+  requestId: '', accountId: 'acct_1', keyId: 'key_1', counter: 'CHAT', limits: LIMITS, amountNanoUsd: '0', minAmountNanoUsd: '0', tokens: '5010', minTokens: '5010', byok: false, advance: false,
 };
 
 /** Asks for 5,010 tokens each, and uses them. */

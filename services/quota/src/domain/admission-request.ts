@@ -60,6 +60,7 @@ export function readAdmission(request: AdmitRequest__Output, periodSeconds: numb
     anchorDay: Math.min(limits?.billingAnchorDay ?? 0, 28),
     periodSeconds,
     needsTotals: walls.length > 0,
+    isAdvance: request.advance,
   };
   return { command, walls, includedTokens: limits?.includedTokens === undefined ? undefined : amount(limits.includedTokens) };
 }

@@ -100,7 +100,7 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
         if (byok && pick(2) === 0) walls.push({ scope: 'account', period: 'plan', meter: 'byok', limit: BigInt(pick(150)) });
         const command: AdmitCommand = {
           requestId, keyId, counter: pick(6) === 0 ? 'control' : 'chat', amount, minAmount: BigInt(pick(30)), tokens, minTokens: BigInt(pick(15)), byok, requestsPerMinute: pick(3) === 0 ? undefined : 1 + pick(3),
-          burstPerSecond: pick(3) === 0 ? 1 : undefined, keyRequestsPerMinute: pick(4) === 0 ? 3 : undefined, walls, anchorDay: pick(29), periodSeconds: undefined, needsTotals: false,
+          burstPerSecond: pick(3) === 0 ? 1 : undefined, keyRequestsPerMinute: pick(4) === 0 ? 3 : undefined, walls, anchorDay: pick(29), periodSeconds: undefined, needsTotals: false, isAdvance: pick(4) === 0,
         };
         const expected = admit(state, command, '', nowMs);
         seen.add(typeof expected === 'string' ? expected : expected.decision);

@@ -136,6 +136,7 @@ export function writeAdmitRequest(w: Writer, m: AdmitRequest): void {
   if (m.byok === true) { w.uint32(64); w.bool(m.byok); }
   if (m.minAmountNanoUsd !== undefined && !isZero(m.minAmountNanoUsd)) { w.uint32(72); w.int64(m.minAmountNanoUsd); }
   if (m.minTokens !== undefined && !isZero(m.minTokens)) { w.uint32(80); w.int64(m.minTokens); }
+  if (m.advance === true) { w.uint32(88); w.bool(m.advance); }
 }
 export function readAdmitRequest(r: Reader, end: number): AdmitRequestOut {
   let v1: string = '';
@@ -148,6 +149,7 @@ export function readAdmitRequest(r: Reader, end: number): AdmitRequestOut {
   let v8: boolean = false;
   let v9: string = '0';
   let v10: string = '0';
+  let v11: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -161,11 +163,12 @@ export function readAdmitRequest(r: Reader, end: number): AdmitRequestOut {
       case 64: v8 = r.bool(); break;
       case 72: v9 = r.int64(); break;
       case 80: v10 = r.int64(); break;
+      case 88: v11 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, keyId: v3, counter: v4, limits: v5, amountNanoUsd: v6, tokens: v7, byok: v8, minAmountNanoUsd: v9, minTokens: v10 } as AdmitRequestOut;
+  return { requestId: v1, accountId: v2, keyId: v3, counter: v4, limits: v5, amountNanoUsd: v6, tokens: v7, byok: v8, minAmountNanoUsd: v9, minTokens: v10, advance: v11 } as AdmitRequestOut;
 }
 export function copyAdmitRequest(m: AdmitRequest): AdmitRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -178,7 +181,8 @@ export function copyAdmitRequest(m: AdmitRequest): AdmitRequestOut {
   const v8 = m.byok !== undefined && m.byok !== null ? m.byok : false;
   const v9 = m.minAmountNanoUsd !== undefined && m.minAmountNanoUsd !== null ? copyInt64(m.minAmountNanoUsd) : '0';
   const v10 = m.minTokens !== undefined && m.minTokens !== null ? copyInt64(m.minTokens) : '0';
-  return { requestId: v1, accountId: v2, keyId: v3, counter: v4, limits: v5, amountNanoUsd: v6, tokens: v7, byok: v8, minAmountNanoUsd: v9, minTokens: v10 } as AdmitRequestOut;
+  const v11 = m.advance !== undefined && m.advance !== null ? m.advance : false;
+  return { requestId: v1, accountId: v2, keyId: v3, counter: v4, limits: v5, amountNanoUsd: v6, tokens: v7, byok: v8, minAmountNanoUsd: v9, minTokens: v10, advance: v11 } as AdmitRequestOut;
 }
 
 export function writeAdmitResponse(w: Writer, m: AdmitResponse): void {

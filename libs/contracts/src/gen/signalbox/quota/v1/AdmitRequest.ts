@@ -16,6 +16,7 @@ export interface AdmitRequest {
   'byok'?: (boolean);
   'minAmountNanoUsd'?: (number | string | Long);
   'minTokens'?: (number | string | Long);
+  'advance'?: (boolean);
 }
 
 export interface AdmitRequest__Output {
@@ -29,4 +30,5 @@ export interface AdmitRequest__Output {
   'byok': (boolean);
   'minAmountNanoUsd': (string);
   'minTokens': (string);
+  'advance': (boolean);
 }
