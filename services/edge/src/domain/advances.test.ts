@@ -8,7 +8,8 @@ const START_MS = Date.parse('2026-11-21T12:00:00Z');
 /** Each request may cost as much, and holds as many tokens. */
 const NANO_USD = 1_000n;
 const TOKENS = 10n;
-const CAPPED: Limits = { caps: [{ scope: 'account', period: 'MONTH', capNanoUsd: '1000000000' }] };
+const CAP = 1_000_000_000n;
+const CAPPED: Limits = { caps: [{ scope: 'account', period: 'MONTH', capNanoUsd: String(CAP) }] };
 
 let clock: FakeClock;
 let advances: Advances;
@@ -16,7 +17,8 @@ let asked: AdmitRequest[];
 let released: (readonly [string, string | undefined, string | undefined])[];
 /** Of advances. */
 let decision: Admission['decision'];
-let room: bigint | undefined;
+/** What the cap leaves. */
+let room: bigint;
 let isAway: boolean;
 let takesDraws: boolean;
 /** Live holds stand in the way of whoever asks for himself. */
@@ -26,7 +28,7 @@ let ids: number;
 
 beforeEach(() => {
   clock = createFakeClock(START_MS);
-  [asked, released, decision, room, isAway, takesDraws, isFull, served, ids] = [[], [], 'ADMITTED', undefined, false, true, false, 0, 0];
+  [asked, released, decision, room, isAway, takesDraws, isFull, served, ids] = [[], [], 'ADMITTED', CAP, false, true, false, 0, 0];
   const quota: QuotaPort = {
     admit: async (request) => {
       asked.push(request);
@@ -35,7 +37,8 @@ beforeEach(() => {
         decision: request.advance === true ? decision : isFull ? 'BLOCKED_BY_LIVE' : 'ADMITTED', retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', heldNanoUsd: String(request.amountNanoUsd), heldTokens: String(request.tokens), epoch: 'life', draws: takesDraws,
         periods: { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11', reservedAtMs: String(clock.nowMs()) },
       };
-      if (room !== undefined) answer.roomNanoUsd = String(room);
+      // What costs nothing meets no cap, and is told of none.
+      if (request.amountNanoUsd !== '0') answer.roomNanoUsd = String(room);
       return answer;
     },
     release: (_accountId, requestId, draw) => void released.push([requestId, draw?.amountNanoUsd?.toString(), draw?.tokens?.toString()]),
@@ -100,6 +103,21 @@ test('it is at most a two-hundredth of what the tightest cap leaves, and none is
   asked = [];
   await come(200, 1_000, CAPPED);
   expect(taken()).toEqual([]);
+});
+
+test('that bound holds also where requests that cost nothing come between, which say nothing of it', async () => {
+  room = 400_000n;
+  for (let i = 0; i < 100; i += 1) {
+    await come(1, 5, CAPPED);
+    await come(1, 5, CAPPED, { amountNanoUsd: '0' });
+  }
+  expect(taken()).toEqual([]);
+});
+
+test('requests that cost nothing are served from an advance of no amount', async () => {
+  room = 4_000_000n;
+  const answers = await come(100, 500, CAPPED, { amountNanoUsd: '0' });
+  expect(answers.filter(({ draw }) => draw !== undefined).length).toBeGreaterThan(50);
 });
 
 test('what a request may still grow by is what the cap left, without what was served before it', async () => {

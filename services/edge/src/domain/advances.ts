@@ -64,7 +64,7 @@ interface Stream {
   notBeforeMs: number;
   /** Quota takes draws: it answered the last admission, and is no older version. */
   takesDraws: boolean;
-  /** What the tightest cap left, as last told; undefined = no cap. */
+  /** What the tightest cap left, as last told; 0 where nothing was told of it, undefined = no cap. */
   roomNanoUsd: bigint | undefined;
 }
 
@@ -137,7 +137,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
         stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
         return;
       }
-      note(stream, answer);
+      note(stream, request, answer);
       const advance: Advance = { id, answer, askedAtMs: nowMs, answeredAtMs: clock.monotonicMs(), reservedAtMs, leftNanoUsd: BigInt(answer.heldNanoUsd), leftTokens: BigInt(answer.heldTokens) };
       live.set(advance, { stream, accountId: request.accountId ?? '' });
       if (stream.serving === undefined) stream.serving = advance;
@@ -150,9 +150,11 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
       stream.isAsking = false;
     }
   };
-  const note = (stream: Stream, { roomNanoUsd, draws }: AdmitResponse__Output): void => {
+  const note = (stream: Stream, { limits }: AdmitRequest, { roomNanoUsd, draws }: AdmitResponse__Output): void => {
     stream.takesDraws = draws;
-    stream.roomNanoUsd = roomNanoUsd === undefined ? undefined : BigInt(roomNanoUsd);
+    // What costs nothing meets no cap: the answer then says nothing of it.
+    if (roomNanoUsd === undefined) stream.roomNanoUsd = (limits?.caps?.length ?? 0) > 0 ? 0n : undefined;
+    else stream.roomNanoUsd = BigInt(roomNanoUsd);
   };
 
   /** The advance that has room for it, the one that serves or the next. */
@@ -213,7 +215,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     if (isDue(stream, nowMs)) void take(stream, request, nowMs);
     if (advance !== undefined) return serve(request, advance, nanoUsd, tokens, nowMs);
     const answer = await ask(request);
-    if (answer.decision === 'ADMITTED') note(stream, answer);
+    if (answer.decision === 'ADMITTED') note(stream, request, answer);
     return answer;
   };
 
