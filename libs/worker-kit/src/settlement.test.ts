@@ -101,6 +101,16 @@ describe('what a request was served with out of an advance', () => {
     expect(finishes()).toEqual([[['req_1', draw], ['req_2', draw]]]);
   });
 
+  test('is told at once when its worker stops, all of it, and once only where quota is away', async () => {
+    for (let seq = 1; seq <= 1_200; seq += 1) settlement.finished({ ...holdOf(seq), draw }, seq);
+    await settlement.flush();
+    expect(finishes().map(({ length }) => length)).toEqual([512, 512, 176]);
+    answers.isAway = true;
+    settlement.finished({ ...holdOf(1_201), draw }, 1_201);
+    await settlement.flush();
+    expect(finishes().length).toBe(4);
+  });
+
   test('does not make a quota that is away be asked more often', async () => {
     answers.isAway = true;
     settlement.finished({ ...holdOf(1), draw }, 1);

@@ -69,6 +69,8 @@ export interface Settlement {
   tellUnwatched(accountId: string, requestId: string, draw?: Draw__Output | null): Promise<void>;
   /** Asks quota whether the request has a hold, in that life of its store. Rejects with the fault of the call. */
   confirm(accountId: string, requestId: string, epoch: string, draw?: Draw__Output | null): Promise<boolean>;
+  /** What became of holds is told now, and not when more has been gathered. Resolves also where quota can not be told, which is tried once for at most 500 ms: the ledger's totals follow. */
+  flush(): Promise<void>;
   close(): void;
 }
 
@@ -108,6 +110,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   const holds = new LiveMap<string, LiveUse>();
   let queue: Finished[] = [];
   let isSending = false;
+  let sending: Promise<void> = Promise.resolve();
   let isClosed = false;
   /** Finished, and not known to be in the ledger. */
   let unbooked: Finished[] = [];
@@ -199,17 +202,17 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       gather = undefined;
       gatherEndMs = Infinity;
       isRetrying = false;
-      void send();
+      sending = send();
     }, { unref: true });
   };
 
-  const send = async (): Promise<void> => {
+  const send = async (options?: CallOptions): Promise<void> => {
     if (isSending || queue.length === 0) return;
     isSending = true;
     const batch = queue.splice(0, BATCH_MAX);
     try {
       const request: FinishRequest = { writer, finished: batch.map(({ hold }) => hold) };
-      await quota.unary('Finish', request);
+      await quota.unary('Finish', request, options);
       isSending = false;
       if (queue.length > 0) schedule(0);
     } catch {
@@ -279,6 +282,14 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       ledgerSeq = seq;
       const [first] = unbooked;
       if (first !== undefined && first.seq <= seq) unbooked = unbooked.filter((entry) => entry.seq > seq);
+    },
+    flush: async () => {
+      await sending;
+      const endMs = clock.monotonicMs() + TELL_DEADLINE_MS;
+      for (let left = Infinity; queue.length > 0 && queue.length < left; ) {
+        left = queue.length;
+        await send({ deadlineMs: Math.max(1, endMs - clock.monotonicMs()) });
+      }
     },
     close: () => {
       isClosed = true;

@@ -163,3 +163,15 @@ test('what a request was served with out of an advance stands in what quota is t
   expect(w.told.at(-1)).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'alive', draw }] });
   await journal.close();
 });
+
+test('what a request drew from an advance is told before a worker stops: the ledger would end the request, and give nothing back', async () => {
+  const w = await journalRig();
+  const draw = { advanceId: 'adv_1', amountNanoUsd: '90', tokens: '9' };
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  await journal.start({ ...w.startOf('ended'), draw, holdEpoch: 'life 1' });
+  await journal.end('ended', 1, END);
+  void journal.outcome('ended', 1, 'DELIVERED', true);
+  await journal.close();
+  expect(w.finished).toMatchObject([{ requestId: 'ended', draw }]);
+});

@@ -188,6 +188,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.sweepTimer?.cancel();
     await this.shipping.flush();
     this.shipping.close();
+    await this.settlement.flush();
     this.settlement.close();
     for (const { reject } of this.recoveryWaiters.splice(0)) reject(new Fault('cancelled', 'The write-ahead log is closed.'));
     this.files.close();
