@@ -12,6 +12,7 @@ const CAP = 1_000_000_000n;
 const CAPPED: Limits = { caps: [{ scope: 'account', period: 'MONTH', capNanoUsd: String(CAP) }] };
 
 let clock: FakeClock;
+let quota: QuotaPort;
 let advances: Advances;
 let asked: AdmitRequest[];
 let released: (readonly [string, string | undefined, string | undefined])[];
@@ -23,16 +24,19 @@ let isAway: boolean;
 let takesDraws: boolean;
 /** Live holds stand in the way of whoever asks for himself. */
 let isFull: boolean;
+/** How long quota takes to answer about an advance. */
+let lateMs: number;
 let served: number;
 let ids: number;
 
 beforeEach(() => {
   clock = createFakeClock(START_MS);
-  [asked, released, decision, room, isAway, takesDraws, isFull, served, ids] = [[], [], 'ADMITTED', CAP, false, true, false, 0, 0];
-  const quota: QuotaPort = {
+  [asked, released, decision, room, isAway, takesDraws, isFull, lateMs, served, ids] = [[], [], 'ADMITTED', CAP, false, true, false, 0, 0, 0];
+  quota = {
     admit: async (request) => {
       asked.push(request);
       if (isAway) throw new Error('away');
+      if (lateMs > 0 && request.requestId?.startsWith('adv_') === true) await new Promise<void>((resolve) => void clock.setTimer(lateMs, resolve));
       const answer: Admission = {
         decision: request.advance === true ? decision : isFull ? 'BLOCKED_BY_LIVE' : 'ADMITTED', retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', heldNanoUsd: String(request.amountNanoUsd), heldTokens: String(request.tokens), epoch: 'life', draws: takesDraws,
         periods: { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11', reservedAtMs: String(clock.nowMs()) },
@@ -195,6 +199,33 @@ test('all that is left of an account’s goes back at once where one of its requ
   expect((await ask({ ...CAPPED, keyRequestsPerMinute: 10 }, { keyId: 'key_2' })).decision).toBe('BLOCKED_BY_LIVE');
   const back = released.reduce((sum, [, amount]) => sum + BigInt(amount ?? 0), 0n);
   expect(back + drawnFrom(answers)).toBe(taken().reduce((sum, { amountNanoUsd }) => sum + BigInt(String(amountNanoUsd)), 0n));
+});
+
+test('and in the billing period, where that is shorter', async () => {
+  advances = createAdvances(quota, { clock, periodSeconds: 3_600, makeId: () => `adv_${(ids += 1)}` });
+  clock.advance(Date.parse('2026-11-21T12:59:59.300Z') - clock.nowMs());
+  expect((await come(100, 500, CAPPED)).at(-1)?.draw).toBeDefined();
+  await clock.advanceAsync(300);
+  expect((await ask(CAPPED)).draw).toBeUndefined();
+});
+
+test('an answer that comes late serves for what is left of the second, and one that comes later goes back whole', async () => {
+  lateMs = 600;
+  const answers = await come(200, 2_000, CAPPED);
+  const [first] = answers.filter(({ draw }) => draw !== undefined);
+  const of = answers.flatMap(({ draw }, index) => (draw?.advanceId === first?.draw?.advanceId ? [index * 10] : []));
+  expect((of.at(-1) ?? 0) - (of[0] ?? 0)).toBeLessThanOrEqual(400);
+  // Admitted before it answered: nothing that is served counts as reserved later than it is.
+  for (const [index, { periods }] of answers.entries()) expect(Number(periods?.reservedAtMs)).toBeLessThanOrEqual(START_MS + index * 10);
+
+  await clock.advanceAsync(3_000);
+  lateMs = 1_200;
+  const before = taken().length;
+  expect((await come(200, 2_000, CAPPED)).filter(({ draw }) => draw !== undefined)).toEqual([]);
+  await clock.advanceAsync(2_000);
+  const late = taken().slice(before);
+  expect(late.length).toBeGreaterThan(0);
+  expect(released.slice(-late.length)).toEqual(late.map(({ requestId, amountNanoUsd, tokens }) => [`${requestId}-rest`, amountNanoUsd, tokens]));
 });
 
 test('what an edge that stops has left goes back', async () => {
