@@ -86,3 +86,27 @@ test('what a request was served with out of an advance goes with its release and
   await quota.extend('acct_1', 'r', 1n, 1n, 'life', draw);
   expect(told).toEqual([['Release', draw], ['Release', null], ['Heartbeat', draw]]);
 });
+
+test('a release of what was drawn is told again each second while quota is away, until the lease is over; any other is left to that', async () => {
+  const clock = createFakeClock();
+  let isAway = true;
+  const told: string[] = [];
+  const client = {
+    unary: (_method: string, { requestId }: { readonly requestId: string }) => {
+      told.push(requestId);
+      return isAway ? Promise.reject(new Fault('quota_unavailable', 'test')) : Promise.resolve({});
+    },
+  } as unknown as RpcClient;
+  const quota = createQuotaClient(client, clock);
+  quota.release('acct_1', 'drawn', { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' });
+  quota.release('acct_1', 'held');
+  await clock.advanceAsync(3_500);
+  expect(told).toEqual(['drawn', 'held', 'drawn', 'drawn', 'drawn']);
+  isAway = false;
+  await clock.advanceAsync(10_000);
+  expect(told.length).toBe(6);
+  isAway = true;
+  quota.release('acct_1', 'drawn', { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' });
+  await clock.advanceAsync(120_000);
+  expect(told.length).toBe(6 + 30);
+});

@@ -3,6 +3,7 @@ import type { AdmitRequest, AdmitResponse__Output, HeartbeatRequest, HeartbeatRe
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, FAULTS, toFault } from '@signalbox/kernel/fault';
 import { spreadMs } from '@signalbox/kernel/spread';
+import { LEASE_MS } from '@signalbox/ledger-core/account-state';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { LocalAdmission } from '../domain/local-admission.js';
 import type { QuotaPort } from '../domain/ports.js';
@@ -12,6 +13,8 @@ const ADMIT_SILENCE_MS_DEFAULT = 150;
 /** Of an admission, with its retry, from a quota that shows that it lives: short of CPU, or waiting for the ledger, which has bounds of its own. */
 const ADMIT_DEADLINE_MS = 5_000;
 const RELEASE_DEADLINE_MS = 2_000;
+/** Of what an advance holds, which is more than one request's: told again each second, until its lease is over. */
+const RELEASE_AGAIN_MS = 1_000;
 const EXTEND_DEADLINE_MS = 2_000;
 
 /** BILLING, section 6: 2 to 5 s. */
@@ -21,9 +24,15 @@ const waitOf = (requestId: string): number => spreadMs(requestId, 2_000, 3_000);
  * Quota over rpc. Admission is an upsert by request id, so it may run twice: at another quota when the first says nothing at all
  * for `silenceMs`, and once more when it was lost or failed. While quota is away `local` decides; without its consent, and whatever else goes wrong, it is `quota_unavailable`.
  */
-export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monotonicMs'>, silenceMs = ADMIT_SILENCE_MS_DEFAULT, local?: LocalAdmission): QuotaPort {
+export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monotonicMs' | 'setTimer'>, silenceMs = ADMIT_SILENCE_MS_DEFAULT, local?: LocalAdmission): QuotaPort {
   const release = (accountId: string, requestId: string, draw?: Draw): void => {
-    client.unary<ReleaseRequest, object>('Release', { accountId, requestId, draw: draw ?? null }, { deadlineMs: RELEASE_DEADLINE_MS, requestId }).catch(() => undefined);
+    const endMs = clock.monotonicMs() + LEASE_MS;
+    const tell = (): void => {
+      client.unary<ReleaseRequest, object>('Release', { accountId, requestId, draw: draw ?? null }, { deadlineMs: RELEASE_DEADLINE_MS, requestId }).catch(() => {
+        if (draw !== undefined && clock.monotonicMs() + RELEASE_AGAIN_MS < endMs) clock.setTimer(RELEASE_AGAIN_MS, tell, { unref: true });
+      });
+    };
+    tell();
   };
   const limitMs = Math.max(ADMIT_DEADLINE_MS, 2 * silenceMs);
   const admit = async (request: AdmitRequest): Promise<AdmitResponse__Output> => {

@@ -228,6 +228,14 @@ test('an answer that comes late serves for what is left of the second, and one t
   expect(released.slice(-late.length)).toEqual(late.map(({ requestId, amountNanoUsd, tokens }) => [`${requestId}-rest`, amountNanoUsd, tokens]));
 });
 
+test('one that quota did not answer about goes back: it may have been written down', async () => {
+  await come(15, 100, CAPPED);
+  isAway = true;
+  for (let i = 0; i < 3; i += 1) await ask(CAPPED).catch(() => undefined);
+  const [advance] = taken();
+  expect(released).toEqual([[advance?.requestId, advance?.amountNanoUsd, advance?.tokens]]);
+});
+
 test('what an edge that stops has left goes back', async () => {
   const answers = await come(100, 500, CAPPED);
   advances.close();

@@ -144,8 +144,9 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
       else stream.next = advance;
       clock.setTimer(Math.max(0, nowMs + SERVES_MS - clock.monotonicMs()), () => retire(advance), { unref: true });
     } catch {
-      // Whoever asks for itself is told.
+      // Whoever asks for itself is told. It may have been written down all the same.
       stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
+      quota.release(request.accountId ?? '', id, { advanceId: id, amountNanoUsd: String(amount), tokens: String(smaller(tokens, AMOUNT_MAX)) });
     } finally {
       stream.isAsking = false;
     }

@@ -31,7 +31,7 @@ export interface Admission extends AdmitResponse__Output {
 export interface QuotaPort {
   /** One atomic decision. Throws a Fault `quota_unavailable`; the hold is then released in the background. */
   admit(request: AdmitRequest): Promise<Admission>;
-  /** Frees the hold of a request that was never dispatched; failures are left to the lease. `draw`, here and below: as its admission told. */
+  /** Frees the hold of a request that was never dispatched; failures are left to the lease. `draw`, here and below: as its admission told; what was drawn is told again on failure. */
   release(accountId: string, requestId: string, draw?: Draw): void;
   /** Makes the hold of a request grow to these amounts. False = the limits leave no room. Throws a Fault `quota_unavailable`, also when the hold was lost. `epoch`: as its admission told. */
   extend(accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string, draw?: Draw): Promise<boolean>;
