@@ -151,14 +151,16 @@ export class SimCounters {
 
   private async heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string | undefined, draw: Draw | undefined): Promise<boolean> {
     const state = this.accounts.get(accountId);
-    if (draw !== undefined) await this.store.confirm(accountId, requestId, draw);
+    // The mutant changes a hold: what was drawn has none before the first word of it.
+    if (this.mutant === 'grow-unlooked' && draw !== undefined) await this.store.confirm(accountId, requestId, draw);
     const hold = state?.holds.get(requestId);
-    const before = hold?.amount ?? 0n;
+    const before = hold?.amount ?? draw?.amount ?? 0n;
     if (this.mutant === 'grow-unlooked' && hold !== undefined) state?.holds.set(requestId, { ...hold, walls: [] });
-    const isGranted = await this.store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
+    const isGranted = await this.store.heartbeat(accountId, requestId, toAmount, toTokens, writer, draw);
+    const isHeld = state?.holds.has(requestId) === true;
     if (isGranted && toAmount > before) this.grown.set(requestId, (this.grown.get(requestId) ?? 0n) + toAmount - before);
     // In another life than its admission's no limit was looked at: neither word counts.
-    if ((toAmount === 0n && toTokens === 0n) || hold === undefined || this.admittedIn.get(requestId) !== this.epoch) return isGranted;
+    if ((toAmount === 0n && toTokens === 0n) || !isHeld || this.admittedIn.get(requestId) !== this.epoch) return isGranted;
     if (isGranted) this.events.held(accountId, requestId, toAmount, toTokens);
     else this.events.refused(requestId);
     return isGranted;
