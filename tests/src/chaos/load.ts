@@ -49,10 +49,12 @@ interface LoadOptions {
   readonly random: Random;
   readonly edges: () => readonly string[];
   readonly accounts: readonly ClientAccount[];
+  /** One letter, which the names of its clients begin with. */
+  readonly letter: string;
   readonly perSecond: number;
 }
 
-export function startLoad({ random, edges, accounts, perSecond }: LoadOptions): Load {
+export function startLoad({ random, edges, accounts, letter, perSecond }: LoadOptions): Load {
   const seen: SeenRequest[] = [];
   const open = new Set<SeenRequest>();
   const waiters: (() => void)[] = [];
@@ -62,7 +64,7 @@ export function startLoad({ random, edges, accounts, perSecond }: LoadOptions): 
     if (isOver) return;
     systemClock.setTimer((1_000 / perSecond) * 2 * random.next(), begin);
     const account = random.pick(accounts);
-    const one: SeenRequest = { accountId: account.id, client: `c${seen.length}`, isStream: random.chance(0.6), requestId: '', beganMs: systemClock.monotonicMs(), endedMs: 0, status: 0, code: '', isWhole: false, hungUp: false, costUsd: undefined };
+    const one: SeenRequest = { accountId: account.id, client: `${letter}${seen.length}`, isStream: random.chance(0.6), requestId: '', beganMs: systemClock.monotonicMs(), endedMs: 0, status: 0, code: '', isWhole: false, hungUp: false, costUsd: undefined };
     seen.push(one);
     open.add(one);
     ask(one, account, random.pick(edges()), random, () => {

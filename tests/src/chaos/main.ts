@@ -9,6 +9,11 @@ import { startChaosProvider } from './provider.js';
 import { startChaosStores } from './stores.js';
 
 const PER_SECOND = 20;
+/** Of one account beside those, so that both edges take advances for it. */
+const BUSY_PER_SECOND = 50;
+/** 100 USD: more than it spends in an hour. */
+const BUSY_CAP_USD = '100';
+const BUSY_CAP_NANO_USD = 100_000_000_000n;
 const FAULT_EVERY_MS = 2_500;
 const REST_MS = 180_000;
 const LOOK_MS = 2_000;
@@ -41,6 +46,15 @@ async function newAccount({ adminUrl, adminToken }: Gateway, settings: object): 
   if (response.status !== 201) throw new Error(`No account: ${await response.text()}`);
   const made = (await response.json()) as { account: { id: string }; key: { key: string } };
   return { id: made.account.id, key: made.key.key };
+}
+
+async function servedFromAdvances(gateway: Gateway): Promise<number> {
+  let served = 0;
+  for (const { ports } of gateway.processes().filter(({ role }) => role === 'edge')) {
+    const text = await (await fetch(`http://127.0.0.1:${ports['metrics'] ?? 0}/metrics`)).text();
+    served += Number(/^signalbox_edge_advance_admissions_total\{[^}]*\} (\d+)$/m.exec(text)?.[1] ?? 0);
+  }
+  return served;
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => void systemClock.setTimer(ms, resolve));
@@ -77,23 +91,27 @@ async function main(): Promise<boolean> {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => void stop().then(() => process.exit(1)));
   try {
     const running = (gateway = await startGateway({ mode: 'split', replicas: 'edge=2,quota=2,worker-openai=2', environment }));
-    say(`stores: ${stores.summary}; seed ${seed}, ${minutes} min, ${PER_SECOND} requests a second`);
+    say(`stores: ${stores.summary}; seed ${seed}, ${minutes} min, ${PER_SECOND + BUSY_PER_SECOND} requests a second`);
     const free = await newAccount(running, {});
     const capped = await newAccount(running, { cost_cap_usd: CAP_USD, cost_cap_period: 'total' });
+    const busy = await newAccount(running, { cost_cap_usd: BUSY_CAP_USD, cost_cap_period: 'total' });
     const edges = (): readonly string[] => running.processes().filter(({ role }) => role === 'edge').map(({ ports }) => `http://127.0.0.1:${ports['http'] ?? 0}`);
-    const load = startLoad({ random: new Random(seed + 2), edges, accounts: [free, free, free, capped], perSecond: PER_SECOND });
+    const load = startLoad({ random: new Random(seed + 2), edges, accounts: [free, free, free, capped], letter: 'c', perSecond: PER_SECOND });
+    const busyLoad = startLoad({ random: new Random(seed + 3), edges, accounts: [busy], letter: 'b', perSecond: BUSY_PER_SECOND });
     let bound = 0n;
     const onWipe = (): void => {
       bound += BigInt(load.inFlight(capped.id) + PER_SECOND) * HOLD_MAX;
     };
     const faults = await strikeUntil({ gateway: running, stores, random, onWipe }, FAULT_EVERY_MS, systemClock.monotonicMs() + minutes * 60_000);
     say('The load ends; waiting for the books to rest.');
-    await load.end();
-    const accounts: readonly CappedAccount[] = [{ id: free.id, capNanoUsd: undefined, bound: 0n }, { id: capped.id, capNanoUsd: CAP_NANO_USD, bound }];
+    await Promise.all([load.end(), busyLoad.end()]);
+    const seen = [...load.seen, ...busyLoad.seen];
+    const accounts: readonly CappedAccount[] = [{ id: free.id, capNanoUsd: undefined, bound: 0n }, { id: capped.id, capNanoUsd: CAP_NANO_USD, bound }, { id: busy.id, capNanoUsd: BUSY_CAP_NANO_USD, bound: 0n }];
     const restless = await rest(running, accounts);
-    const findings = await check(running, accounts, load.seen, provider.bill, provider.doubles);
+    const findings = await check(running, accounts, seen, provider.bill, provider.doubles);
     if (restless !== undefined) findings.violations.push(`no rest: ${restless}`);
-    report(load.seen, faults, provider.bill.size);
+    report(seen, faults, provider.bill.size);
+    say(`served from advances by the edges that live now: ${await servedFromAdvances(running)}`);
     say(`lost ${findings.lost}, double-billed ${findings.doubleBilled}, worst overspend ${findings.worstOverspend} nano-USD (bound ${bound})`);
     say(`left before the answer began ${findings.leftEarly}, of them charged for the prompt ${findings.paidPrompt}`);
     for (const violation of findings.violations.slice(0, SHOWN_MAX)) say(`VIOLATION ${violation}`);
