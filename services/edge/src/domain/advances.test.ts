@@ -151,6 +151,14 @@ describe('quota is asked about each', () => {
     expect([taken(), asked.length]).toEqual([[], 100]);
   });
 
+  test('where another quota answered about the advance than about the requests before, and knows of no draws: it gives that back whole', async () => {
+    await come(15, 100, CAPPED);
+    takesDraws = false;
+    const answers = await come(50, 200, CAPPED);
+    expect([taken().length, answers.filter(({ draw }) => draw !== undefined)]).toEqual([1, []]);
+    expect(released).toEqual([['adv_1', undefined, undefined]]);
+  });
+
   test('that asks for more than is left', async () => {
     await come(100, 500, CAPPED);
     expect((await ask(CAPPED, { amountNanoUsd: '1000000000' })).draw).toBeUndefined();

@@ -133,11 +133,14 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     try {
       const answer = await quota.admit({ ...request, requestId: id, advance: true, amountNanoUsd: String(amount), minAmountNanoUsd: '0', tokens: String(smaller(tokens, AMOUNT_MAX)), minTokens: '0' });
       const reservedAtMs = Number(answer.periods?.reservedAtMs ?? 0);
-      if (answer.decision !== 'ADMITTED' || reservedAtMs === 0) {
+      const isAdmitted = answer.decision === 'ADMITTED';
+      if (isAdmitted) note(stream, request, answer);
+      if (!isAdmitted || reservedAtMs === 0 || !answer.draws) {
         stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
+        // A quota of an older version beside newer ones, or none at all: what is drawn would not be known there.
+        if (isAdmitted) quota.release(request.accountId ?? '', id);
         return;
       }
-      note(stream, request, answer);
       const advance: Advance = { id, answer, askedAtMs: nowMs, answeredAtMs: clock.monotonicMs(), reservedAtMs, leftNanoUsd: BigInt(answer.heldNanoUsd), leftTokens: BigInt(answer.heldTokens) };
       live.set(advance, { stream, accountId: request.accountId ?? '' });
       if (stream.serving === undefined) stream.serving = advance;
