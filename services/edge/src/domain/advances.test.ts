@@ -118,6 +118,20 @@ test('that bound holds also where requests that cost nothing come between, which
   expect(taken()).toEqual([]);
 });
 
+test('several keys of an account share what may be taken at once: a hundredth of what the cap leaves', async () => {
+  room = 8_000_000n;
+  const keys = Array.from({ length: 10 }, () => ({ ...CAPPED }));
+  for (let turn = 0; turn < 20; turn += 1) for (const limits of keys) await ask(limits);
+  const amount = taken().reduce((sum, { amountNanoUsd }) => sum + BigInt(String(amountNanoUsd)), 0n);
+  expect(amount).toBeGreaterThan(0n);
+  expect(amount).toBeLessThanOrEqual(room / 100n);
+  // What went back may be taken again, by others.
+  await clock.advanceAsync(1_000);
+  asked = [];
+  for (let turn = 0; turn < 20; turn += 1) for (const limits of keys) await ask(limits);
+  expect(taken().length).toBeGreaterThan(0);
+});
+
 test('requests that cost nothing are served from an advance of no amount', async () => {
   room = 4_000_000n;
   const answers = await come(100, 500, CAPPED, { amountNanoUsd: '0' });

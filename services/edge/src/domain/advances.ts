@@ -16,7 +16,7 @@ const RENEW_MS = SERVES_MS / 2;
 const SPAN_MS = 500;
 /** Below 16 requests a second nothing is taken beforehand. */
 const REQUESTS_MIN = 16;
-/** Of what the tightest cap leaves, so that two advances, of which one is the next, are at most a hundredth (BILLING, section 6). */
+/** Of what the tightest cap leaves: so much at once, and twice as much of one account, which is a hundredth (BILLING, section 6). Of each edge. */
 const ROOM_PARTS = 200n;
 const DAY_MS = 86_400_000;
 /** The most that a hold may be, in nano-USD and in tokens. */
@@ -81,6 +81,13 @@ const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId, onServed = () => undefined, requestsMin = REQUESTS_MIN, roomParts = ROOM_PARTS }: AdvanceOptions): Advances {
   const streams = new WeakMap<Limits, { own: Stream | undefined; ours: Stream | undefined }>();
   const live = new Map<Advance, { readonly stream: Stream; readonly accountId: string }>();
+  /** By account, nano-USD of its advances that serve, are to serve, or are asked for: its keys share what may be taken. */
+  const takenOf = new Map<string, bigint>();
+  const noteTaken = (accountId: string, nanoUsd: bigint): void => {
+    const taken = (takenOf.get(accountId) ?? 0n) + nanoUsd;
+    if (taken === 0n) takenOf.delete(accountId);
+    else takenOf.set(accountId, taken);
+  };
 
   const streamOf = ({ byok }: AdmitRequest, limits: Limits): Stream => {
     let both = streams.get(limits);
@@ -107,6 +114,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     if (place === undefined) return;
     live.delete(advance);
     const { stream, accountId } = place;
+    noteTaken(accountId, -BigInt(advance.answer.heldNanoUsd));
     if (stream.next === advance) stream.next = undefined;
     else if (stream.serving === advance) {
       stream.serving = stream.next;
@@ -122,14 +130,22 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     return periodSeconds === undefined || Math.floor(atMs / (periodSeconds * 1_000)) === Math.floor(reservedAtMs / (periodSeconds * 1_000));
   };
 
+  /** Two of the largest are at once. */
+  const roomFor = (accountId: string, roomNanoUsd: bigint): bigint => {
+    const [most, taken] = [roomNanoUsd / roomParts, takenOf.get(accountId) ?? 0n];
+    return taken >= 2n * most ? 0n : smaller(most, 2n * most - taken);
+  };
   const take = async (stream: Stream, request: AdmitRequest, nowMs: number): Promise<void> => {
     const [requests, nanoUsd, tokens] = [stream.requests[0] + stream.requests[1], stream.nanoUsd[0] + stream.nanoUsd[1], stream.tokens[0] + stream.tokens[1]];
     if (requests < requestsMin) return;
-    const amount = smaller(stream.roomNanoUsd === undefined ? nanoUsd : smaller(nanoUsd, stream.roomNanoUsd / roomParts), AMOUNT_MAX);
+    const { accountId = '' } = request;
+    const amount = smaller(stream.roomNanoUsd === undefined ? nanoUsd : smaller(nanoUsd, roomFor(accountId, stream.roomNanoUsd)), AMOUNT_MAX);
     // Room for less than a few requests is not worth its own question.
     if (amount * BigInt(requests) < nanoUsd * BigInt(requestsMin)) return;
     const id = makeId();
     stream.isAsking = true;
+    noteTaken(accountId, amount);
+    let asked = amount;
     try {
       const answer = await quota.admit({ ...request, requestId: id, advance: true, amountNanoUsd: String(amount), minAmountNanoUsd: '0', tokens: String(smaller(tokens, AMOUNT_MAX)), minTokens: '0' });
       const reservedAtMs = Number(answer.periods?.reservedAtMs ?? 0);
@@ -138,20 +154,23 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
       if (!isAdmitted || reservedAtMs === 0 || !answer.draws) {
         stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
         // A quota of an older version beside newer ones, or none at all: what is drawn would not be known there.
-        if (isAdmitted) quota.release(request.accountId ?? '', id);
+        if (isAdmitted) quota.release(accountId, id);
         return;
       }
       const advance: Advance = { id, answer, askedAtMs: nowMs, answeredAtMs: clock.monotonicMs(), reservedAtMs, leftNanoUsd: BigInt(answer.heldNanoUsd), leftTokens: BigInt(answer.heldTokens) };
-      live.set(advance, { stream, accountId: request.accountId ?? '' });
+      live.set(advance, { stream, accountId });
+      noteTaken(accountId, advance.leftNanoUsd - asked);
+      asked = 0n;
       if (stream.serving === undefined) stream.serving = advance;
       else stream.next = advance;
       clock.setTimer(Math.max(0, nowMs + SERVES_MS - clock.monotonicMs()), () => retire(advance), { unref: true });
     } catch {
       // Whoever asks for itself is told. It may have been written down all the same.
       stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
-      quota.release(request.accountId ?? '', id, { advanceId: id, amountNanoUsd: String(amount), tokens: String(smaller(tokens, AMOUNT_MAX)) });
+      quota.release(accountId, id, { advanceId: id, amountNanoUsd: String(amount), tokens: String(smaller(tokens, AMOUNT_MAX)) });
     } finally {
       stream.isAsking = false;
+      noteTaken(accountId, -asked);
     }
   };
   const note = (stream: Stream, { limits }: AdmitRequest, { roomNanoUsd, draws }: AdmitResponse__Output): void => {
