@@ -39,8 +39,9 @@ test.each([['under a cap', { cost_cap_usd: '100', cost_cap_period: 'month' }], [
   await Promise.all(Array.from({ length: AT_ONCE }, client));
   const served = (await metric('edge', 'signalbox_edge_advance_admissions_total')) - servedBefore;
   const asked = (await metric('quota', 'signalbox_quota_admissions_total')) - askedBefore;
-  expect(served).toBeGreaterThan(0);
-  expect(asked).toBeLessThan(REQUESTS);
+  expect(served).toBeGreaterThan(REQUESTS / 2);
+  // What was not served, and the advances themselves.
+  expect(asked).toBeLessThan(REQUESTS / 2);
 
   let quota = { settled_nano_usd: '', reserved_nano_usd: '' };
   await until(async () => (quota = await admin<typeof quota>(gateway, `/quota?account=${account.id}`)).reserved_nano_usd === '0', GIVEN_BACK_MS, 100, 'everything to be given back');
