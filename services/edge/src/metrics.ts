@@ -9,8 +9,9 @@ export interface EdgeMetrics {
   chatConducted(result: string, attempts: readonly AttemptReport[]): void;
   error(code: string): void;
   claimTakenOver(): void;
-  /** Quota was away, and edge decided by itself. */
+  /** A request was admitted out of room that was taken beforehand. */
   servedFromAdvance(): void;
+  /** Quota was away, and edge decided by itself. */
   decidedLocally(isAdmitted: boolean): void;
   /** A plan made for an earlier request was used, and routing not asked. */
   planReused(): void;

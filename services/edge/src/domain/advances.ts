@@ -6,6 +6,7 @@
  */
 import type { AdmitRequest, AdmitResponse__Output, Limits } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
+import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import type { Admission, QuotaPort } from './ports.js';
 
 /** 1 s: so long an advance serves. Its hold ends after 30 s, by when workers have told of whatever was served from it. */
@@ -19,8 +20,6 @@ const REQUESTS_MIN = 16;
 /** Of what the tightest cap leaves: so much at once, and twice as much of one account, which is a hundredth (BILLING, section 6). Of each edge. */
 const ROOM_PARTS = 200n;
 const DAY_MS = 86_400_000;
-/** The most that a hold may be, in nano-USD and in tokens. */
-const AMOUNT_MAX = 9_000_000_000_000_000n;
 
 export interface AdvanceOptions {
   readonly clock: Pick<Clock, 'monotonicMs' | 'setTimer'>;
@@ -139,7 +138,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     const [requests, nanoUsd, tokens] = [stream.requests[0] + stream.requests[1], stream.nanoUsd[0] + stream.nanoUsd[1], stream.tokens[0] + stream.tokens[1]];
     if (requests < requestsMin) return;
     const { accountId = '' } = request;
-    const amount = smaller(stream.roomNanoUsd === undefined ? nanoUsd : smaller(nanoUsd, roomFor(accountId, stream.roomNanoUsd)), AMOUNT_MAX);
+    const amount = smaller(stream.roomNanoUsd === undefined ? nanoUsd : smaller(nanoUsd, roomFor(accountId, stream.roomNanoUsd)), CAP_NANO_USD_MAX);
     // Room for less than a few requests is not worth its own question.
     if (amount * BigInt(requests) < nanoUsd * BigInt(requestsMin)) return;
     const id = makeId();
@@ -147,7 +146,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     noteTaken(accountId, amount);
     let asked = amount;
     try {
-      const answer = await quota.admit({ ...request, requestId: id, advance: true, amountNanoUsd: String(amount), minAmountNanoUsd: '0', tokens: String(smaller(tokens, AMOUNT_MAX)), minTokens: '0' });
+      const answer = await quota.admit({ ...request, requestId: id, advance: true, amountNanoUsd: String(amount), minAmountNanoUsd: '0', tokens: String(smaller(tokens, CAP_NANO_USD_MAX)), minTokens: '0' });
       const reservedAtMs = Number(answer.periods?.reservedAtMs ?? 0);
       const isAdmitted = answer.decision === 'ADMITTED';
       if (isAdmitted) note(stream, request, answer);
@@ -167,7 +166,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     } catch {
       // Whoever asks for itself is told. It may have been written down all the same.
       stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
-      quota.release(accountId, id, { advanceId: id, amountNanoUsd: String(amount), tokens: String(smaller(tokens, AMOUNT_MAX)) });
+      quota.release(accountId, id, { advanceId: id, amountNanoUsd: String(amount), tokens: String(smaller(tokens, CAP_NANO_USD_MAX)) });
     } finally {
       stream.isAsking = false;
       noteTaken(accountId, -asked);
