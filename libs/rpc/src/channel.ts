@@ -20,9 +20,17 @@ const MESSAGE_OPTIONS: ChannelOptions = {
   'grpc.default_compression_algorithm': compressionAlgorithms.identity,
 };
 
+/**
+ * Bytes that a peer may send before what it sent is taken (RFC 9113, 5.2), of a connection and of the one stream that a
+ * link is. The 65,535 of the protocol are less than one long prompt, which then waits for the reader several times on
+ * its way; what a single call may send is the business of its credit (flow.ts).
+ */
+export const WINDOW_BYTES = 1024 * 1024;
+
 export function clientOptions(keepalive: Keepalive): ChannelOptions {
   return {
     ...MESSAGE_OPTIONS,
+    'grpc-node.flow_control_window': WINDOW_BYTES,
     'grpc.keepalive_time_ms': keepalive.timeMs,
     'grpc.keepalive_timeout_ms': keepalive.timeoutMs,
     'grpc.keepalive_permit_without_calls': 1,

@@ -15,6 +15,7 @@ import { InProcessServer } from './in-process.js';
 import { createAssembling, LinkServer } from './link-server.js';
 import { plainStream, plainUnary } from './plain-door.js';
 import { mayCall, serverCredentials } from './tls.js';
+import { withWindows } from './windows.js';
 
 export interface RpcServerOptions {
   readonly area: ServiceArea;
@@ -58,7 +59,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   for (const name of [...Object.keys(handlers.unary), ...Object.keys(handlers.stream ?? {})]) {
     if (methods.get(name)?.responseStream !== Object.hasOwn(handlers.stream ?? {}, name)) throw new Error(`The contract of ${area} has no such RPC: ${name}.`);
   }
-  const server = new Server(serverOptions(options.keepalive ?? DEFAULT_KEEPALIVE));
+  const server = withWindows(new Server(serverOptions(options.keepalive ?? DEFAULT_KEEPALIVE)));
   const links = new Set<LinkServer>();
   const assembling = createAssembling();
   let isStopping = false;

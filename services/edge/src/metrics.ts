@@ -29,7 +29,7 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
   const running = metrics.gauge('signalbox_edge_chat_in_flight', 'Chat completions in work.');
   const served = metrics.counter('signalbox_edge_advance_admissions_total', 'Requests admitted out of room that was taken beforehand, without a question to quota.', []);
   const local = metrics.counter('signalbox_edge_local_admissions_total', 'Requests decided without quota while it was away, by whether they were admitted.', ['admitted']);
-  const reused = metrics.counter('signalbox_edge_plans_reused_total', 'Requests that went by a plan which routing had made for another one a moment before.', []);
+  const reused = metrics.counter('signalbox_edge_plans_reused_total', 'Requests that went by a plan which routing had made for another one a moment before, and waited for nobody.', []);
   let count = 0;
   return {
     chatStarted: () => {

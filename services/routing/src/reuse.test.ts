@@ -3,7 +3,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
-import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { DecideRequest, DecideResponse__Output, RecentDecisionRequest, RecentDecisionResponse__Output } from '@signalbox/contracts/routing';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { systemClock } from '@signalbox/runtime/clock';
@@ -62,11 +62,29 @@ test.each<[string, DecideRequest]>([
   expect(await reuseOf(request)).toBeNull();
 });
 
-test('while there is room for records each request has its own, and is asked for', async () => {
+const decisionOf = (id: string): Promise<RecentDecisionResponse__Output> => client.unary<RecentDecisionRequest, RecentDecisionResponse__Output>('RecentDecision', { accountId: 'acct_1', id });
+const answerOf = (request: DecideRequest): Promise<DecideResponse__Output> => client.unary<DecideRequest, DecideResponse__Output>('Decide', { accountId: 'acct_1', requestId: 'chatcmpl-1', promptTokens: 50, ...request });
+
+test('while there is room for records each request is to be told of', async () => {
   await start({ PROVIDERS: 'openai', DECISIONS_PER_SECOND_MAX: '1' });
   // A fifth of the rate, ten seconds' worth of it.
   const answers = [await reuseOf(PINNED), await reuseOf(PINNED), await reuseOf(PINNED)];
-  expect(answers).toEqual([null, null, expect.objectContaining(REACH)]);
+  expect(answers).toMatchObject([{ ...REACH, askBeside: true }, { ...REACH, askBeside: true }, { ...REACH, askBeside: false }]);
+});
+
+test('a request that is told of is recorded under the id that it was given', async () => {
+  await start({ PROVIDERS: 'openai', DECISIONS_PER_SECOND_MAX: '1' });
+  const [first] = (await answerOf(PINNED)).attempts;
+  const told = await answerOf({ ...PINNED, requestId: 'chatcmpl-2', decisionId: 'dec_2', endpointId: first?.endpointId ?? '' });
+  expect(told.decisionId).toBe('dec_2');
+  expect(await decisionOf('dec_2')).toMatchObject({ found: true, requestId: 'chatcmpl-2' });
+});
+
+test('one that went by another plan than would be made now is not recorded as that', async () => {
+  await start({ PROVIDERS: 'openai', DECISIONS_PER_SECOND_MAX: '1' });
+  const told = await answerOf({ ...PINNED, decisionId: 'dec_2', endpointId: 'azure-openai:openai/gpt-4o-mini' });
+  expect(told.reuse?.askBeside).toBe(false);
+  expect((await decisionOf('dec_2')).found).toBe(false);
 });
 
 test('that of a call which tries an endpoint that failed may not, nor is another call let through by it', async () => {

@@ -84,19 +84,22 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const view = live.view();
     const snapshot = { catalog, live: view, quality: quality.for(catalog, message.session === '' ? message.requestId : `${message.accountId}|${message.session}`) };
     const result = decide(asked, snapshot, message.seed);
-    const decisionId = makeId('decision');
+    const first = result.kind === 'plan' ? result.attempts[0] : undefined;
+    // Its request has gone, by a plan that was kept. Of another plan a record would tell what was not done.
+    const isBeside = message.decisionId !== '';
+    const isTold = !isBeside || first?.endpoint.id === message.endpointId;
+    const decisionId = isBeside ? message.decisionId : makeId('decision');
     if (viaAuto) exploration?.note(message.accountId, result);
     // Noted without the prompt: what was predicted from it is in the result.
-    const isNoted = message.accountId !== '' && decisions.takes(asked, viaAuto);
+    const isNoted = message.accountId !== '' && isTold && decisions.takes(asked, viaAuto);
     if (isNoted) decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });
     let reuse: PlanReuse | undefined;
     if (result.kind === 'plan') {
-      const [first] = result.attempts;
       const breaker = first === undefined || first.byok ? undefined : view.get(first.endpoint.id)?.breaker;
-      // Where records have room each request gets its own; a call that tries an endpoint is one, not all of a while; and what a request keeps to itself is asked of the catalog in force.
-      if (!isNoted && mayKeep(asked) && !message.explain && breaker !== 'half-open') reuse = planReuse(result);
+      // A call that tries an endpoint is one, not all of a while; and what a request keeps to itself is asked of the catalog in force.
+      if (mayKeep(asked) && !message.explain && breaker !== 'half-open') reuse = planReuse(result, isNoted);
       // One that only stands by is probably not asked, and if it is, its worker lets one call through. What an account's own credential meets is told of no endpoint: it tries none for the others.
-      if (first !== undefined && breaker === 'half-open') live.noteProbe(first.endpoint.id);
+      if (first !== undefined && !isBeside && breaker === 'half-open') live.noteProbe(first.endpoint.id);
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);

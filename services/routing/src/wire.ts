@@ -162,11 +162,11 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
  */
 const REUSE_MS = 250;
 
-/** Undefined where the next request may get another plan. */
-export function planReuse({ reach }: Plan): PlanReuse | undefined {
+/** Undefined where the next request may get another plan. `askBeside`: records have room for a decision of its own. */
+export function planReuse({ reach }: Plan, askBeside: boolean): PlanReuse | undefined {
   if (reach === undefined) return undefined;
   const { fromPromptTokens, toPromptTokens } = reach;
-  return { forMs: REUSE_MS, fromPromptTokens, ...(Number.isFinite(toPromptTokens) ? { toPromptTokens } : {}) };
+  return { forMs: REUSE_MS, fromPromptTokens, askBeside, ...(Number.isFinite(toPromptTokens) ? { toPromptTokens } : {}) };
 }
 
 /** Of a model that was not found: `unset`, providers that would serve it; `nearest`, what its name means. */

@@ -7,7 +7,7 @@ import { plannedAt, planWith } from '../testing/callers.js';
 import { createKeptPlans } from './kept-plans.js';
 
 type Reuse = DecideResponse__Output['reuse'];
-const FAR: Reuse = { forMs: 250, fromPromptTokens: 10, toPromptTokens: 99 };
+const FAR = { forMs: 250, fromPromptTokens: 10, toPromptTokens: 99, askBeside: false };
 const QUESTION: DecideRequest = {
   requestId: 'chatcmpl-1', accountId: 'acct_1', model: 'openai/m', models: ['openai/n'], needs: { params: ['seed'] }, promptTokens: 50, maxTokens: 9, seed: 1, session: 's1', promptText: 'one prompt',
   denyModels: ['openai/x'], denyProviders: ['b'], byokProviders: ['c'],
@@ -40,7 +40,7 @@ function bench(reuse: Reuse = FAR, answer: (request: DecideRequest) => DecideRes
 test('a plan answers for another request that asks the same, under a decision of its own', async () => {
   const { plans, asked, clock } = bench();
   const first = await plans.decide(QUESTION);
-  clock.advance(249);
+  clock.advance(124);
   const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', accountId: 'acct_2', seed: 2, session: 's2', promptText: 'another', promptTokens: 99 });
   expect(asked).toHaveLength(1);
   expect(other.attempts).toEqual(first.attempts);
@@ -48,7 +48,7 @@ test('a plan answers for another request that asks the same, under a decision of
   expect(other.decisionId).not.toBe(first.decisionId);
 });
 
-test('each request that asks nobody is counted', async () => {
+test('each request that waits for nobody is counted', async () => {
   const made = bench();
   for (let i = 0; i < 3; i += 1) await made.plans.decide(QUESTION);
   expect([made.asked.length, made.reused]).toEqual([1, 2]);
@@ -95,7 +95,7 @@ test('its time runs from the question on, however long routing takes', async () 
 });
 
 test('without an upper end it reaches to every prompt', async () => {
-  const { plans, asked } = bench({ forMs: 250, fromPromptTokens: 0 });
+  const { plans, asked } = bench({ forMs: 250, fromPromptTokens: 0, askBeside: false });
   await plans.decide(QUESTION);
   await plans.decide({ ...QUESTION, promptTokens: 4_000_000_000 });
   expect(asked).toHaveLength(1);
@@ -108,6 +108,75 @@ test('a failure of its endpoint ends it, that of another does not', async () => 
   await plans.decide(QUESTION);
   expect(asked).toHaveLength(1);
   plans.doubt(plan.attempts[0]?.endpointId ?? '');
+  await plans.decide(QUESTION);
+  expect(asked).toHaveLength(2);
+});
+
+test('one that is used in the second half of its time is renewed beside, once, and nobody waits', async () => {
+  const { plans, asked, clock } = bench();
+  for (const passedMs of [0, 124, 1, 9]) {
+    await clock.advanceAsync(passedMs);
+    await plans.decide(QUESTION);
+  }
+  expect(asked).toHaveLength(1);
+  await clock.advanceAsync(1);
+  expect(asked).toHaveLength(2);
+  // The renewed one holds from then on.
+  await clock.advanceAsync(240);
+  await plans.decide(QUESTION);
+  expect(asked).toHaveLength(2);
+});
+
+test('where routing has room it is told of each request that went by it, under which decision, and by which plan', async () => {
+  const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
+  const plan = await plans.decide(QUESTION);
+  const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', seed: 7 });
+  await clock.advanceAsync(10);
+  expect(asked).toMatchObject([{ requestId: 'chatcmpl-1' }, { requestId: 'chatcmpl-2', seed: 7, decisionId: other.decisionId, endpointId: plan.attempts[0]?.endpointId }]);
+  expect(asked[0]?.decisionId).toBeUndefined();
+});
+
+test('of a burst no more than four are told of at a time', async () => {
+  const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
+  await plans.decide(QUESTION);
+  await Promise.all(Array.from({ length: 9 }, () => plans.decide(QUESTION)));
+  await clock.advanceAsync(10);
+  expect(asked).toHaveLength(5);
+  await plans.decide(QUESTION);
+  await clock.advanceAsync(10);
+  expect(asked).toHaveLength(6);
+});
+
+test('what routing would plan otherwise by now ends it', async () => {
+  const answers: Reuse[] = [FAR, null, null];
+  const { plans, asked, clock } = bench(FAR, (request) => planWith([plannedAt(request.model ?? '')], { reuse: answers.shift() ?? null }));
+  await plans.decide(QUESTION);
+  clock.advance(125);
+  await plans.decide(QUESTION);
+  await clock.advanceAsync(10);
+  await plans.decide(QUESTION);
+  expect(asked).toHaveLength(3);
+});
+
+test('without a word from routing it ends when it would have ended', async () => {
+  let isAway = false;
+  const { plans, clock } = bench(FAR, (request) => {
+    if (isAway) throw new Error('away');
+    return planWith([plannedAt(request.model ?? '')], { reuse: FAR });
+  });
+  await plans.decide(QUESTION);
+  isAway = true;
+  await clock.advanceAsync(239);
+  await expect(plans.decide(QUESTION)).resolves.toBeDefined();
+  await clock.advanceAsync(11);
+  await expect(plans.decide(QUESTION)).rejects.toThrow('away');
+});
+
+test('what routing decided before it could hear of a failure is not kept', async () => {
+  const { plans, asked } = bench();
+  const asking = plans.decide(QUESTION);
+  plans.doubt('openai:openai/m');
+  await asking;
   await plans.decide(QUESTION);
   expect(asked).toHaveLength(2);
 });

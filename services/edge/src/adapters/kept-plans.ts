@@ -8,65 +8,91 @@ import type { RoutingPort } from '../domain/ports.js';
 /** More are not kept at a time: all are forgotten then, and asked for anew. */
 const PLANS_MAX = 200;
 
+/** Asked beside at a time for one plan: what a burst has beyond it goes unrecorded, as beyond the rate of records. */
+const BESIDE_MAX = 4;
+/** Nobody waits for it: the request goes first, and mostly has its answer by then. */
+const BESIDE_AFTER_MS = 10;
+
 /** Of a question, what a plan with `reuse` does not rest on. */
 const OPEN = { requestId: '', accountId: '', seed: 0, session: '', promptText: '', promptTokens: 0 };
 
 interface KeptPlan {
   readonly plan: DecideResponse__Output;
   readonly endMs: number;
+  /** From then on the next request that goes by it asks beside, so that it is renewed before it ends. */
+  readonly renewMs: number;
   readonly fromPromptTokens: number;
   readonly toPromptTokens: number;
+  /** Routing has room to record each request. */
+  readonly askBeside: boolean;
+  /** Questions beside it under way. */
+  asking: number;
 }
 
 export interface KeptPlansOptions {
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly clock: Pick<Clock, 'monotonicMs' | 'setTimer'>;
   readonly makeId: IdSource;
-  /** Told of each request that asked nobody. */
+  /** Told of each request that waited for nobody. */
   readonly onReused?: () => void;
 }
 
 /**
  * Answers from a plan that was made for another request where routing said that it would make the same again; asks `routing`
  * otherwise. Whatever a question says beside `OPEN` is compared byte by byte, fields that do not exist yet among it.
+ * Routing is asked beside such requests, and nobody waits, where it wants to record each, and to renew the plan half-way.
  */
 export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused = () => undefined }: KeptPlansOptions): RoutingPort {
   const codec = messageCodec<DecideRequest, DecideRequest__Output>('signalbox.routing.v1.DecideRequest');
   const plans = new Map<string, KeptPlan>();
   /** Asked for in one of them: of others no question is rendered. */
   const models = new Set<string>();
+  let doubts = 0;
 
   const keyOf = (request: DecideRequest): string => codec.encode({ ...request, ...OPEN }).toString('latin1');
-  const find = (request: DecideRequest): DecideResponse__Output | undefined => {
-    const { model = '', promptTokens = 0, explain = false } = request;
-    if (explain || !models.has(model)) return undefined;
-    const kept = plans.get(keyOf(request));
+  const find = (key: string, { promptTokens = 0 }: DecideRequest): KeptPlan | undefined => {
+    const kept = plans.get(key);
     if (kept === undefined || clock.monotonicMs() >= kept.endMs) return undefined;
-    return promptTokens >= kept.fromPromptTokens && promptTokens <= kept.toPromptTokens ? kept.plan : undefined;
+    return promptTokens >= kept.fromPromptTokens && promptTokens <= kept.toPromptTokens ? kept : undefined;
   };
-  const keep = (request: DecideRequest, plan: DecideResponse__Output, askedMs: number): void => {
-    if (plan.reuse === null) return;
-    const { forMs, fromPromptTokens, toPromptTokens = Infinity } = plan.reuse;
-    if (plans.size >= PLANS_MAX) {
+  const keep = (key: string, { model = '' }: DecideRequest, plan: DecideResponse__Output, askedMs: number): void => {
+    if (plan.reuse === null) {
+      plans.delete(key);
+      return;
+    }
+    const { forMs, fromPromptTokens, toPromptTokens = Infinity, askBeside } = plan.reuse;
+    if (plans.size >= PLANS_MAX && !plans.has(key)) {
       plans.clear();
       models.clear();
     }
-    plans.set(keyOf(request), { plan, endMs: askedMs + forMs, fromPromptTokens, toPromptTokens });
-    models.add(request.model ?? '');
+    plans.set(key, { plan, endMs: askedMs + forMs, renewMs: askedMs + forMs / 2, fromPromptTokens, toPromptTokens, askBeside, asking: 0 });
+    models.add(model);
+  };
+  /** Asks, and keeps the answer unless an endpoint failed meanwhile: routing may have decided before it heard of that. */
+  const ask = async (request: DecideRequest, keyed: string | undefined, question = request): Promise<DecideResponse__Output> => {
+    const [askedMs, doubtsBefore] = [clock.monotonicMs(), doubts];
+    const plan = await routing.decide(question);
+    if (doubts === doubtsBefore && (plan.reuse !== null || keyed !== undefined)) keep(keyed ?? keyOf(request), request, plan, askedMs);
+    return plan;
+  };
+  const askBeside = (request: DecideRequest, key: string, kept: KeptPlan, decisionId: string): void => {
+    kept.asking += 1;
+    const asked = (): void => void (kept.asking -= 1);
+    // Without an answer it ends when it would have ended.
+    clock.setTimer(BESIDE_AFTER_MS, () => void ask(request, key, { ...request, decisionId, endpointId: kept.plan.attempts[0]?.endpointId ?? '' }).then(asked, asked), { unref: true });
   };
 
   return {
-    decide: async (request) => {
-      const kept = find(request);
-      if (kept !== undefined) {
-        onReused();
-        return { ...kept, decisionId: makeId('decision') };
-      }
-      const askedMs = clock.monotonicMs();
-      const plan = await routing.decide(request);
-      keep(request, plan, askedMs);
-      return plan;
+    decide: (request) => {
+      const key = request.explain !== true && models.has(request.model ?? '') ? keyOf(request) : undefined;
+      const kept = key === undefined ? undefined : find(key, request);
+      if (key === undefined || kept === undefined) return ask(request, key);
+      onReused();
+      const decisionId = makeId('decision');
+      if (kept.asking < (kept.askBeside ? BESIDE_MAX : clock.monotonicMs() >= kept.renewMs ? 1 : 0)) askBeside(request, key, kept, decisionId);
+      return Promise.resolve({ ...kept.plan, decisionId });
     },
     doubt: (endpointId) => {
+      doubts += 1;
       for (const [key, { plan }] of plans) if (plan.attempts.some((attempt) => attempt.endpointId === endpointId)) plans.delete(key);
     },
   };

@@ -66,8 +66,8 @@ const taken = (): readonly AdmitRequest[] => asked.filter(({ requestId = '' }) =
 const drawnFrom = (answers: readonly Admission[]): bigint => answers.reduce((sum, { draw }) => sum + BigInt(String(draw?.amountNanoUsd ?? 0)), 0n);
 
 test('few requests are each admitted by quota', async () => {
-  const answers = await come(15, 2_000, CAPPED);
-  expect([answers.filter(({ draw }) => draw !== undefined), taken(), asked.length]).toEqual([[], [], 15]);
+  const answers = await come(10, 2_000, CAPPED);
+  expect([answers.filter(({ draw }) => draw !== undefined), taken(), asked.length]).toEqual([[], [], 10]);
 });
 
 test('of many, quota is asked a few times a second: each of the others has what it asked for, out of what quota holds', async () => {
@@ -166,7 +166,7 @@ describe('quota is asked about each', () => {
   });
 
   test('where another quota answered about the advance than about the requests before, and knows of no draws: it gives that back whole', async () => {
-    await come(15, 100, CAPPED);
+    await come(7, 100, CAPPED);
     takesDraws = false;
     const answers = await come(50, 200, CAPPED);
     expect([taken().length, answers.filter(({ draw }) => draw !== undefined)]).toEqual([1, []]);
@@ -251,7 +251,7 @@ test('an answer that comes late serves for what is left of the second, and one t
 });
 
 test('one that quota did not answer about goes back: it may have been written down', async () => {
-  await come(15, 100, CAPPED);
+  await come(7, 100, CAPPED);
   isAway = true;
   for (let i = 0; i < 3; i += 1) await ask(CAPPED).catch(() => undefined);
   const [advance] = taken();

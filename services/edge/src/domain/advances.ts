@@ -15,8 +15,8 @@ const SERVES_MS = 1_000;
 const RENEW_MS = SERVES_MS / 2;
 /** Traffic is counted in spans of so long; the last whole one and the present one count. */
 const SPAN_MS = 500;
-/** Below 16 requests a second nothing is taken beforehand. */
-const REQUESTS_MIN = 16;
+/** Where fewer came in the two spans nothing is taken beforehand. */
+const REQUESTS_MIN = 8;
 /** Of what the tightest cap leaves: so much at once, and twice as much of one account, which is a hundredth (BILLING, section 6). Of each edge. */
 const ROOM_PARTS = 200n;
 const DAY_MS = 86_400_000;

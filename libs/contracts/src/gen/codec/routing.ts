@@ -178,6 +178,8 @@ export function writeDecideRequest(w: Writer, m: DecideRequest): void {
   if (m.costWeight !== undefined && m.costWeight !== null) { w.uint32(201); w.double(m.costWeight); }
   if (m.byokZdrProviders !== undefined) for (const one of m.byokZdrProviders) { w.uint32(210); w.string(one); }
   if (m.explain === true) { w.uint32(216); w.bool(m.explain); }
+  if (m.decisionId !== undefined && m.decisionId !== '') { w.uint32(226); w.string(m.decisionId); }
+  if (m.endpointId !== undefined && m.endpointId !== '') { w.uint32(234); w.string(m.endpointId); }
 }
 export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v1: string = '';
@@ -207,6 +209,8 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v25: number | undefined;
   const v26: string[] = [];
   let v27: boolean = false;
+  let v28: string = '';
+  let v29: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -237,11 +241,13 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
       case 201: v25 = r.double(); break;
       case 210: v26.push(r.string(end)); break;
       case 216: v27 = r.bool(); break;
+      case 226: v28 = r.string(end); break;
+      case 234: v29 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27 } as DecideRequestOut;
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29 } as DecideRequestOut;
 }
 export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -271,7 +277,9 @@ export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v25 = m.costWeight !== undefined && m.costWeight !== null ? Number(m.costWeight) : undefined;
   const v26 = m.byokZdrProviders === undefined ? [] : m.byokZdrProviders.slice();
   const v27 = m.explain !== undefined && m.explain !== null ? m.explain : false;
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27 } as DecideRequestOut;
+  const v28 = m.decisionId !== undefined && m.decisionId !== null ? m.decisionId : '';
+  const v29 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29 } as DecideRequestOut;
 }
 
 export function writePlannedAttempt(w: Writer, m: PlannedAttempt): void {
@@ -450,28 +458,32 @@ export function writePlanReuse(w: Writer, m: PlanReuse): void {
   if (m.forMs !== undefined && m.forMs !== 0) { w.uint32(8); w.uint32(m.forMs); }
   if (m.fromPromptTokens !== undefined && m.fromPromptTokens !== 0) { w.uint32(16); w.uint32(m.fromPromptTokens); }
   if (m.toPromptTokens !== undefined && m.toPromptTokens !== null) { w.uint32(24); w.uint32(m.toPromptTokens); }
+  if (m.askBeside === true) { w.uint32(32); w.bool(m.askBeside); }
 }
 export function readPlanReuse(r: Reader, end: number): PlanReuseOut {
   let v1: number = 0;
   let v2: number = 0;
   let v3: number | undefined;
+  let v4: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 8: v1 = r.uint32(); break;
       case 16: v2 = r.uint32(); break;
       case 24: v3 = r.uint32(); break;
+      case 32: v4 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { forMs: v1, fromPromptTokens: v2, toPromptTokens: v3 } as PlanReuseOut;
+  return { forMs: v1, fromPromptTokens: v2, toPromptTokens: v3, askBeside: v4 } as PlanReuseOut;
 }
 export function copyPlanReuse(m: PlanReuse): PlanReuseOut {
   const v1 = m.forMs !== undefined && m.forMs !== null ? m.forMs >>> 0 : 0;
   const v2 = m.fromPromptTokens !== undefined && m.fromPromptTokens !== null ? m.fromPromptTokens >>> 0 : 0;
   const v3 = m.toPromptTokens !== undefined && m.toPromptTokens !== null ? m.toPromptTokens >>> 0 : undefined;
-  return { forMs: v1, fromPromptTokens: v2, toPromptTokens: v3 } as PlanReuseOut;
+  const v4 = m.askBeside !== undefined && m.askBeside !== null ? m.askBeside : false;
+  return { forMs: v1, fromPromptTokens: v2, toPromptTokens: v3, askBeside: v4 } as PlanReuseOut;
 }
 
 export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {

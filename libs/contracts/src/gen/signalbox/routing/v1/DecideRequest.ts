@@ -32,6 +32,8 @@ export interface DecideRequest {
   'costWeight'?: (number | string);
   'byokZdrProviders'?: (string)[];
   'explain'?: (boolean);
+  'decisionId'?: (string);
+  'endpointId'?: (string);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";
@@ -66,6 +68,8 @@ export interface DecideRequest__Output {
   'costWeight'?: (number);
   'byokZdrProviders': (string)[];
   'explain': (boolean);
+  'decisionId': (string);
+  'endpointId': (string);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";

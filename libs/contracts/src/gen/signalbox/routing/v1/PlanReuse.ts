@@ -6,6 +6,7 @@ export interface PlanReuse {
   'forMs'?: (number);
   'fromPromptTokens'?: (number);
   'toPromptTokens'?: (number);
+  'askBeside'?: (boolean);
   '_toPromptTokens'?: "toPromptTokens";
 }
 
@@ -13,5 +14,6 @@ export interface PlanReuse__Output {
   'forMs': (number);
   'fromPromptTokens': (number);
   'toPromptTokens'?: (number);
+  'askBeside': (boolean);
   '_toPromptTokens'?: "toPromptTokens";
 }
