@@ -26,6 +26,10 @@ export const systemLoop: Loop = {
 export const LOOK_MS = 250;
 /** Work between two looks with less than which looking ends; and work after which it begins again. */
 export const BUSY_MS = 25;
+/** An hour: a longer one counts as that. */
+const LAG_NS_MAX = 3_600_000_000_000;
+/** Three, of more than an hour, are 0.4 MB of every process. */
+const FIGURES = 2;
 const NS_PER_MS = 1e6;
 const NS_PER_SECOND = 1e9;
 
@@ -52,10 +56,10 @@ const nsOf = (lags: RecordableHistogram, what: (typeof LAGS)[number]): number =>
  * look before it repeats the last, or tells of a loop on time where there was nothing to look at.
  */
 export function watchEventLoopLag(registry: Registry, clock: Clock, loop: Loop): void {
-  const lags = createHistogram();
+  const lags = createHistogram({ highest: LAG_NS_MAX, figures: FIGURES });
   let isResting = false;
   // The histogram takes whole numbers from 1.
-  const note = (lagMs: number): void => lags.record(Math.max(1, Math.round(lagMs * NS_PER_MS)));
+  const note = (lagMs: number): void => lags.record(Math.min(LAG_NS_MAX, Math.max(1, Math.round(lagMs * NS_PER_MS))));
 
   const look = (): void => {
     isResting = false;
