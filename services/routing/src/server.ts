@@ -97,7 +97,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     if (result.kind === 'plan') {
       const breaker = first === undefined || first.byok ? undefined : view.get(first.endpoint.id)?.breaker;
       // A call that tries an endpoint is one, not all of a while; and what a request keeps to itself is asked of the catalog in force.
-      if (mayKeep(asked) && !message.explain && breaker !== 'half-open') reuse = planReuse(result, isNoted);
+      if (mayKeep(asked) && !message.explain && breaker !== 'half-open') reuse = planReuse(result, isNoted && decisions.hasRoom());
       // One that only stands by is probably not asked, and if it is, its worker lets one call through. What an account's own credential meets is told of no endpoint: it tries none for the others.
       if (first !== undefined && !isBeside && breaker === 'half-open') live.noteProbe(first.endpoint.id);
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);

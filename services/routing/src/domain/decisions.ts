@@ -19,6 +19,8 @@ const REMEMBERED_BYTES_MAX = 1024 * 1024;
 const BURST_SECONDS = 10;
 /** A pinned model says little of how routing decides: of those at most this share of the rate is recorded. */
 const PINNED_SHARE = 0.2;
+/** Of pinned models: with room for fewer, edge is not asked to tell of each request that it serves by a kept plan, since the next ones would find none. */
+const SPARE_RECORDS = 5;
 
 export interface Decided {
   readonly id: string;
@@ -40,6 +42,8 @@ export interface RecordedDecision extends Pick<Decided, 'id' | 'requestId' | 'ac
 export interface Decisions {
   /** True when the decision is to be noted: not when the request's data must not be kept, or too many were noted of late. Ask once for each. */
   takes(request: RouteRequest, viaAuto: boolean): boolean;
+  /** Some more of pinned models would be taken at once. */
+  hasRoom(): boolean;
   /** Of a decision that it takes. */
   note(decided: Decided): void;
   /** By id, or by request when `id` is empty; of that account alone. */
@@ -57,18 +61,30 @@ export interface DecisionsOptions {
   readonly onSkipped: () => void;
 }
 
+interface Bucket {
+  take(): boolean;
+  /** Tokens in it. */
+  left(): number;
+}
+
 /** A bucket of tokens that fills with time. */
-function bucketOf(clock: Clock, perSecond: number): () => boolean {
+function bucketOf(clock: Clock, perSecond: number): Bucket {
   const most = perSecond * BURST_SECONDS;
   let tokens = most;
   let atMs = clock.monotonicMs();
-  return () => {
+  const left = (): number => {
     const nowMs = clock.monotonicMs();
     tokens = Math.min(most, tokens + ((nowMs - atMs) * perSecond) / 1_000);
     atMs = nowMs;
-    if (tokens < 1) return false;
-    tokens -= 1;
-    return true;
+    return tokens;
+  };
+  return {
+    left,
+    take: () => {
+      if (left() < 1) return false;
+      tokens -= 1;
+      return true;
+    },
   };
 }
 
@@ -80,8 +96,8 @@ function bytesOf(text: string): Buffer {
 }
 
 export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: DecisionsOptions): Decisions {
-  const mayNoteAuto = bucketOf(clock, perSecondMax);
-  const mayNotePinned = bucketOf(clock, perSecondMax * PINNED_SHARE);
+  const ofAuto = bucketOf(clock, perSecondMax);
+  const ofPinned = bucketOf(clock, perSecondMax * PINNED_SHARE);
   let waiting: Decided[] = [];
   /** Of the batch that is being made. */
   const made: RecordedDecision[] = [];
@@ -117,10 +133,11 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
   return {
     takes: (request, viaAuto) => {
       if (!mayKeep(request)) return false;
-      const hasRoom = viaAuto ? mayNoteAuto() : mayNotePinned();
-      if (!hasRoom) onSkipped();
-      return hasRoom;
+      const isTaken = (viaAuto ? ofAuto : ofPinned).take();
+      if (!isTaken) onSkipped();
+      return isTaken;
     },
+    hasRoom: () => ofPinned.left() >= SPARE_RECORDS,
     note: (decided) => {
       waiting.push(decided);
       timer ??= clock.setTimer(FLUSH_MS, flushSome, { unref: true });
