@@ -158,6 +158,14 @@ test('what routing would plan otherwise by now ends it', async () => {
   expect(asked).toHaveLength(3);
 });
 
+test('a prompt beyond its reach, which is refused, does not end it for the others', async () => {
+  const { plans, asked } = bench(FAR, (request) => planWith([plannedAt(request.model ?? '')], { reuse: request.promptTokens === 50 ? FAR : null }));
+  await plans.decide(QUESTION);
+  await plans.decide({ ...QUESTION, promptTokens: 100 });
+  await plans.decide(QUESTION);
+  expect(asked).toHaveLength(2);
+});
+
 test('without a word from routing it ends when it would have ended', async () => {
   let isAway = false;
   const { plans, clock } = bench(FAR, (request) => {

@@ -55,10 +55,7 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
     return promptTokens >= kept.fromPromptTokens && promptTokens <= kept.toPromptTokens ? kept : undefined;
   };
   const keep = (key: string, { model = '' }: DecideRequest, plan: DecideResponse__Output, askedMs: number): void => {
-    if (plan.reuse === null) {
-      plans.delete(key);
-      return;
-    }
+    if (plan.reuse === null) return;
     const { forMs, fromPromptTokens, toPromptTokens = Infinity, askBeside } = plan.reuse;
     if (plans.size >= PLANS_MAX && !plans.has(key)) {
       plans.clear();
@@ -71,14 +68,23 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
   const ask = async (request: DecideRequest, keyed: string | undefined, question = request): Promise<DecideResponse__Output> => {
     const [askedMs, doubtsBefore] = [clock.monotonicMs(), doubts];
     const plan = await routing.decide(question);
-    if (doubts === doubtsBefore && (plan.reuse !== null || keyed !== undefined)) keep(keyed ?? keyOf(request), request, plan, askedMs);
+    if (doubts === doubtsBefore && plan.reuse !== null) keep(keyed ?? keyOf(request), request, plan, askedMs);
     return plan;
   };
   const askBeside = (request: DecideRequest, key: string, kept: KeptPlan, decisionId: string): void => {
     kept.asking += 1;
-    const asked = (): void => void (kept.asking -= 1);
-    // Without an answer it ends when it would have ended.
-    clock.setTimer(BESIDE_AFTER_MS, () => void ask(request, key, { ...request, decisionId, endpointId: kept.plan.attempts[0]?.endpointId ?? '' }).then(asked, asked), { unref: true });
+    const tell = async (): Promise<void> => {
+      try {
+        const { reuse } = await ask(request, key, { ...request, decisionId, endpointId: kept.plan.attempts[0]?.endpointId ?? '' });
+        // It is asked within the reach of this plan: no such plan is made any more.
+        if (reuse === null && plans.get(key) === kept) plans.delete(key);
+      } catch {
+        // Without an answer it ends when it would have ended.
+      } finally {
+        kept.asking -= 1;
+      }
+    };
+    clock.setTimer(BESIDE_AFTER_MS, () => void tell(), { unref: true });
   };
 
   return {
