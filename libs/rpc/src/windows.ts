@@ -6,6 +6,7 @@ import { WINDOW_BYTES } from './channel.js';
 type Creator = (credentials: ServerCredentials) => Http2Server;
 
 function widen(session: ServerHttp2Session): void {
+  if (session.destroyed) return;
   session.settings({ initialWindowSize: WINDOW_BYTES });
   session.setLocalWindowSize(WINDOW_BYTES);
 }

@@ -37,9 +37,35 @@ function bench(reuse: Reuse = FAR, answer: (request: DecideRequest) => DecideRes
   return made;
 }
 
+/** Asks so often that what is kept may serve; time stands still, and of the questions only the last one is shown. */
+async function warm({ plans, asked }: Pick<Bench, 'plans' | 'asked'>, question = QUESTION): Promise<DecideResponse__Output> {
+  for (let i = 1; i < 7; i += 1) await plans.decide(question);
+  const plan = await plans.decide(question);
+  asked.splice(0, 6);
+  return plan;
+}
+
+test('a question that comes seldom is decided each time', async () => {
+  const { plans, asked, clock } = bench();
+  for (let i = 0; i < 20; i += 1) {
+    await plans.decide(QUESTION);
+    await clock.advanceAsync(200);
+  }
+  expect(asked).toHaveLength(20);
+});
+
+test('one that comes eight times within a second is not', async () => {
+  const { plans, asked, clock } = bench();
+  for (let i = 0; i < 60; i += 1) {
+    await plans.decide(QUESTION);
+    await clock.advanceAsync(60);
+  }
+  expect(asked.filter(({ decisionId }) => decisionId === undefined)).toHaveLength(7);
+});
+
 test('a plan answers for another request that asks the same, under a decision of its own', async () => {
   const { plans, asked, clock } = bench();
-  const first = await plans.decide(QUESTION);
+  const first = await warm({ plans, asked });
   clock.advance(124);
   const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', accountId: 'acct_2', seed: 2, session: 's2', promptText: 'another', promptTokens: 99 });
   expect(asked).toHaveLength(1);
@@ -50,7 +76,8 @@ test('a plan answers for another request that asks the same, under a decision of
 
 test('each request that waits for nobody is counted', async () => {
   const made = bench();
-  for (let i = 0; i < 3; i += 1) await made.plans.decide(QUESTION);
+  await warm(made);
+  for (let i = 0; i < 2; i += 1) await made.plans.decide(QUESTION);
   expect([made.asked.length, made.reused]).toEqual([1, 2]);
 });
 
@@ -65,7 +92,7 @@ const OTHERS: readonly (readonly [string, Partial<DecideRequest>])[] = [
 
 test.each(OTHERS)('one that differs in %s is asked for', async (_field, other) => {
   const { plans, asked } = bench();
-  await plans.decide(QUESTION);
+  await warm({ plans, asked });
   await plans.decide({ ...QUESTION, ...other });
   expect(asked).toHaveLength(2);
 });
@@ -77,33 +104,41 @@ test.each([
   ['no word that it may be used again', null, QUESTION, 0],
 ])('after %s routing is asked', async (_what, reuse, next, passedMs) => {
   const { plans, asked, clock } = bench(reuse);
-  await plans.decide(QUESTION);
+  await warm({ plans, asked });
   clock.advance(passedMs);
   await plans.decide(next);
   expect(asked).toHaveLength(2);
 });
 
 test('its time runs from the question on, however long routing takes', async () => {
+  let tookMs = 0;
   const { clock, asked, plans } = bench(FAR, (request) => {
-    clock.advance(200);
+    clock.advance(tookMs);
     return planWith([plannedAt(request.model ?? '')], { reuse: FAR });
   });
+  await warm({ plans, asked });
+  clock.advance(250);
+  tookMs = 200;
   await plans.decide(QUESTION);
-  clock.advance(50);
+  tookMs = 0;
+  clock.advance(49);
   await plans.decide(QUESTION);
   expect(asked).toHaveLength(2);
+  clock.advance(1);
+  await plans.decide(QUESTION);
+  expect(asked).toHaveLength(3);
 });
 
 test('without an upper end it reaches to every prompt', async () => {
   const { plans, asked } = bench({ forMs: 250, fromPromptTokens: 0, askBeside: false });
-  await plans.decide(QUESTION);
+  await warm({ plans, asked });
   await plans.decide({ ...QUESTION, promptTokens: 4_000_000_000 });
   expect(asked).toHaveLength(1);
 });
 
 test('a failure of its endpoint ends it, that of another does not', async () => {
   const { plans, asked } = bench();
-  const plan = await plans.decide(QUESTION);
+  const plan = await warm({ plans, asked });
   plans.doubt('elsewhere');
   await plans.decide(QUESTION);
   expect(asked).toHaveLength(1);
@@ -114,7 +149,8 @@ test('a failure of its endpoint ends it, that of another does not', async () => 
 
 test('one that is used in the second half of its time is renewed beside, once, and nobody waits', async () => {
   const { plans, asked, clock } = bench();
-  for (const passedMs of [0, 124, 1, 9]) {
+  await warm({ plans, asked });
+  for (const passedMs of [124, 1, 9]) {
     await clock.advanceAsync(passedMs);
     await plans.decide(QUESTION);
   }
@@ -129,7 +165,7 @@ test('one that is used in the second half of its time is renewed beside, once, a
 
 test('where routing has room it is told of each request that went by it, under which decision, and by which plan', async () => {
   const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
-  const plan = await plans.decide(QUESTION);
+  const plan = await warm({ plans, asked });
   const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', seed: 7 });
   await clock.advanceAsync(10);
   expect(asked).toMatchObject([{ requestId: 'chatcmpl-1' }, { requestId: 'chatcmpl-2', seed: 7, decisionId: other.decisionId, endpointId: plan.attempts[0]?.endpointId }]);
@@ -138,7 +174,7 @@ test('where routing has room it is told of each request that went by it, under w
 
 test('of a burst no more than four are told of at a time', async () => {
   const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
-  await plans.decide(QUESTION);
+  await warm({ plans, asked });
   await Promise.all(Array.from({ length: 9 }, () => plans.decide(QUESTION)));
   await clock.advanceAsync(10);
   expect(asked).toHaveLength(5);
@@ -148,9 +184,9 @@ test('of a burst no more than four are told of at a time', async () => {
 });
 
 test('what routing would plan otherwise by now ends it', async () => {
-  const answers: Reuse[] = [FAR, null, null];
+  const answers: Reuse[] = Array.from({ length: 7 }, () => FAR);
   const { plans, asked, clock } = bench(FAR, (request) => planWith([plannedAt(request.model ?? '')], { reuse: answers.shift() ?? null }));
-  await plans.decide(QUESTION);
+  await warm({ plans, asked });
   clock.advance(125);
   await plans.decide(QUESTION);
   await clock.advanceAsync(10);
@@ -160,7 +196,7 @@ test('what routing would plan otherwise by now ends it', async () => {
 
 test('a prompt beyond its reach, which is refused, does not end it for the others', async () => {
   const { plans, asked } = bench(FAR, (request) => planWith([plannedAt(request.model ?? '')], { reuse: request.promptTokens === 50 ? FAR : null }));
-  await plans.decide(QUESTION);
+  await warm({ plans, asked });
   await plans.decide({ ...QUESTION, promptTokens: 100 });
   await plans.decide(QUESTION);
   expect(asked).toHaveLength(2);
@@ -168,11 +204,11 @@ test('a prompt beyond its reach, which is refused, does not end it for the other
 
 test('without a word from routing it ends when it would have ended', async () => {
   let isAway = false;
-  const { plans, clock } = bench(FAR, (request) => {
+  const { plans, asked, clock } = bench(FAR, (request) => {
     if (isAway) throw new Error('away');
     return planWith([plannedAt(request.model ?? '')], { reuse: FAR });
   });
-  await plans.decide(QUESTION);
+  await warm({ plans, asked });
   isAway = true;
   await clock.advanceAsync(239);
   await expect(plans.decide(QUESTION)).resolves.toBeDefined();
@@ -182,11 +218,13 @@ test('without a word from routing it ends when it would have ended', async () =>
 
 test('what routing decided before it could hear of a failure is not kept', async () => {
   const { plans, asked } = bench();
+  const endpointId = (await warm({ plans, asked })).attempts[0]?.endpointId ?? '';
+  plans.doubt(endpointId);
   const asking = plans.decide(QUESTION);
-  plans.doubt('openai:openai/m');
+  plans.doubt(endpointId);
   await asking;
   await plans.decide(QUESTION);
-  expect(asked).toHaveLength(2);
+  expect(asked).toHaveLength(3);
 });
 
 test('a failure of routing is told as it is, and nothing is kept of it', async () => {
@@ -200,9 +238,10 @@ test('a failure of routing is told as it is, and nothing is kept of it', async (
 
 test('of many questions at a time no more than 200 are kept', async () => {
   const { plans, asked } = bench();
-  for (let i = 0; i <= 200; i += 1) await plans.decide({ ...QUESTION, maxTokens: i });
+  for (let i = 0; i < 200; i += 1) await warm({ plans, asked }, { ...QUESTION, maxTokens: i });
   await plans.decide({ ...QUESTION, maxTokens: 0 });
-  expect(asked).toHaveLength(202);
+  expect(asked).toHaveLength(200);
   await plans.decide({ ...QUESTION, maxTokens: 200 });
+  await plans.decide({ ...QUESTION, maxTokens: 0 });
   expect(asked).toHaveLength(202);
 });

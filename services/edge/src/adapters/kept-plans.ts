@@ -13,10 +13,22 @@ const BESIDE_MAX = 4;
 /** Nobody waits for it: the request goes first, and mostly has its answer by then. */
 const BESIDE_AFTER_MS = 10;
 
+/** A question that came less often within two spans is decided anew each time: of few requests each is routed by what routing says of it. */
+const ASKED_MIN = 8;
+const SPAN_MS = 500;
+
 /** Of a question, what a plan with `reuse` does not rest on. */
 const OPEN = { requestId: '', accountId: '', seed: 0, session: '', promptText: '', promptTokens: 0 };
 
+/** How often a question came, in the present span and in the one before. */
+interface Pace {
+  spanEndMs: number;
+  now: number;
+  before: number;
+}
+
 interface KeptPlan {
+  readonly pace: Pace;
   readonly plan: DecideResponse__Output;
   readonly endMs: number;
   /** From then on the next request that goes by it asks beside, so that it is renewed before it ends. */
@@ -38,7 +50,7 @@ export interface KeptPlansOptions {
 
 /**
  * Answers from a plan that was made for another request where routing said that it would make the same again; asks `routing`
- * otherwise. Whatever a question says beside `OPEN` is compared byte by byte, fields that do not exist yet among it.
+ * otherwise, and where few ask the same. Whatever a question says beside `OPEN` is compared byte by byte, fields that do not exist yet among it.
  * Routing is asked beside such requests, and nobody waits, where it wants to record each, and to renew the plan half-way.
  */
 export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused = () => undefined }: KeptPlansOptions): RoutingPort {
@@ -49,9 +61,20 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
   let doubts = 0;
 
   const keyOf = (request: DecideRequest): string => codec.encode({ ...request, ...OPEN }).toString('latin1');
+  const count = (pace: Pace, nowMs: number): void => {
+    if (nowMs >= pace.spanEndMs) {
+      pace.before = nowMs < pace.spanEndMs + SPAN_MS ? pace.now : 0;
+      pace.now = 0;
+      pace.spanEndMs = nowMs + SPAN_MS;
+    }
+    pace.now += 1;
+  };
   const find = (key: string, { promptTokens = 0 }: DecideRequest): KeptPlan | undefined => {
     const kept = plans.get(key);
-    if (kept === undefined || clock.monotonicMs() >= kept.endMs) return undefined;
+    if (kept === undefined) return undefined;
+    const nowMs = clock.monotonicMs();
+    count(kept.pace, nowMs);
+    if (nowMs >= kept.endMs || kept.pace.now + kept.pace.before < ASKED_MIN) return undefined;
     return promptTokens >= kept.fromPromptTokens && promptTokens <= kept.toPromptTokens ? kept : undefined;
   };
   const keep = (key: string, { model = '' }: DecideRequest, plan: DecideResponse__Output, askedMs: number): void => {
@@ -61,13 +84,20 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
       plans.clear();
       models.clear();
     }
-    plans.set(key, { plan, endMs: askedMs + forMs, renewMs: askedMs + forMs / 2, fromPromptTokens, toPromptTokens, askBeside, asking: 0 });
+    plans.set(key, { pace: plans.get(key)?.pace ?? { spanEndMs: askedMs + SPAN_MS, now: 1, before: 0 }, plan, endMs: askedMs + forMs, renewMs: askedMs + forMs / 2, fromPromptTokens, toPromptTokens, askBeside, asking: 0 });
     models.add(model);
   };
   /** Asks, and keeps the answer unless an endpoint failed meanwhile: routing may have decided before it heard of that. */
   const ask = async (request: DecideRequest, keyed: string | undefined, question = request): Promise<DecideResponse__Output> => {
     const [askedMs, doubtsBefore] = [clock.monotonicMs(), doubts];
-    const plan = await routing.decide(question);
+    let plan: DecideResponse__Output;
+    try {
+      plan = await routing.decide(question);
+    } catch (error) {
+      // Nothing is routed past it.
+      plans.clear();
+      throw error;
+    }
     if (doubts === doubtsBefore && plan.reuse !== null) keep(keyed ?? keyOf(request), request, plan, askedMs);
     return plan;
   };
@@ -79,7 +109,7 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
         // It is asked within the reach of this plan: no such plan is made any more.
         if (reuse === null && plans.get(key) === kept) plans.delete(key);
       } catch {
-        // Without an answer it ends when it would have ended.
+        // Nothing is kept any more.
       } finally {
         kept.asking -= 1;
       }
