@@ -10,6 +10,8 @@ export interface ScriptCall {
   readonly accountId: string;
   /** Behind the time, as the script takes them. */
   readonly args: readonly string[];
+  /** Requests, or ids of such, that it is about. */
+  readonly size: number;
 }
 
 /** What became of a call: the script's answer, or an error. */
@@ -25,8 +27,8 @@ export interface Gathered {
 export interface GatherOptions {
   /** One round trip, results in the order of the calls; never rejects. No other one begins before it has ended. */
   readonly send: (calls: readonly ScriptCall[]) => Promise<readonly ScriptResult[]>;
-  /** Settles as a round trip that has just begun, or rejects when it is late: then whoever waits for it fails, and behind it; its end is waited for all the same. */
-  readonly within?: (trip: Promise<readonly ScriptResult[]>) => Promise<unknown>;
+  /** Settles as a round trip of such a size that has just begun, or rejects when it is late: then whoever waits for it fails, and behind it; its end is waited for all the same. */
+  readonly within?: (trip: Promise<readonly ScriptResult[]>, size: number) => Promise<unknown>;
   /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
   readonly afterTurn?: (callback: () => void) => void;
 }
@@ -49,6 +51,10 @@ class Steps implements ScriptCall {
     readonly name: RequestScript,
     readonly accountId: string,
   ) {}
+
+  get size(): number {
+    return this.waiting.length;
+  }
 
   get args(): readonly string[] {
     return [String(this.terms.length), ...this.terms.flat(), ...this.requests];
@@ -78,6 +84,10 @@ class Single implements ScriptCall {
     private readonly waiting: Waiting,
   ) {}
 
+  get size(): number {
+    return this.args.length;
+  }
+
   settle(result: ScriptResult): void {
     if ('error' in result) this.waiting.reject(result.error);
     else this.waiting.resolve(result.answer);
@@ -97,7 +107,7 @@ export function createGather({ send, within = (trip) => trip, afterTurn = setImm
     let hasEnded = false;
     const end = (): void => void (hasEnded = true);
     trip.then(end, end);
-    within(trip).catch((reason: unknown) => {
+    within(trip, calls.reduce((sum, { size }) => sum + size, 0)).catch((reason: unknown) => {
       if (hasEnded) return;
       const error = reason instanceof Error ? reason : new Error('unknown');
       const behind = queue;

@@ -28,10 +28,10 @@ Q.new=false
 local answer=loaded~='' or asked>=0
 if behind and not answer then done() return 1 end
 for _,req in ipairs(reqs) do
-  local s,f=get(H,req),get(F,req)
-  if s then drop(req,hold_of(s)) end
+  local h,f=hold(req),get(F,req)
+  if h then drop(req,h) end
   if f then local x=finished_of(f) book(x.x,x.b,-x.c,-x.t) del(F,req) end
-  if not s and not f and not has_ended(req) then mark(req..' undrawn') end
+  if not h and not f and not has_ended(req) then mark(req..' undrawn') end
   mark(req)
 end
 if loaded~='' then put(Q,'ok',loaded) end

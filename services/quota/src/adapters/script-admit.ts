@@ -8,7 +8,7 @@ local kinds,from={},3+12*ARGV[2]
 local function head(p,at) return p[1]..'\\n'..p[2]..'\\n'..p[3]..'\\n'..p[4]..'\\n'..int(at)..'\\n' end
 local wanted={'w','L','ok'}
 for i=3,from-1,12 do
-  local k={life=ARGV[i],key=ARGV[i+1],counter=ARGV[i+2],b=tonumber(ARGV[i+3]),p=ids(now,tonumber(ARGV[i+4]),tonumber(ARGV[i+5])),minute=ARGV[i+6],second=ARGV[i+7],key_minute=ARGV[i+8],walls=ARGV[i+9],needs=ARGV[i+10],advance=ARGV[i+11]=='1',own='',head='',texts='',gates=false}
+  local k={life=ARGV[i],key=ARGV[i+1],counter=ARGV[i+2],b=tonumber(ARGV[i+3]),p=ids(now,tonumber(ARGV[i+4]),tonumber(ARGV[i+5])),minute=ARGV[i+6],second=ARGV[i+7],key_minute=ARGV[i+8],walls=ARGV[i+9],needs=ARGV[i+10],advance=ARGV[i+11]=='1',own='',head='',texts='',w='',gates=false}
   kinds[#kinds+1]=k
   if k.minute~='' then wanted[#wanted+1]='m:'..k.counter end
   if k.second~='' then wanted[#wanted+1]='s:'..k.counter end
@@ -86,8 +86,8 @@ local function refused(k,decision,retry,wall,spend,res)
   return answer(k,decision,k,k.head,fmt('%.0f\\n%.0f\\n%.0f\\n%.0f',retry,wall,spend,res))
 end
 local function admit(k,req,amount,tokens,least,least_t,text,text_t)
-  local known=get(H,req)
-  if known then local h=hold_of(known) return admitted(k,h.x,head(h.x.p,h.at),int(h.a),int(h.t),amount,tokens) end
+  local known=hold(req)
+  if known then return admitted(k,known.x,head(known.x.p,known.at),int(known.a),int(known.t),amount,tokens) end
   if get(F,req) then return 'ended' end
   if has_ended(req) then
     if k.counter=='control' then return admitted(k,k,k.head,'0','0',amount,tokens) end
@@ -126,7 +126,7 @@ local function admit(k,req,amount,tokens,least,least_t,text,text_t)
     return admitted(k,k,k.head,'0','0',amount,tokens)
   end
   local lease=now+${LEASE_MS}
-  put(H,req,pack('<dddddd',h,ht,k.b,0,lease,now)..k.texts)
+  put_hold(req,{a=h,t=ht,b=k.b,d=0,l=lease,at=now,x=k})
   if not get(Q,'w') then put(Q,'w',int(lease)) end
   if (get(Q,'L') or '')~=k.own then put(Q,'L',k.own) end
   held(k,k.b,h,ht)

@@ -7,6 +7,7 @@ const VALUES_MAX = 2_000;
 // Packed forms: bucket = 10 doubles in the order of Bucket; hold = amount tokens byok dispatched lease reservedAt, key day week month plan walls;
 // finished = charge tokens byok at, key day week month plan; both with their writer behind, which a record of an older version lacks; window = head sum, then one count a slot.
 // The texts behind a record's numbers are those of many others of its account: they are read once (`terms`), and packed once where they can be.
+// A hold is one table from its first reading (`hold`) to the end: whoever changes it puts it, and it is packed when it is written.
 /** Comes before every script. */
 export const PRELUDE = `
 local call,floor,pack,unp,fmt,max,min=redis.call,math.floor,struct.pack,struct.unpack,string.format,math.max,math.min
@@ -40,7 +41,9 @@ local function write(x)
   local set,n,gone={},0
   for name in pairs(x.new) do
     local v=x.at[name]
-    if v then set[n+1]=name set[n+2]=v n=n+2
+    if v then
+      if x.packed then v=x.packed(v) end
+      set[n+1]=name set[n+2]=v n=n+2
     elseif gone then gone[#gone+1]=name else gone={name} end
   end
   if gone then all('HDEL',x.key,gone) end
@@ -136,7 +139,13 @@ local function written_by(h,w)
   local x=h.x
   if x.w~=w then h.x={key=x.key,p=x.p,walls=x.walls,w=w,texts=hold_texts(x.key,x.p,x.walls,w)} end
 end
-local function put_hold(req,h) put(H,req,pack('<dddddd',h.a,h.t,h.b,h.d,h.l,h.at)..h.x.texts) end
+H.packed=function(h) return pack('<dddddd',h.a,h.t,h.b,h.d,h.l,h.at)..h.x.texts end
+local function hold(req)
+  local h=get(H,req)
+  if type(h)=='string' then h=hold_of(h) H.at[req]=h end
+  return h
+end
+local function put_hold(req,h) put(H,req,h) end
 local function drop(req,h) held(h.x,h.b,-h.a,-h.t) del(H,req) end
 local function finished_of(s)
   local c,t,b,at=unp('<dddd',s)
@@ -179,14 +188,13 @@ local function used(w,x)
   return v[at]+v[at+1]+v[at+3]+v[at+4]+t.ft+t.fb,v[at+6]+v[at+7]+t.ht+t.hb
 end
 local function hold_for(req,from,a,t)
-  local s=get(H,req)
-  if s then return hold_of(s) end
+  local h=hold(req)
+  if h then return h end
   if from=='' then return end
-  s=get(H,from)
-  if not s or get(F,req) then return end
+  local adv=hold(from)
+  if not adv or get(F,req) then return end
   local late=has_ended(req)
   if late and (not has_ended(req..' undrawn') or has_ended(req..' drawn')) then return end
-  local adv=hold_of(s)
   local da,dt=min(a,adv.a),min(t,adv.t)
   adv.a=adv.a-da adv.t=adv.t-dt
   if adv.a==0 and adv.t==0 then del(H,from) mark(from) else put_hold(from,adv) end
@@ -197,7 +205,7 @@ local function hold_for(req,from,a,t)
   end
   held(adv.x,adv.b,a-da,t-dt)
   if not get(Q,'w') then put(Q,'w',int(adv.l)) end
-  local h={a=a,t=t,b=adv.b,d=0,l=adv.l,at=adv.at,x=adv.x}
+  h={a=a,t=t,b=adv.b,d=0,l=adv.l,at=adv.at,x=adv.x}
   if h.x.w~='' then written_by(h,'') end
   put_hold(req,h)
   return h

@@ -10,10 +10,10 @@ function watched() {
   const turns: (() => void)[] = [];
   const probes: ((value: unknown) => void)[] = [];
   const silence = createSilence({ clock, patienceMs: PATIENCE_MS, afterTurn: (callback) => turns.push(callback), probe: () => new Promise((resolve) => probes.push(resolve)) });
-  const send = () => {
+  const send = (workMs?: number) => {
     let answer: (value: string) => void = () => undefined;
     let fail: (error: Error) => void = () => undefined;
-    const outcome = silence.within(new Promise<string>((resolve, reject) => [answer, fail] = [resolve, reject])).then((value) => value, (error: Error) => error.message);
+    const outcome = silence.within(new Promise<string>((resolve, reject) => [answer, fail] = [resolve, reject]), workMs).then((value) => value, (error: Error) => error.message);
     return { answer, fail, outcome };
   };
   const turn = () => turns.splice(0).forEach((callback) => callback());
@@ -146,4 +146,67 @@ test('a wait that begins within a slice has its whole patience, and one after a 
   turn();
   turn();
   expect(await third.outcome).toMatch(/^quota_unavailable/);
+});
+
+test('each word of the store begins the waits anew: a long round trip of which some is answered is no silence', async () => {
+  const { clock, silence, send, turn } = watched();
+  const asked = send();
+  for (let words = 0; words < 10; words += 1) {
+    clock.advance(PATIENCE_MS - 1);
+    silence.heard();
+  }
+  turn();
+  turn();
+  clock.advance(PATIENCE_MS - 1);
+  turn();
+  turn();
+  asked.answer('all of it');
+  expect(await asked.outcome).toBe('all of it');
+});
+
+test('a store that says no more in the middle of a round trip is given up after one patience', async () => {
+  const { clock, silence, send, turn } = watched();
+  const asked = send();
+  clock.advance(PATIENCE_MS - 1);
+  silence.heard();
+  clock.advance(PATIENCE_MS);
+  turn();
+  turn();
+  expect(await asked.outcome).toMatch(/^quota_unavailable/);
+  const next = send();
+  clock.advance(PATIENCE_MS);
+  turn();
+  turn();
+  expect(await next.outcome).toMatch(/^quota_unavailable/);
+  expect(silence.isSilent()).toBe(true);
+});
+
+test('a word that lay in the socket as the wait ended is one for it, too', async () => {
+  const { clock, silence, send, turn } = watched();
+  const asked = send();
+  clock.advance(PATIENCE_MS);
+  turn();
+  silence.heard();
+  turn();
+  clock.advance(PATIENCE_MS - 1);
+  turn();
+  turn();
+  asked.answer('the rest');
+  expect(await asked.outcome).toBe('the rest');
+});
+
+test('much work prolongs the wait for it, and no other', async () => {
+  const { clock, silence, send, turn } = watched();
+  const bulk = send(100);
+  const small = send();
+  clock.advance(PATIENCE_MS);
+  turn();
+  turn();
+  expect(await small.outcome).toMatch(/^quota_unavailable/);
+  clock.advance(99);
+  turn();
+  turn();
+  bulk.answer('done');
+  expect(await bulk.outcome).toBe('done');
+  expect(silence.isSilent()).toBe(false);
 });

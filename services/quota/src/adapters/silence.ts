@@ -5,7 +5,7 @@ import { Fault } from '@signalbox/kernel/fault';
 export interface SilenceOptions {
   readonly clock: Clock;
   /**
-   * Longest wait for an answer, counted while this process could have read it: in slices of a fifth, of which one that ends late counts
+   * Longest wait for a word, counted while this process could have read it: in slices of a fifth, of which one that ends late counts
    * at most `JITTER_MS` more than its length, since whoever kept this process from running may have kept the store. By the clock a wait ends after
    * `WALL_FACTOR` times as long, whatever was counted, and the time of a turn of the event loop.
    */
@@ -19,8 +19,13 @@ export interface SilenceOptions {
 export interface Silence {
   /** True from the first wait in vain until the store says anything: whoever asks meanwhile need not wait. */
   isSilent(): boolean;
-  /** Settles as `answer` does, or rejects with a Fault `quota_unavailable` when it is late. To be called as the command is written: the wait begins here. */
-  within<Answer>(answer: Promise<Answer>): Promise<Answer>;
+  /**
+   * Settles as `answer` does, or rejects with a Fault `quota_unavailable` when it is late. To be called as the command is written: the wait begins here,
+   * and anew with each word of the store. `workMs` (0 by default) is added to the patience: for how long the store may have to work on what was asked before it says anything.
+   */
+  within<Answer>(answer: Promise<Answer>, workMs?: number): Promise<Answer>;
+  /** The store said something, though not yet all that somebody waits for. */
+  heard(): void;
   /** The connection is new, or gone: what was said before means nothing. */
   reset(): void;
 }
@@ -37,9 +42,10 @@ const JITTER_MS = 2;
 const WALL_FACTOR = 2;
 
 interface Wait {
-  /** In time listened. */
-  readonly end: number;
-  readonly wallEndMs: number;
+  readonly patienceMs: number;
+  /** In time listened: so long after its beginning, or the last word since. */
+  end: number;
+  wallEndMs: number;
   /** Answers of the store before it began. */
   readonly answersBefore: number;
   isSettled: boolean;
@@ -51,10 +57,12 @@ export function createSilence({ clock, patienceMs, probe, afterTurn = setImmedia
   let answers = 0;
   let isSilent = false;
   let probing: Timer | undefined;
-  /** In the order of their ends, since all are equally long; what is settled goes with those before it. */
-  const waits: Wait[] = [];
+  /** A round trip or two, and what is asked beside them. */
+  let waits: Wait[] = [];
   /** Of the present slice, which ends no later than the first wait that is not settled. */
   let timer: Timer | undefined;
+  /** Between the end of a slice in which somebody waited long enough and what becomes of that. */
+  let isJudging = false;
   const sliceMs = patienceMs / SLICES;
   /** Time in which answers could have been read, up to the present slice: it stands still while nobody waits. */
   let listened = 0;
@@ -66,9 +74,17 @@ export function createSilence({ clock, patienceMs, probe, afterTurn = setImmedia
     probing?.cancel();
     probing = undefined;
   };
+  const listenedAt = (nowMs: number): number => (timer === undefined ? listened : listened + Math.min(nowMs - sliceStartMs, presentMs + JITTER_MS));
+  const begin = (wait: Wait, nowMs: number): void => {
+    wait.end = listenedAt(nowMs) + wait.patienceMs;
+    wait.wallEndMs = nowMs + WALL_FACTOR * wait.patienceMs;
+  };
   const heard = (): void => {
     answers += 1;
     if (isSilent) reset();
+    if (waits.length === 0) return;
+    const nowMs = clock.monotonicMs();
+    for (const wait of waits) begin(wait, nowMs);
   };
   const ask = (): void => {
     probe().then(heard, () => undefined);
@@ -79,43 +95,49 @@ export function createSilence({ clock, patienceMs, probe, afterTurn = setImmedia
     else afterTurn(() => afterTurns(turns - 1, then));
   };
 
-  const giveUp = (late: readonly Wait[]): void => {
-    for (const wait of late) {
-      if (wait.isSettled) continue;
+  const isLate = ({ end, wallEndMs }: Wait, nowMs: number): boolean => end <= listened || wallEndMs <= nowMs;
+  /** What lay in the socket has been read since they were late. */
+  const giveUp = (): void => {
+    const nowMs = clock.monotonicMs();
+    for (const wait of waits.filter(({ isSettled }) => !isSettled)) {
+      if (!isLate(wait, nowMs)) continue;
+      wait.isSettled = true;
       if (answers === wait.answersBefore && !isSilent) {
         isSilent = true;
         ask();
       }
       wait.reject(new Fault('quota_unavailable', 'redis did not answer in time'));
     }
+    waits = waits.filter(({ isSettled }) => !isSettled);
+    isJudging = false;
+    if (waits.length > 0) arm(nowMs);
   };
-  const listenedAt = (nowMs: number): number => (timer === undefined ? listened : listened + Math.min(nowMs - sliceStartMs, presentMs + JITTER_MS));
-  const arm = (nowMs: number, delayMs: number): void => {
+  const arm = (nowMs: number): void => {
     sliceStartMs = nowMs;
-    presentMs = delayMs;
-    timer = clock.setTimer(delayMs, expire, { unref: true });
+    presentMs = Math.min(sliceMs, ...waits.map(({ end, wallEndMs }) => Math.max(0, Math.min(end - listened, wallEndMs - nowMs))));
+    timer = clock.setTimer(presentMs, expire, { unref: true });
   };
   const expire = (): void => {
     const nowMs = clock.monotonicMs();
     listened = listenedAt(nowMs);
-    const alive = waits.findIndex(({ end, wallEndMs, isSettled }) => !isSettled && end > listened && wallEndMs > nowMs);
-    const past = waits.splice(0, alive < 0 ? waits.length : alive);
     timer = undefined;
-    const [next] = waits;
-    if (next !== undefined) arm(nowMs, Math.min(sliceMs, next.end - listened, next.wallEndMs - nowMs));
-    const late = past.filter(({ isSettled }) => !isSettled);
-    if (late.length > 0) afterTurns(TURNS, () => giveUp(late));
+    waits = waits.filter(({ isSettled }) => !isSettled);
+    isJudging = waits.some((wait) => isLate(wait, nowMs));
+    if (isJudging) afterTurns(TURNS, giveUp);
+    else if (waits.length > 0) arm(nowMs);
   };
 
   return {
     isSilent: () => isSilent,
     reset,
-    within: (answer) =>
+    heard,
+    within: (answer, workMs = 0) =>
       new Promise((resolve, reject) => {
         const nowMs = clock.monotonicMs();
-        const wait: Wait = { end: listenedAt(nowMs) + patienceMs, wallEndMs: nowMs + WALL_FACTOR * patienceMs, answersBefore: answers, isSettled: false, reject };
+        const wait: Wait = { patienceMs: patienceMs + workMs, end: 0, wallEndMs: 0, answersBefore: answers, isSettled: false, reject };
+        begin(wait, nowMs);
         waits.push(wait);
-        if (timer === undefined) arm(nowMs, sliceMs);
+        if (timer === undefined && !isJudging) arm(nowMs);
         answer.then(
           (value) => {
             // Late ones count too: the store lives.
