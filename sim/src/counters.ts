@@ -9,6 +9,7 @@ import type { FinishCommand } from '@signalbox/ledger-core/settlement';
 import { createMemoryStore, type QuotaStore } from '@signalbox/quota/proof';
 import { deepCopy } from './deep-copy.js';
 import { EPOCH_MS, type Life } from './life.js';
+import { losingDraws } from './mutant-draws.js';
 import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
 
@@ -16,7 +17,7 @@ import type { Scheduler } from './scheduler.js';
 const TIMEOUT_MS = 50;
 
 /** Broken variants of the store, for the mutation run. */
-export const COUNTER_MUTANTS = ['counters', 'check-then-spend', 'no-rebuild', 'grow-unlooked', 'growth-kept', 'tokens-unlooked'] as const;
+export const COUNTER_MUTANTS = ['counters', 'check-then-spend', 'no-rebuild', 'grow-unlooked', 'growth-kept', 'tokens-unlooked', 'draw-lost'] as const;
 export type CounterMutant = (typeof COUNTER_MUTANTS)[number];
 
 export interface CounterEvents {
@@ -58,7 +59,8 @@ export class SimCounters {
     private readonly events: CounterEvents,
     private readonly mutant: CounterMutant | undefined,
   ) {
-    this.store = createMemoryStore({ clock: { nowMs: () => Math.floor(EPOCH_MS + scheduler.nowMs) }, accounts: this.accounts, epoch: () => this.epoch });
+    const store = createMemoryStore({ clock: { nowMs: () => Math.floor(EPOCH_MS + scheduler.nowMs) }, accounts: this.accounts, epoch: () => this.epoch });
+    this.store = mutant === 'draw-lost' ? losingDraws(store) : store;
   }
 
   private get epoch(): string {

@@ -12,6 +12,7 @@ export const MUTANTS = {
   'growth-kept': 'what a hold grew by stays counted when the hold ends',
   'tokens-unlooked': 'quota does not look at limits in tokens',
   'advance-bottomless': 'edge serves more from an advance than was taken',
+  'draw-lost': 'what a request was served with leaves its advance and is held no more',
   'rounds-superseded': 'each round of a request takes the place of those before',
   'rounds-apart': 'the ledger is not told which rounds only called tools',
   'rounds-unheld': 'edge takes room for another round for granted',

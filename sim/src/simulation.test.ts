@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { runBatch } from './batch.js';
-import { MUTANT_NAMES } from './mutants.js';
+import { MUTANT_NAMES, type Mutant } from './mutants.js';
 import { FAULTS_MIN, runSeed, STEPS_MIN } from './run.js';
 
 /** Seeds of one test: a machine that is slow for a while may have its time for each share of the hundred. */
@@ -9,6 +9,8 @@ const SHARES = [1, 21, 41, 61, 81];
 /** Enough for the rarest to show itself. */
 const MUTANT_SEEDS = 300;
 const MUTANT_STEP = 10;
+/** Where the rarest showed themselves last: a saving of time, nothing depends on it. */
+const MUTANT_FROM: Partial<Record<Mutant, number>> = { 'advance-bottomless': 121, 'draw-lost': 151 };
 
 describe('the money protocol under faults', () => {
   test.each(SHARES)('every invariant holds in every run, and every run is long and rough enough (from seed %d)', async (from) => {
@@ -31,7 +33,8 @@ describe('the money protocol under faults', () => {
 
   test.each(MUTANT_NAMES)('the checker catches the broken variant %s', async (mutant) => {
     let caught = 0;
-    for (let from = 1; caught === 0 && from < MUTANT_SEEDS; from += MUTANT_STEP) caught = (await runBatch({ from, count: MUTANT_STEP, mutant })).failures.length;
+    const first = MUTANT_FROM[mutant] ?? 1;
+    for (let from = first; caught === 0 && from < first + MUTANT_SEEDS; from += MUTANT_STEP) caught = (await runBatch({ from, count: MUTANT_STEP, mutant })).failures.length;
     expect(caught).toBeGreaterThan(0);
   }, 60_000);
 });

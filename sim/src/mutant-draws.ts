@@ -1,0 +1,17 @@
+/** A store that loses what requests were served with out of advances. */
+import type { QuotaStore } from '@signalbox/quota/proof';
+
+/** The first word of a request takes its draw out of the advance, and makes no hold of it. */
+export function losingDraws(store: QuotaStore): QuotaStore {
+  return {
+    ...store,
+    heartbeat: async (accountId, requestId, toAmount, toTokens, writer, draw) => {
+      if (draw !== undefined) await store.release(accountId, `${requestId} lost`, draw);
+      return store.heartbeat(accountId, requestId, toAmount, toTokens, writer);
+    },
+    confirm: async (accountId, requestId, draw) => {
+      if (draw !== undefined) await store.release(accountId, `${requestId} lost`, draw);
+      return (await store.confirm(accountId, requestId)) || draw !== undefined;
+    },
+  };
+}
