@@ -14,7 +14,7 @@ const LOOK = 'look';
 const BUY = 'buy';
 
 const toolOf = (name: string, feeNanoUsdMax: number): Tool__Output => ({ name, definition: Buffer.from(JSON.stringify({ type: 'function', function: { name } })), feeNanoUsdMax: String(feeNanoUsdMax), imagesMax: 0 });
-const stageOf = (name: string, feeNanoUsd: number): Stage__Output => ({ name, plugin: 'web-search', status: 'ok', durationMs: 1, feeNanoUsd: String(feeNanoUsd), detail: Buffer.alloc(0) });
+const stageOf = (name: string, feeNanoUsd: number): Stage__Output => ({ name, plugin: 'web-search', status: 'ok', durationMs: 1, feeNanoUsd: String(feeNanoUsd), boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) });
 
 export class SimPlugins {
   /** By request: fees that edge was told of. */

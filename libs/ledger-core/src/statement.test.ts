@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { overageOf, statementOf, type BillingTerms, type ChargedPeriod, type SpendSum, type Statement } from './statement.js';
 
 const termsOf = (variant: Variant, tier: Tier, over: Partial<BillingTerms> = {}): BillingTerms => ({ ...tierTerms(variant, tier), tier, variant, hardCap: false, ...over });
-const sum = (over: Partial<SpendSum> = {}): SpendSum => ({ model: 'm', provider: 'p', requests: 1n, tokens: 0n, byokTokens: 0n, chargeNanoUsd: 0n, ...over });
+const sum = (over: Partial<SpendSum> = {}): SpendSum => ({ model: 'm', provider: 'p', requests: 1n, tokens: 0n, byokTokens: 0n, chargeNanoUsd: 0n, feesNanoUsd: 0n, ...over });
 const of = (terms: BillingTerms, sums: readonly SpendSum[], more: { readonly earlier?: readonly ChargedPeriod[]; readonly adjusted?: bigint } = {}) =>
   statementOf({ terms, sums, adjustments: more.adjusted === undefined ? [] : [{ requestId: 'r', amountNanoUsd: more.adjusted, latePeriod: '' }], earlier: more.earlier ?? [] });
 
@@ -60,9 +60,9 @@ describe('overage', () => {
 
 describe('a statement', () => {
   test('has its lines in their order, and every total is the sum of its lines', () => {
-    const statement = of(termsOf('A', 'team'), [sum({ model: 'z', chargeNanoUsd: 5n }), sum({ model: 'a', tokens: 10_000_005n, chargeNanoUsd: 7n }), sum({ model: 'plugin/x', chargeNanoUsd: 3n })], { adjusted: -2n });
+    const statement = of(termsOf('A', 'team'), [sum({ model: 'z', chargeNanoUsd: 5n }), sum({ model: 'a', tokens: 10_000_005n, chargeNanoUsd: 10n, feesNanoUsd: 3n })], { adjusted: -2n });
     expect(statement.lines.map(({ kind, model, amountNanoUsd }) => [kind, model, amountNanoUsd])).toEqual([
-      ['subscription', '', 99_000_000_000n], ['included', '', 0n], ['overage', '', 2_000n], ['model_spend', 'a', 7n], ['model_spend', 'z', 5n], ['plugin', 'plugin/x', 3n], ['adjustment', '', -2n],
+      ['subscription', '', 99_000_000_000n], ['included', '', 0n], ['overage', '', 2_000n], ['model_spend', 'a', 7n], ['model_spend', 'z', 5n], ['plugin', 'a', 3n], ['adjustment', '', -2n],
     ]);
     expect(statement).toMatchObject({ modelSpendNanoUsd: 12n, pluginsNanoUsd: 3n, adjustmentsNanoUsd: -2n, totalNanoUsd: 99_000_002_013n });
   });
@@ -139,7 +139,7 @@ describe('a statement', () => {
   });
 
   test('is the same however the sums are cut and ordered, to the nano', () => {
-    const anySum = fc.record({ model: fc.constantFrom('a', 'b'), provider: fc.constantFrom('p', 'q'), requests: fc.constant(1n), tokens: fc.bigInt(0n, 10_000_000n), byokTokens: fc.bigInt(0n, 1_000n), chargeNanoUsd: fc.bigInt(0n, 10n ** 12n) });
+    const anySum = fc.record({ model: fc.constantFrom('a', 'b'), provider: fc.constantFrom('p', 'q'), requests: fc.constant(1n), tokens: fc.bigInt(0n, 10_000_000n), byokTokens: fc.bigInt(0n, 1_000n), chargeNanoUsd: fc.bigInt(10n ** 6n, 10n ** 12n), feesNanoUsd: fc.bigInt(0n, 10n ** 6n) });
     fc.assert(
       fc.property(fc.array(anySum, { maxLength: 12 }), (sums) => {
         const forth = of(termsOf('A', 'team'), sums);

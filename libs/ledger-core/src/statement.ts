@@ -27,6 +27,8 @@ export interface SpendSum {
   readonly byokTokens: bigint;
   /** Σ charge rows. */
   readonly chargeNanoUsd: bigint;
+  /** The part of it that are fees of plugins. */
+  readonly feesNanoUsd: bigint;
 }
 
 /** An adjustment row that changes what the account is charged; its amount may be negative. */
@@ -83,9 +85,6 @@ export interface Statement {
   readonly lines: readonly StatementLine[];
 }
 
-/** Plugins spend through workers under models of this name. */
-const PLUGIN_PREFIX = 'plugin/';
-
 /** Tokens beyond the allotment and their price, rounded once, half up. Never incremental: the same sums give the same bill. */
 export function overageOf(tokens: bigint, { includedTokens, overageNanoUsdPerMillion, hardCap }: Pick<BillingTerms, 'includedTokens' | 'overageNanoUsdPerMillion' | 'hardCap'>): { readonly tokens: bigint; readonly amountNanoUsd: NanoUsd } {
   if (includedTokens === null || tokens <= includedTokens) return { tokens: 0n, amountNanoUsd: ZERO_NANO_USD };
@@ -133,11 +132,10 @@ export function statementOf({ terms, sums, adjustments, earlier }: StatementInpu
     add('overage', 'Tokens beyond those included', overage.amountNanoUsd, { tokens: overage.tokens });
   }
   const sorted = sums.filter(({ requests, chargeNanoUsd }) => requests !== 0n || chargeNanoUsd !== 0n).sort((a, b) => (a.model === b.model ? (a.provider < b.provider ? -1 : 1) : a.model < b.model ? -1 : 1));
-  const isPlugin = ({ model }: SpendSum): boolean => model.startsWith(PLUGIN_PREFIX);
-  const spend = (kind: LineKind, { model, provider, requests, tokens, byokTokens, chargeNanoUsd }: SpendSum): void =>
-    add(kind, model === '' ? 'Requests without an answer' : model, chargeNanoUsd, { model, provider, requests, tokens: tokens + byokTokens });
-  for (const sum of sorted) if (!isPlugin(sum)) spend('model_spend', sum);
-  for (const sum of sorted) if (isPlugin(sum)) spend('plugin', sum);
+  for (const { model, provider, requests, tokens, byokTokens, chargeNanoUsd, feesNanoUsd } of sorted) {
+    add('model_spend', model === '' ? 'Requests without an answer' : model, chargeNanoUsd - feesNanoUsd, { model, provider, requests, tokens: tokens + byokTokens });
+  }
+  for (const { model, provider, feesNanoUsd } of sorted) if (feesNanoUsd !== 0n) add('plugin', `Plugins with ${model}`, feesNanoUsd, { model, provider });
   for (const { requestId, amountNanoUsd, latePeriod } of adjustments) {
     add('adjustment', requestId === '' ? 'Further corrections of charges' : latePeriod === '' ? 'Correction of a charge' : `Correction of a charge of ${latePeriod}`, amountNanoUsd, { requestId });
   }

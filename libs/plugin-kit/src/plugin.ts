@@ -113,6 +113,8 @@ export interface ToolResult {
   readonly isFailed: boolean;
   /** Of a call that did its work: what it cost outside, nano-USD. Part of its fee; at most the function's `costNanoUsdMax`. */
   readonly costNanoUsd?: bigint;
+  /** On whose bill that is, where it is on the gateway's. */
+  readonly costProvider?: string;
   readonly images?: readonly ToolImage[];
   readonly detail?: StageDetail;
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { BusMessage } from '@signalbox/bus/bus';
 import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
+import { cardIdWith } from '@signalbox/kernel/card-fees';
 import { tierTerms } from '@signalbox/kernel/tiers';
 import { silentLog } from '@signalbox/runtime/log';
 import { Secret } from '@signalbox/runtime/secret';
@@ -67,11 +68,14 @@ interface Told {
   readonly savings?: string;
   readonly totalMs?: number;
   readonly ttftMs?: number;
+  /** Of plugins, and what of it was bought of the painter. */
+  readonly fee?: number;
+  readonly bought?: number;
 }
 const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
-const ended = ({ id, account, model = 'm/one', provider = 'p', key = 'key_1', atMs = JANUARY + HOUR, output = 5, attempt = 1, retryOf = [], failed = false, byok = false, month = '2026-01', savings = '7', totalMs = 9, ttftMs = 3 }: Told) => ({
-  requestId: id, attempt, accountId: account, keyId: key, retryOf, card, periods: { day: '2026-01-01', week: '2026-W01', month, plan: month }, tokens: failed ? null : { inputUncached: 10, outputText: output },
-  costNanoUsd: failed ? '0' : String(10 + output * 2), savingsNanoUsd: failed ? '0' : savings, source: 'PROVIDER' as const, provider, model, endedAtMs: String(atMs), status: failed ? 500 : 200,
+const ended = ({ id, account, model = 'm/one', provider = 'p', key = 'key_1', atMs = JANUARY + HOUR, output = 5, attempt = 1, retryOf = [], failed = false, byok = false, month = '2026-01', savings = '7', totalMs = 9, ttftMs = 3, fee = 0, bought = 0 }: Told) => ({
+  requestId: id, attempt, accountId: account, keyId: key, retryOf, card: fee === 0 ? card : { ...card, id: cardIdWith(card.id, { feeNanoUsd: BigInt(fee), bought: bought === 0 ? [] : [{ provider: 'painter', nanoUsd: BigInt(bought) }] }), requestNanoUsd: String(fee) }, periods: { day: '2026-01-01', week: '2026-W01', month, plan: month }, tokens: failed ? null : { inputUncached: 10, outputText: output },
+  costNanoUsd: failed ? '0' : String(10 + output * 2 + fee), savingsNanoUsd: failed ? '0' : savings, source: 'PROVIDER' as const, provider, model, endedAtMs: String(atMs), status: failed ? 500 : 200,
   failure: failed ? ('PROVIDER_ERROR' as const) : ('FAILURE_CLASS_UNSPECIFIED' as const), decisionId: 'dec_1', ttftMs, totalMs, byok,
 });
 const outcome = ({ id, account, attempt = 1, failed = false, concluded = false }: Told) => ({ requestId: id, attempt, accountId: account, outcome: failed ? ('DISCARDED' as const) : ('DELIVERED' as const), toldByEdge: !concluded });
@@ -286,6 +290,34 @@ describe('comparing', () => {
     await store.register('behind', 'p', 4n, clock.nowMs());
     expect((await books.reconcile(clock.nowMs())).filter(({ kind }) => kind === 'writer')).toMatchObject([{ subject: 'behind', gaps: 4n, status: 'unbooked' }]);
     expect(await violations()).toEqual(['I6']);
+  });
+});
+
+describe('fees of plugins', () => {
+  const day = '2026-02-01';
+  const told = { account: 'fees', provider: 'talker', atMs: FEBRUARY, month: '2026-02' };
+  beforeAll(async () => {
+    accounts.set('fees', { ...team, terms: { ...team.terms, subscriptionNanoUsd: null, includedTokens: null } });
+    await book(
+      { id: 'fee1', ...told, fee: 1_000 }, { id: 'fee2', ...told, fee: 500, bought: 300 }, { id: 'fee3', ...told },
+      { id: 'fee4', ...told, fee: 1_000, byok: true }, { id: 'fee5', ...told, fee: 1_000, failed: true },
+    );
+  });
+
+  test('are lines of their own on a bill, beside what models cost', async () => {
+    const statement = (await keeper.bill('fees', '2026-02', clock.nowMs()))?.statement;
+    expect(statement).toMatchObject({ modelSpendNanoUsd: 60n, pluginsNanoUsd: 1_500n, adjustmentsNanoUsd: 0n, totalNanoUsd: 1_560n });
+    expect(statement?.lines.filter(({ kind }) => kind === 'plugin')).toMatchObject([{ description: 'Plugins with m/one', model: 'm/one', provider: 'talker', amountNanoUsd: 1_500n }]);
+  });
+
+  test('are on no bill of a provider; what tools bought is on the bill of who made it', async () => {
+    await books.importProviderUsage('talker', [{ day, costNanoUsd: 65n, tokens: 45n }], clock.nowMs());
+    await books.importProviderUsage('painter', [{ day, costNanoUsd: 300n, tokens: 0n }], clock.nowMs());
+    // An invoice says nothing of fees either.
+    expect(await books.adjustCost({ requestId: 'fee1', attempt: 1, costNanoUsd: 25n, reason: 'invoice' }, '2026-02', clock.nowMs())).toMatchObject({ amountNanoUsd: 5n });
+    const found = (await books.reconcile(clock.nowMs())).filter(({ subject }) => subject === 'talker' || subject === 'painter');
+    expect(found.map(({ subject, oursNanoUsd, theirsNanoUsd, status }) => [subject, oursNanoUsd, theirsNanoUsd, status])).toEqual([['painter', 300n, 300n, 'matched'], ['talker', 65n, 65n, 'matched']]);
+    expect(await violations('fees')).toEqual([]);
   });
 });
 

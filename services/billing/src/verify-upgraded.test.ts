@@ -18,6 +18,8 @@ import { createBillingMetrics } from './metrics.js';
 const codec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 const JANUARY = Date.UTC(2026, 0, 1);
 const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
+const FEE = 40;
+const dear = { ...card, id: `card_1+plugins.${FEE}`, requestNanoUsd: String(FEE) };
 const periods = { day: '2026-01-01', week: '2026-W01', month: '2026-01', plan: '2026-01' };
 /** What a ledger of before the sums for reports held. */
 const TABLES = {
@@ -38,12 +40,12 @@ function billing(schema: string) {
   opened.push(database);
   const consume = createConsumer({ store: createPostgresLedger(database), clock: createFakeClock(JANUARY + 3_600_000), log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
   const books = createPostgresBooks(database, { graceMs: 30_000 });
-  const book = async (requestId: string, attempt: number, output: number, toldByEdge = true): Promise<void> => {
+  const book = async (requestId: string, attempt: number, output: number, toldByEdge = true, { fee = 0, byok = false } = {}): Promise<void> => {
     const seq = String(nextSeq);
     nextSeq += 1;
     const usage: UsageRecorded = {
       writer: 'w', firstSeq: seq, lastSeq: seq,
-      ended: [{ requestId, attempt, accountId: 'x', keyId: 'key_1', retryOf: attempt === 1 ? [] : [1], card, periods, tokens: { inputUncached: 10, outputText: output }, costNanoUsd: String(10 + 2 * output), savingsNanoUsd: String(output), source: 'PROVIDER', provider: 'p', model: `m/${attempt}`, endedAtMs: String(JANUARY + nextSeq) }],
+      ended: [{ requestId, attempt, accountId: 'x', keyId: 'key_1', retryOf: attempt === 1 ? [] : [1], card: fee === 0 ? card : dear, periods, byok, tokens: { inputUncached: 10, outputText: output }, costNanoUsd: String(10 + 2 * output + fee), savingsNanoUsd: String(output), source: 'PROVIDER', provider: 'p', model: `m/${attempt}`, endedAtMs: String(JANUARY + nextSeq) }],
       outcomes: [{ requestId, attempt, accountId: 'x', outcome: 'DELIVERED', toldByEdge }],
     };
     const message: BusMessage = { subject: 'usage.v1.0', payload: codec.encode(usage), deliveries: 1 };
@@ -68,6 +70,11 @@ test('a ledger from before there were sums for reports, with corrections, verifi
   // Concluded by the worker, then told of by edge with the attempt that took its place.
   await source.book('corrected', 1, 6, false);
   await source.book('corrected', 2, 9);
+  // Fees of plugins, which those before counted as the provider's.
+  await source.book('plugins', 1, 4, true, { fee: FEE });
+  await source.book('plugins corrected', 1, 4, false, { fee: FEE });
+  await source.book('plugins corrected', 2, 8, true, { fee: FEE });
+  await source.book('plugins on own credentials', 1, 4, true, { fee: FEE, byok: true });
   expect(await source.failing()).toEqual([]);
 
   const old = billing('old');

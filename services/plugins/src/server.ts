@@ -57,8 +57,9 @@ function askedOf(request: PrepareRequest__Output | ObserveRequest__Output): Aske
   };
 }
 
-const stageMessage = ({ name, plugin, status, durationMs, feeNanoUsd, detail }: Stage): StageMessage => ({
+const stageMessage = ({ name, plugin, status, durationMs, feeNanoUsd, detail, bought }: Stage): StageMessage => ({
   name, plugin, status, durationMs, feeNanoUsd: String(feeNanoUsd), detail: Object.keys(detail).length === 0 ? Buffer.alloc(0) : Buffer.from(JSON.stringify(detail)),
+  ...(bought === undefined ? {} : { boughtProvider: bought.provider, boughtNanoUsd: String(bought.nanoUsd) }),
 });
 
 function corpusOf(text: string): Corpus {

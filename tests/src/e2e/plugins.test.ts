@@ -228,6 +228,20 @@ describe('images', () => {
     expect([new Set(images).size, reasons]).toEqual([2, ['stop']]);
   }, 60_000);
 
+  test('a bill tells fees and images from what models cost, and no provider is taken for who made the image', async () => {
+    const buyer = await newAccount('business');
+    const answer = await ask('A red fox in the snow', ['image-gen'], { ...painter({ size: '256x256' }), model: MODEL }, buyer.key);
+    const cost = nanoOf(answer.x_router.cost_usd);
+    const fee = nanoOf(answer.router_metadata.pipeline[0]?.fee_usd ?? 0);
+    expect(await bookedFor(answer.id, 2, buyer)).toEqual([cost, cost]);
+    const period = new Date().toISOString().slice(0, 7);
+    const bill = await admin<{ model_spend_usd: number; plugins_usd: number; lines: readonly { kind: string; model: string; amount_usd: number }[] }>(gateway, `/statement?account=${buyer.id}&period=${period}`);
+    expect([nanoOf(bill.model_spend_usd), nanoOf(bill.plugins_usd)]).toEqual([cost - fee, fee]);
+    expect(bill.lines.filter(({ kind }) => kind === 'plugin')).toMatchObject([{ amount_usd: fee / 1e9 }]);
+    const cards = (await ledgerOf(gateway, buyer.id)).filter(({ kind, request_id: id }) => kind === 'attempt' && id === answer.id).map(({ card_id: card }) => String(card));
+    expect(cards.filter((card) => card.endsWith(`+plugins.${fee}+bought.simulator.${fee - FEES.images}`))).toHaveLength(1);
+  }, 60_000);
+
   test('an image that cannot be made is told to the model, and costs nothing', async () => {
     const answer = await ask('A storm [sim:image-status=500]', ['image-gen'], painter());
     expect(imagesOf(answer.choices[0]?.message)).toEqual([]);

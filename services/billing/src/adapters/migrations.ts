@@ -208,6 +208,25 @@ const CORRECTIONS_COUNTED = [
 /** What each writer says is to be booked of its log: its newest records may be beginnings of attempts alone. */
 const WRITERS_OWE = [`alter table writers add column owed_seq bigint`];
 
+/** Of an attempt row `a`: the fees in its cost (kernel, card-fees.ts). */
+const FEE_OF_ATTEMPT = `least(substring(a.card_id from '[+]plugins[.]([0-9]{1,16})$')::bigint, a.amount_nano_usd)`;
+const HAS_FEE = `a.kind = 'attempt' and a.amount_nano_usd > 0 and a.card_id like '%+plugins.%' and a.card_id ~ '[+]plugins[.][0-9]{1,16}$' and (a.detail::jsonb->>'byok')::boolean is not true`;
+/** Fees of plugins are told apart from what models cost: they are on no provider's bill. */
+const FEES_APART = [
+  `alter table usage_days add column fees_nano_usd bigint not null default 0`,
+  `with fees as (
+      select a.account_id, to_char(to_timestamp(c.at_ms / 1000) at time zone 'utc', 'YYYY-MM-DD') as day, c.period, c.provider, c.key_id,
+        coalesce((select m.detail::jsonb->>'model' from ledger_entries m where m.kind = 'attempt' and m.request_id = c.request_id and m.attempt = c.attempt), '') as model, sum(${FEE_OF_ATTEMPT})::bigint as fees
+      from ledger_entries a join ledger_rows c on c.kind = 'charge' and c.account_id = a.account_id and c.request_id = a.request_id and c.detail::jsonb->'charged' @> to_jsonb(a.attempt)
+      where ${HAS_FEE} group by 1, 2, 3, 4, 5, 6)
+    update usage_days u set fees_nano_usd = f.fees from fees f where (u.account_id, u.day, u.period, u.provider, u.key_id, u.model) = (f.account_id, f.day, f.period, f.provider, f.key_id, f.model)`,
+  `with fees as (
+      select a.account_id, to_char(to_timestamp(a.at_ms / 1000) at time zone 'utc', 'YYYY-MM-DD') as day, a.provider, sum(${FEE_OF_ATTEMPT})::bigint as fees,
+        coalesce(sum(${FEE_OF_ATTEMPT}) filter (where a.source <> 'provider'), 0)::bigint as estimated
+      from ledger_entries a where ${HAS_FEE} group by 1, 2, 3)
+    update attempt_days d set cost_nano_usd = d.cost_nano_usd - f.fees, estimated_nano_usd = d.estimated_nano_usd - f.estimated from fees f where (d.account_id, d.day, d.provider) = (f.account_id, f.day, f.provider)`,
+];
+
 const run = (name: string, statements: readonly string[]): Migration => ({
   name,
   up: async (transaction) => {
@@ -215,6 +234,6 @@ const run = (name: string, statements: readonly string[]): Migration => ({
   },
 });
 
-export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED), run('0012_writers_owe', WRITERS_OWE)];
+export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED), run('0012_writers_owe', WRITERS_OWE), run('0013_fees_apart', FEES_APART)];
 
 export const SCHEMA: SchemaPlan = { schema: 'billing', migrations, appendOnly: ['ledger_entries', 'closed_periods', 'closed_terms', 'writer_losses'] };

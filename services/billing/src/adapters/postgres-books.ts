@@ -1,5 +1,6 @@
 /** The books in Postgres: periods, comparisons, corrections of cost, events kept aside. */
 import { assert } from '@signalbox/kernel/assert';
+import { feesOfAttempt } from '@signalbox/kernel/card-fees';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { closeBlockers } from '@signalbox/ledger-core/close';
 import { chainHash } from '@signalbox/ledger-core/hash-chain';
@@ -84,7 +85,9 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
       [change.requestId, change.attempt, accountId],
     );
     if (head === undefined || row === undefined) return undefined;
-    const amountNanoUsd = asNanoUsd(change.costNanoUsd - row.amount_nano_usd - row.adjusted);
+    // Whoever learns a cost learns it of the provider, who knows of no fees.
+    const { feeNanoUsd } = feesOfAttempt(row.amount_nano_usd, row.card_id);
+    const amountNanoUsd = asNanoUsd(change.costNanoUsd + feeNanoUsd - row.amount_nano_usd - row.adjusted);
     if (amountNanoUsd === 0n) return { seq: 0n, amountNanoUsd };
     assert(change.costNanoUsd >= 0n, 'A cost is never below 0.');
     const seq = head.seq + 1n;
@@ -121,8 +124,8 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
     },
     periodSums: (accountId, period) =>
       db.transaction().setIsolationLevel('repeatable read').execute(async (transaction) => {
-        const sums = await sql<{ model: string; provider: string; requests: bigint; tokens: bigint; byok_tokens: bigint; charge: bigint; adjusted: bigint }>`select model, provider, sum(requests)::bigint as requests, sum(tokens)::bigint as tokens,
-          sum(byok_tokens)::bigint as byok_tokens, sum(charge_nano_usd)::bigint as charge, sum(adjusted_nano_usd)::bigint as adjusted from usage_days where account_id = ${accountId} and period = ${period} group by model, provider`.execute(transaction);
+        const sums = await sql<{ model: string; provider: string; requests: bigint; tokens: bigint; byok_tokens: bigint; charge: bigint; fees: bigint; adjusted: bigint }>`select model, provider, sum(requests)::bigint as requests, sum(tokens)::bigint as tokens,
+          sum(byok_tokens)::bigint as byok_tokens, sum(charge_nano_usd)::bigint as charge, sum(fees_nano_usd)::bigint as fees, sum(adjusted_nano_usd)::bigint as adjusted from usage_days where account_id = ${accountId} and period = ${period} group by model, provider`.execute(transaction);
         const adjustments = await sql<{ request_id: string; amount_nano_usd: bigint; late_period: string | null }>`select e.request_id, e.amount_nano_usd,
           case when e.flags @> '{late}' then (select c.period from ledger_entries c where (c.kind = 'charge' or c.charge_hash is not null) and c.request_id = e.request_id) end as late_period
           from ledger_entries e where e.account_id = ${accountId} and e.kind = 'adjustment' and e.period = ${period} and e.applies_to = 'charge' order by e.seq limit ${ADJUSTMENT_LINES_MAX}`.execute(transaction);
@@ -134,7 +137,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         const further = sums.rows.reduce((sum, { adjusted }) => sum + adjusted, 0n) - lines.reduce((sum, { amountNanoUsd }) => sum + amountNanoUsd, 0n);
         if (further !== 0n) lines.push({ requestId: '', amountNanoUsd: further, latePeriod: '' });
         return {
-          sums: sums.rows.map((row) => ({ model: row.model, provider: row.provider, requests: row.requests, tokens: row.tokens, byokTokens: row.byok_tokens, chargeNanoUsd: row.charge })),
+          sums: sums.rows.map((row) => ({ model: row.model, provider: row.provider, requests: row.requests, tokens: row.tokens, byokTokens: row.byok_tokens, chargeNanoUsd: row.charge, feesNanoUsd: row.fees })),
           adjustments: lines,
           charges: charges.rows.map((row) => ({ period: row.period, chargeNanoUsd: row.charge, terms: row.terms === null ? undefined : termsOf(row.terms) })),
           closedAtMs: Number(closed.rows[0]?.closed_at_ms ?? 0),

@@ -145,7 +145,7 @@ function packSums(accounts: readonly BookedAccount[], marks: readonly Mark[]): B
     textsOf(usage, (sum) => sum.accountId), textsOf(usage, (sum) => sum.period), textsOf(usage, (sum) => sum.day), textsOf(usage, (sum) => sum.model), textsOf(usage, (sum) => sum.provider), textsOf(usage, (sum) => sum.keyId),
     bigintsOf(usage, (sum) => sum.requests), bigintsOf(usage, (sum) => sum.tokens), bigintsOf(usage, (sum) => sum.byokTokens), bigintsOf(usage, (sum) => sum.promptTokens),
     bigintsOf(usage, (sum) => sum.completionTokens), bigintsOf(usage, (sum) => sum.costNanoUsd), bigintsOf(usage, (sum) => sum.chargeNanoUsd), bigintsOf(usage, (sum) => sum.adjustedNanoUsd),
-    bigintsOf(usage, (sum) => sum.savingsNanoUsd), textsOf(usage, (sum) => `{${sum.total.join(',')}}`), textsOf(usage, (sum) => `{${sum.firstToken.join(',')}}`),
+    bigintsOf(usage, (sum) => sum.savingsNanoUsd), bigintsOf(usage, (sum) => sum.feesNanoUsd), textsOf(usage, (sum) => `{${sum.total.join(',')}}`), textsOf(usage, (sum) => `{${sum.firstToken.join(',')}}`),
     textsOf(attempts, (sum) => sum.accountId), textsOf(attempts, (sum) => sum.day), textsOf(attempts, (sum) => sum.provider), bigintsOf(attempts, (sum) => sum.attempts),
     bigintsOf(attempts, (sum) => sum.tokens), bigintsOf(attempts, (sum) => sum.costNanoUsd), bigintsOf(attempts, (sum) => sum.estimatedNanoUsd),
     textsOf(deltas, (delta) => delta.accountId), textsOf(deltas, (delta) => delta.scope), textsOf(deltas, (delta) => delta.periodId), bigintsOf(deltas, (delta) => delta.chargeNanoUsd),

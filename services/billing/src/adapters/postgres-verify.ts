@@ -23,7 +23,7 @@ const EXAMPLES_MAX = 20;
 
 /** What each check says when it holds. */
 const CHECKS = {
-  I1: 'What a provider reported of a day is what our attempts of that day cost.',
+  I1: 'What a provider reported of a day is what our attempts of that day cost, without the fees of plugins.',
   I2: 'A request has at most one charge row.',
   I3: 'Charges and their adjustments are what the attempts and outcomes of each request give.',
   I6: 'No writer has a gap or is behind, but those declared lost.',
@@ -74,7 +74,7 @@ const ONE_INSTANT: Prepared = { name: 'billing_proof_instant', text: 'set transa
 const USAGE: Prepared = {
   name: 'billing_proof_usage',
   text: `select period, day, provider, key_id, model,
-    array[requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd] as figures from usage_days where account_id = $1`,
+    array[requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd, fees_nano_usd] as figures from usage_days where account_id = $1`,
 };
 /** What is learnt later of a cost counts on the day of its attempt. */
 const ATTEMPTS: Prepared = {

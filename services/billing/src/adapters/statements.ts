@@ -55,7 +55,7 @@ const TOTAL: readonly Column[] = [['account_id', 'text'], ['scope', 'text'], ['p
 const USAGE: readonly Column[] = [
   ['account_id', 'text'], ['period', 'text'], ['day', 'text'], ['model', 'text'], ['provider', 'text'], ['key_id', 'text'],
   ['requests', 'bigint'], ['tokens', 'bigint'], ['byok_tokens', 'bigint'], ['prompt_tokens', 'bigint'], ['completion_tokens', 'bigint'], ['cost_nano_usd', 'bigint'], ['charge_nano_usd', 'bigint'],
-  ['adjusted_nano_usd', 'bigint'], ['savings_nano_usd', 'bigint'], ['total_counts', 'text'], ['first_token_counts', 'text'],
+  ['adjusted_nano_usd', 'bigint'], ['savings_nano_usd', 'bigint'], ['fees_nano_usd', 'bigint'], ['total_counts', 'text'], ['first_token_counts', 'text'],
 ];
 const ATTEMPTS: readonly Column[] = [['account_id', 'text'], ['day', 'text'], ['provider', 'text'], ['attempts', 'bigint'], ['tokens', 'bigint'], ['cost_nano_usd', 'bigint'], ['estimated_nano_usd', 'bigint']];
 const OUTCOME: readonly Column[] = [['request_id', 'text'], ['account_id', 'text'], ['attempt', 'integer'], ['outcome', 'text'], ['told_by_edge', 'integer']];

@@ -46,7 +46,7 @@ export class Recount {
   /** By period, day, provider, key and model. */
   usage(): Sums {
     return sumsOf(this.#usage.deltas(), ({ period, day, provider, keyId, model }) => [period, day, provider, keyId, model], (sum) => [
-      sum.requests, sum.tokens, sum.byokTokens, sum.promptTokens, sum.completionTokens, sum.costNanoUsd, sum.chargeNanoUsd, sum.adjustedNanoUsd, sum.savingsNanoUsd,
+      sum.requests, sum.tokens, sum.byokTokens, sum.promptTokens, sum.completionTokens, sum.costNanoUsd, sum.chargeNanoUsd, sum.adjustedNanoUsd, sum.savingsNanoUsd, sum.feesNanoUsd,
     ]);
   }
 

@@ -1,4 +1,5 @@
 /** Sums of the ledger by period, day, model, provider and key: written in the same transaction as the rows they sum. */
+import { feesOfAttempt } from '@signalbox/kernel/card-fees';
 import type { Correction, RequestFacts } from '@signalbox/ledger-core/fold';
 import { countDuration, type DurationCounts } from './latency.js';
 
@@ -27,6 +28,8 @@ export interface UsageFigures {
   readonly costNanoUsd: bigint;
   /** Of charge rows. */
   readonly chargeNanoUsd: bigint;
+  /** The part of `chargeNanoUsd` that are fees of plugins. */
+  readonly feesNanoUsd: bigint;
   /** Of adjustment rows. */
   readonly adjustedNanoUsd: bigint;
   readonly savingsNanoUsd: bigint;
@@ -53,7 +56,7 @@ export interface UsageDelta extends UsageKey, Omit<UsageFigures, 'totalMs' | 'tt
 interface CountedRequest {
   readonly facts: RequestFacts;
   readonly bookedAttempts: readonly number[];
-  readonly sources: readonly { readonly fact: { readonly attempt: number }; readonly usage: AttemptUsage }[];
+  readonly sources: readonly { readonly fact: { readonly attempt: number }; readonly cardId: string; readonly usage: AttemptUsage }[];
 }
 
 function usageIn({ sources }: CountedRequest, attempt: number | undefined): AttemptUsage {
@@ -64,6 +67,13 @@ function usageIn({ sources }: CountedRequest, attempt: number | undefined): Atte
 function costIn({ facts }: CountedRequest, attempt: number): bigint {
   for (const fact of facts.attempts) if (fact.attempt === attempt) return fact.costNanoUsd;
   return 0n;
+}
+
+/** Fees in what attempts are charged. */
+function feesIn({ facts, sources }: CountedRequest, charged: readonly number[]): bigint {
+  let sum = 0n;
+  for (const { attempt, costNanoUsd, byok } of facts.attempts) if (!byok && charged.includes(attempt)) sum += feesOfAttempt(costNanoUsd, sources.find(({ fact }) => fact.attempt === attempt)?.cardId ?? '').feeNanoUsd;
+  return sum;
 }
 
 type Sums = Pick<UsageFigures, 'promptTokens' | 'completionTokens' | 'costNanoUsd' | 'savingsNanoUsd'>;
@@ -88,7 +98,7 @@ export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, by
     // A request took as long as the attempt that its client saw the end of.
     const { totalMs, ttftMs } = usageIn(state, charged.at(-1));
     return {
-      requests: 1, tokens, byokTokens, promptTokens: after.promptTokens, completionTokens: after.completionTokens, costNanoUsd: after.costNanoUsd, chargeNanoUsd: amountNanoUsd, adjustedNanoUsd: 0n, savingsNanoUsd: after.savingsNanoUsd, totalMs, ttftMs,
+      requests: 1, tokens, byokTokens, promptTokens: after.promptTokens, completionTokens: after.completionTokens, costNanoUsd: after.costNanoUsd, chargeNanoUsd: amountNanoUsd, feesNanoUsd: feesIn(state, charged), adjustedNanoUsd: 0n, savingsNanoUsd: after.savingsNanoUsd, totalMs, ttftMs,
     };
   }
   const before = sumsOf(state, state.bookedAttempts);
@@ -100,6 +110,7 @@ export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, by
     completionTokens: after.completionTokens - before.completionTokens,
     costNanoUsd: after.costNanoUsd - before.costNanoUsd,
     chargeNanoUsd: 0n,
+    feesNanoUsd: 0n,
     adjustedNanoUsd: amountNanoUsd,
     savingsNanoUsd: after.savingsNanoUsd - before.savingsNanoUsd,
     totalMs: 0,
@@ -136,6 +147,7 @@ export class UsageTally {
     sum.completionTokens += figures.completionTokens;
     sum.costNanoUsd += figures.costNanoUsd;
     sum.chargeNanoUsd += figures.chargeNanoUsd;
+    sum.feesNanoUsd += figures.feesNanoUsd;
     sum.adjustedNanoUsd += figures.adjustedNanoUsd;
     sum.savingsNanoUsd += figures.savingsNanoUsd;
   }
@@ -151,7 +163,7 @@ export class UsageTally {
     let sum = this.#sums.get(name);
     if (sum === undefined) {
       sum = {
-        period, day, model, provider, keyId, requests: 0, tokens: 0, byokTokens: 0, promptTokens: 0, completionTokens: 0, costNanoUsd: 0n, chargeNanoUsd: 0n, adjustedNanoUsd: 0n, savingsNanoUsd: 0n, total: [], firstToken: [],
+        period, day, model, provider, keyId, requests: 0, tokens: 0, byokTokens: 0, promptTokens: 0, completionTokens: 0, costNanoUsd: 0n, chargeNanoUsd: 0n, feesNanoUsd: 0n, adjustedNanoUsd: 0n, savingsNanoUsd: 0n, total: [], firstToken: [],
       };
       this.#sums.set(name, sum);
     }
@@ -160,7 +172,7 @@ export class UsageTally {
   }
 }
 
-/** What attempts of one day cost us at one provider, over the gateway's own credentials. */
+/** What attempts of one day cost us at one provider, over the gateway's own credentials: without the fees of plugins, and with what tools bought there. */
 export interface AttemptDelta {
   readonly day: string;
   readonly provider: string;
@@ -178,12 +190,15 @@ export class AttemptTally {
   /** The next attempt is mostly of the same kind. */
   #latest: AttemptSum | undefined;
 
-  add(day: string, { provider, tokens, amountNanoUsd, source }: { readonly provider: string; readonly tokens: bigint; readonly amountNanoUsd: bigint; readonly source: string }): void {
+  add(day: string, { provider, tokens, amountNanoUsd, source, cardId }: { readonly provider: string; readonly tokens: bigint; readonly amountNanoUsd: bigint; readonly source: string; readonly cardId: string }): void {
     const sum = this.#sumOf(day, provider);
+    const { feeNanoUsd, bought } = feesOfAttempt(amountNanoUsd, cardId);
+    const costNanoUsd = amountNanoUsd - feeNanoUsd;
     sum.attempts += 1;
     sum.tokens += tokens;
-    sum.costNanoUsd += amountNanoUsd;
-    if (source !== 'provider') sum.estimatedNanoUsd += amountNanoUsd;
+    sum.costNanoUsd += costNanoUsd;
+    if (source !== 'provider') sum.estimatedNanoUsd += costNanoUsd;
+    for (const { provider: maker, nanoUsd } of bought) this.#sumOf(day, maker).costNanoUsd += nanoUsd;
   }
 
   deltas(): readonly AttemptDelta[] {

@@ -2,6 +2,7 @@
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, End__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
+import type { Bought } from '@signalbox/kernel/card-fees';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { NanoUsd } from '@signalbox/kernel/money';
 
@@ -34,6 +35,8 @@ export interface PipelineStage {
   readonly status: string;
   readonly durationMs: number;
   readonly feeNanoUsd: bigint;
+  /** The part of the fee that is on a provider's bill. */
+  readonly bought?: Bought;
   readonly detail: Readonly<Record<string, string | number | boolean>>;
 }
 

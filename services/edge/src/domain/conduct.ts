@@ -1,5 +1,6 @@
 /** The story of a chat-completion request, from a validated body to a settled answer. */
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { CardFees } from '@signalbox/kernel/card-fees';
 import { toFault } from '@signalbox/kernel/fault';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { admit, growHold, isOwn, partsAreBounded, type Admitted } from './admission.js';
@@ -7,7 +8,7 @@ import { dispatchPlan } from './dispatch-plan.js';
 import { allowedModelsOf } from './limits.js';
 import type { Neighbours } from './neighbours.js';
 import { ownCredentialsOf } from './own-credentials.js';
-import { observeAnswer, preparePlugins, withFee } from './plugin-run.js';
+import { observeAnswer, preparePlugins, withFees } from './plugin-run.js';
 import { conductRounds, type Conducted, type RoundStart } from './tool-rounds.js';
 import type { ServerTools, Turn } from './turn.js';
 
@@ -47,7 +48,7 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
   // Who pays is known with the plan, except where the account has no credential of its own.
   if (ownCredentialsOf(turn.caller).providers.length === 0 && !partsAreBounded(turn, false)) return REFUSED;
   const decided = await neighbours.routing.decide(decideRequest(turn));
-  const plan = turn.feeNanoUsd === undefined ? decided : withFee(decided, turn.feeNanoUsd);
+  const plan = turn.feeNanoUsd === undefined ? decided : withFees(decided, { feeNanoUsd: turn.feeNanoUsd, bought: [] });
   if (turn.explain === true) answer.decided(plan);
   if (!mayReachStored(turn, plan)) return REFUSED;
   if (plan.refusal !== 'REFUSAL_UNSPECIFIED' && plan.refusal !== 'ALL_UNHEALTHY') {
@@ -65,8 +66,8 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
 function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, tools: ServerTools): Promise<Conducted> {
   const { quota, workers, clock, heartbeatMs, wastedRuns } = neighbours;
   const accountId = turn.caller.account.id;
-  const planOf = ({ round, before }: RoundStart, feeNanoUsd: bigint): DecideResponse__Output => {
-    const priced = feeNanoUsd > 0n ? withFee(plan, feeNanoUsd) : plan;
+  const planOf = ({ round, before }: RoundStart, fees: CardFees): DecideResponse__Output => {
+    const priced = fees.feeNanoUsd > 0n ? withFees(plan, fees) : plan;
     // Whoever answered so far goes on; the others of the plan stand by.
     const answering = before.at(-1)?.provider;
     return round === 1 ? priced : { ...priced, attempts: [...priced.attempts].sort((a, b) => Number(b.provider === answering) - Number(a.provider === answering)) };
@@ -74,11 +75,11 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
   return conductRounds({
     turn, tools, plan, clock, heartbeatMs,
     tell: (provider, attempt, outcome, isFollowed) => workers.tellOutcome(provider, turn.requestId, attempt, outcome, { isFollowed }),
-    hold: async (next, start, feeNanoUsd) => (await growHold(quota, next, planOf(start, feeNanoUsd), admitted, start)) !== undefined,
+    hold: async (next, start, feeNanoUsd) => (await growHold(quota, next, planOf(start, { feeNanoUsd, bought: [] }), admitted, start)) !== undefined,
     onWaste: () => wastedRuns?.note(accountId),
     tend: (provider, attempt) => workers.tend(provider, turn.requestId, attempt),
-    dispatch: async (next, start, feeNanoUsd) => {
-      const ordered = planOf(start, feeNanoUsd);
+    dispatch: async (next, start, fees) => {
+      const ordered = planOf(start, fees);
       const room = start.round === 1 ? admitted : await growHold(quota, next, ordered, admitted, start);
       if (room === undefined) return 'no-room';
       const conducted = await dispatchPlan(neighbours, next, ordered, room, start);

@@ -20,7 +20,7 @@ const manifest = (id: string): ManifestRecord => ({
   options: { max_results: { type: 'integer', description: '', default: 5, min: 1, max: 10 } },
 });
 const nothing: PrepareResponse__Output = { problem: null, messages: Buffer.alloc(0), stages: [], citations: [], files: [], observes: false, tools: [], toolRoundsMax: 0 };
-const stage = { name: 'web-search', plugin: 'web-search', status: 'completed', durationMs: 4, feeNanoUsd: '0', detail: Buffer.alloc(0) };
+const stage = { name: 'web-search', plugin: 'web-search', status: 'completed', durationMs: 4, feeNanoUsd: '0', boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) };
 const TOKENS = { ...NO_TOKENS, inputUncached: 1_000, outputText: 333 };
 const MESSAGES = Buffer.from('[{"role":"user","content":"hello"}]');
 const CHANGED = Buffer.from('[{"role":"system","content":"found: [1] x"},{"role":"user","content":"hello"}]');

@@ -3,6 +3,7 @@ import type { PriceCard__Output, PriceStep__Output } from '@signalbox/contracts/
 import type { PrepareRequest, PrepareResponse__Output, Stage__Output, Tool__Output } from '@signalbox/contracts/plugins';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import { assert } from '@signalbox/kernel/assert';
+import { cardIdWith, type CardFees } from '@signalbox/kernel/card-fees';
 import type { Clock } from '@signalbox/kernel/clock';
 import { isTier, tierTerms } from '@signalbox/kernel/tiers';
 import { readOptions } from '@signalbox/plugin-kit/options';
@@ -86,7 +87,9 @@ export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): 
   };
 }
 
-const stageOf = ({ name, plugin, status, durationMs, feeNanoUsd, detail }: Stage__Output): PipelineStage => ({ stage: name, plugin, status, durationMs, feeNanoUsd: BigInt(feeNanoUsd), detail: detailOf(detail) });
+const stageOf = ({ name, plugin, status, durationMs, feeNanoUsd, detail, boughtProvider, boughtNanoUsd }: Stage__Output): PipelineStage => ({
+  stage: name, plugin, status, durationMs, feeNanoUsd: BigInt(feeNanoUsd), detail: detailOf(detail), ...(boughtProvider === '' ? {} : { bought: { provider: boughtProvider, nanoUsd: BigInt(boughtNanoUsd) } }),
+});
 
 const withTheirTools = (request: ChatRequest, tools: readonly Tool__Output[]): ChatRequest => (tools.length === 0 ? request : withTools(request, tools.map(({ definition }) => Buffer.from(definition).toString('utf8'))));
 
@@ -192,9 +195,9 @@ function detailOf(bytes: Uint8Array): PipelineStage['detail'] {
   return bytes.length === 0 ? {} : (JSON.parse(Buffer.from(bytes).toString('utf8')) as PipelineStage['detail']);
 }
 
-/** The plan at cards that hold the fee: worker, hold, ledger and billing then compute from one card, as ever. The reference holds it too: a fee is no difference between models. */
-export function withFee(plan: DecideResponse__Output, feeNanoUsd: bigint): DecideResponse__Output {
-  const dearer = (card: PriceCard__Output): PriceCard__Output => ({ ...card, id: `${card.id}+plugins.${feeNanoUsd}`, requestNanoUsd: String(BigInt(card.requestNanoUsd) + feeNanoUsd) });
+/** The plan at cards that hold the fees: worker, hold, ledger and billing then compute from one card, as ever. The reference holds it too: a fee is no difference between models. */
+export function withFees(plan: DecideResponse__Output, fees: CardFees): DecideResponse__Output {
+  const dearer = (card: PriceCard__Output): PriceCard__Output => ({ ...card, id: cardIdWith(card.id, fees), requestNanoUsd: String(BigInt(card.requestNanoUsd) + fees.feeNanoUsd) });
   const dearerSteps = (steps: PriceStep__Output[]): PriceStep__Output[] => (steps.length === 0 ? steps : steps.map((step) => (step.card === null ? step : { ...step, card: dearer(step.card) })));
   return {
     ...plan,

@@ -1,4 +1,5 @@
 /** Runs the calls of tools of ours that one round of a model made: which of them, in which order, and for how much. */
+import type { Bought } from '@signalbox/kernel/card-fees';
 import { firstChars } from '@signalbox/plugin-kit/conversation';
 import type { ServerTools, SpendingTerms, ToolCall, ToolOutcome } from './turn.js';
 
@@ -12,6 +13,13 @@ const SPENDING_CONTENT_CHARS_MAX = 512;
 const SPENDING_CONTENT = 'x'.repeat(SPENDING_CONTENT_CHARS_MAX * 6);
 
 export const feesOf = (outcomes: readonly (ToolOutcome | undefined)[]): bigint => outcomes.reduce((sum, outcome) => sum + (outcome?.stage.feeNanoUsd ?? 0n), 0n);
+
+/** What calls bought, one entry a provider. */
+export function boughtOf(outcomes: readonly ToolOutcome[]): readonly Bought[] {
+  const sums = new Map<string, bigint>();
+  for (const { stage: { bought } } of outcomes) if (bought !== undefined) sums.set(bought.provider, (sums.get(bought.provider) ?? 0n) + bought.nanoUsd);
+  return [...sums].map(([provider, nanoUsd]) => ({ provider, nanoUsd }));
+}
 
 function notRun(name: string, reason: string, why: string): ToolOutcome {
   return { content: `Error: not run, since ${why}.`, images: [], stage: { stage: name, plugin: '', status: 'failed', durationMs: 0, feeNanoUsd: 0n, detail: { reason } } };

@@ -9,7 +9,7 @@ describe('tools that spend', () => {
   const URL = `data:image/png;base64,${PICTURE.toString('base64')}`;
   const PAINT: Tool__Output = { name: 'generate_image', definition: Buffer.from('{"type":"function","function":{"name":"generate_image"}}'), feeNanoUsdMax: '50000000', imagesMax: 1 };
   const painting = (id = 'call_p'): Call => ({ id, name: 'generate_image', arguments: '{"prompt":"a fox"}' });
-  const painted = (feeNanoUsd = '40000000') => ({ content: '{"status":"completed"}', stage: { name: 'image-gen', plugin: 'image-gen', status: 'completed', durationMs: 3, feeNanoUsd, detail: Buffer.alloc(0) }, images: [{ mediaType: 'image/png', data: PICTURE }] });
+  const painted = (feeNanoUsd = '40000000') => ({ content: '{"status":"completed"}', stage: { name: 'image-gen', plugin: 'image-gen', status: 'completed', durationMs: 3, feeNanoUsd, boughtProvider: 'painter', boughtNanoUsd: '30000000', detail: Buffer.alloc(0) }, images: [{ mediaType: 'image/png', data: PICTURE }] });
   const capped = callerWith({ account: { costCaps: [{ period: 'month', capNanoUsd: '1000000000' }] } });
   const ROOM = admissionOf('ADMITTED', { heldNanoUsd: '20000000', heldTokens: '50000', roomNanoUsd: '1000000000' });
   const paint = (setting: Partial<Setting> = {}) => {
@@ -25,6 +25,7 @@ describe('tools that spend', () => {
     expect((await run()).result).toBe('answered');
     expect(messageOf(answer.raw)).toMatchObject({ content: 'It is 42.', images: [{ type: 'image_url', image_url: { url: URL } }] });
     expect(fake.calls.map(({ request }) => request.card?.requestNanoUsd)).toEqual(['0', '40000000']);
+    expect(fake.calls.map(({ request }) => request.card?.id)).toEqual(['card_1', 'card_1+plugins.40000000+bought.painter.30000000']);
     expect(JSON.stringify(sent(1, 'messages'))).not.toContain(PICTURE.toString('base64'));
     expect(answer.settlement?.pipeline).toMatchObject([{ stage: 'image-gen', feeNanoUsd: 40_000_000n, detail: { round: 1 } }]);
     expect(wasted).toEqual([]);

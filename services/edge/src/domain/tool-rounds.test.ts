@@ -42,7 +42,7 @@ describe('rounds', () => {
       const { answer, turn, neighbours } = story({
         request: { stream },
         rounds: [(call) => call.play(...(stream ? streaming(ours()) : calling(ours()))), (call) => call.play(...(stream ? [events.text('42'), events.finish(), events.end()] : saying()))],
-        runTool: () => Promise.resolve({ content: '{}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '7', detail: Buffer.alloc(0) }, images: [] }),
+        runTool: () => Promise.resolve({ content: '{}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '7', boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] }),
       });
       const decided = (plan: { readonly attempts: readonly { readonly card?: { readonly id: string } | null }[] }): void => void told.push(plan.attempts[0]?.card?.id ?? '');
       await conduct(neighbours, { ...turn, explain: true, answer: Object.assign(answer, { decided }) });
@@ -211,7 +211,7 @@ describe('streams', () => {
       rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())],
       runTool: async () => {
         await finished;
-        return { content: '{"result":"42"}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] };
+        return { content: '{"result":"42"}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '0', boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] };
       },
     });
     const running = run();

@@ -1,6 +1,7 @@
 /** The model calls tools of ours: each round is one more dispatch of the request, with what the tools gave (contract, section 9). */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { End__Output, Failed__Output, Outcome } from '@signalbox/contracts/worker';
+import type { CardFees } from '@signalbox/kernel/card-fees';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
@@ -9,7 +10,7 @@ import type { ChatRequest } from './chat-request.js';
 import { HEALING_FAILED, healingTermsOf } from './healing.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
 import { TEND_MS, written } from './tellings.js';
-import { feesOf, ToolCalls } from './tool-calls.js';
+import { boughtOf, feesOf, ToolCalls } from './tool-calls.js';
 import { continuedRequest } from './tool-request.js';
 import type { ServerTools, ToolImage, Turn } from './turn.js';
 
@@ -48,7 +49,7 @@ export interface RoundsOptions {
    * tells of its own attempts that failed, and of one whose client left, but not of the one that answered, nor of one
    * whose client was cut off.
    */
-  readonly dispatch: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<Conducted | 'no-room'>;
+  readonly dispatch: (turn: Turn, start: RoundStart, fees: CardFees) => Promise<Conducted | 'no-room'>;
   /** Resolves when the worker has it written down; never rejects. */
   readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => Promise<void>;
   /** Makes the request's hold cover a round that is to come. False: the account's limits leave no room for it. */
@@ -140,11 +141,11 @@ class Rounds {
     const { turn, tools, dispatch, clock } = this.options;
     const { answer } = turn;
     let { request } = turn;
-    let feeNanoUsd = turn.feeNanoUsd ?? 0n;
+    let fees: CardFees = { feeNanoUsd: turn.feeNanoUsd ?? 0n, bought: [] };
     let latest: RoundAnswer | undefined;
     for (let round = 1; ; round += 1) {
       const gathering = new RoundAnswer(answer, tools.names, this.shown, () => clock.monotonicMs(), this.isHealed);
-      const conducted = await dispatch({ ...turn, request, answer: gathering }, this.startOf(round, request), feeNanoUsd);
+      const conducted = await dispatch({ ...turn, request, answer: gathering }, this.startOf(round, request), fees);
       // Only rounds after the first ask for room.
       if (conducted === 'no-room') return this.stopForCap(latest);
       latest = gathering;
@@ -176,7 +177,7 @@ class Rounds {
       if (outcomes === 'no-room' && !answer.isGone()) return this.stopForCap(gathering);
       if (outcomes === 'no-room' || answer.isGone()) return this.left(isCutOff, false);
       this.stages.push(...outcomes.map(({ stage }) => ({ ...stage, detail: { ...stage.detail, round } })));
-      feeNanoUsd = feesOf(outcomes);
+      fees = { feeNanoUsd: feesOf(outcomes), bought: boughtOf(outcomes) };
       this.unpaidImages = outcomes.flatMap(({ images }) => images);
       request = nextOf(outcomes.map(({ content }) => content));
     }

@@ -58,7 +58,7 @@ export function story({ request = {}, tools, roundsMax = 8, rounds, runTool, pro
       prepare: (_asked: PrepareRequest) => Promise.resolve(prepared),
       runTool: (asked: RunToolRequest, signal: AbortSignal) => {
         ran.push(asked);
-        return (runTool?.(asked, signal) ?? Promise.resolve({ content: '{"result":"42"}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] })) as never;
+        return (runTool?.(asked, signal) ?? Promise.resolve({ content: '{"result":"42"}', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '0', boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] })) as never;
       },
       observe: () => undefined,
     },

@@ -35,6 +35,8 @@ export interface Stage {
   readonly durationMs: number;
   /** Nano-USD; 0 unless completed. */
   readonly feeNanoUsd: bigint;
+  /** The part of the fee that is on a provider's bill. */
+  readonly bought?: { readonly provider: string; readonly nanoUsd: bigint };
   readonly detail: StageDetail;
 }
 
@@ -143,8 +145,8 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
         });
     });
 
-  const stageOf = (name: string, plugin: string, startedMs: number, status: Stage['status'], feeNanoUsd: bigint, detail: StageDetail): Stage => {
-    const stage = { name, plugin, status, durationMs: Math.max(0, Math.round(clock.monotonicMs() - startedMs)), feeNanoUsd, detail };
+  const stageOf = (name: string, plugin: string, startedMs: number, status: Stage['status'], feeNanoUsd: bigint, detail: StageDetail, bought?: Stage['bought']): Stage => {
+    const stage = { name, plugin, status, durationMs: Math.max(0, Math.round(clock.monotonicMs() - startedMs)), feeNanoUsd, detail, ...(bought === undefined ? {} : { bought }) };
     onStage(stage);
     return stage;
   };
@@ -204,8 +206,9 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
       const { requestId, accountId, policy } = asked;
       try {
         const result = await inTime(timeoutMs, signal, (own) => plugin.runTool?.({ requestId, accountId, options, policy, name: call.name, arguments: given, byok, ownCredentials, signal: own }) ?? Promise.reject(new PluginFailure('internal')));
+        const bought = result.isFailed || result.costProvider === undefined || result.costNanoUsd === undefined ? undefined : { provider: result.costProvider, nanoUsd: result.costNanoUsd };
         const fee = result.isFailed ? 0n : registry.feeNanoUsd(id) + (result.costNanoUsd ?? 0n);
-        return { content: firstChars(result.content, TOOL_CONTENT_CHARS_MAX), images: result.isFailed ? [] : (result.images ?? []), stage: stageOf(id, id, startedMs, result.isFailed ? 'failed' : 'completed', fee, result.detail ?? {}) };
+        return { content: firstChars(result.content, TOOL_CONTENT_CHARS_MAX), images: result.isFailed ? [] : (result.images ?? []), stage: stageOf(id, id, startedMs, result.isFailed ? 'failed' : 'completed', fee, result.detail ?? {}, bought) };
       } catch (error) {
         const reason = reasonOf(error);
         return { content: `Error: the tool could not be run (${reason}).`, images: [], stage: stageOf(id, id, startedMs, 'failed', 0n, { reason }) };

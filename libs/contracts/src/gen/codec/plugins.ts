@@ -185,6 +185,8 @@ export function writeStage(w: Writer, m: Stage): void {
   if (m.durationMs !== undefined && m.durationMs !== 0) { w.uint32(32); w.uint32(m.durationMs); }
   if (m.feeNanoUsd !== undefined && !isZero(m.feeNanoUsd)) { w.uint32(40); w.int64(m.feeNanoUsd); }
   if (m.detail !== undefined && m.detail.length > 0) { w.uint32(50); w.bytes(m.detail); }
+  if (m.boughtProvider !== undefined && m.boughtProvider !== '') { w.uint32(58); w.string(m.boughtProvider); }
+  if (m.boughtNanoUsd !== undefined && !isZero(m.boughtNanoUsd)) { w.uint32(64); w.int64(m.boughtNanoUsd); }
 }
 export function readStage(r: Reader, end: number): StageOut {
   let v1: string = '';
@@ -193,6 +195,8 @@ export function readStage(r: Reader, end: number): StageOut {
   let v4: number = 0;
   let v5: string = '0';
   let v6: Buffer = NO_BYTES;
+  let v7: string = '';
+  let v8: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -202,11 +206,13 @@ export function readStage(r: Reader, end: number): StageOut {
       case 32: v4 = r.uint32(); break;
       case 40: v5 = r.int64(); break;
       case 50: v6 = r.bytes(end); break;
+      case 58: v7 = r.string(end); break;
+      case 64: v8 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { name: v1, plugin: v2, status: v3, durationMs: v4, feeNanoUsd: v5, detail: v6 } as StageOut;
+  return { name: v1, plugin: v2, status: v3, durationMs: v4, feeNanoUsd: v5, detail: v6, boughtProvider: v7, boughtNanoUsd: v8 } as StageOut;
 }
 export function copyStage(m: Stage): StageOut {
   const v1 = m.name !== undefined && m.name !== null ? m.name : '';
@@ -215,7 +221,9 @@ export function copyStage(m: Stage): StageOut {
   const v4 = m.durationMs !== undefined && m.durationMs !== null ? m.durationMs >>> 0 : 0;
   const v5 = m.feeNanoUsd !== undefined && m.feeNanoUsd !== null ? copyInt64(m.feeNanoUsd) : '0';
   const v6 = m.detail !== undefined && m.detail !== null ? copyBytes(m.detail) : NO_BYTES;
-  return { name: v1, plugin: v2, status: v3, durationMs: v4, feeNanoUsd: v5, detail: v6 } as StageOut;
+  const v7 = m.boughtProvider !== undefined && m.boughtProvider !== null ? m.boughtProvider : '';
+  const v8 = m.boughtNanoUsd !== undefined && m.boughtNanoUsd !== null ? copyInt64(m.boughtNanoUsd) : '0';
+  return { name: v1, plugin: v2, status: v3, durationMs: v4, feeNanoUsd: v5, detail: v6, boughtProvider: v7, boughtNanoUsd: v8 } as StageOut;
 }
 
 export function writeProblem(w: Writer, m: Problem): void {

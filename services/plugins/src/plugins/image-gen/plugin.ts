@@ -59,6 +59,7 @@ export function createImageGen({ models, maker }: ImageGenNeeds): Plugin<ImageGe
         isFailed: false,
         images,
         costNanoUsd: imagesCost(model, { size, count: images.length, prompt, promptTokens: result.promptTokens }),
+        ...(byok ? {} : { costProvider: model.provider }),
         detail: { model: model.id, images: images.length, size },
       };
     },

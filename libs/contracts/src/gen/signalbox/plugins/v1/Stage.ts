@@ -10,6 +10,8 @@ export interface Stage {
   'durationMs'?: (number);
   'feeNanoUsd'?: (number | string | Long);
   'detail'?: (Buffer | Uint8Array | string);
+  'boughtProvider'?: (string);
+  'boughtNanoUsd'?: (number | string | Long);
 }
 
 export interface Stage__Output {
@@ -19,4 +21,6 @@ export interface Stage__Output {
   'durationMs': (number);
   'feeNanoUsd': (string);
   'detail': (Buffer);
+  'boughtProvider': (string);
+  'boughtNanoUsd': (string);
 }
