@@ -41,6 +41,11 @@ export function keepsAnswers({ account }: Caller): boolean {
   return account.policyStoreAnswers ?? account.storeAnswers;
 }
 
+/** A key that may ask some models only gets no answer that another key asked for: nobody looked whether it may ask that model. */
+function mayRead({ key }: Caller, { keyId }: KeptAnswer): boolean {
+  return keyId === undefined || keyId === key.id || (key.limits?.allowedModels ?? []).length === 0;
+}
+
 /** A conflict that another try does not solve. */
 const final = (error: ApiError): ApiError => ({ ...error, headers: { 'x-should-retry': 'false' } });
 
@@ -92,7 +97,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
           return refuse({ ...apiError('idempotency_in_progress', { metadata: { request_id: entry.requestId, retryable: true } }), headers: { ...retryHeaders(entry.retryAfterMs), 'x-should-retry': 'true' } });
         case 'done': {
           const kept = entry.answer === undefined || !mayKeep || !keepsAnswers(caller) ? undefined : unpackAnswer(entry.answer);
-          if (kept === undefined) return refuse(final(apiError('idempotency_completed', { metadata: { request_id: entry.requestId, cost_usd: entry.costNanoUsd ?? null } })));
+          if (kept === undefined || !mayRead(caller, kept)) return refuse(final(apiError('idempotency_completed', { metadata: { request_id: entry.requestId, cost_usd: entry.costNanoUsd ?? null } })));
           give(repeated, kept);
           return undefined;
         }

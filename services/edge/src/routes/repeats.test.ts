@@ -90,6 +90,20 @@ describe('a repeat of an answered request', () => {
     expect((await door.chat(hello, { authorization: `Bearer ${other}`, 'idempotency-key': 'order-1' })).headers.get('idempotent-replayed')).toBe('true');
   });
 
+  test('is not told to another key that is kept to some models, and runs nothing; the key that asked still gets it', async () => {
+    const limits = { costCapPeriod: '', costCaps: [], allowedModels: ['b/model'] };
+    keeping();
+    const text = await (await ask()).text();
+    await ended();
+    const other = makeApiKey(randomBytes);
+    door.accounts.add(other, { key: keyWith({ id: 'key_2', limits }), account: accountWith({ storeAnswers: true }) });
+    const [status, { code }] = await errorOf(await door.chat(hello, { authorization: `Bearer ${other}`, 'idempotency-key': 'order-1' }));
+    expect([status, code, door.neighbours.calls.length]).toEqual([409, 'idempotency_completed', 1]);
+    door.accounts.add(door.key, { key: keyWith({ limits }), account: accountWith({ storeAnswers: true }) });
+    door.neighbours.clock.advance(61_000);
+    expect(await (await ask()).text()).toBe(text);
+  });
+
   test('with another body is a conflict', async () => {
     await (await ask()).text();
     await ended();

@@ -8,16 +8,18 @@ export interface KeptAnswer {
   readonly headers: HeaderList;
   readonly trailers: HeaderList;
   readonly body: Buffer;
+  /** Of the key that asked; answers of older versions do not tell it. */
+  readonly keyId?: string | undefined;
 }
 
 /** Larger answers are not kept; half of what accounts takes. */
 const KEPT_BYTES_MAX = 512 * 1_024;
 
-const headSchema = z.object({ status: z.number(), headers: z.array(z.string()), trailers: z.array(z.string()) });
+const headSchema = z.object({ status: z.number(), headers: z.array(z.string()), trailers: z.array(z.string()), keyId: z.string().optional() });
 const LINE_FEED = 0x0a;
 
-export function packAnswer({ status, headers, trailers, body }: KeptAnswer): Buffer {
-  return Buffer.concat([Buffer.from(`${JSON.stringify({ status, headers, trailers })}\n`), body]);
+export function packAnswer({ status, headers, trailers, body, keyId }: KeptAnswer): Buffer {
+  return Buffer.concat([Buffer.from(`${JSON.stringify({ status, headers, trailers, keyId })}\n`), body]);
 }
 
 /** Undefined when it is not what `packAnswer` made. */
@@ -47,7 +49,10 @@ export class AnswerRecorder {
   private isComplete = false;
 
   /** `keeps` false: only the cost is noted. */
-  constructor(readonly keeps: boolean) {}
+  constructor(
+    readonly keeps: boolean,
+    private readonly keyId: string,
+  ) {}
 
   head(headers: HeaderList): void {
     if (!this.keeps) return;
@@ -71,7 +76,7 @@ export class AnswerRecorder {
   answer(isFramed: boolean): Buffer | undefined {
     if (!this.keeps || !this.isComplete || this.bytes > KEPT_BYTES_MAX) return undefined;
     const whole = Buffer.concat(this.parts);
-    return packAnswer({ status: 200, headers: this.headers, trailers: this.trailers, body: isFramed ? unframed(whole) : whole });
+    return packAnswer({ status: 200, headers: this.headers, trailers: this.trailers, keyId: this.keyId, body: isFramed ? unframed(whole) : whole });
   }
 }
 

@@ -104,7 +104,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       if (typeof idempotencyKey === 'string' && mayInfer(caller)) {
         const claim = await repeats.enter({ request, response, requestId, caller, key: idempotencyKey, body: read.body, isBilled: true, mayKeep: !chat.zdr });
         if (claim === undefined) return;
-        const recorder = new AnswerRecorder(keepsAnswers(caller) && !chat.zdr);
+        const recorder = new AnswerRecorder(keepsAnswers(caller) && !chat.zdr, caller.key.id);
         let ending: ClaimEnding = { kind: 'abandoned' };
         try {
           answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
