@@ -33,6 +33,12 @@ test("domains hold whatever the backend answers; the client's own words replace 
   await expect(run(fixed, {}, ' ')).rejects.toMatchObject({ reason: 'no_question' });
 });
 
+test('what a backend tells twice is cited once; another passage of the same page is another result', async () => {
+  const told = (content: string) => ({ url: 'https://a.example/', title: 'A', content });
+  const { prepared } = await run({ name: 'twice', search: () => Promise.resolve(['one', 'one', 'two'].map(told)) });
+  expect(prepared?.citations?.map(({ marker, content }) => [marker, content])).toEqual([['[1]', 'one'], ['[2]', 'two']]);
+});
+
 test('a long text is cut between characters, never within one', async () => {
   const asked: string[] = [];
   const { prepared, messages } = await run({

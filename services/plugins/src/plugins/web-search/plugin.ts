@@ -32,10 +32,13 @@ export function createWebSearch({ backend, guarantee }: { readonly backend: Sear
       const includeDomains = options.include_domains.map(domainOf);
       const excludeDomains = options.exclude_domains.map(domainOf);
       const found = await backend.search({ text, limit: options.max_results, includeDomains, excludeDomains, signal });
-      // A backend's own filters are hints: ours hold.
+      const seen = new Set<string>();
+      // A backend's own filters are hints: ours hold. One that gathers from several engines may tell the same of a page twice.
       const results = found
-        .filter(({ url }) => {
-          if (!isAddress(url)) return false;
+        .filter(({ url, content }) => {
+          const told = `${url}\n${content}`;
+          if (!isAddress(url) || seen.has(told)) return false;
+          seen.add(told);
           const host = hostOf(url);
           return (includeDomains.length === 0 || includeDomains.some((domain) => isInDomain(host, domain))) && !excludeDomains.some((domain) => isInDomain(host, domain));
         })
