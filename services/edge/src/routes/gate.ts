@@ -153,10 +153,11 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       const authorization = readAuthorization(request.rawHeaders);
       const token = authorization.kind === 'missing' ? readSessionCookie(request.headers.cookie, request.headers.host) : undefined;
       // Many clients may share the address of a proxy: a flood there costs the good keys and sessions that are known nothing,
-      // and good keys that are not known yet, all of them after a start, no more than a second try.
+      // and good ones that are not known yet, all of them after a start, no more than a second try.
       const isWarm = (): boolean => (authorization.kind === 'ok' ? authenticator.isWarm(authorization.key) : token !== undefined && isSessionToken(token) && authenticator.isWarmSession(token));
       const mayLookUp = (): boolean => {
-        if (authorization.kind !== 'ok' || !isWellFormedApiKey(authorization.key) || lookUpsInFlood.waitMs(address) > 0) return false;
+        const isWellFormed = authorization.kind === 'ok' ? isWellFormedApiKey(authorization.key) : pepper !== undefined && token !== undefined && isSessionToken(token);
+        if (!isWellFormed || lookUpsInFlood.waitMs(address) > 0) return false;
         lookUpsInFlood.note(address);
         return true;
       };
